@@ -1,0 +1,2 @@
+//! Overtone.
+fn main() {}

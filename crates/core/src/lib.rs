@@ -1,0 +1,17 @@
+//! The vocabulary every other crate shares: episodes, returns-to-go, context windows,
+//! seeds, the playing protocol, and the [`Policy`] trait.
+//!
+//! Nothing here does I/O, reads a clock, or draws from a global generator.
+
+pub mod episode;
+pub mod policy;
+pub mod protocol;
+pub mod returns;
+pub mod seed;
+pub mod window;
+
+pub use episode::{Episode, EpisodeError, Episodes, Outcome};
+pub use policy::{Actions, Observations, Policy, PolicyError, Turn};
+pub use protocol::{Emulation, Protocol};
+pub use returns::returns_to_go;
+pub use window::Window;

@@ -1,0 +1,66 @@
+//! The [`Policy`] trait: a batch of agents, observations in, actions out.
+
+use std::error::Error;
+
+/// A batch of observations, row by row.
+#[derive(Clone, Copy, Debug)]
+pub enum Observations<'a> {
+    /// Pixels, `[n, …]`; for Atari `[n, 4, 84, 84]`, oldest frame first.
+    Pixels(&'a [u8]),
+    /// Vectors, `[n, width]`, in the environment's own units.
+    Vectors(&'a [f32]),
+}
+
+/// A batch of actions, one per acting agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Actions {
+    /// Indices into the environment's action set.
+    Discrete(Vec<usize>),
+    /// Vectors, `[n, width]`.
+    Continuous {
+        /// Numbers per action.
+        width: usize,
+        /// `n · width` numbers.
+        values: Vec<f32>,
+    },
+}
+
+/// What one agent is told when it must act.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    /// Which agent, `0 .. n_agents`. An agent appears at most once in a batch.
+    pub agent: usize,
+    /// Reward for the agent's previous action, in the protocol's return units; ignored at
+    /// an episode's first turn.
+    pub reward: f32,
+    /// Present at an episode's first turn: forget everything, begin again.
+    pub start: Option<EpisodeStart>,
+}
+
+/// How an agent begins an episode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EpisodeStart {
+    /// Seed of everything the agent draws in this episode.
+    pub seed: u64,
+    /// The return asked for, in the protocol's return units.
+    pub target_return: f32,
+}
+
+/// Why a policy could not act.
+pub type PolicyError = Box<dyn Error + Send + Sync>;
+
+/// A batch of agents, each with its own history.
+///
+/// The same seed, observations and rewards give the same actions whatever else is in the
+/// batch.
+pub trait Policy {
+    /// Acts for the agents in `turns`; row `i` of `observations` belongs to `turns[i]`.
+    ///
+    /// # Errors
+    /// When the policy itself fails; the evaluator ends the evaluation with it.
+    fn act(
+        &mut self,
+        turns: &[Turn],
+        observations: Observations<'_>,
+    ) -> Result<Actions, PolicyError>;
+}
