@@ -1,1 +1,34 @@
-//! Overtone.
+//! The hot operations of the Decision Transformer, each behind one function.
+//!
+//! Every operation has two forms that agree to rounding:
+//!
+//! - *reference*: plain burn tensors, on any device and any float type. It is the
+//!   definition, and the oracle of the tests.
+//! - *fused*: on the CPU in `f32`, a hand-written forward and backward pass over slices:
+//!   the `gemm` crate for matrix products (one thread each), rayon across frames and
+//!   sequences, so that one frame or one sequence stays in cache from start to end.
+//!
+//! The function picks: CPU and `f32` give the fused form, everything else the reference;
+//! [`Form::Reference`] forces the latter. The gradient with respect to every float input
+//! is exact in both. Results, gradients included, do not depend on the number of threads
+//! and are the same bits from run to run.
+//!
+//! | function | computes |
+//! | --- | --- |
+//! | [`nature_encoder`], [`nature_encoder_windows`] | `u8` frames → one embedding per frame stack |
+//! | [`attention_block`] | layer norm, masked self-attention, projection, dropout, residual |
+//! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
+
+pub mod attention;
+pub mod dropout;
+pub mod encoder;
+pub mod form;
+pub mod mlp;
+mod norm;
+
+pub use attention::{AttentionOptions, AttentionWeights, Score, attention_block};
+pub use dropout::{Dropout, dropout};
+pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
+pub use form::Form;
+pub use mlp::{Activation, MlpWeights, mlp_block};
+pub use norm::{LAYER_NORM_EPSILON, layer_norm};

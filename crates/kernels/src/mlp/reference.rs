@@ -1,0 +1,28 @@
+//! The perceptron block in burn tensors.
+
+use burn::tensor::Tensor;
+use burn::tensor::activation::{gelu, relu};
+
+use super::{Activation, MlpWeights};
+use crate::Dropout;
+use crate::dropout::Place;
+use crate::norm::layer_norm;
+
+pub(super) fn mlp(
+    x: Tensor<3>,
+    weights: MlpWeights,
+    activation: Activation,
+    dropout: Option<Dropout>,
+) -> Tensor<3> {
+    let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias);
+    let up = normal.matmul(weights.up_weight.unsqueeze()) + weights.up_bias.unsqueeze();
+    let active = match activation {
+        Activation::Gelu => gelu(up),
+        Activation::Relu => relu(up),
+    };
+    let mut out = active.matmul(weights.down_weight.unsqueeze()) + weights.down_bias.unsqueeze();
+    if let Some(mask) = dropout.and_then(|dropout| dropout.mask(Place::Residual)) {
+        out = out * mask.tensor(x.dims(), &x.device(), x.dtype());
+    }
+    x + out
+}
