@@ -1,0 +1,69 @@
+# Overtone's commands. `key=value` after a recipe goes to the program:
+#
+#     just train game=seaquest head=fourier seed=231
+#
+# and before it, sets a variable of this file:
+#
+#     just features=overtone/cuda train game=seaquest
+
+set positional-arguments
+set shell := ["bash", "-euo", "pipefail", "-c"]
+
+# Cargo features of every build and test, e.g. `overtone/cuda` (docs/gpu.md).
+features := ""
+
+# Every recipe that compiles uses these words, so that the dependencies, most of the
+# build time, are compiled once and serve building, testing and benchmarking alike.
+cargo_args := "--workspace --locked --features '" + features + "'"
+overtone := env("CARGO_TARGET_DIR", "target") / "release/overtone"
+
+# List the commands
+default:
+    @just --list --unsorted
+
+# Train an agent, then evaluate it: just train game=seaquest [key=value...]
+train *args: build
+    @{{ overtone }} train "$@"
+
+# Play a run's agent: just evaluate rollouts [run=... episodes=100 target=16,32]
+evaluate *args: build
+    @{{ overtone }} evaluate "$@"
+
+# Continue an interrupted run, the newest by default: just resume [run=...]
+resume *args: build
+    @{{ overtone }} resume "$@"
+
+# Look at recorded data: just data inspect PATH [--json]
+data *args: build
+    @{{ overtone }} data "$@"
+
+# Show the curves of every run in the browser
+tensorboard *args: setup
+    @.venv/bin/tensorboard --logdir runs "$@"
+
+# Install the Python packages and name what is missing; quick when nothing is
+setup:
+    @scripts/setup.sh >&2
+
+# Compile the program
+build: setup
+    @cargo build --release {{ cargo_args }}
+
+# Run every test
+test: setup
+    cargo test --release {{ cargo_args }}
+
+# Compare with the reference's recorded numbers in DIR
+golden dir: setup
+    @GOLDEN_DIR="$(realpath -e -- "$1")" && export GOLDEN_DIR && cargo test --release {{ cargo_args }} --test 'golden*' -- --nocapture
+
+# What a change must pass: format, crate map, lints, tests, documentation
+check: setup && test
+    cargo fmt --all --check
+    .ci/check-map
+    cargo clippy --release {{ cargo_args }} --all-targets -- -D warnings
+    RUSTDOCFLAGS="-D warnings" cargo doc --release {{ cargo_args }} --no-deps
+
+# Measure
+bench *args: setup
+    cargo bench {{ cargo_args }} --bench '*' -- "$@"
