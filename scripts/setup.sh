@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Makes what Overtone needs beside Rust: a C compiler, a Python 3.10+ with a shared library,
+# and .venv with the packages of scripts/requirements.txt.
+#
+# Quick when nothing is to be done. As root on Debian or Ubuntu it installs missing system
+# packages; otherwise it names them in one sentence. PYTHON=/path/to/python3 chooses the
+# interpreter.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+requirements=scripts/requirements.txt
+log=.venv/setup.log
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+# Installs Debian packages where that needs nobody's password; otherwise says the command.
+#   packages WHY PACKAGE...
+packages() {
+    local why=$1
+    shift
+    if command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+        say "$why: installing $* (apt-get, a minute)"
+        { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@"; } \
+            >/dev/null 2>&1 || die "$why, and \`apt-get install -y $*\` failed: run it to see why."
+    elif command -v apt-get >/dev/null; then
+        die "$why: run \`sudo apt-get install -y $*\`, then again what you ran."
+    elif command -v dnf >/dev/null; then
+        die "$why: run \`sudo dnf install gcc python3 python3-devel\`, then again what you ran."
+    elif command -v brew >/dev/null; then
+        die "$why: run \`xcode-select --install; brew install python\`, then again what you ran."
+    else
+        die "$why: install a C compiler and Python 3.10 or newer with its shared library and headers."
+    fi
+}
+
+# Prints what is missing in an interpreter: `version`, `library`, `venv`, or nothing.
+#   lacks PYTHON
+lacks() {
+    "$1" - 2>/dev/null <<'PYTHON' || echo version
+import os, sys, sysconfig
+if sys.version_info < (3, 10):
+    print("version")
+    raise SystemExit
+get = sysconfig.get_config_var
+framework = get("PYTHONFRAMEWORK")
+library = os.path.join(get("LIBDIR") or "", get("LDLIBRARY") or "-")
+if not framework and not (get("Py_ENABLE_SHARED") and os.path.exists(library)):
+    print("library")
+try:
+    import ensurepip, venv
+except ImportError:
+    print("venv")
+PYTHON
+}
+
+# Prints the first interpreter that lacks nothing.
+find_python() {
+    local name path
+    for name in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python3.10}; do
+        while read -r path; do
+            if [ -z "$(lacks "$path")" ]; then
+                echo "$path"
+                return
+            fi
+        done < <(type -ap "$name" || true)
+    done
+}
+
+command -v cc >/dev/null || command -v gcc >/dev/null || command -v clang >/dev/null ||
+    packages "A C compiler is missing" build-essential
+
+# What a finished set-up depends on; the mark is written last.
+mark=".venv/setup.done"
+wanted="$(cksum <"$requirements") ${PYTHON:-}"
+if [ -f "$mark" ] && [ "$(cat "$mark")" = "$wanted" ] && .venv/bin/python -c '' 2>/dev/null; then
+    exit 0
+fi
+
+# Two commands started together set up once.
+if command -v flock >/dev/null; then
+    exec 9<"$requirements"
+    flock 9
+    if [ -f "$mark" ] && [ "$(cat "$mark")" = "$wanted" ] && .venv/bin/python -c '' 2>/dev/null; then
+        exit 0
+    fi
+fi
+
+python=$(find_python)
+if [ -z "$python" ]; then
+    if [ -n "${PYTHON:-}" ]; then
+        die "PYTHON=$PYTHON is not a Python 3.10 or newer with a shared library and the venv module."
+    elif type -ap python3 >/dev/null; then
+        packages "No Python 3.10 or newer with a shared library and the venv module was found" \
+            python3 python3-dev python3-venv
+    else
+        packages "Python is missing" python3 python3-dev python3-venv
+    fi
+    hash -r
+    python=$(find_python)
+    [ -n "$python" ] || die "The system's Python is older than 3.10 or has no shared library: install Python 3.10 or newer (with --enable-shared) and set PYTHON to it."
+fi
+
+if ! .venv/bin/python -c '' 2>/dev/null ||
+    [ "$("$python" -c 'import sys; print(sys.version_info[:2], sys.base_prefix)')" != \
+        "$(.venv/bin/python -c 'import sys; print(sys.version_info[:2], sys.base_prefix)')" ]; then
+    say "making .venv with $("$python" --version)"
+    rm -rf .venv
+    "$python" -m venv .venv || die "\`$python -m venv .venv\` failed."
+fi
+
+say "installing ale-py, gymnasium, mujoco and tensorboard into .venv (about 460 MB, a minute or two)"
+.venv/bin/python -m pip install --disable-pip-version-check --requirement "$requirements" \
+    >"$log" 2>&1 || {
+    tail -n 3 "$log" >&2
+    die "pip could not install the packages of $requirements: see $log; without a network, set PIP_FIND_LINKS to a folder of wheels."
+}
+
+.venv/bin/python - >>"$log" 2>&1 <<'PYTHON' || die "The installed Python packages do not work: see $log."
+import ale_py, ale_py.roms, gymnasium, mujoco
+assert ale_py.roms.get_rom_path("seaquest"), "ale-py came without ROMs"
+ale_py.ALEVectorInterface
+PYTHON
+.venv/bin/tensorboard --version >>"$log" 2>&1 ||
+    die "TensorBoard does not start: see $log."
+
+printf '%s' "$wanted" >"$mark"
+say "done"
