@@ -61,6 +61,7 @@ golden dir: setup
 check: setup && test
     cargo fmt --all --check
     .ci/check-map
+    .ci/check-features
     cargo clippy --release {{ cargo_args }} --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --release {{ cargo_args }} --no-deps
 
