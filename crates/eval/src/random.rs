@@ -1,0 +1,62 @@
+//! Uniform random actions: the honest baseline.
+
+use overtone_core::seed::Generator;
+use overtone_core::{Actions, Observations, Policy, PolicyError, Turn};
+use overtone_env::ActionSpace;
+use rand::{RngExt, SeedableRng};
+
+/// Agents that draw each action uniformly, from their episode's seed.
+#[derive(Debug)]
+pub struct RandomPolicy {
+    space: ActionSpace,
+    generators: Vec<Option<Generator>>,
+}
+
+impl RandomPolicy {
+    /// `n_agents` agents acting in `space`.
+    pub fn new(space: ActionSpace, n_agents: usize) -> Self {
+        Self { space, generators: (0..n_agents).map(|_| None).collect() }
+    }
+}
+
+impl Policy for RandomPolicy {
+    fn act(&mut self, turns: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
+        for turn in turns {
+            let n_agents = self.generators.len();
+            let generator = self
+                .generators
+                .get_mut(turn.agent)
+                .ok_or_else(|| format!("there is no agent {}: there are {n_agents}", turn.agent))?;
+            if let Some(start) = turn.start {
+                *generator = Some(Generator::seed_from_u64(start.seed));
+            }
+        }
+        match &self.space {
+            ActionSpace::Discrete { names } => {
+                let mut actions = Vec::with_capacity(turns.len());
+                for turn in turns {
+                    let generator = begun(&mut self.generators, turn.agent)?;
+                    actions.push(generator.random_range(0..names.len()));
+                }
+                Ok(Actions::Discrete(actions))
+            }
+            &ActionSpace::Continuous { width, bound } => {
+                let mut values = Vec::with_capacity(turns.len() * width);
+                for turn in turns {
+                    let generator = begun(&mut self.generators, turn.agent)?;
+                    values.extend((0..width).map(|_| generator.random_range(-bound..=bound)));
+                }
+                Ok(Actions::Continuous { width, values })
+            }
+        }
+    }
+}
+
+fn begun(
+    generators: &mut [Option<Generator>],
+    agent: usize,
+) -> Result<&mut Generator, PolicyError> {
+    generators[agent]
+        .as_mut()
+        .ok_or_else(|| format!("agent {agent} acts before its episode began").into())
+}

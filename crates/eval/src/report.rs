@@ -1,0 +1,287 @@
+//! The report of an evaluation: every episode, statistics for each target return, and all
+//! that is needed to play it again. Written as `evaluation.json`, printed as a table.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use overtone_core::Outcome;
+use overtone_core::protocol::Protocol;
+use serde::{Deserialize, Serialize};
+
+use crate::table::Table;
+use crate::{Pair, Plan, PlayedEpisode, Rollout, Summary};
+
+/// Version of `evaluation.json`.
+pub const FORMAT: u32 = 1;
+
+/// Which weights were played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointRef {
+    /// Where they lie, relative to the run's folder where they are inside it.
+    pub path: PathBuf,
+    /// Updates they had.
+    pub step: u64,
+}
+
+/// What was played, and how: the part of a report that is known before the start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The game or task, such as `Seaquest`.
+    pub task: String,
+    /// MD5 of the game's ROM, for Atari.
+    pub rom_md5: Option<String>,
+    /// The policy in a few words, such as `decision transformer, linear head`.
+    pub policy: String,
+    /// The protocol it was played by.
+    pub protocol: Protocol,
+    /// The weights; absent for a policy without any.
+    pub checkpoint: Option<CheckpointRef>,
+    /// Hash of the dataset it was trained on.
+    pub dataset_hash: Option<String>,
+    /// The command line that plays it again.
+    pub command: String,
+    /// The scores that become 0 and 100; absent where no convention covers the task.
+    pub reference: Option<Pair>,
+}
+
+/// The episodes of one target return, in numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetResult {
+    /// The return asked for, in the protocol's return units.
+    pub target_return: f32,
+    /// Scores.
+    pub raw_return: Summary,
+    /// Sums of clipped rewards.
+    pub clipped_return: Summary,
+    /// Actions per episode.
+    pub length: Summary,
+    /// Scores, normalized by the setting's reference scores.
+    pub normalized: Option<Summary>,
+    /// Episodes that a limit cut.
+    pub truncated: usize,
+}
+
+/// A finished evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Version of this layout.
+    pub format: u32,
+    /// What was played, and how.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// The evaluation's seed; episode seeds are derived from it.
+    pub seed: u64,
+    /// Episodes played at once, at most.
+    pub parallel_episodes: usize,
+    /// Actions taken, all episodes together.
+    pub steps: u64,
+    /// Seconds of playing.
+    pub wall_seconds: f64,
+    /// Actions per second.
+    pub steps_per_second: f64,
+    /// Statistics, in the order the targets were asked for.
+    pub targets: Vec<TargetResult>,
+    /// Every episode.
+    pub episodes: Vec<PlayedEpisode>,
+}
+
+/// Why a report could not be made, written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A target without an episode, or an episode whose return is not a number.
+    #[error("no finite score for a target return of {0}")]
+    NoScore(f32),
+    /// A file could not be written or read.
+    #[error("`{path}`")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not a report of this version.
+    #[error("`{path}` is no evaluation report")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+impl Evaluation {
+    /// Sums a rollout up.
+    ///
+    /// # Errors
+    /// When a target has no episode with a finite return.
+    pub fn new(setting: Setting, plan: &Plan, rollout: Rollout) -> Result<Self, ReportError> {
+        let result = |(target, episodes): (&f32, &[PlayedEpisode])| {
+            summarize(*target, episodes, setting.reference).ok_or(ReportError::NoScore(*target))
+        };
+        let targets = plan
+            .targets
+            .iter()
+            .zip(rollout.episodes.chunks(plan.episodes.max(1)))
+            .map(result)
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            format: FORMAT,
+            setting,
+            seed: plan.seed,
+            parallel_episodes: rollout.slots,
+            steps: rollout.steps,
+            wall_seconds: rollout.wall_seconds,
+            steps_per_second: rollout.steps as f64 / rollout.wall_seconds.max(1e-9),
+            targets,
+            episodes: rollout.episodes,
+        })
+    }
+
+    /// Writes the report as JSON: beside `path` first, then renamed, so that `path` is never
+    /// half a report.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), ReportError> {
+        let beside = path.with_extension("json.partial");
+        let file_error = |source| ReportError::File { path: path.to_path_buf(), source };
+        let mut json = serde_json::to_vec_pretty(self)
+            .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })?;
+        json.push(b'\n');
+        let mut file = fs::File::create(&beside).map_err(file_error)?;
+        file.write_all(&json).and_then(|()| file.sync_all()).map_err(file_error)?;
+        fs::rename(&beside, path).map_err(file_error)
+    }
+
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is no report of this version.
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let json = fs::read(path)
+            .map_err(|source| ReportError::File { path: path.to_path_buf(), source })?;
+        serde_json::from_slice(&json)
+            .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })
+    }
+
+    /// The result with the highest mean score.
+    pub fn best(&self) -> Option<&TargetResult> {
+        self.targets.iter().max_by(|a, b| a.raw_return.mean.total_cmp(&b.raw_return.mean))
+    }
+
+    /// The report for the terminal: a headline, a row for each target, and what the columns
+    /// mean.
+    pub fn to_text(&self) -> String {
+        let setting = &self.setting;
+        let mut text =
+            format!("{} · {} · {} protocol\n", setting.task, setting.policy, setting.protocol.name);
+        if let Some(checkpoint) = &setting.checkpoint {
+            text += &format!(
+                "checkpoint {} ({} updates)\n",
+                checkpoint.path.display(),
+                checkpoint.step
+            );
+        }
+        text += "\n";
+        text += &self.target_table().to_string();
+        text += "\nraw: the game's score; clipped: rewards cut to [-1, 1], as the data stores them; \
+                 ± is the sample standard deviation (ddof 1)\n";
+        if let Some(pair) = setting.reference {
+            text += &format!(
+                "normalized: {} ({} and {})\n",
+                pair.convention.describe(),
+                pair.low,
+                pair.high
+            );
+        }
+        text += &format!(
+            "{} steps of up to {} episodes at once in {:.1} s: {:.0} steps/s; seed {}\n",
+            self.steps, self.parallel_episodes, self.wall_seconds, self.steps_per_second, self.seed
+        );
+        text
+    }
+
+    fn target_table(&self) -> Table {
+        let mut table = Table::new(&[
+            "target",
+            "episodes",
+            "raw",
+            "median",
+            "IQM",
+            "min",
+            "max",
+            "clipped",
+            "length",
+            "normalized",
+        ]);
+        for target in &self.targets {
+            let raw = &target.raw_return;
+            table.row(vec![
+                format!("{}", target.target_return),
+                raw.n.to_string(),
+                with_spread(raw, 1),
+                format!("{:.1}", raw.median),
+                format!("{:.1}", raw.iqm),
+                format!("{:.0}", raw.min),
+                format!("{:.0}", raw.max),
+                with_spread(&target.clipped_return, 1),
+                with_spread(&target.length, 0),
+                target.normalized.as_ref().map_or("-".into(), |summary| with_spread(summary, 2)),
+            ]);
+        }
+        table
+    }
+
+    /// Every episode as a table for the terminal.
+    pub fn episode_table(&self) -> String {
+        let mut table =
+            Table::new(&["target", "episode", "seed", "length", "raw", "clipped", "ended"]);
+        for episode in &self.episodes {
+            table.row(vec![
+                format!("{}", episode.target_return),
+                episode.episode.to_string(),
+                episode.seed.to_string(),
+                episode.length.to_string(),
+                format!("{:.0}", episode.raw_return),
+                format!("{:.0}", episode.clipped_return),
+                match episode.outcome {
+                    Outcome::Terminated => "terminated".into(),
+                    Outcome::Truncated => "truncated".into(),
+                },
+            ]);
+        }
+        table.to_string()
+    }
+}
+
+fn with_spread(summary: &Summary, digits: usize) -> String {
+    match summary.sd {
+        Some(sd) => format!("{:.digits$} ± {sd:.digits$}", summary.mean),
+        None => format!("{:.digits$}", summary.mean),
+    }
+}
+
+fn summarize(
+    target_return: f32,
+    episodes: &[PlayedEpisode],
+    reference: Option<Pair>,
+) -> Option<TargetResult> {
+    let column = |of: &dyn Fn(&PlayedEpisode) -> f64| {
+        Summary::of(&episodes.iter().map(of).collect::<Vec<_>>())
+    };
+    let normalized = match reference {
+        Some(pair) => Some(column(&|episode| pair.normalize(episode.raw_return))?),
+        None => None,
+    };
+    Some(TargetResult {
+        target_return,
+        raw_return: column(&|episode| episode.raw_return)?,
+        clipped_return: column(&|episode| episode.clipped_return)?,
+        length: column(&|episode| episode.length as f64)?,
+        normalized,
+        truncated: episodes.iter().filter(|e| e.outcome == Outcome::Truncated).count(),
+    })
+}

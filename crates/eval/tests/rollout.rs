@@ -1,0 +1,211 @@
+//! Rollouts of hand-written policies in hand-written environments.
+
+use std::ops::ControlFlow;
+
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{Actions, Observations, Outcome, Policy, PolicyError, Turn};
+use overtone_env::{Corridor, VectorEnv};
+use overtone_eval::{Plan, PlayedEpisode, RandomPolicy, Rollout, RolloutError, rollout};
+
+fn plan(episodes: usize, targets: &[f32]) -> Plan {
+    Plan { episodes, targets: targets.to_vec(), seed: 5, return_units: ReturnUnits::Clipped }
+}
+
+fn go(_: &overtone_eval::Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn random_play(n_envs: usize, plan: &Plan) -> Rollout {
+    let mut env = Corridor::new(n_envs, 6, 40, 0.2);
+    let mut policy = RandomPolicy::new(env.action_space().clone(), n_envs);
+    rollout(&mut env, &mut policy, plan, &mut go).unwrap()
+}
+
+/// Goes right, and writes down what it was told.
+#[derive(Default)]
+struct Recorder {
+    batches: Vec<Vec<Turn>>,
+    observations: Vec<Vec<f32>>,
+}
+
+impl Policy for Recorder {
+    fn act(&mut self, turns: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
+        let Observations::Vectors(rows) = seen else { return Err("vectors expected".into()) };
+        assert_eq!(rows.len(), turns.len() * 2, "one row for each turn");
+        self.batches.push(turns.to_vec());
+        self.observations.push(rows.to_vec());
+        Ok(Actions::Discrete(vec![1; turns.len()]))
+    }
+}
+
+#[test]
+fn an_episode_is_the_same_whatever_the_number_of_slots() {
+    let plan = plan(11, &[1.0, 3.0]);
+    let alone = random_play(1, &plan);
+    for n_envs in [2, 5, 22, 40] {
+        let together = random_play(n_envs, &plan);
+        assert_eq!(together.episodes, alone.episodes, "{n_envs} environments");
+        assert_eq!(together.slots, n_envs.min(22));
+        assert_eq!(together.steps, alone.steps);
+    }
+    // The episodes differ from each other, so the comparison says something.
+    let mut lengths: Vec<u64> = alone.episodes.iter().map(|episode| episode.length).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    assert!(lengths.len() > 4, "{lengths:?}");
+    // And with another seed.
+    let other = random_play(5, &Plan { seed: 6, ..plan });
+    assert_ne!(other.episodes, alone.episodes);
+}
+
+#[test]
+fn episodes_come_in_order_and_targets_share_seeds() {
+    let played = random_play(3, &plan(4, &[2.0, 9.0]));
+    let key = |episode: &PlayedEpisode| (episode.target_return, episode.episode);
+    let expected = [2.0, 9.0].map(|target| [0, 1, 2, 3].map(|episode| (target, episode)));
+    assert_eq!(played.episodes.iter().map(key).collect::<Vec<_>>(), expected.concat());
+    let (first, second) = played.episodes.split_at(4);
+    for (a, b) in first.iter().zip(second) {
+        assert_eq!((a.seed, a.length), (b.seed, b.length), "random play ignores the target");
+    }
+    assert_ne!(first[0].seed, first[1].seed);
+}
+
+#[test]
+fn quotas_are_fixed_and_finished_slots_drop_out() {
+    // Seven episodes on three slots: slot 0 plays three (0, 3, 6), slots 1 and 2 play two.
+    let mut policy = Recorder::default();
+    let mut env = Corridor::new(3, 9, 40, 0.3);
+    let mut seen = Vec::new();
+    let played = rollout(&mut env, &mut policy, &plan(7, &[1.0]), &mut |progress| {
+        seen.push(*progress);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    let turns = || policy.batches.iter().flatten();
+    let starts = |agent| turns().filter(|turn| turn.agent == agent && turn.start.is_some()).count();
+    assert_eq!([0, 1, 2].map(starts), [3, 2, 2]);
+    let steps_of = |agent| turns().filter(|turn| turn.agent == agent).count() as u64;
+    let lengths =
+        |numbers: &[usize]| numbers.iter().map(|&n| played.episodes[n].length).sum::<u64>();
+    assert_eq!([0, 1, 2].map(steps_of), [lengths(&[0, 3, 6]), lengths(&[1, 4]), lengths(&[2, 5])]);
+
+    let sizes: Vec<usize> = policy.batches.iter().map(Vec::len).collect();
+    assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes[0] == 3, "{sizes:?}");
+    assert_eq!(sizes.iter().sum::<usize>() as u64, played.steps);
+    let last = seen.last().unwrap();
+    assert_eq!((last.episodes_done, last.episodes, last.live), (7, 7, 0));
+    assert_eq!(last.steps, played.steps);
+}
+
+#[test]
+fn an_agent_sees_its_own_environment_after_others_dropped_out() {
+    let mut policy = Recorder::default();
+    let mut env = Corridor::new(4, 9, 40, 0.3);
+    rollout(&mut env, &mut policy, &plan(4, &[1.0]), &mut go).unwrap();
+    // The second number of an observation counts the steps of that agent's episode.
+    let mut taken = [0.0; 4];
+    for (turns, rows) in policy.batches.iter().zip(&policy.observations) {
+        for (turn, row) in turns.iter().zip(rows.chunks(2)) {
+            assert_eq!(row[1], taken[turn.agent]);
+            taken[turn.agent] += 1.0;
+        }
+    }
+    assert!(policy.batches.last().unwrap().len() < 4, "some slot must have dropped out");
+}
+
+#[track_caller]
+fn check_units(units: ReturnUnits, last_reward: f32) {
+    // Two episodes in a row on one slot, without slipping: a reward of 20 ends the first.
+    let mut policy = Recorder::default();
+    let mut env = Corridor::new(1, 5, 40, 0.0);
+    let plan = Plan { return_units: units, ..plan(2, &[7.0]) };
+    let played = rollout(&mut env, &mut policy, &plan, &mut go).unwrap();
+    for episode in &played.episodes {
+        assert_eq!(episode.raw_return, 20.0);
+        assert_eq!(episode.clipped_return, 1.0);
+        assert_eq!(episode.outcome, Outcome::Terminated);
+    }
+    let turns: Vec<Turn> = policy.batches.concat();
+    let start = turns[0].start.unwrap();
+    assert_eq!((start.target_return, turns[0].reward), (7.0, 0.0));
+    assert!(turns.iter().all(|turn| turn.reward == 0.0), "the last reward ends an episode");
+
+    // A reward inside an episode reaches the policy in the plan's units.
+    let mut told = Told(Vec::new());
+    rollout(&mut Payday(0), &mut told, &plan, &mut go).unwrap();
+    assert_eq!(told.0, [0.0, last_reward, 0.0, last_reward]);
+}
+
+struct Told(Vec<f32>);
+
+impl Policy for Told {
+    fn act(&mut self, turns: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
+        self.0.extend(turns.iter().map(|turn| turn.reward));
+        Ok(Actions::Discrete(vec![0; turns.len()]))
+    }
+}
+
+/// Two steps: -20 for the first, then it is cut.
+struct Payday(u32);
+
+impl VectorEnv for Payday {
+    fn n_envs(&self) -> usize {
+        1
+    }
+    fn observation_space(&self) -> &overtone_env::ObservationSpace {
+        &overtone_env::ObservationSpace::Vectors { width: 1 }
+    }
+    fn action_space(&self) -> &overtone_env::ActionSpace {
+        &overtone_env::ActionSpace::Continuous { width: 0, bound: 0.0 }
+    }
+    fn reset(&mut self, _: &[usize], _: &[u64]) -> Result<(), overtone_env::EnvError> {
+        self.0 = 0;
+        Ok(())
+    }
+    fn step(
+        &mut self,
+        _: &[usize],
+        _: &Actions,
+    ) -> Result<Vec<overtone_env::Step>, overtone_env::EnvError> {
+        self.0 += 1;
+        let outcome = (self.0 == 2).then_some(Outcome::Truncated);
+        Ok(vec![overtone_env::Step { reward: -20.0, outcome }])
+    }
+    fn observations(&self) -> Observations<'_> {
+        Observations::Vectors(&[0.0])
+    }
+}
+
+#[test]
+fn rewards_reach_the_policy_in_the_protocols_units() {
+    check_units(ReturnUnits::Clipped, -1.0);
+    check_units(ReturnUnits::Raw, -20.0);
+}
+
+#[test]
+fn nothing_to_play_bad_targets_and_a_stop_are_errors() {
+    let mut env = Corridor::new(2, 5, 40, 0.0);
+    let mut policy = Recorder::default();
+    let mut play = |plan: Plan, flow: ControlFlow<()>| {
+        rollout(&mut env, &mut policy, &plan, &mut |_| flow).unwrap_err()
+    };
+    let go_on = ControlFlow::Continue(());
+    assert!(matches!(play(plan(0, &[1.0]), go_on), RolloutError::Empty { .. }));
+    assert!(matches!(play(plan(3, &[]), go_on), RolloutError::Empty { .. }));
+    assert!(matches!(play(plan(3, &[f32::NAN]), go_on), RolloutError::Target(_)));
+    let stopped = play(plan(30, &[1.0]), ControlFlow::Break(()));
+    assert!(matches!(stopped, RolloutError::Stopped { episodes: 30, .. }));
+    let mut failing = Failing;
+    let error = rollout(&mut env, &mut failing, &plan(1, &[1.0]), &mut go).unwrap_err();
+    assert!(matches!(error, RolloutError::Policy(_)));
+    assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "out of ideas");
+}
+
+struct Failing;
+
+impl Policy for Failing {
+    fn act(&mut self, _: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
+        Err("out of ideas".into())
+    }
+}
