@@ -1,0 +1,59 @@
+//! Prints what a game's log holds, makes its dataset ready, and measures how fast batches of
+//! 16 windows of 30 timesteps are assembled.
+//!
+//! `cargo run --release -p overtone-data --example loader_rate -- seaquest [cache folder]`
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use overtone_data::{
+    Loader, LoaderConfig, Plan, ReplayLog, Sampling, Selection, WindowSampler, datasets_folder,
+    inspect, locate,
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let game = args.next().unwrap_or_else(|| "seaquest".into());
+    let datasets = datasets_folder()?;
+    let cache = args.next().map_or_else(|| datasets.join("cache"), PathBuf::from);
+    let located = locate(&game, "1", None, &datasets)?;
+    println!("{located}");
+
+    let start = Instant::now();
+    println!("{}", inspect(&located.path)?);
+    println!("inspected in {:.2} s", start.elapsed().as_secs_f64());
+
+    let start = Instant::now();
+    let log = ReplayLog::open(&located.path)?;
+    let plan = Plan::new(log, located.origin, Selection::uniform(500_000), 1, &cache)?;
+    println!("{plan} (planned in {:.3} s)", start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    let dataset = Arc::new(plan.ensure(&mut |_, _| {})?);
+    let manifest = dataset.manifest();
+    println!(
+        "{} rows, content {}, ready in {:.2} s",
+        dataset.n_transitions(),
+        &manifest.content_hash[..16],
+        start.elapsed().as_secs_f64()
+    );
+
+    for (name, with_frames) in [("with frames", true), ("rows only", false)] {
+        let sampler = WindowSampler::new(dataset.clone(), Sampling::Uniform, 30, 1)?;
+        let config = LoaderConfig { with_frames, ..LoaderConfig::new(16) };
+        let mut loader = Loader::start(sampler, config)?;
+        let (warm_up, measured) = (50, 500);
+        let mut start = Instant::now();
+        for batch in 0..warm_up + measured {
+            if batch == warm_up {
+                start = Instant::now();
+            }
+            let batch = loader.next()?;
+            loader.recycle(batch);
+        }
+        let rate = f64::from(measured) / start.elapsed().as_secs_f64();
+        println!("{name}: {rate:.0} batches of 16 x 30 a second, {:.0} windows/s", 16.0 * rate);
+    }
+    Ok(())
+}

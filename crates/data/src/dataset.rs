@@ -1,0 +1,223 @@
+//! [`AtariDataset`]: a converted dataset, memory-mapped and ready to be sampled.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use overtone_core::{Episode, Episodes, Outcome, returns_to_go};
+use safetensors::tensor::{Dtype, SafeTensors};
+
+use crate::error::DataError;
+use crate::frame_store::Layout;
+use crate::manifest::{FORMAT, Manifest};
+use crate::replay_log::FRAME;
+
+/// Transitions of one game: small columns in memory, frames mapped from disk.
+///
+/// The file must not be changed while it is open; nothing in this project changes a finished
+/// one.
+#[derive(Debug)]
+pub struct AtariDataset {
+    path: PathBuf,
+    map: Mmap,
+    /// Where the frames begin in the map.
+    frames: usize,
+    episodes: Episodes,
+    /// For each row, the first row of its episode.
+    starts: Vec<u32>,
+    actions: Vec<u8>,
+    rewards: Vec<f32>,
+    returns_to_go: Vec<f32>,
+    manifest: Manifest,
+}
+
+impl AtariDataset {
+    /// Opens a finished frame store and checks its header against its size, and its columns
+    /// against each other. Frames are not read.
+    ///
+    /// # Errors
+    /// [`DataError::Missing`] when there is none, [`DataError::Store`] when it is damaged.
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
+        let bad = |reason: String| DataError::Store { path: path.to_path_buf(), reason };
+        // Safety: the map is only read, and finished stores are replaced by renaming, never
+        // written to, so its bytes do not change under us.
+        let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;
+        let (_, metadata) =
+            SafeTensors::read_metadata(&map).map_err(|error| bad(error.to_string()))?;
+        let manifest = metadata
+            .metadata()
+            .as_ref()
+            .and_then(|map| map.get("manifest"))
+            .ok_or_else(|| bad("it has no manifest".into()))?;
+        let manifest: Manifest = serde_json::from_str(manifest)
+            .map_err(|error| bad(format!("its manifest cannot be read: {error}")))?;
+        if manifest.format != FORMAT {
+            return Err(bad(format!("its layout is {}, and {FORMAT} is read", manifest.format)));
+        }
+        let tensors = SafeTensors::deserialize(&map).map_err(|error| bad(error.to_string()))?;
+        let layout = Layout { rows: manifest.counts.rows, episodes: manifest.counts.episodes };
+        for (name, dtype, shape, _) in layout.tensors() {
+            let tensor = tensors.tensor(name).map_err(|error| bad(error.to_string()))?;
+            if dtype_name(tensor.dtype()) != dtype || tensor.shape() != shape {
+                return Err(bad(format!(
+                    "`{name}` is {} {:?}, expected {dtype} {shape:?}",
+                    dtype_name(tensor.dtype()),
+                    tensor.shape()
+                )));
+            }
+        }
+        let bytes = |name: &str| {
+            tensors.tensor(name).map(|tensor| tensor.data()).map_err(|error| bad(error.to_string()))
+        };
+        let i64s = |name: &str| -> Result<Vec<i64>, DataError> {
+            let (numbers, _) = bytes(name)?.as_chunks::<8>();
+            Ok(numbers.iter().map(|&number| i64::from_le_bytes(number)).collect())
+        };
+        let (starts, lengths) = (i64s("episode_starts")?, i64s("episode_lengths")?);
+        let mut list = Vec::with_capacity(starts.len());
+        for ((start, length), &outcome) in
+            starts.into_iter().zip(lengths).zip(bytes("episode_outcomes")?)
+        {
+            let outcome = match outcome {
+                0 => Outcome::Terminated,
+                1 => Outcome::Truncated,
+                other => return Err(bad(format!("an episode's outcome is {other}"))),
+            };
+            let size = |number| {
+                usize::try_from(number)
+                    .ok()
+                    .filter(|&n| n <= layout.rows)
+                    .ok_or_else(|| bad(format!("an episode's bounds hold {number}")))
+            };
+            list.push(Episode { start: size(start)?, length: size(length)?, outcome });
+        }
+        let episodes = Episodes::new(list).map_err(|error| bad(error.to_string()))?;
+        if episodes.n_transitions() != layout.rows || u32::try_from(layout.rows).is_err() {
+            return Err(bad("its episodes do not cover its rows".into()));
+        }
+        let actions = bytes("actions")?.to_vec();
+        if let Some(&action) =
+            actions.iter().find(|&&action| usize::from(action) >= manifest.n_actions)
+        {
+            return Err(bad(format!("it holds action {action} of {}", manifest.n_actions)));
+        }
+        let (rewards, _) = bytes("rewards")?.as_chunks::<4>();
+        let rewards: Vec<f32> = rewards.iter().map(|&number| f32::from_le_bytes(number)).collect();
+        if rewards.iter().any(|reward| !reward.is_finite()) {
+            return Err(bad("a reward is not a finite number".into()));
+        }
+        let frames = bytes("frames")?.as_ptr().addr() - map.as_ptr().addr();
+        let (mut to_go, mut starts) =
+            (Vec::with_capacity(layout.rows), Vec::with_capacity(layout.rows));
+        for episode in episodes.as_slice() {
+            to_go.extend(returns_to_go(&rewards[episode.range()], 1.0));
+            starts.extend(std::iter::repeat_n(episode.start as u32, episode.length));
+        }
+        Ok(Self {
+            path: path.to_path_buf(),
+            frames,
+            episodes,
+            starts,
+            actions,
+            rewards,
+            returns_to_go: to_go,
+            manifest,
+            map,
+        })
+    }
+
+    /// The file it is mapped from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Number of rows.
+    pub fn n_transitions(&self) -> usize {
+        self.actions.len()
+    }
+
+    /// Actions are `0 .. n_actions`.
+    pub fn n_actions(&self) -> usize {
+        self.manifest.n_actions
+    }
+
+    /// The episodes, which cover all rows in order.
+    pub fn episodes(&self) -> &Episodes {
+        &self.episodes
+    }
+
+    /// First row of the episode that row `row` belongs to.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn episode_start(&self, row: usize) -> usize {
+        self.starts[row] as usize
+    }
+
+    /// One past the last row of the episode that row `row` belongs to.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn episode_end(&self, row: usize) -> usize {
+        let episode = self.episodes.containing(row);
+        episode.map_or_else(|| panic!("row {row} of {}", self.n_transitions()), Episode::end)
+    }
+
+    /// The in-episode timestep of row `row`, from 0.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn timestep(&self, row: usize) -> usize {
+        row - self.episode_start(row)
+    }
+
+    /// `[rows]`, indices into the game's action set.
+    pub fn actions(&self) -> &[u8] {
+        &self.actions
+    }
+
+    /// `[rows]`, clipped to [-1, 1].
+    pub fn rewards(&self) -> &[f32] {
+        &self.rewards
+    }
+
+    /// `[rows]`, undiscounted sums of clipped rewards to the episode's end, the row's own
+    /// included.
+    pub fn returns_to_go(&self) -> &[f32] {
+        &self.returns_to_go
+    }
+
+    /// Return of each episode, in clipped units.
+    pub fn episode_returns(&self) -> Vec<f32> {
+        self.episodes.as_slice().iter().map(|e| self.returns_to_go[e.start]).collect()
+    }
+
+    /// The observation of row `row`, `[84, 84]`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn frame(&self, row: usize) -> &[u8] {
+        assert!(row < self.n_transitions(), "row {row} of {}", self.n_transitions());
+        &self.map[self.frames + row * FRAME..][..FRAME]
+    }
+
+    /// All observations in order, `[rows, 84, 84]`; reading through them reads the file.
+    pub fn frames(&self) -> &[u8] {
+        &self.map[self.frames..][..self.n_transitions() * FRAME]
+    }
+
+    /// Where it comes from.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+}
+
+fn dtype_name(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::U8 => "U8",
+        Dtype::I64 => "I64",
+        Dtype::F32 => "F32",
+        _ => "another type",
+    }
+}

@@ -1,0 +1,127 @@
+//! [`Loader`]: batches assembled ahead of the training thread.
+
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::batch::AtariBatch;
+use crate::error::DataError;
+use crate::sampler::WindowSampler;
+
+/// How a [`Loader`] works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoaderConfig {
+    /// Windows a batch.
+    pub batch: usize,
+    /// Batches kept ready: enough to hide a hiccup, few enough to cost little memory.
+    pub ahead: usize,
+    /// Threads that copy frames; one gives some 50,000 windows of 30 timesteps a second.
+    pub threads: usize,
+    /// Whether frames are copied at all (see [`AtariBatch::fill`]).
+    pub with_frames: bool,
+}
+
+impl LoaderConfig {
+    /// Batches of `batch` windows with their frames: one copying thread, or on larger
+    /// machines an eighth of the cores.
+    pub fn new(batch: usize) -> Self {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        Self { batch, ahead: 3, threads: (cores / 8).max(1), with_frames: true }
+    }
+}
+
+/// Endless batches from a sampler, assembled by a thread of its own.
+///
+/// The thread ends when the loader is dropped.
+#[derive(Debug)]
+pub struct Loader {
+    batches: Option<Receiver<AtariBatch>>,
+    used: SyncSender<AtariBatch>,
+    thread: Option<JoinHandle<()>>,
+    waited: Duration,
+}
+
+impl Loader {
+    /// Starts assembling from where `sampler` stands.
+    ///
+    /// # Errors
+    /// When the batch size is 0 or a thread cannot be started.
+    pub fn start(sampler: WindowSampler, config: LoaderConfig) -> Result<Self, DataError> {
+        if config.batch == 0 {
+            return Err(DataError::Sampling { reason: "a batch needs at least one window".into() });
+        }
+        let stopped =
+            |error: &dyn std::fmt::Display| DataError::Loader { reason: error.to_string() };
+        // Its own pool: frames are copied while the global one computes.
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(config.threads.max(1))
+            .thread_name(|i| format!("frames-{i}"))
+            .build()
+            .map_err(|error| stopped(&error))?;
+        let ahead = config.ahead.max(1);
+        let (send, batches) = sync_channel(ahead);
+        let (used, reusable) = sync_channel(ahead + 2);
+        let mut sampler = sampler;
+        let thread = thread::Builder::new()
+            .name("batches".into())
+            .spawn(move || {
+                loop {
+                    let mut batch: AtariBatch = reusable.try_recv().unwrap_or_default();
+                    pool.install(|| {
+                        batch.fill(&mut sampler, config.batch, config.with_frames);
+                    });
+                    // Fails once the loader is dropped.
+                    if send.send(batch).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(|error| stopped(&error))?;
+        Ok(Self { batches: Some(batches), used, thread: Some(thread), waited: Duration::ZERO })
+    }
+
+    /// The next batch; give it back with [`Loader::recycle`] when done, so that its memory is
+    /// used again.
+    ///
+    /// # Errors
+    /// [`DataError::Loader`] when the assembling thread panicked.
+    #[expect(clippy::should_implement_trait, reason = "endless and fallible: no iterator")]
+    pub fn next(&mut self) -> Result<AtariBatch, DataError> {
+        let start = Instant::now();
+        let received = self.batches.as_ref().and_then(|batches| batches.recv().ok());
+        self.waited += start.elapsed();
+        received.ok_or_else(|| {
+            let panic = self.thread.take().and_then(|thread| thread.join().err());
+            let words = panic.and_then(|panic| {
+                panic
+                    .downcast_ref::<String>()
+                    .cloned()
+                    .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string))
+            });
+            DataError::Loader { reason: words.unwrap_or_else(|| "no reason was given".into()) }
+        })
+    }
+
+    /// Gives a batch's memory back.
+    pub fn recycle(&self, batch: AtariBatch) {
+        match self.used.try_send(batch) {
+            // Full: enough spare memory is waiting. Disconnected: nobody needs it any more.
+            Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
+        }
+    }
+
+    /// Seconds the caller has waited in [`Loader::next`] so far.
+    pub fn waited(&self) -> f64 {
+        self.waited.as_secs_f64()
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        // First the receiver: the thread may be waiting for room.
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a converted dataset says about itself.
+
+use std::fmt;
+
+use overtone_core::Emulation;
+use serde::{Deserialize, Serialize};
+
+use crate::selection::Selection;
+
+/// Version of the frame store's layout.
+pub const FORMAT: u32 = 1;
+
+/// Where data comes from; scores on one kind say nothing about another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The DQN Replay Dataset as published.
+    Published,
+    /// A small recording that comes with the project.
+    Starter,
+    /// Anything else, in the same format.
+    Other,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Published => "published",
+            Self::Starter => "starter",
+            Self::Other => "other",
+        })
+    }
+}
+
+/// What is known of a log beyond its files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origin {
+    /// Where it comes from.
+    pub kind: Kind,
+    /// Name of the dataset's description, where there is one.
+    pub dataset: Option<String>,
+    /// How the emulator was run, where it is known.
+    pub recording: Option<Emulation>,
+    /// Actions the game's action set has, where it is known.
+    pub n_actions: Option<usize>,
+}
+
+impl Origin {
+    /// Nothing is known.
+    pub fn other() -> Self {
+        Self { kind: Kind::Other, dataset: None, recording: None, n_actions: None }
+    }
+}
+
+/// A file that was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Source {
+    /// File name, without its folder.
+    pub name: String,
+    /// Size on disk.
+    pub bytes: u64,
+    /// SHA-256 of the file as it is on disk, in hexadecimal.
+    pub sha256: String,
+}
+
+/// What a converted dataset holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StoreCounts {
+    /// Rows: transitions, and padding rows where the selection keeps them.
+    pub rows: usize,
+    /// Of the rows, padding.
+    pub padding_rows: usize,
+    /// Episodes, all of them whole.
+    pub episodes: usize,
+    /// Agent steps of the log it was drawn from.
+    pub log_transitions: u64,
+    /// Finished episodes of that log.
+    pub log_episodes: u64,
+}
+
+/// What a converted dataset says about itself; stored in the file's metadata, and beside it
+/// as `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// Version of the layout, [`FORMAT`].
+    pub format: u32,
+    /// The game, as its folder is named (`Seaquest`).
+    pub game: String,
+    /// The run, as its folder is named (`1`).
+    pub run: String,
+    /// What is known of the log beyond its files.
+    pub origin: Origin,
+    /// Units of the rewards: always `clipped`, to [-1, 1].
+    pub reward_units: String,
+    /// Actions are `0 .. n_actions`.
+    pub n_actions: usize,
+    /// How the transitions were chosen.
+    pub selection: Selection,
+    /// The seed they were chosen with.
+    pub seed: u64,
+    /// SHA-256 of which slots were chosen.
+    pub selection_hash: String,
+    /// SHA-256 of the rows themselves: equal hashes, equal training data.
+    pub content_hash: String,
+    /// How many of everything.
+    pub counts: StoreCounts,
+    /// The files read.
+    pub sources: Vec<Source>,
+}

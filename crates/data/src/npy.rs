@@ -1,0 +1,416 @@
+//! Streaming reader of gzipped NumPy arrays (`.npy` inside `.gz`).
+//!
+//! Only as much is inflated as is asked for, and no allocation is sized by what a header
+//! claims: memory grows with the bytes that arrive. Pickled arrays are refused.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+use sha2::{Digest, Sha256};
+
+use crate::error::DataError;
+
+/// NumPy writes headers of a few hundred bytes and refuses to read longer ones than this.
+const MAX_HEADER: usize = 10_000;
+/// Compressed bytes per read; also the size of the inflate buffer of typed columns.
+const CHUNK: usize = 128 * 1024;
+
+/// An element type of the arrays read here.
+pub trait Element: Sized + Copy {
+    /// The dtype as NumPy writes it.
+    const DTYPE: &'static str;
+    /// Bytes per element.
+    const SIZE: usize;
+    /// From `SIZE` little-endian bytes.
+    fn from_le(bytes: &[u8]) -> Self;
+}
+
+macro_rules! element {
+    ($($type:ty: $dtype:literal),*) => {$(
+        impl Element for $type {
+            const DTYPE: &'static str = $dtype;
+            const SIZE: usize = size_of::<$type>();
+            fn from_le(bytes: &[u8]) -> Self {
+                let mut raw = [0; size_of::<$type>()];
+                raw.copy_from_slice(bytes);
+                Self::from_le_bytes(raw)
+            }
+        }
+    )*};
+}
+element!(u8: "|u1", i32: "<i4", i64: "<i8", f32: "<f4");
+
+/// Passes bytes on and, when asked to, hashes and counts them.
+struct Tee {
+    file: File,
+    hash: Option<Sha256>,
+    bytes: u64,
+}
+
+impl Read for Tee {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.file.read(buffer)?;
+        self.bytes += n as u64;
+        if let Some(hash) = &mut self.hash {
+            hash.update(&buffer[..n]);
+        }
+        Ok(n)
+    }
+}
+
+/// One gzipped `.npy` array, read front to back.
+pub struct NpyStream {
+    path: PathBuf,
+    stream: MultiGzDecoder<BufReader<Tee>>,
+    dtype: String,
+    shape: Vec<usize>,
+    read: u64,
+}
+
+impl NpyStream {
+    /// Opens the file and reads the array's header.
+    ///
+    /// # Errors
+    /// When the file is missing, is not gzip, or its header is not a plain C-order array's.
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        Self::open_with(path, false)
+    }
+
+    /// As [`NpyStream::open`], hashing the compressed bytes on the way
+    /// (see [`NpyStream::hash_rest`]).
+    pub fn open_hashing(path: &Path) -> Result<Self, DataError> {
+        Self::open_with(path, true)
+    }
+
+    fn open_with(path: &Path, hashing: bool) -> Result<Self, DataError> {
+        let file =
+            File::open(path).map_err(DataError::open(path, "the run's files are incomplete"))?;
+        let tee = Tee { file, hash: hashing.then(Sha256::new), bytes: 0 };
+        let stream = MultiGzDecoder::new(BufReader::with_capacity(CHUNK, tee));
+        let mut npy = Self {
+            path: path.to_path_buf(),
+            stream,
+            dtype: String::new(),
+            shape: Vec::new(),
+            read: 0,
+        };
+        let header = npy.read_header()?;
+        let header = Header::parse(&header).map_err(|reason| npy.header_error(reason))?;
+        if header.descr.contains('O') {
+            return Err(DataError::Pickled { path: npy.path, dtype: header.descr });
+        }
+        if header.fortran_order && header.shape.len() > 1 {
+            return Err(npy.header_error(
+                "it is stored in Fortran order, and C order is needed; save it with \
+                 numpy.ascontiguousarray",
+            ));
+        }
+        (npy.dtype, npy.shape) = (header.descr, header.shape);
+        Ok(npy)
+    }
+
+    /// The array's shape as its header says.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Checks the element type and the shape; `None` accepts any length along an axis.
+    ///
+    /// # Errors
+    /// [`DataError::Dtype`], [`DataError::Shape`], or a size beyond any address space.
+    pub fn expect<T: Element>(&self, shape: &[Option<usize>]) -> Result<(), DataError> {
+        // One-byte types may be written with any byte-order mark.
+        let same =
+            self.dtype == T::DTYPE || (T::SIZE == 1 && self.dtype.get(1..) == T::DTYPE.get(1..));
+        if !same {
+            return Err(DataError::Dtype {
+                path: self.path.clone(),
+                got: self.dtype.clone(),
+                expected: T::DTYPE,
+            });
+        }
+        let fits = self.shape.len() == shape.len()
+            && self.shape.iter().zip(shape).all(|(&got, want)| want.is_none_or(|want| want == got));
+        if !fits {
+            let axes: Vec<_> = shape
+                .iter()
+                .map(|axis| axis.map_or_else(|| "any".to_owned(), |axis| axis.to_string()))
+                .collect();
+            return Err(DataError::Shape {
+                path: self.path.clone(),
+                got: self.shape.clone(),
+                expected: format!("[{}]", axes.join(", ")),
+            });
+        }
+        if self.array_bytes(T::SIZE).is_none() {
+            return Err(self.header_error("its size overflows"));
+        }
+        Ok(())
+    }
+
+    /// Fills `out` with the next bytes of the array.
+    ///
+    /// # Errors
+    /// [`DataError::Truncated`] or [`DataError::Gzip`].
+    pub fn read_exact(&mut self, out: &mut [u8]) -> Result<(), DataError> {
+        let mut filled = 0;
+        while filled < out.len() {
+            match self.stream.read(&mut out[filled..]) {
+                Ok(0) => {
+                    return Err(self.truncated());
+                }
+                Ok(n) => {
+                    filled += n;
+                    self.read += n as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.stream_error(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a one-dimensional array to its end, giving each element and its position to
+    /// `each`, and checks that nothing follows.
+    ///
+    /// # Errors
+    /// Any of the reader's, or the first error of `each`.
+    pub fn for_each<T: Element>(
+        mut self,
+        mut each: impl FnMut(usize, T) -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let n = self.shape.iter().product::<usize>();
+        let mut buffer = vec![0; CHUNK];
+        let mut at = 0;
+        while at < n {
+            let count = (n - at).min(CHUNK / T::SIZE);
+            let bytes = &mut buffer[..count * T::SIZE];
+            self.read_exact(bytes)?;
+            for (i, element) in bytes.chunks_exact(T::SIZE).enumerate() {
+                each(at + i, T::from_le(element))?;
+            }
+            at += count;
+        }
+        self.finish()
+    }
+
+    /// Checks that the stream ends here, its checksum included.
+    ///
+    /// # Errors
+    /// [`DataError::TrailingData`], or a damaged end of the stream.
+    pub fn finish(mut self) -> Result<(), DataError> {
+        self.at_end()
+    }
+
+    fn at_end(&mut self) -> Result<(), DataError> {
+        loop {
+            match self.stream.read(&mut [0; 1]) {
+                Ok(0) => return Ok(()),
+                Ok(_) => return Err(DataError::TrailingData { path: self.path.clone() }),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.stream_error(error)),
+            }
+        }
+    }
+
+    /// Size and SHA-256 of the whole compressed file, of which the part not inflated is read
+    /// now; `None` unless it was opened with [`NpyStream::open_hashing`].
+    ///
+    /// # Errors
+    /// When the file cannot be read, or, where the array was read to its end, something
+    /// follows it.
+    pub fn hash_rest(mut self) -> Result<Option<(u64, String)>, DataError> {
+        let whole: usize = self.shape.iter().product();
+        if self.read >= whole as u64 {
+            self.at_end()?;
+        }
+        let Self { path, stream, .. } = self;
+        let mut tee = stream.into_inner().into_inner();
+        io::copy(&mut tee, &mut io::sink()).map_err(DataError::io(&path, "read"))?;
+        Ok(tee.hash.map(|hash| (tee.bytes, hex(&hash.finalize()))))
+    }
+
+    fn array_bytes(&self, element: usize) -> Option<u64> {
+        self.shape.iter().try_fold(element as u64, |bytes, &axis| bytes.checked_mul(axis as u64))
+    }
+
+    fn truncated(&self) -> DataError {
+        let size = self.dtype.get(2..).and_then(|digits| digits.parse().ok()).unwrap_or(1);
+        let expected = self.array_bytes(size).unwrap_or(u64::MAX);
+        DataError::Truncated { path: self.path.clone(), got: self.read, expected }
+    }
+
+    fn stream_error(&self, error: io::Error) -> DataError {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof if self.shape.is_empty() && self.dtype.is_empty() => {
+                self.header_error("the file ends inside its header; fetch or copy it again")
+            }
+            io::ErrorKind::UnexpectedEof => self.truncated(),
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                DataError::Gzip { path: self.path.clone(), reason: error.to_string() }
+            }
+            _ => DataError::Io { path: self.path.clone(), doing: "read", source: error },
+        }
+    }
+
+    fn header_error(&self, reason: impl Into<String>) -> DataError {
+        DataError::NpyHeader { path: self.path.clone(), reason: reason.into() }
+    }
+
+    /// The bytes of the header's dictionary.
+    fn read_header(&mut self) -> Result<Vec<u8>, DataError> {
+        let take = |n: usize, this: &mut Self| -> Result<Vec<u8>, DataError> {
+            let mut bytes = vec![0; n];
+            match this.stream.read_exact(&mut bytes) {
+                Ok(()) => Ok(bytes),
+                Err(error) => Err(this.stream_error(error)),
+            }
+        };
+        let magic = take(8, self)?;
+        if magic[..6] != *b"\x93NUMPY" {
+            return Err(self.header_error("it does not begin with NumPy's magic bytes"));
+        }
+        let length = match (magic[6], magic[7]) {
+            (1, 0) => {
+                let bytes = take(2, self)?;
+                usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
+            }
+            (2 | 3, 0) => {
+                let bytes = take(4, self)?;
+                u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize
+            }
+            (major, minor) => {
+                return Err(self.header_error(format!(
+                    "its format version is {major}.{minor}, and 1.0, 2.0 and 3.0 are read"
+                )));
+            }
+        };
+        if length > MAX_HEADER {
+            return Err(self.header_error(format!(
+                "its header claims {length} bytes, more than the {MAX_HEADER} allowed"
+            )));
+        }
+        take(length, self)
+    }
+}
+
+/// Reads a whole one-dimensional or scalar array of at most `limit` elements.
+///
+/// # Errors
+/// As [`NpyStream`], and when there are more elements than `limit`.
+pub fn read_small<T: Element>(path: &Path, limit: usize) -> Result<Vec<T>, DataError> {
+    let npy = NpyStream::open(path)?;
+    let shape: Vec<_> = npy.shape().iter().map(|_| None).collect();
+    npy.expect::<T>(&shape)?;
+    let n = npy.shape().iter().product::<usize>();
+    if shape.len() > 1 || n > limit {
+        return Err(DataError::Shape {
+            path: path.to_path_buf(),
+            got: npy.shape().to_vec(),
+            expected: format!("at most {limit} elements"),
+        });
+    }
+    let mut values = Vec::new();
+    npy.for_each(|_, value| {
+        values.push(value);
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The dictionary NumPy writes before an array.
+#[derive(Debug, PartialEq)]
+struct Header {
+    descr: String,
+    fortran_order: bool,
+    shape: Vec<usize>,
+}
+
+impl Header {
+    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
+    fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
+        const MALFORMED: &str = "its header is not a dictionary of descr, fortran_order and shape";
+        let text = str::from_utf8(bytes).map_err(|_| MALFORMED)?;
+        let inner = text
+            .trim()
+            .strip_prefix('{')
+            .and_then(|text| text.strip_suffix('}'))
+            .ok_or(MALFORMED)?;
+        let (mut descr, mut fortran_order, mut shape) = (None, None, None);
+        let mut rest = inner.trim_start();
+        while !rest.is_empty() {
+            let (key, after) = quoted(rest).ok_or(MALFORMED)?;
+            rest = after.trim_start().strip_prefix(':').ok_or(MALFORMED)?.trim_start();
+            match key {
+                "descr" if descr.is_none() => {
+                    let Some((value, after)) = quoted(rest) else {
+                        // A structured dtype is written as a list of fields.
+                        return Err("its elements are records, and plain numbers are needed");
+                    };
+                    descr = Some(value.to_owned());
+                    rest = after;
+                }
+                "fortran_order" if fortran_order.is_none() => {
+                    let (value, after) = if let Some(after) = rest.strip_prefix("True") {
+                        (true, after)
+                    } else {
+                        (false, rest.strip_prefix("False").ok_or(MALFORMED)?)
+                    };
+                    fortran_order = Some(value);
+                    rest = after;
+                }
+                "shape" if shape.is_none() => {
+                    let (inside, after) = rest
+                        .strip_prefix('(')
+                        .and_then(|rest| rest.split_once(')'))
+                        .ok_or(MALFORMED)?;
+                    let inside = inside.trim();
+                    let inside = inside.strip_suffix(',').unwrap_or(inside);
+                    let axes = if inside.is_empty() {
+                        Vec::new()
+                    } else {
+                        inside
+                            .split(',')
+                            .map(|axis| axis.trim().trim_end_matches('L').parse())
+                            .collect::<Result<_, _>>()
+                            .map_err(|_| MALFORMED)?
+                    };
+                    if axes.len() > 8 {
+                        return Err("it has more than 8 dimensions");
+                    }
+                    axes.iter()
+                        .try_fold(16usize, |product, &axis: &usize| product.checked_mul(axis))
+                        .ok_or("its size overflows")?;
+                    shape = Some(axes);
+                    rest = after;
+                }
+                _ => return Err(MALFORMED),
+            }
+            rest = rest.trim_start();
+            match rest.strip_prefix(',') {
+                Some(after) => rest = after.trim_start(),
+                None if rest.is_empty() => {}
+                None => return Err(MALFORMED),
+            }
+        }
+        match (descr, fortran_order, shape) {
+            (Some(descr), Some(fortran_order), Some(shape)) => {
+                Ok(Self { descr, fortran_order, shape })
+            }
+            _ => Err(MALFORMED),
+        }
+    }
+}
+
+/// Splits a leading `'…'` or `"…"` off; the content holds no escape in any NumPy header.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+    text[1..].split_once(quote)
+}

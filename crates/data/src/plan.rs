@@ -1,0 +1,222 @@
+//! What making a dataset ready will take, known before anything big is read.
+
+use std::fmt;
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::dataset::AtariDataset;
+use crate::error::DataError;
+use crate::frame_store::{self, Layout, STORE_FILE};
+use crate::manifest::{FORMAT, Manifest, Origin, StoreCounts};
+use crate::npy::hex;
+use crate::replay_log::{FRAME, ReplayLog};
+use crate::run_folder::Column;
+use crate::selection::{Selected, Selection};
+
+/// Bytes inflated per second and thread, with a margin: 600 to 900 MB/s were measured.
+const INFLATE_RATE: f64 = 500e6;
+/// Compressed bytes hashed per second and thread, with a margin.
+const HASH_RATE: f64 = 300e6;
+/// Kept free on the disk beside what is written.
+const SPARE: u64 = 64_000_000;
+
+/// A selection of a log, and what it takes to have it as a frame store.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Path of the finished file.
+    pub store: PathBuf,
+    /// Whether it is there already.
+    pub ready: bool,
+    /// Rows of the dataset.
+    pub rows: usize,
+    /// Episodes of the dataset.
+    pub episodes: usize,
+    /// Size of the finished file, in bytes.
+    pub disk_bytes: u64,
+    /// Memory the conversion holds at most, in bytes; the finished file is mapped, and the
+    /// system may drop its pages at any time.
+    pub memory_bytes: u64,
+    /// Bytes the conversion will inflate.
+    pub inflate_bytes: u64,
+    /// Seconds the conversion is expected to take, were the machine otherwise idle.
+    pub seconds: f64,
+    pub(crate) log: ReplayLog,
+    pub(crate) selected: Selected,
+    /// Indices of the files that are read, ascending.
+    pub(crate) files: Vec<usize>,
+    /// Without content hash and sources, which only the conversion knows.
+    pub(crate) manifest: Manifest,
+}
+
+impl Plan {
+    /// Draws `selection` with `seed` from `log`; the converted dataset has its place below
+    /// the folder `cache`.
+    ///
+    /// # Errors
+    /// When the selection is empty or a file cannot be read.
+    pub fn new(
+        log: ReplayLog,
+        origin: Origin,
+        selection: Selection,
+        seed: u64,
+        cache: &Path,
+    ) -> Result<Self, DataError> {
+        let selected = selection.draw(&log, seed)?;
+        let mut last_slot = vec![0; log.files.len()];
+        let ranges = selected.episodes.iter().flat_map(|episode| &episode.slots);
+        for range in ranges.chain(&selected.padding_checks) {
+            last_slot[range.file] = last_slot[range.file].max(range.slot + range.length);
+        }
+        let files: Vec<usize> = (0..log.files.len()).filter(|&file| last_slot[file] > 0).collect();
+        let inflate_bytes = last_slot.iter().map(|&slots| (slots * FRAME) as u64).sum();
+        let compressed: u64 = files
+            .iter()
+            .map(|&file| log.folder.column(Column::Observation, log.files[file].number))
+            .map(|path| fs::metadata(path).map_or(0, |data| data.len()))
+            .sum();
+        let rows = selected.n_rows();
+        let episodes = selected.episodes.len();
+        let threads = rayon::current_num_threads().min(files.len()).max(1);
+        let manifest = Manifest {
+            format: FORMAT,
+            game: log.folder.game.clone(),
+            run: log.folder.run.clone(),
+            n_actions: n_actions(&log, &origin),
+            origin,
+            reward_units: "clipped".into(),
+            selection,
+            seed,
+            selection_hash: selected.hash.clone(),
+            content_hash: String::new(),
+            counts: StoreCounts {
+                rows,
+                padding_rows: selected.episodes.iter().map(|episode| episode.padding).sum(),
+                episodes,
+                log_transitions: log.counts.transitions,
+                log_episodes: log.finished().count() as u64,
+            },
+            sources: Vec::new(),
+        };
+        let store = cache
+            .join(format!(
+                "{}-{selection}-{}",
+                log.folder.game,
+                &fingerprint(&log, &manifest)?[..16]
+            ))
+            .join(STORE_FILE);
+        Ok(Self {
+            ready: store.is_file(),
+            store,
+            rows,
+            episodes,
+            disk_bytes: Layout { rows, episodes }.data_bytes() + 65_536,
+            memory_bytes: threads as u64 * (2_000_000 + 6 * log.capacity as u64)
+                + 64 * episodes as u64,
+            inflate_bytes,
+            seconds: (inflate_bytes as f64 / INFLATE_RATE + compressed as f64 / HASH_RATE)
+                / threads as f64,
+            log,
+            selected,
+            files,
+            manifest,
+        })
+    }
+
+    /// The log the selection was drawn from.
+    pub fn log(&self) -> &ReplayLog {
+        &self.log
+    }
+
+    /// Opens the dataset, converting it first where it is not ready or is damaged; the disk
+    /// is asked before anything is written. `progress` is told bytes done and bytes to do.
+    ///
+    /// # Errors
+    /// When the disk is too small, a source file is damaged, or writing fails.
+    pub fn ensure(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<AtariDataset, DataError> {
+        match AtariDataset::open(&self.store) {
+            Ok(dataset) if dataset.manifest().selection_hash == self.selected.hash => {
+                return Ok(dataset);
+            }
+            // Not there, damaged, or of another version: it is made (again).
+            Ok(_) | Err(DataError::Missing { .. } | DataError::Store { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        self.check_disk()?;
+        let store = frame_store::convert(self, progress)?;
+        AtariDataset::open(&store)
+    }
+
+    /// Refuses what the disk cannot hold.
+    ///
+    /// # Errors
+    /// [`DataError::DiskFull`], or the disk cannot be asked.
+    pub fn check_disk(&self) -> Result<(), DataError> {
+        // The nearest folder that exists is on the disk the file will be on.
+        let Some(folder) = self.store.ancestors().skip(1).find(|folder| folder.is_dir()) else {
+            return Ok(());
+        };
+        let disk = rustix::fs::statvfs(folder)
+            .map_err(|error| DataError::io(folder, "measure the free space of")(error.into()))?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let needed = self.disk_bytes + SPARE;
+        if free < needed {
+            return Err(DataError::DiskFull { path: folder.to_path_buf(), needed, free });
+        }
+        Ok(())
+    }
+}
+
+/// The action set's size where it is known, else one more than the largest action logged (as
+/// the reference counts its vocabulary).
+fn n_actions(log: &ReplayLog, origin: &Origin) -> usize {
+    let logged = log.counts.actions.iter().rposition(|&count| count > 0).map_or(1, |last| last + 1);
+    origin.n_actions.map_or(logged, |known| known.max(logged))
+}
+
+/// A hash of the source files' names, sizes and gzip checksums and of what is drawn from
+/// them: where it is equal, the converted dataset is. Reading the files whole for this would
+/// take minutes in a published set.
+fn fingerprint(log: &ReplayLog, manifest: &Manifest) -> Result<String, DataError> {
+    let mut hash = Sha256::new();
+    for file in &log.files {
+        for column in Column::ALL {
+            let path = log.folder.column(column, file.number);
+            let mut source = fs::File::open(&path).map_err(DataError::io(&path, "open"))?;
+            let bytes = source.metadata().map_err(DataError::io(&path, "open"))?.len();
+            // A gzip file ends with the CRC-32 and the length of its content.
+            let mut trailer = [0; 8];
+            source
+                .seek(SeekFrom::Start(bytes.saturating_sub(8)))
+                .and_then(|_| source.read_exact(&mut trailer))
+                .map_err(DataError::io(&path, "read"))?;
+            hash.update(path.file_name().unwrap_or_default().as_encoded_bytes());
+            hash.update(bytes.to_le_bytes());
+            hash.update(trailer);
+        }
+        hash.update(file.add_count.to_le_bytes());
+    }
+    let Manifest { format, game, run, origin, n_actions, selection_hash, seed, .. } = manifest;
+    let facts = serde_json::json!([format, game, run, origin, n_actions, selection_hash, seed]);
+    hash.update(facts.to_string());
+    Ok(hex(&hash.finalize()))
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: u64| bytes.div_ceil(1_000_000);
+        write!(f, "{} rows of {} episodes", self.rows, self.episodes)?;
+        if self.ready {
+            return write!(f, ", converted already: {}", self.store.display());
+        }
+        write!(
+            f,
+            ", to be converted once: {} MB on disk, {} MB of memory, about {} s",
+            mb(self.disk_bytes),
+            mb(self.memory_bytes),
+            self.seconds.ceil()
+        )
+    }
+}

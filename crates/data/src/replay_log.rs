@@ -1,0 +1,551 @@
+//! A DQN-replay log read as what it is: a ring buffer, photographed once per pass.
+//!
+//! # How the files come about
+//!
+//! Dopamine's logged replay buffer is a ring of `capacity` slots. Each agent step is written
+//! at the cursor, `add_count % capacity`, and `add_count` goes up by one. At the very start,
+//! and after each step with `terminal` set, three all-zero slots are written first (stack
+//! size 4 less one), so that a stack of four frames never reaches into the episode before.
+//! After an agent step (not after a padding slot) that leaves the cursor at `capacity - 1`,
+//! the *whole ring* is saved as file `k`. So in file `k`, with `A` its `add_count`:
+//!
+//! - slots `0 .. cursor` were written in this pass: adds `A - cursor .. A`;
+//! - slots `cursor .. capacity` (normally just the last one) are **stale**: they still hold
+//!   adds `A - capacity .. A - cursor` of the pass before, or nothing in the first pass.
+//!
+//! Slot `s` of file `k` therefore holds add number `a`, the largest `a < A` with
+//! `a % capacity == s`. That is all this reader uses: it puts the adds of all files in one
+//! order, each add once. The stale slot of file `k` is then exactly the step between the last
+//! slot of file `k - 1` and the first of file `k`, and episodes run across file ends without
+//! a gap. The published sets (50 files of 1,000,000 slots) and the small starter sets are the
+//! same at different capacities.
+//!
+//! When `add_count` of one file does not follow from the one before (a file is missing, or
+//! the save was skipped because the cursor passed `capacity - 1` inside padding), there is a
+//! gap: the episode under way before it is **cut**, and steps after it up to the next
+//! terminal are **headless** (their true timestep and earlier frames are unknown).
+//!
+//! `invalid_range` lists the slots Dopamine would not sample from one photograph alone:
+//! `cursor - 1`, whose successor is overwritten, and `cursor .. cursor + 4`, whose stacks
+//! reach across the cursor. Read in add order neither is true of them any more, so they are
+//! ordinary steps here; the stored values are only checked against the cursor.
+//!
+//! # Padding
+//!
+//! Which slots are padding follows from position (the three after a terminal, and the first
+//! three ever), checked against what padding must hold: action 0, reward 0, terminal 0, and
+//! all-zero frames where the frames are read. A slot that fails the check is an ordinary
+//! step, and the log is reported as odd.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use rayon::prelude::*;
+
+use crate::error::DataError;
+use crate::npy::{self, NpyStream};
+use crate::run_folder::{Column, RunFolder};
+
+/// Bytes of one observation, 84 × 84.
+pub const FRAME: usize = 84 * 84;
+/// Padding slots at each episode's start.
+pub const PADDING: u64 = 3;
+/// The most slots one file may claim; the published files have 1,000,000.
+const MAX_SLOTS: usize = 8_000_000;
+/// Actions of the Arcade Learning Environment.
+pub const MAX_ACTIONS: usize = 18;
+/// Agent steps after which the recorded episodes were cut (108,000 raw frames, skip 4);
+/// Dopamine stores `terminal` there as well.
+const STEP_LIMIT: u64 = 27_000;
+/// Sentences kept about what is odd.
+const MAX_ODD: usize = 32;
+
+/// Why an episode of the log has no further step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its last step has `terminal` set.
+    GameOver,
+    /// Its last step has `terminal` set because the step limit was reached.
+    StepLimit,
+    /// The log, or its unbroken part, ends first.
+    Cut,
+}
+
+/// An episode whose beginning is in the log.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoggedEpisode {
+    /// Add number of its first step (padding excluded).
+    pub first: u64,
+    /// Agent steps.
+    pub length: u64,
+    /// Padding slots right before it: [`PADDING`], unless the log is odd.
+    pub padding: u64,
+    /// Sum of its rewards, each clipped to [-1, 1].
+    pub clipped_return: f64,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// One file (all its columns) of a run.
+#[derive(Clone, Debug)]
+pub struct LogFile {
+    /// The number in its names.
+    pub number: u32,
+    /// Adds up to when it was saved.
+    pub add_count: u64,
+    /// Adds it contributes: those it holds and no earlier file does.
+    pub adds: Range<u64>,
+}
+
+/// Slots `slot .. slot + length` of file `file` (an index into [`ReplayLog::files`]), which
+/// hold consecutive adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SlotRange {
+    /// Index of the file.
+    pub file: usize,
+    /// First slot.
+    pub slot: usize,
+    /// Number of slots.
+    pub length: usize,
+}
+
+/// What a log's small columns say, counted over agent steps only.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Slots of all files.
+    pub slots: u64,
+    /// Agent steps, each once.
+    pub transitions: u64,
+    /// Padding slots.
+    pub padding: u64,
+    /// Slots at or after the cursor of their file: left from the pass before, or never written.
+    pub stale: u64,
+    /// Of the stale slots, those that supply the step between two files.
+    pub recovered: u64,
+    /// Stretches of steps whose beginning is not in the log.
+    pub headless: u64,
+    /// Agent steps in them.
+    pub headless_transitions: u64,
+    /// Times each action was chosen.
+    pub actions: [u64; MAX_ACTIONS],
+    /// Times each reward came, by its bits (of finite numbers only).
+    pub rewards: BTreeMap<u32, u64>,
+}
+
+/// The small columns of one file, in slot order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SmallColumns {
+    /// Index into the game's action set.
+    pub actions: Vec<u8>,
+    /// Clipped rewards.
+    pub rewards: Vec<f32>,
+    /// `true` at an episode's last step.
+    pub terminals: Vec<bool>,
+}
+
+/// A run's log: its files in order, and the episodes in them.
+#[derive(Clone, Debug)]
+pub struct ReplayLog {
+    /// Where the files are.
+    pub folder: RunFolder,
+    /// Slots per file.
+    pub capacity: usize,
+    /// The files, in order.
+    pub files: Vec<LogFile>,
+    /// Episodes whose beginning is in the log, in order.
+    pub episodes: Vec<LoggedEpisode>,
+    /// What was counted.
+    pub counts: Counts,
+    /// Anything that is not as Dopamine writes it, one sentence each.
+    pub odd: Vec<String>,
+}
+
+impl LoggedEpisode {
+    /// Add numbers of its steps.
+    pub fn adds(&self) -> Range<u64> {
+        self.first..self.first + self.length
+    }
+
+    /// Add numbers of the padding before it.
+    pub fn padding_adds(&self) -> Range<u64> {
+        self.first - self.padding..self.first
+    }
+}
+
+impl Ending {
+    /// How an episode of `steps` agent steps that ends with `terminal` set ended.
+    pub fn of_terminal(steps: u64) -> Self {
+        if steps == STEP_LIMIT { Self::StepLimit } else { Self::GameOver }
+    }
+}
+
+impl ReplayLog {
+    /// Reads the small columns of the run below `path` (see [`RunFolder::find`]), and of the
+    /// frames only the headers.
+    ///
+    /// # Errors
+    /// Anything wrong with the files; see [`DataError`].
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        let folder = RunFolder::find(path)?;
+        let mut scan = Scan::default();
+        let mut files: Vec<LogFile> = Vec::new();
+        let mut capacity = None;
+        // A few files at a time: their columns are some 6 MB each in a published set.
+        for numbers in folder.numbers.chunks(rayon::current_num_threads().max(1)) {
+            let loaded: Vec<_> = numbers
+                .par_iter()
+                .map(|&number| load(&folder, number))
+                .collect::<Result<_, _>>()?;
+            for (&number, (columns, add_count)) in numbers.iter().zip(loaded) {
+                let slots = columns.actions.len();
+                let expected = *capacity.get_or_insert(slots);
+                if slots != expected {
+                    return Err(DataError::Inconsistent {
+                        path: folder.column(Column::Action, number),
+                        reason: format!(
+                            "has {slots} slots where the run's first file has {expected}; it \
+                             belongs to another run"
+                        ),
+                    });
+                }
+                let file = scan.file(&folder, number, &columns, add_count)?;
+                files.push(file);
+            }
+        }
+        scan.break_off();
+        let Scan { episodes, counts, odd, .. } = scan;
+        let capacity = capacity.unwrap_or(0);
+        Ok(Self { folder, capacity, files, episodes, counts, odd })
+    }
+
+    /// Episodes whose beginning and end are both in the log.
+    pub fn finished(&self) -> impl Iterator<Item = &LoggedEpisode> {
+        self.episodes.iter().filter(|episode| episode.ending != Ending::Cut)
+    }
+
+    /// Slot that holds add number `add`.
+    pub fn slot(&self, add: u64) -> usize {
+        (add % self.capacity as u64) as usize
+    }
+
+    /// Where `adds` are stored, in order; adds that no file holds are left out.
+    pub fn locate(&self, adds: Range<u64>) -> Vec<SlotRange> {
+        let mut found = Vec::new();
+        let first = self.files.partition_point(|file| file.adds.end <= adds.start);
+        for (file, held) in self.files.iter().enumerate().skip(first) {
+            let mut at = adds.start.max(held.adds.start);
+            let end = adds.end.min(held.adds.end);
+            if held.adds.start >= adds.end {
+                break;
+            }
+            while at < end {
+                let slot = self.slot(at);
+                let length = ((self.capacity - slot) as u64).min(end - at) as usize;
+                found.push(SlotRange { file, slot, length });
+                at += length as u64;
+            }
+        }
+        found
+    }
+
+    /// Slots of file `file` that were written in its own pass: those before the cursor.
+    pub fn fresh_slots(&self, file: usize) -> usize {
+        match self.slot(self.files[file].add_count) {
+            0 => self.capacity,
+            cursor => cursor,
+        }
+    }
+
+    /// How many of the slots from fresh slot `slot` of file `file` on are padding.
+    pub fn padding_at(&self, file: usize, slot: usize) -> usize {
+        let newest = self.files[file].add_count;
+        let add = newest - self.fresh_slots(file) as u64 + slot as u64;
+        let next = self.episodes.partition_point(|episode| episode.first <= add);
+        self.episodes.get(next).map_or(0, |episode| {
+            let inside = add >= episode.first - episode.padding;
+            if inside { (episode.first - add) as usize } else { 0 }
+        })
+    }
+
+    /// The small columns of file `file` (an index into [`ReplayLog::files`]).
+    ///
+    /// # Errors
+    /// As [`ReplayLog::open`].
+    pub fn columns(&self, file: usize) -> Result<SmallColumns, DataError> {
+        small_columns(&self.folder, self.files[file].number)
+    }
+
+    /// Opens the frames of file `file` for reading, hashing the file on the way.
+    ///
+    /// # Errors
+    /// As [`ReplayLog::open`].
+    pub fn frames(&self, file: usize) -> Result<NpyStream, DataError> {
+        let path = self.folder.column(Column::Observation, self.files[file].number);
+        let npy = NpyStream::open_hashing(&path)?;
+        npy.expect::<u8>(&[Some(self.capacity), Some(84), Some(84)])?;
+        Ok(npy)
+    }
+}
+
+/// Columns and `add_count` of one file, with the frames' header checked against them.
+fn load(folder: &RunFolder, number: u32) -> Result<(SmallColumns, u64), DataError> {
+    let columns = small_columns(folder, number)?;
+    let slots = columns.actions.len();
+    let frames = NpyStream::open(&folder.column(Column::Observation, number))?;
+    frames.expect::<u8>(&[Some(slots), Some(84), Some(84)])?;
+    let path = folder.add_count(number);
+    let counts = npy::read_small::<i64>(&path, 1)?;
+    let add_count = counts.first().and_then(|&count| u64::try_from(count).ok());
+    match add_count {
+        Some(add_count) if add_count > 0 => Ok((columns, add_count)),
+        _ => Err(DataError::Value {
+            path,
+            slot: 0,
+            what: format!("{counts:?}, not a positive count of slots written"),
+        }),
+    }
+}
+
+fn small_columns(folder: &RunFolder, number: u32) -> Result<SmallColumns, DataError> {
+    let path = folder.column(Column::Action, number);
+    let npy = NpyStream::open(&path)?;
+    npy.expect::<i32>(&[None])?;
+    let slots = npy.shape()[0];
+    if slots == 0 || slots > MAX_SLOTS {
+        return Err(DataError::Shape {
+            path,
+            got: vec![slots],
+            expected: format!("between 1 and {MAX_SLOTS} slots"),
+        });
+    }
+    let value = |path: &Path, slot, what| DataError::Value { path: path.to_path_buf(), slot, what };
+    let mut actions = Vec::new();
+    npy.for_each::<i32>(|slot, action| match u8::try_from(action) {
+        Ok(small) if usize::from(small) < MAX_ACTIONS => {
+            actions.push(small);
+            Ok(())
+        }
+        _ => Err(value(&path, slot, format!("action {action}, expected 0 to {}", MAX_ACTIONS - 1))),
+    })?;
+
+    let path = folder.column(Column::Reward, number);
+    let npy = NpyStream::open(&path)?;
+    npy.expect::<f32>(&[Some(slots)])?;
+    let mut rewards = Vec::new();
+    npy.for_each::<f32>(|slot, reward| {
+        if !reward.is_finite() {
+            return Err(value(&path, slot, format!("reward {reward}, expected a finite number")));
+        }
+        rewards.push(reward);
+        Ok(())
+    })?;
+
+    let path = folder.column(Column::Terminal, number);
+    let npy = NpyStream::open(&path)?;
+    npy.expect::<u8>(&[Some(slots)])?;
+    let mut terminals = Vec::new();
+    npy.for_each::<u8>(|slot, terminal| {
+        if terminal > 1 {
+            return Err(value(&path, slot, format!("terminal {terminal}, expected 0 or 1")));
+        }
+        terminals.push(terminal == 1);
+        Ok(())
+    })?;
+    Ok(SmallColumns { actions, rewards, terminals })
+}
+
+/// Where in an episode the scan stands.
+#[derive(Default)]
+enum Place {
+    /// The beginning of what comes is not in the log; so many steps seen.
+    #[default]
+    Headless,
+    /// This many padding slots are still to come.
+    Padding(u64),
+    /// Inside an episode.
+    Inside { first: u64, padding: u64, length: u64, sum: f64 },
+}
+
+/// Walks the adds of all files in order.
+#[derive(Default)]
+struct Scan {
+    place: Place,
+    headless_steps: u64,
+    /// One past the last add seen.
+    next: u64,
+    episodes: Vec<LoggedEpisode>,
+    counts: Counts,
+    odd: Vec<String>,
+}
+
+impl Scan {
+    fn file(
+        &mut self,
+        folder: &RunFolder,
+        number: u32,
+        columns: &SmallColumns,
+        add_count: u64,
+    ) -> Result<LogFile, DataError> {
+        let slots = columns.actions.len();
+        let capacity = slots as u64;
+        let first_file = self.counts.slots == 0;
+        self.counts.slots += capacity;
+        let cursor = add_count % capacity;
+        if cursor != 0 {
+            self.counts.stale += capacity - cursor;
+        }
+        self.check_cursor(folder, number, capacity, cursor)?;
+
+        let oldest = add_count.saturating_sub(capacity);
+        let start = oldest.max(self.next);
+        if start >= add_count {
+            self.note(format!(
+                "file {number} holds nothing that earlier files do not (its add_count is {add_count})"
+            ));
+            return Ok(LogFile { number, add_count, adds: self.next..self.next });
+        }
+        if start > self.next || first_file {
+            if !first_file {
+                self.note(format!(
+                    "{} slots are missing before file {number}: the episode there is cut",
+                    start - self.next
+                ));
+                self.break_off();
+            } else if start > 0 {
+                self.note(format!(
+                    "the log begins at file {number}, {start} slots after the recording began"
+                ));
+            }
+            self.place = if start == 0 { Place::Padding(PADDING) } else { Place::Headless };
+        }
+        self.counts.recovered += (add_count - cursor).saturating_sub(start);
+        for add in start..add_count {
+            let slot = (add % capacity) as usize;
+            self.step(
+                add,
+                columns.actions[slot],
+                columns.rewards[slot],
+                columns.terminals[slot],
+                number,
+            );
+        }
+        self.next = add_count;
+        Ok(LogFile { number, add_count, adds: start..add_count })
+    }
+
+    /// Notes a cursor that is not where Dopamine saves, or an invalid range that is not its.
+    fn check_cursor(
+        &mut self,
+        folder: &RunFolder,
+        number: u32,
+        capacity: u64,
+        cursor: u64,
+    ) -> Result<(), DataError> {
+        if cursor != capacity - 1 {
+            self.note(format!(
+                "file {number} was saved with the cursor at slot {cursor}, not {}",
+                capacity - 1
+            ));
+        }
+        match npy::read_small::<i64>(&folder.invalid_range(number), 64) {
+            Ok(range) => {
+                let expected = (0..range.len() as u64)
+                    .map(|i| ((cursor + capacity - 1 + i) % capacity) as i64)
+                    .collect::<Vec<_>>();
+                if range != expected {
+                    self.note(format!(
+                        "file {number}: invalid_range is {range:?}, and the cursor gives {expected:?}"
+                    ));
+                }
+            }
+            Err(DataError::Missing { .. }) => {
+                self.note(format!("file {number} has no invalid_range (it is not needed)"));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, add: u64, action: u8, reward: f32, terminal: bool, number: u32) {
+        if let Place::Padding(left) = self.place {
+            if action == 0 && reward == 0.0 && !terminal && left > 0 {
+                self.counts.padding += 1;
+                self.place = Place::Padding(left - 1);
+                return;
+            }
+            if left > 0 {
+                self.note(format!(
+                    "file {number}: an episode begins with {} padding slots, not {PADDING}",
+                    PADDING - left
+                ));
+            }
+            self.place = Place::Inside { first: add, padding: PADDING - left, length: 0, sum: 0.0 };
+        }
+        self.counts.transitions += 1;
+        self.counts.actions[usize::from(action)] += 1;
+        // One zero: -0.0 and 0.0 are the same reward.
+        *self.counts.rewards.entry((reward + 0.0).to_bits()).or_default() += 1;
+        match &mut self.place {
+            Place::Inside { first, padding, length, sum } => {
+                *length += 1;
+                *sum += f64::from(reward);
+                if terminal {
+                    self.episodes.push(LoggedEpisode {
+                        first: *first,
+                        length: *length,
+                        padding: *padding,
+                        clipped_return: *sum,
+                        ending: Ending::of_terminal(*length),
+                    });
+                }
+            }
+            Place::Headless | Place::Padding(_) => {
+                self.counts.headless_transitions += 1;
+                self.headless_steps += 1;
+            }
+        }
+        if terminal {
+            self.end_headless();
+            self.place = Place::Padding(PADDING);
+        }
+    }
+
+    /// Adds a sentence to the odd list, which a hostile log must not make endless.
+    fn note(&mut self, sentence: String) {
+        match self.odd.len().cmp(&MAX_ODD) {
+            Ordering::Less => self.odd.push(sentence),
+            Ordering::Equal => self.odd.push("and more of the kind".into()),
+            Ordering::Greater => {}
+        }
+    }
+
+    fn end_headless(&mut self) {
+        if self.headless_steps > 0 {
+            self.counts.headless += 1;
+            self.note(format!(
+                "{} steps belong to an episode whose beginning is not in the log",
+                self.headless_steps
+            ));
+            self.headless_steps = 0;
+        }
+    }
+
+    /// Ends whatever is under way without a terminal.
+    fn break_off(&mut self) {
+        self.end_headless();
+        if let Place::Inside { first, padding, length, sum } = self.place
+            && length > 0
+        {
+            self.episodes.push(LoggedEpisode {
+                first,
+                length,
+                padding,
+                clipped_return: sum,
+                ending: Ending::Cut,
+            });
+        }
+        self.place = Place::Headless;
+    }
+}

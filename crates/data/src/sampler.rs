@@ -1,0 +1,160 @@
+//! In which order windows are drawn.
+
+use std::sync::Arc;
+
+use overtone_core::{Window, seed};
+use serde::{Deserialize, Serialize};
+
+use crate::dataset::AtariDataset;
+use crate::error::DataError;
+use crate::shuffle::permutation;
+
+/// Which windows there are to draw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sampling {
+    /// Every timestep is once an epoch the *last* of its window: contexts are drawn as play
+    /// meets them, short ones at an episode's start included.
+    #[default]
+    Uniform,
+    /// As the released Decision Transformer: for each `idx` in `0 .. rows - 3·context_length`,
+    /// the window of `context_length` timesteps that ends at `idx + context_length`, moved
+    /// back to the end of the episode of `idx` where that comes first. Always full; it begins
+    /// in the episode before when its own is shorter than the context.
+    Released,
+}
+
+/// Draws windows: a function of the seed and of how many were drawn.
+///
+/// Each epoch is a permutation of all drawable positions, so every position is drawn once
+/// before any is drawn again.
+#[derive(Clone, Debug)]
+pub struct WindowSampler {
+    dataset: Arc<AtariDataset>,
+    sampling: Sampling,
+    context_length: usize,
+    seed: u64,
+    n_positions: usize,
+    drawn: u64,
+    /// The order of epoch `.0`.
+    order: (u64, Vec<u32>),
+}
+
+impl WindowSampler {
+    /// A sampler at its beginning, for the run with seed `run_seed`.
+    ///
+    /// # Errors
+    /// [`DataError::Sampling`] when the dataset has no window of this kind, or
+    /// `context_length` is 0.
+    pub fn new(
+        dataset: Arc<AtariDataset>,
+        sampling: Sampling,
+        context_length: usize,
+        run_seed: u64,
+    ) -> Result<Self, DataError> {
+        let rows = dataset.n_transitions();
+        let refuse = |reason: String| Err(DataError::Sampling { reason });
+        if context_length == 0 {
+            return refuse("the context length is 0, and a context needs a timestep".into());
+        }
+        let n_positions = match sampling {
+            Sampling::Uniform => rows,
+            Sampling::Released => rows.saturating_sub(3 * context_length),
+        };
+        if n_positions == 0 {
+            return refuse(format!(
+                "the dataset has {rows} transitions, too few for contexts of {context_length}"
+            ));
+        }
+        // The reference fails on such a dataset when it first draws the window.
+        let first = dataset.episodes().as_slice().first().map_or(0, |episode| episode.length);
+        if sampling == Sampling::Released && first < context_length {
+            return refuse(format!(
+                "the first episode has {first} transitions, fewer than the context's \
+                 {context_length}: released sampling would begin before it"
+            ));
+        }
+        let seed = seed::derive(run_seed, "sampling");
+        let mut sampler = Self {
+            dataset,
+            sampling,
+            context_length,
+            seed,
+            n_positions,
+            drawn: 0,
+            order: (0, Vec::new()),
+        };
+        sampler.order.1 = sampler.order_of(0);
+        Ok(sampler)
+    }
+
+    /// The dataset drawn from.
+    pub fn dataset(&self) -> &Arc<AtariDataset> {
+        &self.dataset
+    }
+
+    /// Which windows there are to draw.
+    pub fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    /// Timesteps of a window.
+    pub fn context_length(&self) -> usize {
+        self.context_length
+    }
+
+    /// Windows of one epoch.
+    pub fn epoch_len(&self) -> usize {
+        self.n_positions
+    }
+
+    /// Windows drawn so far: the whole state.
+    pub fn drawn(&self) -> u64 {
+        self.drawn
+    }
+
+    /// Goes to where `drawn` windows have been drawn.
+    pub fn seek(&mut self, drawn: u64) {
+        self.drawn = drawn;
+    }
+
+    /// The next window.
+    pub fn draw(&mut self) -> Window {
+        let n = self.n_positions as u64;
+        let (epoch, place) = (self.drawn / n, (self.drawn % n) as usize);
+        if self.order.0 != epoch {
+            self.order = (epoch, self.order_of(epoch));
+        }
+        self.drawn += 1;
+        self.window_at(self.order.1[place] as usize)
+    }
+
+    /// The window of position `position`, below [`WindowSampler::epoch_len`].
+    ///
+    /// # Panics
+    /// When there is no such position.
+    pub fn window_at(&self, position: usize) -> Window {
+        assert!(position < self.n_positions, "position {position} of {}", self.n_positions);
+        match self.sampling {
+            Sampling::Uniform => Window::ending_at(
+                self.dataset.episode_start(position),
+                position,
+                self.context_length,
+            ),
+            Sampling::Released => {
+                // The reference's ends are exclusive, and it takes the first end > idx.
+                let episode_end = self.dataset.episode_end(position);
+                let end = episode_end.min(position + self.context_length);
+                Window {
+                    context_length: self.context_length,
+                    first: end - self.context_length,
+                    n_real: self.context_length,
+                }
+            }
+        }
+    }
+
+    fn order_of(&self, epoch: u64) -> Vec<u32> {
+        permutation(self.n_positions, seed::derive_nth(self.seed, epoch))
+    }
+}
