@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 use overtone_core::{Episode, Episodes, Outcome, returns_to_go};
+use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors};
 
+use crate::content_hash::RowHashes;
 use crate::error::DataError;
 use crate::frame_store::Layout;
 use crate::manifest::{FORMAT, Manifest};
@@ -207,9 +209,47 @@ impl AtariDataset {
         &self.map[self.frames..][..self.n_transitions() * FRAME]
     }
 
+    /// Reads everything and compares it with the manifest's content hash.
+    ///
+    /// # Errors
+    /// [`DataError::Store`] when the file was damaged after it was made.
+    pub fn verify(&self) -> Result<(), DataError> {
+        let rows = self
+            .frames()
+            .par_chunks_exact(FRAME)
+            .enumerate()
+            .fold(RowHashes::default, |mut sum, (row, frame)| {
+                sum.add_row(row, self.actions[row], self.rewards[row], frame);
+                sum
+            })
+            .reduce(RowHashes::default, RowHashes::plus);
+        let episodes = self.episodes.as_slice();
+        let i64s = |number: fn(&Episode) -> usize| -> Vec<u8> {
+            episodes.iter().flat_map(|episode| (number(episode) as i64).to_le_bytes()).collect()
+        };
+        let outcomes: Vec<u8> =
+            episodes.iter().map(|episode| outcome_code(episode.outcome)).collect();
+        let table = [i64s(|episode| episode.start), i64s(|episode| episode.length), outcomes];
+        if rows.finish(table.iter().map(Vec::as_slice)) == self.manifest.content_hash {
+            return Ok(());
+        }
+        Err(DataError::Store {
+            path: self.path.clone(),
+            reason: "its rows are not those its content hash was made of".into(),
+        })
+    }
+
     /// Where it comes from.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+}
+
+/// How an outcome is stored.
+pub(crate) fn outcome_code(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Terminated => 0,
+        Outcome::Truncated => 1,
     }
 }
 

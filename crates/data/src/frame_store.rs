@@ -30,6 +30,8 @@ use overtone_core::Outcome;
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
+use crate::content_hash::RowHashes;
+use crate::dataset::outcome_code;
 use crate::error::DataError;
 use crate::manifest::{Manifest, Source};
 use crate::npy::hex;
@@ -142,16 +144,13 @@ pub(crate) fn convert(
     let writer = ShardWriter { log, temporary: &temporary, layout: &layout, data };
     let shards = all_shards(plan, &writer, progress)?;
 
-    let mut content = Sha256::new();
-    for (_, bytes) in &table {
-        content.update(bytes);
-    }
+    let mut rows = RowHashes::default();
     manifest.sources.clear();
     for shard in shards {
-        content.update(shard.digest);
+        rows = rows.plus(shard.rows);
         manifest.sources.extend(shard.sources);
     }
-    manifest.content_hash = hex(&content.finalize());
+    manifest.content_hash = rows.finish(table.iter().map(|(_, bytes)| bytes.as_slice()));
     let header = layout.header(&manifest).map_err(header_error)?;
     assert_eq!(header.len() as u64, data, "the hashes to come had the length of hashes");
     temporary.file.write_all_at(&header, 0).map_err(write_error())?;
@@ -168,10 +167,7 @@ fn episode_table(selected: &Selected) -> [(&'static str, Vec<u8>); 3] {
     let i64s = |value: fn(&std::ops::Range<usize>) -> usize| -> Vec<u8> {
         selected.episodes.iter().flat_map(|e| (value(&e.rows) as i64).to_le_bytes()).collect()
     };
-    let outcomes = selected.episodes.iter().map(|episode| match outcome(episode.ending) {
-        Outcome::Terminated => 0,
-        Outcome::Truncated => 1,
-    });
+    let outcomes = selected.episodes.iter().map(|episode| outcome_code(outcome(episode.ending)));
     [
         ("episode_starts", i64s(|rows| rows.start)),
         ("episode_lengths", i64s(ExactSizeIterator::len)),
@@ -241,7 +237,7 @@ fn pieces_of(selected: &Selected, file: usize) -> Vec<Piece> {
 
 /// What one shard contributed.
 struct Shard {
-    digest: [u8; 32],
+    rows: RowHashes,
     sources: Vec<Source>,
 }
 
@@ -261,22 +257,17 @@ impl ShardWriter<'_> {
 
     /// Writes the rows that come from file `file`.
     fn shard(&self, file: usize, pieces: Vec<Piece>, done: &AtomicU64) -> Result<Shard, DataError> {
-        let mut digest = Sha256::new();
         let columns = self.log.columns(file)?;
         for piece in &pieces {
             let Some(row) = piece.row else { continue };
             let slots = piece.slot..piece.slot + piece.length;
-            let actions = &columns.actions[slots.clone()];
             let rewards: Vec<u8> =
-                columns.rewards[slots].iter().flat_map(|reward| reward.to_le_bytes()).collect();
-            self.write("actions", row, actions)?;
+                columns.rewards[slots.clone()].iter().flat_map(|r| r.to_le_bytes()).collect();
+            self.write("actions", row, &columns.actions[slots])?;
             self.write("rewards", 4 * row, &rewards)?;
-            digest.update((row as u64).to_le_bytes());
-            digest.update(actions);
-            digest.update(&rewards);
         }
-        drop(columns);
 
+        let mut rows = RowHashes::default();
         let mut frames = self.log.frames(file)?;
         let mut buffer = vec![0; FRAMES_PER_WRITE * FRAME];
         let mut slot = 0;
@@ -298,7 +289,11 @@ impl ShardWriter<'_> {
                 match &mut row {
                     Some(row) => {
                         self.write("frames", *row * FRAME, bytes)?;
-                        digest.update(&*bytes);
+                        for (i, frame) in bytes.chunks_exact(FRAME).enumerate() {
+                            let (action, reward) =
+                                (columns.actions[slot + i], columns.rewards[slot + i]);
+                            rows.add_row(*row + i, action, reward, frame);
+                        }
                         *row += n;
                     }
                     None if bytes.iter().all(|&pixel| pixel == 0) => {}
@@ -325,7 +320,7 @@ impl ShardWriter<'_> {
             Ok(source)
         });
         let sources = sources.into_iter().collect::<Result<_, DataError>>()?;
-        Ok(Shard { digest: digest.finalize().into(), sources })
+        Ok(Shard { rows, sources })
     }
 
     fn path_of(&self, file: usize, column: Column) -> PathBuf {

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::DataError;
-use crate::replay_log::{Ending, FRAME, ReplayLog};
+use crate::replay_log::{Ending, FRAME, MAX_REWARDS, ReplayLog};
 use crate::run_folder::Column;
 
 /// Compressed bytes of frames up to which they are read through: a second or two of work.
@@ -151,6 +151,12 @@ pub fn inspect_with(path: &Path, frames: ReadFrames) -> Result<Inspection, DataE
         .sum();
     if outside > 0 {
         odd.push(format!("{outside} rewards lie outside [-1, 1]: they are not clipped"));
+    }
+    if counts.other_rewards > 0 {
+        odd.push(format!(
+            "more than {MAX_REWARDS} distinct rewards: {} are not in the histogram",
+            counts.other_rewards
+        ));
     }
     if log.finished().next().is_none() {
         odd.push("no episode is finished".into());

@@ -11,6 +11,7 @@
 
 pub mod batch;
 pub mod card;
+mod content_hash;
 pub mod dataset;
 pub mod error;
 pub mod frame_store;

@@ -59,6 +59,8 @@ pub const MAX_ACTIONS: usize = 18;
 /// Agent steps after which the recorded episodes were cut (108,000 raw frames, skip 4);
 /// Dopamine stores `terminal` there as well.
 const STEP_LIMIT: u64 = 27_000;
+/// Distinct rewards counted one by one; clipped ones are usually -1, 0 and 1.
+pub const MAX_REWARDS: usize = 1000;
 /// Sentences kept about what is odd.
 const MAX_ODD: usize = 32;
 
@@ -130,8 +132,11 @@ pub struct Counts {
     pub headless_transitions: u64,
     /// Times each action was chosen.
     pub actions: [u64; MAX_ACTIONS],
-    /// Times each reward came, by its bits (of finite numbers only).
+    /// Times each reward came, by its bits (of finite numbers only); the first
+    /// [`MAX_REWARDS`] distinct ones.
     pub rewards: BTreeMap<u32, u64>,
+    /// Times any other reward came.
+    pub other_rewards: u64,
 }
 
 /// The small columns of one file, in slot order.
@@ -486,7 +491,12 @@ impl Scan {
         self.counts.transitions += 1;
         self.counts.actions[usize::from(action)] += 1;
         // One zero: -0.0 and 0.0 are the same reward.
-        *self.counts.rewards.entry((reward + 0.0).to_bits()).or_default() += 1;
+        let bits = (reward + 0.0).to_bits();
+        if self.counts.rewards.len() < MAX_REWARDS || self.counts.rewards.contains_key(&bits) {
+            *self.counts.rewards.entry(bits).or_default() += 1;
+        } else {
+            self.counts.other_rewards += 1;
+        }
         match &mut self.place {
             Place::Inside { first, padding, length, sum } => {
                 *length += 1;
