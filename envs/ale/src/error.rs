@@ -1,0 +1,104 @@
+//! What can be missing or wrong between us and the Arcade Learning Environment.
+
+use std::path::PathBuf;
+
+use overtone_env::EnvError;
+
+use crate::ALE_PY_VERSION;
+
+/// Why an Atari game cannot be played.
+#[derive(Debug, thiserror::Error)]
+pub enum AleError {
+    /// Not one of the games.
+    #[error("there is no game `{name}`; the nearest is `{nearest}` (known: {known})")]
+    UnknownGame {
+        /// What was asked for.
+        name: String,
+        /// The known name most like it.
+        nearest: &'static str,
+        /// All known names.
+        known: String,
+    },
+    /// No folder with Python packages was found.
+    #[error("no `.venv` here nor in a folder above, so ale-py is missing: run `just setup`")]
+    NoPackages,
+    /// A virtual environment without ale-py.
+    #[error("ale-py is not installed in `{venv}`: run `just setup`")]
+    NoAle {
+        /// The virtual environment.
+        venv: PathBuf,
+    },
+    /// A virtual environment of another Python than the one linked.
+    #[error(
+        "this program was built for Python {built}, and `{venv}` holds another: run `just setup`, \
+         then `cargo clean --release -p pyo3-build-config -p pyo3-ffi -p pyo3` and build again"
+    )]
+    OtherPython {
+        /// Version the program was linked with, such as `3.11`.
+        built: String,
+        /// The virtual environment.
+        venv: PathBuf,
+    },
+    /// Another ale-py.
+    #[error("ale-py {got} is installed, {ALE_PY_VERSION} is needed: run `just setup`")]
+    AleVersion {
+        /// The version found.
+        got: String,
+    },
+    /// ale-py could not load all of itself.
+    #[error("ale-py's vector interface does not load ({message}): run `just setup`")]
+    NoVectorInterface {
+        /// What Python said.
+        message: String,
+    },
+    /// No ROM.
+    #[error("the ROM of {game} is missing (`{path}`): run `just setup`")]
+    NoRom {
+        /// The game's name.
+        game: &'static str,
+        /// Where it should lie.
+        path: PathBuf,
+    },
+    /// Another ROM.
+    #[error("`{path}` has MD5 {got}, the ROM of {game} has {expected}: run `just setup`")]
+    OtherRom {
+        /// The game's name.
+        game: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Its hash.
+        got: String,
+        /// The hash of the game the data was recorded from.
+        expected: &'static str,
+    },
+    /// The game's actions are others than in the data.
+    #[error("{game} has {got} actions in this emulator, {expected} were expected")]
+    OtherActions {
+        /// The game's name.
+        game: &'static str,
+        /// Number of actions found.
+        got: usize,
+        /// Number of actions in the data.
+        expected: usize,
+    },
+    /// Settings that no implementation plays by.
+    #[error("the emulator cannot be run with {what}")]
+    Unsupported {
+        /// The setting, in words.
+        what: String,
+    },
+    /// The emulator, or the Python between, failed.
+    #[error("the emulator failed while {doing}: {message}")]
+    Emulator {
+        /// What was being done.
+        doing: &'static str,
+        /// What Python said.
+        message: String,
+    },
+}
+
+impl From<AleError> for EnvError {
+    fn from(error: AleError) -> Self {
+        Self::Backend(Box::new(error))
+    }
+}

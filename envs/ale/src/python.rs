@@ -1,0 +1,127 @@
+//! The embedded Python: finding the project's packages, and ale-py in them.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::{ACTIONS, ALE_PY_VERSION, AleError, Game};
+
+/// A [`PyErr`] as our error.
+pub(crate) fn failed(doing: &'static str) -> impl FnOnce(PyErr) -> AleError {
+    move |error| AleError::Emulator { doing, message: error.to_string() }
+}
+
+/// ale-py, imported and checked.
+///
+/// # Errors
+/// When it is missing or another version.
+pub(crate) fn ale_py(py: Python<'_>) -> Result<Bound<'_, PyModule>, AleError> {
+    let venv = add_packages(py)?;
+    let module = py.import("ale_py").map_err(|error| {
+        if error.is_instance_of::<pyo3::exceptions::PyModuleNotFoundError>(py)
+            && error.to_string().contains("'ale_py'")
+        {
+            venv.map_or(AleError::NoPackages, |venv| AleError::NoAle { venv })
+        } else {
+            AleError::NoVectorInterface { message: error.to_string() }
+        }
+    })?;
+    let got: String = module
+        .getattr("__version__")
+        .and_then(|version| version.extract())
+        .map_err(failed("reading ale-py's version"))?;
+    if got != ALE_PY_VERSION {
+        return Err(AleError::AleVersion { got });
+    }
+    // ale-py swallows the reason when gymnasium is missing and leaves the class out.
+    if !module.hasattr("ALEVectorInterface").map_err(failed("looking into ale-py"))? {
+        let message = match py.import("gymnasium") {
+            Err(error) => error.to_string(),
+            Ok(_) => "built without it".into(),
+        };
+        return Err(AleError::NoVectorInterface { message });
+    }
+    Ok(module)
+}
+
+/// Path of `game`'s ROM, which is known to be the right one.
+///
+/// # Errors
+/// When ale-py or the ROM is missing, or is another.
+pub(crate) fn rom(game: Game) -> Result<PathBuf, AleError> {
+    Python::attach(|py| {
+        let module = ale_py(py)?;
+        let folder = match env::var_os("ALE_ROMS_DIR") {
+            Some(folder) => PathBuf::from(folder),
+            None => {
+                let file: PathBuf = module
+                    .getattr("__file__")
+                    .and_then(|file| file.extract())
+                    .map_err(failed("looking for ale-py's ROMs"))?;
+                file.with_file_name("roms")
+            }
+        };
+        let path = folder.join(game.id()).with_extension("bin");
+        let Ok(bytes) = std::fs::read(&path) else {
+            return Err(AleError::NoRom { game: game.name(), path });
+        };
+        let got: String = py
+            .import("hashlib")
+            .and_then(|hashlib| hashlib.call_method1("md5", (PyBytes::new(py, &bytes),)))
+            .and_then(|hash| hash.call_method0("hexdigest"))
+            .and_then(|hash| hash.extract())
+            .map_err(failed("hashing the ROM"))?;
+        if got != game.rom_md5() {
+            let expected = game.rom_md5();
+            return Err(AleError::OtherRom { game: game.name(), path, got, expected });
+        }
+        Ok(path)
+    })
+}
+
+/// Checks an emulator's action set against [`ACTIONS`].
+pub(crate) fn check_actions(game: Game, actions: Bound<'_, PyAny>) -> Result<(), AleError> {
+    let got = actions.len().map_err(failed("reading the action set"))?;
+    if got != ACTIONS.len() {
+        let expected = ACTIONS.len();
+        return Err(AleError::OtherActions { game: game.name(), got, expected });
+    }
+    Ok(())
+}
+
+/// Puts the project's packages on Python's path; the answer is the virtual environment they
+/// came from, if there is one.
+fn add_packages(py: Python<'_>) -> Result<Option<PathBuf>, AleError> {
+    let doing = "setting Python's path";
+    let version = py.version_info();
+    let built = format!("{}.{}", version.major, version.minor);
+    let packages_of = |venv: &Path| venv.join(format!("lib/python{built}/site-packages"));
+    let venvs = virtual_envs();
+    let with_ale = venvs.iter().find(|venv| packages_of(venv).join("ale_py").is_dir());
+    let with_packages = || venvs.iter().find(|venv| packages_of(venv).is_dir());
+    let Some(venv) = with_ale.or_else(with_packages) else {
+        return match venvs.into_iter().next() {
+            Some(venv) => Err(AleError::OtherPython { built, venv }),
+            None => Ok(None),
+        };
+    };
+    // As text: Python skips path objects here.
+    let packages = packages_of(venv).to_string_lossy().into_owned();
+    let path = py.import("sys").and_then(|sys| sys.getattr("path")).map_err(failed(doing))?;
+    if !path.contains(&packages).map_err(failed(doing))? {
+        // Before the system's packages, as in the virtual environment itself.
+        path.call_method1("insert", (0, &packages)).map_err(failed(doing))?;
+    }
+    Ok(Some(venv.clone()))
+}
+
+/// Virtual environments in the order they are asked: `VIRTUAL_ENV`, then `.venv` under the
+/// current folder and its parents.
+fn virtual_envs() -> Vec<PathBuf> {
+    let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    let here = env::current_dir().unwrap_or_default();
+    let above = here.ancestors().map(|folder| folder.join(".venv"));
+    active.into_iter().chain(above).filter(|venv| venv.join("pyvenv.cfg").is_file()).collect()
+}

@@ -1,0 +1,269 @@
+//! [`ReleasedAle`]: the Decision Transformer's released evaluation, from raw screens.
+//!
+//! What it does otherwise than the recording: each of the last two screens is resized
+//! bilinearly, then the maximum is taken; an episode begins with 0 to 29 no-ops; and every
+//! episode is reset twice, where the first observation shown comes from the first reset and
+//! play goes on after the second. It exists to compare with published scores. The emulators
+//! are driven one raw frame at a time, through Python's lock, one after another: slower than
+//! [`AleVectorEnv`](crate::AleVectorEnv).
+
+use numpy::{PyArray2, PyArrayMethods};
+use overtone_core::protocol::{Emulation, Resize};
+use overtone_core::seed::{Generator, derive};
+use overtone_core::{Actions, Observations, Outcome};
+use overtone_env::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
+use pyo3::intern;
+use pyo3::prelude::*;
+use rand::{RngExt, SeedableRng};
+
+use crate::python::{self, failed};
+use crate::screen::{Bilinear, RAW, SIDE, STACK};
+use crate::seed::ale_seed;
+use crate::{ACTIONS, AleError, Game};
+
+const FRAME: usize = SIDE * SIDE;
+const OBSERVATION: usize = STACK * FRAME;
+
+/// Environments of one game, driven by raw frames.
+///
+/// Observations are `[4, 84, 84]` grey, oldest frame first, zero before the episode's first.
+pub struct ReleasedAle {
+    emulation: Emulation,
+    rom: std::path::PathBuf,
+    lanes: Vec<Lane>,
+    slots: Slots,
+    observations: Vec<u8>,
+    resize: Bilinear,
+    observation_space: ObservationSpace,
+    action_space: ActionSpace,
+}
+
+/// One emulator.
+struct Lane {
+    ale: Py<PyAny>,
+    screen: Py<PyArray2<u8>>,
+    /// The last frames, which after a double reset differ from those shown.
+    stack: Vec<u8>,
+    lives: i32,
+}
+
+impl ReleasedAle {
+    /// Starts `n_envs` emulators.
+    ///
+    /// # Errors
+    /// When ale-py or the ROM is missing or another, or `emulation` asks for area resizing.
+    pub fn new(game: Game, emulation: &Emulation, n_envs: usize) -> Result<Self, AleError> {
+        if emulation.resize != Resize::BilinearThenMax {
+            let what = "area resizing from raw screens".into();
+            return Err(AleError::Unsupported { what });
+        }
+        if emulation.frame_skip == 0 || i32::try_from(emulation.max_frames).is_err() {
+            let what = format!(
+                "{} raw frames per action and {} per episode",
+                emulation.frame_skip, emulation.max_frames
+            );
+            return Err(AleError::Unsupported { what });
+        }
+        let rom = python::rom(game)?;
+        let lanes = Python::attach(|py| {
+            let doing = "starting an emulator";
+            let module = python::ale_py(py)?;
+            let class = module.getattr("ALEInterface").map_err(failed(doing))?;
+            let quiet = || {
+                class.call_method1(
+                    "setLoggerMode",
+                    (module.getattr("LoggerMode")?.getattr("Error")?,),
+                )
+            };
+            quiet().map_err(failed(doing))?;
+            let lane = |_| {
+                let ale = start(py, &class, emulation, &rom).map_err(failed(doing))?;
+                let actions = ale.call_method0("getMinimalActionSet").map_err(failed(doing))?;
+                python::check_actions(game, actions)?;
+                Ok(Lane {
+                    ale: ale.unbind(),
+                    screen: PyArray2::zeros(py, RAW, false).unbind(),
+                    stack: vec![0; OBSERVATION],
+                    lives: 0,
+                })
+            };
+            (0..n_envs).map(lane).collect::<Result<Vec<_>, AleError>>()
+        })?;
+        Ok(Self {
+            emulation: emulation.clone(),
+            rom,
+            lanes,
+            slots: Slots::new(n_envs),
+            observations: vec![0; n_envs * OBSERVATION],
+            resize: Bilinear::new(RAW, [SIDE, SIDE]),
+            observation_space: ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] },
+            action_space: ActionSpace::Discrete { names: ACTIONS.map(String::from).to_vec() },
+        })
+    }
+
+    fn reset_one(&mut self, py: Python<'_>, env: usize, seed: u64) -> PyResult<()> {
+        let mut noops = Generator::seed_from_u64(derive(seed, "noops"));
+        let lane = &mut self.lanes[env];
+        let ale = lane.ale.bind(py);
+        ale.call_method1(intern!(py, "setInt"), ("random_seed", ale_seed(seed)))?;
+        ale.call_method1(intern!(py, "loadROM"), (&self.rom,))?;
+        let shown = &mut self.observations[env * OBSERVATION..(env + 1) * OBSERVATION];
+        for reset in 0..=usize::from(self.emulation.double_reset) {
+            lane.begin(py, noops.random_range(0..=self.emulation.max_noops))?;
+            lane.stack.fill(0);
+            let newest = &mut lane.stack[OBSERVATION - FRAME..];
+            observe(py, &lane.ale, &lane.screen, &mut self.resize, newest)?;
+            // Of two resets, the first is shown and the second is played.
+            if reset == 0 {
+                shown.copy_from_slice(&lane.stack);
+            }
+        }
+        lane.lives = lane.lives_left(py)?;
+        Ok(())
+    }
+
+    fn step_one(&mut self, py: Python<'_>, env: usize, action: usize) -> PyResult<Step> {
+        let lane = &mut self.lanes[env];
+        let mut frames = vec![0; 2 * FRAME];
+        let mut reward = 0;
+        let mut outcome = None;
+        let skip = self.emulation.frame_skip;
+        for frame in 0..skip {
+            reward += lane.act(py, action)?;
+            // The last two screens, taken before it is known whether the game is over.
+            if frame + 2 >= skip {
+                let place = (frame + 2 - skip) as usize * FRAME;
+                let out = &mut frames[place..place + FRAME];
+                observe(py, &lane.ale, &lane.screen, &mut self.resize, out)?;
+            }
+            outcome = lane.outcome(py)?;
+            if outcome.is_some() {
+                break;
+            }
+        }
+        lane.stack.copy_within(FRAME.., 0);
+        let newest = &mut lane.stack[OBSERVATION - FRAME..];
+        let (third, fourth) = frames.split_at(FRAME);
+        for ((out, &a), &b) in newest.iter_mut().zip(third).zip(fourth) {
+            *out = a.max(b);
+        }
+        let lives = lane.lives_left(py)?;
+        if self.emulation.terminal_on_life_loss && lives < lane.lives && outcome.is_none() {
+            outcome = Some(Outcome::Terminated);
+        }
+        lane.lives = lives;
+        let shown = &mut self.observations[env * OBSERVATION..(env + 1) * OBSERVATION];
+        shown.copy_from_slice(&lane.stack);
+        Ok(Step { reward: reward as f32, outcome })
+    }
+}
+
+impl Lane {
+    /// Starts a new game and plays `noops` raw frames without input.
+    fn begin(&self, py: Python<'_>, noops: u32) -> PyResult<()> {
+        let ale = self.ale.bind(py);
+        ale.call_method0(intern!(py, "reset_game"))?;
+        for _ in 0..noops {
+            self.act(py, 0)?;
+            if ale.call_method0(intern!(py, "game_over"))?.extract()? {
+                ale.call_method0(intern!(py, "reset_game"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One raw frame; its raw reward.
+    fn act(&self, py: Python<'_>, action: usize) -> PyResult<i64> {
+        self.ale.bind(py).call_method1(intern!(py, "act"), (action,))?.extract()
+    }
+
+    fn lives_left(&self, py: Python<'_>) -> PyResult<i32> {
+        self.ale.bind(py).call_method0(intern!(py, "lives"))?.extract()
+    }
+
+    fn outcome(&self, py: Python<'_>) -> PyResult<Option<Outcome>> {
+        let ale = self.ale.bind(py);
+        if !ale.call_method0(intern!(py, "game_over"))?.extract()? {
+            return Ok(None);
+        }
+        let truncated: bool = ale.call_method0(intern!(py, "game_truncated"))?.extract()?;
+        Ok(Some(if truncated { Outcome::Truncated } else { Outcome::Terminated }))
+    }
+}
+
+/// The emulator's screen, resized into `out`.
+fn observe(
+    py: Python<'_>,
+    ale: &Py<PyAny>,
+    screen: &Py<PyArray2<u8>>,
+    resize: &mut Bilinear,
+    out: &mut [u8],
+) -> PyResult<()> {
+    let screen = screen.bind(py);
+    ale.bind(py).call_method1(intern!(py, "getScreenGrayscale"), (screen,))?;
+    resize.resize(screen.readonly().as_slice()?, out);
+    Ok(())
+}
+
+fn start<'py>(
+    py: Python<'py>,
+    class: &Bound<'py, PyAny>,
+    emulation: &Emulation,
+    rom: &std::path::Path,
+) -> PyResult<Bound<'py, PyAny>> {
+    let ale = class.call0()?;
+    let sticky = ("repeat_action_probability", emulation.sticky_probability);
+    ale.call_method1(intern!(py, "setFloat"), sticky)?;
+    let limit = ("max_num_frames_per_episode", emulation.max_frames);
+    ale.call_method1(intern!(py, "setInt"), limit)?;
+    ale.call_method1(intern!(py, "loadROM"), (rom,))?;
+    Ok(ale)
+}
+
+impl VectorEnv for ReleasedAle {
+    fn n_envs(&self) -> usize {
+        self.slots.n_envs()
+    }
+
+    fn observation_space(&self) -> &ObservationSpace {
+        &self.observation_space
+    }
+
+    fn action_space(&self) -> &ActionSpace {
+        &self.action_space
+    }
+
+    fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
+        self.slots.check_reset(envs, seeds)?;
+        for (&env, &seed) in envs.iter().zip(seeds) {
+            Python::attach(|py| self.reset_one(py, env, seed)).map_err(failed("resetting"))?;
+            self.slots.begin(env);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
+        self.slots.check_step(envs, actions, &self.action_space)?;
+        let Actions::Discrete(actions) = actions else { unreachable!("checked above") };
+        let mut steps = Vec::with_capacity(envs.len());
+        for (&env, &action) in envs.iter().zip(actions) {
+            let step =
+                Python::attach(|py| self.step_one(py, env, action)).map_err(failed("playing"))?;
+            if step.outcome.is_some() {
+                self.slots.end(env);
+            }
+            steps.push(step);
+        }
+        Ok(steps)
+    }
+
+    fn observations(&self) -> Observations<'_> {
+        Observations::Pixels(&self.observations)
+    }
+}
+
+impl Drop for ReleasedAle {
+    fn drop(&mut self) {
+        Python::attach(|_| self.lanes.clear());
+    }
+}

@@ -1,0 +1,275 @@
+//! [`AleVectorEnv`]: ale-py's C++ vector interface, played as the data was recorded.
+//!
+//! Each environment is one C++ interface with its own worker thread. A step sends the action
+//! to every environment named, then collects from each: two calls into C++ for each, without
+//! a line of Python, with the interpreter's lock released while the emulators work side by
+//! side. One interface for all environments would step finished ones along with the live:
+//! it steps all or none, and resets by itself. Measured with 100 environments on two cores,
+//! separate interfaces are as fast (see `benches/steps.rs`).
+
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn};
+use overtone_core::protocol::{Emulation, Resize};
+use overtone_core::{Actions, Observations, Outcome};
+use overtone_env::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use pyo3::{Py, intern};
+
+use crate::python::{self, failed};
+use crate::screen::{SIDE, STACK};
+use crate::seed::ale_seed;
+use crate::{ACTIONS, AleError, Game};
+
+/// Bytes of one observation, `[STACK, SIDE, SIDE]`.
+const OBSERVATION: usize = STACK * SIDE * SIDE;
+
+/// Environments of one game, each an emulator in its own thread.
+///
+/// Observations are `[4, 84, 84]` grey, oldest frame first, with zero frames before the
+/// episode's first: as the Decision Transformer reads the DQN Replay Dataset. A reset loads
+/// the ROM anew with the episode's seed, so nothing is left of the episode before; with
+/// `terminal_on_life_loss` too it begins a new game.
+pub struct AleVectorEnv {
+    lanes: Vec<Lane>,
+    slots: Slots,
+    observations: Vec<u8>,
+    observation_space: ObservationSpace,
+    action_space: ActionSpace,
+}
+
+/// One emulator, and the arrays its actions go in.
+struct Lane {
+    ale: Py<PyAny>,
+    action: Py<PyArray1<i32>>,
+    paddle: Py<PyArray1<f32>>,
+}
+
+impl AleVectorEnv {
+    /// Starts `n_envs` emulators (about 50 ms each).
+    ///
+    /// # Errors
+    /// When ale-py or the ROM is missing or another, or `emulation` asks for bilinear
+    /// resizing or a double reset, which this interface does not do.
+    pub fn new(game: Game, emulation: &Emulation, n_envs: usize) -> Result<Self, AleError> {
+        check(emulation)?;
+        let rom = python::rom(game)?;
+        let lanes = Python::attach(|py| {
+            let doing = "starting an emulator";
+            let class = python::ale_py(py)?.getattr("ALEVectorInterface").map_err(failed(doing))?;
+            let settings = settings(py, emulation).map_err(failed(doing))?;
+            settings.set_item("rom_path", &rom).map_err(failed(doing))?;
+            let lane = |_| {
+                let ale = class.call((), Some(&settings)).map_err(failed(doing))?;
+                let actions = ale.call_method0("get_action_set").map_err(failed(doing))?;
+                python::check_actions(game, actions)?;
+                Ok(Lane {
+                    ale: ale.unbind(),
+                    action: PyArray1::from_slice(py, &[0]).unbind(),
+                    paddle: PyArray1::from_slice(py, &[1.0]).unbind(),
+                })
+            };
+            (0..n_envs).map(lane).collect::<Result<Vec<_>, AleError>>()
+        })?;
+        Ok(Self {
+            lanes,
+            slots: Slots::new(n_envs),
+            observations: vec![0; n_envs * OBSERVATION],
+            observation_space: ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] },
+            action_space: ActionSpace::Discrete { names: ACTIONS.map(String::from).to_vec() },
+        })
+    }
+
+    /// As [`reset`](VectorEnv::reset), with the emulator's own seeds, `1 ..= 2³¹ − 1`: to play
+    /// a recording again whose seed is known.
+    ///
+    /// # Errors
+    /// For an unknown or repeated environment, unequal lengths, or a failing emulator.
+    pub fn reset_with_ale_seeds(&mut self, envs: &[usize], seeds: &[i32]) -> Result<(), EnvError> {
+        self.slots.check_reset(envs, &vec![0; seeds.len()])?;
+        let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut rows = rows(&mut self.observations, envs);
+        let lanes = &self.lanes;
+        // Loading a ROM takes as long as 60 steps, and frees the interpreter meanwhile.
+        let chunk = envs.len().div_ceil(n_threads).max(1);
+        let results: Vec<Result<(), AleError>> = std::thread::scope(|scope| {
+            let work = envs.chunks(chunk).zip(seeds.chunks(chunk)).zip(rows.chunks_mut(chunk));
+            let threads: Vec<_> = work
+                .map(|((envs, seeds), rows)| {
+                    scope.spawn(move || {
+                        let mut each = envs.iter().zip(seeds).zip(rows);
+                        each.try_for_each(|((&env, &seed), row)| lanes[env].reset(seed, row))
+                    })
+                })
+                .collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect()
+        });
+        results.into_iter().collect::<Result<(), _>>()?;
+        envs.iter().for_each(|&env| self.slots.begin(env));
+        Ok(())
+    }
+}
+
+impl VectorEnv for AleVectorEnv {
+    fn n_envs(&self) -> usize {
+        self.slots.n_envs()
+    }
+
+    fn observation_space(&self) -> &ObservationSpace {
+        &self.observation_space
+    }
+
+    fn action_space(&self) -> &ActionSpace {
+        &self.action_space
+    }
+
+    fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
+        let seeds: Vec<i32> = seeds.iter().map(|&seed| ale_seed(seed)).collect();
+        self.reset_with_ale_seeds(envs, &seeds)
+    }
+
+    fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
+        self.slots.check_step(envs, actions, &self.action_space)?;
+        let Actions::Discrete(actions) = actions else { unreachable!("checked above") };
+        let steps = Python::attach(|py| -> Result<Vec<Step>, AleError> {
+            for (&env, &action) in envs.iter().zip(actions) {
+                self.lanes[env].send(py, action).map_err(failed("sending an action"))?;
+            }
+            let mut steps = Vec::with_capacity(envs.len());
+            for &env in envs {
+                let row = &mut self.observations[env * OBSERVATION..(env + 1) * OBSERVATION];
+                steps.push(self.lanes[env].receive(py, row).map_err(failed("playing"))?);
+            }
+            Ok(steps)
+        })?;
+        for (&env, step) in envs.iter().zip(&steps) {
+            if step.outcome.is_some() {
+                self.slots.end(env);
+            }
+        }
+        Ok(steps)
+    }
+
+    fn observations(&self) -> Observations<'_> {
+        Observations::Pixels(&self.observations)
+    }
+}
+
+impl Drop for AleVectorEnv {
+    /// The emulators' threads are joined here and now.
+    fn drop(&mut self) {
+        Python::attach(|_| self.lanes.clear());
+    }
+}
+
+impl Lane {
+    fn reset(&self, seed: i32, row: &mut [u8]) -> Result<(), AleError> {
+        Python::attach(|py| {
+            let (index, seed) = (PyArray1::from_slice(py, &[0i64]), [i64::from(seed)]);
+            let arguments = (index, PyArray1::from_slice(py, &seed));
+            let answer = self.ale.bind(py).call_method1(intern!(py, "reset"), arguments)?;
+            copy_observation(&answer.cast_into::<PyTuple>()?.get_item(0)?, row)
+        })
+        .map_err(failed("resetting"))
+    }
+
+    fn send(&self, py: Python<'_>, action: usize) -> PyResult<()> {
+        let array = self.action.bind(py);
+        array.readwrite().as_slice_mut()?[0] = action as i32;
+        let arguments = (array, self.paddle.bind(py));
+        self.ale.bind(py).call_method1(intern!(py, "send"), arguments).map(drop)
+    }
+
+    fn receive(&self, py: Python<'_>, row: &mut [u8]) -> PyResult<Step> {
+        let answer = self.ale.bind(py).call_method0(intern!(py, "recv"))?;
+        let answer = answer.cast_into::<PyTuple>()?;
+        copy_observation(&answer.get_item(0)?, row)?;
+        let reward: i32 = first(&answer.get_item(1)?)?;
+        let terminated: bool = first(&answer.get_item(2)?)?;
+        let truncated: bool = first(&answer.get_item(3)?)?;
+        let outcome = match (terminated, truncated) {
+            (true, _) => Some(Outcome::Terminated),
+            (false, true) => Some(Outcome::Truncated),
+            (false, false) => None,
+        };
+        Ok(Step { reward: reward as f32, outcome })
+    }
+}
+
+/// The observation rows of `envs` (distinct), in that order.
+fn rows<'a>(observations: &'a mut [u8], envs: &[usize]) -> Vec<&'a mut [u8]> {
+    let mut all: Vec<Option<&mut [u8]>> = observations.chunks_mut(OBSERVATION).map(Some).collect();
+    envs.iter().filter_map(|&env| all[env].take()).collect()
+}
+
+/// The one value of an array of length one.
+fn first<T: numpy::Element + Copy>(array: &Bound<'_, PyAny>) -> PyResult<T> {
+    let array: PyReadonlyArrayDyn<'_, T> = array.extract()?;
+    let values = array.as_slice()?;
+    values.first().copied().ok_or_else(|| pyo3::exceptions::PyValueError::new_err("empty array"))
+}
+
+fn copy_observation(array: &Bound<'_, PyAny>, row: &mut [u8]) -> PyResult<()> {
+    let array: PyReadonlyArrayDyn<'_, u8> = array.extract()?;
+    let pixels = array.as_slice()?;
+    if pixels.len() != row.len() {
+        let message = format!("an observation of {} bytes, expected {}", pixels.len(), row.len());
+        return Err(pyo3::exceptions::PyValueError::new_err(message));
+    }
+    row.copy_from_slice(pixels);
+    Ok(())
+}
+
+fn check(emulation: &Emulation) -> Result<(), AleError> {
+    let unsupported = |what: String| Err(AleError::Unsupported { what });
+    if emulation.resize != Resize::MaxThenArea {
+        return unsupported("bilinear resizing in the vector interface".into());
+    }
+    if emulation.double_reset {
+        return unsupported("area resizing and a double reset together".into());
+    }
+    if emulation.frame_skip == 0 || emulation.frame_skip > i32::MAX as u32 {
+        return unsupported(format!("{} raw frames per action", emulation.frame_skip));
+    }
+    if emulation.max_frames == 0 || emulation.max_frames > i32::MAX as u32 {
+        return unsupported(format!("a limit of {} raw frames", emulation.max_frames));
+    }
+    if emulation.max_noops >= i32::MAX as u32 {
+        return unsupported(format!("{} no-ops", emulation.max_noops));
+    }
+    if !(0.0..=1.0).contains(&emulation.sticky_probability) {
+        return unsupported(format!("a sticky probability of {}", emulation.sticky_probability));
+    }
+    Ok(())
+}
+
+/// The interface's arguments, all of them: its defaults clip rewards, press fire, and play up
+/// to 29 no-ops.
+fn settings<'py>(py: Python<'py>, emulation: &Emulation) -> PyResult<Bound<'py, PyDict>> {
+    let settings = PyDict::new(py);
+    settings.set_item("num_envs", 1)?;
+    settings.set_item("batch_size", 0)?;
+    settings.set_item("num_threads", 1)?;
+    settings.set_item("thread_affinity_offset", -1)?;
+    // A finished environment is reset, with a seed, before its next step: never by itself.
+    settings.set_item("autoreset_mode", "NextStep")?;
+    settings.set_item("frame_skip", emulation.frame_skip)?;
+    settings.set_item("stack_num", STACK)?;
+    settings.set_item("img_height", SIDE)?;
+    settings.set_item("img_width", SIDE)?;
+    settings.set_item("grayscale", true)?;
+    settings.set_item("maxpool", true)?;
+    // Uniform over `0 .. noop_max`, exclusive; 0 is none.
+    let noop_max = if emulation.max_noops == 0 { 0 } else { emulation.max_noops + 1 };
+    settings.set_item("noop_max", noop_max)?;
+    settings.set_item("use_fire_reset", false)?;
+    settings.set_item("episodic_life", emulation.terminal_on_life_loss)?;
+    settings.set_item("life_loss_info", false)?;
+    settings.set_item("reward_clipping", false)?;
+    settings.set_item("max_episode_steps", emulation.max_frames)?;
+    settings.set_item("repeat_action_probability", emulation.sticky_probability)?;
+    settings.set_item("full_action_space", false)?;
+    Ok(settings)
+}

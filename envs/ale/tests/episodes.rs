@@ -1,0 +1,160 @@
+//! Episodes in the real emulator: seeds, limits, no-ops, lives, and random play.
+
+#![allow(clippy::unwrap_used)]
+
+use std::ops::ControlFlow;
+
+use overtone_ale::{AleVectorEnv, Game, ReleasedAle, open};
+use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
+use overtone_core::{Actions, Observations, Outcome};
+use overtone_env::{EnvError, VectorEnv};
+use overtone_eval::{Plan, PlayedEpisode, RandomPolicy, rollout};
+
+const OBSERVATION: usize = 4 * 84 * 84;
+
+/// A step's reward, how it ended, and the observation after it.
+type Seen = (f32, Option<Outcome>, Vec<u8>);
+
+fn observation(env: &dyn VectorEnv, slot: usize) -> Vec<u8> {
+    let Observations::Pixels(pixels) = env.observations() else { unreachable!() };
+    pixels[slot * OBSERVATION..(slot + 1) * OBSERVATION].to_vec()
+}
+
+/// Some actions, the same at each call: 0, 7, 14, 3, …
+fn action(step_idx: usize) -> usize {
+    step_idx * 7 % 18
+}
+
+/// An episode in `slot`, at most `steps` long.
+fn play(env: &mut dyn VectorEnv, slot: usize, seed: u64, steps: usize) -> Vec<Seen> {
+    env.reset(&[slot], &[seed]).unwrap();
+    let mut seen = vec![(0.0, None, observation(env, slot))];
+    for step_idx in 0..steps {
+        let step = env.step(&[slot], &Actions::Discrete(vec![action(step_idx)])).unwrap()[0];
+        seen.push((step.reward, step.outcome, observation(env, slot)));
+        if step.outcome.is_some() {
+            break;
+        }
+    }
+    seen
+}
+
+#[track_caller]
+fn check_seeds(emulation: &Emulation) {
+    let mut one = open(Game::Seaquest, emulation, 1).unwrap();
+    let alone = play(&mut *one, 0, 9, 60);
+    assert_eq!(play(&mut *one, 0, 9, 60), alone, "again in the same environment");
+    assert_ne!(play(&mut *one, 0, 10, 60), alone, "another seed is another episode");
+
+    // Among others that start at other times, act otherwise and are reset in between.
+    let mut many = open(Game::Seaquest, emulation, 4).unwrap();
+    many.reset(&[0, 1, 2, 3], &[1, 2, 3, 4]).unwrap();
+    many.step(&[0, 1, 2, 3], &Actions::Discrete(vec![1, 2, 3, 4])).unwrap();
+    many.reset(&[2, 0], &[9, 5]).unwrap();
+    assert_eq!(observation(&*many, 2), alone[0].2);
+    for (step_idx, expected) in alone[1..].iter().enumerate() {
+        if step_idx == 30 {
+            many.reset(&[3], &[9]).unwrap();
+        }
+        let envs = if step_idx % 3 == 0 { vec![3, 2] } else { vec![0, 2, 3] };
+        let actions = envs.iter().map(|&env| if env == 2 { action(step_idx) } else { 5 }).collect();
+        let steps = many.step(&envs, &Actions::Discrete(actions)).unwrap();
+        let mine = steps[envs.iter().position(|&env| env == 2).unwrap()];
+        assert_eq!((mine.reward, mine.outcome), (expected.0, expected.1), "step {step_idx}");
+        assert_eq!(observation(&*many, 2), expected.2, "step {step_idx}");
+    }
+}
+
+#[test]
+fn an_episode_is_its_seed_and_its_actions() {
+    check_seeds(&Emulation::dqn_replay());
+    check_seeds(&Emulation { max_noops: 30, ..Emulation::dqn_replay() });
+}
+
+#[test]
+fn an_episode_is_its_seed_and_its_actions_from_raw_screens_too() {
+    check_seeds(&Protocol::released().emulation);
+}
+
+#[test]
+fn the_frame_limit_truncates_and_a_reset_is_due() {
+    for emulation in [Emulation::dqn_replay(), Protocol::released().emulation] {
+        let emulation = Emulation { max_frames: 40, max_noops: 0, ..emulation };
+        let mut env = open(Game::BankHeist, &emulation, 1).unwrap();
+        let seen = play(&mut *env, 0, 1, 100);
+        assert_eq!(seen.len() - 1, 10, "40 raw frames are 10 actions");
+        assert_eq!(seen.last().unwrap().1, Some(Outcome::Truncated));
+        let error = env.step(&[0], &Actions::Discrete(vec![0])).unwrap_err();
+        assert!(matches!(error, EnvError::NoEpisode { env: 0 }));
+    }
+}
+
+#[test]
+fn no_ops_move_the_start_up_to_their_number() {
+    // Gravitar's screen moves from the first frame on: different numbers of no-ops show.
+    let starts = |max_noops: u32| -> Vec<Vec<u8>> {
+        let emulation = Emulation { max_noops, ..Emulation::dqn_replay() };
+        let mut env = AleVectorEnv::new(Game::Seaquest, &emulation, 1).unwrap();
+        let start = |seed| {
+            env.reset(&[0], &[seed]).unwrap();
+            observation(&env, 0)
+        };
+        let mut starts: Vec<Vec<u8>> = (0..12).map(start).collect();
+        starts.sort();
+        starts.dedup();
+        starts
+    };
+    let (none, many) = (starts(0).len(), starts(29).len());
+    assert!(many > none, "{none} different starts without no-ops, {many} with");
+}
+
+#[test]
+fn losing_a_life_ends_the_episode_only_when_asked() {
+    let emulation = Emulation { terminal_on_life_loss: true, ..Emulation::dqn_replay() };
+    let mut short = AleVectorEnv::new(Game::Seaquest, &emulation, 1).unwrap();
+    let life = play(&mut short, 0, 3, 3000);
+    assert_eq!(life.last().unwrap().1, Some(Outcome::Terminated));
+    let mut long = AleVectorEnv::new(Game::Seaquest, &Emulation::dqn_replay(), 1).unwrap();
+    let game = play(&mut long, 0, 3, 3000);
+    assert_eq!(game.last().unwrap().1, Some(Outcome::Terminated));
+    assert!(game.len() > life.len());
+    let n = life.len() - 1;
+    assert_eq!(game[..n], life[..n]);
+}
+
+#[test]
+fn combinations_nobody_plays_by_are_refused() {
+    let double = Emulation { double_reset: true, ..Emulation::dqn_replay() };
+    let message = open(Game::Seaquest, &double, 1).err().unwrap().to_string();
+    assert!(message.contains("double reset"), "{message}");
+    let bilinear = Protocol::released().emulation;
+    assert!(AleVectorEnv::new(Game::Seaquest, &bilinear, 1).is_err());
+    assert!(ReleasedAle::new(Game::Seaquest, &Emulation::dqn_replay(), 1).is_err());
+    let still = Emulation { frame_skip: 0, ..Emulation::dqn_replay() };
+    assert!(open(Game::Seaquest, &still, 1).is_err());
+}
+
+fn random_play(emulation: &Emulation, n_envs: usize, episodes: usize) -> Vec<PlayedEpisode> {
+    let mut env = open(Game::Seaquest, emulation, n_envs).unwrap();
+    let mut policy = RandomPolicy::new(env.action_space().clone(), n_envs);
+    let plan = Plan { episodes, targets: vec![1.0], seed: 1, return_units: ReturnUnits::Clipped };
+    let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
+    rollout(&mut *env, &mut policy, &plan, &mut go).unwrap().episodes
+}
+
+#[test]
+fn random_play_of_seaquest_scores_about_a_hundred() {
+    let episodes = random_play(&Emulation::dqn_replay(), 10, 20);
+    let mean = episodes.iter().map(|e| e.raw_return).sum::<f64>() / 20.0;
+    // 20 points for each of the first fish: raw scores, not clipped ones.
+    assert!(episodes.iter().all(|e| e.raw_return % 20.0 == 0.0), "{episodes:?}");
+    assert!((60.0..180.0).contains(&mean), "a mean of {mean}");
+    assert!(episodes.iter().all(|e| e.raw_return >= e.clipped_return));
+    assert!(episodes.iter().all(|e| e.outcome == Outcome::Terminated));
+}
+
+#[test]
+fn random_play_is_the_same_whatever_the_number_of_environments() {
+    let emulation = Emulation { max_frames: 800, ..Emulation::dqn_replay() };
+    assert_eq!(random_play(&emulation, 7, 5), random_play(&emulation, 2, 5));
+}

@@ -1,0 +1,82 @@
+//! Recorded episodes, played again in the real emulator: observations, rewards and the end
+//! must be the recording's to the bit.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use overtone_ale::{AleVectorEnv, Game};
+use overtone_core::protocol::{Emulation, ReturnUnits};
+use overtone_core::{Actions, Observations, Outcome};
+use overtone_env::VectorEnv;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+/// One episode; `recorded/make.py` wrote it.
+#[derive(Deserialize)]
+struct Recorded {
+    ale_seed: i32,
+    actions: Vec<usize>,
+    /// Clipped to [-1, 1].
+    rewards: Vec<f32>,
+    /// Sum of the pixels of the frame each action was chosen on.
+    frame_sums: Vec<u64>,
+    /// Of all those frames.
+    frames_sha256: String,
+}
+
+const FRAME: usize = 84 * 84;
+
+#[track_caller]
+fn check(game: Game) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded");
+    let file = folder.join(game.name()).with_extension("json");
+    let recorded: Recorded = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+
+    // In the middle of three environments; the others stand still.
+    let mut env = AleVectorEnv::new(game, &Emulation::dqn_replay(), 3).unwrap();
+    env.reset_with_ale_seeds(&[1], &[recorded.ale_seed]).unwrap();
+    let mut hash = Sha256::new();
+    let mut before = vec![0; 3 * FRAME];
+    let mut outcome = None;
+    for (step_idx, &action) in recorded.actions.iter().enumerate() {
+        assert_eq!(outcome, None, "the episode ended early, before step {step_idx}");
+        let Observations::Pixels(pixels) = env.observations() else { unreachable!() };
+        let stack = &pixels[4 * FRAME..8 * FRAME];
+        // Frames of the episode so far, zeros before its first.
+        assert_eq!(&stack[..3 * FRAME], before, "older frames at step {step_idx}");
+        let frame = &stack[3 * FRAME..];
+        let sum: u64 = frame.iter().map(|&pixel| u64::from(pixel)).sum();
+        assert_eq!(sum, recorded.frame_sums[step_idx], "frame at step {step_idx}");
+        hash.update(frame);
+        before.copy_from_slice(&stack[FRAME..]);
+
+        let step = env.step(&[1], &Actions::Discrete(vec![action])).unwrap()[0];
+        let clipped = ReturnUnits::Clipped.of(step.reward);
+        assert_eq!(clipped, recorded.rewards[step_idx], "reward at step {step_idx}");
+        outcome = step.outcome;
+    }
+    assert_eq!(outcome, Some(Outcome::Terminated));
+    let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hash, recorded.frames_sha256);
+}
+
+#[test]
+fn seaquest_plays_as_recorded() {
+    check(Game::Seaquest);
+}
+
+#[test]
+fn gravitar_plays_as_recorded() {
+    check(Game::Gravitar);
+}
+
+#[test]
+fn bank_heist_plays_as_recorded() {
+    check(Game::BankHeist);
+}
+
+#[test]
+fn double_dunk_plays_as_recorded() {
+    check(Game::DoubleDunk);
+}
