@@ -296,14 +296,15 @@ impl ShardWriter<'_> {
                         }
                         *row += n;
                     }
-                    None if bytes.iter().all(|&pixel| pixel == 0) => {}
                     None => {
-                        let number = self.log.files[file].number;
-                        return Err(DataError::Value {
-                            path: self.log.folder.column(Column::Observation, number),
-                            slot,
-                            what: "a picture where an episode's padding must be black".into(),
-                        });
+                        if let Some(at) = bytes.iter().position(|&pixel| pixel != 0) {
+                            let number = self.log.files[file].number;
+                            return Err(DataError::Value {
+                                path: self.log.folder.column(Column::Observation, number),
+                                slot: slot + at / FRAME,
+                                what: "a picture where an episode's padding must be black".into(),
+                            });
+                        }
                     }
                 }
                 slot += n;

@@ -1,0 +1,269 @@
+//! Conversions: the same bytes for the same seed, whatever happens on the way.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use overtone_core::{Emulation, Outcome};
+use overtone_data::{
+    AtariDataset, DataError, Kind, Origin, Plan, ReplayLog, Selection, inspect, locate,
+};
+
+use crate::dopamine::{Recorder, pixel_of, write_gz};
+use crate::starter::datasets;
+
+fn plan(game: &Path, selection: Selection, seed: u64, cache: &Path) -> Plan {
+    let log = ReplayLog::open(game).unwrap();
+    Plan::new(log, Origin::other(), selection, seed, cache).unwrap()
+}
+
+/// A log of 9 files whose 12 episodes cross file ends.
+fn recording(root: &Path) -> Recorder {
+    let mut recorder = Recorder::new(root, "Pong", 16);
+    for length in [9, 14, 3, 20, 7, 11, 5, 16, 8, 13, 6, 12] {
+        recorder.episode(length);
+    }
+    recorder
+}
+
+#[test]
+fn rows_are_the_recorded_steps() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = recording(dir.path());
+    let log = ReplayLog::open(recorder.game()).unwrap();
+    let finished: Vec<_> = log.finished().copied().collect();
+    assert!(finished.len() >= 5, "{finished:?}");
+    let dataset = plan(recorder.game(), Selection::uniform(1000), 1, dir.path())
+        .ensure(&mut |_, _| {})
+        .unwrap();
+    dataset.verify().unwrap();
+    assert_eq!(dataset.episodes().as_slice().len(), finished.len());
+    for (episode, logged) in dataset.episodes().as_slice().iter().zip(&finished) {
+        assert_eq!(episode.length as u64, logged.length);
+        assert_eq!(episode.outcome, Outcome::Terminated);
+        for (row, add) in episode.range().zip(logged.adds()) {
+            assert!(dataset.frame(row).iter().all(|&pixel| pixel == pixel_of(add)));
+            assert_eq!(u64::from(dataset.actions()[row]), add % 7);
+            assert_eq!(dataset.rewards()[row], (add % 3) as f32 - 1.0);
+        }
+        assert_eq!(f64::from(dataset.returns_to_go()[episode.start]), logged.clipped_return);
+    }
+    let returns: Vec<_> = dataset.episode_returns().into_iter().map(f64::from).collect();
+    assert!(returns.into_iter().eq(finished.iter().map(|episode| episode.clipped_return)));
+    assert_eq!(dataset.n_actions(), 7);
+    let manifest = dataset.manifest();
+    let sources: BTreeSet<_> = manifest.sources.iter().map(|source| &source.name).collect();
+    assert!(sources.iter().all(|name| recorder.folder.join(name).is_file()));
+    let beside = fs::read_to_string(dataset.path().with_file_name("manifest.json")).unwrap();
+    assert_eq!(*manifest, serde_json::from_str(&beside).unwrap());
+}
+
+#[test]
+fn the_seed_decides_which_episodes() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = recording(dir.path());
+    let convert = |seed, steps, cache: &str| {
+        let cache = dir.path().join(cache);
+        let plan = plan(recorder.game(), Selection::uniform(steps), seed, &cache);
+        plan.ensure(&mut |_, _| {}).unwrap()
+    };
+    let bytes = |dataset: &AtariDataset| fs::read(dataset.path()).unwrap();
+    let (one, again) = (convert(1, 30, "a"), convert(1, 30, "b"));
+    assert_eq!(bytes(&one), bytes(&again));
+    assert_eq!(
+        one.path().parent().unwrap().file_name(),
+        again.path().parent().unwrap().file_name()
+    );
+    assert!((30..50).contains(&one.n_transitions()));
+    let hashes: BTreeSet<_> =
+        (1..9).map(|seed| convert(seed, 30, "a").manifest().content_hash.clone()).collect();
+    assert!(hashes.len() > 3, "{hashes:?}");
+    // All of it is the same rows whatever the seed.
+    let whole = |seed| convert(seed, 1000, "a").manifest().content_hash.clone();
+    assert_eq!(whole(1), whole(2));
+}
+
+#[test]
+fn released_reads_files_as_the_reference_does() {
+    let dir = tempfile::tempdir().unwrap();
+    // Episode of adds 3..11, saved at 29 with another of 14..22 and the beginning of a third.
+    let mut recorder = Recorder::new(dir.path(), "Pong", 30);
+    recorder.episode(8);
+    recorder.episode(8);
+    recorder.episode(20); // Padding 22..25, adds 25..45.
+    recorder.episode(30); // Padding 45..48, adds 48..78; the second file is saved at 59.
+    assert_eq!(recorder.saved, [(0, 29), (1, 59)]);
+    let convert = |num_buffers, trajectories_per_buffer| {
+        let selection =
+            Selection::Released { num_steps: 1000, num_buffers, trajectories_per_buffer };
+        plan(recorder.game(), selection, 4, dir.path()).ensure(&mut |_, _| {}).unwrap()
+    };
+    // One more episode a visit than said. The first file gives two, the second only the end of
+    // the third (slots 0..15, adds 30..45), which is no visit of two.
+    let two = convert(50, 1);
+    let lengths = |data: &AtariDataset| {
+        data.episodes().as_slice().iter().map(|e| e.length).collect::<Vec<_>>()
+    };
+    assert_eq!(lengths(&two), [11, 11]);
+    assert_eq!(two.manifest().counts.padding_rows, 6);
+    let pixels: Vec<_> = (0..5).map(|row| two.frame(row)[0]).collect();
+    assert_eq!(pixels, [0, 0, 0, pixel_of(3), pixel_of(4)]);
+    // Only the last file: its first slots continue an episode, and have no padding.
+    let last = convert(1, 0);
+    assert_eq!(lengths(&last), [15]);
+    assert_eq!(last.manifest().counts.padding_rows, 0);
+    assert_eq!(last.frame(0)[0], pixel_of(30));
+    // Both, one episode a visit.
+    let mut all = lengths(&convert(50, 0));
+    all.sort_unstable();
+    assert_eq!(all, [11, 11, 15]);
+}
+
+#[test]
+fn a_picture_in_padding_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::new(dir.path(), "Pong", 20);
+    recorder.episode(5);
+    recorder.episode(6);
+    recorder.ring[9].pixel = 77; // Padding of the second episode.
+    recorder.save();
+    let found = inspect(recorder.game()).unwrap();
+    assert!(found.odd.iter().any(|odd| odd.contains("1 padding slots hold a picture")));
+    let plan = plan(recorder.game(), Selection::uniform(100), 1, &dir.path().join("cache"));
+    let error = plan.ensure(&mut |_, _| {}).unwrap_err();
+    assert!(matches!(error, DataError::Value { slot: 9, .. }), "{error}");
+    // Nothing stays behind.
+    let left = fs::read_dir(plan.store.parent().unwrap()).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_shard_cut_short_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = recording(dir.path());
+    let plan = plan(recorder.game(), Selection::uniform(1000), 1, &dir.path().join("cache"));
+    let shard = recorder.folder.join("$store$_observation_ckpt.1.gz");
+    let bytes = fs::read(&shard).unwrap();
+    fs::write(&shard, &bytes[..bytes.len() / 2]).unwrap();
+    let error = plan.ensure(&mut |_, _| {}).unwrap_err();
+    assert!(matches!(error, DataError::Truncated { .. }), "{error}");
+    assert!(!plan.store.exists());
+}
+
+#[test]
+fn other_sources_have_another_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = recording(dir.path());
+    let place = || plan(recorder.game(), Selection::uniform(1000), 1, dir.path()).store;
+    let before = place();
+    let shard = recorder.folder.join("$store$_observation_ckpt.1.gz");
+    let mut frames = Vec::new();
+    std::io::Read::read_to_end(
+        &mut flate2::read::GzDecoder::new(fs::File::open(&shard).unwrap()),
+        &mut frames,
+    )
+    .unwrap();
+    *frames.last_mut().unwrap() ^= 1;
+    write_gz(&shard, &frames);
+    assert_ne!(place(), before);
+}
+
+/// Set for a child process: where it converts the Seaquest starter set to.
+const CHILD: &str = "OVERTONE_TEST_CONVERT_TO";
+
+fn starter_plan(cache: &Path) -> Plan {
+    let located = locate("seaquest", "1", Some(&datasets().join("starter/Seaquest")), &datasets());
+    let located = located.unwrap();
+    assert_eq!(located.origin.kind, Kind::Starter);
+    let log = ReplayLog::open(&located.path).unwrap();
+    Plan::new(log, located.origin, Selection::uniform(20_000), 7, cache).unwrap()
+}
+
+/// What a child does: converts, and says how much memory it took at most.
+#[test]
+fn child() {
+    let Some(cache) = std::env::var_os(CHILD) else { return };
+    let plan = starter_plan(Path::new(&cache));
+    let before = peak_memory_kb();
+    plan.ensure(&mut |_, _| {}).unwrap();
+    println!("peak memory: {before} to {} kB", peak_memory_kb());
+}
+
+/// Peak resident memory of this process, mapped pages of files included.
+fn peak_memory_kb() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+}
+
+fn spawn(cache: &Path) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["conversion::child", "--exact", "--nocapture"])
+        .env(CHILD, cache)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn partials(store: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(store.parent().unwrap()) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|e| e == "partial")).collect()
+}
+
+#[test]
+fn killed_in_the_middle_it_is_redone_and_two_at_once_agree() {
+    let dir = tempfile::tempdir().unwrap();
+    let (killed, undisturbed) = (dir.path().join("killed"), dir.path().join("undisturbed"));
+    let plan = starter_plan(&killed);
+
+    let mut child = spawn(&killed);
+    let start = Instant::now();
+    while partials(&plan.store).is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(30), "the child never began");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::sleep(Duration::from_millis(30));
+    child.kill().unwrap(); // SIGKILL.
+    child.wait().unwrap();
+    assert!(!plan.store.exists(), "it was killed too late to test anything");
+    assert_eq!(partials(&plan.store).len(), 1);
+
+    let mut reports = Vec::new();
+    let dataset = plan.ensure(&mut |done, total| reports.push((done, total))).unwrap();
+    assert!(partials(&plan.store).is_empty(), "the leftover stays");
+    assert!(reports.is_sorted());
+    assert_eq!(reports.last().unwrap().0, plan.inflate_bytes);
+    dataset.verify().unwrap();
+    assert!((20_000..22_500).contains(&dataset.n_transitions()));
+    assert_eq!(dataset.manifest().origin.recording, Some(Emulation::dqn_replay()));
+
+    // Two processes, neither of which disturbs the other.
+    let children = [spawn(&undisturbed), spawn(&undisturbed)];
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        let (_, peak) = text.split_once("peak memory: ").unwrap();
+        let peak: u64 = peak.split_whitespace().nth(2).unwrap().parse().unwrap();
+        // 142 MB are written. 7,300 kB were seen on 2 threads; a thread takes about 1,000.
+        assert!(peak < 40_000, "{peak} kB resident");
+    }
+    let other = starter_plan(&undisturbed).store;
+    assert_eq!(fs::read(&plan.store).unwrap(), fs::read(&other).unwrap());
+    assert!(partials(&other).is_empty());
+}
+
+#[test]
+fn a_disk_too_small_is_refused_before_anything_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = recording(dir.path());
+    let mut plan = plan(recorder.game(), Selection::uniform(1000), 1, &dir.path().join("cache"));
+    plan.check_disk().unwrap();
+    plan.disk_bytes = 1 << 60;
+    let error = plan.ensure(&mut |_, _| {}).unwrap_err();
+    assert!(matches!(error, DataError::DiskFull { .. }), "{error}");
+    assert!(!plan.store.parent().unwrap().exists());
+}

@@ -1,0 +1,10 @@
+//! Tests of the crate from outside, in one binary.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod conversion;
+mod dopamine;
+mod logs;
+mod rejections;
+mod starter;
+mod windows;

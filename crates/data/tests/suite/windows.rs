@@ -1,0 +1,188 @@
+//! Windows, batches and the loader on small synthetic datasets, whose every pixel says which
+//! step it belongs to.
+
+use std::sync::Arc;
+
+use overtone_data::batch::STACK;
+use overtone_data::{
+    AtariBatch, AtariDataset, DataError, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling,
+    Selection, WindowSampler,
+};
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use crate::dopamine::{FRAME, Recorder};
+
+/// A dataset of episodes of `lengths` steps.
+fn dataset(lengths: &[usize], selection: Selection) -> (TempDir, Arc<AtariDataset>) {
+    let dir = tempfile::tempdir().unwrap();
+    let capacity: usize = lengths.iter().map(|length| length + 3).sum();
+    let mut recorder = Recorder::new(dir.path(), "Pong", capacity + 5);
+    for &length in lengths {
+        recorder.episode(length);
+    }
+    recorder.save();
+    let log = ReplayLog::open(recorder.game()).unwrap();
+    let plan = Plan::new(log, Origin::other(), selection, 1, dir.path()).unwrap();
+    let dataset = plan.ensure(&mut |_, _| {}).unwrap();
+    (dir, Arc::new(dataset))
+}
+
+fn fill(sampler: &mut WindowSampler, n: usize) -> AtariBatch {
+    let mut batch = AtariBatch::default();
+    batch.fill(sampler, n, true);
+    batch
+}
+
+#[test]
+fn a_batch_shows_the_steps_of_its_windows() {
+    let (lengths, context, n) = ([4, 7, 2], 5, 13);
+    let (_dir, data) = dataset(&lengths, Selection::uniform(1000));
+    assert_eq!(data.n_transitions(), 13);
+    let mut sampler = WindowSampler::new(data.clone(), Sampling::Uniform, context, 3).unwrap();
+    let batch = fill(&mut sampler, n);
+    assert_eq!((batch.batch, batch.context_length, batch.drawn), (n, context, 13));
+    assert_eq!(batch.frames.len(), n * (context + 3) * FRAME);
+    let mut lasts = batch.last_indices.clone();
+    lasts.sort_unstable();
+    assert!(lasts.into_iter().eq(0..13), "each timestep is last once");
+    for row in 0..n {
+        let last = batch.last_indices[row] as usize;
+        let start = data.episode_start(last);
+        let n_real = (last - start + 1).min(context);
+        assert_eq!(batch.n_real[row] as usize, n_real);
+        assert_eq!(batch.first_timesteps[row] as usize, last + 1 - n_real - start);
+        for place in 0..context {
+            let cell = row * context + place;
+            // The step at this place, where there is one.
+            let step = (last + 1 + place).checked_sub(context).filter(|&step| step >= start);
+            let Some(step) = step else {
+                assert_eq!((batch.actions[cell], batch.timesteps[cell]), (0, 0));
+                assert_eq!(batch.returns_to_go[cell], 0.0);
+                continue;
+            };
+            assert_eq!(batch.actions[cell], i32::from(data.actions()[step]));
+            assert_eq!(batch.timesteps[cell] as usize, step - start);
+            let end = data.episode_end(step);
+            assert_eq!(batch.returns_to_go[cell], data.rewards()[step..end].iter().sum::<f32>());
+            for back in 0..STACK {
+                let frame = row * (context + 3) + place + 3 - back;
+                let pixels = &batch.frames[frame * FRAME..][..FRAME];
+                // Black before the episode's start.
+                let from = step.checked_sub(back).filter(|&from| from >= start);
+                let expected = from.map_or(0, |from| data.frame(from)[0]);
+                assert!(pixels.iter().all(|&pixel| pixel == expected), "{row} {place} {back}");
+                assert_eq!(batch.frame_rows[frame], from.map_or(-1, |from| from as i64));
+            }
+        }
+    }
+}
+
+#[test]
+fn memory_of_another_batch_leaves_no_trace() {
+    let (_dir, data) = dataset(&[6, 9], Selection::uniform(1000));
+    let sampler = |seed| WindowSampler::new(data.clone(), Sampling::Uniform, 4, seed).unwrap();
+    let mut used = fill(&mut sampler(1), 11);
+    used.frames.fill(99);
+    used.fill(&mut sampler(2), 7, true);
+    assert_eq!(used, fill(&mut sampler(2), 7));
+    used.fill(&mut sampler(2), 7, false);
+    assert!(used.frames.is_empty());
+    assert_eq!(used.frame_rows, fill(&mut sampler(2), 7).frame_rows);
+}
+
+#[test]
+fn released_windows_end_where_the_reference_ends_them() {
+    // Rows with padding: episodes of 13, 5 and 15 rows; three of them padding each.
+    let released =
+        Selection::Released { num_steps: 30, num_buffers: 1, trajectories_per_buffer: 2 };
+    let (_dir, data) = dataset(&[10, 2, 12], released);
+    assert_eq!(data.n_transitions(), 33);
+    assert_eq!(data.manifest().counts.padding_rows, 9);
+    let context = 6;
+    let sampler = WindowSampler::new(data.clone(), Sampling::Released, context, 1).unwrap();
+    assert_eq!(sampler.epoch_len(), 33 - 18);
+    let ends = [13, 18, 33];
+    for idx in 0..sampler.epoch_len() {
+        let first_end = *ends.iter().find(|&&end| end > idx).unwrap();
+        let end = first_end.min(idx + context);
+        assert_eq!(sampler.window_at(idx).range(), end - context..end, "{idx}");
+    }
+    // Position 13 lies in the second episode, shorter than the context: its window begins in
+    // the first, and shows its last row.
+    let mut sampler = sampler;
+    let batch = fill(&mut sampler, 15);
+    let row = batch.last_indices.iter().position(|&last| last == 17).unwrap();
+    let rows: Vec<i64> = (9..18).collect();
+    assert_eq!(batch.frame_rows[row * 9..(row + 1) * 9], rows);
+    assert_eq!(batch.timesteps[row * 6..(row + 1) * 6], [12, 0, 1, 2, 3, 4]);
+    assert_eq!(batch.first_timesteps[row], 12);
+    assert!(batch.n_real.iter().all(|&n_real| n_real == 6));
+}
+
+#[test]
+fn refuses_what_cannot_be_drawn() {
+    let (_dir, data) = dataset(&[3, 9], Selection::uniform(1000));
+    let refused = |sampling, context| {
+        let sampler = WindowSampler::new(data.clone(), sampling, context, 1);
+        matches!(sampler, Err(DataError::Sampling { .. }))
+    };
+    assert!(refused(Sampling::Uniform, 0));
+    assert!(refused(Sampling::Released, 4)); // 12 rows - 3·4.
+    assert!(!refused(Sampling::Released, 3));
+    let sampler = WindowSampler::new(data.clone(), Sampling::Uniform, 2, 1).unwrap();
+    assert!(Loader::start(sampler, LoaderConfig::new(0)).is_err());
+}
+
+#[test]
+fn the_loader_gives_the_samplers_batches_and_ends_when_dropped() {
+    let (_dir, data) = dataset(&[6, 9, 4], Selection::uniform(1000));
+    let sampler = WindowSampler::new(data, Sampling::Uniform, 4, 5).unwrap();
+    let mut direct = sampler.clone();
+    let config = LoaderConfig { ahead: 2, threads: 2, ..LoaderConfig::new(3) };
+    let mut loader = Loader::start(sampler.clone(), config).unwrap();
+    for n in 1..40 {
+        let batch = loader.next().unwrap();
+        assert_eq!(batch, fill(&mut direct, 3));
+        assert_eq!(batch.drawn, 3 * n);
+        if n % 2 == 0 {
+            loader.recycle(batch);
+        }
+    }
+    assert!(loader.waited() >= 0.0);
+    drop(loader); // Joins the thread, which is waiting for room.
+    // Resumed from a cursor, it goes on with the same batches.
+    let mut resumed = sampler;
+    resumed.seek(3 * 39);
+    let mut loader = Loader::start(resumed, config).unwrap();
+    assert_eq!(loader.next().unwrap(), fill(&mut direct, 3));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn an_epoch_covers_every_timestep_once_and_any_cursor_can_be_sought(
+        lengths in prop::collection::vec(1usize..12, 1..5),
+        context in 1usize..9, seed in any::<u64>(), skip in 0u64..60,
+    ) {
+        let (_dir, data) = dataset(&lengths, Selection::uniform(1000));
+        let n = data.n_transitions();
+        prop_assert_eq!(n, lengths.iter().sum::<usize>());
+        let mut sampler = WindowSampler::new(data.clone(), Sampling::Uniform, context, seed).unwrap();
+        let windows: Vec<_> = (0..3 * n).map(|_| sampler.draw()).collect();
+        for epoch in windows.chunks(n) {
+            let mut lasts: Vec<_> = epoch.iter().map(|window| window.range().end - 1).collect();
+            lasts.sort_unstable();
+            prop_assert!(lasts.into_iter().eq(0..n));
+        }
+        for window in &windows {
+            let episode = data.episodes().containing(window.first).unwrap();
+            prop_assert!(window.range().end <= episode.end());
+            prop_assert!(window.n_real == context || window.first == episode.start);
+        }
+        let skip = skip % (3 * n as u64);
+        sampler.seek(skip);
+        prop_assert_eq!(sampler.draw(), windows[skip as usize]);
+        prop_assert_eq!(sampler.drawn(), skip + 1);
+    }
+}
