@@ -1,11 +1,16 @@
 //! The convolutional encoder of Atari frames (Mnih et al. 2015, as the Decision
 //! Transformer uses it): three convolutions with ReLU, one linear layer, tanh.
 
+mod fused;
+mod patches;
 mod reference;
 
+use burn::backend::DispatchTensor;
+use burn::backend::flex::FlexTensor;
 use burn::tensor::{Int, Tensor};
 
 use crate::Form;
+use crate::flex::{self, Fused, is_flex_f32};
 
 /// Frames in one stack.
 pub const STACK: usize = 4;
@@ -52,6 +57,27 @@ impl NatureWeights {
         assert_eq!(self.linear_bias.dims(), [d], "linear_bias");
         d
     }
+
+    fn all_flex_f32(&self) -> bool {
+        [&self.conv1_weight, &self.conv2_weight, &self.conv3_weight].into_iter().all(is_flex_f32)
+            && [&self.conv1_bias, &self.conv2_bias, &self.conv3_bias, &self.linear_bias]
+                .into_iter()
+                .all(is_flex_f32)
+            && is_flex_f32(&self.linear_weight)
+    }
+
+    fn inputs(self) -> [DispatchTensor; 8] {
+        [
+            self.conv1_weight.into_dispatch(),
+            self.conv1_bias.into_dispatch(),
+            self.conv2_weight.into_dispatch(),
+            self.conv2_bias.into_dispatch(),
+            self.conv3_weight.into_dispatch(),
+            self.conv3_bias.into_dispatch(),
+            self.linear_weight.into_dispatch(),
+            self.linear_bias.into_dispatch(),
+        ]
+    }
 }
 
 /// Embeds stacks of four frames: `[n, 4, 84, 84]` → `[n, d]`.
@@ -74,9 +100,7 @@ impl NatureWeights {
 pub fn nature_encoder(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2> {
     let [_, stack, height, width] = frames.dims();
     assert_eq!([stack, height, width], [STACK, FRAME, FRAME], "frames are [n, 4, 84, 84]");
-    weights.checked_width();
-    let _ = form;
-    reference::encode(frames, weights)
+    embed(frames, weights, form)
 }
 
 /// Embeds every stack of windows of successive frames: `[batch, t + 3, 84, 84]` →
@@ -95,7 +119,81 @@ pub fn nature_encoder_windows(
     let [_, length, height, width] = frames.dims();
     assert_eq!([height, width], [FRAME, FRAME], "frames are [batch, t + 3, 84, 84]");
     assert!(length >= STACK, "a window of {length} frames holds no stack of {STACK}");
-    weights.checked_width();
-    let _ = form;
+    embed(frames, weights, form)
+}
+
+/// `[sequences, steps + 3, 84, 84]` → `[sequences * steps, d]`; separate stacks are
+/// sequences of one step.
+fn embed(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2> {
+    let [sequences, length, _, _] = frames.dims();
+    let steps = length + 1 - STACK;
+    let d = weights.checked_width();
+    if form == Form::Auto
+        && weights.all_flex_f32()
+        && let Some(frames) = flex::flex_u8(frames.clone())
+    {
+        return flex::apply(Encoder { frames, steps }, weights.inputs(), [sequences * steps, d]);
+    }
     reference::encode(reference::stacks(frames), weights)
+}
+
+/// The fused form: the float inputs are the parameters in the order of their declaration.
+struct Encoder {
+    frames: FlexTensor,
+    steps: usize,
+}
+
+impl Encoder {
+    fn parameters(inputs: [&[f32]; 8]) -> fused::Parameters<'_> {
+        let [
+            conv1_weight,
+            conv1_bias,
+            conv2_weight,
+            conv2_bias,
+            conv3_weight,
+            conv3_bias,
+            linear_weight,
+            linear_bias,
+        ] = inputs;
+        fused::Parameters {
+            conv1_weight,
+            conv1_bias,
+            conv2_weight,
+            conv2_bias,
+            conv3_weight,
+            conv3_bias,
+            linear_weight,
+            linear_bias,
+        }
+    }
+}
+
+impl Fused<8> for Encoder {
+    type Saved = fused::Saved;
+
+    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
+        fused::forward(flex::bytes(&self.frames), self.steps, Self::parameters(inputs), keep)
+    }
+
+    fn backward(
+        &self,
+        inputs: [&[f32]; 8],
+        output: &[f32],
+        saved: &fused::Saved,
+        gradient: &[f32],
+    ) -> [Vec<f32>; 8] {
+        let frames = flex::bytes(&self.frames);
+        let parameters = Self::parameters(inputs);
+        let by = fused::backward(frames, self.steps, parameters, saved, output, gradient);
+        [
+            by.conv1_weight,
+            by.conv1_bias,
+            by.conv2_weight,
+            by.conv2_bias,
+            by.conv3_weight,
+            by.conv3_bias,
+            by.linear_weight,
+            by.linear_bias,
+        ]
+    }
 }

@@ -22,9 +22,14 @@
 pub mod attention;
 pub mod dropout;
 pub mod encoder;
+mod flex;
 pub mod form;
+mod math;
+mod matrix;
 pub mod mlp;
 mod norm;
+mod scratch;
+mod simd;
 
 pub use attention::{AttentionOptions, AttentionWeights, Score, attention_block};
 pub use dropout::{Dropout, dropout};

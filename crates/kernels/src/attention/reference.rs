@@ -26,7 +26,8 @@ pub(super) fn attention(
     let (q, k, v) = (head(0), head(1), head(2));
 
     let scores = match options.score {
-        Score::DotProduct => q.matmul(k.transpose()) / (d_head as f64).sqrt(),
+        // Times the reciprocal: burn 0.22 rounds the divisor to f32 in `div_scalar`'s backward.
+        Score::DotProduct => q.matmul(k.transpose()) * (d_head as f64).sqrt().recip(),
     };
     let hidden = may_not_attend(batch, tokens, options.first_token, &device);
     let scores =

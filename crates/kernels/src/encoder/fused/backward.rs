@@ -1,0 +1,234 @@
+//! Gradients of the parameters.
+
+use rayon::prelude::*;
+
+use super::*;
+use crate::encoder::patches::{gather, scatter};
+use crate::matrix::{Into, Matrix, multiply, multiply_strided, transpose};
+use crate::scratch::with_scratch;
+use crate::simd::vectorised;
+
+/// Shares of the work, each with its own sums, which are then added in order: the result
+/// does not depend on the number of threads.
+const SHARES: usize = 32;
+
+/// Gradients in the order and the layout of [`Parameters`].
+pub(in crate::encoder) struct Gradients {
+    pub conv1_weight: Vec<f32>,
+    pub conv1_bias: Vec<f32>,
+    pub conv2_weight: Vec<f32>,
+    pub conv2_bias: Vec<f32>,
+    pub conv3_weight: Vec<f32>,
+    pub conv3_bias: Vec<f32>,
+    pub linear_weight: Vec<f32>,
+    pub linear_bias: Vec<f32>,
+}
+
+/// Sums of one share: the weights of each layer as its products leave them, then biases.
+struct Sums {
+    /// `[256, 32]`, not yet divided by 255.
+    conv1: Vec<f32>,
+    /// `[64, 512]`
+    conv2: Vec<f32>,
+    /// `[64, 576]`
+    conv3: Vec<f32>,
+    bias1: Vec<f32>,
+    bias2: Vec<f32>,
+    bias3: Vec<f32>,
+}
+
+impl Sums {
+    fn new() -> Self {
+        Self {
+            conv1: vec![0.0; PATCH1 * CHANNELS1],
+            conv2: vec![0.0; CHANNELS2 * CONV2.patch()],
+            conv3: vec![0.0; CHANNELS3 * CONV3.patch()],
+            bias1: vec![0.0; CHANNELS1],
+            bias2: vec![0.0; CHANNELS2],
+            bias3: vec![0.0; CHANNELS3],
+        }
+    }
+
+    fn parts(&mut self) -> [&mut Vec<f32>; 6] {
+        let Self { conv1, conv2, conv3, bias1, bias2, bias3 } = self;
+        [conv1, conv2, conv3, bias1, bias2, bias3]
+    }
+}
+
+/// Convolution weights as the products towards the input read them.
+struct Prepared {
+    /// `[64, 512]`
+    conv2: Vec<f32>,
+    /// `[64, 576]`
+    conv3: Vec<f32>,
+}
+
+/// The gradients, given the embeddings `out` and the gradient of the loss by them.
+pub(in crate::encoder) fn backward(
+    frames: &[u8],
+    steps: usize,
+    parameters: Parameters<'_>,
+    saved: &Saved,
+    out: &[f32],
+    gradient: &[f32],
+) -> Gradients {
+    let d = parameters.width();
+    let n = out.len() / d;
+    let mut before_tanh = vec![0.0; n * d];
+    tanh_backward(out, gradient, &mut before_tanh);
+
+    let mut linear_bias = vec![0.0; d];
+    add_rows(&before_tanh, &mut linear_bias);
+    let mut linear_weight = vec![0.0; FLAT * d];
+    let columns = FLAT / SHARES;
+    linear_weight.par_chunks_mut(columns * d).enumerate().for_each(|(share, into)| {
+        let flat = &saved.flat[share * columns..];
+        let flat = Matrix::strided(flat, n, columns, FLAT).transposed();
+        multiply(into, Into::Fresh, flat, Matrix::new(&before_tanh, n, d));
+    });
+
+    let mut flat_gradient = vec![0.0; n * FLAT];
+    flat_gradient.par_chunks_mut(ROWS * FLAT).zip(before_tanh.par_chunks(ROWS * d)).for_each(
+        |(into, rows)| {
+            let weight = Matrix::new(parameters.linear_weight, FLAT, d).transposed();
+            multiply(into, Into::Fresh, Matrix::new(rows, rows.len() / d, d), weight);
+        },
+    );
+
+    let prepared = Prepared {
+        conv2: channels_last(parameters.conv2_weight, 32),
+        conv3: channels_last(parameters.conv3_weight, 64),
+    };
+    let strips = strips(n / steps, steps);
+    let shares = SHARES.min(strips.len());
+    let sums: Vec<Sums> = (0..shares)
+        .into_par_iter()
+        .map(|share| {
+            let mut sums = Sums::new();
+            for strip in &strips[share * strips.len() / shares..(share + 1) * strips.len() / shares]
+            {
+                let pixels = strip.pixels(frames, steps);
+                let row = strip.sequence * steps + strip.first_step;
+                let flat_gradient = &flat_gradient[row * FLAT..(row + strip.steps) * FLAT];
+                strip_backward(*strip, pixels, &prepared, saved, row, flat_gradient, &mut sums);
+            }
+            sums
+        })
+        .collect();
+    let mut total = Sums::new();
+    for mut share in sums {
+        for (total, part) in total.parts().into_iter().zip(share.parts()) {
+            add_rows(part, total);
+        }
+    }
+
+    let mut conv1_weight = transpose(&total.conv1, PATCH1, CHANNELS1);
+    conv1_weight.iter_mut().for_each(|weight| *weight *= PIXEL);
+    Gradients {
+        conv1_weight,
+        conv1_bias: total.bias1,
+        conv2_weight: channels_first(&total.conv2, 32),
+        conv2_bias: total.bias2,
+        conv3_weight: channels_first(&total.conv3, 64),
+        conv3_bias: total.bias3,
+        linear_weight,
+        linear_bias,
+    }
+}
+
+/// Adds what every step of a strip contributes; `row` is the first step's row.
+fn strip_backward(
+    strip: Strip,
+    pixels: &[u8],
+    weights: &Prepared,
+    saved: &Saved,
+    row: usize,
+    flat_gradient: &[f32],
+    sums: &mut Sums,
+) {
+    let stride = strip.frames() * CONV1.patch();
+    let sizes = [
+        CONV1.patches() * stride,
+        CONV2.patches() * CONV2.patch(),
+        CONV3.patches() * CONV3.patch(),
+        HIDDEN1,
+        HIDDEN2,
+        FLAT,
+    ];
+    with_scratch(sizes, |[patches1, patches2, patches3, grad1, grad2, grad3]| {
+        gather_strip(strip, pixels, patches1);
+        for (step, flat_gradient) in flat_gradient.chunks_exact(FLAT).enumerate() {
+            let row = row + step;
+            let hidden1 = &saved.hidden1[row * HIDDEN1..(row + 1) * HIDDEN1];
+            let hidden2 = &saved.hidden2[row * HIDDEN2..(row + 1) * HIDDEN2];
+            let flat = &saved.flat[row * FLAT..(row + 1) * FLAT];
+
+            relu_backward_transposed(flat, flat_gradient, grad3);
+            add_rows(grad3, &mut sums.bias3);
+            gather(CONV3, hidden2, patches3);
+            let gradient = Matrix::new(grad3, CONV3.patches(), CHANNELS3);
+            let columns = Matrix::new(patches3, CONV3.patches(), CONV3.patch());
+            multiply(&mut sums.conv3, Into::Sum, gradient.transposed(), columns);
+            let weight = Matrix::new(&weights.conv3, CHANNELS3, CONV3.patch());
+            multiply(patches3, Into::Fresh, gradient, weight);
+            scatter(CONV3, patches3, grad2);
+
+            relu_backward(hidden2, grad2);
+            add_rows(grad2, &mut sums.bias2);
+            gather(CONV2, hidden1, patches2);
+            let gradient = Matrix::new(grad2, CONV2.patches(), CHANNELS2);
+            let columns = Matrix::new(patches2, CONV2.patches(), CONV2.patch());
+            multiply(&mut sums.conv2, Into::Sum, gradient.transposed(), columns);
+            let weight = Matrix::new(&weights.conv2, CHANNELS2, CONV2.patch());
+            multiply(patches2, Into::Fresh, gradient, weight);
+            scatter(CONV2, patches2, grad1);
+
+            relu_backward(hidden1, grad1);
+            add_rows(grad1, &mut sums.bias1);
+            let view = &patches1[step * CONV1.patch()..];
+            multiply_strided(
+                &mut sums.conv1,
+                CHANNELS1,
+                Into::Sum,
+                1.0,
+                Matrix::strided(view, CONV1.patches(), PATCH1, stride).transposed(),
+                Matrix::new(grad1, CONV1.patches(), CHANNELS1),
+            );
+        }
+    });
+}
+
+vectorised! {
+    /// `total += ` every row of `values`, in order.
+    fn add_rows(values: &[f32], total: &mut [f32]) {
+        for row in values.chunks_exact(total.len()) {
+            for (total, value) in total.iter_mut().zip(row) {
+                *total += value;
+            }
+        }
+    }
+
+    /// `gradient (1 - out²)`
+    fn tanh_backward(out: &[f32], gradient: &[f32], into: &mut [f32]) {
+        for ((into, out), gradient) in into.iter_mut().zip(out).zip(gradient) {
+            *into = gradient * (1.0 - out * out);
+        }
+    }
+
+    /// Clears the gradient where the output was not positive.
+    fn relu_backward(output: &[f32], gradient: &mut [f32]) {
+        for (gradient, output) in gradient.iter_mut().zip(output) {
+            *gradient = if *output > 0.0 { *gradient } else { 0.0 };
+        }
+    }
+
+    /// The same from `[64, 49]` to `[49, 64]`.
+    fn relu_backward_transposed(output: &[f32], gradient: &[f32], into: &mut [f32]) {
+        for (pixel, row) in into.chunks_exact_mut(CHANNELS3).enumerate() {
+            for (channel, into) in row.iter_mut().enumerate() {
+                let at = channel * CONV3.patches() + pixel;
+                *into = if output[at] > 0.0 { gradient[at] } else { 0.0 };
+            }
+        }
+    }
+}

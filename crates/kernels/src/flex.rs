@@ -1,0 +1,213 @@
+//! How a fused operation enters burn: tensors to slices on the CPU backend, and the
+//! backward pass as one step of the gradient tape.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::{
+    BalancedCheckpointing, CheckpointStrategy, NoCheckpointing,
+};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::flex::FlexTensor;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{
+    Autodiff, Backend, BackendTensor, DispatchAutodiffContext, DispatchKindConversion,
+    DispatchTensor, DispatchTensorKind, Flex, GradientCheckpointingStrategy,
+};
+use burn::tensor::{DType, Int, Tensor, TensorData};
+
+/// A tensor with its place on the tape.
+type Tracked = FloatTensor<Autodiff<Flex>>;
+
+/// An operation on `N` float inputs with a hand-written backward pass.
+pub(crate) trait Fused<const N: usize>: Send + Sync + 'static {
+    /// What the backward pass needs beside inputs and output.
+    type Saved: Send + Sync + 'static;
+
+    /// The output, and what is to be saved if `keep`.
+    fn forward(&self, inputs: [&[f32]; N], keep: bool) -> (Vec<f32>, Option<Self::Saved>);
+
+    /// The gradient by each input, given the gradient by the output.
+    fn backward(
+        &self,
+        inputs: [&[f32]; N],
+        output: &[f32],
+        saved: &Self::Saved,
+        gradient: &[f32],
+    ) -> [Vec<f32>; N];
+}
+
+/// Whether a tensor is in `f32` on the CPU backend, tracked by autodiff or not.
+pub(crate) fn is_flex_f32<const D: usize>(tensor: &Tensor<D>) -> bool {
+    tensor.dtype() == DType::F32 && is_flex(&tensor.clone().into_dispatch().kind)
+}
+
+fn is_flex(kind: &DispatchTensorKind) -> bool {
+    match kind {
+        DispatchTensorKind::Flex(_) => true,
+        DispatchTensorKind::Autodiff(inner) => is_flex(inner),
+        #[allow(unreachable_patterns)] // the other backends are features of burn
+        _ => false,
+    }
+}
+
+/// A `u8` tensor on the CPU backend, contiguous; `None` for any other.
+pub(crate) fn flex_u8<const D: usize>(tensor: Tensor<D, Int>) -> Option<FlexTensor> {
+    match tensor.into_dispatch().kind {
+        DispatchTensorKind::Flex(BackendTensor::Int(ints)) if ints.dtype() == DType::U8 => {
+            Some(ints.to_contiguous())
+        }
+        _ => None,
+    }
+}
+
+/// The elements of a tensor that [`flex_u8`] has returned.
+pub(crate) fn bytes(tensor: &FlexTensor) -> &[u8] {
+    tensor.as_slice().expect("contiguous u8")
+}
+
+fn floats(tensor: &FlexTensor) -> &[f32] {
+    tensor.as_slice().expect("contiguous f32")
+}
+
+/// Runs a fused operation on tensors for each of which [`is_flex_f32`] holds, and records
+/// it for the backward pass if any of them is on an autodiff device.
+pub(crate) fn apply<const N: usize, const D: usize, F: Fused<N>>(
+    operation: F,
+    inputs: [DispatchTensor; N],
+    shape: [usize; D],
+) -> Tensor<D> {
+    use GradientCheckpointingStrategy::{Balanced, Disabled};
+    let context = inputs
+        .iter()
+        .fold(DispatchAutodiffContext::Disabled, |context, input| context.merge(input.autodiff));
+    let output = match context {
+        DispatchAutodiffContext::Disabled => {
+            let inputs = inputs.map(|input| untracked(input).to_contiguous());
+            let (output, _) = operation.forward(inputs.each_ref().map(floats), false);
+            wrap::<Flex>(primitive(output, shape))
+        }
+        DispatchAutodiffContext::Enabled(Disabled) => {
+            wrap::<Autodiff<Flex>>(record::<N, D, F, NoCheckpointing>(operation, inputs, shape))
+        }
+        DispatchAutodiffContext::Enabled(Balanced) => {
+            let output = record::<N, D, F, BalancedCheckpointing>(operation, inputs, shape);
+            wrap::<Autodiff<Flex, BalancedCheckpointing>>(output)
+        }
+    };
+    Tensor::from_dispatch(output)
+}
+
+/// Computes the output, and puts the operation on the tape if an input is tracked.
+fn record<const N: usize, const D: usize, F: Fused<N>, C: CheckpointStrategy>(
+    operation: F,
+    inputs: [DispatchTensor; N],
+    shape: [usize; D],
+) -> Tracked {
+    let inputs = inputs.map(tracked);
+    let guards = inputs.each_ref().map(Tracked::node);
+    let inputs = inputs.map(|input| input.into_primitive().to_contiguous());
+    match Step::<F>(PhantomData).prepare::<C>(guards).compute_bound().stateful() {
+        OpsKind::Tracked(step) => {
+            let (output, saved) = operation.forward(inputs.each_ref().map(floats), true);
+            let output = primitive(output, shape);
+            let record = Record { operation, inputs, output: output.clone(), saved };
+            step.finish(State(Arc::new(record)), output)
+        }
+        OpsKind::UnTracked(step) => {
+            let (output, _) = operation.forward(inputs.each_ref().map(floats), false);
+            step.finish(primitive(output, shape))
+        }
+    }
+}
+
+/// A fused operation on the tape.
+struct Step<F>(PhantomData<fn() -> F>);
+
+/// What a step keeps until the backward pass.
+struct Record<F: Fused<N>, const N: usize> {
+    operation: F,
+    inputs: [FlexTensor; N],
+    output: FlexTensor,
+    saved: Option<F::Saved>,
+}
+
+struct State<F: Fused<N>, const N: usize>(Arc<Record<F, N>>);
+
+impl<F: Fused<N>, const N: usize> Backward<Flex, N> for Step<F> {
+    type State = State<F, N>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, N>,
+        gradients: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let gradient = gradients.consume::<Flex>(&ops.node).to_contiguous();
+        let record = &ops.state.0;
+        let Some(saved) = &record.saved else {
+            unreachable!("a tracked step saves what its backward pass needs")
+        };
+        let inputs = record.inputs.each_ref().map(floats);
+        let by_input =
+            record.operation.backward(inputs, floats(&record.output), saved, floats(&gradient));
+        for ((parent, by_input), input) in ops.parents.iter().zip(by_input).zip(&record.inputs) {
+            if let Some(parent) = parent {
+                let data = TensorData::new(by_input, input.layout().shape().clone());
+                gradients.register::<Flex>(parent.id, FlexTensor::from_data(data));
+            }
+        }
+    }
+}
+
+impl<F> fmt::Debug for Step<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Step({})", std::any::type_name::<F>())
+    }
+}
+
+impl<F: Fused<N>, const N: usize> fmt::Debug for State<F, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "State({:?})", self.0.inputs)
+    }
+}
+
+impl<F: Fused<N>, const N: usize> Clone for State<F, N> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+fn untracked(tensor: DispatchTensor) -> FlexTensor {
+    match tensor.kind {
+        DispatchTensorKind::Flex(BackendTensor::Float(tensor)) => tensor,
+        kind => unreachable!("{kind:?} has been checked to be on the CPU"),
+    }
+}
+
+/// The tape's view of a tensor; one without autodiff is a constant.
+fn tracked(tensor: DispatchTensor) -> Tracked {
+    match tensor.kind {
+        DispatchTensorKind::Autodiff(inner) => match *inner {
+            DispatchTensorKind::Flex(BackendTensor::Autodiff(tensor)) => tensor,
+            kind => unreachable!("{kind:?} has been checked to be on the CPU"),
+        },
+        DispatchTensorKind::Flex(BackendTensor::Float(tensor)) => Tracked::new(tensor),
+        #[allow(unreachable_patterns)] // the other backends are features of burn
+        kind => unreachable!("{kind:?} has been checked to be on the CPU"),
+    }
+}
+
+fn primitive<const D: usize>(elements: Vec<f32>, shape: [usize; D]) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(elements, shape))
+}
+
+fn wrap<B: Backend>(tensor: B::FloatTensorPrimitive) -> DispatchTensor
+where
+    DispatchTensor: DispatchKindConversion<B>,
+{
+    DispatchTensor::from_backend(BackendTensor::Float(tensor))
+}

@@ -1,0 +1,141 @@
+//! Strided views of slices, and their product on one thread.
+
+use gemm::Parallelism;
+
+/// A matrix somewhere in a slice.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<'a> {
+    data: &'a [f32],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// `[rows, columns]` at the start of `data`, row after row.
+    pub fn new(data: &'a [f32], rows: usize, columns: usize) -> Self {
+        Self::strided(data, rows, columns, columns)
+    }
+
+    /// `[rows, columns]` at the start of `data`, whose rows begin `row_stride` apart.
+    pub fn strided(data: &'a [f32], rows: usize, columns: usize, row_stride: usize) -> Self {
+        assert!(
+            rows > 0 && columns > 0 && (rows - 1) * row_stride + columns <= data.len(),
+            "a {rows} × {columns} matrix of stride {row_stride} in {} elements",
+            data.len()
+        );
+        Self { data, rows, columns, row_stride, column_stride: 1 }
+    }
+
+    /// The transpose, without moving anything.
+    pub fn transposed(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
+/// What becomes of the earlier content of a product's destination.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Into {
+    /// It is overwritten.
+    Fresh,
+    /// The product is added to it.
+    Sum,
+}
+
+/// `into = scale · left · right`, or `into += …`; rows of `into` begin `row_stride` apart.
+pub(crate) fn multiply_strided(
+    into: &mut [f32],
+    row_stride: usize,
+    mode: Into,
+    scale: f32,
+    left: Matrix<'_>,
+    right: Matrix<'_>,
+) {
+    let (m, n, k) = (left.rows, right.columns, left.columns);
+    assert_eq!(k, right.rows, "inner sizes of a product");
+    assert!(
+        row_stride >= n && (m - 1) * row_stride + n <= into.len(),
+        "a {m} × {n} product of stride {row_stride} in {} elements",
+        into.len()
+    );
+    // SAFETY: the constructors of `Matrix` and the assertion above keep every element
+    // that is read or written inside its slice; `into` is borrowed mutably, so it overlaps
+    // neither operand, and its elements are distinct because `row_stride >= n`.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            into.as_mut_ptr(),
+            1,
+            row_stride as isize,
+            mode == Into::Sum,
+            left.data.as_ptr(),
+            left.column_stride as isize,
+            left.row_stride as isize,
+            right.data.as_ptr(),
+            right.column_stride as isize,
+            right.row_stride as isize,
+            1.0,
+            scale,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+/// `into = left · right`, or `into += left · right`, row after row.
+pub(crate) fn multiply(into: &mut [f32], mode: Into, left: Matrix<'_>, right: Matrix<'_>) {
+    multiply_strided(into, right.columns, mode, 1.0, left, right);
+}
+
+/// The transpose of a `[rows, columns]` matrix.
+pub(crate) fn transpose(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    let mut out = vec![0.0; rows * columns];
+    for row in 0..rows {
+        for column in 0..columns {
+            out[column * rows + row] = data[row * columns + column];
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // [1 2 3; 4 5 6] · [1 0; 2 1; 0 3] = [5 11; 14 23]
+    const LEFT: [f32; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    const RIGHT: [f32; 6] = [1.0, 0.0, 2.0, 1.0, 0.0, 3.0];
+
+    #[test]
+    fn products_of_small_matrices() {
+        let (left, right) = (Matrix::new(&LEFT, 2, 3), Matrix::new(&RIGHT, 3, 2));
+        let mut out = [9.0; 4];
+        multiply(&mut out, Into::Fresh, left, right);
+        assert_eq!(out, [5.0, 11.0, 14.0, 23.0]);
+        multiply(&mut out, Into::Sum, left, right);
+        assert_eq!(out, [10.0, 22.0, 28.0, 46.0]);
+        multiply(&mut out, Into::Fresh, right.transposed(), left.transposed());
+        assert_eq!(out, [5.0, 14.0, 11.0, 23.0]);
+        let mut wide = [7.0; 5];
+        multiply_strided(&mut wide, 3, Into::Fresh, 2.0, left, right);
+        assert_eq!(wide, [10.0, 22.0, 7.0, 28.0, 46.0]);
+        assert_eq!(transpose(&LEFT, 2, 3), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "in 6 elements")]
+    fn a_view_stays_in_its_slice() {
+        Matrix::strided(&LEFT, 2, 3, 4);
+    }
+}

@@ -1,0 +1,32 @@
+//! Working memory that a thread keeps between calls.
+
+use std::cell::RefCell;
+
+thread_local! {
+    static SPARE: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `f` with working memory of these sizes. The content is arbitrary.
+///
+/// The memory belongs to the thread and is reused, which spares the page faults of fresh
+/// memory on every call.
+pub(crate) fn with_scratch<const N: usize, R>(
+    sizes: [usize; N],
+    f: impl FnOnce([&mut [f32]; N]) -> R,
+) -> R {
+    // Taken, not borrowed: an inner call on the same thread finds nothing and allocates.
+    let mut memory = SPARE.with(RefCell::take);
+    let total = sizes.iter().sum();
+    if memory.len() < total {
+        memory.resize(total, 0.0);
+    }
+    let mut rest = &mut memory[..];
+    let parts = sizes.map(|size| {
+        let (part, tail) = std::mem::take(&mut rest).split_at_mut(size);
+        rest = tail;
+        part
+    });
+    let result = f(parts);
+    SPARE.with(|spare| *spare.borrow_mut() = memory);
+    result
+}

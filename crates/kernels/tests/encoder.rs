@@ -1,0 +1,163 @@
+//! The fused encoder against the reference, and the reference against differences.
+
+mod agreement;
+
+use agreement::{
+    Input, Leaves, check_differences, check_fused, check_repeats, distance, infer, noise, run,
+};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use overtone_kernels::{Form, NatureWeights, nature_encoder, nature_encoder_windows};
+
+const FRAME: usize = 84;
+/// Largest relative error of the fused form seen: 1.2e-6.
+const TOLERANCE: f64 = 5e-6;
+
+/// Parameters of the sizes PyTorch starts with, embeddings `d` wide.
+fn parameters(d: usize) -> Vec<Input> {
+    vec![
+        Input::new("conv1_weight", &[32, 4, 8, 8], 0.0, 0.0625),
+        Input::new("conv1_bias", &[32], 0.0, 0.0625),
+        Input::new("conv2_weight", &[64, 32, 4, 4], 0.0, 0.044),
+        Input::new("conv2_bias", &[64], 0.0, 0.044),
+        Input::new("conv3_weight", &[64, 64, 3, 3], 0.0, 0.042),
+        Input::new("conv3_bias", &[64], 0.0, 0.042),
+        Input::new("linear_weight", &[3136, d], 0.0, 0.018),
+        Input::new("linear_bias", &[d], 0.0, 0.018),
+    ]
+}
+
+fn weights(leaves: &Leaves) -> NatureWeights {
+    NatureWeights {
+        conv1_weight: leaves.four("conv1_weight"),
+        conv1_bias: leaves.one("conv1_bias"),
+        conv2_weight: leaves.four("conv2_weight"),
+        conv2_bias: leaves.one("conv2_bias"),
+        conv3_weight: leaves.four("conv3_weight"),
+        conv3_bias: leaves.one("conv3_bias"),
+        linear_weight: leaves.two("linear_weight"),
+        linear_bias: leaves.one("linear_bias"),
+    }
+}
+
+fn pixels(n: usize) -> Vec<u8> {
+    noise(n * FRAME * FRAME, 5).into_iter().map(|x| ((x + 1.0) * 127.5) as u8).collect()
+}
+
+fn frames(pixels: Vec<u8>, sequences: usize) -> Tensor<4, Int> {
+    let length = pixels.len() / (sequences * FRAME * FRAME);
+    let data = TensorData::new(pixels, [sequences, length, FRAME, FRAME]);
+    Tensor::from_data(data, (&Device::flex(), DType::U8))
+}
+
+#[test]
+fn stacks_agree_with_the_reference() {
+    for (n, d) in [(3, 24), (1, 128)] {
+        let frames = frames(pixels(4 * n), n);
+        check_fused(&parameters(d), TOLERANCE, |leaves, form| {
+            nature_encoder(frames.clone(), weights(leaves), form)
+        });
+    }
+}
+
+#[test]
+fn windows_agree_with_the_reference() {
+    for steps in [5, 7] {
+        let frames = frames(pixels(2 * (steps + 3)), 2);
+        check_fused(&parameters(24), TOLERANCE, |leaves, form| {
+            nature_encoder_windows(frames.clone(), weights(leaves), form)
+        });
+    }
+}
+
+#[test]
+fn windows_are_their_stacks() {
+    let (windows, steps) = (2, 7);
+    let pixels = pixels(windows * (steps + 3));
+    let mut stacks = Vec::new();
+    for window in pixels.chunks_exact((steps + 3) * FRAME * FRAME) {
+        for step in 0..steps {
+            let stack = step * FRAME * FRAME..(step + 4) * FRAME * FRAME;
+            stacks.extend_from_slice(&window[stack]);
+        }
+    }
+    let windows_of = frames(pixels, windows);
+    let stacks_of = frames(stacks, windows * steps);
+    for form in [Form::Auto, Form::Reference] {
+        let by_window = infer(&parameters(24), DType::F32, form, |leaves, form| {
+            nature_encoder_windows(windows_of.clone(), weights(leaves), form)
+        });
+        let by_stack = infer(&parameters(24), DType::F32, form, |leaves, form| {
+            nature_encoder(stacks_of.clone(), weights(leaves), form)
+        });
+        assert_eq!(by_window, by_stack, "{form:?}");
+    }
+}
+
+#[test]
+fn an_embedding_does_not_depend_on_its_neighbours() {
+    let all = pixels(4 * 40);
+    let embed = |pixels: &[u8]| {
+        let n = pixels.len() / (4 * FRAME * FRAME);
+        infer(&parameters(24), DType::F32, Form::Auto, |leaves, form| {
+            nature_encoder(frames(pixels.to_vec(), n), weights(leaves), form)
+        })
+    };
+    let together = embed(&all);
+    for (i, stack) in all.chunks_exact(4 * FRAME * FRAME).enumerate().skip(30).take(5) {
+        let alone = embed(stack);
+        // Products of one row may sum in another order.
+        let apart = distance(&alone, &together[i * 24..(i + 1) * 24]);
+        assert!(apart < 1e-5, "{apart}"); // seen: 2e-6
+    }
+}
+
+/// With more stacks than shares of the work. Not against the reference: among so many
+/// units one may lie so near zero that rounding decides its ReLU.
+#[test]
+fn gradients_add_over_stacks() {
+    let (n, first) = (77, 40);
+    let all = pixels(4 * n);
+    let (left, right) = all.split_at(first * 4 * FRAME * FRAME);
+    let frames =
+        [frames(all.clone(), n), frames(left.to_vec(), first), frames(right.to_vec(), n - first)];
+    let inputs = parameters(17);
+    let together = run(&inputs, DType::F32, Form::Auto, |leaves, form| {
+        nature_encoder(frames[0].clone(), weights(leaves), form)
+    });
+    let apart = run(&inputs, DType::F32, Form::Auto, |leaves, form| {
+        let embed = |frames: &Tensor<4, Int>| nature_encoder(frames.clone(), weights(leaves), form);
+        Tensor::cat(vec![embed(&frames[1]), embed(&frames[2])], 0)
+    });
+    for ((name, together), (_, apart)) in together.gradients.iter().zip(&apart.gradients) {
+        let apart = distance(together, apart);
+        assert!(apart < TOLERANCE, "{name}: {apart}");
+    }
+}
+
+#[test]
+fn results_repeat_to_the_bit() {
+    let frames = frames(pixels(5 * 10), 5);
+    check_repeats(&parameters(24), |leaves, form| {
+        nature_encoder_windows(frames.clone(), weights(leaves), form)
+    });
+}
+
+#[test]
+fn gradients_of_the_reference_are_differences() {
+    let frames = frames(pixels(5), 1);
+    check_differences(&parameters(5), 6, 1e-6, |leaves, form| {
+        nature_encoder_windows(frames.clone(), weights(leaves), form)
+    });
+}
+
+#[test]
+fn pixels_of_other_integer_types_give_the_same() {
+    let narrow = frames(pixels(4 * 3), 3);
+    let wide = narrow.clone().cast(burn::tensor::IntDType::I32);
+    let embed = |frames: &Tensor<4, Int>| {
+        infer(&parameters(24), DType::F32, Form::Reference, |leaves, form| {
+            nature_encoder(frames.clone(), weights(leaves), form)
+        })
+    };
+    assert_eq!(embed(&narrow), embed(&wide));
+}
