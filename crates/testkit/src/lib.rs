@@ -1,1 +1,9 @@
-//! Overtone.
+//! For tests only: golden files, gradient checks, comparisons.
+
+pub mod compare;
+pub mod golden;
+pub mod gradient;
+
+pub use compare::{assert_close, largest_difference};
+pub use golden::Golden;
+pub use gradient::assert_gradient;

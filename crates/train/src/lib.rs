@@ -1,1 +1,21 @@
-//! Overtone.
+//! Offline training: optimizer, schedule, checkpoints, metrics, and the loop.
+//!
+//! This crate does not know environments: training is offline because it cannot be
+//! otherwise. It prints nothing; progress is reported to an [`Observer`].
+
+pub mod checkpoint;
+pub mod config;
+pub mod error;
+pub mod metrics;
+pub mod optimizer;
+pub mod run_dir;
+pub mod schedule;
+pub mod trainer;
+
+pub use checkpoint::{Checkpoint, TrainState};
+pub use config::TrainConfig;
+pub use error::TrainError;
+pub use optimizer::{AdamW, AdamWConfig};
+pub use run_dir::RunDir;
+pub use schedule::Schedule;
+pub use trainer::{Finished, Observer, StepReport, Trainer};

@@ -1,0 +1,70 @@
+//! What can be wrong with a model's configuration or weights.
+
+use std::path::PathBuf;
+
+/// Errors of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// A configuration that describes no model.
+    #[error("model.{key} = {got}: {expected}")]
+    Config {
+        /// The offending key.
+        key: &'static str,
+        /// Its value.
+        got: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A tensor the model needs is not in the file.
+    #[error(
+        "tensor `{name}` is missing from the weights; the model's configuration and its weights do not belong together"
+    )]
+    MissingTensor {
+        /// Name of the tensor.
+        name: String,
+    },
+    /// A tensor has another shape than the model's.
+    #[error("tensor `{name}` has shape {got:?}, the model expects {expected:?}")]
+    Shape {
+        /// Name of the tensor.
+        name: String,
+        /// Shape in the file.
+        got: Vec<usize>,
+        /// Shape in the model.
+        expected: Vec<usize>,
+    },
+    /// A tensor has a type the model cannot take.
+    #[error("tensor `{name}` has type {got}; f32 or f64 is needed")]
+    DType {
+        /// Name of the tensor.
+        name: String,
+        /// Type in the file.
+        got: String,
+    },
+    /// A safetensors file that cannot be read.
+    #[error("{}: not a readable safetensors file ({reason}); delete it and use another checkpoint", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the reader says.
+        reason: String,
+    },
+    /// The file could not be opened, read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// Inputs that do not fit each other or the model.
+    #[error("{what}: got {got}, expected {expected}")]
+    Input {
+        /// Which input.
+        what: &'static str,
+        /// What was given.
+        got: String,
+        /// What is needed.
+        expected: String,
+    },
+}

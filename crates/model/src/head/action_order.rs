@@ -1,0 +1,67 @@
+//! Atari's 18 actions along a line, so that neighbouring bins mean similar things.
+
+use serde::{Deserialize, Serialize};
+
+/// A bijection between environment action ids and a head's bins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionOrder {
+    /// `bin_of[action]`
+    bin_of: Vec<usize>,
+}
+
+/// Arcade Learning Environment id → bin, as in the Fourier head's released experiments:
+/// no-op first, then left, up-left, up, … around the compass, the same again with fire,
+/// and plain fire last. Bins 0 and 17 are neighbours on the ring.
+const ATARI_BIN_OF: [usize; 18] = [0, 17, 3, 5, 1, 7, 4, 2, 6, 8, 11, 13, 9, 15, 12, 10, 14, 16];
+
+impl ActionOrder {
+    /// The order for Atari's full set of 18 actions.
+    pub fn atari() -> Self {
+        Self { bin_of: ATARI_BIN_OF.to_vec() }
+    }
+
+    /// `None` when `bin_of` is not a permutation of `0 .. n`.
+    pub fn new(bin_of: Vec<usize>) -> Option<Self> {
+        let mut seen = vec![false; bin_of.len()];
+        for &bin in &bin_of {
+            if std::mem::replace(seen.get_mut(bin)?, true) {
+                return None;
+            }
+        }
+        Some(Self { bin_of })
+    }
+
+    /// The bin of each environment action.
+    pub fn bin_of(&self) -> &[usize] {
+        &self.bin_of
+    }
+
+    /// The environment action of each bin.
+    pub fn action_of(&self) -> Vec<usize> {
+        let mut action_of = vec![0; self.bin_of.len()];
+        for (action, &bin) in self.bin_of.iter().enumerate() {
+            action_of[bin] = action;
+        }
+        action_of
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn atari_walks_around_the_compass() {
+        // Ids: 0 noop, 4 left, 7 up-left, 2 up, 6 up-right, 3 right, 8 down-right, 5 down,
+        // 9 down-left, then the same with fire (12 …), 1 fire.
+        let expected = [0, 4, 7, 2, 6, 3, 8, 5, 9, 12, 15, 10, 14, 11, 16, 13, 17, 1];
+        assert_eq!(ActionOrder::atari().action_of(), expected);
+    }
+
+    #[test]
+    fn only_permutations_are_orders() {
+        assert!(ActionOrder::new(vec![1, 0, 2]).is_some());
+        assert!(ActionOrder::new(vec![1, 1, 2]).is_none());
+        assert!(ActionOrder::new(vec![1, 0, 3]).is_none());
+    }
+}

@@ -1,0 +1,249 @@
+//! Playing with a Decision Transformer: a batch of agents, each with its own history.
+//!
+//! Each new observation is embedded once and its embedding kept, so a step costs one pass
+//! of the encoder over the new frames and one of the transformer over the contexts.
+
+use std::collections::VecDeque;
+
+use burn::{
+    module::Module,
+    tensor::{DType, Device, Int, Tensor, TensorData},
+};
+use overtone_core::{
+    Actions, Observations, Policy, PolicyError, Protocol, Turn, Window,
+    policy::EpisodeStart,
+    protocol::{FedBackActions, GlobalTimestep},
+    seed::{self, Generator},
+};
+use rand::RngExt;
+
+use crate::{
+    decision_transformer::{DecisionTransformer, FRAME, Frames, Inputs, STACK},
+    error::ModelError,
+};
+
+/// What one agent remembers: the last `context_length` timesteps of its episode.
+struct History {
+    /// Embedded observations, `d_model` numbers each.
+    embeddings: VecDeque<f32>,
+    returns_to_go: VecDeque<f32>,
+    /// Ids fed back; one shorter than the rest while an action is due.
+    actions: VecDeque<i32>,
+    /// Timesteps seen so far, the current one included.
+    n_seen: usize,
+    generator: Generator,
+}
+
+impl History {
+    fn new(start: EpisodeStart) -> Self {
+        Self {
+            embeddings: VecDeque::new(),
+            returns_to_go: VecDeque::new(),
+            actions: VecDeque::new(),
+            n_seen: 0,
+            generator: seed::generator(start.seed, "policy"),
+        }
+    }
+}
+
+/// A [`Policy`] that samples from a Decision Transformer.
+pub struct TransformerPolicy {
+    model: DecisionTransformer,
+    protocol: Protocol,
+    device: Device,
+    histories: Vec<Option<History>>,
+    bin_of: Option<Vec<usize>>,
+}
+
+impl TransformerPolicy {
+    /// Plays `model` (dropout off) as `protocol` says.
+    pub fn new(model: &DecisionTransformer, protocol: &Protocol) -> Self {
+        let model = model.valid();
+        let device = model.action_embedding.val().device();
+        let bin_of = match protocol.fed_back_actions {
+            FedBackActions::Environment => None,
+            FedBackActions::HeadBins => {
+                model.head.action_order().map(|order| order.bin_of().to_vec())
+            }
+        };
+        Self { model, protocol: protocol.clone(), device, histories: Vec::new(), bin_of }
+    }
+
+    /// Updates each agent's history with its reward and its new, embedded observation.
+    fn remember(&mut self, turns: &[Turn], embeddings: &[f32]) -> Result<(), PolicyError> {
+        let d_model = self.model.config.d_model;
+        let context_length = self.model.config.context_length;
+        for (turn, embedding) in turns.iter().zip(embeddings.chunks_exact(d_model)) {
+            if self.histories.len() <= turn.agent {
+                self.histories.resize_with(turn.agent + 1, || None);
+            }
+            let slot = &mut self.histories[turn.agent];
+            let to_go = match turn.start {
+                Some(start) => {
+                    *slot = Some(History::new(start));
+                    start.target_return
+                }
+                None => {
+                    let previous = slot.as_ref().and_then(|h| h.returns_to_go.back().copied());
+                    let previous = previous.ok_or_else(|| ModelError::Input {
+                        what: "turn",
+                        got: format!("agent {} in mid-episode", turn.agent),
+                        expected: "an episode start first".into(),
+                    })?;
+                    let to_go = previous - turn.reward;
+                    if self.protocol.integer_returns { to_go.trunc() } else { to_go }
+                }
+            };
+            if let Some(history) = slot {
+                history.embeddings.extend(embedding);
+                history.returns_to_go.push_back(to_go);
+                history.n_seen += 1;
+                if history.returns_to_go.len() > context_length {
+                    history.embeddings.drain(..d_model);
+                    history.returns_to_go.pop_front();
+                    history.actions.pop_front();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Logits of the current step of each agent in `turns`, row by row on the host.
+    fn current_logits(&mut self, turns: &[Turn]) -> Vec<f32> {
+        let config = &self.model.config;
+        let (d_model, batch) = (config.d_model, turns.len());
+        let longest = turns
+            .iter()
+            .filter_map(|turn| self.histories[turn.agent].as_ref())
+            .map(|history| history.returns_to_go.len())
+            .max()
+            .unwrap_or(1);
+        let mut embeddings = vec![0.0f32; batch * longest * d_model];
+        let mut returns_to_go = vec![0.0f32; batch * longest];
+        let mut actions = vec![0i32; batch * longest];
+        let mut global_timesteps = vec![0i32; batch];
+        let mut n_padding = vec![0; batch];
+        for (row, turn) in turns.iter().enumerate() {
+            let Some(history) = &mut self.histories[turn.agent] else { continue };
+            let n_held = history.returns_to_go.len();
+            let window = Window::ending_at(0, n_held - 1, longest);
+            window.lay(
+                history.embeddings.make_contiguous(),
+                d_model,
+                0.0,
+                &mut embeddings[row * longest * d_model..][..longest * d_model],
+            );
+            let places = row * longest..(row + 1) * longest;
+            window.lay(
+                history.returns_to_go.make_contiguous(),
+                1,
+                0.0,
+                &mut returns_to_go[places.clone()],
+            );
+            // The current step has no action yet; no prediction reads that place.
+            let mut known = history.actions.make_contiguous().to_vec();
+            known.push(0);
+            window.lay(&known, 1, 0, &mut actions[places]);
+            let timestep = match self.protocol.global_timestep {
+                GlobalTimestep::WindowFirst => history.n_seen - n_held,
+                GlobalTimestep::Current => history.n_seen - 1,
+            };
+            global_timesteps[row] = timestep.min(config.max_timestep) as i32;
+            n_padding[row] = window.n_padding();
+        }
+        let device = &self.device;
+        let inputs = Inputs {
+            actions: Tensor::from_data(TensorData::new(actions, [batch, longest]), device),
+            returns_to_go: Tensor::from_data(
+                TensorData::new(returns_to_go, [batch, longest]),
+                device,
+            ),
+            global_timesteps: Tensor::<1, Int>::from_data(
+                TensorData::new(global_timesteps, [batch]),
+                device,
+            ),
+            n_padding,
+        };
+        let observations =
+            Tensor::from_data(TensorData::new(embeddings, [batch, longest, d_model]), device);
+        let hidden = self.model.hidden(observations, &inputs, None);
+        let current = hidden.narrow(1, longest - 1, 1).reshape([batch, d_model]);
+        self.model.head.forward(current).logits.into_data().iter::<f32>().collect()
+    }
+}
+
+impl Policy for TransformerPolicy {
+    fn act(
+        &mut self,
+        turns: &[Turn],
+        observations: Observations<'_>,
+    ) -> Result<Actions, PolicyError> {
+        let Observations::Pixels(pixels) = observations else {
+            return Err(wrong_observations("vectors".into(), turns.len()).into());
+        };
+        let shape = [turns.len(), STACK, FRAME, FRAME];
+        if pixels.len() != shape.iter().product::<usize>() {
+            return Err(wrong_observations(format!("{} pixels", pixels.len()), turns.len()).into());
+        }
+        if turns.is_empty() {
+            return Ok(Actions::Discrete(Vec::new()));
+        }
+        let frames = Tensor::<4, Int>::from_data(
+            TensorData::new(pixels.to_vec(), shape),
+            (&self.device, DType::U8),
+        );
+        let embeddings = self.model.embed_observations(Frames::Stacks(frames)).into_data();
+        let embeddings: Vec<f32> = embeddings.iter::<f32>().collect();
+        self.remember(turns, &embeddings)?;
+
+        let logits = self.current_logits(turns);
+        let n_actions = self.model.config.n_actions;
+        let mut chosen = Vec::with_capacity(turns.len());
+        for (turn, logits) in turns.iter().zip(logits.chunks_exact(n_actions)) {
+            let Some(history) = &mut self.histories[turn.agent] else { continue };
+            let draw = history.generator.random::<f64>();
+            let action = sample(logits, self.protocol.temperature, draw);
+            let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
+            history.actions.push_back(fed_back as i32);
+            chosen.push(action);
+        }
+        Ok(Actions::Discrete(chosen))
+    }
+}
+
+fn wrong_observations(got: String, n: usize) -> ModelError {
+    ModelError::Input {
+        what: "observations",
+        got,
+        expected: format!("{n} stacks of {STACK} frames of {FRAME} × {FRAME} pixels"),
+    }
+}
+
+/// The action whose part of the cumulative distribution holds `draw`, uniform in [0, 1).
+fn sample(logits: &[f32], temperature: f32, draw: f64) -> usize {
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let weight = |logit: &f32| (f64::from(logit - highest) / f64::from(temperature)).exp();
+    let total: f64 = logits.iter().map(weight).sum();
+    let mut below = 0.0;
+    for (action, logit) in logits.iter().enumerate() {
+        below += weight(logit);
+        if draw * total < below {
+            return action;
+        }
+    }
+    logits.len() - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sample;
+
+    #[test]
+    fn sampling_inverts_the_cumulative_distribution() {
+        let logits = [0.25f32.ln(), 0.5f32.ln(), 0.25f32.ln()];
+        let at = |draw| sample(&logits, 1.0, draw);
+        assert_eq!([0.0, 0.2, 0.3, 0.7, 0.8, 0.999].map(at), [0, 0, 1, 1, 2, 2]);
+        // At half the temperature the weights are squared: 1/16, 1/4, 1/16 → 1/6, 4/6, 1/6.
+        assert_eq!([0.1, 0.2, 0.8, 0.9].map(|draw| sample(&logits, 0.5, draw)), [0, 1, 1, 2]);
+    }
+}

@@ -1,0 +1,121 @@
+//! One pre-norm transformer block: attention, then a two-layer perceptron, each added to
+//! its input.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Device, Tensor},
+};
+use overtone_core::seed::Generator;
+use overtone_kernels::{
+    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Score,
+    attention_block, mlp_block,
+};
+
+use crate::init::{self, GPT_STD};
+
+/// `x += W_o attend(LN x)`, then `x += W₂ GELU(W₁ LN x)`.
+///
+/// Query, key and value share one matrix (query first); the reference's three separate
+/// layers are its column blocks.
+#[derive(Module, Debug)]
+pub struct TransformerBlock {
+    /// `[d_model]`
+    pub norm_1_weight: Param<Tensor<1>>,
+    /// `[d_model]`
+    pub norm_1_bias: Param<Tensor<1>>,
+    /// `[d_model, 3·d_model]`
+    pub qkv_weight: Param<Tensor<2>>,
+    /// `[3·d_model]`
+    pub qkv_bias: Param<Tensor<1>>,
+    /// `[d_model, d_model]`
+    pub projection_weight: Param<Tensor<2>>,
+    /// `[d_model]`
+    pub projection_bias: Param<Tensor<1>>,
+    /// `[d_model]`
+    pub norm_2_weight: Param<Tensor<1>>,
+    /// `[d_model]`
+    pub norm_2_bias: Param<Tensor<1>>,
+    /// `[d_model, 4·d_model]`
+    pub mlp_1_weight: Param<Tensor<2>>,
+    /// `[4·d_model]`
+    pub mlp_1_bias: Param<Tensor<1>>,
+    /// `[4·d_model, d_model]`
+    pub mlp_2_weight: Param<Tensor<2>>,
+    /// `[d_model]`
+    pub mlp_2_bias: Param<Tensor<1>>,
+}
+
+/// What a block needs to know besides its weights and input.
+pub struct BlockOptions<'a> {
+    /// Attention heads.
+    pub n_heads: usize,
+    /// Per row of the batch, the first token that is not padding.
+    pub first_token: Option<&'a [usize]>,
+    /// Dropout of attention weights and residuals; `None` while playing. The two halves of
+    /// the block derive their own seeds from it.
+    pub dropout: Option<[Dropout; 2]>,
+    /// Fused operations where there are any, or the plain ones.
+    pub form: Form,
+}
+
+impl TransformerBlock {
+    /// Matrices N(0, 0.02²), biases 0, norms 1 and 0.
+    pub fn init(d_model: usize, device: &Device, generator: &mut Generator) -> Self {
+        let d = d_model;
+        Self {
+            norm_1_weight: init::constant([d], 1.0, device),
+            norm_1_bias: init::constant([d], 0.0, device),
+            qkv_weight: init::normal([d, 3 * d], GPT_STD, device, generator),
+            qkv_bias: init::constant([3 * d], 0.0, device),
+            projection_weight: init::normal([d, d], GPT_STD, device, generator),
+            projection_bias: init::constant([d], 0.0, device),
+            norm_2_weight: init::constant([d], 1.0, device),
+            norm_2_bias: init::constant([d], 0.0, device),
+            mlp_1_weight: init::normal([d, 4 * d], GPT_STD, device, generator),
+            mlp_1_bias: init::constant([4 * d], 0.0, device),
+            mlp_2_weight: init::normal([4 * d, d], GPT_STD, device, generator),
+            mlp_2_bias: init::constant([d], 0.0, device),
+        }
+    }
+
+    /// # Shapes
+    /// - `tokens` and result: `[batch, tokens, d_model]`
+    pub fn forward(&self, tokens: Tensor<3>, options: &BlockOptions<'_>) -> Tensor<3> {
+        let [attention_dropout, mlp_dropout] = match options.dropout {
+            Some(dropouts) => dropouts.map(Some),
+            None => [None, None],
+        };
+        let tokens = attention_block(
+            tokens,
+            AttentionWeights {
+                norm_weight: self.norm_1_weight.val(),
+                norm_bias: self.norm_1_bias.val(),
+                qkv_weight: self.qkv_weight.val(),
+                qkv_bias: self.qkv_bias.val(),
+                projection_weight: self.projection_weight.val(),
+                projection_bias: self.projection_bias.val(),
+            },
+            AttentionOptions {
+                n_heads: options.n_heads,
+                score: Score::DotProduct,
+                first_token: options.first_token,
+                dropout: attention_dropout,
+                form: options.form,
+            },
+        );
+        mlp_block(
+            tokens,
+            MlpWeights {
+                norm_weight: self.norm_2_weight.val(),
+                norm_bias: self.norm_2_bias.val(),
+                up_weight: self.mlp_1_weight.val(),
+                up_bias: self.mlp_1_bias.val(),
+                down_weight: self.mlp_2_weight.val(),
+                down_bias: self.mlp_2_bias.val(),
+            },
+            Activation::Gelu,
+            mlp_dropout,
+            options.form,
+        )
+    }
+}

@@ -1,0 +1,225 @@
+//! Named weights: out of a model, into a model, and on disk as safetensors.
+//!
+//! Names are the paths of the fields, such as `blocks.2.qkv_weight`.
+
+use std::{collections::BTreeMap, fs::File, path::Path};
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{DType, Tensor, TensorData},
+};
+use memmap2::Mmap;
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
+
+use crate::error::ModelError;
+
+/// Tensors by name, in name order.
+pub type NamedTensors = BTreeMap<String, TensorData>;
+
+/// The path of the field being visited.
+#[derive(Default)]
+pub struct FieldPath(Vec<String>);
+
+impl FieldPath {
+    /// Goes into a field; the variant of an enum is no part of the path.
+    pub fn enter(&mut self, name: &str, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.0.push(name.to_owned());
+        }
+    }
+
+    /// Comes out of it again.
+    pub fn exit(&mut self, container: &str) {
+        if !container.starts_with("Enum:") {
+            self.0.pop();
+        }
+    }
+
+    /// The names from the model to here, joined by dots.
+    pub fn name(&self) -> String {
+        self.0.join(".")
+    }
+}
+
+/// Copies every float parameter to the host.
+pub fn export<M: Module>(module: &M) -> NamedTensors {
+    struct Export {
+        path: FieldPath,
+        tensors: NamedTensors,
+    }
+    impl ModuleVisitor for Export {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.tensors.insert(self.path.name(), param.val().into_data());
+        }
+        fn enter_module(&mut self, name: &str, container: &str) {
+            self.path.enter(name, container);
+        }
+        fn exit_module(&mut self, _name: &str, container: &str) {
+            self.path.exit(container);
+        }
+    }
+    let mut visitor = Export { path: FieldPath::default(), tensors: NamedTensors::new() };
+    module.visit(&mut visitor);
+    visitor.tensors
+}
+
+/// Replaces every float parameter of `module` by the tensor of its name, in that tensor's
+/// own float type.
+///
+/// # Errors
+/// When a tensor is missing or has another shape or a type that is not a float.
+pub fn import<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelError> {
+    struct Import<'a> {
+        path: FieldPath,
+        tensors: &'a NamedTensors,
+        error: Option<ModelError>,
+    }
+    impl ModuleMapper for Import<'_> {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            let name = self.path.name();
+            match checked(self.tensors, &name, &param.lazy_shape()) {
+                Ok(data) => param.map(|old| {
+                    let options = (&old.device(), data.dtype());
+                    let value = Tensor::from_data(data.clone(), options);
+                    if old.is_require_grad() { value.require_grad() } else { value }
+                }),
+                Err(error) => {
+                    self.error.get_or_insert(error);
+                    param
+                }
+            }
+        }
+        fn enter_module(&mut self, name: &str, container: &str) {
+            self.path.enter(name, container);
+        }
+        fn exit_module(&mut self, _name: &str, container: &str) {
+            self.path.exit(container);
+        }
+    }
+    let mut mapper = Import { path: FieldPath::default(), tensors, error: None };
+    let module = module.map(&mut mapper);
+    mapper.error.map_or(Ok(module), Err)
+}
+
+fn checked<'a>(
+    tensors: &'a NamedTensors,
+    name: &str,
+    expected: &[usize],
+) -> Result<&'a TensorData, ModelError> {
+    let data =
+        tensors.get(name).ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })?;
+    if data.shape()[..] != *expected {
+        return Err(ModelError::Shape {
+            name: name.to_owned(),
+            got: data.shape().to_vec(),
+            expected: expected.to_vec(),
+        });
+    }
+    Ok(data)
+}
+
+/// Writes tensors as one safetensors file; `metadata` are its free-form strings.
+///
+/// The file is written in place: a caller that must not leave half a file writes beside
+/// and renames.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn save(
+    tensors: &NamedTensors,
+    metadata: &BTreeMap<String, String>,
+    path: &Path,
+) -> Result<(), ModelError> {
+    let views = tensors.iter().map(|(name, data)| {
+        let dtype = if data.dtype() == DType::F64 { Dtype::F64 } else { Dtype::F32 };
+        TensorView::new(dtype, data.shape().to_vec(), data.as_bytes()).map(|view| (name, view))
+    });
+    let views: Result<Vec<_>, _> = views.collect();
+    let unreadable = |reason: String| ModelError::Unreadable { path: path.to_owned(), reason };
+    let views = views.map_err(|error| unreadable(error.to_string()))?;
+    let metadata = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let bytes = safetensors::serialize(views, Some(metadata))
+        .map_err(|error| unreadable(error.to_string()))?;
+    let io = |source| ModelError::Io { path: path.to_owned(), source };
+    let mut file = File::create(path).map_err(io)?;
+    std::io::Write::write_all(&mut file, &bytes).map_err(io)?;
+    file.sync_all().map_err(io)
+}
+
+/// Reads every float tensor of a safetensors file.
+///
+/// # Errors
+/// When the file cannot be read, is not safetensors, or holds a tensor of another type
+/// than `F32` or `F64`.
+pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
+    let io = |source| ModelError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(io)?;
+    // SAFETY: checkpoints are written beside and renamed, never changed in place; a file
+    // that another program truncates while it is read can fault, as for every memory map.
+    let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+    let tensors = SafeTensors::deserialize(&map).map_err(|error| ModelError::Unreadable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })?;
+    tensors
+        .tensors()
+        .into_iter()
+        .map(|(name, view)| {
+            let dtype = match view.dtype() {
+                Dtype::F32 => DType::F32,
+                Dtype::F64 => DType::F64,
+                other => {
+                    return Err(ModelError::DType { name, got: format!("{other:?}") });
+                }
+            };
+            let data =
+                TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), dtype);
+            Ok((name, data))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::LinearHead;
+    use burn::tensor::Device;
+    use overtone_core::seed;
+
+    fn head(seed: u64) -> LinearHead {
+        LinearHead::init(3, 5, &Device::flex(), &mut seed::generator(seed, "init"))
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("weights.safetensors");
+        let tensors = export(&head(1));
+        save(&tensors, &BTreeMap::new(), &path).unwrap();
+        let loaded = import(head(2), &load(&path).unwrap()).unwrap();
+        assert_eq!(export(&loaded), tensors);
+        assert_ne!(export(&head(2)), tensors);
+    }
+
+    #[test]
+    fn wrong_files_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("weights.safetensors");
+        std::fs::write(&path, b"not safetensors").unwrap();
+        let error = load(&path).unwrap_err().to_string();
+        assert!(error.contains("weights.safetensors"), "{error}");
+        let absent = load(&dir.path().join("absent")).unwrap_err().to_string();
+        assert!(absent.contains("absent"), "{absent}");
+    }
+
+    #[test]
+    fn missing_and_misshapen_tensors_are_named() {
+        let mut tensors = export(&head(1));
+        let wrong = TensorData::zeros::<f32, _>([5, 3]);
+        tensors.insert("weight".into(), wrong);
+        let error = import(head(2), &tensors).unwrap_err().to_string();
+        assert_eq!(error, "tensor `weight` has shape [5, 3], the model expects [3, 5]");
+        let error = import(head(2), &NamedTensors::new()).unwrap_err().to_string();
+        assert!(error.contains("`weight` is missing"), "{error}");
+    }
+}

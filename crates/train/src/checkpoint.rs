@@ -1,0 +1,197 @@
+//! Checkpoints: everything needed to go on, or to play, in one folder of plain files.
+//!
+//! A checkpoint is written under a temporary name, flushed, and renamed, so a folder named
+//! `step-…` is whole. Reading checks it again, and goes on to the one before when it is not.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use burn::tensor::Device;
+use overtone_core::{Emulation, seed};
+use overtone_model::{
+    DecisionTransformer, ModelConfig,
+    weights::{self, NamedTensors},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::TrainError,
+    optimizer::{AdamW, AdamWConfig},
+    run_dir::write_synced,
+};
+
+/// Where training stands. Generators need no state of their own: data order and dropout
+/// are functions of the run's seed and these counters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainState {
+    /// Version of this layout.
+    pub format: u32,
+    /// Optimizer steps taken.
+    pub step: u64,
+    /// Contexts drawn by the sampler.
+    pub n_drawn: u64,
+    /// Action labels seen, the schedule's unit.
+    pub tokens: u64,
+    /// The run's seed.
+    pub seed: u64,
+    /// The model.
+    pub model: ModelConfig,
+    /// The environment's name, such as `Seaquest`.
+    pub game: String,
+    /// Content hash of the training data.
+    pub dataset_hash: String,
+    /// Where the data came from: `starter`, `published` or a path's kind.
+    pub dataset_kind: String,
+    /// How the data was recorded, where it is known.
+    pub recording: Option<Emulation>,
+    /// Returns of the training data's whole episodes, in its (clipped) units, ascending.
+    pub episode_returns: Vec<f32>,
+}
+
+/// The layout this program writes.
+pub const FORMAT: u32 = 1;
+
+/// A checkpoint on disk.
+#[derive(Clone, Debug)]
+pub struct Checkpoint {
+    /// Its folder.
+    pub path: PathBuf,
+    /// Where training stood.
+    pub state: TrainState,
+}
+
+impl Checkpoint {
+    /// Writes a checkpoint under `checkpoints/`, then deletes all but the newest `keep`.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing is deleted then.
+    pub fn save(
+        checkpoints: &Path,
+        state: &TrainState,
+        model: &DecisionTransformer,
+        optimizer: &AdamW,
+        keep: usize,
+    ) -> Result<Self, TrainError> {
+        let name = format!("step-{:08}", state.step);
+        let path = checkpoints.join(&name);
+        let beside = checkpoints.join(format!(".{name}.{}", std::process::id()));
+        let _ = fs::remove_dir_all(&beside);
+        fs::create_dir_all(&beside).map_err(TrainError::io(&beside))?;
+        let metadata = BTreeMap::from([("step".to_owned(), state.step.to_string())]);
+        weights::save(&weights::export(model), &metadata, &beside.join("model.safetensors"))?;
+        weights::save(&optimizer.export(), &metadata, &beside.join("optimizer.safetensors"))?;
+        let json = serde_json::to_vec_pretty(state)
+            .map_err(|error| broken(&beside.join("state.json"), error))?;
+        write_synced(&beside.join("state.json"), &json)?;
+        sync_dir(&beside)?;
+        if path.exists() {
+            fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
+        }
+        fs::rename(&beside, &path).map_err(TrainError::io(&path))?;
+        sync_dir(checkpoints)?;
+        for old in list(checkpoints).into_iter().skip(keep) {
+            fs::remove_dir_all(&old).map_err(TrainError::io(&old))?;
+        }
+        Ok(Self { path, state: state.clone() })
+    }
+
+    /// Reads the state of the checkpoint in `path`.
+    ///
+    /// # Errors
+    /// When it is not one.
+    pub fn open(path: &Path) -> Result<Self, TrainError> {
+        let file = path.join("state.json");
+        let text = fs::read(&file).map_err(TrainError::io(&file))?;
+        let state: TrainState =
+            serde_json::from_slice(&text).map_err(|error| broken(&file, error))?;
+        if state.format != FORMAT {
+            return Err(TrainError::Checkpoint {
+                path: file,
+                reason: format!("layout {}, this program reads {FORMAT}", state.format),
+            });
+        }
+        Ok(Self { path: path.to_owned(), state })
+    }
+
+    /// The newest whole checkpoint under `checkpoints/`, and what was wrong with newer ones.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn newest(checkpoints: &Path) -> Result<(Self, Vec<TrainError>), TrainError> {
+        let mut skipped = Vec::new();
+        for path in list(checkpoints) {
+            match Self::open(&path).and_then(|checkpoint| {
+                checkpoint.weights()?;
+                checkpoint.moments()?;
+                Ok(checkpoint)
+            }) {
+                Ok(checkpoint) => return Ok((checkpoint, skipped)),
+                Err(error) => skipped.push(error),
+            }
+        }
+        Err(TrainError::Checkpoint {
+            path: checkpoints.to_owned(),
+            reason: match skipped.first() {
+                Some(error) => format!("no whole checkpoint; the newest one: {error}"),
+                None => "no checkpoint yet".into(),
+            },
+        })
+    }
+
+    fn weights(&self) -> Result<NamedTensors, TrainError> {
+        Ok(weights::load(&self.path.join("model.safetensors"))?)
+    }
+
+    fn moments(&self) -> Result<NamedTensors, TrainError> {
+        Ok(weights::load(&self.path.join("optimizer.safetensors"))?)
+    }
+
+    /// The model on `device`, which decides whether it is trainable.
+    ///
+    /// # Errors
+    /// When the weights do not fit the state's configuration.
+    pub fn model(&self, device: &Device) -> Result<DecisionTransformer, TrainError> {
+        // Every weight is replaced; the generator only fills the shapes.
+        let mut generator = seed::generator(0, "shapes");
+        let model = DecisionTransformer::init(&self.state.model, device, &mut generator)?;
+        Ok(weights::import(model, &self.weights()?)?)
+    }
+
+    /// The optimizer that goes on from here with `model`.
+    ///
+    /// # Errors
+    /// When the moments do not fit the model.
+    pub fn optimizer(
+        &self,
+        config: AdamWConfig,
+        model: &DecisionTransformer,
+    ) -> Result<AdamW, TrainError> {
+        Ok(AdamW::import(config, self.state.step, model, &self.moments()?)?)
+    }
+}
+
+/// Folders of whole checkpoints, newest first.
+fn list(checkpoints: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(checkpoints).map(|entries| entries.flatten().collect::<Vec<_>>());
+    let mut paths: Vec<PathBuf> = entries
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("step-"))
+        .map(|entry| entry.path())
+        .collect();
+    paths.sort();
+    paths.reverse();
+    paths
+}
+
+fn broken(path: &Path, error: serde_json::Error) -> TrainError {
+    TrainError::Checkpoint { path: path.to_owned(), reason: error.to_string() }
+}
+
+fn sync_dir(path: &Path) -> Result<(), TrainError> {
+    fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(TrainError::io(path))
+}

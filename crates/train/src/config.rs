@@ -1,0 +1,92 @@
+//! How a training run is configured.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{error::TrainError, optimizer::AdamWConfig};
+pub use overtone_data::Sampling;
+
+/// How long and how to train. Defaults and their reasons stand in the presets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    /// Optimizer steps; 0: as many as `epochs` need.
+    pub updates: u64,
+    /// Passes over the data, when `updates` is 0.
+    pub epochs: u64,
+    /// Contexts per step.
+    pub batch_size: usize,
+    /// Peak learning rate.
+    pub learning_rate: f64,
+    /// Action labels of linear warm-up.
+    pub warmup_tokens: f64,
+    /// Where the cosine would reach zero, as a multiple of the run's labels.
+    pub decay_horizon: f64,
+    /// Constants of AdamW and of clipping.
+    pub optimizer: AdamWConfig,
+    /// Which contexts are drawn.
+    pub sampling: Sampling,
+    /// Steps between two rows of the metrics.
+    pub log_every: u64,
+    /// Steps between two checkpoints.
+    pub checkpoint_every: u64,
+    /// Checkpoints kept, newest first.
+    pub keep_checkpoints: usize,
+}
+
+impl TrainConfig {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// Names the first key whose value describes no training.
+    pub fn validate(&self) -> Result<(), TrainError> {
+        let wrong = |key, got: String, expected| Err(TrainError::Config { key, got, expected });
+        if self.updates == 0 && self.epochs == 0 {
+            return wrong("updates", "0".into(), "give updates or epochs");
+        }
+        for (key, value) in [
+            ("batch_size", self.batch_size as u64),
+            ("log_every", self.log_every),
+            ("checkpoint_every", self.checkpoint_every),
+            ("keep_checkpoints", self.keep_checkpoints as u64),
+        ] {
+            if value == 0 {
+                return wrong(key, "0".into(), "must be at least 1");
+            }
+        }
+        let optimizer = &self.optimizer;
+        for (key, value) in [
+            ("learning_rate", self.learning_rate),
+            ("decay_horizon", self.decay_horizon),
+            ("optimizer.clip_norm", optimizer.clip_norm),
+            ("optimizer.epsilon", optimizer.epsilon),
+        ] {
+            if !(value.is_finite() && value > 0.0) {
+                return wrong(key, value.to_string(), "must be positive");
+            }
+        }
+        for (key, value) in [
+            ("warmup_tokens", self.warmup_tokens),
+            ("optimizer.weight_decay", optimizer.weight_decay),
+        ] {
+            if !(value.is_finite() && value >= 0.0) {
+                return wrong(key, value.to_string(), "must be 0 or positive");
+            }
+        }
+        for (key, value) in
+            [("optimizer.beta_1", optimizer.beta_1), ("optimizer.beta_2", optimizer.beta_2)]
+        {
+            if !(0.0..1.0).contains(&value) {
+                return wrong(key, value.to_string(), "must lie in [0, 1)");
+            }
+        }
+        Ok(())
+    }
+
+    /// Optimizer steps on `n_positions` drawable contexts.
+    pub fn n_updates(&self, n_positions: usize) -> u64 {
+        match self.updates {
+            0 => self.epochs * (n_positions as u64).div_ceil(self.batch_size as u64),
+            updates => updates,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What can go wrong while training.
+
+use std::path::PathBuf;
+
+use overtone_data::DataError;
+use overtone_model::ModelError;
+
+/// Errors of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum TrainError {
+    /// The data cannot be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// Model or weights do not fit.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// A file or folder of the run.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// The system's error.
+        source: std::io::Error,
+    },
+    /// The loss or its gradient is not a number any more.
+    #[error(
+        "step {step}: the {what} is {value}; the batch's indices are in {}. Nothing was \
+         changed by this step. Try a lower train.learning_rate, or look at that data.",
+        indices.display()
+    )]
+    NonFinite {
+        /// The step that failed.
+        step: u64,
+        /// `loss` or `gradient norm`.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+        /// File with the dataset indices of the batch.
+        indices: PathBuf,
+    },
+    /// A file of a checkpoint does not say what it must.
+    #[error("{}: {reason}", path.display())]
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A configuration that describes no training.
+    #[error("train.{key} = {got}: {expected}")]
+    Config {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        got: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A run that is not there.
+    #[error("{what}; `just train` makes a run")]
+    NoRun {
+        /// What was looked for and where.
+        what: String,
+    },
+}
+
+impl TrainError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { path, source }
+    }
+}

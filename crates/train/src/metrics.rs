@@ -1,0 +1,113 @@
+//! Metrics of a run: one CSV and TensorBoard's event files, side by side.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+};
+
+use tensorboard_rs::summary_writer::SummaryWriter;
+
+use crate::{error::TrainError, run_dir::write_synced, trainer::StepReport};
+
+/// Writes metrics. TensorBoard's library panics in several of its calls; only scalars go
+/// through it, and its folder is made before it is opened.
+pub struct Metrics {
+    csv: fs::File,
+    csv_path: PathBuf,
+    events: SummaryWriter,
+}
+
+const HEADER: &str = "step,tokens,loss,cross_entropy,accuracy,learning_rate,grad_norm,\
+                      timesteps_per_s,waited_share,seconds\n";
+
+impl Metrics {
+    /// Opens the metrics of the run in `run_dir`; rows after `step` are from steps that will
+    /// be done again, and are dropped.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn open(run_dir: &Path, step: u64) -> Result<Self, TrainError> {
+        let csv_path = run_dir.join("metrics.csv");
+        let kept = match fs::read_to_string(&csv_path) {
+            Ok(text) => rows_until(&text, step),
+            Err(_) => HEADER.to_owned(),
+        };
+        let beside = run_dir.join(".metrics.csv");
+        write_synced(&beside, kept.as_bytes())?;
+        fs::rename(&beside, &csv_path).map_err(TrainError::io(&csv_path))?;
+        let csv = fs::OpenOptions::new()
+            .append(true)
+            .open(&csv_path)
+            .map_err(TrainError::io(&csv_path))?;
+        Ok(Self { csv, csv_path, events: SummaryWriter::new(run_dir) })
+    }
+
+    /// Writes one row.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn log(&mut self, report: &StepReport) -> Result<(), TrainError> {
+        let r = report;
+        let row = format!(
+            "{},{},{},{},{},{:e},{},{:.1},{:.4},{:.2}\n",
+            r.step,
+            r.tokens,
+            r.loss,
+            r.cross_entropy,
+            r.accuracy,
+            r.learning_rate,
+            r.grad_norm,
+            r.timesteps_per_s,
+            r.waited_share,
+            r.seconds
+        );
+        self.csv.write_all(row.as_bytes()).map_err(TrainError::io(&self.csv_path))?;
+        for (tag, value) in [
+            ("train/loss", r.loss),
+            ("train/cross_entropy", r.cross_entropy),
+            ("train/accuracy", r.accuracy),
+            ("train/lr", r.learning_rate),
+            ("train/grad_norm", r.grad_norm),
+            ("perf/timesteps_per_s", r.timesteps_per_s),
+            ("perf/waited_share", r.waited_share),
+        ] {
+            self.scalar(tag, value, r.step);
+        }
+        self.events.flush();
+        Ok(())
+    }
+
+    /// Writes one TensorBoard scalar.
+    pub fn scalar(&mut self, tag: &str, value: f64, step: u64) {
+        self.events.add_scalar(tag, value as f32, step as usize);
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        self.events.flush();
+    }
+}
+
+/// The header and the rows of steps up to `step`; a row cut short by a kill is dropped.
+fn rows_until(text: &str, step: u64) -> String {
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let rows = whole.split_inclusive('\n').skip(1).filter(|row| {
+        row.split(',').next().and_then(|cell| cell.parse::<u64>().ok()).is_some_and(|s| s <= step)
+    });
+    HEADER.chars().chain(rows.flat_map(str::chars)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_after_the_checkpoint_and_half_rows_are_dropped() {
+        let text = format!("{HEADER}1,a\n2,b\n3,c\n4,d");
+        assert_eq!(rows_until(&text, 2), format!("{HEADER}1,a\n2,b\n"));
+        assert_eq!(rows_until(&text, 9), format!("{HEADER}1,a\n2,b\n3,c\n"));
+        assert_eq!(rows_until("", 9), HEADER);
+    }
+}

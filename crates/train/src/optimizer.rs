@@ -1,0 +1,326 @@
+//! AdamW with decay groups and clipping by the global norm, as PyTorch computes them.
+//!
+//! burn's own clips each tensor by itself and has another default epsilon; both change what
+//! a transformer learns.
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{Gradients, Tensor, TensorData},
+};
+use overtone_model::{
+    ModelError,
+    weights::{FieldPath, NamedTensors},
+};
+use serde::{Deserialize, Serialize};
+
+/// Constants of the optimizer.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdamWConfig {
+    /// β₁, decay of the first moment.
+    pub beta_1: f64,
+    /// β₂, decay of the second moment.
+    pub beta_2: f64,
+    /// Added to the root of the second moment.
+    pub epsilon: f64,
+    /// Decoupled weight decay of matrices and convolutions; biases, norms, embeddings and
+    /// position tables are not decayed.
+    pub weight_decay: f64,
+    /// Largest norm of all gradients together; larger ones are scaled down.
+    pub clip_norm: f64,
+}
+
+/// Both moments of one parameter, flat.
+#[derive(Clone, Debug)]
+struct Moments {
+    first: Tensor<1>,
+    second: Tensor<1>,
+}
+
+/// The optimizer's state: step count and moments by parameter name.
+#[derive(Clone, Debug)]
+pub struct AdamW {
+    config: AdamWConfig,
+    n_steps: u64,
+    moments: BTreeMap<String, Moments>,
+}
+
+/// Whether weight decay applies to the parameter of this name: matrices of linear layers
+/// and convolutions only.
+pub fn decays(name: &str) -> bool {
+    let field = name.rsplit('.').next().unwrap_or(name);
+    field.ends_with("weight") && !field.contains("norm")
+}
+
+impl AdamW {
+    /// An optimizer that has not stepped yet.
+    pub fn new(config: AdamWConfig) -> Self {
+        Self { config, n_steps: 0, moments: BTreeMap::new() }
+    }
+
+    /// Steps taken.
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    /// One step. `gradients` are consumed; a parameter without a gradient stays as it is.
+    ///
+    /// Returns the updated module and the global gradient norm before clipping, `[1]`.
+    pub fn step<M: Module>(
+        &mut self,
+        module: M,
+        mut gradients: Gradients,
+        learning_rate: f64,
+    ) -> (M, Tensor<1>) {
+        let mut collect = Collect {
+            path: FieldPath::default(),
+            gradients: &mut gradients,
+            flat: BTreeMap::new(),
+        };
+        module.visit(&mut collect);
+        let flat = collect.flat;
+        let device = flat.values().next().map(Tensor::device).unwrap_or_default();
+        let squares: Vec<Tensor<1>> =
+            flat.values().map(|gradient| gradient.clone().square().sum()).collect();
+        if squares.is_empty() {
+            return (module, Tensor::zeros([1], &device));
+        }
+        let norm = Tensor::cat(squares, 0).sum().sqrt();
+        // torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6)).
+        let scale = ((norm.clone() + 1e-6).recip() * self.config.clip_norm).clamp_max(1.0);
+
+        self.n_steps += 1;
+        let mut update = Update {
+            path: FieldPath::default(),
+            flat,
+            scale,
+            learning_rate,
+            config: self.config,
+            corrections: [self.config.beta_1, self.config.beta_2]
+                .map(|beta| 1.0 - beta.powi(self.n_steps.min(i32::MAX as u64) as i32)),
+            moments: &mut self.moments,
+        };
+        (module.map(&mut update), norm)
+    }
+
+    /// The moments as tensors named `first.<parameter>` and `second.<parameter>`.
+    pub fn export(&self) -> NamedTensors {
+        self.moments
+            .iter()
+            .flat_map(|(name, moments)| {
+                [("first", &moments.first), ("second", &moments.second)]
+                    .map(|(which, tensor)| (format!("{which}.{name}"), tensor.to_data()))
+            })
+            .collect()
+    }
+
+    /// An optimizer that goes on from exported moments, for `module` on its device.
+    ///
+    /// # Errors
+    /// When a parameter's moment is missing or has another length.
+    pub fn import<M: Module>(
+        config: AdamWConfig,
+        n_steps: u64,
+        module: &M,
+        tensors: &NamedTensors,
+    ) -> Result<Self, ModelError> {
+        struct Restore<'a> {
+            path: FieldPath,
+            tensors: &'a NamedTensors,
+            moments: BTreeMap<String, Moments>,
+            error: Option<ModelError>,
+        }
+        impl Restore<'_> {
+            fn moment<const D: usize>(
+                &self,
+                which: &str,
+                name: &str,
+                value: &Tensor<D>,
+            ) -> Result<Tensor<1>, ModelError> {
+                let name = format!("{which}.{name}");
+                let data = self
+                    .tensors
+                    .get(&name)
+                    .ok_or_else(|| ModelError::MissingTensor { name: name.clone() })?;
+                let expected = value.shape().num_elements();
+                if data.shape()[..] != [expected] {
+                    return Err(ModelError::Shape {
+                        name,
+                        got: data.shape().to_vec(),
+                        expected: vec![expected],
+                    });
+                }
+                let device = value.device().without_autodiff();
+                Ok(Tensor::from_data(data.clone(), (&device, data.dtype())))
+            }
+        }
+        impl ModuleVisitor for Restore<'_> {
+            fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+                let name = self.path.name();
+                let value = param.val();
+                let moments = self.moment("first", &name, &value).and_then(|first| {
+                    Ok(Moments { first, second: self.moment("second", &name, &value)? })
+                });
+                match moments {
+                    Ok(moments) => {
+                        self.moments.insert(name, moments);
+                    }
+                    Err(error) => {
+                        self.error.get_or_insert(error);
+                    }
+                }
+            }
+            fn enter_module(&mut self, name: &str, container: &str) {
+                self.path.enter(name, container);
+            }
+            fn exit_module(&mut self, _name: &str, container: &str) {
+                self.path.exit(container);
+            }
+        }
+        let mut restore =
+            Restore { path: FieldPath::default(), tensors, moments: BTreeMap::new(), error: None };
+        if n_steps > 0 {
+            module.visit(&mut restore);
+        }
+        match restore.error {
+            Some(error) => Err(error),
+            None => Ok(Self { config, n_steps, moments: restore.moments }),
+        }
+    }
+}
+
+/// Takes each parameter's gradient, flattened.
+struct Collect<'a> {
+    path: FieldPath,
+    gradients: &'a mut Gradients,
+    flat: BTreeMap<String, Tensor<1>>,
+}
+
+impl ModuleVisitor for Collect<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        if let Some(gradient) = value.grad_remove(self.gradients) {
+            let n = gradient.shape().num_elements();
+            self.flat.insert(self.path.name(), gradient.reshape([n]));
+        }
+    }
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+}
+
+/// Moves each parameter that has a gradient (Loshchilov & Hutter 2019, as in PyTorch).
+struct Update<'a> {
+    path: FieldPath,
+    flat: BTreeMap<String, Tensor<1>>,
+    scale: Tensor<1>,
+    learning_rate: f64,
+    config: AdamWConfig,
+    /// `1 - βᵗ` of both moments.
+    corrections: [f64; 2],
+    moments: &'a mut BTreeMap<String, Moments>,
+}
+
+impl ModuleMapper for Update<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.name();
+        let Some(gradient) = self.flat.remove(&name) else { return param };
+        let AdamWConfig { beta_1, beta_2, epsilon, weight_decay, .. } = self.config;
+        let gradient = gradient * self.scale.clone();
+        let moments = match self.moments.remove(&name) {
+            Some(Moments { first, second }) => Moments {
+                first: first * beta_1 + gradient.clone() * (1.0 - beta_1),
+                second: second * beta_2 + gradient.square() * (1.0 - beta_2),
+            },
+            None => Moments {
+                first: gradient.clone() * (1.0 - beta_1),
+                second: gradient.square() * (1.0 - beta_2),
+            },
+        };
+        let [first_correction, second_correction] = self.corrections;
+        let root = moments.second.clone().sqrt() / second_correction.sqrt() + epsilon;
+        let change = moments.first.clone() / root * (self.learning_rate / first_correction);
+        self.moments.insert(name.clone(), moments);
+        let keep = if decays(&name) { 1.0 - self.learning_rate * weight_decay } else { 1.0 };
+        param.map(|value| {
+            let shape = value.dims();
+            let tracked = value.is_autodiff();
+            let moved = value.inner() * keep - change.reshape(shape);
+            if tracked { moved.autodiff().require_grad() } else { moved }
+        })
+    }
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+}
+
+/// A scalar tensor's value on the host.
+pub fn scalar(tensor: Tensor<1>) -> f64 {
+    let data: TensorData = tensor.into_data();
+    data.iter::<f64>().next().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Device;
+
+    #[derive(Module, Debug)]
+    struct Two {
+        weight: Param<Tensor<1>>,
+        bias: Param<Tensor<1>>,
+    }
+
+    /// Two hand-computed steps: loss = 3·weight + 4·bias, so the gradient is (3, 4) with
+    /// norm 5, clipped to 1: (0.6, 0.8).
+    #[test]
+    fn matches_arithmetic_by_hand() {
+        let device = Device::flex().autodiff();
+        let param = |value: f32| Param::from_data([value], &device);
+        let mut two = Two { weight: param(1.0), bias: param(2.0) };
+        let mut adam = AdamW::new(AdamWConfig {
+            beta_1: 0.9,
+            beta_2: 0.99,
+            epsilon: 0.1,
+            weight_decay: 0.5,
+            clip_norm: 1.0,
+        });
+        for _ in 0..2 {
+            let loss = two.weight.val() * 3.0 + two.bias.val() * 4.0;
+            let (moved, norm) = adam.step(two, loss.backward(), 0.01);
+            two = moved;
+            assert!((scalar(norm) - 5.0).abs() < 1e-6);
+        }
+        // A constant gradient g gives m̂ = g and √v̂ = |g| at every step.
+        // weight: w ← w·(1 - 0.01·0.5) - 0.01·0.6/0.7;  bias: b ← b - 0.01·0.8/0.9.
+        let step = 0.01 * 0.6 / 0.7;
+        let weight = (1.0 * 0.995 - step) * 0.995 - step;
+        let bias = 2.0 - 2.0 * 0.01 * 0.8 / 0.9;
+        assert!((scalar(two.weight.val().inner()) - weight).abs() < 1e-6);
+        assert!((scalar(two.bias.val().inner()) - bias).abs() < 1e-6);
+    }
+
+    #[test]
+    fn decay_groups() {
+        for name in ["blocks.0.qkv_weight", "head.weight", "conv_1_weight", "return_weight"] {
+            assert!(decays(name), "{name}");
+        }
+        for name in [
+            "blocks.0.norm_1_weight",
+            "final_norm_weight",
+            "action_embedding",
+            "position_embedding",
+            "head.bias",
+        ] {
+            assert!(!decays(name), "{name}");
+        }
+    }
+}

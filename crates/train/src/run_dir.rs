@@ -1,0 +1,134 @@
+//! A run's folder: where everything about one training run is kept.
+//!
+//! ```text
+//! runs/<date>-<game>-<head>-s<seed>/
+//!   config.toml            the resolved configuration
+//!   metrics.csv            one row per logged step
+//!   events.out.tfevents.*  the same for TensorBoard
+//!   checkpoints/step-…/    model, optimizer and state
+//!   evaluation.json        the newest evaluation
+//! ```
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::error::TrainError;
+
+/// Name of the resolved configuration in a run's folder.
+pub const CONFIG: &str = "config.toml";
+
+/// A run's folder.
+#[derive(Clone, Debug)]
+pub struct RunDir(PathBuf);
+
+impl RunDir {
+    /// Makes `root/name`, or `root/name-2`, `-3`, … when there is one already.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn create(root: &Path, name: &str) -> Result<Self, TrainError> {
+        fs::create_dir_all(root).map_err(TrainError::io(root))?;
+        let mut attempt = 1;
+        loop {
+            let path = match attempt {
+                1 => root.join(name),
+                n => root.join(format!("{name}-{n}")),
+            };
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    let checkpoints = path.join("checkpoints");
+                    fs::create_dir(&checkpoints).map_err(TrainError::io(checkpoints))?;
+                    return Ok(Self(path));
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
+                Err(error) => return Err(TrainError::Io { path, source: error }),
+            }
+        }
+    }
+
+    /// Opens an existing run: `run` is its folder, or its name under `root`.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub fn open(root: &Path, run: &str) -> Result<Self, TrainError> {
+        [PathBuf::from(run), root.join(run)]
+            .into_iter()
+            .find(|path| path.join(CONFIG).is_file())
+            .map(Self)
+            .ok_or_else(|| {
+                let root = root.display();
+                TrainError::NoRun { what: format!("there is no run `{run}`, here or in {root}") }
+            })
+    }
+
+    /// The run whose configuration was written last.
+    ///
+    /// # Errors
+    /// When `root` holds no run.
+    pub fn newest(root: &Path) -> Result<Self, TrainError> {
+        let entries = fs::read_dir(root).map(|entries| entries.flatten().collect::<Vec<_>>());
+        entries
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|entry| {
+                let written = fs::metadata(entry.path().join(CONFIG)).ok()?.modified().ok()?;
+                Some((written, entry.path()))
+            })
+            .max()
+            .map(|(_, path)| Self(path))
+            .ok_or_else(|| TrainError::NoRun { what: format!("no run in {}", root.display()) })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The folder of its checkpoints.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.0.join("checkpoints")
+    }
+
+    /// Writes a file of the run beside its name and renames it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, contents: &[u8]) -> Result<PathBuf, TrainError> {
+        let path = self.0.join(name);
+        let beside = self.0.join(format!(".{name}.{}", std::process::id()));
+        write_synced(&beside, contents)?;
+        fs::rename(&beside, &path).map_err(TrainError::io(&path))?;
+        Ok(path)
+    }
+}
+
+/// Writes a file and waits until the disk has it.
+pub(crate) fn write_synced(path: &Path, contents: &[u8]) -> Result<(), TrainError> {
+    let mut file = fs::File::create(path).map_err(TrainError::io(path))?;
+    std::io::Write::write_all(&mut file, contents).map_err(TrainError::io(path))?;
+    file.sync_all().map_err(TrainError::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_never_share_a_folder_and_the_newest_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        assert!(RunDir::newest(root.path()).is_err());
+        let first = RunDir::create(root.path(), "a").unwrap();
+        let second = RunDir::create(root.path(), "a").unwrap();
+        assert_ne!(first.path(), second.path());
+        first.write(CONFIG, b"x = 1\n").unwrap();
+        assert_eq!(RunDir::newest(root.path()).unwrap().path(), first.path());
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        second.write(CONFIG, b"x = 1\n").unwrap();
+        assert_eq!(RunDir::newest(root.path()).unwrap().path(), second.path());
+        assert_eq!(RunDir::open(root.path(), "a-2").unwrap().path(), second.path());
+        let error = RunDir::open(root.path(), "b").unwrap_err().to_string();
+        assert!(error.contains("there is no run `b`"), "{error}");
+    }
+}

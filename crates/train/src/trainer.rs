@@ -1,0 +1,386 @@
+//! The training loop.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use overtone_core::seed;
+use overtone_data::{AtariBatch, AtariDataset, Loader, LoaderConfig, WindowSampler};
+use overtone_model::{
+    DecisionTransformer, Inputs, ModelConfig,
+    decision_transformer::{DropoutSeed, FRAME, Frames, STACK},
+};
+use serde_json::json;
+
+use crate::{
+    checkpoint::{Checkpoint, FORMAT, TrainState},
+    config::TrainConfig,
+    error::TrainError,
+    metrics::Metrics,
+    optimizer::{AdamW, scalar},
+    run_dir::RunDir,
+    schedule::Schedule,
+};
+
+/// What happened in the steps since the last report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepReport {
+    /// Steps taken.
+    pub step: u64,
+    /// Steps in all.
+    pub n_updates: u64,
+    /// Action labels seen.
+    pub tokens: u64,
+    /// Cross-entropy plus regulariser, averaged over the steps reported.
+    pub loss: f64,
+    /// In nats per action, averaged likewise.
+    pub cross_entropy: f64,
+    /// Share of logged actions that are the most probable one, averaged likewise.
+    pub accuracy: f64,
+    /// The last step's learning rate.
+    pub learning_rate: f64,
+    /// The last step's gradient norm before clipping.
+    pub grad_norm: f64,
+    /// Real timesteps trained on per second, since the last report.
+    pub timesteps_per_s: f64,
+    /// Share of the time so far that was spent waiting for data.
+    pub waited_share: f64,
+    /// Seconds since training started or was resumed.
+    pub seconds: f64,
+}
+
+/// Told of progress; does the printing.
+pub trait Observer {
+    /// After every step.
+    fn stepped(&mut self, step: u64, loss: f64);
+    /// After every `log_every` steps.
+    fn logged(&mut self, report: &StepReport);
+    /// After a checkpoint was written.
+    fn saved(&mut self, checkpoint: &Checkpoint);
+}
+
+/// How training ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The last checkpoint.
+    pub checkpoint: Checkpoint,
+    /// Whether it was stopped before its last step.
+    pub interrupted: bool,
+    /// Seconds of training in this process.
+    pub seconds: f64,
+    /// Seconds of these spent waiting for data.
+    pub waited: f64,
+}
+
+/// A model being trained on a dataset.
+pub struct Trainer {
+    config: TrainConfig,
+    dataset: Arc<AtariDataset>,
+    run: RunDir,
+    device: Device,
+    model: DecisionTransformer,
+    optimizer: AdamW,
+    schedule: Schedule,
+    n_updates: u64,
+    state: TrainState,
+}
+
+impl Trainer {
+    /// A new model on `device`, or the one of `resume`, with the data of `dataset`.
+    ///
+    /// # Errors
+    /// When a configuration is wrong, or the checkpoint belongs to another model or dataset.
+    pub fn new(
+        run: RunDir,
+        config: TrainConfig,
+        model: &ModelConfig,
+        dataset: Arc<AtariDataset>,
+        run_seed: u64,
+        device: Device,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Self, TrainError> {
+        config.validate()?;
+        let device = device.autodiff();
+        let sampler =
+            WindowSampler::new(dataset.clone(), config.sampling, model.context_length, run_seed)?;
+        let n_updates = config.n_updates(sampler.epoch_len());
+        let labels = n_updates as f64 * (config.batch_size * model.context_length) as f64;
+        let schedule = Schedule {
+            learning_rate: config.learning_rate,
+            warmup_tokens: config.warmup_tokens,
+            final_tokens: config.decay_horizon * labels,
+        };
+        let manifest = dataset.manifest();
+        let mut episode_returns = dataset.episode_returns();
+        episode_returns.sort_by(f32::total_cmp);
+        let fresh = TrainState {
+            format: FORMAT,
+            step: 0,
+            n_drawn: 0,
+            tokens: 0,
+            seed: run_seed,
+            model: model.clone(),
+            game: manifest.game.clone(),
+            dataset_hash: manifest.content_hash.clone(),
+            dataset_kind: manifest.origin.kind.to_string(),
+            recording: manifest.origin.recording.clone(),
+            episode_returns,
+        };
+        let (model, optimizer, state) = match resume {
+            None => {
+                let mut generator = seed::generator(run_seed, "init");
+                let model = DecisionTransformer::init(model, &device, &mut generator)?;
+                (model, AdamW::new(config.optimizer), fresh)
+            }
+            Some(checkpoint) => {
+                let wrong = |reason: &str| TrainError::Checkpoint {
+                    path: checkpoint.path.clone(),
+                    reason: reason.into(),
+                };
+                if checkpoint.state.model != fresh.model {
+                    return Err(wrong("belongs to another model configuration"));
+                }
+                if checkpoint.state.dataset_hash != fresh.dataset_hash {
+                    return Err(wrong("was trained on other data than is there now"));
+                }
+                let model = checkpoint.model(&device)?;
+                let optimizer = checkpoint.optimizer(config.optimizer, &model)?;
+                (model, optimizer, checkpoint.state.clone())
+            }
+        };
+        Ok(Self { config, dataset, run, device, model, optimizer, schedule, n_updates, state })
+    }
+
+    /// Optimizer steps in all.
+    pub fn n_updates(&self) -> u64 {
+        self.n_updates
+    }
+
+    /// Where training stands.
+    pub fn state(&self) -> &TrainState {
+        &self.state
+    }
+
+    /// The model.
+    pub fn model(&self) -> &DecisionTransformer {
+        &self.model
+    }
+
+    /// Trains until the last step, or until `stop` is set: then the step under way is
+    /// finished and a checkpoint written.
+    ///
+    /// # Errors
+    /// When a file cannot be written, data cannot be read, or the loss stops being a number.
+    pub fn train(
+        mut self,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Finished, TrainError> {
+        let mut metrics = Metrics::open(self.run.path(), self.state.step)?;
+        let mut sampler = WindowSampler::new(
+            self.dataset.clone(),
+            self.config.sampling,
+            self.state.model.context_length,
+            self.state.seed,
+        )?;
+        sampler.seek(self.state.n_drawn);
+        let mut loader = Loader::start(sampler, LoaderConfig::new(self.config.batch_size))?;
+
+        let started = Instant::now();
+        let mut since_report = Accumulator::new();
+        let mut saved: Option<Checkpoint> = None;
+        let mut interrupted = false;
+        while self.state.step < self.n_updates {
+            let batch = loader.next()?;
+            let step = self.step(batch, &loader)?;
+            observer.stepped(self.state.step, step.loss);
+            since_report.add(&step);
+            let last = self.state.step == self.n_updates;
+            if last || self.state.step.is_multiple_of(self.config.log_every) {
+                let report = since_report.report(&self.state, self.n_updates, &loader, started);
+                metrics.log(&report)?;
+                observer.logged(&report);
+                since_report = Accumulator::new();
+            }
+            interrupted = stop.load(Ordering::Relaxed) && !last;
+            if last || interrupted || self.state.step.is_multiple_of(self.config.checkpoint_every) {
+                let checkpoint = self.save()?;
+                observer.saved(&checkpoint);
+                saved = Some(checkpoint);
+            }
+            if interrupted {
+                break;
+            }
+        }
+        let checkpoint = match saved {
+            Some(checkpoint) => checkpoint,
+            None => self.save()?,
+        };
+        Ok(Finished {
+            checkpoint,
+            interrupted,
+            seconds: started.elapsed().as_secs_f64(),
+            waited: loader.waited(),
+        })
+    }
+
+    fn save(&self) -> Result<Checkpoint, TrainError> {
+        Checkpoint::save(
+            &self.run.checkpoints(),
+            &self.state,
+            &self.model,
+            &self.optimizer,
+            self.config.keep_checkpoints,
+        )
+    }
+
+    /// One optimizer step on one batch.
+    fn step(&mut self, batch: AtariBatch, loader: &Loader) -> Result<Step, TrainError> {
+        let n_labels: u64 = batch.n_real.iter().map(|&n| n as u64).sum();
+        let n_drawn = batch.drawn;
+        let indices = batch.last_indices.clone();
+        let (frames, inputs, batch) = to_device(batch, &self.device);
+        loader.recycle(batch);
+
+        let learning_rate = self.schedule.at(self.state.tokens);
+        let dropout = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
+        let loss = self.model.loss(frames, &inputs, Some(DropoutSeed(dropout)));
+        let value = scalar(loss.total.clone().inner());
+        self.check_finite("loss", value, &indices)?;
+        let gradients = loss.total.backward();
+        let (model, norm) = self.optimizer.step(self.model.clone(), gradients, learning_rate);
+        let grad_norm = scalar(norm);
+        // The old model is still in place: a step that is not finite changes nothing.
+        self.check_finite("gradient norm", grad_norm, &indices)?;
+        self.model = model;
+        self.state.step += 1;
+        self.state.tokens += n_labels;
+        self.state.n_drawn = n_drawn;
+        Ok(Step {
+            loss: value,
+            cross_entropy: scalar(loss.cross_entropy.inner()),
+            accuracy: scalar(loss.accuracy.inner()),
+            learning_rate,
+            grad_norm,
+            n_labels,
+        })
+    }
+
+    fn check_finite(
+        &self,
+        what: &'static str,
+        value: f64,
+        indices: &[u64],
+    ) -> Result<(), TrainError> {
+        if value.is_finite() {
+            return Ok(());
+        }
+        let step = self.state.step + 1;
+        let record = json!({ "step": step, what: value.to_string(), "last_indices": indices });
+        let path: PathBuf = self
+            .run
+            .write(&format!("not-finite-step-{step:08}.json"), record.to_string().as_bytes())?;
+        Err(TrainError::NonFinite { step, what, value, indices: path })
+    }
+}
+
+/// Moves a batch to the device: frames as bytes, every frame once. What is left of the
+/// batch is given back for its memory.
+pub fn to_device(mut batch: AtariBatch, device: &Device) -> (Frames, Inputs, AtariBatch) {
+    let (rows, time) = (batch.batch, batch.context_length);
+    let pixels = std::mem::take(&mut batch.frames);
+    let shape = [rows, time + STACK - 1, FRAME, FRAME];
+    let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
+    let ints = |values: &[i32]| TensorData::new(values.to_vec(), [rows, time]);
+    let inputs = Inputs {
+        actions: Tensor::from_data(ints(&batch.actions), device),
+        returns_to_go: Tensor::from_data(
+            TensorData::new(batch.returns_to_go.clone(), [rows, time]),
+            device,
+        ),
+        global_timesteps: Tensor::from_data(
+            TensorData::new(batch.first_timesteps.clone(), [rows]),
+            device,
+        ),
+        n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
+    };
+    (Frames::Windows(frames), inputs, batch)
+}
+
+/// One step's figures.
+struct Step {
+    loss: f64,
+    cross_entropy: f64,
+    accuracy: f64,
+    learning_rate: f64,
+    grad_norm: f64,
+    n_labels: u64,
+}
+
+/// Sums of the steps since the last report.
+struct Accumulator {
+    since: Instant,
+    n_steps: u64,
+    n_labels: u64,
+    loss: f64,
+    cross_entropy: f64,
+    accuracy: f64,
+    learning_rate: f64,
+    grad_norm: f64,
+}
+
+impl Accumulator {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            n_steps: 0,
+            n_labels: 0,
+            loss: 0.0,
+            cross_entropy: 0.0,
+            accuracy: 0.0,
+            learning_rate: 0.0,
+            grad_norm: 0.0,
+        }
+    }
+
+    fn add(&mut self, step: &Step) {
+        self.n_steps += 1;
+        self.n_labels += step.n_labels;
+        self.loss += step.loss;
+        self.cross_entropy += step.cross_entropy;
+        self.accuracy += step.accuracy;
+        self.learning_rate = step.learning_rate;
+        self.grad_norm = step.grad_norm;
+    }
+
+    fn report(
+        &self,
+        state: &TrainState,
+        n_updates: u64,
+        loader: &Loader,
+        started: Instant,
+    ) -> StepReport {
+        let mean = |sum: f64| sum / self.n_steps.max(1) as f64;
+        let seconds = |duration: Duration| duration.as_secs_f64().max(1e-9);
+        let total = seconds(started.elapsed());
+        StepReport {
+            step: state.step,
+            n_updates,
+            tokens: state.tokens,
+            loss: mean(self.loss),
+            cross_entropy: mean(self.cross_entropy),
+            accuracy: mean(self.accuracy),
+            learning_rate: self.learning_rate,
+            grad_norm: self.grad_norm,
+            timesteps_per_s: self.n_labels as f64 / seconds(self.since.elapsed()),
+            waited_share: loader.waited() / total,
+            seconds: total,
+        }
+    }
+}
