@@ -1,7 +1,8 @@
 //! Prints what a game's log holds, makes its dataset ready, and measures how fast batches of
 //! 16 windows of 30 timesteps are assembled.
 //!
-//! `cargo run --release -p overtone-data --example loader_rate -- seaquest [cache folder]`
+//! `cargo run --release -p overtone-data --example loader_rate -- seaquest [cache folder]`,
+//! where a folder may stand for the game.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -18,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let game = args.next().unwrap_or_else(|| "seaquest".into());
     let datasets = datasets_folder()?;
     let cache = args.next().map_or_else(|| datasets.join("cache"), PathBuf::from);
-    let located = locate(&game, "1", None, &datasets)?;
+    let folder = PathBuf::from(&game);
+    let located = locate(&game, "1", folder.is_dir().then_some(folder.as_path()), &datasets)?;
     println!("{located}");
 
     let start = Instant::now();

@@ -4,6 +4,7 @@ use overtone_core::Window;
 use rayon::prelude::*;
 
 use crate::dataset::AtariDataset;
+use crate::error::DataError;
 use crate::replay_log::FRAME;
 use crate::sampler::{Sampling, WindowSampler};
 
@@ -44,7 +45,15 @@ impl AtariBatch {
     /// Draws the next `batch` windows into this batch, reusing its memory; frames are copied
     /// by the current rayon pool. `with_frames` off leaves [`AtariBatch::frames`] empty, for
     /// callers that keep all frames elsewhere and need only their rows.
-    pub fn fill(&mut self, sampler: &mut WindowSampler, batch: usize, with_frames: bool) {
+    ///
+    /// # Errors
+    /// When the frames cannot be read.
+    pub fn fill(
+        &mut self,
+        sampler: &mut WindowSampler,
+        batch: usize,
+        with_frames: bool,
+    ) -> Result<(), DataError> {
         let context = sampler.context_length();
         let dataset = sampler.dataset().clone();
         let windows: Vec<Window> = (0..batch).map(|_| sampler.draw()).collect();
@@ -90,26 +99,23 @@ impl AtariBatch {
             let first = end - (context + STACK - 1) as i64;
             self.frame_rows.extend((first..end).map(|at| if at >= earliest { at } else { -1 }));
         }
-        if with_frames {
-            self.frames.resize(self.frame_rows.len() * FRAME, 0);
-            let copied = self.frames.par_chunks_mut((context + STACK - 1) * FRAME);
-            copied.zip(self.frame_rows.par_chunks(context + STACK - 1)).for_each(
-                |(frames, rows)| {
-                    lay_frames(&dataset, rows, frames);
-                },
-            );
-        } else {
+        if !with_frames {
             self.frames.clear();
+            return Ok(());
         }
+        let distinct = context + STACK - 1;
+        self.frames.resize(self.frame_rows.len() * FRAME, 0);
+        let windows = self.frames.par_chunks_mut(distinct * FRAME);
+        windows
+            .zip(self.frame_rows.par_chunks(distinct))
+            .try_for_each(|(frames, rows)| lay_frames(&dataset, rows, frames))
     }
 }
 
 /// Copies the frames of `rows`, which are -1 up to some place and consecutive from there.
-fn lay_frames(dataset: &AtariDataset, rows: &[i64], out: &mut [u8]) {
+fn lay_frames(dataset: &AtariDataset, rows: &[i64], out: &mut [u8]) -> Result<(), DataError> {
     let black = rows.iter().take_while(|&&row| row < 0).count();
     let (before, real) = out.split_at_mut(black * FRAME);
     before.fill(0);
-    if let Some(&first) = rows.get(black) {
-        real.copy_from_slice(&dataset.frames()[first as usize * FRAME..][..real.len()]);
-    }
+    rows.get(black).map_or(Ok(()), |&first| dataset.read_frames(first as usize, real))
 }

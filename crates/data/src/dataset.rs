@@ -1,6 +1,7 @@
 //! [`AtariDataset`]: a converted dataset, memory-mapped and ready to be sampled.
 
 use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
@@ -14,13 +15,14 @@ use crate::frame_store::Layout;
 use crate::manifest::{FORMAT, Manifest};
 use crate::replay_log::FRAME;
 
-/// Transitions of one game: small columns in memory, frames mapped from disk.
+/// Transitions of one game: small columns in memory, frames on disk.
 ///
 /// The file must not be changed while it is open; nothing in this project changes a finished
 /// one.
 #[derive(Debug)]
 pub struct AtariDataset {
     path: PathBuf,
+    file: File,
     map: Mmap,
     /// Where the frames begin in the map.
     frames: usize,
@@ -118,6 +120,7 @@ impl AtariDataset {
         }
         Ok(Self {
             path: path.to_path_buf(),
+            file,
             frames,
             episodes,
             starts,
@@ -202,6 +205,24 @@ impl AtariDataset {
     pub fn frame(&self, row: usize) -> &[u8] {
         assert!(row < self.n_transitions(), "row {row} of {}", self.n_transitions());
         &self.map[self.frames + row * FRAME..][..FRAME]
+    }
+
+    /// Copies the observations of rows `first ..` into `out`, as many as it has room for.
+    ///
+    /// Batches are read so, and not through the map: pages that a process has touched in a
+    /// map count as its memory, and an epoch touches all of them. Equally fast, and a file
+    /// that shrinks is an error here and a crash there.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    ///
+    /// # Panics
+    /// When there are not so many rows from `first` on, or `out` is not whole frames.
+    pub fn read_frames(&self, first: usize, out: &mut [u8]) -> Result<(), DataError> {
+        assert_eq!(out.len() % FRAME, 0, "`out` is [n, 84, 84]");
+        assert!(first + out.len() / FRAME <= self.n_transitions(), "rows from {first}");
+        let at = (self.frames + first * FRAME) as u64;
+        self.file.read_exact_at(out, at).map_err(DataError::io(&self.path, "read"))
     }
 
     /// All observations in order, `[rows, 84, 84]`; reading through them reads the file.

@@ -35,7 +35,7 @@ impl LoaderConfig {
 /// The thread ends when the loader is dropped.
 #[derive(Debug)]
 pub struct Loader {
-    batches: Option<Receiver<AtariBatch>>,
+    batches: Option<Receiver<Result<AtariBatch, DataError>>>,
     used: SyncSender<AtariBatch>,
     thread: Option<JoinHandle<()>>,
     waited: Duration,
@@ -67,11 +67,11 @@ impl Loader {
             .spawn(move || {
                 loop {
                     let mut batch: AtariBatch = reusable.try_recv().unwrap_or_default();
-                    pool.install(|| {
-                        batch.fill(&mut sampler, config.batch, config.with_frames);
-                    });
-                    // Fails once the loader is dropped.
-                    if send.send(batch).is_err() {
+                    let filled =
+                        pool.install(|| batch.fill(&mut sampler, config.batch, config.with_frames));
+                    let failed = filled.is_err();
+                    // Sending fails once the loader is dropped.
+                    if send.send(filled.map(|()| batch)).is_err() || failed {
                         return;
                     }
                 }
@@ -84,13 +84,14 @@ impl Loader {
     /// used again.
     ///
     /// # Errors
-    /// [`DataError::Loader`] when the assembling thread panicked.
+    /// When frames cannot be read, or [`DataError::Loader`] when the assembling thread has
+    /// ended: after an error, or by a panic.
     #[expect(clippy::should_implement_trait, reason = "endless and fallible: no iterator")]
     pub fn next(&mut self) -> Result<AtariBatch, DataError> {
         let start = Instant::now();
         let received = self.batches.as_ref().and_then(|batches| batches.recv().ok());
         self.waited += start.elapsed();
-        received.ok_or_else(|| {
+        received.unwrap_or_else(|| {
             let panic = self.thread.take().and_then(|thread| thread.join().err());
             let words = panic.and_then(|panic| {
                 panic
@@ -98,7 +99,7 @@ impl Loader {
                     .cloned()
                     .or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string))
             });
-            DataError::Loader { reason: words.unwrap_or_else(|| "no reason was given".into()) }
+            Err(DataError::Loader { reason: words.unwrap_or_else(|| "no reason was given".into()) })
         })
     }
 

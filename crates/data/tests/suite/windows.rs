@@ -30,7 +30,7 @@ fn dataset(lengths: &[usize], selection: Selection) -> (TempDir, Arc<AtariDatase
 
 fn fill(sampler: &mut WindowSampler, n: usize) -> AtariBatch {
     let mut batch = AtariBatch::default();
-    batch.fill(sampler, n, true);
+    batch.fill(sampler, n, true).unwrap();
     batch
 }
 
@@ -84,9 +84,9 @@ fn memory_of_another_batch_leaves_no_trace() {
     let sampler = |seed| WindowSampler::new(data.clone(), Sampling::Uniform, 4, seed).unwrap();
     let mut used = fill(&mut sampler(1), 11);
     used.frames.fill(99);
-    used.fill(&mut sampler(2), 7, true);
+    used.fill(&mut sampler(2), 7, true).unwrap();
     assert_eq!(used, fill(&mut sampler(2), 7));
-    used.fill(&mut sampler(2), 7, false);
+    used.fill(&mut sampler(2), 7, false).unwrap();
     assert!(used.frames.is_empty());
     assert_eq!(used.frame_rows, fill(&mut sampler(2), 7).frame_rows);
 }
@@ -156,6 +156,18 @@ fn the_loader_gives_the_samplers_batches_and_ends_when_dropped() {
     resumed.seek(3 * 39);
     let mut loader = Loader::start(resumed, config).unwrap();
     assert_eq!(loader.next().unwrap(), fill(&mut direct, 3));
+}
+
+#[test]
+fn a_store_that_shrinks_is_an_error() {
+    let (_dir, data) = dataset(&[6, 9], Selection::uniform(1000));
+    let sampler = WindowSampler::new(data.clone(), Sampling::Uniform, 4, 5).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(data.path()).unwrap();
+    file.set_len(2000).unwrap();
+    let mut loader = Loader::start(sampler, LoaderConfig::new(3)).unwrap();
+    let error = loader.next().unwrap_err();
+    assert!(matches!(error, DataError::Io { .. }), "{error}");
+    assert!(matches!(loader.next(), Err(DataError::Loader { .. })));
 }
 
 proptest! {
