@@ -1,5 +1,7 @@
 //! The report: its numbers, its file, its text.
 
+#![allow(clippy::unwrap_used)]
+
 use std::ops::ControlFlow;
 
 use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};

@@ -1,5 +1,7 @@
 //! Rollouts of hand-written policies in hand-written environments.
 
+#![allow(clippy::unwrap_used)]
+
 use std::ops::ControlFlow;
 
 use overtone_core::protocol::ReturnUnits;

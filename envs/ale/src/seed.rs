@@ -7,7 +7,7 @@ use overtone_core::seed::mix;
 /// the time of day.
 ///
 /// ```
-/// assert_eq!(overtone_ale::seed::ale_seed(0), 1_140_455_857);
+/// assert_eq!(overtone_ale::seed::ale_seed(0), 1_063_198_246);
 /// ```
 pub fn ale_seed(seed: u64) -> i32 {
     (mix(seed) % (i32::MAX as u64)) as i32 + 1

@@ -91,7 +91,6 @@ fn the_frame_limit_truncates_and_a_reset_is_due() {
 
 #[test]
 fn no_ops_move_the_start_up_to_their_number() {
-    // Gravitar's screen moves from the first frame on: different numbers of no-ops show.
     let starts = |max_noops: u32| -> Vec<Vec<u8>> {
         let emulation = Emulation { max_noops, ..Emulation::dqn_replay() };
         let mut env = AleVectorEnv::new(Game::Seaquest, &emulation, 1).unwrap();
@@ -144,11 +143,12 @@ fn random_play(emulation: &Emulation, n_envs: usize, episodes: usize) -> Vec<Pla
 
 #[test]
 fn random_play_of_seaquest_scores_about_a_hundred() {
-    let episodes = random_play(&Emulation::dqn_replay(), 10, 20);
-    let mean = episodes.iter().map(|e| e.raw_return).sum::<f64>() / 20.0;
+    let episodes = random_play(&Emulation::dqn_replay(), 20, 40);
+    let mean = episodes.iter().map(|e| e.raw_return).sum::<f64>() / 40.0;
     // 20 points for each of the first fish: raw scores, not clipped ones.
     assert!(episodes.iter().all(|e| e.raw_return % 20.0 == 0.0), "{episodes:?}");
-    assert!((60.0..180.0).contains(&mean), "a mean of {mean}");
+    // 240 episodes gave 79 ± 4 (standard error); these 40 have a standard error of 10.
+    assert!((50.0..120.0).contains(&mean), "a mean of {mean}");
     assert!(episodes.iter().all(|e| e.raw_return >= e.clipped_return));
     assert!(episodes.iter().all(|e| e.outcome == Outcome::Terminated));
 }
