@@ -34,32 +34,26 @@ packages() {
     fi
 }
 
-# Prints what is missing in an interpreter: `version`, `library`, `venv`, or nothing.
-#   lacks PYTHON
-lacks() {
-    "$1" - 2>/dev/null <<'PYTHON' || echo version
+# Whether an interpreter is new enough, has a shared library to link, and can make a .venv.
+#   suits PYTHON
+suits() {
+    [ "$("$1" - 2>/dev/null <<'PYTHON'
 import os, sys, sysconfig
-if sys.version_info < (3, 10):
-    print("version")
-    raise SystemExit
+import ensurepip, venv
 get = sysconfig.get_config_var
-framework = get("PYTHONFRAMEWORK")
 library = os.path.join(get("LIBDIR") or "", get("LDLIBRARY") or "-")
-if not framework and not (get("Py_ENABLE_SHARED") and os.path.exists(library)):
-    print("library")
-try:
-    import ensurepip, venv
-except ImportError:
-    print("venv")
+shared = get("PYTHONFRAMEWORK") or (get("Py_ENABLE_SHARED") and os.path.exists(library))
+print("suits" if sys.version_info >= (3, 10) and shared else "no")
 PYTHON
+    )" = suits ]
 }
 
-# Prints the first interpreter that lacks nothing.
+# Prints the first interpreter that suits.
 find_python() {
     local name path
     for name in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python3.10}; do
         while read -r path; do
-            if [ -z "$(lacks "$path")" ]; then
+            if suits "$path"; then
                 echo "$path"
                 return
             fi
