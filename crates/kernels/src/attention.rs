@@ -1,9 +1,13 @@
 //! Causal self-attention as one residual block.
 
+mod fused;
 mod reference;
 
+use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
+use crate::dropout::Place;
+use crate::flex::{self, Fused, is_flex_f32};
 use crate::{Dropout, Form};
 
 /// The parameters of an attention block of width `d`. Linear weights are `[in, out]`.
@@ -64,7 +68,7 @@ pub fn attention_block(
     weights: AttentionWeights,
     options: AttentionOptions<'_>,
 ) -> Tensor<3> {
-    let [batch, _, d] = x.dims();
+    let [batch, tokens, d] = x.dims();
     let n_heads = options.n_heads;
     assert!(n_heads > 0 && d % n_heads == 0, "{n_heads} heads do not divide a width of {d}");
     assert_eq!(weights.norm_weight.dims(), [d], "norm_weight");
@@ -76,5 +80,74 @@ pub fn attention_block(
     if let Some(first_token) = options.first_token {
         assert_eq!(first_token.len(), batch, "first_token has one entry per sequence");
     }
+    if options.form == Form::Auto && is_flex_f32(&x) && weights.all_flex_f32() {
+        let mask = |place| options.dropout.and_then(|dropout| dropout.mask(place));
+        let plan = fused::Plan {
+            batch,
+            tokens,
+            n_heads,
+            score: options.score,
+            first_token: options.first_token.map(<[usize]>::to_vec),
+            attention_mask: mask(Place::Attention),
+            residual_mask: mask(Place::Residual),
+        };
+        return flex::apply(plan, weights.inputs(x), [batch, tokens, d]);
+    }
     reference::attention(x, weights, options)
+}
+
+impl AttentionWeights {
+    fn all_flex_f32(&self) -> bool {
+        [&self.norm_weight, &self.norm_bias, &self.qkv_bias, &self.projection_bias]
+            .into_iter()
+            .all(is_flex_f32)
+            && [&self.qkv_weight, &self.projection_weight].into_iter().all(is_flex_f32)
+    }
+
+    fn inputs(self, x: Tensor<3>) -> [DispatchTensor; 7] {
+        [
+            x.into_dispatch(),
+            self.norm_weight.into_dispatch(),
+            self.norm_bias.into_dispatch(),
+            self.qkv_weight.into_dispatch(),
+            self.qkv_bias.into_dispatch(),
+            self.projection_weight.into_dispatch(),
+            self.projection_bias.into_dispatch(),
+        ]
+    }
+}
+
+fn parameters<'a>(inputs: [&'a [f32]; 7]) -> (&'a [f32], fused::Parameters<'a>) {
+    let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, projection_weight, projection_bias] =
+        inputs;
+    let parameters = fused::Parameters {
+        norm_weight,
+        norm_bias,
+        qkv_weight,
+        qkv_bias,
+        projection_weight,
+        projection_bias,
+    };
+    (x, parameters)
+}
+
+/// The float inputs are `x`, then the parameters in the order of their declaration.
+impl Fused<7> for fused::Plan {
+    type Saved = fused::Saved;
+
+    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
+        let (x, parameters) = parameters(inputs);
+        fused::forward(x, parameters, self, keep)
+    }
+
+    fn backward(
+        &self,
+        inputs: [&[f32]; 7],
+        _output: &[f32],
+        saved: &fused::Saved,
+        gradient: &[f32],
+    ) -> [Vec<f32>; 7] {
+        let (x, parameters) = parameters(inputs);
+        fused::backward(x, parameters, self, saved, gradient)
+    }
 }

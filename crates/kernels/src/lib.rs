@@ -28,6 +28,8 @@ mod math;
 mod matrix;
 pub mod mlp;
 mod norm;
+mod outer;
+mod rows;
 mod scratch;
 mod simd;
 

@@ -1,9 +1,13 @@
 //! The two-layer perceptron of a transformer as one residual block.
 
+mod fused;
 mod reference;
 
+use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
+use crate::dropout::{Mask, Place};
+use crate::flex::{self, Fused, is_flex_f32};
 use crate::{Dropout, Form};
 
 /// The parameters of a perceptron block of width `d` and hidden width `h`. Linear weights
@@ -56,6 +60,65 @@ pub fn mlp_block(
     assert_eq!(weights.up_bias.dims(), [h], "up_bias");
     assert_eq!(weights.down_weight.dims(), [h, d], "down_weight");
     assert_eq!(weights.down_bias.dims(), [d], "down_bias");
-    let _ = form;
+    if form == Form::Auto && is_flex_f32(&x) && weights.all_flex_f32() {
+        let mask = dropout.and_then(|dropout| dropout.mask(Place::Residual));
+        let shape = x.dims();
+        return flex::apply(Mlp { activation, mask }, weights.inputs(x), shape);
+    }
     reference::mlp(x, weights, activation, dropout)
+}
+
+impl MlpWeights {
+    fn all_flex_f32(&self) -> bool {
+        [&self.norm_weight, &self.norm_bias, &self.up_bias, &self.down_bias]
+            .into_iter()
+            .all(is_flex_f32)
+            && [&self.up_weight, &self.down_weight].into_iter().all(is_flex_f32)
+    }
+
+    fn inputs(self, x: Tensor<3>) -> [DispatchTensor; 7] {
+        [
+            x.into_dispatch(),
+            self.norm_weight.into_dispatch(),
+            self.norm_bias.into_dispatch(),
+            self.up_weight.into_dispatch(),
+            self.up_bias.into_dispatch(),
+            self.down_weight.into_dispatch(),
+            self.down_bias.into_dispatch(),
+        ]
+    }
+}
+
+/// The fused form: the float inputs are `x`, then the parameters in the order of their
+/// declaration.
+struct Mlp {
+    activation: Activation,
+    mask: Option<Mask>,
+}
+
+fn parameters<'a>(inputs: [&'a [f32]; 7]) -> (&'a [f32], fused::Parameters<'a>) {
+    let [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias] = inputs;
+    let parameters =
+        fused::Parameters { norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias };
+    (x, parameters)
+}
+
+impl Fused<7> for Mlp {
+    type Saved = fused::Saved;
+
+    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
+        let (x, parameters) = parameters(inputs);
+        fused::forward(x, parameters, self.activation, self.mask, keep)
+    }
+
+    fn backward(
+        &self,
+        inputs: [&[f32]; 7],
+        _output: &[f32],
+        saved: &fused::Saved,
+        gradient: &[f32],
+    ) -> [Vec<f32>; 7] {
+        let (x, parameters) = parameters(inputs);
+        fused::backward(x, parameters, self.activation, self.mask, saved, gradient)
+    }
 }

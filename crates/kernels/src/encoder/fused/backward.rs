@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use super::*;
 use crate::encoder::patches::{gather, scatter};
 use crate::matrix::{Into, Matrix, multiply, multiply_strided, transpose};
+use crate::rows::add_rows;
 use crate::scratch::with_scratch;
 use crate::simd::vectorised;
 
@@ -199,15 +200,6 @@ fn strip_backward(
 }
 
 vectorised! {
-    /// `total += ` every row of `values`, in order.
-    fn add_rows(values: &[f32], total: &mut [f32]) {
-        for row in values.chunks_exact(total.len()) {
-            for (total, value) in total.iter_mut().zip(row) {
-                *total += value;
-            }
-        }
-    }
-
     /// `gradient (1 - out²)`
     fn tanh_backward(out: &[f32], gradient: &[f32], into: &mut [f32]) {
         for ((into, out), gradient) in into.iter_mut().zip(out).zip(gradient) {
