@@ -1,2 +1,104 @@
-//! Overtone.
-fn main() {}
+//! `overtone`: train offline, play, and report.
+
+mod command;
+mod keys;
+mod progress;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Offline reinforcement learning: logged experience in, an agent that plays out.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train an agent on a game's log, then evaluate it
+    #[command(after_help = train_help())]
+    Train {
+        /// Options, `key=value`; game=… must be given
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+    /// Go on with an interrupted run
+    Resume {
+        /// `run=…`: a run's folder or name; the newest one by default
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+    /// Play a trained agent
+    Evaluate {
+        /// What to evaluate
+        #[command(subcommand)]
+        what: Evaluate,
+    },
+    /// Look at recorded data
+    Data {
+        /// What to do with it
+        #[command(subcommand)]
+        what: Data,
+    },
+}
+
+#[derive(Subcommand)]
+enum Evaluate {
+    /// Play episodes in the real environment and report the scores
+    #[command(after_help = evaluate_help())]
+    Rollouts {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
+enum Data {
+    /// Print what a log holds: transitions, episodes, returns, actions, anything odd
+    Inspect {
+        /// A game's or a run's folder of DQN-replay files
+        path: std::path::PathBuf,
+        /// Print JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn train_help() -> String {
+    format!(
+        "Options, their defaults (quick profile) and why:\n{}\n\
+         Example: overtone train game=seaquest head=fourier head.frequencies=14 seed=231",
+        keys::help(settings::ATARI)
+    )
+}
+
+fn evaluate_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone evaluate rollouts episodes=100 target=p50,p90,p99",
+        keys::help(command::evaluate::OPTIONS)
+    )
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Train { options } => command::train::train(&options),
+        Command::Resume { options } => command::train::resume(&options),
+        Command::Evaluate { what: Evaluate::Rollouts { options } } => {
+            command::evaluate::rollouts(&options)
+        }
+        Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod decision_transformer;
+pub mod device;
 pub mod error;
 pub mod head;
 pub mod init;

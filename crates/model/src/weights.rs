@@ -41,6 +41,11 @@ impl FieldPath {
     }
 }
 
+/// Number of trainable numbers.
+pub fn n_parameters<M: Module>(module: &M) -> usize {
+    module.num_params()
+}
+
 /// Copies every float parameter to the host.
 pub fn export<M: Module>(module: &M) -> NamedTensors {
     struct Export {

@@ -90,6 +90,21 @@ impl Drop for Metrics {
     }
 }
 
+/// Writes an evaluation's scores at `step`, beside the training curves: for each target its
+/// mean raw and normalized return.
+pub fn write_scores(run_dir: &Path, step: u64, targets: &[(f32, f64, Option<f64>)]) {
+    let mut events = SummaryWriter::new(run_dir);
+    for (target, raw, normalized) in targets {
+        let step = step as usize;
+        events.add_scalar(&format!("eval/raw_return/target_{target}"), *raw as f32, step);
+        if let Some(normalized) = normalized {
+            let tag = format!("eval/normalized_return/target_{target}");
+            events.add_scalar(&tag, *normalized as f32, step);
+        }
+    }
+    events.flush();
+}
+
 /// The header and the rows of steps up to `step`; a row cut short by a kill is dropped.
 fn rows_until(text: &str, step: u64) -> String {
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);

@@ -1,0 +1,6 @@
+//! One file per command.
+
+pub mod data;
+pub mod dataset;
+pub mod evaluate;
+pub mod train;

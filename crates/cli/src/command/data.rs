@@ -1,0 +1,16 @@
+//! `overtone data`.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+/// `overtone data inspect PATH [--json]`.
+pub fn inspect(path: &Path, json: bool) -> Result<()> {
+    let inspection = overtone_data::inspect(path)?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&inspection)?);
+    } else {
+        println!("{inspection}");
+    }
+    Ok(())
+}

@@ -1,0 +1,179 @@
+//! Keys: the flat names of a configuration, their defaults, and `key=value` on top.
+//!
+//! A configuration is a TOML document; a key is the path of a value in it, such as
+//! `head.frequencies`. `head` and `attention` alone stand for their `kind`.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use toml::{Table, Value};
+
+/// Values by flat key.
+pub type Keys = BTreeMap<String, Value>;
+
+/// The values of a document by flat key.
+pub fn flatten(table: &Table) -> Keys {
+    fn walk(prefix: &str, table: &Table, keys: &mut Keys) {
+        for (name, value) in table {
+            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            match value {
+                Value::Table(inner) => walk(&key, inner, keys),
+                value => {
+                    keys.insert(key, value.clone());
+                }
+            }
+        }
+    }
+    let mut keys = Keys::new();
+    walk("", table, &mut keys);
+    keys
+}
+
+/// The document with these values.
+pub fn unflatten(keys: &Keys) -> Table {
+    fn insert(table: &mut Table, key: &str, value: &Value) {
+        match key.split_once('.') {
+            None => {
+                table.insert(key.to_owned(), value.clone());
+            }
+            Some((section, rest)) => {
+                let inner = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+                if let Value::Table(inner) = inner {
+                    insert(inner, rest, value);
+                }
+            }
+        }
+    }
+    let mut root = Table::new();
+    for (key, value) in keys {
+        insert(&mut root, key, value);
+    }
+    root
+}
+
+/// Sets what `overrides` (each `key=value`) say; a value takes the type of the default.
+///
+/// # Errors
+/// For a word without `=`, an unknown key (the nearest one is named), or a value of another
+/// type.
+pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
+    for word in overrides {
+        let Some((key, text)) = word.split_once('=') else {
+            bail!("`{word}` is no option: options are written key=value, such as seed=231");
+        };
+        let key = match key {
+            "head" | "attention" => format!("{key}.kind"),
+            _ => key.to_owned(),
+        };
+        let Some(old) = keys.get(&key) else {
+            let nearest = keys.keys().min_by_key(|known| distance(&key, known));
+            let nearest = nearest.map(String::as_str).unwrap_or_default();
+            bail!("there is no option `{key}`; the nearest is `{nearest}` (--help lists all)");
+        };
+        let new = typed(text, old).map_err(|expected| {
+            anyhow::anyhow!("{key}={text}: expected {expected}, such as {key}={}", plain(old))
+        })?;
+        keys.insert(key, new);
+    }
+    Ok(())
+}
+
+/// Edit distance, of the whole keys or of the last parts where that is less.
+fn distance(asked: &str, known: &str) -> usize {
+    let last = known.rsplit('.').next().unwrap_or(known);
+    let whole = strsim::damerau_levenshtein(asked, known);
+    whole.min(strsim::damerau_levenshtein(asked, last) + 1)
+}
+
+fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
+    let text = text.trim();
+    let digits = text.replace('_', "");
+    match like {
+        Value::Integer(_) => digits.parse().map(Value::Integer).map_err(|_| "a whole number"),
+        Value::Float(_) => digits.parse().map(Value::Float).map_err(|_| "a number"),
+        Value::Boolean(_) => text.parse().map(Value::Boolean).map_err(|_| "true or false"),
+        _ => Ok(Value::String(text.to_owned())),
+    }
+}
+
+/// A value as it is written after `key=`.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Float(number) if *number != 0.0 && number.abs() < 1e-3 => format!("{number:e}"),
+        other => other.to_string(),
+    }
+}
+
+/// Lines `key=default  reason` of a commented document: the comment above a key is its
+/// reason.
+pub fn help(document: &str) -> String {
+    let mut section = String::new();
+    let mut reason = String::new();
+    let mut lines = String::new();
+    for line in document.lines() {
+        let line = line.trim();
+        if let Some(comment) = line.strip_prefix('#') {
+            reason = comment.trim().to_owned();
+        } else if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            section = format!("{name}.");
+        } else if let Some((name, value)) = line.split_once(" = ") {
+            let value = value.trim_matches('"');
+            let short = match format!("{section}{name}").as_str() {
+                "head.kind" => "head".to_owned(),
+                "attention.kind" => "attention".to_owned(),
+                key => key.to_owned(),
+            };
+            lines += &format!("  {short}={value}\n      {reason}\n");
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> Keys {
+        let text = "a = 1\n[train]\nrate = 0.5\n[head]\nkind = \"linear\"\nfrequencies = 14\n";
+        flatten(&text.parse().unwrap())
+    }
+
+    #[track_caller]
+    fn refused(word: &str, parts: &[&str]) {
+        let error = apply(&mut keys(), &[word.to_owned()]).unwrap_err().to_string();
+        for part in parts {
+            assert!(error.contains(part), "{error:?} does not say {part:?}");
+        }
+    }
+
+    #[test]
+    fn flattening_round_trips() {
+        assert_eq!(flatten(&unflatten(&keys())), keys());
+    }
+
+    #[test]
+    fn overrides_take_the_type_of_the_default() {
+        let mut keys = keys();
+        let words = ["a=1_000", "train.rate=2", "head=fourier", "head.frequencies=8"];
+        apply(&mut keys, &words.map(str::to_owned)).unwrap();
+        assert_eq!(keys["a"], Value::Integer(1000));
+        assert_eq!(keys["train.rate"], Value::Float(2.0));
+        assert_eq!(keys["head.kind"], Value::String("fourier".into()));
+    }
+
+    #[test]
+    fn bad_overrides_are_refused_in_one_sentence() {
+        refused("seaquest", &["`seaquest` is no option", "key=value"]);
+        refused("head.frequency=8", &["no option `head.frequency`", "`head.frequencies`"]);
+        refused("rate=8", &["`train.rate`"]);
+        refused("a=x", &["a=x", "a whole number", "a=1"]);
+        refused("train.rate=fast", &["a number", "train.rate=0.5"]);
+    }
+
+    #[test]
+    fn help_gives_each_key_with_its_default_and_reason() {
+        let help = help("# Why a.\na = 1\n[head]\n# Which.\nkind = \"linear\"\n");
+        assert_eq!(help, "  a=1\n      Why a.\n  head=linear\n      Which.\n");
+    }
+}

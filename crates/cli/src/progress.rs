@@ -1,0 +1,38 @@
+//! Progress bars.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━╸ ");
+    bar.set_style(style);
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
+}
+
+/// A bar over bytes; hidden when there is nothing to do.
+pub fn bytes(what: &'static str, hidden: bool) -> ProgressBar {
+    if hidden {
+        return ProgressBar::hidden();
+    }
+    let template = "{prefix} {bar:30} {bytes}/{total_bytes} {bytes_per_sec}, {eta} left";
+    styled(ProgressBar::new(0).with_prefix(what), template)
+}
+
+/// A bar over optimizer steps that already stands at `done`.
+pub fn steps(done: u64, total: u64) -> ProgressBar {
+    let template = "training {bar:30} {pos}/{len} updates {per_sec}, {eta} left, {msg}";
+    let bar = styled(ProgressBar::new(total), template);
+    bar.set_position(done);
+    bar.reset_eta();
+    bar
+}
+
+/// A bar over episodes.
+pub fn episodes(total: usize) -> ProgressBar {
+    let template = "playing {bar:30} {pos}/{len} episodes, {elapsed} so far, {msg}";
+    styled(ProgressBar::new(total as u64), template)
+}

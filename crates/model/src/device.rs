@@ -1,0 +1,84 @@
+//! Where to compute: a choice made at run time.
+
+use burn::tensor::Device;
+
+use crate::error::ModelError;
+
+/// A device that is there.
+pub struct Chosen {
+    /// The device, without autodiff.
+    pub device: Device,
+    /// Whether it is a GPU.
+    pub is_gpu: bool,
+    /// For people.
+    pub name: String,
+}
+
+/// The device of this name: `auto` (the first GPU if one is there), `cpu`, `cuda` or
+/// `cuda:N`.
+///
+/// # Errors
+/// When the name means nothing, or that device is not there.
+pub fn choose(name: &str) -> Result<Chosen, ModelError> {
+    let wrong =
+        |expected: String| ModelError::Input { what: "device", got: name.to_owned(), expected };
+    let cpu = || {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        Chosen { device: Device::flex(), is_gpu: false, name: format!("cpu, {threads} threads") }
+    };
+    let gpu =
+        |index: usize| Chosen { device: cuda(index), is_gpu: true, name: format!("cuda:{index}") };
+    match name.split_once(':') {
+        None if name == "cpu" => Ok(cpu()),
+        None if name == "auto" => Ok(if n_cuda() > 0 { gpu(0) } else { cpu() }),
+        None if name != "cuda" => Err(wrong("auto, cpu, cuda or cuda:N".into())),
+        Some((kind, _)) if kind != "cuda" => Err(wrong("auto, cpu, cuda or cuda:N".into())),
+        _ if cfg!(not(feature = "cuda")) => {
+            Err(wrong("cpu: this program was built without the feature `cuda`".into()))
+        }
+        rest => {
+            let index = rest.map_or("0", |(_, index)| index);
+            let index: usize = index.parse().map_err(|_| wrong("cuda:N with a number N".into()))?;
+            if index < n_cuda() {
+                Ok(gpu(index))
+            } else {
+                Err(wrong(format!("one of {} CUDA devices found here, or cpu", n_cuda())))
+            }
+        }
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn n_cuda() -> usize {
+    Device::enumerate(burn::tensor::DeviceType::Cuda).into_vec().len()
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(index: usize) -> Device {
+    Device::cuda(index)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn n_cuda() -> usize {
+    0
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(_index: usize) -> Device {
+    Device::flex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::choose;
+
+    #[test]
+    fn names_of_devices() {
+        assert!(!choose("cpu").unwrap().is_gpu);
+        assert!(choose("auto").is_ok());
+        for wrong in ["gpu", "cpu:0", "cuda:x", "cuda:99", ""] {
+            let error = choose(wrong).err().map(|error| error.to_string());
+            assert!(error.is_some_and(|text| text.contains("device: got")), "{wrong}");
+        }
+    }
+}
