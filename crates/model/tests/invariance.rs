@@ -1,0 +1,190 @@
+//! What must not change a prediction: padding, the future, and how a context was assembled.
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use overtone_core::{
+    Actions, Emulation, Observations, Policy, Protocol, Turn, policy::EpisodeStart, seed,
+};
+use overtone_model::{
+    Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig, TransformerPolicy,
+    decision_transformer::Frames,
+    head::{ActionOrder, FourierHeadConfig},
+};
+use overtone_testkit::assert_close;
+use rand::RngExt;
+
+const CONTEXT: usize = 5;
+const N_ACTIONS: usize = 18;
+/// Largest seen: 4e-6.
+const ROUNDING: f64 = 2e-5;
+
+/// Every pairing of head and conditioning.
+fn models() -> Vec<DecisionTransformer> {
+    let fourier = HeadConfig::Fourier(FourierHeadConfig {
+        frequencies: 6,
+        gamma: 1e-6,
+        action_order: Some(ActionOrder::atari()),
+    });
+    let mut models = Vec::new();
+    for head in [HeadConfig::Linear, fourier] {
+        for conditioning in [Conditioning::Return, Conditioning::None] {
+            let config = ModelConfig {
+                n_layers: 2,
+                n_heads: 4,
+                d_model: 32,
+                context_length: CONTEXT,
+                n_actions: N_ACTIONS,
+                max_timestep: 40,
+                dropout: 0.1,
+                conditioning,
+                head: head.clone(),
+            };
+            let mut generator = seed::generator(3, "init");
+            models
+                .push(DecisionTransformer::init(&config, &Device::flex(), &mut generator).unwrap());
+        }
+    }
+    models
+}
+
+/// Random timesteps of one episode.
+#[derive(Clone)]
+struct Episode {
+    /// Each step's newest frame; stacks are black before the first.
+    frames: Vec<Vec<u8>>,
+    actions: Vec<i32>,
+    returns_to_go: Vec<f32>,
+}
+
+impl Episode {
+    fn random(length: usize) -> Self {
+        let mut generator = seed::generator(11, "episode");
+        Self {
+            frames: (0..length)
+                .map(|_| (0..84 * 84).map(|_| generator.random()).collect())
+                .collect(),
+            actions: (0..length).map(|_| generator.random_range(0..18)).collect(),
+            returns_to_go: (0..length).map(|t| 20.0 - t as f32).collect(),
+        }
+    }
+
+    /// Stack of step `t`, oldest frame first.
+    fn stack(&self, t: usize) -> Vec<u8> {
+        (0..4)
+            .flat_map(|place| match (t + place).checked_sub(3) {
+                Some(frame) => self.frames[frame].clone(),
+                None => vec![0; 84 * 84],
+            })
+            .collect()
+    }
+
+    /// Steps `first .. first + n`, after `n_padding` padded places filled with `noise`.
+    fn context(&self, first: usize, n: usize, n_padding: usize, noise: u8) -> (Frames, Inputs) {
+        let device = Device::flex();
+        let time = n_padding + n;
+        let mut pixels = vec![noise; n_padding * 4 * 84 * 84];
+        (first..first + n).for_each(|t| pixels.extend(self.stack(t)));
+        let padded = |values: Vec<i32>| {
+            let padding = vec![i32::from(noise) % 18; n_padding];
+            TensorData::new([padding, values].concat(), [1, time])
+        };
+        let frames = Tensor::<4, Int>::from_data(
+            TensorData::new(pixels, [time, 4, 84, 84]),
+            (&device, DType::U8),
+        );
+        let returns =
+            [vec![f32::from(noise); n_padding], self.returns_to_go[first..first + n].to_vec()];
+        let inputs = Inputs {
+            actions: Tensor::from_data(padded(self.actions[first..first + n].to_vec()), &device),
+            returns_to_go: Tensor::from_data(TensorData::new(returns.concat(), [1, time]), &device),
+            global_timesteps: Tensor::from_data([first as i32], &device),
+            n_padding: vec![n_padding],
+        };
+        (Frames::Stacks(frames), inputs)
+    }
+}
+
+/// Logits of the last `n` steps.
+fn logits(model: &DecisionTransformer, (frames, inputs): (Frames, Inputs), n: usize) -> Vec<f64> {
+    let logits: Vec<f64> = model.logits(frames, &inputs).into_data().iter::<f64>().collect();
+    logits[logits.len() - n * N_ACTIONS..].to_vec()
+}
+
+#[test]
+fn padding_changes_nothing() {
+    let episode = Episode::random(3);
+    for model in models() {
+        for n in 1..=3 {
+            let alone = logits(&model, episode.context(0, n, 0, 0), n);
+            for (n_padding, noise) in [(CONTEXT - n, 0), (CONTEXT - n, 201), (1, 7)] {
+                let padded = logits(&model, episode.context(0, n, n_padding, noise), n);
+                assert_close("padded", &padded, &alone, 0.0, ROUNDING);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_future_changes_no_past_output() {
+    let episode = Episode::random(CONTEXT);
+    for model in models() {
+        let before = logits(&model, episode.context(0, CONTEXT, 0, 0), CONTEXT);
+        let mut changed = episode.clone();
+        let last = CONTEXT - 1;
+        changed.frames[last].iter_mut().for_each(|pixel| *pixel ^= 255);
+        changed.returns_to_go[last] = -3.0;
+        changed.actions[last - 1] = (changed.actions[last - 1] + 1) % 18;
+        let after = logits(&model, changed.context(0, CONTEXT, 0, 0), CONTEXT);
+        let past = last * N_ACTIONS;
+        assert_eq!(after[..past], before[..past], "a past prediction moved");
+        assert_ne!(after[past..], before[past..], "the present does not matter at all");
+    }
+}
+
+#[test]
+fn windows_and_stacks_of_the_same_frames_agree() {
+    let episode = Episode::random(CONTEXT);
+    let device = Device::flex();
+    let mut pixels = vec![0u8; 3 * 84 * 84];
+    episode.frames.iter().for_each(|frame| pixels.extend(frame));
+    let shape = [1, CONTEXT + 3, 84, 84];
+    let windows = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (&device, DType::U8));
+    for model in models() {
+        let (stacks, inputs) = episode.context(0, CONTEXT, 0, 0);
+        let of_stacks = logits(&model, (stacks, inputs.clone()), CONTEXT);
+        let of_windows = logits(&model, (Frames::Windows(windows.clone()), inputs), CONTEXT);
+        assert_close("windows", &of_windows, &of_stacks, 0.0, ROUNDING);
+    }
+}
+
+/// The policy, step by step with its cached embeddings, among other agents, takes the most
+/// probable action of one pass over the whole context.
+#[test]
+fn playing_step_by_step_equals_one_pass() {
+    let length = CONTEXT + 3;
+    for model in models() {
+        let mut episode = Episode::random(length);
+        // Nearly greedy: the draw does not matter unless two logits tie.
+        let protocol =
+            Protocol { temperature: 1e-4, ..Protocol::matched(&Emulation::dqn_replay()) };
+        let mut policy = TransformerPolicy::new(&model, &protocol);
+        let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
+        for t in 0..length {
+            // Agent 1 plays the episode; agent 0 joins later and sees other frames.
+            let mut turns = vec![Turn { agent: 1, reward: 1.0, start: (t == 0).then_some(start) }];
+            let mut pixels = episode.stack(t);
+            if t >= 2 {
+                turns.insert(0, Turn { agent: 0, reward: 0.0, start: (t == 2).then_some(start) });
+                pixels = [vec![t as u8 * 9; 4 * 84 * 84], pixels].concat();
+            }
+            let actions = policy.act(&turns, Observations::Pixels(&pixels)).unwrap();
+            let Actions::Discrete(actions) = actions else { panic!("discrete") };
+            let played = actions[turns.len() - 1];
+
+            let n = (t + 1).min(CONTEXT);
+            let logits = logits(&model, episode.context(t + 1 - n, n, 0, 0), 1);
+            let best = (0..N_ACTIONS).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));
+            assert_eq!(Some(played), best, "step {t}");
+            episode.actions[t] = played as i32;
+        }
+    }
+}
