@@ -1,6 +1,7 @@
 //! `overtone`: train offline, play, and report.
 
 mod command;
+mod interrupt;
 mod keys;
 mod progress;
 mod settings;

@@ -31,6 +31,16 @@ pub enum Profile {
     Paper,
 }
 
+/// What `train` does about an unfinished run of the same settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resume {
+    /// Goes on with it.
+    Auto,
+    /// Begins a new one.
+    Never,
+}
+
 /// A resolved configuration; the fields are the keys of `presets/atari.toml`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -41,6 +51,7 @@ pub struct Settings {
     pub seed: u64,
     pub device: String,
     pub runs: PathBuf,
+    pub resume: Resume,
     pub data: DataSettings,
     pub model: ModelSettings,
     pub attention: AttentionSettings,

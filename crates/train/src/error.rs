@@ -56,6 +56,12 @@ pub enum TrainError {
         /// What it must be.
         expected: &'static str,
     },
+    /// Two processes would write one run.
+    #[error("another process is training in {}; wait for it, or stop it", run.display())]
+    Locked {
+        /// The run's folder.
+        run: PathBuf,
+    },
     /// A run that is not there.
     #[error("{what}; `just train` makes a run")]
     NoRun {

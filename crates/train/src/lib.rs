@@ -16,6 +16,6 @@ pub use checkpoint::{Checkpoint, TrainState};
 pub use config::TrainConfig;
 pub use error::TrainError;
 pub use optimizer::{AdamW, AdamWConfig};
-pub use run_dir::RunDir;
+pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
 pub use trainer::{Finished, Observer, StepReport, Trainer};

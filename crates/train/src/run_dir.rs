@@ -23,6 +23,11 @@ pub const CONFIG: &str = "config.toml";
 #[derive(Clone, Debug)]
 pub struct RunDir(PathBuf);
 
+/// Held by the one process that trains in a run's folder; the system releases it when the
+/// process ends, however it ends.
+#[derive(Debug)]
+pub struct RunLock(#[expect(dead_code, reason = "held, not read")] fs::File);
+
 impl RunDir {
     /// Makes `root/name`, or `root/name-2`, `-3`, … when there is one already.
     ///
@@ -68,17 +73,37 @@ impl RunDir {
     /// # Errors
     /// When `root` holds no run.
     pub fn newest(root: &Path) -> Result<Self, TrainError> {
+        let newest = Self::all(root).into_iter().next();
+        newest.ok_or_else(|| TrainError::NoRun { what: format!("no run in {}", root.display()) })
+    }
+
+    /// Every run in `root`, the one whose configuration was written last first.
+    pub fn all(root: &Path) -> Vec<Self> {
         let entries = fs::read_dir(root).map(|entries| entries.flatten().collect::<Vec<_>>());
-        entries
+        let mut runs: Vec<_> = entries
             .unwrap_or_default()
             .into_iter()
             .filter_map(|entry| {
                 let written = fs::metadata(entry.path().join(CONFIG)).ok()?.modified().ok()?;
                 Some((written, entry.path()))
             })
-            .max()
-            .map(|(_, path)| Self(path))
-            .ok_or_else(|| TrainError::NoRun { what: format!("no run in {}", root.display()) })
+            .collect();
+        runs.sort();
+        runs.into_iter().rev().map(|(_, path)| Self(path)).collect()
+    }
+
+    /// Keeps other processes from training here, as long as the answer lives.
+    ///
+    /// # Errors
+    /// When another process does already.
+    pub fn lock(&self) -> Result<RunLock, TrainError> {
+        let path = self.0.join(".lock");
+        let file = fs::File::create(&path).map_err(TrainError::io(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(RunLock(file)),
+            Err(fs::TryLockError::WouldBlock) => Err(TrainError::Locked { run: self.0.clone() }),
+            Err(fs::TryLockError::Error(source)) => Err(TrainError::Io { path, source }),
+        }
     }
 
     /// The folder.
@@ -114,6 +139,17 @@ pub(crate) fn write_synced(path: &Path, contents: &[u8]) -> Result<(), TrainErro
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_process_trains_in_a_run() {
+        let root = tempfile::tempdir().unwrap();
+        let run = RunDir::create(root.path(), "a").unwrap();
+        let held = run.lock().unwrap();
+        let error = run.lock().unwrap_err().to_string();
+        assert!(error.contains("another process"), "{error}");
+        drop(held);
+        run.lock().unwrap();
+    }
 
     #[test]
     fn runs_never_share_a_folder_and_the_newest_is_found() {

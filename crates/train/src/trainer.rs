@@ -89,6 +89,8 @@ pub struct Trainer {
     schedule: Schedule,
     n_updates: u64,
     state: TrainState,
+    /// The newest checkpoint on disk.
+    saved: Option<Checkpoint>,
 }
 
 impl Trainer {
@@ -154,7 +156,18 @@ impl Trainer {
                 (model, optimizer, checkpoint.state.clone())
             }
         };
-        Ok(Self { config, dataset, run, device, model, optimizer, schedule, n_updates, state })
+        Ok(Self {
+            config,
+            dataset,
+            run,
+            device,
+            model,
+            optimizer,
+            schedule,
+            n_updates,
+            state,
+            saved: resume.cloned(),
+        })
     }
 
     /// Optimizer steps in all.
@@ -194,7 +207,6 @@ impl Trainer {
 
         let started = Instant::now();
         let mut since_report = Accumulator::new();
-        let mut saved: Option<Checkpoint> = None;
         let mut interrupted = false;
         while self.state.step < self.n_updates {
             let batch = loader.next()?;
@@ -212,13 +224,13 @@ impl Trainer {
             if last || interrupted || self.state.step.is_multiple_of(self.config.checkpoint_every) {
                 let checkpoint = self.save()?;
                 observer.saved(&checkpoint);
-                saved = Some(checkpoint);
+                self.saved = Some(checkpoint);
             }
             if interrupted {
                 break;
             }
         }
-        let checkpoint = match saved {
+        let checkpoint = match self.saved.take() {
             Some(checkpoint) => checkpoint,
             None => self.save()?,
         };

@@ -1,6 +1,9 @@
 //! `overtone evaluate rollouts`: plays a checkpoint and reports.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::{Context, Result, bail};
 use overtone_core::Emulation;
@@ -9,7 +12,7 @@ use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
 use crate::{
-    keys,
+    interrupt, keys,
     settings::{self, EvaluationSettings, Settings},
 };
 
@@ -84,7 +87,8 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         "" => run.path().join("evaluation.json"),
         path => PathBuf::from(path),
     };
-    play_to(&run, &checkpoint, &evaluation, &device, &out)
+    let stop = interrupt::listen()?;
+    play_to(&run, &checkpoint, &evaluation, &device, &out, &stop)
 }
 
 /// Plays `checkpoint` and writes `evaluation.json` into the run.
@@ -96,8 +100,9 @@ pub fn play(
     checkpoint: &Checkpoint,
     evaluation: &EvaluationSettings,
     device: &str,
+    stop: &AtomicBool,
 ) -> Result<()> {
-    play_to(run, checkpoint, evaluation, device, &run.path().join("evaluation.json"))
+    play_to(run, checkpoint, evaluation, device, &run.path().join("evaluation.json"), stop)
 }
 
 fn play_to(
@@ -106,6 +111,7 @@ fn play_to(
     options: &EvaluationSettings,
     device: &str,
     out: &Path,
+    stop: &AtomicBool,
 ) -> Result<()> {
     if options.episodes == 0 {
         bail!("episodes=0: there is nothing to play");
@@ -127,7 +133,7 @@ fn play_to(
     );
     let chosen = device::choose(device)?;
     let model = checkpoint.model(&chosen.device)?;
-    let job = Job { run, checkpoint, options, protocol, targets };
+    let job = Job { run, checkpoint, options, protocol, targets, stop };
     let evaluation = job.play(&model)?;
     evaluation.write(out)?;
     println!("{}", evaluation.to_text());
@@ -165,6 +171,8 @@ struct Job<'a> {
     options: &'a EvaluationSettings,
     protocol: overtone_core::Protocol,
     targets: Vec<f32>,
+    /// Set to end early.
+    stop: &'a AtomicBool,
 }
 
 impl Job<'_> {
@@ -188,6 +196,10 @@ impl Job<'_> {
             0 => plan.n_episodes(),
             parallel => parallel.min(plan.n_episodes()),
         };
+        if slots >= 20 {
+            // About a tenth of a second each, one after the other.
+            println!("starting {slots} emulators");
+        }
         let mut env = overtone_ale::open(game, &self.protocol.emulation, slots)?;
         let mut policy = TransformerPolicy::new(model, &self.protocol);
         let bar = progress::episodes(plan.n_episodes());
@@ -196,7 +208,10 @@ impl Job<'_> {
             bar.set_position(progress.episodes_done as u64);
             let rate = progress.steps as f64 / started.elapsed().as_secs_f64().max(1e-9);
             bar.set_message(format!("{} live, {rate:.0} steps/s", progress.live));
-            ControlFlow::Continue(())
+            match self.stop.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         })?;
         bar.finish_and_clear();
         Ok(Evaluation::new(self.setting(game.name(), Some(game.rom_md5())), &plan, played)?)
@@ -205,7 +220,13 @@ impl Job<'_> {
     #[cfg(not(feature = "python"))]
     fn play(&self, _model: &overtone_model::DecisionTransformer) -> Result<Evaluation> {
         let _ = Self::setting;
-        let _ = (self.run, self.options, &self.protocol, &self.targets);
+        let _ = (
+            self.run,
+            self.options,
+            &self.protocol,
+            &self.targets,
+            self.stop.load(Ordering::Relaxed),
+        );
         bail!("this program was built without the feature `python`, so it can train but not play")
     }
 

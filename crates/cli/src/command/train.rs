@@ -1,12 +1,6 @@
 //! `overtone train` and `overtone resume`.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::SystemTime,
-};
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
 
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
@@ -15,12 +9,14 @@ use overtone_model::device;
 use overtone_train::{
     Checkpoint, Finished, Observer, RunDir, StepReport, Trainer, run_dir::CONFIG,
 };
+use toml::Value;
 
 use super::{dataset, evaluate};
 use crate::{
+    interrupt,
     keys::{self, Keys},
     progress,
-    settings::{Profile, Settings},
+    settings::{Profile, Resume, Settings},
 };
 
 /// `overtone train key=value…`.
@@ -30,7 +26,7 @@ pub fn train(options: &[String]) -> Result<()> {
         if gpu && dataset::is_published(settings) { Profile::Paper } else { Profile::Quick }
     })?;
     overtone_data::known_game(&settings.game)?;
-    let device = device::choose(&settings.device)?;
+    device::choose(&settings.device)?;
     if settings.evaluation.episodes > 0 {
         evaluate::check_playable(&settings.game)?;
     }
@@ -39,40 +35,33 @@ pub fn train(options: &[String]) -> Result<()> {
     let returns = sorted_returns(&data);
     crate::settings::targets(&settings.evaluation.target, &returns)?;
 
-    let head = settings.head_name();
+    if settings.resume == Resume::Auto
+        && let Some(run) = unfinished(&settings)
+    {
+        println!("an unfinished run of these settings is there (resume=never begins a new one)");
+        return go_on(&settings, &run, data);
+    }
     let name = format!(
-        "{}-{}-{head}-s{}",
+        "{}-{}-{}-s{}",
         date(SystemTime::now()),
         settings.game.to_lowercase(),
+        settings.head_name(),
         settings.seed
     );
-    let model = settings.model_config(data.n_actions(), data.episodes().longest())?;
     let run = RunDir::create(&settings.runs, &name)?;
+    let _lock = run.lock()?;
     run.write(CONFIG, settings.to_toml()?.as_bytes())?;
-    print_profile(&settings);
-    println!("device: {}", device.name);
-    let trainer = Trainer::new(
-        run.clone(),
-        settings.train.clone(),
-        &model,
-        data,
-        settings.seed,
-        device.device,
-        None,
-    )?;
-    run_and_evaluate(&settings, &run, trainer)
+    run_and_evaluate(&settings, &run, data, None)
 }
 
 /// `overtone resume [run=…]`.
 pub fn resume(options: &[String]) -> Result<()> {
-    let mut keys = Keys::from([
-        ("run".to_owned(), toml::Value::String(String::new())),
-        ("runs".to_owned(), toml::Value::String("runs".into())),
-        ("device".to_owned(), toml::Value::String(String::new())),
-    ]);
+    let text_key = |name: &str, value: &str| (name.to_owned(), Value::String(value.into()));
+    let mut keys =
+        Keys::from([text_key("run", ""), text_key("runs", "runs"), text_key("device", "")]);
     keys::apply(&mut keys, options)?;
     let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-    let root = std::path::PathBuf::from(text("runs"));
+    let root = PathBuf::from(text("runs"));
     let run = match text("run").as_str() {
         "" => RunDir::newest(&root)?,
         name => RunDir::open(&root, name)?,
@@ -81,18 +70,28 @@ pub fn resume(options: &[String]) -> Result<()> {
     if !text("device").is_empty() {
         settings.device = text("device");
     }
-    println!("run: {}", run.path().display());
     let data = dataset::open(&settings)?;
+    go_on(&settings, &run, data)
+}
+
+/// The newest run of exactly these settings whose last update is missing, and in which no
+/// process trains.
+fn unfinished(settings: &Settings) -> Option<RunDir> {
+    RunDir::all(&settings.runs).into_iter().find(|run| {
+        let same = Settings::load(&run.path().join(CONFIG)).is_ok_and(|other| other == *settings);
+        same && !run.path().join(FINISHED).exists() && run.lock().is_ok()
+    })
+}
+
+fn go_on(settings: &Settings, run: &RunDir, data: Arc<AtariDataset>) -> Result<()> {
+    let _lock = run.lock()?;
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
             for error in skipped {
                 eprintln!("warning: skipped a checkpoint: {error}");
             }
-            println!(
-                "resuming after update {} from {}",
-                checkpoint.state.step,
-                checkpoint.path.display()
-            );
+            let path = checkpoint.path.display();
+            println!("resuming after update {} from {path}", checkpoint.state.step);
             Some(checkpoint)
         }
         Err(error) => {
@@ -100,19 +99,7 @@ pub fn resume(options: &[String]) -> Result<()> {
             None
         }
     };
-    let model = settings.model_config(data.n_actions(), data.episodes().longest())?;
-    let device = device::choose(&settings.device)?;
-    println!("device: {}", device.name);
-    let trainer = Trainer::new(
-        run.clone(),
-        settings.train.clone(),
-        &model,
-        data,
-        settings.seed,
-        device.device,
-        checkpoint.as_ref(),
-    )?;
-    run_and_evaluate(&settings, &run, trainer)
+    run_and_evaluate(settings, run, data, checkpoint.as_ref())
 }
 
 fn sorted_returns(data: &AtariDataset) -> Vec<f32> {
@@ -121,18 +108,39 @@ fn sorted_returns(data: &AtariDataset) -> Vec<f32> {
     returns
 }
 
-fn run_and_evaluate(settings: &Settings, run: &RunDir, trainer: Trainer) -> Result<()> {
-    let parameters = overtone_model::weights::n_parameters(trainer.model());
+/// Written into a run's folder after its last update.
+const FINISHED: &str = "finished";
+
+fn run_and_evaluate(
+    settings: &Settings,
+    run: &RunDir,
+    data: Arc<AtariDataset>,
+    checkpoint: Option<&Checkpoint>,
+) -> Result<()> {
+    let device = device::choose(&settings.device)?;
+    let model = settings.model_config(data.n_actions(), data.episodes().longest())?;
+    let trainer = Trainer::new(
+        run.clone(),
+        settings.train.clone(),
+        &model,
+        data,
+        settings.seed,
+        device.device,
+        checkpoint,
+    )?;
+    print_profile(settings);
+    println!("device: {}", device.name);
     println!(
-        "model: {parameters} parameters, {} head, context {}; {} updates of {} contexts",
+        "model: {} parameters, {} head, context {}; {} updates of {} contexts",
+        overtone_model::weights::n_parameters(trainer.model()),
         settings.head_name(),
         settings.model.context_length,
         trainer.n_updates(),
         settings.train.batch_size
     );
     println!("run: {} (curves: just tensorboard)", run.path().display());
-    let stop = stop_on_interrupt()?;
-    let mut printer = Printer { bar: progress::steps(trainer.state().step, trainer.n_updates()) };
+    let stop = interrupt::listen()?;
+    let mut printer = Printer::new(trainer.state().step, trainer.n_updates());
     let finished = trainer.train(&stop, &mut printer).inspect_err(|_| printer.bar.abandon())?;
     printer.bar.finish();
     print_finished(&finished);
@@ -140,10 +148,11 @@ fn run_and_evaluate(settings: &Settings, run: &RunDir, trainer: Trainer) -> Resu
         println!("stopped; go on with: just resume run={}", run.path().display());
         return Ok(());
     }
+    run.write(FINISHED, b"")?;
     if settings.evaluation.episodes == 0 {
         return Ok(());
     }
-    evaluate::play(run, &finished.checkpoint, &settings.evaluation, &settings.device)
+    evaluate::play(run, &finished.checkpoint, &settings.evaluation, &settings.device, &stop)
         .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))
 }
 
@@ -170,22 +179,16 @@ fn print_finished(finished: &Finished) {
     );
 }
 
-/// The first Ctrl-C asks the loop to stop after its step; the second ends the program.
-fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
-    ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-        eprintln!("\nfinishing this update and saving (again to quit at once)");
-    })
-    .context("cannot listen for Ctrl-C")?;
-    Ok(stop)
-}
-
 struct Printer {
     bar: ProgressBar,
+    /// Step at which the next line is printed where there is no terminal for the bar.
+    next_line: u64,
+}
+
+impl Printer {
+    fn new(done: u64, total: u64) -> Self {
+        Self { bar: progress::steps(done, total), next_line: done + (total / 10).max(1) }
+    }
 }
 
 impl Observer for Printer {
@@ -195,9 +198,8 @@ impl Observer for Printer {
     }
 
     fn logged(&mut self, report: &StepReport) {
-        // Without a terminal the bar is silent: one line a tenth of the run instead.
-        let tenth = (report.n_updates / 10).max(1);
-        if self.bar.is_hidden() && report.step % tenth < 10 {
+        if self.bar.is_hidden() && report.step >= self.next_line.min(report.n_updates) {
+            self.next_line = report.step + (report.n_updates / 10).max(1);
             println!(
                 "update {}/{}: loss {:.3}, accuracy {:.3}, {:.0} timesteps/s",
                 report.step, report.n_updates, report.loss, report.accuracy, report.timesteps_per_s

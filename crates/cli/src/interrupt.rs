@@ -1,0 +1,27 @@
+//! Ctrl-C.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicBool, Ordering},
+};
+
+use anyhow::{Context, Result};
+
+/// A flag that the first Ctrl-C (or SIGTERM) sets, for work that can end well; the second
+/// one ends the program.
+pub fn listen() -> Result<Arc<AtomicBool>> {
+    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    if let Some(flag) = FLAG.get() {
+        return Ok(flag.clone());
+    }
+    let flag = FLAG.get_or_init(Arc::default).clone();
+    let set = flag.clone();
+    ctrlc::set_handler(move || {
+        if set.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+        eprintln!("\nending what is under way (again to quit at once)");
+    })
+    .context("cannot listen for Ctrl-C")?;
+    Ok(flag)
+}
