@@ -22,6 +22,7 @@
 
 pub mod adamw;
 pub mod attention;
+mod buffer;
 pub mod dropout;
 pub mod encoder;
 mod flex;

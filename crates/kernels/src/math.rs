@@ -2,7 +2,7 @@
 //! vectorise. Coefficients are Chebyshev fits made in 40 digits.
 
 /// `1 / sqrt(2 π)`
-const INV_SQRT_2PI: f32 = 0.398_942_28;
+const INV_SQRT_2PI: f32 = 0.398_942_3;
 
 /// `coefficients[0] xⁿ + … + coefficients[n]`
 #[inline(always)]

@@ -9,6 +9,7 @@ pub(super) use backward::backward;
 pub(super) use forward::forward;
 
 use super::Score;
+use crate::buffer::Buffer;
 use crate::dropout::Mask;
 use crate::matrix::Matrix;
 
@@ -65,9 +66,9 @@ impl<'a> Parameters<'a> {
 /// What the backward pass needs again.
 pub(super) struct Saved {
     /// Queries, keys and values: `[batch * tokens, 3 d]`.
-    qkv: Vec<f32>,
+    qkv: Buffer,
     /// What the heads return, before the projection: `[batch * tokens, d]`.
-    mixed: Vec<f32>,
+    mixed: Buffer,
 }
 
 /// The columns of one head in `[tokens, 3 d]` queries, keys and values, or in a gradient

@@ -11,6 +11,7 @@ pub(super) use forward::forward;
 
 use super::patches::Convolution;
 use super::{FLAT, FRAME, STACK};
+use crate::buffer::Buffer;
 use crate::matrix::transpose;
 
 /// One channel of the first convolution: its patches are shared by the stacks that see a
@@ -57,11 +58,11 @@ impl Parameters<'_> {
 /// What the backward pass needs again. Images are `[height, width, channels]`.
 pub(super) struct Saved {
     /// First layer after ReLU: `[n, 20, 20, 32]`.
-    hidden1: Vec<f32>,
+    hidden1: Buffer,
     /// Second layer after ReLU: `[n, 9, 9, 64]`.
-    hidden2: Vec<f32>,
+    hidden2: Buffer,
     /// Third layer after ReLU: `[n, 64, 7, 7]`, as the linear layer reads it.
-    flat: Vec<f32>,
+    flat: Buffer,
 }
 
 /// Successive steps of one sequence of frames.
@@ -106,6 +107,13 @@ fn gather_strip(strip: Strip, pixels: &[u8], patches: &mut [f32]) {
     for (frame, pixels) in pixels.chunks_exact(FRAME * FRAME).enumerate() {
         super::patches::gather_frame(CONV1, pixels, patches, stride, frame * CONV1.patch());
     }
+}
+
+/// Splits off the first `length` elements.
+fn take<'a>(rest: &mut &'a mut [f32], length: usize) -> &'a mut [f32] {
+    let (part, tail) = std::mem::take(rest).split_at_mut(length);
+    *rest = tail;
+    part
 }
 
 /// `[out, in, height, width]` → `[out, height, width, in]`.

@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::Activation;
+use crate::buffer::Buffer;
 use crate::dropout::Mask;
 use crate::math::normal;
 use crate::matrix::{Into, Matrix, multiply};
@@ -45,7 +46,7 @@ impl<'a> Parameters<'a> {
 }
 
 /// The hidden layer before its activation, `[rows, h]`: all the backward pass needs.
-pub(super) struct Saved(Vec<f32>);
+pub(super) struct Saved(Buffer);
 
 /// The block's result, and what [`backward`] needs if `keep`.
 pub(super) fn forward(
@@ -58,7 +59,7 @@ pub(super) fn forward(
     let (d, h) = parameters.widths();
     let rows = x.len() / d;
     let mut out = vec![0.0; x.len()];
-    let mut saved = vec![0.0; if keep { rows * h } else { 0 }];
+    let mut saved = Buffer::new(if keep { rows * h } else { 0 });
     let block = |i: usize, x: &[f32], out: &mut [f32], saved: Option<&mut [f32]>| {
         let rows = x.len() / d;
         let own = if saved.is_none() { rows * h } else { 0 };
@@ -161,10 +162,10 @@ pub(super) fn backward(
 
 /// What the blocks of one part leave for the weight gradients.
 struct Held {
-    normal: Vec<f32>,
-    masked: Vec<f32>,
-    active: Vec<f32>,
-    by_hidden: Vec<f32>,
+    normal: Buffer,
+    masked: Buffer,
+    active: Buffer,
+    by_hidden: Buffer,
 }
 
 struct HeldRows<'a> {
@@ -181,10 +182,10 @@ struct HeldRows<'a> {
 impl Held {
     fn new(rows: usize, d: usize, h: usize) -> Self {
         Self {
-            normal: vec![0.0; rows * d],
-            masked: vec![0.0; rows * d],
-            active: vec![0.0; rows * h],
-            by_hidden: vec![0.0; rows * h],
+            normal: Buffer::new(rows * d),
+            masked: Buffer::new(rows * d),
+            active: Buffer::new(rows * h),
+            by_hidden: Buffer::new(rows * h),
         }
     }
 

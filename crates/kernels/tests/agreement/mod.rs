@@ -216,7 +216,7 @@ pub fn check_repeats<const D: usize>(
     let once = run(inputs, DType::F32, Form::Auto, &operation);
     assert_eq!(once, run(inputs, DType::F32, Form::Auto, &operation));
     for threads in [1, 3] {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
         let again = pool.install(|| run(inputs, DType::F32, Form::Auto, &operation));
         assert_eq!(once, again, "{threads} threads");
     }

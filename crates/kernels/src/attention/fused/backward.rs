@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::{Head, Parameters, Plan, Saved, probabilities};
+use crate::buffer::Buffer;
 use crate::matrix::{Into, Matrix, multiply, multiply_strided};
 use crate::outer::add_outer;
 use crate::rows::{add_rows, apply_mask, normalise, normalise_backward};
@@ -32,9 +33,9 @@ pub(in crate::attention) fn backward(
 
     let held = (TOKENS_HELD / plan.tokens / EVEN * EVEN).clamp(EVEN, EVEN.max(plan.batch));
     let held = held.min(plan.batch);
-    let mut normal = vec![0.0; held * size];
-    let mut masked = vec![0.0; held * size];
-    let mut by_qkv = vec![0.0; held * 3 * size];
+    let mut normal = Buffer::new(held * size);
+    let mut masked = Buffer::new(held * size);
+    let mut by_qkv = Buffer::new(held * 3 * size);
     for first in (0..plan.batch).step_by(held) {
         let n = held.min(plan.batch - first);
         let part = first * size..(first + n) * size;

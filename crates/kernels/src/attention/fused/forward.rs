@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::{Head, Parameters, Plan, Saved, probabilities};
+use crate::buffer::Buffer;
 use crate::matrix::{Into, Matrix, multiply, multiply_strided};
 use crate::rows::{add_bias, add_residual, normalise};
 use crate::scratch::with_scratch;
@@ -18,7 +19,7 @@ pub(in crate::attention) fn forward(
     let size = plan.tokens * d;
     let mut out = vec![0.0; x.len()];
     let kept = if keep { x.len() } else { 0 };
-    let (mut qkv, mut mixed) = (vec![0.0; 3 * kept], vec![0.0; kept]);
+    let (mut qkv, mut mixed) = (Buffer::new(3 * kept), Buffer::new(kept));
     let sequences = out.par_chunks_mut(size).zip(x.par_chunks(size)).enumerate();
     if keep {
         sequences.zip(qkv.par_chunks_mut(3 * size)).zip(mixed.par_chunks_mut(size)).for_each(

@@ -25,34 +25,35 @@ pub(in crate::encoder) struct Gradients {
     pub linear_bias: Vec<f32>,
 }
 
-/// Sums of one share: the weights of each layer as its products leave them, then biases.
-struct Sums {
+/// Elements of a share's sums: the weights of each layer, then the biases.
+const SUMS: [usize; 6] = [
+    PATCH1 * CHANNELS1,
+    CHANNELS2 * CONV2.patch(),
+    CHANNELS3 * CONV3.patch(),
+    CHANNELS1,
+    CHANNELS2,
+    CHANNELS3,
+];
+const ALL_SUMS: usize = SUMS[0] + SUMS[1] + SUMS[2] + SUMS[3] + SUMS[4] + SUMS[5];
+
+/// Sums of one share, as the products leave them.
+struct Sums<'a> {
     /// `[256, 32]`, not yet divided by 255.
-    conv1: Vec<f32>,
+    conv1: &'a mut [f32],
     /// `[64, 512]`
-    conv2: Vec<f32>,
+    conv2: &'a mut [f32],
     /// `[64, 576]`
-    conv3: Vec<f32>,
-    bias1: Vec<f32>,
-    bias2: Vec<f32>,
-    bias3: Vec<f32>,
+    conv3: &'a mut [f32],
+    bias1: &'a mut [f32],
+    bias2: &'a mut [f32],
+    bias3: &'a mut [f32],
 }
 
-impl Sums {
-    fn new() -> Self {
-        Self {
-            conv1: vec![0.0; PATCH1 * CHANNELS1],
-            conv2: vec![0.0; CHANNELS2 * CONV2.patch()],
-            conv3: vec![0.0; CHANNELS3 * CONV3.patch()],
-            bias1: vec![0.0; CHANNELS1],
-            bias2: vec![0.0; CHANNELS2],
-            bias3: vec![0.0; CHANNELS3],
-        }
-    }
-
-    fn parts(&mut self) -> [&mut Vec<f32>; 6] {
-        let Self { conv1, conv2, conv3, bias1, bias2, bias3 } = self;
-        [conv1, conv2, conv3, bias1, bias2, bias3]
+impl<'a> Sums<'a> {
+    fn new(memory: &'a mut [f32]) -> Self {
+        let mut rest = memory;
+        let [conv1, conv2, conv3, bias1, bias2, bias3] = SUMS.map(|size| take(&mut rest, size));
+        Self { conv1, conv2, conv3, bias1, bias2, bias3 }
     }
 }
 
@@ -75,7 +76,7 @@ pub(in crate::encoder) fn backward(
 ) -> Gradients {
     let d = parameters.width();
     let n = out.len() / d;
-    let mut before_tanh = vec![0.0; n * d];
+    let mut before_tanh = Buffer::new(n * d);
     tanh_backward(out, gradient, &mut before_tanh);
 
     let mut linear_bias = vec![0.0; d];
@@ -88,7 +89,7 @@ pub(in crate::encoder) fn backward(
         multiply(into, Into::Fresh, flat, Matrix::new(&before_tanh, n, d));
     });
 
-    let mut flat_gradient = vec![0.0; n * FLAT];
+    let mut flat_gradient = Buffer::new(n * FLAT);
     flat_gradient.par_chunks_mut(ROWS * FLAT).zip(before_tanh.par_chunks(ROWS * d)).for_each(
         |(into, rows)| {
             let weight = Matrix::new(parameters.linear_weight, FLAT, d).transposed();
@@ -102,36 +103,32 @@ pub(in crate::encoder) fn backward(
     };
     let strips = strips(n / steps, steps);
     let shares = SHARES.min(strips.len());
-    let sums: Vec<Sums> = (0..shares)
-        .into_par_iter()
-        .map(|share| {
-            let mut sums = Sums::new();
-            for strip in &strips[share * strips.len() / shares..(share + 1) * strips.len() / shares]
-            {
-                let pixels = strip.pixels(frames, steps);
-                let row = strip.sequence * steps + strip.first_step;
-                let flat_gradient = &flat_gradient[row * FLAT..(row + strip.steps) * FLAT];
-                strip_backward(*strip, pixels, &prepared, saved, row, flat_gradient, &mut sums);
-            }
-            sums
-        })
-        .collect();
-    let mut total = Sums::new();
-    for mut share in sums {
-        for (total, part) in total.parts().into_iter().zip(share.parts()) {
-            add_rows(part, total);
+    let mut sums = Buffer::new(shares * ALL_SUMS);
+    sums.par_chunks_mut(ALL_SUMS).enumerate().for_each(|(share, memory)| {
+        memory.fill(0.0);
+        let mut sums = Sums::new(memory);
+        let first = share * strips.len() / shares;
+        let end = (share + 1) * strips.len() / shares;
+        for strip in &strips[first..end] {
+            let pixels = strip.pixels(frames, steps);
+            let row = strip.sequence * steps + strip.first_step;
+            let flat_gradient = &flat_gradient[row * FLAT..(row + strip.steps) * FLAT];
+            strip_backward(*strip, pixels, &prepared, saved, row, flat_gradient, &mut sums);
         }
-    }
+    });
+    let (total, others) = sums.split_at_mut(ALL_SUMS);
+    add_rows(others, total);
+    let total = Sums::new(total);
 
-    let mut conv1_weight = transpose(&total.conv1, PATCH1, CHANNELS1);
+    let mut conv1_weight = transpose(total.conv1, PATCH1, CHANNELS1);
     conv1_weight.iter_mut().for_each(|weight| *weight *= PIXEL);
     Gradients {
         conv1_weight,
-        conv1_bias: total.bias1,
-        conv2_weight: channels_first(&total.conv2, 32),
-        conv2_bias: total.bias2,
-        conv3_weight: channels_first(&total.conv3, 64),
-        conv3_bias: total.bias3,
+        conv1_bias: total.bias1.to_vec(),
+        conv2_weight: channels_first(total.conv2, 32),
+        conv2_bias: total.bias2.to_vec(),
+        conv3_weight: channels_first(total.conv3, 64),
+        conv3_bias: total.bias3.to_vec(),
         linear_weight,
         linear_bias,
     }
@@ -145,7 +142,7 @@ fn strip_backward(
     saved: &Saved,
     row: usize,
     flat_gradient: &[f32],
-    sums: &mut Sums,
+    sums: &mut Sums<'_>,
 ) {
     let stride = strip.frames() * CONV1.patch();
     let sizes = [
@@ -165,30 +162,30 @@ fn strip_backward(
             let flat = &saved.flat[row * FLAT..(row + 1) * FLAT];
 
             relu_backward_transposed(flat, flat_gradient, grad3);
-            add_rows(grad3, &mut sums.bias3);
+            add_rows(grad3, sums.bias3);
             gather(CONV3, hidden2, patches3);
             let gradient = Matrix::new(grad3, CONV3.patches(), CHANNELS3);
             let columns = Matrix::new(patches3, CONV3.patches(), CONV3.patch());
-            multiply(&mut sums.conv3, Into::Sum, gradient.transposed(), columns);
+            multiply(sums.conv3, Into::Sum, gradient.transposed(), columns);
             let weight = Matrix::new(&weights.conv3, CHANNELS3, CONV3.patch());
             multiply(patches3, Into::Fresh, gradient, weight);
             scatter(CONV3, patches3, grad2);
 
             relu_backward(hidden2, grad2);
-            add_rows(grad2, &mut sums.bias2);
+            add_rows(grad2, sums.bias2);
             gather(CONV2, hidden1, patches2);
             let gradient = Matrix::new(grad2, CONV2.patches(), CHANNELS2);
             let columns = Matrix::new(patches2, CONV2.patches(), CONV2.patch());
-            multiply(&mut sums.conv2, Into::Sum, gradient.transposed(), columns);
+            multiply(sums.conv2, Into::Sum, gradient.transposed(), columns);
             let weight = Matrix::new(&weights.conv2, CHANNELS2, CONV2.patch());
             multiply(patches2, Into::Fresh, gradient, weight);
             scatter(CONV2, patches2, grad1);
 
             relu_backward(hidden1, grad1);
-            add_rows(grad1, &mut sums.bias1);
+            add_rows(grad1, sums.bias1);
             let view = &patches1[step * CONV1.patch()..];
             multiply_strided(
-                &mut sums.conv1,
+                sums.conv1,
                 CHANNELS1,
                 Into::Sum,
                 1.0,

@@ -38,10 +38,10 @@ pub(in crate::encoder) fn forward(
         conv3: channels_last(parameters.conv3_weight, 64),
     };
 
-    let mut flat = vec![0.0; n * FLAT];
+    let mut flat = Buffer::new(n * FLAT);
     let kept = if keep { n } else { 0 };
-    let mut hidden1 = vec![0.0; kept * HIDDEN1];
-    let mut hidden2 = vec![0.0; kept * HIDDEN2];
+    let mut hidden1 = Buffer::new(kept * HIDDEN1);
+    let mut hidden2 = Buffer::new(kept * HIDDEN2);
     let (mut rest, mut rest1, mut rest2) = (&mut flat[..], &mut hidden1[..], &mut hidden2[..]);
     let mut tasks = Vec::new();
     for strip in strips(sequences, steps) {
@@ -63,13 +63,6 @@ pub(in crate::encoder) fn forward(
     });
     let saved = keep.then_some(Saved { hidden1, hidden2, flat });
     (out, saved)
-}
-
-/// Splits off the first `length` elements.
-fn take<'a>(rest: &mut &'a mut [f32], length: usize) -> &'a mut [f32] {
-    let (part, tail) = std::mem::take(rest).split_at_mut(length);
-    *rest = tail;
-    part
 }
 
 /// The three convolutions of every step of a strip.
