@@ -1,7 +1,8 @@
 //! Steps per second of playing Seaquest: 100 episodes as one batch with cached embeddings,
 //! against one episode at a time with the whole context encoded anew at every step, as the
 //! Decision Transformer's released evaluation does. Same model, same emulator, same run,
-//! alternating.
+//! alternating. The one-episode loop runs twice: with the fused operations of `kernels`, and
+//! with plain burn operations.
 //!
 //! `just bench` or `cargo bench -p overtone --bench rollouts`.
 
@@ -15,7 +16,7 @@ use overtone_env::VectorEnv;
 use overtone_model::{
     Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig, TransformerPolicy,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
-    decision_transformer::Frames,
+    decision_transformer::{Form, Frames},
 };
 
 const EPISODES: usize = 100;
@@ -26,7 +27,7 @@ const BATCH_STEPS: usize = 20;
 const SINGLE_STEPS: usize = 60;
 const ROUNDS: usize = 3;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let config = ModelConfig {
         n_layers: 6,
         n_heads: 8,
@@ -44,19 +45,25 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut many = overtone_ale::open(Game::Seaquest, &emulation, EPISODES)?;
     let mut one = overtone_ale::open(Game::Seaquest, &emulation, 1)?;
 
-    let (mut batched, mut single) = (Vec::new(), Vec::new());
+    let plain = DecisionTransformer { form: Form::Reference, ..model.clone() };
+
+    let mut rates: [Vec<f64>; 3] = Default::default();
     println!("Seaquest, atari preset, {CONTEXT} timesteps of context, steps per second");
-    println!(
-        "round   {EPISODES} episodes as one batch, cached   one episode, whole context   ratio"
-    );
+    println!("A: {EPISODES} episodes as one batch, embeddings cached");
+    println!("B: one episode, whole context encoded anew; C: B on plain burn operations");
+    println!("round        A        B        C    A/B    A/C");
     for round in 1..=ROUNDS {
-        let fast = play_batch(&model, many.as_mut())?;
-        let slow = play_single(&model, &device, one.as_mut())?;
-        println!("{round:>5}   {fast:>34.1}   {slow:>26.1}   {:>5.1}", fast / slow);
-        batched.push(fast);
-        single.push(slow);
+        let row = [
+            play_batch(&model, many.as_mut())?,
+            play_single(&model, &device, one.as_mut())?,
+            play_single(&plain, &device, one.as_mut())?,
+        ];
+        let [a, b, c] = row;
+        println!("{round:>5} {a:>8.1} {b:>8.1} {c:>8.1} {:>6.1} {:>6.1}", a / b, a / c);
+        rates.iter_mut().zip(row).for_each(|(all, rate)| all.push(rate));
     }
-    println!("median ratio {:.1}", median(&mut batched) / median(&mut single));
+    let [a, b, c] = rates.map(|mut all| median(&mut all));
+    println!("median {a:>7.1} {b:>8.1} {c:>8.1} {:>6.1} {:>6.1}", a / b, a / c);
     Ok(())
 }
 
@@ -65,7 +72,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-type Rate = Result<f64, Box<dyn std::error::Error>>;
+type Rate = Result<f64, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Steps per second, emulator included. Episodes that end are begun again.
 fn play_batch(model: &DecisionTransformer, env: &mut dyn VectorEnv) -> Rate {

@@ -16,7 +16,8 @@ use burn::{
     tensor::{Device, Int, Tensor, TensorData, activation},
 };
 use overtone_core::seed::{self, Generator};
-use overtone_kernels::{Dropout, Form, NatureWeights, nature_encoder, nature_encoder_windows};
+pub use overtone_kernels::Form;
+use overtone_kernels::{Dropout, NatureWeights, nature_encoder, nature_encoder_windows};
 
 use crate::{
     config::{Conditioning, ModelConfig},
