@@ -66,7 +66,8 @@ pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
             _ => key.to_owned(),
         };
         let Some(old) = keys.get(&key) else {
-            let nearest = keys.keys().min_by_key(|known| distance(&key, known));
+            let nearest =
+                keys.keys().max_by(|a, b| likeness(&key, a).total_cmp(&likeness(&key, b)));
             let nearest = nearest.map(String::as_str).unwrap_or_default();
             bail!("there is no option `{key}`; the nearest is `{nearest}` (--help lists all)");
         };
@@ -78,11 +79,10 @@ pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Edit distance, of the whole keys or of the last parts where that is less.
-fn distance(asked: &str, known: &str) -> usize {
+/// How alike two keys are, as a whole or in their last parts: 1 for equal ones.
+fn likeness(asked: &str, known: &str) -> f64 {
     let last = known.rsplit('.').next().unwrap_or(known);
-    let whole = strsim::damerau_levenshtein(asked, known);
-    whole.min(strsim::damerau_levenshtein(asked, last) + 1)
+    strsim::jaro_winkler(asked, known).max(strsim::jaro_winkler(asked, last))
 }
 
 fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
@@ -166,6 +166,7 @@ mod tests {
     fn bad_overrides_are_refused_in_one_sentence() {
         refused("seaquest", &["`seaquest` is no option", "key=value"]);
         refused("head.frequency=8", &["no option `head.frequency`", "`head.frequencies`"]);
+        refused("head.freq=8", &["`head.frequencies`"]);
         refused("rate=8", &["`train.rate`"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
         refused("train.rate=fast", &["a number", "train.rate=0.5"]);

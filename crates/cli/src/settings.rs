@@ -186,9 +186,7 @@ impl Settings {
 
     fn from_keys(keys: &Keys) -> Result<Self> {
         let table = keys::unflatten(keys);
-        table.try_into().map_err(|error: toml::de::Error| {
-            anyhow::anyhow!("{}", error.to_string().trim().replace('\n', " "))
-        })
+        table.try_into().map_err(one_line)
     }
 
     /// Reads the configuration of a run.
@@ -198,7 +196,12 @@ impl Settings {
     pub fn load(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read {}", path.display()))?;
-        toml::from_str(&text).with_context(|| format!("{} is damaged", path.display()))
+        let damaged = || format!("{} is damaged", path.display());
+        let table = text.parse().map_err(one_line).with_context(damaged)?;
+        // A run from before a key existed behaves as the key's default.
+        let mut keys = defaults()?;
+        keys.extend(keys::flatten(&table));
+        Self::from_keys(&keys).with_context(damaged)
     }
 
     /// The configuration as a document.
@@ -263,6 +266,11 @@ impl Settings {
             HeadKind::Fourier => format!("fourier{}", self.head.frequencies),
         }
     }
+}
+
+/// What a TOML reader says, without the picture of the place.
+fn one_line(error: toml::de::Error) -> anyhow::Error {
+    anyhow::anyhow!("{}", error.message().trim().replace('\n', " "))
 }
 
 /// The protocol of this name, for data recorded like `recording`.

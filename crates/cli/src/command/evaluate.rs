@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_core::Emulation;
+use overtone_core::{Emulation, protocol::ReturnUnits};
 use overtone_eval::{Evaluation, report};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
@@ -122,6 +122,14 @@ fn play_to(
         Emulation::dqn_replay()
     });
     let protocol = settings::protocol(&options.protocol, &recording, options.temperature)?;
+    if protocol.return_units == ReturnUnits::Raw && options.target.contains('p') {
+        bail!(
+            "target={}: percentiles are of the data's clipped returns, and the protocol {} counts \
+             raw points; say a number (the reference asked for 1150 in Seaquest)",
+            options.target,
+            protocol.name
+        );
+    }
     let targets = settings::targets(&options.target, &state.episode_returns)?;
     println!(
         "playing {} (update {}): protocol {}, {} episodes for each target of {}",
