@@ -41,6 +41,10 @@ data *args: build
 tensorboard *args: setup
     @.venv/bin/tensorboard --logdir runs "$@"
 
+# Train and play all games with both heads on the starter sets: a Markdown table (an hour)
+starter-table *args: build
+    @.venv/bin/python scripts/starter-table.py "$@"
+
 # Install the Python packages and name what is missing; quick when nothing is
 setup:
     @scripts/setup.sh >&2
