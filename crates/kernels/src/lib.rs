@@ -18,7 +18,7 @@
 //! | [`nature_encoder`], [`nature_encoder_windows`] | `u8` frames → one embedding per frame stack |
 //! | [`attention_block`] | layer norm, masked self-attention, projection, dropout, residual |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
-//! | [`adamw_step`], [`global_norm`] | the optimizer's step, on flat slices |
+//! | [`adamw()`], [`adamw_step`] | the optimizer's step with clipping, on tensors and on slices |
 
 pub mod adamw;
 pub mod attention;
@@ -36,7 +36,7 @@ mod rows;
 mod scratch;
 mod simd;
 
-pub use adamw::{AdamW, Slot, adamw_step, clip_factor, global_norm};
+pub use adamw::{AdamW, Slot, TensorSlot, adamw, adamw_step, clip_factor, global_norm};
 pub use attention::{AttentionOptions, AttentionWeights, Score, attention_block};
 pub use dropout::{Dropout, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};

@@ -6,7 +6,7 @@ mod agreement;
 use agreement::{
     Input, Leaves, check_differences, check_fused, check_repeats, distance, infer, run,
 };
-use burn::tensor::{DType, Tensor};
+use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
     Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Score,
     attention_block, mlp_block,
@@ -205,4 +205,43 @@ fn a_row_does_not_depend_on_its_neighbours() {
     };
     let apart = distance(&mlp(&first(&mlp_inputs)), &mlp(&mlp_inputs)[..2 * 30 * 32]);
     assert!(apart < 1e-6, "{apart}");
+}
+
+#[test]
+fn constants_mix_with_tracked_parameters() {
+    let inputs = mlp_inputs([2, 7, 16], 24);
+    let tracked = run(&inputs, DType::F32, Form::Auto, |leaves, form| {
+        mlp(leaves, Activation::Gelu, None, form)
+    });
+    // `x` on a device without autodiff: the same, but no gradient by it.
+    let values = |name| inputs.iter().find(|input| input.name == name).expect(name).values.clone();
+    let x = burn::tensor::TensorData::new(values("x"), [2, 7, 16]);
+    let partly = run(&inputs[1..], DType::F32, Form::Auto, |leaves, form| {
+        let x = Tensor::from_data(x.clone(), (&Device::flex(), DType::F32));
+        let weights = MlpWeights {
+            norm_weight: leaves.one("norm_weight"),
+            norm_bias: leaves.one("norm_bias"),
+            up_weight: leaves.two("up_weight"),
+            up_bias: leaves.one("up_bias"),
+            down_weight: leaves.two("down_weight"),
+            down_bias: leaves.one("down_bias"),
+        };
+        mlp_block(x, weights, Activation::Gelu, None, form)
+    });
+    assert_eq!(partly.output, tracked.output);
+    assert_eq!(partly.gradients, tracked.gradients[1..]);
+}
+
+#[test]
+fn blocks_follow_each_other_under_gradient_checkpointing() {
+    let inputs = mlp_inputs([2, 7, 16], 24);
+    let twice = |leaves: &Leaves, form: Form| {
+        let once = mlp(leaves, Activation::Gelu, None, form);
+        once * leaves.three("x")
+    };
+    let plain =
+        agreement::run_on(&Device::flex().autodiff(), &inputs, DType::F32, Form::Auto, twice);
+    let device = Device::flex().autodiff().gradient_checkpointing();
+    let balanced = agreement::run_on(&device, &inputs, DType::F32, Form::Auto, twice);
+    assert_eq!(plain, balanced);
 }

@@ -102,7 +102,18 @@ pub fn run<const D: usize>(
     form: Form,
     operation: impl Fn(&Leaves, Form) -> Tensor<D>,
 ) -> Outcome {
-    let leaves = Leaves::new(inputs, &Device::flex().autodiff(), dtype);
+    run_on(&Device::flex().autodiff(), inputs, dtype, form, operation)
+}
+
+/// Runs forward and backward on an autodiff device.
+pub fn run_on<const D: usize>(
+    device: &Device,
+    inputs: &[Input],
+    dtype: DType,
+    form: Form,
+    operation: impl Fn(&Leaves, Form) -> Tensor<D>,
+) -> Outcome {
+    let leaves = Leaves::new(inputs, device, dtype);
     let output = operation(&leaves, form);
     let gradients = (output.clone() * direction(&output)).sum().backward();
     let by = |name: &str, gradient: Option<Vec<f64>>| {
