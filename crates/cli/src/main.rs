@@ -98,8 +98,33 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", sentence(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// An error and its causes as one sentence; causes that it says already are left out, since
+/// many libraries name the cause and say it as well.
+fn sentence(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
+        if text.is_empty() {
+            cause
+        } else if text.contains(&cause) {
+            text
+        } else {
+            format!("{text}: {cause}")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sentence;
+
+    #[test]
+    fn errors_are_told_once() {
+        let error = anyhow::anyhow!("not found").context("a/b: not found").context("reading it");
+        assert_eq!(sentence(&error), "reading it: a/b: not found");
     }
 }

@@ -185,8 +185,21 @@ impl Settings {
     }
 
     fn from_keys(keys: &Keys) -> Result<Self> {
-        let table = keys::unflatten(keys);
-        table.try_into().map_err(one_line)
+        let read = |keys: &Keys| keys::unflatten(keys).try_into().map_err(one_line);
+        let error = match read(keys) {
+            Ok(settings) => return Ok(settings),
+            Err(error) => error,
+        };
+        // The reader does not say which key it was: each is tried alone among the defaults.
+        let defaults = defaults()?;
+        for (key, value) in keys {
+            let mut alone = defaults.clone();
+            alone.insert(key.clone(), value.clone());
+            if let Err(error) = read(&alone) as Result<Self> {
+                bail!("{}={}: {error}", key.trim_end_matches(".kind"), keys::plain(value));
+            }
+        }
+        Err(error)
     }
 
     /// Reads the configuration of a run.
@@ -270,7 +283,9 @@ impl Settings {
 
 /// What a TOML reader says, without the picture of the place.
 fn one_line(error: toml::de::Error) -> anyhow::Error {
-    anyhow::anyhow!("{}", error.message().trim().replace('\n', " "))
+    let message = error.message().trim().replace('\n', " ");
+    let message = message.replace("expected usize", "expected a whole number, 0 or more");
+    anyhow::anyhow!("{}", message.replace("expected u64", "expected a whole number, 0 or more"))
 }
 
 /// The protocol of this name, for data recorded like `recording`.
@@ -361,9 +376,9 @@ mod tests {
     fn nonsense_is_refused() {
         let refused = |words: &[&str]| resolve(words).unwrap_err().to_string();
         assert!(refused(&[]).contains("which game"));
-        assert!(refused(&["game=seaquest", "head=cubic"]).contains("cubic"));
+        assert!(refused(&["game=seaquest", "head=cubic"]).contains("head=cubic"));
         assert!(refused(&["game=seaquest", "train.batch_size=0"]).contains("train.batch_size"));
-        assert!(refused(&["game=seaquest", "seed=-1"]).contains("-1"));
+        assert!(refused(&["game=seaquest", "seed=-1"]).contains("seed=-1"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Checkpoints: everything needed to go on, or to play, in one folder of plain files.
 //!
 //! A checkpoint is written under a temporary name, flushed, and renamed, so a folder named
-//! `step-…` is whole. Reading checks it again, and goes on to the one before when it is not.
+//! `step-…` is whole. Reading compares it with its `SHA256SUMS` all the same, since disks and
+//! people change files, and goes on to the checkpoint before when it differs.
 
 use std::{
     collections::BTreeMap,
@@ -16,6 +17,7 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::{
     error::TrainError,
@@ -55,6 +57,12 @@ pub struct TrainState {
 /// The layout this program writes.
 pub const FORMAT: u32 = 1;
 
+const MODEL: &str = "model.safetensors";
+const OPTIMIZER: &str = "optimizer.safetensors";
+const STATE: &str = "state.json";
+/// What `sha256sum -c` reads; checkpoints of the first versions have none.
+const SUMS: &str = "SHA256SUMS";
+
 /// A checkpoint on disk.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
@@ -65,7 +73,9 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Writes a checkpoint under `checkpoints/`, then deletes all but the newest `keep`.
+    /// Writes a checkpoint under `checkpoints/`, then deletes all but the newest `keep`, those
+    /// of later steps (which training has gone back behind), and what writers that were
+    /// killed left. No other process may be writing there (see [`crate::RunLock`]).
     ///
     /// # Errors
     /// When it cannot be written; nothing is deleted then.
@@ -76,25 +86,33 @@ impl Checkpoint {
         optimizer: &AdamW,
         keep: usize,
     ) -> Result<Self, TrainError> {
-        let name = format!("step-{:08}", state.step);
+        let name = folder_name(state.step);
         let path = checkpoints.join(&name);
         let beside = checkpoints.join(format!(".{name}.{}", std::process::id()));
         let _ = fs::remove_dir_all(&beside);
         fs::create_dir_all(&beside).map_err(TrainError::io(&beside))?;
         let metadata = BTreeMap::from([("step".to_owned(), state.step.to_string())]);
-        weights::save(&weights::export(model), &metadata, &beside.join("model.safetensors"))?;
-        weights::save(&optimizer.export(), &metadata, &beside.join("optimizer.safetensors"))?;
+        weights::save(&weights::export(model), &metadata, &beside.join(MODEL))?;
+        weights::save(&optimizer.export(), &metadata, &beside.join(OPTIMIZER))?;
         let json = serde_json::to_vec_pretty(state)
-            .map_err(|error| broken(&beside.join("state.json"), error))?;
-        write_synced(&beside.join("state.json"), &json)?;
+            .map_err(|error| broken(&beside.join(STATE), error))?;
+        write_synced(&beside.join(STATE), &json)?;
+        let mut sums = String::new();
+        for file in [MODEL, OPTIMIZER, STATE] {
+            sums += &format!("{}  {file}\n", sha256(&beside.join(file))?);
+        }
+        write_synced(&beside.join(SUMS), sums.as_bytes())?;
         sync_dir(&beside)?;
         if path.exists() {
             fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
         }
         fs::rename(&beside, &path).map_err(TrainError::io(&path))?;
         sync_dir(checkpoints)?;
-        for old in list(checkpoints).into_iter().skip(keep) {
-            fs::remove_dir_all(&old).map_err(TrainError::io(&old))?;
+        let (kept, later): (Vec<_>, Vec<_>) =
+            list(checkpoints, "step-").into_iter().partition(|other| *other <= path);
+        let old = kept.into_iter().skip(keep);
+        for useless in old.chain(later).chain(list(checkpoints, ".step-")) {
+            fs::remove_dir_all(&useless).map_err(TrainError::io(&useless))?;
         }
         Ok(Self { path, state: state.clone() })
     }
@@ -104,8 +122,15 @@ impl Checkpoint {
     /// # Errors
     /// When it is not one.
     pub fn open(path: &Path) -> Result<Self, TrainError> {
-        let file = path.join("state.json");
+        if !path.is_dir() {
+            return Err(TrainError::Checkpoint {
+                path: path.to_owned(),
+                reason: "there is no such checkpoint".into(),
+            });
+        }
+        let file = path.join(STATE);
         let text = fs::read(&file).map_err(TrainError::io(&file))?;
+        check_sum(path, STATE)?;
         let state: TrainState =
             serde_json::from_slice(&text).map_err(|error| broken(&file, error))?;
         if state.format != FORMAT {
@@ -117,13 +142,22 @@ impl Checkpoint {
         Ok(Self { path: path.to_owned(), state })
     }
 
+    /// The checkpoint of step `step` under `checkpoints/`.
+    ///
+    /// # Errors
+    /// When there is none, or it is damaged.
+    pub fn at_step(checkpoints: &Path, step: u64) -> Result<Self, TrainError> {
+        Self::open(&checkpoints.join(folder_name(step)))
+    }
+
     /// The newest whole checkpoint under `checkpoints/`, and what was wrong with newer ones.
     ///
     /// # Errors
-    /// When there is none.
+    /// [`TrainError::NoCheckpoint`] when none was written yet, [`TrainError::Checkpoint`] when
+    /// all are damaged.
     pub fn newest(checkpoints: &Path) -> Result<(Self, Vec<TrainError>), TrainError> {
         let mut skipped = Vec::new();
-        for path in list(checkpoints) {
+        for path in list(checkpoints, "step-") {
             match Self::open(&path).and_then(|checkpoint| {
                 checkpoint.weights()?;
                 checkpoint.moments()?;
@@ -133,21 +167,26 @@ impl Checkpoint {
                 Err(error) => skipped.push(error),
             }
         }
-        Err(TrainError::Checkpoint {
-            path: checkpoints.to_owned(),
-            reason: match skipped.first() {
-                Some(error) => format!("no whole checkpoint; the newest one: {error}"),
-                None => "no checkpoint yet".into(),
+        let path = checkpoints.to_owned();
+        Err(match skipped.first() {
+            Some(error) => TrainError::Checkpoint {
+                path,
+                reason: format!("no checkpoint here is whole; of the newest, {error}"),
             },
+            None => TrainError::NoCheckpoint { path },
         })
     }
 
     fn weights(&self) -> Result<NamedTensors, TrainError> {
-        Ok(weights::load(&self.path.join("model.safetensors"))?)
+        let tensors = weights::load(&self.path.join(MODEL))?;
+        check_sum(&self.path, MODEL)?;
+        Ok(tensors)
     }
 
     fn moments(&self) -> Result<NamedTensors, TrainError> {
-        Ok(weights::load(&self.path.join("optimizer.safetensors"))?)
+        let tensors = weights::load(&self.path.join(OPTIMIZER))?;
+        check_sum(&self.path, OPTIMIZER)?;
+        Ok(tensors)
     }
 
     /// The model on `device`, which decides whether it is trainable.
@@ -174,18 +213,39 @@ impl Checkpoint {
     }
 }
 
-/// Folders of whole checkpoints, newest first.
-fn list(checkpoints: &Path) -> Vec<PathBuf> {
+fn folder_name(step: u64) -> String {
+    format!("step-{step:08}")
+}
+
+/// Folders whose names begin with `prefix`, last name first.
+fn list(checkpoints: &Path, prefix: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(checkpoints).map(|entries| entries.flatten().collect::<Vec<_>>());
     let mut paths: Vec<PathBuf> = entries
         .unwrap_or_default()
         .into_iter()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("step-"))
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
         .map(|entry| entry.path())
         .collect();
     paths.sort();
     paths.reverse();
     paths
+}
+
+fn sha256(path: &Path) -> Result<String, TrainError> {
+    let bytes = fs::read(path).map_err(TrainError::io(path))?;
+    Ok(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Compares `file` in the checkpoint `folder` with its sum.
+fn check_sum(folder: &Path, file: &str) -> Result<(), TrainError> {
+    let Ok(sums) = fs::read_to_string(folder.join(SUMS)) else { return Ok(()) };
+    let path = folder.join(file);
+    let got = format!("{}  {file}", sha256(&path)?);
+    if sums.lines().any(|line| line == got) {
+        return Ok(());
+    }
+    let reason = format!("changed since it was written (its SHA-256 is not the one in {SUMS})");
+    Err(TrainError::Checkpoint { path, reason })
 }
 
 fn broken(path: &Path, error: serde_json::Error) -> TrainError {

@@ -46,6 +46,12 @@ pub enum TrainError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A run that has not come to its first checkpoint.
+    #[error("there is no checkpoint in {} yet; `just resume` trains on", path.display())]
+    NoCheckpoint {
+        /// The folder of the run's checkpoints.
+        path: PathBuf,
+    },
     /// A configuration that describes no training.
     #[error("train.{key} = {got}: {expected}")]
     Config {

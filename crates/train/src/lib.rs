@@ -6,6 +6,7 @@
 pub mod checkpoint;
 pub mod config;
 pub mod error;
+pub mod events;
 pub mod metrics;
 pub mod optimizer;
 pub mod run_dir;
@@ -18,4 +19,4 @@ pub use error::TrainError;
 pub use optimizer::{AdamW, AdamWConfig};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
-pub use trainer::{Finished, Observer, StepReport, Trainer};
+pub use trainer::{Finished, Job, Observer, StepReport, Trainer};

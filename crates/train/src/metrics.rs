@@ -6,16 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tensorboard_rs::summary_writer::SummaryWriter;
+use crate::{error::TrainError, events::Events, run_dir::write_synced, trainer::StepReport};
 
-use crate::{error::TrainError, run_dir::write_synced, trainer::StepReport};
-
-/// Writes metrics. TensorBoard's library panics in several of its calls; only scalars go
-/// through it, and its folder is made before it is opened.
+/// Writes metrics.
+#[derive(Debug)]
 pub struct Metrics {
     csv: fs::File,
     csv_path: PathBuf,
-    events: SummaryWriter,
+    events: Events,
 }
 
 const HEADER: &str = "step,tokens,loss,cross_entropy,accuracy,learning_rate,grad_norm,\
@@ -40,7 +38,9 @@ impl Metrics {
             .append(true)
             .open(&csv_path)
             .map_err(TrainError::io(&csv_path))?;
-        Ok(Self { csv, csv_path, events: SummaryWriter::new(run_dir) })
+        let mut events = Events::create(run_dir)?;
+        events.restart_after(step);
+        Ok(Self { csv, csv_path, events })
     }
 
     /// Writes one row.
@@ -72,37 +72,31 @@ impl Metrics {
             ("perf/timesteps_per_s", r.timesteps_per_s),
             ("perf/waited_share", r.waited_share),
         ] {
-            self.scalar(tag, value, r.step);
+            self.events.scalar(tag, value as f32, r.step);
         }
-        self.events.flush();
-        Ok(())
-    }
-
-    /// Writes one TensorBoard scalar.
-    pub fn scalar(&mut self, tag: &str, value: f64, step: u64) {
-        self.events.add_scalar(tag, value as f32, step as usize);
-    }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        self.events.flush();
+        self.events.flush()
     }
 }
 
 /// Writes an evaluation's scores at `step`, beside the training curves: for each target its
 /// mean raw and normalized return.
-pub fn write_scores(run_dir: &Path, step: u64, targets: &[(f32, f64, Option<f64>)]) {
-    let mut events = SummaryWriter::new(run_dir);
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_scores(
+    run_dir: &Path,
+    step: u64,
+    targets: &[(f32, f64, Option<f64>)],
+) -> Result<(), TrainError> {
+    let mut events = Events::create(run_dir)?;
     for (target, raw, normalized) in targets {
-        let step = step as usize;
-        events.add_scalar(&format!("eval/raw_return/target_{target}"), *raw as f32, step);
+        events.scalar(&format!("eval/raw_return/target_{target}"), *raw as f32, step);
         if let Some(normalized) = normalized {
             let tag = format!("eval/normalized_return/target_{target}");
-            events.add_scalar(&tag, *normalized as f32, step);
+            events.scalar(&tag, *normalized as f32, step);
         }
     }
-    events.flush();
+    events.flush()
 }
 
 /// The header and the rows of steps up to `step`; a row cut short by a kill is dropped.

@@ -78,6 +78,25 @@ pub struct Finished {
     pub waited: f64,
 }
 
+/// What to train, on what, and where.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// Where metrics and checkpoints go.
+    pub run: RunDir,
+    /// How long and how.
+    pub config: TrainConfig,
+    /// The model.
+    pub model: ModelConfig,
+    /// The data.
+    pub dataset: Arc<AtariDataset>,
+    /// The environment the data is of, such as `Seaquest`.
+    pub game: String,
+    /// Initial weights, data order and dropout derive from it.
+    pub seed: u64,
+    /// Where to compute.
+    pub device: Device,
+}
+
 /// A model being trained on a dataset.
 pub struct Trainer {
     config: TrainConfig,
@@ -94,19 +113,12 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// A new model on `device`, or the one of `resume`, with the data of `dataset`.
+    /// A new model, or the one of `resume`, ready to train.
     ///
     /// # Errors
     /// When a configuration is wrong, or the checkpoint belongs to another model or dataset.
-    pub fn new(
-        run: RunDir,
-        config: TrainConfig,
-        model: &ModelConfig,
-        dataset: Arc<AtariDataset>,
-        run_seed: u64,
-        device: Device,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Self, TrainError> {
+    pub fn new(job: Job, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
+        let Job { run, config, model, dataset, game, seed: run_seed, device } = job;
         config.validate()?;
         let device = device.autodiff();
         let sampler =
@@ -128,7 +140,7 @@ impl Trainer {
             tokens: 0,
             seed: run_seed,
             model: model.clone(),
-            game: manifest.game.clone(),
+            game,
             dataset_hash: manifest.content_hash.clone(),
             dataset_kind: manifest.origin.kind.to_string(),
             recording: manifest.origin.recording.clone(),
@@ -137,7 +149,7 @@ impl Trainer {
         let (model, optimizer, state) = match resume {
             None => {
                 let mut generator = seed::generator(run_seed, "init");
-                let model = DecisionTransformer::init(model, &device, &mut generator)?;
+                let model = DecisionTransformer::init(&model, &device, &mut generator)?;
                 (model, AdamW::new(config.optimizer), fresh)
             }
             Some(checkpoint) => {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use overtone_data::{AtariDataset, Kind, Located, Plan, ReplayLog, datasets_folder, locate};
+use anyhow::{Context, Result, bail};
+use overtone_data::{
+    AtariDataset, Kind, Located, Plan, ReplayLog, datasets_folder, known_game, locate,
+};
 
 use crate::{progress, settings::Settings};
 
@@ -12,12 +14,18 @@ use crate::{progress, settings::Settings};
 /// # Errors
 /// When there is none, or the game is unknown.
 pub fn find(settings: &Settings) -> Result<Located> {
-    let explicit = (!settings.data.path.as_os_str().is_empty()).then_some(&*settings.data.path);
-    if explicit.is_some() {
-        // Also with a path, a game that cannot be played is refused at once.
-        overtone_data::known_game(&settings.game)?;
+    let game = known_game(&settings.game)?;
+    let path = (!settings.data.path.as_os_str().is_empty()).then_some(&*settings.data.path);
+    let located = locate(game, &settings.data.run, path, &datasets_folder()?)?;
+    // A folder of the user's own may have any name, but not another game's.
+    if known_game(&located.game).is_ok_and(|other| other != game) {
+        bail!(
+            "{} holds {}, and game={} was asked for; change one of them",
+            located.path.display(),
+            located.game,
+            settings.game
+        );
     }
-    let located = locate(&settings.game, &settings.data.run, explicit, &datasets_folder()?)?;
     Ok(located)
 }
 

@@ -62,14 +62,15 @@ pub fn rollouts(options: &[String]) -> Result<()> {
             checkpoint
         }
         name => match name.parse::<u64>() {
-            Ok(step) => Checkpoint::open(&run.checkpoints().join(format!("step-{step:08}")))?,
+            Ok(step) => Checkpoint::at_step(&run.checkpoints(), step)?,
             Err(_) => Checkpoint::open(Path::new(name))?,
         },
     };
     let table = keys::unflatten(&keys);
     let number = |key: &str| table.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
     let whole = |key: &str| {
-        usize::try_from(number(key)).with_context(|| format!("{key}: must be 0 or more"))
+        let number = number(key);
+        usize::try_from(number).ok().with_context(|| format!("{key}={number}: must be 0 or more"))
     };
     let evaluation = EvaluationSettings {
         episodes: whole("episodes")?,
@@ -87,6 +88,10 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         "" => run.path().join("evaluation.json"),
         path => PathBuf::from(path),
     };
+    // Found before playing, not after.
+    if out.is_dir() || !out.parent().is_some_and(|folder| folder == Path::new("") || folder.is_dir()) {
+        bail!("out={}: must be a file in a folder that is there", out.display());
+    }
     let stop = interrupt::listen()?;
     play_to(&run, &checkpoint, &evaluation, &device, &out, &stop)
 }
@@ -143,7 +148,7 @@ fn play_to(
     let model = checkpoint.model(&chosen.device)?;
     let job = Job { run, checkpoint, options, protocol, targets, stop };
     let evaluation = job.play(&model)?;
-    evaluation.write(out)?;
+    evaluation.write(out).context("cannot write the report")?;
     println!("{}", evaluation.to_text());
     println!("report: {}", out.display());
     let scores: Vec<(f32, f64, Option<f64>)> = evaluation
@@ -154,8 +159,7 @@ fn play_to(
             (target.target_return, target.raw_return.mean, normalized)
         })
         .collect();
-    metrics::write_scores(run.path(), state.step, &scores);
-    Ok(())
+    Ok(metrics::write_scores(run.path(), state.step, &scores)?)
 }
 
 /// `36 (p90 of the data's episode returns …)`.

@@ -7,7 +7,7 @@ use indicatif::ProgressBar;
 use overtone_data::AtariDataset;
 use overtone_model::device;
 use overtone_train::{
-    Checkpoint, Finished, Observer, RunDir, StepReport, Trainer, run_dir::CONFIG,
+    Checkpoint, Finished, Job, Observer, RunDir, StepReport, TrainError, Trainer, run_dir::CONFIG,
 };
 use toml::Value;
 
@@ -48,7 +48,11 @@ pub fn train(options: &[String]) -> Result<()> {
         settings.head_name(),
         settings.seed
     );
-    let run = RunDir::create(&settings.runs, &name)?;
+    // A model that cannot be is found before there is a folder for it.
+    settings.model_config(data.n_actions(), data.episodes().longest())?;
+    let run = RunDir::create(&settings.runs, &name).with_context(|| {
+        format!("cannot make a folder for the run in runs={}", settings.runs.display())
+    })?;
     let _lock = run.lock()?;
     run.write(CONFIG, settings.to_toml()?.as_bytes())?;
     run_and_evaluate(&settings, &run, data, None)
@@ -78,7 +82,8 @@ pub fn resume(options: &[String]) -> Result<()> {
 /// process trains.
 fn unfinished(settings: &Settings) -> Option<RunDir> {
     RunDir::all(&settings.runs).into_iter().find(|run| {
-        let same = Settings::load(&run.path().join(CONFIG)).is_ok_and(|other| other == *settings);
+        let same = Settings::load(&run.path().join(CONFIG))
+            .is_ok_and(|other| Settings { resume: settings.resume, ..other } == *settings);
         same && !run.path().join(FINISHED).exists() && run.lock().is_ok()
     })
 }
@@ -94,9 +99,15 @@ fn go_on(settings: &Settings, run: &RunDir, data: Arc<AtariDataset>) -> Result<(
             println!("resuming after update {} from {path}", checkpoint.state.step);
             Some(checkpoint)
         }
-        Err(error) => {
-            println!("starting again from update 0 ({error})");
+        Err(TrainError::NoCheckpoint { .. }) => {
+            println!("starting again from update 0: there is no checkpoint yet");
             None
+        }
+        Err(error) => {
+            let run = run.path().display();
+            return Err(error).with_context(|| {
+                format!("cannot go on with {run} (`just train` … resume=never begins a new run)")
+            });
         }
     };
     run_and_evaluate(settings, run, data, checkpoint.as_ref())
@@ -119,15 +130,16 @@ fn run_and_evaluate(
 ) -> Result<()> {
     let device = device::choose(&settings.device)?;
     let model = settings.model_config(data.n_actions(), data.episodes().longest())?;
-    let trainer = Trainer::new(
-        run.clone(),
-        settings.train.clone(),
-        &model,
-        data,
-        settings.seed,
-        device.device,
-        checkpoint,
-    )?;
+    let job = Job {
+        run: run.clone(),
+        config: settings.train.clone(),
+        model,
+        dataset: data,
+        game: overtone_data::known_game(&settings.game)?.to_owned(),
+        seed: settings.seed,
+        device: device.device,
+    };
+    let trainer = Trainer::new(job, checkpoint)?;
     print_profile(settings);
     println!("device: {}", device.name);
     println!(

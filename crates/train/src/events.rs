@@ -1,0 +1,179 @@
+//! TensorBoard's event files: scalars, written so that nothing here can panic.
+//!
+//! A file is a sequence of records: length (u64), its checksum, the bytes of a protobuf
+//! `Event`, their checksum; all little-endian, the checksums CRC-32C, rotated and offset as
+//! in TensorFlow's `record_writer.h`. Of `event.proto` four fields of `Event` are written:
+//! `wall_time` (1), `step` (2), `file_version` (3) or `summary` (5) or `session_log` (7).
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use crate::error::TrainError;
+
+/// An event file that is being written.
+#[derive(Debug)]
+pub struct Events {
+    file: File,
+    path: PathBuf,
+    /// Records not written yet.
+    buffer: Vec<u8>,
+}
+
+/// Protobuf's wire types.
+const VARINT: u64 = 0;
+const FIXED_64: u64 = 1;
+const BYTES: u64 = 2;
+const FIXED_32: u64 = 5;
+
+impl Events {
+    /// A new file in `folder`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(folder: &Path) -> Result<Self, TrainError> {
+        // TensorBoard reads a folder's files in the order of their names.
+        let now = now();
+        let name = format!(
+            "events.out.tfevents.{:010}.{:09}.{}",
+            now.as_secs(),
+            now.subsec_nanos(),
+            std::process::id()
+        );
+        let path = folder.join(name);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(TrainError::io(&path))?;
+        let mut events = Self { file, path, buffer: Vec::new() };
+        events.event(0, 3, b"brain.Event:2");
+        events.flush()?;
+        Ok(events)
+    }
+
+    /// Makes the points of the folder's older files count only up to `step`: the later ones
+    /// are about to be made again.
+    pub fn restart_after(&mut self, step: u64) {
+        // `SessionLog { status: START }`.
+        let mut start = Vec::new();
+        key(&mut start, 1, VARINT);
+        varint(&mut start, 1);
+        self.event(step + 1, 7, &start);
+    }
+
+    /// Adds the point (`step`, `value`) to the curve `tag`.
+    pub fn scalar(&mut self, tag: &str, value: f32, step: u64) {
+        let mut point = Vec::new();
+        field(&mut point, 1, tag.as_bytes());
+        key(&mut point, 2, FIXED_32);
+        point.extend(value.to_le_bytes());
+        let mut summary = Vec::new();
+        field(&mut summary, 1, &point);
+        self.event(step, 5, &summary);
+    }
+
+    /// Writes what was added.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn flush(&mut self) -> Result<(), TrainError> {
+        let written = self.file.write_all(&self.buffer);
+        self.buffer.clear();
+        written.map_err(TrainError::io(&self.path))
+    }
+
+    /// One record: an event that says `content` in the field `what`.
+    fn event(&mut self, step: u64, what: u64, content: &[u8]) {
+        let mut event = Vec::new();
+        key(&mut event, 1, FIXED_64);
+        event.extend(now().as_secs_f64().to_le_bytes());
+        key(&mut event, 2, VARINT);
+        varint(&mut event, step);
+        field(&mut event, what, content);
+        let length = (event.len() as u64).to_le_bytes();
+        for part in [&length[..], &event] {
+            self.buffer.extend(part);
+            self.buffer.extend(masked(crc_32c(part)).to_le_bytes());
+        }
+    }
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
+
+fn varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn key(out: &mut Vec<u8>, number: u64, wire: u64) {
+    varint(out, number << 3 | wire);
+}
+
+fn field(out: &mut Vec<u8>, number: u64, content: &[u8]) {
+    key(out, number, BYTES);
+    varint(out, content.len() as u64);
+    out.extend(content);
+}
+
+/// CRC-32 with Castagnoli's polynomial, reflected; bit by bit, for a few hundred bytes a step.
+fn crc_32c(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0, |crc, &byte| {
+        (0..8).fold(crc ^ u32::from(byte), |crc, _| {
+            if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 }
+        })
+    })
+}
+
+/// A checksum as records store it, so that checksums of checksums are no fixed points.
+fn masked(crc: u32) -> u32 {
+    crc.rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_are_those_of_rfc_3720() {
+        assert_eq!(crc_32c(b"123456789"), 0xe306_9283);
+        assert_eq!(crc_32c(&[0; 32]), 0x8a91_36aa);
+    }
+
+    #[test]
+    fn a_point_is_the_bytes_of_event_proto() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut events = Events::create(dir.path()).unwrap();
+        let before = std::fs::metadata(&events.path).unwrap().len() as usize;
+        events.scalar("a/b", 0.5, 300);
+        events.flush().unwrap();
+        let record = std::fs::read(&events.path).unwrap().split_off(before);
+        // Length, its checksum; wall_time: key and 8 bytes; step: key and 300 as a varint.
+        let (length, event) = (&record[..8], &record[12..record.len() - 4]);
+        assert_eq!(length, (event.len() as u64).to_le_bytes());
+        assert_eq!(event[0], 0x09);
+        assert_eq!(event[9..12], [0x10, 0xac, 0x02]);
+        // summary { value { tag: "a/b", simple_value: 0.5 } }
+        assert_eq!(event[12..], *b"\x2a\x0c\x0a\x0a\x0a\x03a/b\x15\x00\x00\x00\x3f");
+        let crc = masked(crc_32c(event)).to_le_bytes();
+        assert_eq!(record[record.len() - 4..], crc);
+    }
+
+    #[test]
+    fn two_files_of_one_second_are_two() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Events::create(dir.path()).unwrap();
+        let second = Events::create(dir.path()).unwrap();
+        assert!(first.path < second.path);
+        let absent = dir.path().join("absent");
+        assert!(Events::create(&absent).is_err());
+    }
+}
