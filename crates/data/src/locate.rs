@@ -62,12 +62,13 @@ pub fn locate(
             }
         }
     }
+    let published = cards.iter().find(|card| card.kind == Kind::Published);
+    let folder = published.map_or("starter", |card| &card.folder);
     Err(DataError::Missing {
-        path: datasets.join("starter").join(game).join(run),
+        path: datasets.join(folder).join(game).join(run),
         hint: format!(
-            "fetch run {run} of the published set (`just download game={}`), or name the folder \
-             of the data",
-            game.to_lowercase()
+            "put run {run} of the published set there, or give the folder of other data \
+             (data.path=…)"
         ),
     })
 }
