@@ -94,8 +94,8 @@ impl Checkpoint {
         let metadata = BTreeMap::from([("step".to_owned(), state.step.to_string())]);
         weights::save(&weights::export(model), &metadata, &beside.join(MODEL))?;
         weights::save(&optimizer.export(), &metadata, &beside.join(OPTIMIZER))?;
-        let json = serde_json::to_vec_pretty(state)
-            .map_err(|error| broken(&beside.join(STATE), error))?;
+        let json =
+            serde_json::to_vec_pretty(state).map_err(|error| broken(&beside.join(STATE), error))?;
         write_synced(&beside.join(STATE), &json)?;
         let mut sums = String::new();
         for file in [MODEL, OPTIMIZER, STATE] {

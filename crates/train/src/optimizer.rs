@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
-    tensor::{Gradients, Tensor, TensorData},
+    tensor::{Device, Gradients, Tensor, TensorData},
 };
+use overtone_kernels::{self as kernels, TensorSlot};
 use overtone_model::{
     ModelError,
     weights::{FieldPath, NamedTensors},
@@ -37,6 +38,12 @@ pub struct AdamWConfig {
 struct Moments {
     first: Tensor<1>,
     second: Tensor<1>,
+}
+
+impl Moments {
+    fn zeros(like: &Tensor<1>) -> Self {
+        Self { first: like.zeros_like(), second: like.zeros_like() }
+    }
 }
 
 /// The optimizer's state: step count and moments by parameter name.
@@ -77,32 +84,32 @@ impl AdamW {
         let mut collect = Collect {
             path: FieldPath::default(),
             gradients: &mut gradients,
-            flat: BTreeMap::new(),
+            moments: &mut self.moments,
+            weight_decay: self.config.weight_decay,
+            names: Vec::new(),
+            slots: Vec::new(),
         };
         module.visit(&mut collect);
-        let flat = collect.flat;
-        let device = flat.values().next().map(Tensor::device).unwrap_or_default();
-        let squares: Vec<Tensor<1>> =
-            flat.values().map(|gradient| gradient.clone().square().sum()).collect();
-        if squares.is_empty() {
-            return (module, Tensor::zeros([1], &device));
+        let Collect { names, slots, .. } = collect;
+        if slots.is_empty() {
+            return (module, Tensor::zeros([1], &Device::flex()));
         }
-        let norm = Tensor::cat(squares, 0).sum().sqrt();
-        // torch.nn.utils.clip_grad_norm_: min(1, clip / (norm + 1e-6)).
-        let scale = ((norm.clone() + 1e-6).recip() * self.config.clip_norm).clamp_max(1.0);
-
         self.n_steps += 1;
-        let mut update = Update {
-            path: FieldPath::default(),
-            flat,
-            scale,
+        let constants = kernels::AdamW {
             learning_rate,
-            config: self.config,
-            corrections: [self.config.beta_1, self.config.beta_2]
-                .map(|beta| 1.0 - beta.powi(self.n_steps.min(i32::MAX as u64) as i32)),
-            moments: &mut self.moments,
+            betas: [self.config.beta_1, self.config.beta_2],
+            epsilon: self.config.epsilon,
         };
-        (module.map(&mut update), norm)
+        let clip_norm = Some(self.config.clip_norm);
+        let (slots, norm) =
+            kernels::adamw(constants, self.n_steps, clip_norm, slots, kernels::Form::Auto);
+        let mut moved = BTreeMap::new();
+        for (name, slot) in names.into_iter().zip(slots) {
+            let moments = Moments { first: slot.first_moment, second: slot.second_moment };
+            self.moments.insert(name.clone(), moments);
+            moved.insert(name, slot.parameter);
+        }
+        (module.map(&mut Replace { path: FieldPath::default(), moved }), norm)
     }
 
     /// The moments as tensors named `first.<parameter>` and `second.<parameter>`.
@@ -191,20 +198,32 @@ impl AdamW {
     }
 }
 
-/// Takes each parameter's gradient, flattened.
+/// Takes every parameter that has a gradient, with its gradient and moments, flat.
 struct Collect<'a> {
     path: FieldPath,
     gradients: &'a mut Gradients,
-    flat: BTreeMap<String, Tensor<1>>,
+    moments: &'a mut BTreeMap<String, Moments>,
+    weight_decay: f64,
+    names: Vec<String>,
+    slots: Vec<TensorSlot>,
 }
 
 impl ModuleVisitor for Collect<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let value = param.val();
-        if let Some(gradient) = value.grad_remove(self.gradients) {
-            let n = gradient.shape().num_elements();
-            self.flat.insert(self.path.name(), gradient.reshape([n]));
-        }
+        let Some(gradient) = value.grad_remove(self.gradients) else { return };
+        let name = self.path.name();
+        let n = gradient.shape().num_elements();
+        let gradient = gradient.reshape([n]);
+        let moments = self.moments.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
+        self.slots.push(TensorSlot {
+            parameter: value.inner().reshape([n]),
+            gradient,
+            first_moment: moments.first,
+            second_moment: moments.second,
+            weight_decay: if decays(&name) { self.weight_decay } else { 0.0 },
+        });
+        self.names.push(name);
     }
     fn enter_module(&mut self, name: &str, container: &str) {
         self.path.enter(name, container);
@@ -214,43 +233,18 @@ impl ModuleVisitor for Collect<'_> {
     }
 }
 
-/// Moves each parameter that has a gradient (Loshchilov & Hutter 2019, as in PyTorch).
-struct Update<'a> {
+/// Puts moved parameters in their places.
+struct Replace {
     path: FieldPath,
-    flat: BTreeMap<String, Tensor<1>>,
-    scale: Tensor<1>,
-    learning_rate: f64,
-    config: AdamWConfig,
-    /// `1 - βᵗ` of both moments.
-    corrections: [f64; 2],
-    moments: &'a mut BTreeMap<String, Moments>,
+    moved: BTreeMap<String, Tensor<1>>,
 }
 
-impl ModuleMapper for Update<'_> {
+impl ModuleMapper for Replace {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let name = self.path.name();
-        let Some(gradient) = self.flat.remove(&name) else { return param };
-        let AdamWConfig { beta_1, beta_2, epsilon, weight_decay, .. } = self.config;
-        let gradient = gradient * self.scale.clone();
-        let moments = match self.moments.remove(&name) {
-            Some(Moments { first, second }) => Moments {
-                first: first * beta_1 + gradient.clone() * (1.0 - beta_1),
-                second: second * beta_2 + gradient.square() * (1.0 - beta_2),
-            },
-            None => Moments {
-                first: gradient.clone() * (1.0 - beta_1),
-                second: gradient.square() * (1.0 - beta_2),
-            },
-        };
-        let [first_correction, second_correction] = self.corrections;
-        let root = moments.second.clone().sqrt() / second_correction.sqrt() + epsilon;
-        let change = moments.first.clone() / root * (self.learning_rate / first_correction);
-        self.moments.insert(name.clone(), moments);
-        let keep = if decays(&name) { 1.0 - self.learning_rate * weight_decay } else { 1.0 };
+        let Some(moved) = self.moved.remove(&self.path.name()) else { return param };
         param.map(|value| {
-            let shape = value.dims();
             let tracked = value.is_autodiff();
-            let moved = value.inner() * keep - change.reshape(shape);
+            let moved = moved.reshape(value.dims());
             if tracked { moved.autodiff().require_grad() } else { moved }
         })
     }
