@@ -1,5 +1,13 @@
 //! `overtone`: train offline, play, and report.
 
+/// `println!` that does not mind when nobody reads on (`… | head`): the work goes on.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($words)*);
+    }};
+}
+
 mod command;
 mod interrupt;
 mod keys;

@@ -1,6 +1,7 @@
-//! For tests only: golden files, gradient checks, comparisons.
+//! For tests only: golden files, gradient checks, comparisons, recordings.
 
 pub mod compare;
+pub mod dopamine;
 pub mod golden;
 pub mod gradient;
 

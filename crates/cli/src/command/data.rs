@@ -8,9 +8,9 @@ use anyhow::Result;
 pub fn inspect(path: &Path, json: bool) -> Result<()> {
     let inspection = overtone_data::inspect(path)?;
     if json {
-        println!("{}", serde_json::to_string_pretty(&inspection)?);
+        say!("{}", serde_json::to_string_pretty(&inspection)?);
     } else {
-        println!("{inspection}");
+        say!("{inspection}");
     }
     Ok(())
 }

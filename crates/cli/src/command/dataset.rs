@@ -41,14 +41,14 @@ pub fn is_published(settings: &Settings) -> bool {
 /// When the data is missing or broken, or the disk is too small.
 pub fn open(settings: &Settings) -> Result<Arc<AtariDataset>> {
     let located = find(settings)?;
-    println!("{located}");
+    say!("{located}");
     let log = ReplayLog::open(&located.path)?;
     let cache = match settings.data.cache.as_os_str().is_empty() {
         true => datasets_folder()?.join("cache"),
         false => settings.data.cache.clone(),
     };
     let plan = Plan::new(log, located.origin.clone(), settings.selection(), settings.seed, &cache)?;
-    println!("plan: {plan}");
+    say!("plan: {plan}");
     let bar = progress::bytes("converting", plan.ready);
     let dataset = plan
         .ensure(&mut |done, total| {
@@ -57,7 +57,7 @@ pub fn open(settings: &Settings) -> Result<Arc<AtariDataset>> {
         })
         .with_context(|| format!("preparing the data of {}", located.game))?;
     bar.finish_and_clear();
-    println!(
+    say!(
         "dataset: {} transitions in {} episodes, {} of them padding rows; content {}",
         dataset.n_transitions(),
         dataset.episodes().as_slice().len(),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_core::{Emulation, protocol::ReturnUnits};
+use overtone_core::{Emulation, Protocol, protocol::ReturnUnits};
 use overtone_eval::{Evaluation, report};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
@@ -89,7 +89,9 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         path => PathBuf::from(path),
     };
     // Found before playing, not after.
-    if out.is_dir() || !out.parent().is_some_and(|folder| folder == Path::new("") || folder.is_dir()) {
+    if out.is_dir()
+        || !out.parent().is_some_and(|folder| folder == Path::new("") || folder.is_dir())
+    {
         bail!("out={}: must be a file in a folder that is there", out.display());
     }
     let stop = interrupt::listen()?;
@@ -122,21 +124,12 @@ fn play_to(
         bail!("episodes=0: there is nothing to play");
     }
     let state = &checkpoint.state;
-    let recording = state.recording.clone().unwrap_or_else(|| {
-        println!("how this data was recorded is not known; taken to be as DQN-replay was");
-        Emulation::dqn_replay()
-    });
-    let protocol = settings::protocol(&options.protocol, &recording, options.temperature)?;
-    if protocol.return_units == ReturnUnits::Raw && options.target.contains('p') {
-        bail!(
-            "target={}: percentiles are of the data's clipped returns, and the protocol {} counts \
-             raw points; say a number (the reference asked for 1150 in Seaquest)",
-            options.target,
-            protocol.name
-        );
+    if state.recording.is_none() {
+        say!("how this data was recorded is not known; taken to be as DQN-replay was");
     }
-    let targets = settings::targets(&options.target, &state.episode_returns)?;
-    println!(
+    let recording = state.recording.as_ref();
+    let (protocol, targets) = what_to_ask(options, recording, &state.episode_returns)?;
+    say!(
         "playing {} (update {}): protocol {}, {} episodes for each target of {}",
         checkpoint.path.display(),
         state.step,
@@ -149,8 +142,8 @@ fn play_to(
     let job = Job { run, checkpoint, options, protocol, targets, stop };
     let evaluation = job.play(&model)?;
     evaluation.write(out).context("cannot write the report")?;
-    println!("{}", evaluation.to_text());
-    println!("report: {}", out.display());
+    say!("{}", evaluation.to_text());
+    say!("report: {}", out.display());
     let scores: Vec<(f32, f64, Option<f64>)> = evaluation
         .targets
         .iter()
@@ -160,6 +153,30 @@ fn play_to(
         })
         .collect();
     Ok(metrics::write_scores(run.path(), state.step, &scores)?)
+}
+
+/// The protocol and the target returns of `options`, for data that was `recording` so and
+/// whose ascending episode returns are `returns`.
+///
+/// # Errors
+/// When they cannot be asked for.
+pub fn what_to_ask(
+    options: &EvaluationSettings,
+    recording: Option<&Emulation>,
+    returns: &[f32],
+) -> Result<(Protocol, Vec<f32>)> {
+    let recording = recording.cloned().unwrap_or_else(Emulation::dqn_replay);
+    let protocol = settings::protocol(&options.protocol, &recording, options.temperature)?;
+    if protocol.return_units == ReturnUnits::Raw && options.target.contains('p') {
+        bail!(
+            "target={}: percentiles are of the data's clipped returns, and the protocol {} counts \
+             raw points; say a number (the reference asked for 1150 in Seaquest)",
+            options.target,
+            protocol.name
+        );
+    }
+    let targets = settings::targets(&options.target, returns)?;
+    Ok((protocol, targets))
 }
 
 /// `36 (p90 of the data's episode returns …)`.
@@ -181,7 +198,7 @@ struct Job<'a> {
     run: &'a RunDir,
     checkpoint: &'a Checkpoint,
     options: &'a EvaluationSettings,
-    protocol: overtone_core::Protocol,
+    protocol: Protocol,
     targets: Vec<f32>,
     /// Set to end early.
     stop: &'a AtomicBool,
@@ -210,7 +227,7 @@ impl Job<'_> {
         };
         if slots >= 20 {
             // About a tenth of a second each, one after the other.
-            println!("starting {slots} emulators");
+            say!("starting {slots} emulators");
         }
         let mut env = overtone_ale::open(game, &self.protocol.emulation, slots)?;
         let mut policy = TransformerPolicy::new(model, &self.protocol);

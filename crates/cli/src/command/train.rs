@@ -31,14 +31,16 @@ pub fn train(options: &[String]) -> Result<()> {
         evaluate::check_playable(&settings.game)?;
     }
     let data = dataset::open(&settings)?;
-    // A target that cannot be asked for is found before training, not after.
-    let returns = sorted_returns(&data);
-    crate::settings::targets(&settings.evaluation.target, &returns)?;
+    if settings.evaluation.episodes > 0 {
+        // What cannot be asked for is found before training, not after.
+        let recording = data.manifest().origin.recording.as_ref();
+        evaluate::what_to_ask(&settings.evaluation, recording, &sorted_returns(&data))?;
+    }
 
     if settings.resume == Resume::Auto
         && let Some(run) = unfinished(&settings)
     {
-        println!("an unfinished run of these settings is there (resume=never begins a new one)");
+        say!("an unfinished run of these settings is there (resume=never begins a new one)");
         return go_on(&settings, &run, data);
     }
     let name = format!(
@@ -96,11 +98,11 @@ fn go_on(settings: &Settings, run: &RunDir, data: Arc<AtariDataset>) -> Result<(
                 eprintln!("warning: skipped a checkpoint: {error}");
             }
             let path = checkpoint.path.display();
-            println!("resuming after update {} from {path}", checkpoint.state.step);
+            say!("resuming after update {} from {path}", checkpoint.state.step);
             Some(checkpoint)
         }
         Err(TrainError::NoCheckpoint { .. }) => {
-            println!("starting again from update 0: there is no checkpoint yet");
+            say!("starting again from update 0: there is no checkpoint yet");
             None
         }
         Err(error) => {
@@ -141,8 +143,8 @@ fn run_and_evaluate(
     };
     let trainer = Trainer::new(job, checkpoint)?;
     print_profile(settings);
-    println!("device: {}", device.name);
-    println!(
+    say!("device: {}", device.name);
+    say!(
         "model: {} parameters, {} head, context {}; {} updates of {} contexts",
         overtone_model::weights::n_parameters(trainer.model()),
         settings.head_name(),
@@ -150,14 +152,14 @@ fn run_and_evaluate(
         trainer.n_updates(),
         settings.train.batch_size
     );
-    println!("run: {} (curves: just tensorboard)", run.path().display());
+    say!("run: {} (curves: just tensorboard)", run.path().display());
     let stop = interrupt::listen()?;
     let mut printer = Printer::new(trainer.state().step, trainer.n_updates());
     let finished = trainer.train(&stop, &mut printer).inspect_err(|_| printer.bar.abandon())?;
     printer.bar.finish();
     print_finished(&finished);
     if finished.interrupted {
-        println!("stopped; go on with: just resume run={}", run.path().display());
+        say!("stopped; go on with: just resume run={}", run.path().display());
         return Ok(());
     }
     run.write(FINISHED, b"")?;
@@ -170,21 +172,24 @@ fn run_and_evaluate(
 
 fn print_profile(settings: &Settings) {
     match settings.profile {
-        Profile::Paper => println!(
+        Profile::Paper => say!(
             "profile: paper ({} epochs of {} transitions, batch {})",
-            settings.train.epochs, settings.data.transitions, settings.train.batch_size
+            settings.train.epochs,
+            settings.data.transitions,
+            settings.train.batch_size
         ),
-        _ => println!(
+        _ => say!(
             "profile: quick, {} updates of {} contexts, for a first look. The paper's profile is \
              5 epochs of 500,000 transitions in batches of 128: profile=paper",
-            settings.train.updates, settings.train.batch_size
+            settings.train.updates,
+            settings.train.batch_size
         ),
     }
 }
 
 fn print_finished(finished: &Finished) {
     let share = 100.0 * finished.waited / finished.seconds.max(1e-9);
-    println!(
+    say!(
         "trained for {:.0} s, {share:.1} % of it waiting for data; checkpoint {}",
         finished.seconds,
         finished.checkpoint.path.display()
@@ -212,9 +217,13 @@ impl Observer for Printer {
     fn logged(&mut self, report: &StepReport) {
         if self.bar.is_hidden() && report.step >= self.next_line.min(report.n_updates) {
             self.next_line = report.step + (report.n_updates / 10).max(1);
-            println!(
+            say!(
                 "update {}/{}: loss {:.3}, accuracy {:.3}, {:.0} timesteps/s",
-                report.step, report.n_updates, report.loss, report.accuracy, report.timesteps_per_s
+                report.step,
+                report.n_updates,
+                report.loss,
+                report.accuracy,
+                report.timesteps_per_s
             );
         }
     }

@@ -11,8 +11,8 @@ use overtone_data::{
     AtariDataset, DataError, Kind, Origin, Plan, ReplayLog, Selection, inspect, locate,
 };
 
-use crate::dopamine::{Recorder, pixel_of, write_gz};
 use crate::starter::datasets;
+use overtone_testkit::dopamine::{Recorder, pixel_of, write_gz};
 
 fn plan(game: &Path, selection: Selection, seed: u64, cache: &Path) -> Plan {
     let log = ReplayLog::open(game).unwrap();

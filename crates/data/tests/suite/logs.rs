@@ -4,7 +4,7 @@ use overtone_data::replay_log::Ending;
 use overtone_data::{ReplayLog, inspect};
 use proptest::prelude::*;
 
-use crate::dopamine::Recorder;
+use overtone_testkit::dopamine::Recorder;
 
 #[test]
 fn the_stale_slot_is_the_step_between_two_files() {

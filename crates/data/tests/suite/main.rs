@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 mod conversion;
-mod dopamine;
 mod logs;
 mod rejections;
 mod starter;

@@ -8,8 +8,8 @@ use overtone_data::{AtariDataset, Origin};
 use overtone_data::{DataError, Plan, ReplayLog, Selection, inspect, locate};
 use proptest::prelude::*;
 
-use crate::dopamine::{FRAME, Recorder, npy, npy_with_dict, write_gz};
 use crate::starter::datasets;
+use overtone_testkit::dopamine::{FRAME, Recorder, npy, npy_with_dict, write_gz};
 
 /// What reading `bytes`, gzipped, as three `<i4` gives.
 #[track_caller]

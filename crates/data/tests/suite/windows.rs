@@ -11,7 +11,7 @@ use overtone_data::{
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::dopamine::{FRAME, Recorder};
+use overtone_testkit::dopamine::{FRAME, Recorder};
 
 /// A dataset of episodes of `lengths` steps.
 fn dataset(lengths: &[usize], selection: Selection) -> (TempDir, Arc<AtariDataset>) {

@@ -1,6 +1,8 @@
 //! A small writer of replay logs that follows Dopamine's ring buffer step by step: what the
 //! tests read is what it would have saved.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,6 +10,7 @@ use std::path::{Path, PathBuf};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+/// Pixels of a frame.
 pub const FRAME: usize = 84 * 84;
 
 /// Bytes of a `.npy` array of version 1.0.
@@ -20,6 +23,7 @@ pub fn npy(descr: &str, shape: &[usize], data: &[u8]) -> Vec<u8> {
     npy_with_dict(&dict, data)
 }
 
+/// As [`npy`], with a header of one's own.
 pub fn npy_with_dict(dict: &str, data: &[u8]) -> Vec<u8> {
     let mut header = dict.as_bytes().to_vec();
     header.resize((10 + header.len() + 1).next_multiple_of(64) - 11, b' ');
@@ -31,6 +35,7 @@ pub fn npy_with_dict(dict: &str, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Writes `bytes` to a gzip file.
 pub fn write_gz(path: &Path, bytes: &[u8]) {
     let mut gz = GzEncoder::new(File::create(path).unwrap(), Compression::fast());
     gz.write_all(bytes).unwrap();
@@ -42,27 +47,36 @@ pub fn write_gz(path: &Path, bytes: &[u8]) {
 pub struct Slot {
     /// Every pixel of its frame.
     pub pixel: u8,
+    /// Its action.
     pub action: i32,
+    /// Its reward.
     pub reward: f32,
+    /// 1 at an episode's last step.
     pub terminal: u8,
 }
 
-/// An episode to record: its steps, and whether it ends with a terminal.
+/// An episode that was recorded.
 #[derive(Clone, Debug)]
 pub struct Recorded {
     /// Add number of its first step.
     pub first: u64,
+    /// Its steps in order; the last is terminal.
     pub steps: Vec<Slot>,
 }
 
 /// The logged ring buffer, writing a file each time the cursor comes to the last slot.
 pub struct Recorder {
+    /// The folder of the files.
     pub folder: PathBuf,
+    /// The ring as it is now.
     pub ring: Vec<Slot>,
+    /// Slots written so far, padding included.
     pub add_count: u64,
+    /// Files saved so far.
     pub files: u32,
     /// Adds each file holds that were written before it, `(number, add_count)`.
     pub saved: Vec<(u32, u64)>,
+    /// The episodes recorded.
     pub episodes: Vec<Recorded>,
 }
 
@@ -141,7 +155,7 @@ impl Recorder {
     }
 }
 
-/// Never 0, so that padding is told from pictures.
+/// Every pixel of the frame of add number `add`; never 0, so that padding is told from pictures.
 pub fn pixel_of(add: u64) -> u8 {
     (add % 251) as u8 + 1
 }

@@ -1,0 +1,11 @@
+//! The program as its users meet it: each test runs the binary.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod desk;
+mod errors;
+mod kills;
+mod output;
+#[cfg(feature = "python")]
+mod playing;
+mod runs;

@@ -1,0 +1,86 @@
+//! Training, then playing the real game.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::{
+    desk::{Desk, checkpoint},
+    runs::events,
+};
+
+fn report(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// What makes an episode: target, number, seed, length, return.
+fn episodes(report: &Value) -> Vec<Value> {
+    let fields = ["target_return", "episode", "seed", "length", "raw_return", "clipped_return"];
+    let episodes = report["episodes"].as_array().unwrap().iter();
+    let picked = |episode: &Value| fields.map(|field| episode[field].clone());
+    episodes.map(|episode| Value::from(picked(episode).to_vec())).collect()
+}
+
+#[test]
+fn a_trained_agent_plays_and_is_scored() {
+    let desk = Desk::new();
+    let words = "evaluation.episodes=2 evaluation.target=5,10";
+    let stdout = desk.succeeds(&desk.tiny(words));
+    let run = desk.only_run("runs");
+    let first = report(&run.join("evaluation.json"));
+
+    assert_eq!(first["task"], "Seaquest");
+    assert_eq!(first["rom_md5"], "240bfbac5163af4df5ae713985386f92");
+    assert_eq!(first["protocol"]["name"], "matched");
+    assert_eq!(first["protocol"]["emulation"]["sticky_probability"], 0.25);
+    assert_eq!(first["protocol"]["return_units"], "clipped");
+    assert_eq!(first["checkpoint"]["path"], "checkpoints/step-00000004");
+    assert_eq!((&first["checkpoint"]["step"], &first["seed"]), (&4.into(), &1.into()));
+    let state: Value = serde_json::from_slice(&checkpoint(&run, 4)["state.json"]).unwrap();
+    assert_eq!(first["dataset_hash"], state["dataset_hash"]);
+    assert_eq!(first["dataset_hash"].as_str().unwrap().len(), 64);
+
+    let played = first["episodes"].as_array().unwrap();
+    assert_eq!(played.len(), 4);
+    for (target, episodes) in [5.0, 10.0].into_iter().zip(played.chunks(2)) {
+        assert!(episodes.iter().all(|episode| episode["target_return"] == target));
+        // Both targets are asked for in the same episodes.
+        assert_eq!(episodes[0]["seed"], played[0]["seed"]);
+        assert_eq!(episodes[1]["seed"], played[1]["seed"]);
+    }
+    assert_ne!(played[0]["seed"], played[1]["seed"]);
+    for episode in played {
+        assert!(episode["length"].as_u64().unwrap() > 30, "{episode}");
+        // Seaquest's points are multiples of ten; the data's are clipped to one.
+        assert_eq!(episode["raw_return"].as_f64().unwrap() % 10.0, 0.0, "{episode}");
+    }
+    for target in first["targets"].as_array().unwrap() {
+        let (raw, normalized) = (&target["raw_return"]["mean"], &target["normalized"]["mean"]);
+        // Random 68.4, human 42,054.7.
+        let expected = (raw.as_f64().unwrap() - 68.4) / (42_054.7 - 68.4) * 100.0;
+        assert!((normalized.as_f64().unwrap() - expected).abs() < 1e-9, "{target}");
+    }
+    for start in ["playing runs/", "Seaquest · Decision Transformer", "report: runs/"] {
+        assert_eq!(stdout.lines().filter(|line| line.starts_with(start)).count(), 1, "{start}");
+    }
+    let curves = events(&run);
+    for tag in ["train/loss", "eval/raw_return/target_5", "eval/normalized_return/target_10"] {
+        assert_eq!(curves[tag].len(), 1, "{tag}");
+        assert_eq!(curves[tag][0].0, 4, "{tag}");
+    }
+
+    // Played again, and one after the other: the same episodes.
+    let again = "evaluate rollouts episodes=2 target=5,10 parallel=1 out=again.json";
+    desk.succeeds(again);
+    let second = report(&desk.path("again.json"));
+    assert_eq!((&first["parallel_episodes"], &second["parallel_episodes"]), (&4.into(), &1.into()));
+    assert_eq!(episodes(&first), episodes(&second));
+    desk.succeeds("evaluate rollouts episodes=2 target=5,10");
+    assert_eq!(episodes(&report(&run.join("evaluation.json"))), episodes(&first));
+    // The report's own command plays it again too; another seed plays others.
+    let command = first["command"].as_str().unwrap().strip_prefix("just ").unwrap();
+    desk.succeeds(&format!("{command} out=told.json"));
+    assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
+    desk.succeeds("evaluate rollouts episodes=2 target=5,10 seed=2 out=other.json");
+    assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
+}

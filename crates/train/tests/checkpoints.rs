@@ -1,0 +1,287 @@
+//! What a run writes of itself: checkpoints that are whole or named as broken, and what is
+//! left when the loss stops being a number.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use burn::tensor::Device;
+use overtone_data::{AtariDataset, Origin, Plan, ReplayLog, Sampling, Selection};
+use overtone_model::{Conditioning, HeadConfig, ModelConfig, weights};
+use overtone_testkit::dopamine::Recorder;
+use overtone_train::{
+    AdamWConfig, Checkpoint, Finished, Job, Observer, RunDir, StepReport, TrainConfig, TrainError,
+    Trainer,
+};
+use tempfile::TempDir;
+
+const ADAM: AdamWConfig =
+    AdamWConfig { beta_1: 0.9, beta_2: 0.95, epsilon: 1e-8, weight_decay: 0.1, clip_norm: 1.0 };
+
+const BATCH: usize = 3;
+
+fn config(updates: u64) -> TrainConfig {
+    TrainConfig {
+        updates,
+        epochs: 0,
+        batch_size: BATCH,
+        learning_rate: 1e-3,
+        warmup_tokens: 0.0,
+        decay_horizon: 1.2,
+        optimizer: ADAM,
+        sampling: Sampling::Uniform,
+        log_every: 1,
+        checkpoint_every: 1,
+        keep_checkpoints: 2,
+    }
+}
+
+/// Keeps what every checkpoint was when it was written.
+#[derive(Default)]
+struct Witness(BTreeMap<u64, BTreeMap<String, Vec<u8>>>);
+
+impl Observer for Witness {
+    fn stepped(&mut self, _step: u64, _loss: f64) {}
+    fn logged(&mut self, _report: &StepReport) {}
+    fn saved(&mut self, checkpoint: &Checkpoint) {
+        self.0.insert(checkpoint.state.step, files(&checkpoint.path));
+    }
+}
+
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.map(|path| (name(&path), fs::read(&path).unwrap())).collect()
+}
+
+/// A recording, its dataset, and a run.
+struct Bench {
+    dir: TempDir,
+    dataset: Arc<AtariDataset>,
+    run: RunDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::new(dir.path(), "Pong", 64);
+        for length in [9, 14, 20, 7] {
+            recorder.episode(length);
+        }
+        recorder.save();
+        let log = ReplayLog::open(recorder.game()).unwrap();
+        let selection = Selection::uniform(1000);
+        let plan = Plan::new(log, Origin::other(), selection, 1, dir.path()).unwrap();
+        let dataset = Arc::new(plan.ensure(&mut |_, _| {}).unwrap());
+        let run = RunDir::create(&dir.path().join("runs"), "run").unwrap();
+        Self { dir, dataset, run }
+    }
+
+    fn model(&self) -> ModelConfig {
+        ModelConfig {
+            n_layers: 1,
+            n_heads: 2,
+            d_model: 16,
+            context_length: 4,
+            n_actions: self.dataset.n_actions(),
+            max_timestep: 20,
+            dropout: 0.1,
+            conditioning: Conditioning::Return,
+            head: HeadConfig::Linear,
+        }
+    }
+
+    fn trainer(&self, config: TrainConfig, resume: Option<&Checkpoint>) -> Trainer {
+        let job = Job {
+            run: self.run.clone(),
+            config,
+            model: self.model(),
+            dataset: self.dataset.clone(),
+            game: "Pong".into(),
+            seed: 5,
+            device: Device::flex(),
+        };
+        Trainer::new(job, resume).unwrap()
+    }
+
+    fn train(&self, config: TrainConfig) -> (Result<Finished, TrainError>, Witness) {
+        let mut witness = Witness::default();
+        let trainer = self.trainer(config, None);
+        (trainer.train(&AtomicBool::new(false), &mut witness), witness)
+    }
+
+    fn step(&self, step: u64) -> PathBuf {
+        self.run.checkpoints().join(format!("step-{step:08}"))
+    }
+
+    fn steps(&self) -> Vec<String> {
+        files_and_folders(&self.run.checkpoints())
+    }
+}
+
+fn files_and_folders(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_newest_are_kept() {
+    let bench = Bench::new();
+    let (finished, witness) = bench.train(config(5));
+    let finished = finished.unwrap();
+    assert!(!finished.interrupted);
+    assert_eq!(finished.checkpoint.path, bench.step(5));
+    assert_eq!(witness.0.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(bench.steps(), ["step-00000004", "step-00000005"]);
+    for step in [4, 5] {
+        assert!(files(&bench.step(step)) == witness.0[&step], "changed after it was written");
+    }
+    let (newest, skipped) = Checkpoint::newest(&bench.run.checkpoints()).unwrap();
+    assert_eq!((newest.path, newest.state.step, skipped.len()), (bench.step(5), 5, 0));
+}
+
+#[test]
+fn model_and_optimizer_come_back_as_they_were() {
+    let bench = Bench::new();
+    bench.train(config(3)).0.unwrap();
+    let checkpoint = Checkpoint::at_step(&bench.run.checkpoints(), 3).unwrap();
+    let device = Device::flex().autodiff();
+    let model = checkpoint.model(&device).unwrap();
+    let optimizer = checkpoint.optimizer(ADAM, &model).unwrap();
+    assert_eq!(optimizer.n_steps(), 3);
+    let stored = weights::load(&bench.step(3).join("optimizer.safetensors")).unwrap();
+    assert_eq!(optimizer.export(), stored);
+    // Two moments of every parameter, and none that is all zero in both.
+    assert_eq!(stored.len(), 2 * weights::export(&model).len());
+    assert!(stored["second.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0));
+    let copy = bench.dir.path().join("copy");
+    let saved = Checkpoint::save(&copy, &checkpoint.state, &model, &optimizer, 1).unwrap();
+    assert!(files(&saved.path) == files(&bench.step(3)));
+}
+
+#[test]
+fn any_change_of_a_file_is_noticed_and_named() {
+    let bench = Bench::new();
+    bench.train(config(2)).0.unwrap();
+    let whole = files(&bench.step(2));
+    assert_eq!(whole.len(), 4);
+    for (name, bytes) in whole.iter().filter(|(name, _)| *name != "SHA256SUMS") {
+        let path = bench.step(2).join(name);
+        let flipped = |at: usize| {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1;
+            bytes
+        };
+        let n = bytes.len();
+        let cut = |at: usize| bytes[..at].to_vec();
+        let damages =
+            [cut(0), cut(7), cut(n / 2), cut(n - 1), flipped(3), flipped(n / 2), flipped(n - 3)];
+        for (i, damaged) in damages.into_iter().enumerate() {
+            fs::write(&path, damaged).unwrap();
+            let (newest, skipped) = Checkpoint::newest(&bench.run.checkpoints()).unwrap();
+            assert_eq!(newest.state.step, 1, "{name}, damage {i}");
+            let said = skipped[0].to_string();
+            assert!(said.contains(&format!("step-00000002/{name}")), "damage {i}: {said}");
+            assert!(!said.contains('\n'), "{said}");
+        }
+        fs::write(&path, bytes).unwrap();
+    }
+    // A sum that does not fit is as bad as a file that does not.
+    fs::write(bench.step(2).join("SHA256SUMS"), "").unwrap();
+    assert_eq!(Checkpoint::newest(&bench.run.checkpoints()).unwrap().0.state.step, 1);
+    fs::remove_file(bench.step(1).join("state.json")).unwrap();
+    let error = Checkpoint::newest(&bench.run.checkpoints()).unwrap_err();
+    assert!(matches!(&error, TrainError::Checkpoint { .. }), "{error}");
+    assert!(error.to_string().contains("no checkpoint here is whole"), "{error}");
+    let error = Checkpoint::newest(bench.dir.path()).unwrap_err();
+    assert!(matches!(error, TrainError::NoCheckpoint { .. }), "{error}");
+    let error = Checkpoint::at_step(&bench.run.checkpoints(), 9).unwrap_err().to_string();
+    assert!(error.contains("step-00000009") && error.contains("no such"), "{error}");
+}
+
+/// Going on from the checkpoint before a broken one must not delete what it then writes, and
+/// keep the broken one for being of a later step.
+#[test]
+fn going_back_behind_a_broken_checkpoint() {
+    let bench = Bench::new();
+    bench.train(TrainConfig { keep_checkpoints: 4, ..config(4) }).0.unwrap();
+    for step in [3, 4] {
+        fs::write(bench.step(step).join("model.safetensors"), "broken").unwrap();
+    }
+    fs::create_dir(bench.run.checkpoints().join(".step-00000004.77")).unwrap();
+    let (newest, skipped) = Checkpoint::newest(&bench.run.checkpoints()).unwrap();
+    assert_eq!((newest.state.step, skipped.len()), (2, 2));
+    let config = TrainConfig { keep_checkpoints: 1, ..config(4) };
+    let stop = AtomicBool::new(true);
+    let trainer = bench.trainer(config, Some(&newest));
+    let finished = trainer.train(&stop, &mut Witness::default()).unwrap();
+    assert!(finished.interrupted);
+    assert_eq!(finished.checkpoint.state.step, 3);
+    assert_eq!(bench.steps(), ["step-00000003"]);
+    Checkpoint::newest(&bench.run.checkpoints()).unwrap();
+}
+
+#[test]
+fn another_model_or_other_data_is_refused() {
+    let bench = Bench::new();
+    let checkpoint = bench.train(config(1)).0.unwrap().checkpoint;
+    let refused = |change: &dyn Fn(&mut Checkpoint)| {
+        let mut other = checkpoint.clone();
+        change(&mut other);
+        let job = Job {
+            run: bench.run.clone(),
+            config: config(1),
+            model: bench.model(),
+            dataset: bench.dataset.clone(),
+            game: "Pong".into(),
+            seed: 5,
+            device: Device::flex(),
+        };
+        Trainer::new(job, Some(&other)).err().unwrap().to_string()
+    };
+    let error = refused(&|other| other.state.model.n_layers = 2);
+    assert!(error.contains("another model"), "{error}");
+    let error = refused(&|other| other.state.dataset_hash = "0".into());
+    assert!(error.contains("other data"), "{error}");
+}
+
+#[test]
+fn a_loss_that_is_no_number_changes_nothing() {
+    let bench = Bench::new();
+    let (finished, witness) = bench.train(TrainConfig { learning_rate: 1e30, ..config(9) });
+    let TrainError::NonFinite { step, what, value, indices } = finished.unwrap_err() else {
+        panic!("another error");
+    };
+    assert!(step >= 2 && !value.is_finite(), "{step}: {value}");
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(indices).unwrap()).unwrap();
+    assert_eq!(record["step"], step);
+    assert_eq!(record[what], value.to_string());
+    let rows: Vec<usize> = record["last_indices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row.as_u64().unwrap() as usize)
+        .collect();
+    assert_eq!(rows.len(), BATCH);
+    assert!(rows.iter().all(|&row| row < bench.dataset.n_transitions()), "{rows:?}");
+    // The newest checkpoint is of the step before, as it was then.
+    let (newest, _) = Checkpoint::newest(&bench.run.checkpoints()).unwrap();
+    assert_eq!(newest.state.step, step - 1);
+    assert!(files(&newest.path) == witness.0[&(step - 1)]);
+    let tensors = weights::load(&newest.path.join("model.safetensors")).unwrap();
+    assert!(tensors.values().all(|tensor| tensor.iter::<f32>().all(f32::is_finite)));
+    // From there the same batch fails again, and is named again.
+    let config = TrainConfig { learning_rate: 1e30, ..config(9) };
+    let again = bench.trainer(config, Some(&newest));
+    let error = again.train(&AtomicBool::new(false), &mut Witness::default()).unwrap_err();
+    let TrainError::NonFinite { step: again, indices, .. } = error else { panic!("{error}") };
+    assert_eq!(again, step);
+    let same: serde_json::Value = serde_json::from_slice(&fs::read(indices).unwrap()).unwrap();
+    assert_eq!(same, record);
+}
