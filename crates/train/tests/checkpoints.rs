@@ -1,6 +1,8 @@
 //! What a run writes of itself: checkpoints that are whole or named as broken, and what is
 //! left when the loss stops being a number.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
 use std::{
     collections::BTreeMap,
     fs,

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     time::{Duration, Instant},
 };
 
@@ -116,6 +116,37 @@ pub fn said(output: Output) -> Said {
         assert!(!text.contains(['\x1b', '\r', '\x08']), "control codes: {text:?}");
     }
     Said { code: output.status.code(), stdout, stderr }
+}
+
+/// A process of ours that is killed when it is dropped, as when a test fails.
+pub struct Running(Child);
+
+impl Running {
+    pub fn start(mut command: Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+
+    /// Kills it at once; it must not have come to its end.
+    #[track_caller]
+    pub fn kill(mut self) {
+        assert!(self.0.try_wait().unwrap().is_none(), "it was done before it was killed");
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What Ctrl-C does.
+#[track_caller]
+pub fn interrupt(process: u32) {
+    let kill = format!("kill -INT {process}");
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
 }
 
 /// Waits until `holds`, for half a minute at most.

@@ -96,6 +96,8 @@ fn data_that_is_not_there() {
     refuses("data.path=nowhere", &["nowhere does not exist", "give the folder of a game"]);
     refuses("data.path=.", &["no DQN-replay files", "replay_logs"]);
     refuses("data.run=4", &["published/dqn-replay/Seaquest/4 does not exist", "data.path="]);
+    fs::write(desk.path("file"), "").unwrap();
+    refuses("data.cache=file/cache", &["file/cache/Seaquest", "cannot open it (Not a directory"]);
     let other = project_data("Gravitar");
     refuses(&format!("data.path={}", other.display()), &["holds Gravitar", "game=seaquest"]);
     let mut command = desk.command(&desk.tiny(""));

@@ -3,25 +3,19 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command},
 };
 
 use crate::{
-    desk::{Desk, checkpoint, copy, curves, names, said, same_run, steps, wait_until},
+    desk::{
+        Desk, Running, checkpoint, copy, curves, interrupt, names, said, same_run, steps,
+        wait_until,
+    },
     runs::events_agree_with_metrics,
 };
 
 /// A run that takes a second or two.
 const LONG: &str = "train.updates=160 train.log_every=1 train.checkpoint_every=5";
 const UPDATES: u64 = 160;
-
-/// Kills a child that this process started, at once.
-#[track_caller]
-fn kill(mut child: Child) {
-    assert!(child.try_wait().unwrap().is_none(), "it was done before it was killed");
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
 
 fn newest(desk: &Desk, runs: &str) -> u64 {
     let names = names(&desk.path(runs));
@@ -42,9 +36,9 @@ fn killed_training_goes_on_to_the_same_end() {
     // The same words go on with the run, and so does `resume`: killed three times.
     let train = desk.tiny(LONG);
     for (line, from) in [(train.as_str(), 10), (train.as_str(), 40), ("resume", 80)] {
-        let child = desk.command(line).spawn().unwrap();
+        let child = Running::start(desk.command(line));
         wait_until("checkpoints", || newest(&desk, "runs") >= from);
-        kill(child);
+        child.kill();
     }
     let run = desk.only_run("runs");
     let killed_at = newest(&desk, "runs");
@@ -67,12 +61,12 @@ fn killed_training_goes_on_to_the_same_end() {
 #[test]
 fn killed_before_its_first_checkpoint() {
     let desk = Desk::new();
-    let line = desk.tiny("runs=runs train.updates=100000");
-    let child = desk.command(&line).spawn().unwrap();
+    let line = desk.tiny("train.updates=100000 train.checkpoint_every=100000");
+    let child = Running::start(desk.command(&line));
     wait_until("a run", || !names(&desk.path("runs")).is_empty());
     let run = desk.only_run("runs");
     wait_until("its configuration", || run.join("config.toml").is_file());
-    kill(child);
+    child.kill();
     desk.refuses("evaluate rollouts", &["no checkpoint in", "yet", "`just resume`"]);
     // Made as short as the others, since what is tested is that it starts.
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
@@ -88,8 +82,7 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
     let whole = undisturbed(&desk);
     let child = desk.command(&desk.tiny(LONG)).spawn().unwrap();
     wait_until("checkpoints", || newest(&desk, "runs") >= 10);
-    let interrupt = format!("kill -INT {}", child.id());
-    assert!(Command::new("sh").args(["-c", &interrupt]).status().unwrap().success());
+    interrupt(child.id());
     let said = said(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(0), "{said:?}");
     let run = desk.only_run("runs");
@@ -107,7 +100,7 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
 #[test]
 fn one_process_trains_a_run() {
     let desk = Desk::new();
-    let child = desk.command(&desk.tiny("train.updates=100000")).spawn().unwrap();
+    let child = Running::start(desk.command(&desk.tiny("train.updates=100000")));
     wait_until("its configuration", || {
         names(&desk.path("runs")).iter().any(|run| {
             // The lock is taken before the configuration is written.
@@ -115,7 +108,7 @@ fn one_process_trains_a_run() {
         })
     });
     desk.refuses("resume", &["another process is training in runs/", "wait for it, or stop it"]);
-    kill(child);
+    child.kill();
 }
 
 /// A run with checkpoints 2 and 4, of which `break_it` breaks some.
@@ -133,6 +126,9 @@ fn truncate(path: &Path) {
     file.set_len(file.metadata().unwrap().len() / 2).unwrap();
 }
 
+/// What happens to a file.
+type Damage<'a> = &'a dyn Fn(&Path);
+
 #[test]
 fn a_broken_checkpoint_gives_way_to_the_one_before() {
     let flip = |path: &Path| {
@@ -141,7 +137,7 @@ fn a_broken_checkpoint_gives_way_to_the_one_before() {
         bytes[at] ^= 4;
         fs::write(path, bytes).unwrap();
     };
-    let breaks: [(&str, &dyn Fn(&Path)); 4] = [
+    let breaks: [(&str, Damage); 4] = [
         ("model.safetensors", &truncate),
         ("optimizer.safetensors", &flip),
         ("state.json", &flip),
@@ -192,9 +188,9 @@ fn killed_conversions_leave_nothing_that_lies() {
     };
     let partial = |name: &str| name.ends_with(".partial");
     for _ in 0..2 {
-        let child = desk.command(&line).spawn().unwrap();
+        let child = Running::start(desk.command(&line));
         wait_until("a conversion", || find(&partial));
-        kill(child);
+        child.kill();
         assert!(find(&partial) && !find(&|name| name == "frames.safetensors"), "not killed in it");
     }
     let dataset =

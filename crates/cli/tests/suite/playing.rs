@@ -1,11 +1,11 @@
 //! Training, then playing the real game.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, thread::sleep, time::Duration};
 
 use serde_json::Value;
 
 use crate::{
-    desk::{Desk, checkpoint},
+    desk::{Desk, checkpoint, interrupt, said},
     runs::events,
 };
 
@@ -56,8 +56,8 @@ fn a_trained_agent_plays_and_is_scored() {
     }
     for target in first["targets"].as_array().unwrap() {
         let (raw, normalized) = (&target["raw_return"]["mean"], &target["normalized"]["mean"]);
-        // Random 68.4, human 42,054.7.
-        let expected = (raw.as_f64().unwrap() - 68.4) / (42_054.7 - 68.4) * 100.0;
+        // The default convention's random and human scores.
+        let expected = (raw.as_f64().unwrap() - 68.0) / (42_055.0 - 68.0) * 100.0;
         assert!((normalized.as_f64().unwrap() - expected).abs() < 1e-9, "{target}");
     }
     for start in ["playing runs/", "Seaquest · Decision Transformer", "report: runs/"] {
@@ -83,4 +83,20 @@ fn a_trained_agent_plays_and_is_scored() {
     assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
     desk.succeeds("evaluate rollouts episodes=2 target=5,10 seed=2 out=other.json");
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
+}
+
+/// What was played until then is a biased sample (short episodes), so no report is written.
+#[test]
+fn an_interrupted_evaluation_reports_nothing() {
+    let desk = Desk::new();
+    desk.succeeds(&desk.tiny(""));
+    let child = desk.command("evaluate rollouts episodes=4 parallel=1 target=5").spawn().unwrap();
+    // Long enough to have begun, far from enough for four episodes one after the other.
+    sleep(Duration::from_millis(500));
+    interrupt(child.id());
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let error = said.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
+    assert!(error.contains("stopped after") && error.contains("of 4 episodes"), "{error}");
+    assert!(!desk.only_run("runs").join("evaluation.json").exists());
 }
