@@ -1,5 +1,7 @@
 //! The reference implementations' numbers, file by file; see `crates/testkit/golden`.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
 use std::{collections::BTreeMap, fs, path::Path};
 
 use burn::{
@@ -139,8 +141,7 @@ fn action_permutation() {
         return;
     };
     let json: Value = serde_json::from_str(&text).unwrap();
-    let bins: Vec<usize> =
-        json["ale_to_fourier"].as_array().unwrap().iter().map(|v| integer(v)).collect();
+    let bins: Vec<usize> = json["ale_to_fourier"].as_array().unwrap().iter().map(integer).collect();
     assert_eq!(ActionOrder::atari().bin_of(), bins);
 }
 

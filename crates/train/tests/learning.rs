@@ -5,6 +5,8 @@
 //! further: the best cross-entropy is the entropy of (0.9, 0.1), 0.325 nats, and whoever asks
 //! for the higher return gets the action that earns it.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::seed;
 use overtone_model::{
