@@ -1,5 +1,7 @@
 //! What must not change a prediction: padding, the future, and how a context was assembled.
 
+#![allow(clippy::unwrap_used, reason = "a test's helpers may")]
+
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{
     Actions, Emulation, Observations, Policy, Protocol, Turn, policy::EpisodeStart, seed,
