@@ -262,9 +262,9 @@ impl Settings {
             head: match self.head.kind {
                 HeadKind::Linear => HeadConfig::Linear,
                 HeadKind::Fourier => HeadConfig::Fourier(FourierHeadConfig {
-                    frequencies: self.head.frequencies,
                     gamma: self.head.gamma,
                     action_order: order,
+                    ..FourierHeadConfig::new(self.head.frequencies)
                 }),
             },
         };

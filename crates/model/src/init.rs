@@ -49,8 +49,8 @@ fn filled<const D: usize>(
     Param::from_data(TensorData::new(values, shape), device)
 }
 
-/// Box–Muller; one value a call, so that the stream does not depend on how it is grouped.
-fn standard_normal(generator: &mut Generator) -> f64 {
+/// N(0, 1) by Box–Muller; one value a call, so that the stream does not depend on how it is grouped.
+pub fn standard_normal(generator: &mut Generator) -> f64 {
     let radius = (-2.0 * (1.0 - generator.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * generator.random::<f64>()).cos()
 }

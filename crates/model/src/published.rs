@@ -65,6 +65,13 @@ fn published_names(config: &ModelConfig) -> Vec<(String, Vec<String>)> {
                 add(format!("head.{part}"), &[theirs]);
             }
         }
+        // Named as in the reference's synthetic experiments: its Atari model has no such head.
+        HeadConfig::Gmm(_) => {
+            for part in ["weight", "bias"] {
+                add(format!("head.{part}"), &[format!("head.mean_layer.{part}")]);
+            }
+            add("head.raw_std".into(), &["head.log_stds".into()]);
+        }
     }
     names
 }

@@ -1,7 +1,7 @@
 //! Head gradients against central differences in `f64`.
 
 use burn::tensor::{Device, Int, Tensor};
-use overtone_model::head::{cross_entropy, fourier};
+use overtone_model::head::{Domain, cross_entropy, fourier, fourier_likelihood};
 use overtone_testkit::assert_gradient;
 
 /// Largest relative error seen: 2e-9.
@@ -26,7 +26,8 @@ fn targets_for(x: &Tensor<1>) -> Tensor<1, Int> {
 fn fourier_logits() {
     assert_gradient("fourier cross-entropy", &COEFFICIENTS, 1e-6, TOLERANCE, |x| {
         let targets = targets_for(&x);
-        cross_entropy(fourier::logits(x.reshape([3, 8]), 5, None), targets).mean()
+        let logits = fourier::logits(x.reshape([3, 8]), 5, None, Domain::Periodic);
+        cross_entropy(logits, targets).mean()
     });
 }
 
@@ -44,4 +45,17 @@ fn softmax_cross_entropy() {
         let targets = targets_for(&x);
         cross_entropy(x.reshape([3, 5]), targets).mean()
     });
+}
+
+#[test]
+fn fourier_density() {
+    // The last three numbers are the points.
+    let at: Vec<f64> = COEFFICIENTS.into_iter().chain([-0.7, 0.1, 0.85]).collect();
+    for domain in [Domain::Periodic, Domain::HalfRange] {
+        assert_gradient("fourier log-density", &at, 1e-6, TOLERANCE, |x| {
+            let coefficients = x.clone().narrow(0, 0, 24).reshape([3, 8]);
+            let z = x.narrow(0, 24, 3);
+            fourier_likelihood::density(coefficients, z, domain).log().mean()
+        });
+    }
 }

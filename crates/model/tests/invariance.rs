@@ -9,7 +9,7 @@ use overtone_core::{
 use overtone_model::{
     Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig, TransformerPolicy,
     decision_transformer::Frames,
-    head::{ActionOrder, FourierHeadConfig},
+    head::{ActionOrder, FourierHeadConfig, GmmHeadConfig},
 };
 use overtone_testkit::assert_close;
 use rand::RngExt;
@@ -22,12 +22,14 @@ const ROUNDING: f64 = 2e-5;
 /// Every pairing of head and conditioning.
 fn models() -> Vec<DecisionTransformer> {
     let fourier = HeadConfig::Fourier(FourierHeadConfig {
-        frequencies: 6,
         gamma: 1e-6,
         action_order: Some(ActionOrder::atari()),
+        ..FourierHeadConfig::new(6)
     });
+    let gmm =
+        HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: Some(ActionOrder::atari()) });
     let mut models = Vec::new();
-    for head in [HeadConfig::Linear, fourier] {
+    for head in [HeadConfig::Linear, fourier, gmm] {
         for conditioning in [Conditioning::Return, Conditioning::None] {
             let config = ModelConfig {
                 n_layers: 2,

@@ -9,11 +9,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors};
 
 /// Patterns of the files that are checked: prefix and suffix of a name.
-pub const PATTERNS: [(&str, &str); 2] =
-    [("dt_atari", "_weights.safetensors"), ("fourier_head_", ".safetensors")];
+pub const PATTERNS: [(&str, &str); 5] = [
+    ("dt_atari", "_weights.safetensors"),
+    ("fourier_head_", ".safetensors"),
+    ("fourier_mle_", ".safetensors"),
+    ("gmm_head_", ".safetensors"),
+    ("gmm_mle_", ".safetensors"),
+];
 
 /// The folder of golden files.
 pub fn folder() -> PathBuf {
@@ -54,6 +60,41 @@ pub struct Array {
     pub values: Vec<f64>,
     /// Whether the file stores it in single precision.
     pub single: bool,
+}
+
+impl Array {
+    /// A matrix the other way round: PyTorch's linear weights are `[out, in]`.
+    ///
+    /// # Panics
+    /// When it is no matrix.
+    pub fn transposed(&self) -> Self {
+        let [rows, columns] = self.shape[..] else { panic!("no matrix: {:?}", self.shape) };
+        let values = (0..columns)
+            .flat_map(|column| (0..rows).map(move |row| self.values[row * columns + column]))
+            .collect();
+        Self { shape: vec![columns, rows], values, single: self.single }
+    }
+
+    /// The values in single or double precision.
+    pub fn data(&self, dtype: DType) -> TensorData {
+        if dtype == DType::F64 {
+            TensorData::new(self.values.clone(), self.shape.clone())
+        } else {
+            let single: Vec<f32> = self.values.iter().map(|&x| x as f32).collect();
+            TensorData::new(single, self.shape.clone())
+        }
+    }
+
+    /// The values as a tensor.
+    pub fn tensor<const D: usize>(&self, device: &Device, dtype: DType) -> Tensor<D> {
+        Tensor::from_data(self.data(dtype), (device, dtype))
+    }
+
+    /// The values as a tensor of integers.
+    pub fn ints<const D: usize>(&self, device: &Device) -> Tensor<D, Int> {
+        let ints: Vec<i32> = self.values.iter().map(|&x| x as i32).collect();
+        Tensor::from_data(TensorData::new(ints, self.shape.clone()), device)
+    }
 }
 
 /// The tensors of one golden safetensors file.

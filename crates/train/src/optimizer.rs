@@ -266,6 +266,13 @@ pub fn scalar(tensor: Tensor<1>) -> f64 {
 mod tests {
     use super::*;
     use burn::tensor::Device;
+    use overtone_model::{
+        HeadConfig,
+        head::{
+            ContinuousHeadConfig, FourierHeadConfig, FourierLikelihoodConfig, GmmHeadConfig,
+            GmmLikelihoodConfig,
+        },
+    };
 
     #[derive(Module, Debug)]
     struct Two {
@@ -302,6 +309,53 @@ mod tests {
         assert!((scalar(two.bias.val().inner()) - bias).abs() < 1e-6);
     }
 
+    /// Of every head the matrices decay, and biases and standard deviations do not.
+    #[test]
+    fn heads_decay_their_matrices() {
+        struct Matrices {
+            path: FieldPath,
+            n_seen: usize,
+        }
+        impl ModuleVisitor for Matrices {
+            fn visit_float<const D: usize>(&mut self, _param: &Param<Tensor<D>>) {
+                let name = format!("head.{}", self.path.name());
+                assert_eq!(decays(&name), D == 2, "{name} has {D} axes");
+                self.n_seen += 1;
+            }
+            fn enter_module(&mut self, name: &str, container: &str) {
+                self.path.enter(name, container);
+            }
+            fn exit_module(&mut self, _name: &str, container: &str) {
+                self.path.exit(container);
+            }
+        }
+        let device = Device::flex();
+        let generator = &mut overtone_core::seed::generator(1, "init");
+        let parameters = |head: &dyn Fn(&mut Matrices)| {
+            let mut matrices = Matrices { path: FieldPath::default(), n_seen: 0 };
+            head(&mut matrices);
+            matrices.n_seen
+        };
+        for (config, expected) in [
+            (HeadConfig::Linear, 1),
+            (HeadConfig::Fourier(FourierHeadConfig::new(3)), 2),
+            (HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }), 3),
+        ] {
+            let head = config.init(4, 5, &device, generator);
+            assert_eq!(parameters(&|visitor| head.visit(visitor)), expected, "{config:?}");
+        }
+        for (config, expected) in [
+            (ContinuousHeadConfig::Tanh, 2),
+            (ContinuousHeadConfig::Pointwise, 2),
+            (ContinuousHeadConfig::Gaussian, 3),
+            (ContinuousHeadConfig::Fourier(FourierLikelihoodConfig::new(3)), 2),
+            (ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components: 2 }), 3),
+        ] {
+            let head = config.init(4, 5, &device, generator);
+            assert_eq!(parameters(&|visitor| head.visit(visitor)), expected, "{config:?}");
+        }
+    }
+
     #[test]
     fn decay_groups() {
         for name in ["blocks.0.qkv_weight", "head.weight", "conv_1_weight", "return_weight"] {
@@ -313,6 +367,8 @@ mod tests {
             "action_embedding",
             "position_embedding",
             "head.bias",
+            "head.raw_std",
+            "head.log_std",
         ] {
             assert!(!decays(name), "{name}");
         }

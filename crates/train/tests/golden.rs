@@ -60,8 +60,7 @@ fn check_fourier_head(file: &Golden, dtype: DType) {
     let double = dtype == DType::F64;
     let device = Device::flex().autodiff();
     let (n, m) = (file.scalar("N") as usize, file.scalar("m") as usize);
-    let config =
-        FourierHeadConfig { frequencies: n, gamma: file.scalar("gamma"), action_order: None };
+    let config = FourierHeadConfig { gamma: file.scalar("gamma"), ..FourierHeadConfig::new(n) };
     let weight = file.get("weight"); // [2(N+1), n], PyTorch's layout
     let d_model = weight.shape[1];
     let head = FourierHead::init(&config, d_model, m, &device, &mut seed::generator(0, "init"));
@@ -200,9 +199,9 @@ impl Case {
             head: match head.strip_prefix("fourier") {
                 None => HeadConfig::Linear,
                 Some(frequencies) => HeadConfig::Fourier(FourierHeadConfig {
-                    frequencies: frequencies.parse().unwrap(),
-                    gamma: 0.0, // the reference never adds its regulariser
+                    // γ is 0: the reference never adds its regulariser.
                     action_order: (n_actions == 18).then(ActionOrder::atari),
+                    ..FourierHeadConfig::new(frequencies.parse().unwrap())
                 }),
             },
         }

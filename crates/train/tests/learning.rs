@@ -12,7 +12,7 @@ use overtone_core::seed;
 use overtone_model::{
     Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
     decision_transformer::{DropoutSeed, Frames},
-    head::FourierHeadConfig,
+    head::{FourierHeadConfig, InitialCoefficients},
 };
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 use rand::RngExt;
@@ -110,10 +110,15 @@ fn a_linear_head_reaches_the_optimum() {
 
 #[test]
 fn a_fourier_head_reaches_the_optimum() {
+    check_return_conditioned(HeadConfig::Fourier(FourierHeadConfig::new(5)));
+}
+
+/// Its first step moves the head alone; then the rest follows.
+#[test]
+fn a_fourier_head_reaches_the_optimum_from_the_uniform_density() {
     check_return_conditioned(HeadConfig::Fourier(FourierHeadConfig {
-        frequencies: 5,
-        gamma: 0.0,
-        action_order: None,
+        initial: InitialCoefficients::UniformDensity,
+        ..FourierHeadConfig::new(5)
     }));
 }
 

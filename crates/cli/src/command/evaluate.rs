@@ -268,6 +268,9 @@ impl Job<'_> {
             overtone_model::HeadConfig::Fourier(fourier) => {
                 format!("Fourier head of {} frequencies", fourier.frequencies)
             }
+            overtone_model::HeadConfig::Gmm(gmm) => {
+                format!("Gaussian-mixture head of {} components", gmm.components)
+            }
         };
         report::Setting {
             task: game.to_owned(),

@@ -19,8 +19,11 @@ use burn::{
 use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
-use super::{ActionOrder, HeadOutput};
-use crate::{config::config_error, error::ModelError, init};
+use super::{
+    ActionOrder, HeadOutput, bin_centres, check_order,
+    fourier_options::{Domain, InitialCoefficients, Regularizer},
+};
+use crate::{config::config_error, error::ModelError};
 
 /// Added to each probability before its logarithm is a logit (the reference's
 /// `const_inverse_softmax`). After the softmax this mixes in the uniform distribution with
@@ -28,8 +31,9 @@ use crate::{config::config_error, error::ModelError, init};
 pub const KAPPA: f64 = 1e-5;
 
 /// Keeps 0/0 away when every coefficient is zero; far below any squared amplitude that
-/// changes a probability.
-const TINY: f64 = 1e-30;
+/// changes a probability, and far enough above the smallest `f32` that the gradient, which
+/// divides by its square, is zero there and not NaN.
+pub(super) const TINY: f64 = 1e-18;
 
 /// Options of the Fourier head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,29 +44,53 @@ pub struct FourierHeadConfig {
     pub frequencies: usize,
     /// γ of the smoothness regulariser; 0 turns it off.
     pub gamma: f64,
+    /// Which formula γ belongs to.
+    #[serde(default)]
+    pub regularizer: Regularizer,
     /// The order of the actions along [-1, 1]; `None`: the environment's.
     pub action_order: Option<ActionOrder>,
+    /// How [-1, 1] lies on the period.
+    #[serde(default)]
+    pub domain: Domain,
+    /// The affine layer at the start.
+    #[serde(default)]
+    pub initial: InitialCoefficients,
 }
 
 impl FourierHeadConfig {
-    /// # Errors
-    /// When there is no frequency, γ is negative or the order has another length.
-    pub fn validate(&self, n_actions: usize) -> Result<(), ModelError> {
-        if self.frequencies == 0 {
-            return Err(config_error("head.frequencies", 0, "must be at least 1"));
-        }
-        if !(self.gamma >= 0.0 && self.gamma.is_finite()) {
-            return Err(config_error("head.gamma", self.gamma, "must be 0 or positive"));
-        }
-        match &self.action_order {
-            Some(order) if order.bin_of().len() != n_actions => Err(config_error(
-                "head.action_order",
-                format!("{} actions", order.bin_of().len()),
-                "must order exactly the environment's actions",
-            )),
-            _ => Ok(()),
+    /// N frequencies and nothing else: no regulariser, the environment's order, and the
+    /// reference's choices for the rest.
+    pub fn new(frequencies: usize) -> Self {
+        Self {
+            frequencies,
+            gamma: 0.0,
+            regularizer: Regularizer::default(),
+            action_order: None,
+            domain: Domain::default(),
+            initial: InitialCoefficients::default(),
         }
     }
+
+    /// # Errors
+    /// When there is no frequency, γ is negative, the order has another length or the initial
+    /// scale is not positive.
+    pub fn validate(&self, n_actions: usize) -> Result<(), ModelError> {
+        check_series(self.frequencies, self.gamma)?;
+        self.initial.validate()?;
+        check_order(self.action_order.as_ref(), n_actions)
+    }
+}
+
+/// # Errors
+/// When there is no frequency or γ is negative.
+pub(super) fn check_series(frequencies: usize, gamma: f64) -> Result<(), ModelError> {
+    if frequencies == 0 {
+        return Err(config_error("head.frequencies", 0, "must be at least 1"));
+    }
+    if !(gamma >= 0.0 && gamma.is_finite()) {
+        return Err(config_error("head.gamma", gamma, "must be 0 or positive"));
+    }
+    Ok(())
 }
 
 /// See the [module's documentation](self).
@@ -78,14 +106,19 @@ pub struct FourierHead {
     pub n_actions: usize,
     /// γ.
     pub gamma: f64,
+    /// Which formula γ belongs to.
+    #[module(skip)]
+    pub regularizer: Regularizer,
     /// The order of the bins.
     #[module(skip)]
     pub action_order: Option<ActionOrder>,
+    /// How [-1, 1] lies on the period.
+    #[module(skip)]
+    pub domain: Domain,
 }
 
 impl FourierHead {
-    /// Weights N(0, 0.02²), bias 0: the transformer's initialiser, which in the reference
-    /// overwrites the head's own scaling.
+    /// The affine layer is [what the options say](InitialCoefficients).
     pub fn init(
         config: &FourierHeadConfig,
         d_model: usize,
@@ -93,14 +126,16 @@ impl FourierHead {
         device: &Device,
         generator: &mut Generator,
     ) -> Self {
-        let width = 2 * (config.frequencies + 1);
+        let (weight, bias) = config.initial.draw(d_model, 1, config.frequencies, device, generator);
         Self {
-            weight: init::normal([d_model, width], init::GPT_STD, device, generator),
-            bias: init::constant([width], 0.0, device),
+            weight,
+            bias,
             frequencies: config.frequencies,
             n_actions,
             gamma: config.gamma,
+            regularizer: config.regularizer,
             action_order: config.action_order.clone(),
+            domain: config.domain,
         }
     }
 
@@ -110,32 +145,30 @@ impl FourierHead {
         let coefficients = hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze();
         let order = self.action_order.as_ref().map(ActionOrder::bin_of);
         HeadOutput {
-            logits: logits(coefficients.clone(), self.n_actions, order),
-            regularization: (self.gamma > 0.0)
-                .then(|| roughness(coefficients) * (self.gamma * REFERENCE_SCALE)),
+            logits: logits(coefficients.clone(), self.n_actions, order, self.domain),
+            regularization: (self.gamma > 0.0).then(|| {
+                roughness(coefficients) * (self.gamma * self.regularizer.scale(self.n_actions))
+            }),
         }
     }
 }
 
-/// The reference code's regulariser is `γ · 4π² · mean Σ_k k²|c_k|²`. The paper's formula
-/// divides by twice the number of bins instead; the code is followed.
-const REFERENCE_SCALE: f64 = 4.0 * std::f64::consts::PI * std::f64::consts::PI;
-
 /// `ln(y_j + κ)` with `y_j = |A(b_j)|² / Σ_i |A(b_i)|²` at the bin centres
-/// `b_j = -1 + (2j + 1)/m`.
+/// `b_j = -1 + (2j + 1)/m`; on half of the period at `b_j/2`.
 ///
 /// # Shapes
 /// - `coefficients`: `[rows, 2(N+1)]`, real parts first
 /// - `bin_of`: for each column of the result its bin; `None`: columns are bins
 /// - result: `[rows, m]`
-pub fn logits(coefficients: Tensor<2>, m: usize, bin_of: Option<&[usize]>) -> Tensor<2> {
-    let centres: Vec<f64> = (0..m)
-        .map(|column| bin_of.map_or(column, |bins| bins[column]))
-        .map(|bin| -1.0 + (2 * bin + 1) as f64 / m as f64)
-        .collect();
-    let n = coefficients.dims()[1] / 2 - 1;
-    let (re_table, im_table) = tables(n, &centres, |_| 1.0);
-    let (re, im) = evaluate(&coefficients, &re_table, &im_table);
+pub fn logits(
+    coefficients: Tensor<2>,
+    m: usize,
+    bin_of: Option<&[usize]>,
+    domain: Domain,
+) -> Tensor<2> {
+    let centres: Vec<f64> =
+        bin_centres(m, bin_of).into_iter().map(|b| b * domain.stretch()).collect();
+    let (re, im) = amplitudes(&coefficients, &centres);
     let power = re.square() + im.square() + TINY;
     let total = power.clone().sum_dim(1);
     (power / total + KAPPA).log()
@@ -153,10 +186,9 @@ pub fn roughness(coefficients: Tensor<2>) -> Tensor<1> {
     let n = coefficients.dims()[1] / 2 - 1;
     let points = 2 * n + 1;
     let grid: Vec<f64> = (0..points).map(|j| -1.0 + 2.0 * j as f64 / points as f64).collect();
-    let (re_table, im_table) = tables(n, &grid, |_| 1.0);
     // A'(z) = Σ a_l · ilπ e^{ilπz}: the same tables, row l times lπ; the factor i swaps parts.
     let (re_slope, im_slope) = tables(n, &grid, |l| l as f64 * std::f64::consts::PI);
-    let (re, im) = evaluate(&coefficients, &re_table, &im_table);
+    let (re, im) = amplitudes(&coefficients, &grid);
     let (re_of_slope, im_of_slope) = evaluate(&coefficients, &re_slope, &im_slope);
     // d|A|²/dz = 2 Re(conj(A) A') with A' = i·(re_of_slope + i·im_of_slope).
     let derivative = (im * re_of_slope - re * im_of_slope) * 2.0;
@@ -185,6 +217,12 @@ fn tables(n: usize, points: &[f64], f: impl Fn(usize) -> f64) -> (Table, Table) 
     (Table([cos.clone(), minus_sin].concat(), shape), Table([sin, cos].concat(), shape))
 }
 
+/// Real and imaginary part of `A` at each of `points`, `[rows, points]`.
+pub(super) fn amplitudes(coefficients: &Tensor<2>, points: &[f64]) -> (Tensor<2>, Tensor<2>) {
+    let (re, im) = tables(coefficients.dims()[1] / 2 - 1, points, |_| 1.0);
+    evaluate(coefficients, &re, &im)
+}
+
 fn evaluate(coefficients: &Tensor<2>, re: &Table, im: &Table) -> (Tensor<2>, Tensor<2>) {
     let (device, dtype) = (coefficients.device(), coefficients.dtype());
     let load = |table: &Table| constant_table(table, &device, dtype);
@@ -198,6 +236,7 @@ fn constant_table(table: &Table, device: &Device, dtype: DType) -> Tensor<2> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::head::HeadConfig;
 
     fn f64_tensor(values: Vec<f64>, shape: [usize; 2]) -> Tensor<2> {
         Tensor::from_data(TensorData::new(values, shape), (&Device::flex(), DType::F64))
@@ -230,27 +269,63 @@ mod tests {
 
     #[test]
     fn zero_coefficients_are_uniform_and_finite() {
-        let out = logits(Tensor::zeros([2, 8], &Device::flex()), 5, None);
+        let out = logits(Tensor::zeros([2, 8], &Device::flex()), 5, None, Domain::Periodic);
         for logit in out.into_data().iter::<f32>() {
             assert!((logit - (0.2f32 + 1e-5).ln()).abs() < 1e-6, "{logit}");
         }
     }
 
     #[test]
+    fn the_gradient_at_zero_coefficients_is_zero() {
+        let zeros = Tensor::<2>::zeros([1, 8], &Device::flex().autodiff()).require_grad();
+        let gradients =
+            logits(zeros.clone(), 5, None, Domain::Periodic).slice([0..1, 0..1]).sum().backward();
+        let gradient = zeros.grad(&gradients).map(Tensor::into_data);
+        let gradient: Vec<f32> = gradient.iter().flat_map(|g| g.iter::<f32>()).collect();
+        assert_eq!(gradient, [0.0; 8]);
+    }
+
+    #[test]
     fn one_coefficient_is_uniform_whatever_its_value() {
         // Only a_0: |A| is constant.
-        let out = logits(f64_tensor(vec![0.7, 0.0, -0.2, 0.0], [1, 4]), 3, None);
+        let out = logits(f64_tensor(vec![0.7, 0.0, -0.2, 0.0], [1, 4]), 3, None, Domain::HalfRange);
         for logit in out.into_data().iter::<f64>() {
             assert!((logit - (1.0f64 / 3.0 + 1e-5).ln()).abs() < 1e-12);
         }
     }
 
+    /// On half of the period, m bins are the middle ones of 2m on the whole.
+    #[test]
+    fn half_the_range_is_the_middle_of_twice_the_bins() {
+        let row = || f64_tensor(vec![0.5, -0.3, 0.8, 0.2, 0.9, -0.4], [1, 6]);
+        let probabilities = |m, domain| -> Vec<f64> {
+            let logits = logits(row(), m, None, domain).into_data();
+            logits.iter::<f64>().map(|logit| logit.exp() - KAPPA).collect()
+        };
+        let half = probabilities(4, Domain::HalfRange);
+        let whole = probabilities(8, Domain::Periodic);
+        let inside: f64 = whole[2..6].iter().sum();
+        for (got, expected) in half.iter().zip(&whole[2..6]) {
+            assert!((got - expected / inside).abs() < 1e-12, "{half:?} {whole:?}");
+        }
+    }
+
+    #[test]
+    fn older_configurations_still_read() {
+        let text = r#"{"kind":"fourier","frequencies":14,"gamma":1e-6,"action_order":null}"#;
+        let read: HeadConfig = serde_json::from_str(text).unwrap();
+        let expected = FourierHeadConfig { gamma: 1e-6, ..FourierHeadConfig::new(14) };
+        assert_eq!(read, HeadConfig::Fourier(expected));
+    }
+
     #[test]
     fn columns_follow_the_action_order() {
         let row = || f64_tensor(vec![0.5, -0.3, 0.8, 0.2, 0.9, -0.4], [1, 6]);
-        let bins: Vec<f64> = logits(row(), 4, None).into_data().iter::<f64>().collect();
+        let bins: Vec<f64> =
+            logits(row(), 4, None, Domain::Periodic).into_data().iter::<f64>().collect();
         let order = [2, 0, 3, 1];
-        let actions: Vec<f64> = logits(row(), 4, Some(&order)).into_data().iter::<f64>().collect();
+        let actions: Vec<f64> =
+            logits(row(), 4, Some(&order), Domain::Periodic).into_data().iter::<f64>().collect();
         for (action, bin) in order.into_iter().enumerate() {
             assert!((actions[action] - bins[bin]).abs() < 1e-14);
         }

@@ -1,0 +1,242 @@
+//! The Fourier likelihood head: a density on [-1, 1] for each dimension of a real-valued
+//! action (Gillman et al. 2025, Appendix C.3), from the same affine layer as the
+//! [`fourier`] head on bins.
+//!
+//! `p(z) = |A(z)|² / ∫ |A|²`, trained by `-ln(p(z) + 1e-10)`. For acting,
+//! [`FourierLikelihoodHead::densities`] gives each row's [`FourierDensity`] with its closed
+//! cumulative distribution, samples, mode and entropy.
+//!
+//! Differs from the released code:
+//! - `p` is a squared amplitude, so it is never negative; all-zero coefficients are uniform.
+//! - Sampling halves until double precision ends, not 25 times.
+//! - There may be several dimensions, independent given the token; their losses add up.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Device, Tensor, TensorData},
+};
+use overtone_core::seed::Generator;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    HeadLoss,
+    fourier::{self, TINY, check_series},
+    fourier_density::FourierDensity,
+    fourier_options::{Domain, InitialCoefficients, Regularizer},
+    quadrature::gauss_legendre,
+};
+use crate::error::ModelError;
+
+/// Added to a density before its logarithm, as in the reference: no target costs more than
+/// 23.03 nats.
+pub const DENSITY_FLOOR: f64 = 1e-10;
+
+/// Options of the Fourier likelihood head.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FourierLikelihoodConfig {
+    /// N: the highest frequency.
+    pub frequencies: usize,
+    /// γ of the [reference's regulariser](Regularizer::Reference); 0 turns it off. (The
+    /// paper's formula divides by the number of bins, of which there are none here.)
+    pub gamma: f64,
+    /// How [-1, 1] lies on the period.
+    #[serde(default)]
+    pub domain: Domain,
+    /// The affine layer at the start.
+    #[serde(default)]
+    pub initial: InitialCoefficients,
+}
+
+impl FourierLikelihoodConfig {
+    /// N frequencies and nothing else: no regulariser, and the reference's choices for the
+    /// rest.
+    pub fn new(frequencies: usize) -> Self {
+        Self {
+            frequencies,
+            gamma: 0.0,
+            domain: Domain::default(),
+            initial: InitialCoefficients::default(),
+        }
+    }
+
+    /// # Errors
+    /// When there is no frequency, γ is negative or the initial scale is not positive.
+    pub fn validate(&self) -> Result<(), ModelError> {
+        check_series(self.frequencies, self.gamma)?;
+        self.initial.validate()
+    }
+}
+
+/// See the [module's documentation](self).
+#[derive(Module, Debug)]
+pub struct FourierLikelihoodHead {
+    /// `[d_model, dimensions · 2(N+1)]`: for each dimension the N+1 real parts, then the
+    /// N+1 imaginary parts.
+    pub weight: Param<Tensor<2>>,
+    /// `[dimensions · 2(N+1)]`
+    pub bias: Param<Tensor<1>>,
+    /// N.
+    pub frequencies: usize,
+    /// Numbers in an action.
+    pub dimensions: usize,
+    /// γ.
+    pub gamma: f64,
+    /// How [-1, 1] lies on the period.
+    #[module(skip)]
+    pub domain: Domain,
+}
+
+impl FourierLikelihoodHead {
+    /// The affine layer is [what the options say](InitialCoefficients).
+    pub fn init(
+        config: &FourierLikelihoodConfig,
+        d_model: usize,
+        dimensions: usize,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Self {
+        let (weight, bias) =
+            config.initial.draw(d_model, dimensions, config.frequencies, device, generator);
+        Self {
+            weight,
+            bias,
+            frequencies: config.frequencies,
+            dimensions,
+            gamma: config.gamma,
+            domain: config.domain,
+        }
+    }
+
+    /// The coefficients of every row and dimension, `[rows · dimensions, 2(N+1)]`.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    pub fn coefficients(&self, hidden: Tensor<2>) -> Tensor<2> {
+        let [rows, _] = hidden.dims();
+        let flat = hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze();
+        flat.reshape([rows * self.dimensions, 2 * (self.frequencies + 1)])
+    }
+
+    /// `-ln(p(z) + 1e-10)`, added up over dimensions, and the regulariser of each row.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    /// - `targets`: `[rows, dimensions]`, in [-1, 1]
+    pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+        let [rows, dimensions] = targets.dims();
+        let coefficients = self.coefficients(hidden);
+        let density =
+            density(coefficients.clone(), targets.reshape([rows * dimensions]), self.domain);
+        let per_row =
+            |values: Tensor<1>| values.reshape([rows, dimensions]).sum_dim(1).squeeze_dim::<1>(1);
+        HeadLoss {
+            rows: per_row((density + DENSITY_FLOOR).log().neg()),
+            regularization: (self.gamma > 0.0).then(|| {
+                // No bins: the reference's scale does not ask for their number.
+                let scale = self.gamma * Regularizer::Reference.scale(0);
+                per_row(fourier::roughness(coefficients)) * scale
+            }),
+        }
+    }
+
+    /// The density of each row and dimension, row by row.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    pub fn densities(&self, hidden: Tensor<2>) -> Vec<FourierDensity> {
+        let values: Vec<f64> = self.coefficients(hidden).into_data().iter::<f64>().collect();
+        values
+            .chunks_exact(2 * (self.frequencies + 1))
+            .map(|row| FourierDensity::new(row, self.domain))
+            .collect()
+    }
+}
+
+/// `p(z)` of each row, differentiable in the coefficients and in `z`.
+///
+/// # Shapes
+/// - `coefficients`: `[rows, 2(N+1)]`, real parts first
+/// - `z` and result: `[rows]`
+pub fn density(coefficients: Tensor<2>, z: Tensor<1>, domain: Domain) -> Tensor<1> {
+    let [_, width] = coefficients.dims();
+    let n = width / 2 - 1;
+    let (device, dtype) = (coefficients.device(), coefficients.dtype());
+    let frequencies: Vec<f64> =
+        (0..=n).map(|l| l as f64 * std::f64::consts::PI * domain.stretch()).collect();
+    let frequencies =
+        Tensor::<2>::from_data(TensorData::new(frequencies, [1, n + 1]), (&device, dtype));
+    let angles = z.unsqueeze_dim::<2>(1) * frequencies;
+    let (cos, sin) = (angles.clone().cos(), angles.sin());
+    let u = coefficients.clone().narrow(1, 0, n + 1);
+    let v = coefficients.clone().narrow(1, n + 1, n + 1);
+    let re = u.clone() * cos.clone() - v.clone() * sin.clone();
+    let im = u * sin + v * cos;
+    let power = re.sum_dim(1).square() + im.sum_dim(1).square() + TINY;
+    (power / (integral(coefficients, domain) + 2.0 * TINY)).squeeze_dim::<1>(1)
+}
+
+/// `∫ |A(sz)|² dz` over [-1, 1], `[rows, 1]`.
+///
+/// On the whole period it is `2 Σ |a_l|²`. On half of it the sum over a Gauss–Legendre rule
+/// is taken: the closed form loses digits where little of the amplitude lies inside, and
+/// this sum of squares cannot come out negative. `N + 12` points resolve frequencies up to
+/// `Nπ/2` to rounding.
+fn integral(coefficients: Tensor<2>, domain: Domain) -> Tensor<2> {
+    let n = coefficients.dims()[1] / 2 - 1;
+    match domain {
+        Domain::Periodic => coefficients.square().sum_dim(1) * 2.0,
+        Domain::HalfRange => {
+            let (nodes, weights): (Vec<f64>, Vec<f64>) = gauss_legendre(n + 12).into_iter().unzip();
+            let points: Vec<f64> = nodes.iter().map(|z| z * domain.stretch()).collect();
+            let (re, im) = fourier::amplitudes(&coefficients, &points);
+            let shape = [1, weights.len()];
+            let options = (&coefficients.device(), coefficients.dtype());
+            let weights = Tensor::<2>::from_data(TensorData::new(weights, shape), options);
+            ((re.square() + im.square()) * weights).sum_dim(1)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::DType;
+
+    #[test]
+    fn tensors_and_the_host_agree() {
+        let points = [-0.83, 0.12, 0.97];
+        for n in [1, 12, 64] {
+            let width = 2 * (n + 1);
+            let values: Vec<f64> = (0..3 * width).map(|i| (1.7 * (i * i) as f64).sin()).collect();
+            for domain in [Domain::Periodic, Domain::HalfRange] {
+                let options = (&Device::flex(), DType::F64);
+                let coefficients = TensorData::new(values.clone(), [3, width]);
+                let coefficients = Tensor::<2>::from_data(coefficients, options);
+                let z = Tensor::<1>::from_data(TensorData::from(&points[..]), options);
+                let got = density(coefficients, z, domain).into_data();
+                for ((got, row), z) in got.iter::<f64>().zip(values.chunks(width)).zip(points) {
+                    let expected = FourierDensity::new(row, domain).pdf(z);
+                    let difference = (got - expected).abs();
+                    assert!(difference < 1e-11 * expected, "N {n}: {got} against {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn zero_coefficients_are_uniform_and_their_gradient_is_zero() {
+        let device = Device::flex().autodiff();
+        for domain in [Domain::Periodic, Domain::HalfRange] {
+            let coefficients = Tensor::<2>::zeros([1, 8], &device).require_grad();
+            let z = Tensor::<1>::from_data([0.3f32], &device);
+            let density = density(coefficients.clone(), z, domain);
+            let gradients = density.clone().backward();
+            let value: f32 = density.inner().into_scalar();
+            assert!((value - 0.5).abs() < 1e-6, "{value}");
+            let gradient = coefficients.grad(&gradients).map(Tensor::into_data);
+            let gradient: Vec<f32> = gradient.iter().flat_map(|g| g.iter::<f32>()).collect();
+            assert_eq!(gradient, [0.0; 8]);
+        }
+    }
+}

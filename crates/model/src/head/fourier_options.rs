@@ -1,0 +1,263 @@
+//! Choices shared by the Fourier heads on bins and as likelihoods.
+
+use burn::{
+    module::Param,
+    tensor::{Device, Tensor, TensorData},
+};
+use overtone_core::seed::Generator;
+use serde::{Deserialize, Serialize};
+
+use crate::{config::config_error, error::ModelError, init};
+
+/// How [-1, 1] lies on the period of the Fourier series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Domain {
+    /// [-1, 1] is the whole period, so -1 and 1 are neighbours (the reference).
+    #[default]
+    Periodic,
+    /// [-1, 1] is half of a period: `A(z/2)` in place of `A(z)`. The density may end
+    /// differently at -1 and at 1, and resolves half as much with the same N.
+    HalfRange,
+}
+
+impl Domain {
+    /// What `z` is multiplied by to be a place on the period [-1, 1].
+    pub(super) fn stretch(self) -> f64 {
+        match self {
+            Self::Periodic => 1.0,
+            Self::HalfRange => 0.5,
+        }
+    }
+}
+
+/// Two smoothness regularisers that go by the same γ. Both are proportional to
+/// `Σ_{k=1}^{N} k²|c_k|²`, averaged over rows, with `c` the autocorrelation of the
+/// coefficients *before* it is divided by `c_0`, on the whole period whatever the [`Domain`].
+/// With m bins the reference's is `2m` times the paper's: 36 times for Atari's 18 actions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Regularizer {
+    /// `γ · 4π² · mean Σ k²|c_k|²`: what the released code computes.
+    #[default]
+    Reference,
+    /// `γ · (2π²/m) · mean Σ k²|c_k|²`: what the paper prints (Section 2.3). Its sum runs to
+    /// m; there is nothing beyond N, where this one ends.
+    Paper,
+}
+
+impl Regularizer {
+    /// What `γ · Σ k²|c_k|²` is multiplied by, with `m` bins.
+    pub fn scale(self, m: usize) -> f64 {
+        let pi_squared = std::f64::consts::PI * std::f64::consts::PI;
+        match self {
+            Self::Reference => 4.0 * pi_squared,
+            Self::Paper => 2.0 * pi_squared / m as f64,
+        }
+    }
+}
+
+/// The affine layer a Fourier head begins with.
+///
+/// The density does not depend on the coefficients' scale: `|A|²` and `Σ|a_l|²` grow alike.
+/// Dividing weights and biases by 100 or 1000, as the paper advises "so that the initial
+/// density is close to uniform", therefore leaves the initial density as it is: for the
+/// reference's layer the mean divergence of the initial distribution from the uniform one is
+/// 0.392 nats, divided by 1, 100 or 1000. What a division does change: Adam's steps are larger
+/// against the weights, and the regulariser, of fourth degree, is smaller.
+/// [`Self::UniformDensity`] does what was meant.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum InitialCoefficients {
+    /// Weights N(0, std²), biases 0: the transformer's initialiser with its 0.02, which in the
+    /// reference's Atari model overwrites the head's own.
+    Normal {
+        /// Standard deviation.
+        std: f64,
+    },
+    /// Weights and biases U(±1/√d_model), PyTorch's default for a linear layer, then divided:
+    /// the head alone in the reference, by 100 and 100, in its forecasting model by 1000
+    /// and 10.
+    FanIn {
+        /// Divides the weights.
+        weight_divisor: f64,
+        /// Divides the biases.
+        bias_divisor: f64,
+    },
+    /// Weights 0, and of the biases only that of `a_0` is not: exactly uniform for every
+    /// input. The layer's gradient is not zero there; the token's is, for the first step.
+    UniformDensity,
+}
+
+impl Default for InitialCoefficients {
+    fn default() -> Self {
+        Self::Normal { std: init::GPT_STD }
+    }
+}
+
+impl InitialCoefficients {
+    /// # Errors
+    /// When a scale is not positive.
+    pub fn validate(&self) -> Result<(), ModelError> {
+        let positive = |key, value: f64| match value {
+            value if value > 0.0 && value.is_finite() => Ok(()),
+            value => Err(config_error(key, value, "must be positive")),
+        };
+        match *self {
+            Self::Normal { std } => positive("head.initial_std", std),
+            Self::FanIn { weight_divisor, bias_divisor } => {
+                positive("head.initial.weight_divisor", weight_divisor)?;
+                positive("head.initial.bias_divisor", bias_divisor)
+            }
+            Self::UniformDensity => Ok(()),
+        }
+    }
+
+    /// Weights `[d_model, n_densities · 2(N+1)]` and biases of the affine layer of
+    /// `n_densities` densities side by side.
+    pub(super) fn draw(
+        &self,
+        d_model: usize,
+        n_densities: usize,
+        frequencies: usize,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> (Param<Tensor<2>>, Param<Tensor<1>>) {
+        let each = 2 * (frequencies + 1);
+        let width = n_densities * each;
+        match *self {
+            Self::Normal { std } => (
+                init::normal([d_model, width], std, device, generator),
+                init::constant([width], 0.0, device),
+            ),
+            Self::FanIn { weight_divisor, bias_divisor } => {
+                let bound = 1.0 / (d_model as f64).sqrt();
+                (
+                    init::uniform([d_model, width], bound / weight_divisor, device, generator),
+                    init::uniform([width], bound / bias_divisor, device, generator),
+                )
+            }
+            Self::UniformDensity => {
+                let biases: Vec<f32> =
+                    (0..width).map(|i| if i % each == 0 { 1.0 } else { 0.0 }).collect();
+                (
+                    init::constant([d_model, width], 0.0, device),
+                    Param::from_data(TensorData::new(biases, [width]), device),
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::{
+        FourierHead, FourierHeadConfig, FourierLikelihoodConfig, FourierLikelihoodHead,
+    };
+    use burn::tensor::activation::softmax;
+    use overtone_core::seed;
+
+    const D_MODEL: usize = 32;
+    const N_ACTIONS: usize = 18;
+
+    fn head(initial: InitialCoefficients, device: &Device) -> FourierHead {
+        let config = FourierHeadConfig { initial, ..FourierHeadConfig::new(12) };
+        FourierHead::init(&config, D_MODEL, N_ACTIONS, device, &mut seed::generator(6, "init"))
+    }
+
+    fn hidden(rows: usize, device: &Device) -> Tensor<2> {
+        init::normal([rows, D_MODEL], 1.0, device, &mut seed::generator(7, "test")).val().detach()
+    }
+
+    /// Mean over rows of KL(initial distribution ‖ uniform), in nats.
+    fn divergence(initial: InitialCoefficients) -> f64 {
+        let rows = 1000;
+        let head = head(initial, &Device::flex());
+        let logits = head.forward(hidden(rows, &Device::flex())).logits;
+        let probabilities = softmax(logits, 1).into_data();
+        let sum: f64 = probabilities.iter::<f64>().map(|p| p * (p * N_ACTIONS as f64).ln()).sum();
+        sum / rows as f64
+    }
+
+    #[test]
+    fn division_leaves_the_initial_density_and_the_option_makes_it_uniform() {
+        let by = |divisor| {
+            divergence(InitialCoefficients::FanIn {
+                weight_divisor: divisor,
+                bias_divisor: divisor,
+            })
+        };
+        let [one, hundred, thousand] = [1.0, 100.0, 1000.0].map(by);
+        println!("divergence from uniform: {one} {hundred} {thousand}");
+        assert!((0.35..0.45).contains(&one), "{one}");
+        assert!((one - hundred).abs() < 1e-5 && (one - thousand).abs() < 1e-5);
+        let uniform = divergence(InitialCoefficients::UniformDensity);
+        assert!(uniform.abs() < 1e-6, "{uniform}");
+    }
+
+    #[test]
+    fn the_uniform_density_is_no_dead_point() {
+        let device = Device::flex().autodiff();
+        let head = head(InitialCoefficients::UniformDensity, &device);
+        let loss = head.forward(hidden(3, &device)).logits.narrow(1, 3, 1).sum();
+        let gradients = loss.backward();
+        let gradient = head.weight.val().grad(&gradients).map(Tensor::into_data);
+        let gradient: Vec<f32> = gradient.iter().flat_map(|g| g.iter::<f32>()).collect();
+        assert_eq!(gradient.len(), D_MODEL * 26);
+        // All but those of a_0, which only scales, and of u_9: cos(9πb_3) is 0.
+        let n_moving = gradient.iter().filter(|g| g.abs() > 1e-4).count();
+        assert!(n_moving > D_MODEL * 20, "{n_moving}");
+    }
+
+    #[test]
+    fn likelihoods_begin_uniform_too() {
+        for domain in [Domain::Periodic, Domain::HalfRange] {
+            let config = FourierLikelihoodConfig {
+                initial: InitialCoefficients::UniformDensity,
+                domain,
+                ..FourierLikelihoodConfig::new(5)
+            };
+            let device = Device::flex();
+            let generator = &mut seed::generator(6, "init");
+            let head = FourierLikelihoodHead::init(&config, D_MODEL, 3, &device, generator);
+            for density in head.densities(hidden(2, &device)) {
+                for z in [-1.0, -0.3, 0.8] {
+                    assert!((density.pdf(z) - 0.5).abs() < 1e-12);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_two_regularisers_differ_by_twice_the_bins() {
+        let reading = |regularizer| {
+            let config =
+                FourierHeadConfig { gamma: 0.5, regularizer, ..FourierHeadConfig::new(12) };
+            let generator = &mut seed::generator(6, "init");
+            let head = FourierHead::init(&config, D_MODEL, N_ACTIONS, &Device::flex(), generator);
+            let output = head.forward(hidden(4, &Device::flex()));
+            let rows = output.regularization.map(Tensor::into_data);
+            rows.iter().flat_map(|rows| rows.iter::<f64>()).collect::<Vec<f64>>()
+        };
+        let [code, paper] = [Regularizer::Reference, Regularizer::Paper].map(reading);
+        assert_eq!(code.len(), 4);
+        for (code, paper) in code.iter().zip(paper) {
+            let ratio = code / paper;
+            assert!((ratio - 2.0 * N_ACTIONS as f64).abs() < 1e-4, "{ratio}");
+        }
+    }
+
+    #[test]
+    fn scales_must_be_positive() {
+        let refused = |initial: InitialCoefficients| initial.validate().unwrap_err().to_string();
+        assert!(refused(InitialCoefficients::Normal { std: 0.0 }).contains("initial_std"));
+        let fan_in = |weight_divisor, bias_divisor| InitialCoefficients::FanIn {
+            weight_divisor,
+            bias_divisor,
+        };
+        assert!(refused(fan_in(-1.0, 1.0)).contains("weight_divisor"));
+        assert!(refused(fan_in(1.0, f64::INFINITY)).contains("bias_divisor"));
+        assert!(InitialCoefficients::default().validate().is_ok());
+    }
+}

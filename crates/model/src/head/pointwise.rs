@@ -1,0 +1,89 @@
+//! Pointwise regression: one affine layer to the numbers themselves, trained by squared error.
+//! It can only learn the mean of what it is shown (the regression baseline of Gillman et al.
+//! 2025, Table 6).
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Device, Tensor},
+};
+use overtone_core::seed::Generator;
+
+use super::{HeadLoss, mean_squared_error};
+use crate::init;
+
+/// `y = x W + b`.
+#[derive(Module, Debug)]
+pub struct PointwiseHead {
+    /// `[d_model, dimensions]`
+    pub weight: Param<Tensor<2>>,
+    /// `[dimensions]`
+    pub bias: Param<Tensor<1>>,
+}
+
+impl PointwiseHead {
+    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases.
+    pub fn init(
+        d_model: usize,
+        dimensions: usize,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Self {
+        let bound = 1.0 / (d_model as f64).sqrt();
+        Self {
+            weight: init::uniform([d_model, dimensions], bound, device, generator),
+            bias: init::uniform([dimensions], bound, device, generator),
+        }
+    }
+
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`; result `[rows, dimensions]`
+    pub fn forward(&self, hidden: Tensor<2>) -> Tensor<2> {
+        hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze()
+    }
+
+    /// Squared error, averaged over dimensions.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    /// - `targets`: `[rows, dimensions]`
+    pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+        mean_squared_error(self.forward(hidden), targets)
+    }
+}
+
+/// The bin of `value` among `m` equal ones on [-1, 1], its lower edge included. Values outside
+/// belong to the first and last bin.
+pub fn bin_holding(value: f64, m: usize) -> usize {
+    let edge = |j: usize| -1.0 + j as f64 * (2.0 / m as f64);
+    let mut bin = (((value + 1.0) * 0.5 * m as f64).max(0.0) as usize).min(m - 1);
+    // The product may round across an edge.
+    if bin + 1 < m && value >= edge(bin + 1) {
+        bin += 1;
+    } else if bin > 0 && value < edge(bin) {
+        bin -= 1;
+    }
+    bin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bin_holding;
+
+    #[test]
+    fn bins_hold_their_lower_edge_and_the_ends_hold_what_lies_outside() {
+        // Four bins with edges -1, -0.5, 0, 0.5, 1.
+        let got = [-7.0, -1.0, -0.51, -0.5, 0.0, 0.49, 0.5, 1.0, 3.0].map(|x| bin_holding(x, 4));
+        assert_eq!(got, [0, 0, 0, 1, 2, 2, 3, 3, 3]);
+    }
+
+    #[test]
+    fn every_edge_begins_its_bin() {
+        for m in [1, 7, 18, 50, 4096] {
+            for bin in 0..m {
+                let edge = -1.0 + bin as f64 * (2.0 / m as f64);
+                assert_eq!(bin_holding(edge, m), bin, "m {m}");
+                assert_eq!(bin_holding(edge + 0.999 / m as f64, m), bin, "m {m}");
+            }
+        }
+    }
+}

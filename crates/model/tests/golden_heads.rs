@@ -1,0 +1,223 @@
+//! Heads against the reference implementations' numbers; see `crates/testkit/golden`.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+use burn::tensor::{DType, Device, Gradients, Tensor};
+use overtone_core::seed;
+use overtone_model::{
+    head::{
+        FourierDensity, FourierLikelihoodConfig, FourierLikelihoodHead, GmmHead, GmmHeadConfig,
+        GmmLikelihoodConfig, GmmLikelihoodHead, cross_entropy,
+    },
+    weights::{self, NamedTensors},
+};
+use overtone_testkit::{
+    Golden, assert_close,
+    golden::{self, Array},
+};
+
+/// Outputs, losses and gradients of `f64` files, relative to the reference.
+const DOUBLE: f64 = 1e-9;
+/// Losses of the same weights in `f32`, relative.
+const SINGLE_LOSS: f64 = 1e-5;
+/// Logits of the same weights in `f32`, absolute.
+const SINGLE_LOGITS: f64 = 2e-4;
+/// The reference's inverse of the cumulative distribution is the middle of an interval
+/// 2⁻²⁴ wide.
+const REFERENCE_BISECTION: f64 = 3e-8;
+
+/// Checks every file of a pattern in double and in single precision.
+fn check_files(prefix: &str, check: impl Fn(&Golden, DType)) {
+    for path in golden::files(prefix, ".safetensors") {
+        println!("checking {}", path.display());
+        let file = Golden::read(&path);
+        for dtype in [DType::F64, DType::F32] {
+            check(&file, dtype);
+        }
+    }
+}
+
+#[test]
+fn fourier_likelihood_heads() {
+    check_files("fourier_mle_", check_fourier_likelihood);
+}
+
+fn check_fourier_likelihood(file: &Golden, dtype: DType) {
+    let device = Device::flex().autodiff();
+    let weight = file.get("weight").transposed();
+    let [d_model, width] = weight.shape[..] else { panic!("weight is no matrix") };
+    let config = FourierLikelihoodConfig {
+        gamma: file.scalar("gamma"),
+        ..FourierLikelihoodConfig::new(width / 2 - 1)
+    };
+    let generator = &mut seed::generator(0, "init");
+    let head = FourierLikelihoodHead::init(&config, d_model, 1, &device, generator);
+    let head = weights::import(
+        head,
+        &NamedTensors::from([
+            ("weight".into(), weight.data(dtype)),
+            ("bias".into(), file.get("bias").data(dtype)),
+        ]),
+    )
+    .unwrap();
+    let x = file.get("x").tensor::<2>(&device, dtype).require_grad();
+    let z = file.get("z").tensor::<1>(&device, dtype).require_grad();
+    let rows = z.dims()[0];
+
+    let output = head.loss(x.clone(), z.clone().reshape([rows, 1]));
+    let nll = output.rows.mean();
+    let regularization = output.regularization.unwrap().mean();
+    let loss = nll.clone() + regularization.clone();
+    let tolerance = if dtype == DType::F64 { DOUBLE } else { SINGLE_LOSS };
+    for (name, got) in [("nll", nll), ("reg", regularization), ("loss", loss.clone())] {
+        assert_close(name, &values(got), &file.get(name).values, tolerance, 0.0);
+    }
+    if dtype != DType::F64 {
+        return;
+    }
+    let gradients = loss.backward();
+    check_gradient(&gradients, &x, "grad_x", file.get("grad_x"));
+    check_gradient(&gradients, &z, "grad_z", file.get("grad_z"));
+    let by_weight = file.get("grad_weight").transposed();
+    check_gradient(&gradients, &head.weight.val(), "grad_weight", &by_weight);
+    check_gradient(&gradients, &head.bias.val(), "grad_bias", file.get("grad_bias"));
+
+    let densities = head.densities(x.inner());
+    let each = |f: &dyn Fn(usize, &FourierDensity) -> f64| -> Vec<f64> {
+        densities.iter().enumerate().map(|(row, density)| f(row, density)).collect()
+    };
+    let points = &file.get("z").values;
+    let pdf = each(&|row, density| density.pdf(points[row]));
+    assert_close("pdf_at_z", &pdf, &file.get("pdf_at_z").values, DOUBLE, 1e-12);
+    let on_grid = |f: &dyn Fn(&FourierDensity, f64) -> f64| -> Vec<f64> {
+        let grid = &file.get("grid").values;
+        densities.iter().flat_map(|d| grid.iter().map(|&z| f(d, z)).collect::<Vec<_>>()).collect()
+    };
+    let pdf = on_grid(&FourierDensity::pdf);
+    assert_close("pdf_grid", &pdf, &file.get("pdf_grid").values, DOUBLE, 1e-12);
+    let cdf = on_grid(&FourierDensity::cdf);
+    assert_close("cdf_grid", &cdf, &file.get("cdf_grid").values, DOUBLE, 1e-12);
+    if let (Some(u), Some(expected)) = (file.try_get("icdf_u"), file.try_get("icdf_z")) {
+        let z = each(&|row, density| density.inverse_cdf(u.values[row]));
+        assert_close("icdf_z", &z, &expected.values, 0.0, REFERENCE_BISECTION);
+        let back = each(&|row, density| density.cdf(z[row]));
+        assert_close("cdf(icdf_z)", &back, &u.values, 0.0, 1e-14);
+    } else {
+        println!("absent: icdf_u, icdf_z");
+    }
+}
+
+#[test]
+fn gmm_heads() {
+    check_files("gmm_head_", check_gmm);
+}
+
+fn check_gmm(file: &Golden, dtype: DType) {
+    let device = Device::flex().autodiff();
+    let weight = file.get("weight").transposed();
+    let [d_model, components] = weight.shape[..] else { panic!("weight is no matrix") };
+    let logits = file.get("logits");
+    let config = GmmHeadConfig { components, action_order: None };
+    let generator = &mut seed::generator(0, "init");
+    let head = GmmHead::init(&config, d_model, logits.shape[1], &device, generator);
+    check_initial_std(file, &head.raw_std.val());
+    let head = weights::import(
+        head,
+        &NamedTensors::from([
+            ("weight".into(), weight.data(dtype)),
+            ("bias".into(), file.get("bias").data(dtype)),
+            ("raw_std".into(), file.get("raw_std").data(dtype)),
+        ]),
+    )
+    .unwrap();
+    let x = file.get("x").tensor::<2>(&device, dtype).require_grad();
+
+    let got = head.forward(x.clone()).logits;
+    let double = dtype == DType::F64;
+    let (relative, absolute) = if double { (DOUBLE, 1e-12) } else { (0.0, SINGLE_LOGITS) };
+    assert_close("logits", &values(got.clone()), &logits.values, relative, absolute);
+    let loss = cross_entropy(got, file.get("y").ints(&device)).mean();
+    let tolerance = if double { DOUBLE } else { SINGLE_LOSS };
+    assert_close("ce", &values(loss.clone()), &file.get("ce").values, tolerance, 0.0);
+    if !double {
+        return;
+    }
+    let gradients = loss.backward();
+    check_gradient(&gradients, &x, "grad_x", file.get("grad_x"));
+    let by_weight = file.get("grad_weight").transposed();
+    check_gradient(&gradients, &head.weight.val(), "grad_weight", &by_weight);
+    check_gradient(&gradients, &head.bias.val(), "grad_bias", file.get("grad_bias"));
+    check_gradient(&gradients, &head.raw_std.val(), "grad_raw_std", file.get("grad_raw_std"));
+}
+
+#[test]
+fn gmm_likelihood_heads() {
+    check_files("gmm_mle_", check_gmm_likelihood);
+}
+
+fn check_gmm_likelihood(file: &Golden, dtype: DType) {
+    let device = Device::flex().autodiff();
+    let weight = file.get("means_weight").transposed();
+    let [d_model, components] = weight.shape[..] else { panic!("weight is no matrix") };
+    let config = GmmLikelihoodConfig { components };
+    let generator = &mut seed::generator(0, "init");
+    let head = GmmLikelihoodHead::init(&config, d_model, 1, &device, generator);
+    check_initial_std(file, &head.raw_std.val());
+    let head = weights::import(
+        head,
+        &NamedTensors::from([
+            ("weight".into(), weight.data(dtype)),
+            ("bias".into(), file.get("means_bias").data(dtype)),
+            ("raw_std".into(), file.get("raw_std").data(dtype)),
+        ]),
+    )
+    .unwrap();
+    let x = file.get("x").tensor::<2>(&device, dtype).require_grad();
+    let z = file.get("z").tensor::<1>(&device, dtype);
+    let rows = z.dims()[0];
+    let z = z.reshape([rows, 1]);
+
+    let tolerance = if dtype == DType::F64 { DOUBLE } else { SINGLE_LOSS };
+    let pdf = values(head.density(x.clone(), z.clone()));
+    assert_close("pdf_at_z", &pdf, &file.get("pdf_at_z").values, tolerance, 0.0);
+    let loss = head.loss(x.clone(), z).rows.mean();
+    assert_close("nll", &values(loss.clone()), &file.get("nll").values, tolerance, 0.0);
+    if dtype != DType::F64 {
+        return;
+    }
+    let gradients = loss.backward();
+    check_gradient(&gradients, &x, "grad_x", file.get("grad_x"));
+    let by_weight = file.get("grad_means_weight").transposed();
+    check_gradient(&gradients, &head.weight.val(), "grad_means_weight", &by_weight);
+    check_gradient(&gradients, &head.bias.val(), "grad_means_bias", file.get("grad_means_bias"));
+    check_gradient(&gradients, &head.raw_std.val(), "grad_raw_std", file.get("grad_raw_std"));
+
+    let densities = head.densities(x.inner());
+    let host: Vec<f64> =
+        densities.iter().zip(&file.get("z").values).map(|(d, &z)| d.pdf(z)).collect();
+    assert_close("pdf on the host", &host, &file.get("pdf_at_z").values, DOUBLE, 0.0);
+}
+
+/// Every component's standard deviation begins as the file says.
+#[track_caller]
+fn check_initial_std(file: &Golden, raw: &Tensor<1>) {
+    let got: Vec<f64> = values(raw.clone()).iter().map(|raw| raw.exp().ln_1p()).collect();
+    assert_close("init_std", &got, &vec![file.scalar("init_std"); got.len()], 1e-6, 0.0);
+}
+
+/// Entries may differ by [`DOUBLE`] of the tensor's largest entry.
+#[track_caller]
+fn check_gradient<const D: usize>(
+    gradients: &Gradients,
+    of: &Tensor<D>,
+    what: &str,
+    expected: &Array,
+) {
+    let got = values(of.grad(gradients).unwrap());
+    let scale = expected.values.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
+    assert_close(what, &got, &expected.values, 0.0, DOUBLE * scale.max(1e-9));
+}
+
+fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    tensor.into_data().iter::<f64>().collect()
+}
