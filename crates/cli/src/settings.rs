@@ -7,7 +7,9 @@ use overtone_core::{Emulation, Protocol};
 use overtone_data::Selection;
 use overtone_model::{
     Conditioning, HeadConfig, ModelConfig,
-    head::{ActionOrder, FourierHeadConfig},
+    head::{
+        ActionOrder, Domain, FourierHeadConfig, GmmHeadConfig, InitialCoefficients, Regularizer,
+    },
 };
 use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
@@ -115,6 +117,11 @@ pub struct HeadSettings {
     pub kind: HeadKind,
     pub frequencies: usize,
     pub gamma: f64,
+    pub regularizer: Regularizer,
+    pub domain: Domain,
+    pub initial: InitialKind,
+    pub initial_std: f64,
+    pub components: usize,
     pub action_order: OrderKind,
 }
 
@@ -126,9 +133,21 @@ pub enum HeadKind {
     Linear,
     /// A density of Fourier frequencies.
     Fourier,
+    /// A mixture of Gaussians.
+    Gmm,
 }
 
-/// How the Fourier head orders actions.
+/// What the Fourier head begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InitialKind {
+    /// Small random coefficients.
+    Normal,
+    /// The uniform distribution.
+    Uniform,
+}
+
+/// How a head that is a density orders actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OrderKind {
@@ -242,7 +261,7 @@ impl Settings {
     /// When the keys describe no model.
     pub fn model_config(&self, n_actions: usize, longest: usize) -> Result<ModelConfig> {
         let order = match self.head.action_order {
-            OrderKind::Atari if self.head.kind == HeadKind::Fourier && n_actions != 18 => bail!(
+            OrderKind::Atari if self.head.kind != HeadKind::Linear && n_actions != 18 => bail!(
                 "head.action_order=atari orders all 18 actions, and this data has {n_actions}; \
                  use head.action_order=environment"
             ),
@@ -262,9 +281,21 @@ impl Settings {
             head: match self.head.kind {
                 HeadKind::Linear => HeadConfig::Linear,
                 HeadKind::Fourier => HeadConfig::Fourier(FourierHeadConfig {
+                    frequencies: self.head.frequencies,
                     gamma: self.head.gamma,
+                    regularizer: self.head.regularizer,
                     action_order: order,
-                    ..FourierHeadConfig::new(self.head.frequencies)
+                    domain: self.head.domain,
+                    initial: match self.head.initial {
+                        InitialKind::Normal => {
+                            InitialCoefficients::Normal { std: self.head.initial_std }
+                        }
+                        InitialKind::Uniform => InitialCoefficients::UniformDensity,
+                    },
+                }),
+                HeadKind::Gmm => HeadConfig::Gmm(GmmHeadConfig {
+                    components: self.head.components,
+                    action_order: order,
                 }),
             },
         };
@@ -272,11 +303,12 @@ impl Settings {
         Ok(config)
     }
 
-    /// The head in a word: `linear`, `fourier14`.
+    /// The head in a word: `linear`, `fourier14`, `gmm2`.
     pub fn head_name(&self) -> String {
         match self.head.kind {
             HeadKind::Linear => "linear".into(),
             HeadKind::Fourier => format!("fourier{}", self.head.frequencies),
+            HeadKind::Gmm => format!("gmm{}", self.head.components),
         }
     }
 }
@@ -370,6 +402,57 @@ mod tests {
         while let (Some(key), Some(reason)) = (lines.next(), lines.next()) {
             assert!(reason.trim().ends_with('.'), "{key}: {reason}");
         }
+    }
+
+    #[test]
+    fn every_head_can_be_asked_for() {
+        let head = |words: &[&str]| {
+            let words: Vec<&str> = [&["game=seaquest"], words].concat();
+            let settings = resolve(&words).unwrap();
+            (settings.head_name(), settings.model_config(18, 100).unwrap().head)
+        };
+        assert_eq!(head(&[]), ("linear".into(), HeadConfig::Linear));
+        let order = Some(ActionOrder::atari());
+        let fourier = FourierHeadConfig {
+            gamma: 1e-6,
+            action_order: order.clone(),
+            ..FourierHeadConfig::new(14)
+        };
+        assert_eq!(head(&["head=fourier"]), ("fourier14".into(), HeadConfig::Fourier(fourier)));
+        let fourier = FourierHeadConfig {
+            gamma: 0.5,
+            regularizer: Regularizer::Paper,
+            domain: Domain::HalfRange,
+            initial: InitialCoefficients::UniformDensity,
+            ..FourierHeadConfig::new(8)
+        };
+        let words = [
+            "head=fourier",
+            "head.frequencies=8",
+            "head.gamma=0.5",
+            "head.regularizer=paper",
+            "head.domain=half_range",
+            "head.initial=uniform",
+            "head.action_order=environment",
+        ];
+        assert_eq!(head(&words), ("fourier8".into(), HeadConfig::Fourier(fourier)));
+        let gmm = GmmHeadConfig { components: 3, action_order: order };
+        let words = ["head=gmm", "head.components=3"];
+        assert_eq!(head(&words), ("gmm3".into(), HeadConfig::Gmm(gmm)));
+    }
+
+    #[test]
+    fn heads_without_sense_are_refused() {
+        let refused = |word: &str, n_actions| {
+            let settings = resolve(&["game=seaquest", "head=gmm", word]).unwrap();
+            settings.model_config(n_actions, 100).unwrap_err().to_string()
+        };
+        assert!(refused("head.components=0", 18).contains("head.components = 0"));
+        assert!(refused("head.components=2", 6).contains("head.action_order=environment"));
+        assert!(refused("head=fourier", 6).contains("head.action_order=environment"));
+        let settings = resolve(&["game=seaquest", "head=fourier", "head.initial_std=0"]).unwrap();
+        let error = settings.model_config(18, 100).unwrap_err().to_string();
+        assert!(error.contains("head.initial"), "{error}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn options() {
     let refuses = |words: &str, parts: &[&str]| desk.refuses(&desk.tiny(words), parts);
     desk.refuses("train", &["which game?", "game=seaquest"]);
     refuses("game=seaqest", &["unknown game `seaqest`", "did you mean `seaquest`"]);
-    refuses("head=cubic", &["head=cubic", "`linear` or `fourier`"]);
+    refuses("head=cubic", &["head=cubic", "`linear`, `fourier`, `gmm`"]);
     refuses("attention=cubic", &["attention=cubic", "`softmax`"]);
     refuses("train.batchsize=2", &["no option `train.batchsize`", "`train.batch_size`"]);
     refuses("lerning_rate=2", &["no option `lerning_rate`", "`train.learning_rate`"]);
