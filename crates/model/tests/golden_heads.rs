@@ -16,11 +16,12 @@ use overtone_testkit::{
     golden::{self, Array},
 };
 
-/// Outputs, losses and gradients of `f64` files, relative to the reference.
+/// Outputs, losses and gradients of `f64` files, relative to the reference. Largest seen:
+/// 8e-13 (outputs), 2e-14 of the largest entry (gradients).
 const DOUBLE: f64 = 1e-9;
-/// Losses of the same weights in `f32`, relative.
+/// Losses of the same weights in `f32`, relative. Largest seen: 3e-7.
 const SINGLE_LOSS: f64 = 1e-5;
-/// Logits of the same weights in `f32`, absolute.
+/// Logits of the same weights in `f32`, absolute. Largest seen: 2e-5.
 const SINGLE_LOGITS: f64 = 2e-4;
 /// The reference's inverse of the cumulative distribution is the middle of an interval
 /// 2⁻²⁴ wide.

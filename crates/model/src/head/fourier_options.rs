@@ -60,10 +60,10 @@ impl Regularizer {
 /// The affine layer a Fourier head begins with.
 ///
 /// The density does not depend on the coefficients' scale: `|A|²` and `Σ|a_l|²` grow alike.
-/// Dividing weights and biases by 100 or 1000, as the paper advises "so that the initial
-/// density is close to uniform", therefore leaves the initial density as it is: for the
-/// reference's layer the mean divergence of the initial distribution from the uniform one is
-/// 0.392 nats, divided by 1, 100 or 1000. What a division does change: Adam's steps are larger
+/// Dividing weights and biases by 100 or 1000, which the paper advises for an initial density
+/// near the uniform one, therefore leaves the initial density as it is: its mean divergence
+/// from the uniform one is 0.381 nats here (N = 12, 18 actions) and 0.392 in the released
+/// code, divided by 1, 100 or 1000. What a division does change: Adam's steps are larger
 /// against the weights, and the regulariser, of fourth degree, is smaller.
 /// [`Self::UniformDensity`] does what was meant.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
