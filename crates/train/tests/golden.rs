@@ -65,12 +65,12 @@ fn check_fourier_head(file: &Golden, dtype: DType) {
     let d_model = weight.shape[1];
     let head = FourierHead::init(&config, d_model, m, &device, &mut seed::generator(0, "init"));
     let weights = NamedTensors::from([
-        ("weight".into(), data(&transposed(weight), dtype)),
-        ("bias".into(), data(file.get("bias"), dtype)),
+        ("weight".into(), weight.transposed().data(dtype)),
+        ("bias".into(), file.get("bias").data(dtype)),
     ]);
     let head = weights::import(head, &weights).unwrap();
-    let x = tensor::<2>(file.get("x"), &device, dtype).require_grad();
-    let targets = int_tensor::<1>(file.get("y"), &device);
+    let x = file.get("x").tensor::<2>(&device, dtype).require_grad();
+    let targets = file.get("y").ints::<1>(&device);
 
     let suffix = if double { "" } else { "_f32ref" };
     let (relative, absolute) = if double { (DOUBLE, 1e-12) } else { (0.0, 2e-4) };
@@ -100,12 +100,12 @@ fn check_fourier_head(file: &Golden, dtype: DType) {
             (of("grad_x"), of("grad_weight"), of("grad_bias"))
         {
             check_scaled("grad_x", &grad_x, &x.values);
-            check_scaled("grad_weight", &grad_weight, &transposed(weight).values);
+            check_scaled("grad_weight", &grad_weight, &weight.transposed().values);
             check_scaled("grad_bias", &grad_bias, &bias.values);
         }
     };
     check_gradients(loss, &x, &head, "");
-    let x = tensor::<2>(file.get("x"), &device, dtype).require_grad();
+    let x = file.get("x").tensor::<2>(&device, dtype).require_grad();
     let ce = cross_entropy(head.forward(x.clone()).logits, targets).mean();
     check_gradients(ce, &x, &head, "_ce");
 
@@ -214,7 +214,7 @@ impl Case {
         let model =
             DecisionTransformer::init(&config, &device, &mut seed::generator(0, "init")).unwrap();
         let theirs =
-            self.published_arrays(head).map(|(name, array)| (name, data(array, dtype))).collect();
+            self.published_arrays(head).map(|(name, array)| (name, array.data(dtype))).collect();
         weights::import(model, &published::import(&config, &theirs).unwrap()).unwrap()
     }
 
@@ -504,31 +504,6 @@ fn check_scaled(what: &str, got: &[f64], expected: &[f64]) {
 
 fn integer(value: &Value) -> usize {
     value.as_u64().unwrap() as usize
-}
-
-fn transposed(array: &Array) -> Array {
-    let [rows, columns] = [array.shape[0], array.shape[1]];
-    let values =
-        (0..columns).flat_map(|c| (0..rows).map(move |r| array.values[r * columns + c])).collect();
-    Array { shape: vec![columns, rows], values, single: array.single }
-}
-
-fn data(array: &Array, dtype: DType) -> TensorData {
-    if dtype == DType::F64 {
-        TensorData::new(array.values.clone(), array.shape.clone())
-    } else {
-        let single: Vec<f32> = array.values.iter().map(|&x| x as f32).collect();
-        TensorData::new(single, array.shape.clone())
-    }
-}
-
-fn tensor<const D: usize>(array: &Array, device: &Device, dtype: DType) -> Tensor<D> {
-    Tensor::from_data(data(array, dtype), (device, dtype))
-}
-
-fn int_tensor<const D: usize>(array: &Array, device: &Device) -> Tensor<D, Int> {
-    let ints: Vec<i32> = array.values.iter().map(|&x| x as i32).collect();
-    Tensor::from_data(TensorData::new(ints, array.shape.clone()), device)
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
