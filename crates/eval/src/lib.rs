@@ -1,16 +1,22 @@
 //! Playing: rollouts of any `Policy` in any `VectorEnv`, and the report about them.
 //!
+//! Also the statistics a report is made of, the smoothness of distributions among them.
+//!
 //! This crate does not know the model: its own tests play hand-written policies.
 
+pub mod fourier_transform;
 pub mod normalize;
 pub mod random;
 pub mod report;
 pub mod rollout;
+pub mod smoothness;
 pub mod summary;
 pub mod table;
 
+pub use fourier_transform::FourierTransform;
 pub use normalize::{Convention, Pair};
 pub use random::RandomPolicy;
-pub use report::{CheckpointRef, Evaluation, ReportError, Setting, TargetResult};
+pub use report::{CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult};
 pub use rollout::{Plan, PlayedEpisode, Progress, Rollout, RolloutError, rollout};
+pub use smoothness::{Pooled, Smoothness};
 pub use summary::Summary;
