@@ -37,6 +37,10 @@ resume *args: build
 data *args: build
     @{{ overtone }} data "$@"
 
+# Repeat the papers' synthetic experiments: just lab smoothness [FILE | key=value...]
+lab *args: build
+    @{{ overtone }} lab "$@"
+
 # Show the curves of every run in the browser
 tensorboard *args: setup
     @.venv/bin/tensorboard --logdir runs "$@"

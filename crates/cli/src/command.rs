@@ -3,4 +3,5 @@
 pub mod data;
 pub mod dataset;
 pub mod evaluate;
+pub mod lab;
 pub mod train;

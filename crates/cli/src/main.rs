@@ -53,6 +53,12 @@ enum Command {
         #[command(subcommand)]
         what: Data,
     },
+    /// Repeat the papers' synthetic experiments
+    Lab {
+        /// Which one
+        #[command(subcommand)]
+        what: Lab,
+    },
 }
 
 #[derive(Subcommand)]
@@ -78,6 +84,18 @@ enum Data {
     },
 }
 
+#[derive(Subcommand)]
+enum Lab {
+    /// The smoothness metric: of noise and square waves, or of the distributions in a file
+    #[command(after_help = smoothness_help())]
+    Smoothness {
+        /// A .safetensors or .csv file of distributions (a row each), to measure those; or
+        /// options of the experiment
+        #[arg(value_name = "FILE | KEY=VALUE")]
+        words: Vec<String>,
+    },
+}
+
 fn train_help() -> String {
     format!(
         "Options, their defaults (quick profile) and why:\n{}\n\
@@ -94,6 +112,15 @@ fn evaluate_help() -> String {
     )
 }
 
+fn smoothness_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Examples: overtone lab smoothness seed=2\n          \
+         overtone lab smoothness distributions.csv",
+        keys::help(command::lab::SMOOTHNESS)
+    )
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Train { options } => command::train::train(&options),
@@ -102,6 +129,7 @@ fn main() -> ExitCode {
             command::evaluate::rollouts(&options)
         }
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
+        Command::Lab { what: Lab::Smoothness { words } } => command::lab::smoothness(&words),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

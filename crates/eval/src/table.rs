@@ -1,4 +1,6 @@
-//! Plain tables for a terminal: columns aligned to the right, two spaces between them.
+//! Plain tables: for a terminal, as Markdown, as CSV.
+//!
+//! For a terminal, columns are aligned to the right, two spaces between them.
 
 use std::fmt;
 
@@ -18,6 +20,31 @@ impl Table {
     pub fn row(&mut self, mut cells: Vec<String>) {
         cells.resize(self.rows[0].len(), String::new());
         self.rows.push(cells);
+    }
+
+    /// The table in Markdown, columns aligned to the right.
+    pub fn to_markdown(&self) -> String {
+        let mut text = String::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            text += &format!("| {} |\n", cells.join(" | "));
+            if index == 0 {
+                text += &format!("|{}\n", " ---: |".repeat(row.len()));
+            }
+        }
+        text
+    }
+
+    /// The table as comma-separated values (RFC 4180, lines ending in `\n`).
+    pub fn to_csv(&self) -> String {
+        let quoted = |cell: &String| match cell.contains([',', '"', '\n', '\r']) {
+            true => format!("\"{}\"", cell.replace('"', "\"\"")),
+            false => cell.clone(),
+        };
+        self.rows
+            .iter()
+            .map(|row| row.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n")
+            .collect()
     }
 }
 
@@ -47,5 +74,13 @@ mod tests {
         table.row(vec!["7".into(), "-12.5 ± 0.5".into()]);
         let expected = "  n       return\n100        1 ± 2\n  7  -12.5 ± 0.5\n";
         assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn markdown_and_csv_keep_cells_apart() {
+        let mut table = Table::new(&["a|b", "c"]);
+        table.row(vec!["1,5".into(), "say \"x\"".into()]);
+        assert_eq!(table.to_markdown(), "| a\\|b | c |\n| ---: | ---: |\n| 1,5 | say \"x\" |\n");
+        assert_eq!(table.to_csv(), "a|b,c\n\"1,5\",\"say \"\"x\"\"\"\n");
     }
 }

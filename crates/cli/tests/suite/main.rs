@@ -5,6 +5,7 @@
 mod desk;
 mod errors;
 mod kills;
+mod lab;
 mod output;
 #[cfg(feature = "python")]
 mod playing;

@@ -1,0 +1,59 @@
+//! `overtone lab`.
+
+use std::fs;
+
+use crate::desk::{Desk, project};
+
+#[test]
+fn smoothness_of_noise_is_tabled_plotted_and_repeatable() {
+    let desk = Desk::new();
+    let first = desk.succeeds("lab smoothness trials=3 length=64 seed=4");
+    for part in ["brown", "0.0034", "By L²", "runs/lab/smoothness"] {
+        assert!(first.contains(part), "no {part:?} in {first}");
+    }
+    let page = fs::read_to_string(desk.path("runs/lab/smoothness/smoothness.md")).unwrap();
+    assert!(page.contains("just lab smoothness seed=4 trials=3 length=64"), "{page}");
+    desk.succeeds("lab smoothness trials=3 length=64 seed=4 out=again");
+    assert_eq!(fs::read_to_string(desk.path("again/smoothness.md")).unwrap(), page);
+    desk.succeeds("lab smoothness trials=3 length=64 seed=5 out=other");
+    assert_ne!(fs::read_to_string(desk.path("other/smoothness.md")).unwrap(), page);
+}
+
+#[test]
+fn smoothness_of_a_files_distributions() {
+    let desk = Desk::new();
+    fs::write(desk.path("a.csv"), "1,0,0,0\n0.25,0.25,0.25,0.25\n0.5,0.5\n").unwrap();
+    let said = desk.succeeds("lab smoothness a.csv");
+    let cells = |name: &str| -> Vec<String> {
+        let line = said.lines().find(|line| line.trim_start().starts_with(name));
+        let line = line.unwrap_or_else(|| panic!("no {name} in {said}"));
+        line.trim()[name.len()..].split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(cells("row 2"), ["4", "0.000000", "0.000000", "0.000000"]);
+    // Three frequencies of equal power: log₂ 3 bits.
+    assert_eq!(cells("row 1").last().unwrap(), "1.584963");
+    // The mean of a number and 0 is half of it; the deviation is it over √2.
+    let one: f64 = cells("row 1")[1].parse().unwrap();
+    let all = cells("all 2");
+    let numbers = [1, 3].map(|i| all[i].parse::<f64>().unwrap());
+    assert!((numbers[0] - one / 2.0).abs() < 2e-6, "{said}");
+    assert!((numbers[1] - one / 2f64.sqrt()).abs() < 2e-6, "{said}");
+    assert_eq!(cells("all 1"), ["2", "0.000000", "0.000000", "0.000000"]);
+
+    let golden = project().join("crates/testkit/golden/smoothness_pmfs.safetensors");
+    let said = desk.succeeds(&format!("lab smoothness {}", golden.display()));
+    assert!(said.contains("onehot_mid_18") && said.contains("0.776394"), "{said}");
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let desk = Desk::new();
+    fs::write(desk.path("a.csv"), "0.5,0.4\n").unwrap();
+    desk.refuses("lab smoothness a.csv", &["row 1", "sums to 0.9"]);
+    desk.refuses("lab smoothness absent.csv", &["absent.csv"]);
+    desk.refuses("lab smoothness a.csv seed=1", &["a.csv", "alone"]);
+    desk.refuses("lab smoothness tirals=3", &["`tirals`", "`trials`"]);
+    desk.refuses("lab smoothness trials=0", &["trials=0"]);
+    desk.refuses("lab smoothness length=1", &["length=1"]);
+    desk.refuses("lab smoothness seed=-1", &["seed=-1"]);
+}
