@@ -11,7 +11,7 @@ pub mod seed;
 pub mod window;
 
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
-pub use policy::{Actions, Observations, Policy, PolicyError, Turn};
+pub use policy::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};
 pub use protocol::{Emulation, Protocol};
 pub use returns::returns_to_go;
 pub use window::Window;

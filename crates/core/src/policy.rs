@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use serde::{Deserialize, Serialize};
+
 /// A batch of observations, row by row.
 #[derive(Clone, Copy, Debug)]
 pub enum Observations<'a> {
@@ -46,6 +48,41 @@ pub struct EpisodeStart {
     pub target_return: f32,
 }
 
+/// How the bins of a distribution over actions are ordered: which actions are neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BinOrder {
+    /// As the environment numbers its actions.
+    Environment,
+    /// Atari's 18 actions around the compass, without and then with fire, as the Fourier
+    /// head's paper orders them for every head.
+    Compass,
+    /// Another order, which the policy's head was given.
+    Head,
+}
+
+impl BinOrder {
+    /// The order in words, after "bins in".
+    pub fn describe(self) -> &'static str {
+        match self {
+            Self::Environment => "the environment's order",
+            Self::Compass => "compass order",
+            Self::Head => "the head's own order",
+        }
+    }
+}
+
+/// The distributions that a batch of actions was drawn from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Played<'a> {
+    /// `[turns, n_bins]`, each row summing to 1.
+    pub probs: &'a [f64],
+    /// Bins of each distribution.
+    pub n_bins: usize,
+    /// Which bins are neighbours.
+    pub order: BinOrder,
+}
+
 /// Why a policy could not act.
 pub type PolicyError = Box<dyn Error + Send + Sync>;
 
@@ -63,4 +100,10 @@ pub trait Policy {
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError>;
+
+    /// What the last [`act`](Self::act) drew its actions from, row `i` for its turn `i`;
+    /// `None` for a policy that draws from no distributions over bins, or keeps none.
+    fn played(&self) -> Option<Played<'_>> {
+        None
+    }
 }

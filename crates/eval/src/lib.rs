@@ -17,6 +17,8 @@ pub use fourier_transform::FourierTransform;
 pub use normalize::{Convention, Pair};
 pub use random::RandomPolicy;
 pub use report::{CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult};
-pub use rollout::{Plan, PlayedEpisode, Progress, Rollout, RolloutError, rollout};
+pub use rollout::{
+    Plan, PlayedEpisode, PlayedSmoothness, Progress, Rollout, RolloutError, rollout,
+};
 pub use smoothness::{Pooled, Smoothness};
 pub use summary::Summary;

@@ -5,12 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use overtone_core::Outcome;
 use overtone_core::protocol::Protocol;
+use overtone_core::{BinOrder, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::table::Table;
-use crate::{Pair, Plan, PlayedEpisode, Rollout, Summary};
+use crate::{Pair, Plan, PlayedEpisode, Pooled, Rollout, Summary};
 
 /// Version of `evaluation.json`.
 pub const FORMAT: u32 = 1;
@@ -46,6 +46,23 @@ pub struct Setting {
     pub reference: Option<Pair>,
 }
 
+/// Smoothness of the distributions that actions were drawn from (see
+/// [`smoothness`](crate::smoothness)): all steps of all episodes of a target, pooled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmoothnessResult {
+    /// Bins of each distribution; only numbers of the same count can be compared.
+    pub n_bins: usize,
+    /// Which bins are neighbours.
+    pub order: BinOrder,
+    /// Distributions.
+    pub n: u64,
+    /// Mean over them; lower is smoother.
+    pub mean: f64,
+    /// Sample standard deviation (`ddof` 1) over them; absent for fewer than two.
+    pub sd: Option<f64>,
+}
+
 /// The episodes of one target return, in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,6 +79,9 @@ pub struct TargetResult {
     pub normalized: Option<Summary>,
     /// Episodes that a limit cut.
     pub truncated: usize,
+    /// Absent for a policy that does not say what it draws from, and in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smoothness: Option<SmoothnessResult>,
 }
 
 /// A finished evaluation.
@@ -121,12 +141,26 @@ impl Evaluation {
         let result = |(target, episodes): (&f32, &[PlayedEpisode])| {
             summarize(*target, episodes, setting.reference).ok_or(ReportError::NoScore(*target))
         };
-        let targets = plan
+        let mut targets = plan
             .targets
             .iter()
             .zip(rollout.episodes.chunks(plan.episodes.max(1)))
             .map(result)
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(played) = &rollout.smoothness {
+            let episodes = played.episodes.chunks(plan.episodes.max(1));
+            for (target, episodes) in targets.iter_mut().zip(episodes) {
+                let mut pooled = Pooled::default();
+                episodes.iter().for_each(|episode| pooled.join(episode));
+                target.smoothness = (pooled.n > 0).then(|| SmoothnessResult {
+                    n_bins: played.n_bins,
+                    order: played.order,
+                    n: pooled.n,
+                    mean: pooled.mean,
+                    sd: pooled.sd(),
+                });
+            }
+        }
         Ok(Self {
             format: FORMAT,
             setting,
@@ -197,6 +231,15 @@ impl Evaluation {
                 pair.high
             );
         }
+        if let Some(smoothness) = self.targets.iter().find_map(|target| target.smoothness) {
+            text += &format!(
+                "smoothness: of every distribution played from, {} bins in {} on a ring, all \
+                 steps of a target pooled; the L² metric of the Fourier head's paper (σ = 1 to \
+                 100), lower is smoother\n",
+                smoothness.n_bins,
+                smoothness.order.describe()
+            );
+        }
         text += &format!(
             "{} steps of up to {} episodes at once in {:.1} s: {:.0} steps/s; seed {}\n",
             self.steps, self.parallel_episodes, self.wall_seconds, self.steps_per_second, self.seed
@@ -205,7 +248,8 @@ impl Evaluation {
     }
 
     fn target_table(&self) -> Table {
-        let mut table = Table::new(&[
+        let smoothness = self.targets.iter().any(|target| target.smoothness.is_some());
+        let mut header = vec![
             "target",
             "episodes",
             "raw",
@@ -216,7 +260,11 @@ impl Evaluation {
             "clipped",
             "length",
             "normalized",
-        ]);
+        ];
+        if smoothness {
+            header.push("smoothness");
+        }
+        let mut table = Table::new(&header);
         for target in &self.targets {
             let raw = &target.raw_return;
             table.row(vec![
@@ -230,6 +278,7 @@ impl Evaluation {
                 with_spread(&target.clipped_return, 1),
                 with_spread(&target.length, 0),
                 target.normalized.as_ref().map_or("-".into(), |summary| with_spread(summary, 2)),
+                target.smoothness.map_or("-".into(), |played| spread(played.mean, played.sd, 4)),
             ]);
         }
         table
@@ -258,9 +307,13 @@ impl Evaluation {
 }
 
 fn with_spread(summary: &Summary, digits: usize) -> String {
-    match summary.sd {
-        Some(sd) => format!("{:.digits$} ± {sd:.digits$}", summary.mean),
-        None => format!("{:.digits$}", summary.mean),
+    spread(summary.mean, summary.sd, digits)
+}
+
+fn spread(mean: f64, sd: Option<f64>, digits: usize) -> String {
+    match sd {
+        Some(sd) => format!("{mean:.digits$} ± {sd:.digits$}"),
+        None => format!("{mean:.digits$}"),
     }
 }
 
@@ -283,5 +336,6 @@ fn summarize(
         length: column(&|episode| episode.length as f64)?,
         normalized,
         truncated: episodes.iter().filter(|e| e.outcome == Outcome::Truncated).count(),
+        smoothness: None,
     })
 }

@@ -12,9 +12,11 @@ use std::time::Instant;
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::seed::{derive, derive_nth};
-use overtone_core::{Actions, Observations, Outcome, Policy, PolicyError, Turn};
+use overtone_core::{Actions, BinOrder, Observations, Outcome, Played, Policy, PolicyError, Turn};
 use overtone_env::{EnvError, VectorEnv};
 use serde::{Deserialize, Serialize};
+
+use crate::{Pooled, Smoothness};
 
 /// Which episodes to play.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,11 +83,24 @@ pub struct Progress {
     pub live: usize,
 }
 
+/// The smoothness of every distribution that was played from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlayedSmoothness {
+    /// Bins of each distribution.
+    pub n_bins: usize,
+    /// Which bins are neighbours.
+    pub order: BinOrder,
+    /// One for each episode, in the order of the episodes.
+    pub episodes: Vec<Pooled>,
+}
+
 /// What a rollout gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rollout {
     /// Every episode, target by target, in order of their numbers.
     pub episodes: Vec<PlayedEpisode>,
+    /// Absent when the policy does not say what it draws from.
+    pub smoothness: Option<PlayedSmoothness>,
     /// Actions taken, all episodes together.
     pub steps: u64,
     /// Environments used at once, at most.
@@ -117,6 +132,19 @@ pub enum RolloutError {
     /// The policy failed.
     #[error("the policy failed")]
     Policy(#[source] PolicyError),
+    /// The policy says it drew from what is no distribution.
+    #[error("the policy says it drew {turns} actions from {numbers} numbers in rows of {n_bins}")]
+    Played {
+        /// Agents that acted.
+        turns: usize,
+        /// Numbers in all rows.
+        numbers: usize,
+        /// Bins of each row.
+        n_bins: usize,
+    },
+    /// The policy says it drew from a distribution with a number that is none.
+    #[error("the policy says it drew an action with a probability that is not a number")]
+    Probability,
     /// The caller's callback asked to stop; what was played until then is a biased sample
     /// and is dropped.
     #[error("stopped after {done} of {episodes} episodes")]
@@ -159,6 +187,7 @@ pub fn rollout(
     let mut live: Vec<usize> = (0..n_slots).collect();
     let mut to_reset = live.clone();
     let mut gathered = Gathered::default();
+    let mut tally = None;
     let mut state = Progress { steps: 0, episodes_done: 0, episodes, live: n_slots };
 
     while !live.is_empty() {
@@ -171,6 +200,10 @@ pub fn rollout(
         let turns: Vec<Turn> = live.iter().map(|&slot| slots[slot].turn(slot)).collect();
         let observations = gathered.rows(&*env, &live);
         let actions: Actions = policy.act(&turns, observations).map_err(RolloutError::Policy)?;
+        if let Some(played) = policy.played() {
+            let numbers = live.iter().map(|&slot| slots[slot].number);
+            Tally::add(&mut tally, &played, numbers, episodes)?;
+        }
         let steps = env.step(&live, &actions)?;
         state.steps += live.len() as u64;
 
@@ -200,10 +233,47 @@ pub fn rollout(
     }
     Ok(Rollout {
         episodes: played.into_iter().flatten().collect(),
+        smoothness: tally.map(|tally: Tally| tally.found),
         steps: state.steps,
         slots: n_slots,
         wall_seconds: start.elapsed().as_secs_f64(),
     })
+}
+
+/// The smoothness of what was played so far.
+struct Tally {
+    metric: Smoothness,
+    found: PlayedSmoothness,
+}
+
+impl Tally {
+    /// Adds the distributions of one batch; row `i` belongs to the `i`-th of `numbers`, an
+    /// episode of the `episodes` in the plan.
+    fn add(
+        tally: &mut Option<Self>,
+        played: &Played<'_>,
+        numbers: impl ExactSizeIterator<Item = usize>,
+        episodes: usize,
+    ) -> Result<(), RolloutError> {
+        let &Played { probs, n_bins, order } = played;
+        let n_bins_before = tally.as_ref().map_or(n_bins, |tally| tally.found.n_bins);
+        if n_bins == 0 || n_bins != n_bins_before || probs.len() != numbers.len() * n_bins {
+            let (turns, numbers) = (numbers.len(), probs.len());
+            return Err(RolloutError::Played { turns, numbers, n_bins });
+        }
+        let Self { metric, found } = tally.get_or_insert_with(|| Self {
+            metric: Smoothness::new(n_bins),
+            found: PlayedSmoothness { n_bins, order, episodes: vec![Pooled::default(); episodes] },
+        });
+        for (number, pmf) in numbers.zip(probs.chunks_exact(n_bins)) {
+            let smoothness = metric.l2(pmf);
+            if !smoothness.is_finite() {
+                return Err(RolloutError::Probability);
+            }
+            found.episodes[number].add(smoothness);
+        }
+        Ok(())
+    }
 }
 
 /// One environment and the episode it plays.

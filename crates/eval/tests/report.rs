@@ -4,13 +4,19 @@
 
 use std::ops::ControlFlow;
 
+use overtone_core::BinOrder;
 use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{
-    CheckpointRef, Convention, Evaluation, Plan, RandomPolicy, ReportError, Setting, rollout,
+    CheckpointRef, Convention, Evaluation, Plan, PlayedSmoothness, Pooled, RandomPolicy,
+    ReportError, Setting, SmoothnessResult, rollout,
 };
 
 fn evaluation() -> Evaluation {
+    with_smoothness(None)
+}
+
+fn with_smoothness(smoothness: Option<PlayedSmoothness>) -> Evaluation {
     let plan = Plan {
         episodes: 6,
         targets: vec![1.0, 2.5],
@@ -19,7 +25,9 @@ fn evaluation() -> Evaluation {
     };
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
-    let played = rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(())).unwrap();
+    let mut played =
+        rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(())).unwrap();
+    played.smoothness = smoothness;
     let setting = Setting {
         task: "Seaquest".into(),
         rom_md5: Some("0123".into()),
@@ -85,4 +93,39 @@ fn the_text_names_the_convention_and_every_target() {
     let rows: Vec<&str> = text.lines().filter(|line| line.contains(" ± ")).collect();
     assert!(rows[0].trim_start().starts_with("1 ") && rows[1].trim_start().starts_with("2.5 "));
     assert_eq!(report.episode_table().lines().count(), 13);
+}
+
+#[test]
+fn the_smoothness_of_a_target_is_that_of_all_its_steps() {
+    // Six episodes a target. The first target's steps: 1, 2 and 6, in two episodes; mean 3,
+    // squared deviations 4 + 1 + 9. The second's: 5.
+    let episodes = [&[1.0, 2.0][..], &[], &[6.0], &[], &[], &[], &[5.0], &[], &[], &[], &[], &[]];
+    let report = with_smoothness(Some(PlayedSmoothness {
+        n_bins: 18,
+        order: BinOrder::Compass,
+        episodes: episodes.map(|steps| steps.iter().copied().collect::<Pooled>()).to_vec(),
+    }));
+    let [first, second] = [0, 1].map(|target| report.targets[target].smoothness.unwrap());
+    assert_eq!((first.n_bins, first.order, first.n), (18, BinOrder::Compass, 3));
+    assert!((first.mean - 3.0).abs() < 1e-12 && (first.sd.unwrap() - 7f64.sqrt()).abs() < 1e-12);
+    let alone =
+        SmoothnessResult { n_bins: 18, order: BinOrder::Compass, n: 1, mean: 5.0, sd: None };
+    assert_eq!(second, alone);
+    let text = report.to_text();
+    for part in ["smoothness", "3.0000 ± 2.6458", "18 bins in compass order", "lower is smoother"]
+    {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    assert!(!evaluation().to_text().contains("smoothness"), "nothing to say");
+
+    // It survives the file, and a report from before reads as one that does not say.
+    let json = serde_json::to_value(&report).unwrap();
+    assert_eq!(serde_json::from_value::<Evaluation>(json.clone()).unwrap(), report);
+    let mut before = json;
+    for target in before["targets"].as_array_mut().unwrap() {
+        assert!(target.as_object_mut().unwrap().remove("smoothness").is_some());
+    }
+    let read: Evaluation = serde_json::from_value(before).unwrap();
+    assert!(read.targets.iter().all(|target| target.smoothness.is_none()));
+    assert_eq!(read.episodes, report.episodes);
 }

@@ -5,9 +5,11 @@
 use std::ops::ControlFlow;
 
 use overtone_core::protocol::ReturnUnits;
-use overtone_core::{Actions, Observations, Outcome, Policy, PolicyError, Turn};
+use overtone_core::{Actions, BinOrder, Observations, Outcome, Played, Policy, PolicyError, Turn};
 use overtone_env::{Corridor, VectorEnv};
-use overtone_eval::{Plan, PlayedEpisode, RandomPolicy, Rollout, RolloutError, rollout};
+use overtone_eval::{
+    Plan, PlayedEpisode, Pooled, RandomPolicy, Rollout, RolloutError, Smoothness, rollout,
+};
 
 fn plan(episodes: usize, targets: &[f32]) -> Plan {
     Plan { episodes, targets: targets.to_vec(), seed: 5, return_units: ReturnUnits::Clipped }
@@ -210,4 +212,97 @@ impl Policy for Failing {
     fn act(&mut self, _: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
         Err("out of ideas".into())
     }
+}
+
+/// Goes right; the distribution it says it drew from depends on the step of the episode.
+struct Sayer {
+    n_bins: usize,
+    probs: Vec<f64>,
+}
+
+impl Sayer {
+    /// `[0.75, 0.25, 0, …]`, turned by one bin a step from the third on: the first two steps
+    /// are uniform.
+    fn pmf(n_bins: usize, step: usize) -> Vec<f64> {
+        let mut pmf = vec![1.0 / n_bins as f64; n_bins];
+        if step >= 2 {
+            pmf.fill(0.0);
+            (pmf[0], pmf[1]) = (0.75, 0.25);
+            pmf.rotate_right(step % n_bins);
+        }
+        pmf
+    }
+}
+
+impl Policy for Sayer {
+    fn act(&mut self, turns: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
+        let Observations::Vectors(rows) = seen else { return Err("vectors expected".into()) };
+        // The second number of an observation counts the steps of that agent's episode.
+        let pmfs = rows.chunks(2).map(|row| Self::pmf(self.n_bins, row[1] as usize));
+        self.probs = pmfs.flatten().collect();
+        Ok(Actions::Discrete(vec![1; turns.len()]))
+    }
+
+    fn played(&self) -> Option<Played<'_>> {
+        Some(Played { probs: &self.probs, n_bins: self.n_bins, order: BinOrder::Head })
+    }
+}
+
+#[test]
+fn the_smoothness_of_what_was_played_is_counted_by_episode() {
+    let plan = plan(5, &[1.0, 2.0]);
+    let play = |n_envs| {
+        let mut env = Corridor::new(n_envs, 6, 40, 0.3);
+        let mut policy = Sayer { n_bins: 4, probs: Vec::new() };
+        rollout(&mut env, &mut policy, &plan, &mut go).unwrap()
+    };
+    let (alone, together) = (play(1), play(3));
+    assert_eq!(alone.smoothness, together.smoothness);
+    let smoothness = alone.smoothness.unwrap();
+    assert_eq!((smoothness.n_bins, smoothness.order), (4, BinOrder::Head));
+    let sharp = Smoothness::new(4).l2(&[0.75, 0.25, 0.0, 0.0]);
+    assert_eq!(smoothness.episodes.len(), 10);
+    for (episode, pooled) in alone.episodes.iter().zip(&smoothness.episodes) {
+        assert!(episode.length > 2);
+        // Two steps of 0, the others alike: a turned ring is as smooth.
+        let steps = (0..episode.length).map(|step| if step < 2 { 0.0 } else { sharp });
+        let expected: Pooled = steps.collect();
+        assert_eq!(pooled.n, episode.length);
+        assert!((pooled.mean - expected.mean).abs() < 1e-12);
+        assert!((pooled.sd().unwrap() - expected.sd().unwrap()).abs() < 1e-12);
+    }
+    let quiet = random_play(2, &plan);
+    assert_eq!(quiet.smoothness, None, "this policy does not say");
+}
+
+#[test]
+fn what_is_no_distribution_ends_the_rollout() {
+    /// Says the same row for every turn.
+    struct Wrong<'a> {
+        row: &'a [f64],
+        n_bins: usize,
+        probs: Vec<f64>,
+    }
+    impl Policy for Wrong<'_> {
+        fn act(&mut self, turns: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
+            self.probs = self.row.repeat(turns.len());
+            Ok(Actions::Discrete(vec![1; turns.len()]))
+        }
+        fn played(&self) -> Option<Played<'_>> {
+            let order = BinOrder::Environment;
+            Some(Played { probs: &self.probs, n_bins: self.n_bins, order })
+        }
+    }
+    let play = |row: &[f64], n_bins| {
+        let mut env = Corridor::new(2, 5, 40, 0.0);
+        let mut policy = Wrong { row, n_bins, probs: Vec::new() };
+        rollout(&mut env, &mut policy, &plan(2, &[1.0]), &mut go)
+    };
+    assert!(play(&[0.5; 2], 2).is_ok());
+    for (row, n_bins) in [(&[0.5; 2][..], 4), (&[0.5; 3], 2), (&[], 0)] {
+        let error = play(row, n_bins).unwrap_err();
+        assert!(matches!(error, RolloutError::Played { turns: 2, .. }), "{error}");
+    }
+    let error = play(&[0.5, f64::NAN], 2).unwrap_err();
+    assert!(matches!(error, RolloutError::Probability), "{error}");
 }

@@ -10,7 +10,7 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use overtone_core::{
-    Actions, Observations, Policy, PolicyError, Protocol, Turn, Window,
+    Actions, BinOrder, Observations, Played, Policy, PolicyError, Protocol, Turn, Window,
     policy::EpisodeStart,
     protocol::{FedBackActions, GlobalTimestep},
     seed::{self, Generator},
@@ -20,6 +20,7 @@ use rand::RngExt;
 use crate::{
     decision_transformer::{DecisionTransformer, FRAME, Frames, Inputs, STACK},
     error::ModelError,
+    head::{ActionOrder, Head},
 };
 
 /// What one agent remembers: the last `context_length` timesteps of its episode.
@@ -53,6 +54,10 @@ pub struct TransformerPolicy {
     device: Device,
     histories: Vec<Option<History>>,
     bin_of: Option<Vec<usize>>,
+    /// What the last actions were drawn from, bin by bin.
+    played: Vec<f64>,
+    /// The order of the bins in `played`, and the action of each.
+    played_order: (BinOrder, Vec<usize>),
 }
 
 impl TransformerPolicy {
@@ -66,7 +71,10 @@ impl TransformerPolicy {
                 model.head.action_order().map(|order| order.bin_of().to_vec())
             }
         };
-        Self { model, protocol: protocol.clone(), device, histories: Vec::new(), bin_of }
+        let played_order = played_order(&model);
+        let protocol = protocol.clone();
+        let (histories, played) = (Vec::new(), Vec::new());
+        Self { model, protocol, device, histories, bin_of, played, played_order }
     }
 
     /// Updates each agent's history with its reward and its new, embedded observation.
@@ -185,6 +193,7 @@ impl Policy for TransformerPolicy {
         if pixels.len() != shape.iter().product::<usize>() {
             return Err(wrong_observations(format!("{} pixels", pixels.len()), turns.len()).into());
         }
+        self.played.clear();
         if turns.is_empty() {
             return Ok(Actions::Discrete(Vec::new()));
         }
@@ -202,12 +211,37 @@ impl Policy for TransformerPolicy {
         for (turn, logits) in turns.iter().zip(logits.chunks_exact(n_actions)) {
             let Some(history) = &mut self.histories[turn.agent] else { continue };
             let draw = history.generator.random::<f64>();
-            let action = sample(logits, self.protocol.temperature, draw);
+            let weights = weights(logits, self.protocol.temperature);
+            let action = sample(&weights, draw);
+            let total: f64 = weights.iter().sum();
+            self.played.extend(self.played_order.1.iter().map(|&action| weights[action] / total));
             let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
             history.actions.push_back(fed_back as i32);
             chosen.push(action);
         }
         Ok(Actions::Discrete(chosen))
+    }
+
+    fn played(&self) -> Option<Played<'_>> {
+        let (order, action_of) = &self.played_order;
+        Some(Played { probs: &self.played, n_bins: action_of.len(), order: *order })
+    }
+}
+
+/// In which order a model's actions are bins, and the action of each bin.
+///
+/// The linear head has no order of its own. It is seen in the Fourier head's, so that the two
+/// can be compared, as the paper does.
+fn played_order(model: &DecisionTransformer) -> (BinOrder, Vec<usize>) {
+    let (atari, n_actions) = (ActionOrder::atari(), model.config.n_actions);
+    let order = match &model.head {
+        Head::Linear(_) if atari.bin_of().len() == n_actions => Some(&atari),
+        head => head.action_order(),
+    };
+    match order {
+        None => (BinOrder::Environment, (0..n_actions).collect()),
+        Some(order) if *order == atari => (BinOrder::Compass, order.action_of()),
+        Some(order) => (BinOrder::Head, order.action_of()),
     }
 }
 
@@ -219,31 +253,39 @@ fn wrong_observations(got: String, n: usize) -> ModelError {
     }
 }
 
-/// The action whose part of the cumulative distribution holds `draw`, uniform in [0, 1).
-fn sample(logits: &[f32], temperature: f32, draw: f64) -> usize {
+/// Softmax at `temperature`, not yet divided by its sum; the largest is 1.
+fn weights(logits: &[f32], temperature: f32) -> Vec<f64> {
     let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let weight = |logit: &f32| (f64::from(logit - highest) / f64::from(temperature)).exp();
-    let total: f64 = logits.iter().map(weight).sum();
+    logits.iter().map(weight).collect()
+}
+
+/// The action whose part of the cumulative distribution holds `draw`, uniform in [0, 1).
+fn sample(weights: &[f64], draw: f64) -> usize {
+    let total: f64 = weights.iter().sum();
     let mut below = 0.0;
-    for (action, logit) in logits.iter().enumerate() {
-        below += weight(logit);
+    for (action, weight) in weights.iter().enumerate() {
+        below += weight;
         if draw * total < below {
             return action;
         }
     }
-    logits.len() - 1
+    weights.len() - 1
 }
 
 #[cfg(test)]
 mod tests {
-    use super::sample;
+    use super::{sample, weights};
 
     #[test]
     fn sampling_inverts_the_cumulative_distribution() {
         let logits = [0.25f32.ln(), 0.5f32.ln(), 0.25f32.ln()];
-        let at = |draw| sample(&logits, 1.0, draw);
+        let at = |draw| sample(&weights(&logits, 1.0), draw);
         assert_eq!([0.0, 0.2, 0.3, 0.7, 0.8, 0.999].map(at), [0, 0, 1, 1, 2, 2]);
         // At half the temperature the weights are squared: 1/16, 1/4, 1/16 → 1/6, 4/6, 1/6.
-        assert_eq!([0.1, 0.2, 0.8, 0.9].map(|draw| sample(&logits, 0.5, draw)), [0, 1, 1, 2]);
+        assert_eq!(
+            [0.1, 0.2, 0.8, 0.9].map(|draw| sample(&weights(&logits, 0.5), draw)),
+            [0, 1, 1, 2]
+        );
     }
 }

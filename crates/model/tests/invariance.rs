@@ -4,7 +4,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{
-    Actions, Emulation, Observations, Policy, Protocol, Turn, policy::EpisodeStart, seed,
+    Actions, BinOrder, Emulation, Observations, Policy, Protocol, Turn, policy::EpisodeStart, seed,
 };
 use overtone_model::{
     Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig, TransformerPolicy,
@@ -190,5 +190,38 @@ fn playing_step_by_step_equals_one_pass() {
             assert_eq!(Some(played), best, "step {t}");
             episode.actions[t] = played as i32;
         }
+    }
+}
+
+/// What the policy says it drew from is the softmax of one pass over the context, seen around
+/// the compass.
+#[test]
+fn played_distributions_are_those_of_the_logits() {
+    let (episode, temperature) = (Episode::random(2), 1.7);
+    for model in models() {
+        let protocol = Protocol { temperature, ..Protocol::matched(&Emulation::dqn_replay()) };
+        let mut policy = TransformerPolicy::new(&model, &protocol);
+        let target_return = episode.returns_to_go[0];
+        let start = |seed| Some(EpisodeStart { seed, target_return });
+        let turns = [0, 1].map(|agent| Turn { agent, reward: 0.0, start: start(agent as u64) });
+        let pixels = [episode.stack(1), episode.stack(0)].concat();
+        policy.act(&turns, Observations::Pixels(&pixels)).unwrap();
+
+        let played = policy.played().unwrap();
+        assert_eq!((played.n_bins, played.order), (N_ACTIONS, BinOrder::Compass));
+        assert_eq!(played.probs.len(), 2 * N_ACTIONS);
+        let logits = logits(&model, episode.context(0, 1, 0, 0), 1);
+        let total: f64 = logits.iter().map(|x| (x / f64::from(temperature)).exp()).sum();
+        let expected: Vec<f64> = ActionOrder::atari()
+            .action_of()
+            .into_iter()
+            .map(|action| (logits[action] / f64::from(temperature)).exp() / total)
+            .collect();
+        assert_close("probs", &played.probs[N_ACTIONS..], &expected, ROUNDING, 0.0);
+        let first: f64 = played.probs[..N_ACTIONS].iter().sum();
+        assert!((first - 1.0).abs() < 1e-12);
+        assert_ne!(played.probs[..N_ACTIONS], played.probs[N_ACTIONS..]);
+        policy.act(&[], Observations::Pixels(&[])).unwrap();
+        assert!(policy.played().unwrap().probs.is_empty(), "of an earlier batch");
     }
 }

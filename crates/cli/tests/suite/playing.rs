@@ -59,7 +59,16 @@ fn a_trained_agent_plays_and_is_scored() {
         // The default convention's random and human scores.
         let expected = (raw.as_f64().unwrap() - 68.0) / (42_055.0 - 68.0) * 100.0;
         assert!((normalized.as_f64().unwrap() - expected).abs() < 1e-9, "{target}");
+        // Every action was drawn from a distribution over 18 actions; one-hot is 0.7764.
+        let smoothness = &target["smoothness"];
+        assert_eq!((&smoothness["n_bins"], &smoothness["order"]), (&18.into(), &"compass".into()));
+        let steps = played.iter().filter(|e| e["target_return"] == target["target_return"]);
+        let steps: u64 = steps.map(|episode| episode["length"].as_u64().unwrap()).sum();
+        assert_eq!(smoothness["n"], steps);
+        let (mean, sd) = (smoothness["mean"].as_f64().unwrap(), smoothness["sd"].as_f64().unwrap());
+        assert!(0.0 < mean && mean < 0.78 && sd > 0.0, "{smoothness}");
     }
+    assert!(stdout.contains("18 bins in compass order on a ring"), "{stdout}");
     for start in ["playing runs/", "Seaquest · Decision Transformer", "report: runs/"] {
         assert_eq!(stdout.lines().filter(|line| line.starts_with(start)).count(), 1, "{start}");
     }
