@@ -14,7 +14,8 @@ use overtone_core::{
 };
 use overtone_env::VectorEnv;
 use overtone_model::{
-    Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig, TransformerPolicy,
+    AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
+    TransformerPolicy,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
     decision_transformer::{Form, Frames},
 };
@@ -37,6 +38,7 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         max_timestep: 2286,
         dropout: 0.1,
         conditioning: Conditioning::Return,
+        attention: AttentionConfig::Softmax,
         head: HeadConfig::Linear,
     };
     let device = Device::flex();

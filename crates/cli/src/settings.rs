@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use overtone_core::{Emulation, Protocol};
 use overtone_data::Selection;
 use overtone_model::{
-    Conditioning, HeadConfig, ModelConfig,
+    AttentionConfig, Conditioning, FourierAttentionConfig, HeadConfig, ModelConfig, RShape,
     head::{
         ActionOrder, Domain, FourierHeadConfig, GmmHeadConfig, InitialCoefficients, Regularizer,
     },
@@ -100,6 +100,10 @@ pub struct ModelSettings {
 #[allow(missing_docs, reason = "documented in presets/atari.toml, which --help prints")]
 pub struct AttentionSettings {
     pub kind: AttentionKind,
+    pub power: u32,
+    pub r: RShape,
+    pub initial: f64,
+    pub epsilon: f64,
 }
 
 /// How queries are compared with keys.
@@ -108,6 +112,8 @@ pub struct AttentionSettings {
 pub enum AttentionKind {
     /// Softmax of dot products.
     Softmax,
+    /// The Fourier integral kernel.
+    Fourier,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -268,7 +274,6 @@ impl Settings {
             OrderKind::Atari => Some(ActionOrder::atari()),
             OrderKind::Environment => None,
         };
-        let AttentionKind::Softmax = self.attention.kind;
         let config = ModelConfig {
             n_layers: self.model.n_layers,
             n_heads: self.model.n_heads,
@@ -278,6 +283,15 @@ impl Settings {
             max_timestep: longest.saturating_sub(1),
             dropout: self.model.dropout,
             conditioning: self.model.conditioning,
+            attention: match self.attention.kind {
+                AttentionKind::Softmax => AttentionConfig::Softmax,
+                AttentionKind::Fourier => AttentionConfig::Fourier(FourierAttentionConfig {
+                    power: self.attention.power,
+                    r: self.attention.r,
+                    initial: self.attention.initial,
+                    epsilon: self.attention.epsilon,
+                }),
+            },
             head: match self.head.kind {
                 HeadKind::Linear => HeadConfig::Linear,
                 HeadKind::Fourier => HeadConfig::Fourier(FourierHeadConfig {
@@ -309,6 +323,24 @@ impl Settings {
             HeadKind::Linear => "linear".into(),
             HeadKind::Fourier => format!("fourier{}", self.head.frequencies),
             HeadKind::Gmm => format!("gmm{}", self.head.components),
+        }
+    }
+
+    /// The attention in a word: `softmax`, `fourier4`.
+    pub fn attention_name(&self) -> String {
+        match self.attention.kind {
+            AttentionKind::Softmax => "softmax".into(),
+            AttentionKind::Fourier => format!("fourier{}", self.attention.power),
+        }
+    }
+
+    /// Head and attention as a part of a run's name: `linear`, `linear-attention-fourier4`.
+    pub fn model_name(&self) -> String {
+        match self.attention.kind {
+            AttentionKind::Softmax => self.head_name(),
+            AttentionKind::Fourier => {
+                format!("{}-attention-{}", self.head_name(), self.attention_name())
+            }
         }
     }
 }
@@ -462,6 +494,27 @@ mod tests {
         assert!(refused(&["game=seaquest", "head=cubic"]).contains("head=cubic"));
         assert!(refused(&["game=seaquest", "train.batch_size=0"]).contains("train.batch_size"));
         assert!(refused(&["game=seaquest", "seed=-1"]).contains("seed=-1"));
+    }
+
+    #[test]
+    fn attention_is_chosen_by_its_keys() {
+        let model = |words: &[&str]| {
+            let words = [&["game=seaquest"], words].concat();
+            resolve(&words).unwrap().model_config(18, 100).map(|config| config.attention)
+        };
+        assert_eq!(model(&[]).unwrap(), AttentionConfig::Softmax);
+        let fourier = ["attention=fourier", "attention.power=6", "attention.r=per_dimension"];
+        let expected = FourierAttentionConfig {
+            power: 6,
+            r: RShape::PerDimension,
+            initial: 1.0,
+            epsilon: 0.0,
+        };
+        assert_eq!(model(&fourier).unwrap(), AttentionConfig::Fourier(expected));
+        let error = model(&["attention=fourier", "attention.power=3"]).unwrap_err().to_string();
+        assert!(error.contains("attention.power"), "{error}");
+        let error = resolve(&["game=seaquest", "attention.r=vector"]).unwrap_err().to_string();
+        assert!(error.contains("attention.r=vector"), "{error}");
     }
 
     #[test]

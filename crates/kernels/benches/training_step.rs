@@ -23,6 +23,7 @@ const FORMS: [Form; 2] = [Form::Auto, Form::Reference];
 fn main() {
     compare("encoder", |form| (encoder(form), Vec::new()));
     compare("attention", attention);
+    compare("fourier attention", fourier_attention);
     compare("mlp", mlp);
     divan::main();
 }
@@ -70,8 +71,17 @@ fn attention_weights() -> AttentionWeights {
         qkv_bias: parameter([3 * D], 0.1),
         projection_weight: parameter([D, D], 0.1),
         projection_bias: parameter([D], 0.1),
+        fourier_r: None,
     }
 }
+
+/// One `R`, as the paper's main experiments.
+fn fourier_weights() -> AttentionWeights {
+    let one = Tensor::ones([1, 1], &Device::flex().autodiff()).require_grad();
+    AttentionWeights { fourier_r: Some(one), ..attention_weights() }
+}
+
+const FOURIER: Score = Score::Fourier { power: 4, epsilon: 0.0 };
 
 fn mlp_weights() -> MlpWeights {
     MlpWeights {
@@ -115,6 +125,13 @@ fn attention(form: Form) -> (Tensor<1>, Vec<f32>) {
     differentiate(&x, attention_block(x.clone(), attention_weights(), options(form)))
 }
 
+fn fourier_attention(form: Form) -> (Tensor<1>, Vec<f32>) {
+    seeded();
+    let x = parameter([BATCH, TOKENS, D], 1.0);
+    let options = AttentionOptions { score: FOURIER, ..options(form) };
+    differentiate(&x, attention_block(x.clone(), fourier_weights(), options))
+}
+
 fn mlp(form: Form) -> (Tensor<1>, Vec<f32>) {
     seeded();
     let x = parameter([BATCH, TOKENS, D], 1.0);
@@ -156,6 +173,16 @@ fn attention_forward_backward(bencher: Bencher<'_, '_>, form: Form) {
     bencher.counter(ItemsCount::new(BATCH * TOKENS)).bench_local(|| {
         SEED.set(SEED.get() + 1);
         attention_block(x.clone(), weights.clone(), options(form)).sum().backward()
+    });
+}
+
+#[divan::bench(args = FORMS, sample_count = 20)]
+fn fourier_attention_forward_backward(bencher: Bencher<'_, '_>, form: Form) {
+    let (x, weights) = (parameter([BATCH, TOKENS, D], 1.0), fourier_weights());
+    bencher.counter(ItemsCount::new(BATCH * TOKENS)).bench_local(|| {
+        SEED.set(SEED.get() + 1);
+        let options = AttentionOptions { score: FOURIER, ..options(form) };
+        attention_block(x.clone(), weights.clone(), options).sum().backward()
     });
 }
 

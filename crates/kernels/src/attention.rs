@@ -8,6 +8,7 @@ use burn::tensor::Tensor;
 
 use crate::dropout::Place;
 use crate::flex::{self, Fused, is_flex_f32};
+use crate::fourier_scores::{check_power, each_dimension};
 use crate::{Dropout, Form};
 
 /// The parameters of an attention block of width `d`. Linear weights are `[in, out]`.
@@ -25,6 +26,8 @@ pub struct AttentionWeights {
     pub projection_weight: Tensor<2>,
     /// `[d]`
     pub projection_bias: Tensor<1>,
+    /// `R` of [`Score::Fourier`]: `[n_heads or 1, d_head or 1]`; `None` for others.
+    pub fourier_r: Option<Tensor<2>>,
 }
 
 /// How a query is compared with a key.
@@ -33,6 +36,25 @@ pub enum Score {
     /// `q · k / sqrt(d_head)`
     #[default]
     DotProduct,
+    /// `power · Σ_d ln |sinc(R_d (q_d − k_d))|`, see [`fourier_scores`](crate::fourier_scores()).
+    /// With weights `w = exp(score)`, the probabilities are `w / (Σ w + epsilon)`.
+    Fourier {
+        /// Even; the paper's main experiments have 4.
+        power: u32,
+        /// 0 is the paper's formula. The paper's code has 1e-6, by which a query whose
+        /// weights are all small sees nothing.
+        epsilon: f64,
+    },
+}
+
+impl Score {
+    /// What is added to the sum that weights are divided by.
+    fn epsilon(self) -> f64 {
+        match self {
+            Self::DotProduct => 0.0,
+            Self::Fourier { epsilon, .. } => epsilon,
+        }
+    }
 }
 
 /// What an attention block does beside its parameters.
@@ -61,11 +83,12 @@ pub struct AttentionOptions<'a> {
 /// - `x` and the result: `[batch, tokens, d]`
 ///
 /// # Panics
-/// When shapes do not fit together, `n_heads` does not divide `d`, or `first_token` has
-/// another length than the batch.
+/// When shapes do not fit together, `n_heads` does not divide `d`, `first_token` has
+/// another length than the batch, or `fourier_r` is there without its score or the score
+/// without it.
 pub fn attention_block(
     x: Tensor<3>,
-    weights: AttentionWeights,
+    mut weights: AttentionWeights,
     options: AttentionOptions<'_>,
 ) -> Tensor<3> {
     let [batch, tokens, d] = x.dims();
@@ -77,6 +100,15 @@ pub fn attention_block(
     assert_eq!(weights.qkv_bias.dims(), [3 * d], "qkv_bias");
     assert_eq!(weights.projection_weight.dims(), [d, d], "projection_weight");
     assert_eq!(weights.projection_bias.dims(), [d], "projection_bias");
+    weights.fourier_r = match (weights.fourier_r, options.score) {
+        (None, Score::DotProduct) => None,
+        (Some(r), Score::Fourier { power, epsilon }) => {
+            check_power(power);
+            assert!(epsilon >= 0.0, "epsilon {epsilon} must not be negative");
+            Some(each_dimension(r, n_heads, d / n_heads))
+        }
+        (r, score) => panic!("{score:?} with R of shape {:?}", r.map(|r| r.dims())),
+    };
     if let Some(first_token) = options.first_token {
         assert_eq!(first_token.len(), batch, "first_token has one entry per sequence");
     }
@@ -91,7 +123,17 @@ pub fn attention_block(
             attention_mask: mask(Place::Attention),
             residual_mask: mask(Place::Residual),
         };
-        return flex::apply(plan, weights.inputs(x), [batch, tokens, d]);
+        let r = weights.fourier_r.take();
+        let inputs = weights.inputs(x);
+        return match r {
+            None => flex::apply(plan, inputs, [batch, tokens, d]),
+            Some(r) => {
+                let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias] = inputs;
+                let r = r.into_dispatch();
+                let inputs = [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r];
+                flex::apply(WithR(plan), inputs, [batch, tokens, d])
+            }
+        };
     }
     reference::attention(x, weights, options)
 }
@@ -101,7 +143,10 @@ impl AttentionWeights {
         [&self.norm_weight, &self.norm_bias, &self.qkv_bias, &self.projection_bias]
             .into_iter()
             .all(is_flex_f32)
-            && [&self.qkv_weight, &self.projection_weight].into_iter().all(is_flex_f32)
+            && [&self.qkv_weight, &self.projection_weight]
+                .into_iter()
+                .chain(&self.fourier_r)
+                .all(is_flex_f32)
     }
 
     fn inputs(self, x: Tensor<3>) -> [DispatchTensor; 7] {
@@ -117,7 +162,10 @@ impl AttentionWeights {
     }
 }
 
-fn parameters<'a>(inputs: [&'a [f32]; 7]) -> (&'a [f32], fused::Parameters<'a>) {
+fn parameters<'a>(
+    inputs: [&'a [f32]; 7],
+    fourier_r: &'a [f32],
+) -> (&'a [f32], fused::Parameters<'a>) {
     let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, projection_weight, projection_bias] =
         inputs;
     let parameters = fused::Parameters {
@@ -127,6 +175,7 @@ fn parameters<'a>(inputs: [&'a [f32]; 7]) -> (&'a [f32], fused::Parameters<'a>) 
         qkv_bias,
         projection_weight,
         projection_bias,
+        fourier_r,
     };
     (x, parameters)
 }
@@ -136,7 +185,7 @@ impl Fused<7> for fused::Plan {
     type Saved = fused::Saved;
 
     fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
-        let (x, parameters) = parameters(inputs);
+        let (x, parameters) = parameters(inputs, &[]);
         fused::forward(x, parameters, self, keep)
     }
 
@@ -147,7 +196,34 @@ impl Fused<7> for fused::Plan {
         saved: &fused::Saved,
         gradient: &[f32],
     ) -> [Vec<f32>; 7] {
-        let (x, parameters) = parameters(inputs);
-        fused::backward(x, parameters, self, saved, gradient)
+        let (x, parameters) = parameters(inputs, &[]);
+        fused::backward(x, parameters, self, saved, gradient).0
+    }
+}
+
+/// A block whose score has a parameter: the last input.
+struct WithR(fused::Plan);
+
+impl Fused<8> for WithR {
+    type Saved = fused::Saved;
+
+    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
+        let [inputs @ .., r] = inputs;
+        let (x, parameters) = parameters(inputs, r);
+        fused::forward(x, parameters, &self.0, keep)
+    }
+
+    fn backward(
+        &self,
+        inputs: [&[f32]; 8],
+        _output: &[f32],
+        saved: &fused::Saved,
+        gradient: &[f32],
+    ) -> [Vec<f32>; 8] {
+        let [inputs @ .., r] = inputs;
+        let (x, parameters) = parameters(inputs, r);
+        let ([a, b, c, d, e, f, g], by_r) =
+            fused::backward(x, parameters, &self.0, saved, gradient);
+        [a, b, c, d, e, f, g, by_r]
     }
 }

@@ -17,6 +17,7 @@
 //! | --- | --- |
 //! | [`nature_encoder`], [`nature_encoder_windows`] | `u8` frames → one embedding per frame stack |
 //! | [`attention_block`] | layer norm, masked self-attention, projection, dropout, residual |
+//! | [`fourier_scores()`] | the Fourier integral kernel's scores of queries and keys |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
 //! | [`adamw()`], [`adamw_step`] | the optimizer's step with clipping, on tensors and on slices |
 
@@ -27,6 +28,7 @@ pub mod dropout;
 pub mod encoder;
 mod flex;
 pub mod form;
+pub mod fourier_scores;
 mod math;
 mod matrix;
 pub mod mlp;
@@ -41,5 +43,6 @@ pub use attention::{AttentionOptions, AttentionWeights, Score, attention_block};
 pub use dropout::{Dropout, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
 pub use form::Form;
+pub use fourier_scores::fourier_scores;
 pub use mlp::{Activation, MlpWeights, mlp_block};
 pub use norm::{LAYER_NORM_EPSILON, layer_norm};

@@ -4,9 +4,12 @@
 /// `1 / sqrt(2 π)`
 const INV_SQRT_2PI: f32 = 0.398_942_3;
 
+/// Adding 1.5 · 2²³ rounds to an integer, which then is in the low bits.
+pub(crate) const ROUND: f32 = 12_582_912.0;
+
 /// `coefficients[0] xⁿ + … + coefficients[n]`
 #[inline(always)]
-fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
+pub(crate) fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     let mut value = coefficients[0];
     for coefficient in &coefficients[1..] {
         value = value * x + coefficient;
@@ -19,8 +22,6 @@ fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
 pub(crate) fn exp(x: f32) -> f32 {
     const LOWEST: f32 = -87.3;
     const HIGHEST: f32 = 88.3;
-    // Adding 1.5 · 2²³ rounds to an integer, which then is in the low bits.
-    const ROUND: f32 = 12_582_912.0;
     // ln 2 in two parts, the first with trailing zeros: its integer multiples are exact.
     const LN2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
 
@@ -34,6 +35,23 @@ pub(crate) fn exp(x: f32) -> f32 {
     // 2ⁿ from its exponent bits; the bits of ROUND above the exponent shift out.
     let power = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
     if x < LOWEST { 0.0 } else { fraction * power }
+}
+
+/// `ln x` of a positive number that is not subnormal, absolute error below 2e-7 times the
+/// larger of 1 and the logarithm.
+#[inline(always)]
+pub(crate) fn ln(x: f32) -> f32 {
+    // The bits of sqrt(1/2): x = 2ⁿ m with m from there to sqrt(2).
+    const LEAST: u32 = 0x3f35_04f3;
+
+    let bits = x.to_bits().wrapping_sub(LEAST);
+    let n = (bits as i32 >> 23) as f32;
+    let m = f32::from_bits((bits & 0x007f_ffff) + LEAST);
+    // 2 artanh s
+    let s = (m - 1.0) / (m + 1.0);
+    let square = s * s;
+    let series = polynomial(square, [0.299_321_26, 0.399_745_64, 0.666_668_2, 2.0]);
+    n * std::f32::consts::LN_2 + s * series
 }
 
 /// `tanh x`, relative error below 3e-7.
@@ -132,6 +150,18 @@ mod tests {
         assert!(error < 2e-7, "{error}"); // seen: 1.3e-7
         assert_eq!([exp(-88.0), exp(f32::NEG_INFINITY), exp(0.0)], [0.0, 0.0, 1.0]);
         assert!(exp(1000.0) > 1e38 && exp(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn ln_is_accurate() {
+        for range in [[0.5, 2.0], [1e-3, 1.0], [1e-37, 1e-30], [1.0, 1e30]] {
+            let error = worst(range, |x| {
+                let exact = f64::from(x).ln();
+                (f64::from(ln(x)) - exact).abs() / exact.abs().max(1.0)
+            });
+            assert!(error < 2e-7, "{range:?}: {error}");
+        }
+        assert_eq!(ln(1.0), 0.0);
     }
 
     #[test]

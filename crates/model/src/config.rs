@@ -24,6 +24,74 @@ impl Conditioning {
     }
 }
 
+/// How queries are compared with keys, with its own options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum AttentionConfig {
+    /// Softmax of scaled dot products.
+    #[default]
+    Softmax,
+    /// The Fourier integral kernel (Nguyen et al. 2022).
+    Fourier(FourierAttentionConfig),
+}
+
+/// Options of Fourier attention: weights `Π_d sinc(R_d (q_d − k_d))^power`, divided by their
+/// sum.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FourierAttentionConfig {
+    /// 2, 4 or 6.
+    pub power: u32,
+    /// How many learned `R` each layer has.
+    pub r: RShape,
+    /// Every `R` before training.
+    pub initial: f64,
+    /// Added to the sum; 0 is the paper's formula, 1e-6 what its code does.
+    pub epsilon: f64,
+}
+
+/// How many `R` a layer of Fourier attention learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RShape {
+    /// One.
+    Scalar,
+    /// One for each head.
+    PerHead,
+    /// One for each dimension of a head, shared by the heads: the paper's vector `R`.
+    PerDimension,
+}
+
+impl RShape {
+    /// Of `[n_heads, d_head]`, with 1 where the `R` are shared.
+    pub fn dims(self, n_heads: usize, d_head: usize) -> [usize; 2] {
+        match self {
+            Self::Scalar => [1, 1],
+            Self::PerHead => [n_heads, 1],
+            Self::PerDimension => [1, d_head],
+        }
+    }
+}
+
+impl AttentionConfig {
+    /// # Errors
+    /// When an option describes no kernel.
+    pub fn validate(&self) -> Result<(), ModelError> {
+        let Self::Fourier(fourier) = self else { return Ok(()) };
+        if ![2, 4, 6].contains(&fourier.power) {
+            return Err(config_error("attention.power", fourier.power, "must be 2, 4 or 6"));
+        }
+        if !(fourier.initial > 0.0 && fourier.initial.is_finite()) {
+            return Err(config_error("attention.initial", fourier.initial, "must be positive"));
+        }
+        if !(fourier.epsilon >= 0.0 && fourier.epsilon.is_finite()) {
+            let key = "attention.epsilon";
+            return Err(config_error(key, fourier.epsilon, "must be 0 or positive"));
+        }
+        Ok(())
+    }
+}
+
 /// A Decision Transformer on Atari frames and discrete actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +112,10 @@ pub struct ModelConfig {
     pub dropout: f64,
     /// What the model is told before each observation.
     pub conditioning: Conditioning,
+    /// How queries are compared with keys; dot products in models saved before there was
+    /// a choice.
+    #[serde(default)]
+    pub attention: AttentionConfig,
     /// How a token becomes a distribution over actions.
     pub head: HeadConfig,
 }
@@ -72,6 +144,7 @@ impl ModelConfig {
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
         }
+        self.attention.validate()?;
         self.head.validate(self.n_actions)
     }
 
@@ -87,4 +160,58 @@ pub(crate) fn config_error(
     expected: &'static str,
 ) -> ModelError {
     ModelError::Config { key, got: got.to_string(), expected }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> ModelConfig {
+        ModelConfig {
+            n_layers: 1,
+            n_heads: 2,
+            d_model: 8,
+            context_length: 3,
+            n_actions: 5,
+            max_timestep: 9,
+            dropout: 0.0,
+            conditioning: Conditioning::Return,
+            attention: AttentionConfig::Fourier(FourierAttentionConfig {
+                power: 6,
+                r: RShape::PerHead,
+                initial: 2.0,
+                epsilon: 1e-6,
+            }),
+            head: HeadConfig::Linear,
+        }
+    }
+
+    #[test]
+    fn configurations_survive_being_stored() {
+        let stored = serde_json::to_string(&config()).unwrap();
+        assert!(stored.contains(r#""kind":"fourier","power":6,"r":"per_head""#), "{stored}");
+        assert_eq!(serde_json::from_str::<ModelConfig>(&stored).unwrap(), config());
+    }
+
+    #[test]
+    fn models_from_before_the_choice_have_softmax_attention() {
+        let mut stored = serde_json::to_value(config()).unwrap();
+        stored.as_object_mut().unwrap().remove("attention");
+        let config: ModelConfig = serde_json::from_value(stored).unwrap();
+        assert_eq!(config.attention, AttentionConfig::Softmax);
+    }
+
+    #[test]
+    fn kernels_that_do_not_exist_are_refused() {
+        let refused = |change: fn(&mut FourierAttentionConfig)| {
+            let mut config = config();
+            if let AttentionConfig::Fourier(fourier) = &mut config.attention {
+                change(fourier);
+            }
+            config.validate().unwrap_err().to_string()
+        };
+        assert!(refused(|fourier| fourier.power = 3).contains("attention.power"));
+        assert!(refused(|fourier| fourier.initial = 0.0).contains("attention.initial"));
+        assert!(refused(|fourier| fourier.epsilon = f64::NAN).contains("attention.epsilon"));
+    }
 }

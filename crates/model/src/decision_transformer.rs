@@ -126,8 +126,9 @@ impl DecisionTransformer {
     ) -> Result<Self, ModelError> {
         config.validate()?;
         let d = config.d_model;
-        let blocks =
-            (0..config.n_layers).map(|_| TransformerBlock::init(d, device, generator)).collect();
+        let blocks = (0..config.n_layers)
+            .map(|_| TransformerBlock::init(config, device, generator))
+            .collect();
         // The convolutions keep PyTorch's default: U(±1/√fan_in) for weight and bias.
         let bound = |fan_in: usize| 1.0 / (fan_in as f64).sqrt();
         let [conv_1, conv_2, conv_3] = [4 * 8 * 8, 32 * 4 * 4, 64 * 3 * 3].map(bound);
@@ -233,6 +234,7 @@ impl DecisionTransformer {
                 tokens,
                 &BlockOptions {
                     n_heads: self.config.n_heads,
+                    attention: self.config.attention,
                     first_token: padded.then_some(&first_token[..]),
                     dropout: seeds
                         .as_ref()

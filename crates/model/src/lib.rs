@@ -16,7 +16,7 @@ pub mod transformer_block;
 pub mod weights;
 
 pub use burn;
-pub use config::{Conditioning, ModelConfig};
+pub use config::{AttentionConfig, Conditioning, FourierAttentionConfig, ModelConfig, RShape};
 pub use decision_transformer::{DecisionTransformer, Inputs};
 pub use error::ModelError;
 pub use head::{Head, HeadConfig};

@@ -11,7 +11,10 @@ use overtone_kernels::{
     attention_block, mlp_block,
 };
 
-use crate::init::{self, GPT_STD};
+use crate::{
+    config::{AttentionConfig, ModelConfig},
+    init::{self, GPT_STD},
+};
 
 /// `x += W_o attend(LN x)`, then `x += W₂ GELU(W₁ LN x)`.
 ///
@@ -31,6 +34,9 @@ pub struct TransformerBlock {
     pub projection_weight: Param<Tensor<2>>,
     /// `[d_model]`
     pub projection_bias: Param<Tensor<1>>,
+    /// Of Fourier attention, `[n_heads or 1, d_head or 1]`. Not decayed: its scale is a choice,
+    /// not a size that should stay small.
+    pub fourier_r: Option<Param<Tensor<2>>>,
     /// `[d_model]`
     pub norm_2_weight: Param<Tensor<1>>,
     /// `[d_model]`
@@ -49,6 +55,8 @@ pub struct TransformerBlock {
 pub struct BlockOptions<'a> {
     /// Attention heads.
     pub n_heads: usize,
+    /// How queries are compared with keys.
+    pub attention: AttentionConfig,
     /// Per row of the batch, the first token that is not padding.
     pub first_token: Option<&'a [usize]>,
     /// Dropout of attention weights and residuals; `None` while playing. The two halves of
@@ -60,8 +68,15 @@ pub struct BlockOptions<'a> {
 
 impl TransformerBlock {
     /// Matrices N(0, 0.02²), biases 0, norms 1 and 0.
-    pub fn init(d_model: usize, device: &Device, generator: &mut Generator) -> Self {
-        let d = d_model;
+    pub fn init(config: &ModelConfig, device: &Device, generator: &mut Generator) -> Self {
+        let d = config.d_model;
+        let fourier_r = match config.attention {
+            AttentionConfig::Softmax => None,
+            AttentionConfig::Fourier(fourier) => {
+                let shape = fourier.r.dims(config.n_heads, config.d_head());
+                Some(init::constant(shape, fourier.initial as f32, device))
+            }
+        };
         Self {
             norm_1_weight: init::constant([d], 1.0, device),
             norm_1_bias: init::constant([d], 0.0, device),
@@ -69,6 +84,7 @@ impl TransformerBlock {
             qkv_bias: init::constant([3 * d], 0.0, device),
             projection_weight: init::normal([d, d], GPT_STD, device, generator),
             projection_bias: init::constant([d], 0.0, device),
+            fourier_r,
             norm_2_weight: init::constant([d], 1.0, device),
             norm_2_bias: init::constant([d], 0.0, device),
             mlp_1_weight: init::normal([d, 4 * d], GPT_STD, device, generator),
@@ -85,6 +101,12 @@ impl TransformerBlock {
             Some(dropouts) => dropouts.map(Some),
             None => [None, None],
         };
+        let score = match options.attention {
+            AttentionConfig::Softmax => Score::DotProduct,
+            AttentionConfig::Fourier(fourier) => {
+                Score::Fourier { power: fourier.power, epsilon: fourier.epsilon }
+            }
+        };
         let tokens = attention_block(
             tokens,
             AttentionWeights {
@@ -94,10 +116,11 @@ impl TransformerBlock {
                 qkv_bias: self.qkv_bias.val(),
                 projection_weight: self.projection_weight.val(),
                 projection_bias: self.projection_bias.val(),
+                fourier_r: self.fourier_r.as_ref().map(Param::val),
             },
             AttentionOptions {
                 n_heads: options.n_heads,
-                score: Score::DotProduct,
+                score,
                 first_token: options.first_token,
                 dropout: attention_dropout,
                 form: options.form,

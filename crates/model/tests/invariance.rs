@@ -7,7 +7,8 @@ use overtone_core::{
     Actions, BinOrder, Emulation, Observations, Policy, Protocol, Turn, policy::EpisodeStart, seed,
 };
 use overtone_model::{
-    Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig, TransformerPolicy,
+    AttentionConfig, Conditioning, DecisionTransformer, FourierAttentionConfig, HeadConfig, Inputs,
+    ModelConfig, RShape, TransformerPolicy,
     decision_transformer::Frames,
     head::{ActionOrder, FourierHeadConfig, GmmHeadConfig},
 };
@@ -19,7 +20,7 @@ const N_ACTIONS: usize = 18;
 /// Largest seen: 4e-6.
 const ROUNDING: f64 = 2e-5;
 
-/// Every pairing of head and conditioning.
+/// Every head, every attention, with and without returns.
 fn models() -> Vec<DecisionTransformer> {
     let fourier = HeadConfig::Fourier(FourierHeadConfig {
         gamma: 1e-6,
@@ -29,7 +30,18 @@ fn models() -> Vec<DecisionTransformer> {
     let gmm =
         HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: Some(ActionOrder::atari()) });
     let mut models = Vec::new();
-    for head in [HeadConfig::Linear, fourier, gmm] {
+    let kernel = AttentionConfig::Fourier(FourierAttentionConfig {
+        power: 4,
+        r: RShape::PerHead,
+        initial: 2.0,
+        epsilon: 0.0,
+    });
+    for (head, attention) in [
+        (HeadConfig::Linear, AttentionConfig::Softmax),
+        (fourier, AttentionConfig::Softmax),
+        (gmm, AttentionConfig::Softmax),
+        (HeadConfig::Linear, kernel),
+    ] {
         for conditioning in [Conditioning::Return, Conditioning::None] {
             let config = ModelConfig {
                 n_layers: 2,
@@ -40,6 +52,7 @@ fn models() -> Vec<DecisionTransformer> {
                 max_timestep: 40,
                 dropout: 0.1,
                 conditioning,
+                attention,
                 head: head.clone(),
             };
             let mut generator = seed::generator(3, "init");

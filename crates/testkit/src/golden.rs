@@ -13,13 +13,14 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors};
 
 /// Patterns of the files that are checked: prefix and suffix of a name.
-pub const PATTERNS: [(&str, &str); 6] = [
+pub const PATTERNS: [(&str, &str); 7] = [
     ("dt_atari", "_weights.safetensors"),
     ("fourier_head_", ".safetensors"),
     ("fourier_mle_", ".safetensors"),
     ("gmm_head_", ".safetensors"),
     ("gmm_mle_", ".safetensors"),
     ("smoothness", "_pmfs.safetensors"),
+    ("fourier_attention", ".safetensors"),
 ];
 
 /// The folder of golden files.

@@ -369,6 +369,7 @@ mod tests {
             "head.bias",
             "head.raw_std",
             "head.log_std",
+            "blocks.0.fourier_r",
         ] {
             assert!(!decays(name), "{name}");
         }

@@ -12,7 +12,7 @@ use std::{
 
 use burn::tensor::Device;
 use overtone_data::{AtariDataset, Origin, Plan, ReplayLog, Sampling, Selection};
-use overtone_model::{Conditioning, HeadConfig, ModelConfig, weights};
+use overtone_model::{AttentionConfig, Conditioning, HeadConfig, ModelConfig, weights};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
     AdamWConfig, Checkpoint, Finished, Job, Observer, RunDir, StepReport, TrainConfig, TrainError,
@@ -92,6 +92,7 @@ impl Bench {
             max_timestep: 20,
             dropout: 0.1,
             conditioning: Conditioning::Return,
+            attention: AttentionConfig::Softmax,
             head: HeadConfig::Linear,
         }
     }

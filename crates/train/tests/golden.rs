@@ -10,7 +10,7 @@ use burn::{
 };
 use overtone_core::seed;
 use overtone_model::{
-    Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
+    AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
     decision_transformer::Frames,
     head::{ActionOrder, FourierHead, FourierHeadConfig, cross_entropy, fourier},
     published,
@@ -196,6 +196,7 @@ impl Case {
             max_timestep: integer("max_timestep"),
             dropout: 0.0,
             conditioning: Conditioning::Return,
+            attention: AttentionConfig::Softmax,
             head: match head.strip_prefix("fourier") {
                 None => HeadConfig::Linear,
                 Some(frequencies) => HeadConfig::Fourier(FourierHeadConfig {

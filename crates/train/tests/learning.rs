@@ -10,7 +10,7 @@
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::seed;
 use overtone_model::{
-    Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
+    AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
     decision_transformer::{DropoutSeed, Frames},
     head::{FourierHeadConfig, InitialCoefficients},
 };
@@ -59,6 +59,7 @@ fn learn(head: HeadConfig, conditioning: Conditioning) -> (f64, Vec<usize>) {
         max_timestep: 1,
         dropout: 0.0,
         conditioning,
+        attention: AttentionConfig::Softmax,
         head,
     };
     let mut model =

@@ -272,10 +272,19 @@ impl Job<'_> {
                 format!("Gaussian-mixture head of {} components", gmm.components)
             }
         };
+        let attention = match &state.model.attention {
+            overtone_model::AttentionConfig::Softmax => "softmax attention".to_owned(),
+            overtone_model::AttentionConfig::Fourier(fourier) => {
+                format!("Fourier attention of power {}", fourier.power)
+            }
+        };
         report::Setting {
             task: game.to_owned(),
             rom_md5: rom_md5.map(str::to_owned),
-            policy: format!("Decision Transformer, {head}, {} data", state.dataset_kind),
+            policy: format!(
+                "Decision Transformer, {head}, {attention}, {} data",
+                state.dataset_kind
+            ),
             protocol: self.protocol.clone(),
             checkpoint: Some(report::CheckpointRef {
                 path: inside.unwrap_or(&self.checkpoint.path).to_owned(),

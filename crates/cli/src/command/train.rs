@@ -47,7 +47,7 @@ pub fn train(options: &[String]) -> Result<()> {
         "{}-{}-{}-s{}",
         date(SystemTime::now()),
         settings.game.to_lowercase(),
-        settings.head_name(),
+        settings.model_name(),
         settings.seed
     );
     // A model that cannot be is found before there is a folder for it.
@@ -145,9 +145,10 @@ fn run_and_evaluate(
     print_profile(settings);
     say!("device: {}", device.name);
     say!(
-        "model: {} parameters, {} head, context {}; {} updates of {} contexts",
+        "model: {} parameters, {} head, {} attention, context {}; {} updates of {} contexts",
         overtone_model::weights::n_parameters(trainer.model()),
         settings.head_name(),
+        settings.attention_name(),
         settings.model.context_length,
         trainer.n_updates(),
         settings.train.batch_size

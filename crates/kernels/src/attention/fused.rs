@@ -31,6 +31,11 @@ impl Plan {
         self.first_token.as_ref().map_or(0, |first| first[sequence])
     }
 
+    /// The score of one more key, which has no value: `ln epsilon`.
+    fn score_of_nothing(&self) -> f32 {
+        self.score.epsilon().ln() as f32
+    }
+
     /// Where a row of scores begins after the one before: rows are padded to whole
     /// vectors.
     fn score_stride(&self) -> usize {
@@ -47,6 +52,8 @@ pub(super) struct Parameters<'a> {
     pub qkv_bias: &'a [f32],
     pub projection_weight: &'a [f32],
     pub projection_bias: &'a [f32],
+    /// `[n_heads, d_head]`; empty where the score has no parameter.
+    pub fourier_r: &'a [f32],
 }
 
 impl<'a> Parameters<'a> {
@@ -91,6 +98,11 @@ impl Head {
     /// Queries (0), keys (1) or values (2): `[tokens, d_head]`.
     fn part(self, qkv: &[f32], part: usize) -> Matrix<'_> {
         Matrix::strided(&qkv[self.start(part)..], self.tokens, self.d_head, 3 * self.d)
+    }
+
+    /// The head's elements of `R`, none where there are none.
+    fn own_r(self, r: &[f32]) -> std::ops::Range<usize> {
+        if r.is_empty() { 0..0 } else { self.head * self.d_head..(self.head + 1) * self.d_head }
     }
 
     /// The head's columns of a `[tokens, d]` matrix.

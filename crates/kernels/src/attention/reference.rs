@@ -1,10 +1,11 @@
 //! The attention block in burn tensors.
 
-use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 use super::{AttentionOptions, AttentionWeights, Score};
+use crate::Form;
 use crate::dropout::Place;
+use crate::fourier_scores::{fourier_scores, probabilities};
 use crate::norm::layer_norm;
 
 pub(super) fn attention(
@@ -28,11 +29,15 @@ pub(super) fn attention(
     let scores = match options.score {
         // Times the reciprocal: burn 0.22 rounds the divisor to f32 in `div_scalar`'s backward.
         Score::DotProduct => q.matmul(k.transpose()) * (d_head as f64).sqrt().recip(),
+        Score::Fourier { power, .. } => {
+            let r = weights.fourier_r.expect("the block has checked that R is there");
+            fourier_scores(q, k, r, power, Form::Reference)
+        }
     };
     let hidden = may_not_attend(batch, tokens, options.first_token, &device);
     let scores =
         scores.mask_fill(hidden.expand([batch, n_heads, tokens, tokens]), f32::NEG_INFINITY);
-    let mut probs = softmax(scores, 3);
+    let mut probs = probabilities(scores, options.score.epsilon());
     if let Some(mask) = options.dropout.and_then(|dropout| dropout.mask(Place::Attention)) {
         probs = probs * mask.tensor([batch, n_heads, tokens, tokens], &device, dtype);
     }

@@ -171,15 +171,25 @@ pub fn check_fused<const D: usize>(
     tolerance: f64,
     operation: impl Fn(&Leaves, Form) -> Tensor<D>,
 ) {
+    check_fused_by(|_| tolerance, inputs, operation);
+}
+
+/// As [`check_fused`], with a tolerance for each input's gradient and for the `output`.
+#[track_caller]
+pub fn check_fused_by<const D: usize>(
+    tolerance: impl Fn(&str) -> f64,
+    inputs: &[Input],
+    operation: impl Fn(&Leaves, Form) -> Tensor<D>,
+) {
     let exact = run(inputs, DType::F64, Form::Auto, &operation);
     let fused = run(inputs, DType::F32, Form::Auto, &operation);
     let apart = distance(&fused.output, &exact.output);
     println!("output: {apart:.1e}");
-    assert!(apart < tolerance, "output: {apart:.1e}");
+    assert!(apart < tolerance("output"), "output: {apart:.1e}");
     for ((name, got), (_, exact)) in fused.gradients.iter().zip(&exact.gradients) {
         let apart = distance(got, exact);
         println!("{name}: {apart:.1e}");
-        assert!(apart < tolerance, "{name}: {apart:.1e}");
+        assert!(apart < tolerance(name), "{name}: {apart:.1e}");
     }
     assert_eq!(infer(inputs, DType::F32, Form::Auto, &operation), fused.output);
     // Had the fused form not run, it would be the reference to the last bit.
@@ -196,7 +206,18 @@ pub fn check_differences<const D: usize>(
     tolerance: f64,
     operation: impl Fn(&Leaves, Form) -> Tensor<D>,
 ) {
-    const STEP: f64 = 1e-5;
+    check_differences_of(1e-5, inputs, points, tolerance, operation);
+}
+
+/// As [`check_differences`], in steps of this size.
+#[track_caller]
+pub fn check_differences_of<const D: usize>(
+    step: f64,
+    inputs: &[Input],
+    points: usize,
+    tolerance: f64,
+    operation: impl Fn(&Leaves, Form) -> Tensor<D>,
+) {
     let loss = |inputs: &[Input]| -> f64 {
         let output = infer(inputs, DType::F64, Form::Reference, &operation);
         output.iter().zip(noise(output.len(), 99)).map(|(x, w)| x * w).sum()
@@ -211,7 +232,7 @@ pub fn check_differences<const D: usize>(
                 inputs[i].values[at] += by;
                 loss(&inputs)
             };
-            let difference = (moved(STEP) - moved(-STEP)) / (2.0 * STEP);
+            let difference = (moved(step) - moved(-step)) / (2.0 * step);
             let apart = (difference - gradient[at]).abs() / size;
             assert!(apart < tolerance, "{name}[{at}]: {difference} against {}", gradient[at]);
         }

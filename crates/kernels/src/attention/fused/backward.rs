@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Head, Parameters, Plan, Saved, probabilities};
+use super::{Head, Parameters, Plan, Saved, probabilities, score::Compared};
 use crate::buffer::Buffer;
 use crate::matrix::{Into, Matrix, multiply, multiply_strided};
 use crate::outer::add_outer;
@@ -15,21 +15,21 @@ const TOKENS_HELD: usize = 1536;
 /// Sequences held are a multiple of this, which divides evenly among threads.
 const EVEN: usize = 8;
 
-/// Gradients by `x` and by the parameters in the order of [`Parameters`].
+/// Gradients by `x` and by the parameters in the order of [`Parameters`], that by `R` apart.
 pub(in crate::attention) fn backward(
     x: &[f32],
     parameters: Parameters<'_>,
     plan: &Plan,
     saved: &Saved,
     gradient: &[f32],
-) -> [Vec<f32>; 7] {
+) -> ([Vec<f32>; 7], Vec<f32>) {
     let d = parameters.width();
     let size = plan.tokens * d;
     let mut by_x = gradient.to_vec();
     let mut by_qkv_weight = vec![0.0; 3 * d * d];
     let mut by_projection = vec![0.0; d * d];
-    // Norm weight, norm bias, projection bias, bias of queries, keys and values.
-    let mut by_vectors = vec![0.0; 6 * d];
+    // Norm weight, norm bias, projection bias, bias of queries, keys and values, R.
+    let mut by_vectors = vec![0.0; 6 * d + parameters.fourier_r.len()];
 
     let held = (TOKENS_HELD / plan.tokens / EVEN * EVEN).clamp(EVEN, EVEN.max(plan.batch));
     let held = held.min(plan.batch);
@@ -65,10 +65,21 @@ pub(in crate::attention) fn backward(
         add_outer(&mut by_projection, &saved.mixed[part], &masked[..n * size], rows);
     }
 
+    let by_r = by_vectors.split_off(6 * d);
     let by_qkv_bias = by_vectors.split_off(3 * d);
     let by_projection_bias = by_vectors.split_off(2 * d);
     let by_norm_bias = by_vectors.split_off(d);
-    [by_x, by_vectors, by_norm_bias, by_qkv_weight, by_qkv_bias, by_projection, by_projection_bias]
+    let by_norm_weight = by_vectors;
+    let by_parameters = [
+        by_x,
+        by_norm_weight,
+        by_norm_bias,
+        by_qkv_weight,
+        by_qkv_bias,
+        by_projection,
+        by_projection_bias,
+    ];
+    (by_parameters, by_r)
 }
 
 /// One sequence and what is known of it.
@@ -97,7 +108,8 @@ impl Sequence<'_> {
         let (tokens, d) = (plan.tokens, parameters.width());
         let (by_norm_weight, sums) = sums.split_at_mut(d);
         let (by_norm_bias, sums) = sums.split_at_mut(d);
-        let (by_projection_bias, by_qkv_bias) = sums.split_at_mut(d);
+        let (by_projection_bias, sums) = sums.split_at_mut(d);
+        let (by_qkv_bias, by_r) = sums.split_at_mut(3 * d);
 
         normalise(self.x, parameters.norm_weight, parameters.norm_bias, normal);
         apply_mask(self.gradient, d, plan.residual_mask, self.index * tokens, masked);
@@ -107,7 +119,9 @@ impl Sequence<'_> {
             multiply(by_mixed, Into::Fresh, Matrix::new(masked, tokens, d), projection);
             for head in 0..plan.n_heads {
                 let head = Head { tokens, d, d_head: d / plan.n_heads, head };
-                self.head(head, plan, by_mixed, by_qkv);
+                let own = head.own_r(parameters.fourier_r);
+                let r = &parameters.fourier_r[own.clone()];
+                self.head(head, plan, r, by_mixed, by_qkv, &mut by_r[own]);
             }
             add_rows(by_qkv, by_qkv_bias);
             // No longer needed: becomes the gradient by the layer norm.
@@ -125,15 +139,24 @@ impl Sequence<'_> {
         });
     }
 
-    /// The gradient by one head's queries, keys and values.
-    fn head(&self, head: Head, plan: &Plan, by_mixed: &[f32], by_qkv: &mut [f32]) {
+    /// The gradient by one head's queries, keys and values; adds to that by its `R`.
+    fn head(
+        &self,
+        head: Head,
+        plan: &Plan,
+        r: &[f32],
+        by_mixed: &[f32],
+        by_qkv: &mut [f32],
+        by_r: &mut [f32],
+    ) {
         let (tokens, stride) = (head.tokens, plan.score_stride());
         let first_token = plan.first_token(self.index);
         let row = (self.index * plan.n_heads + head.head) * tokens;
         let sizes = [tokens * stride, tokens * stride, tokens];
         with_scratch(sizes, |[probs, other, inner]| {
-            plan.score.forward(head, self.qkv, probs, stride);
-            probabilities::softmax(probs, stride, first_token);
+            let compared = Compared { head, qkv: self.qkv, first_token, r };
+            plan.score.forward(compared, probs, stride);
+            probabilities::softmax(probs, stride, first_token, plan.score_of_nothing());
             let dropped = match plan.attention_mask {
                 Some(mask) => {
                     probabilities::drop(probs, stride, first_token, mask, row, other);
@@ -157,7 +180,7 @@ impl Sequence<'_> {
             inner_products(self.mixed, by_mixed, head, inner);
             let mask = plan.attention_mask;
             probabilities::softmax_backward(probs, gradient, stride, first_token, mask, row, inner);
-            plan.score.backward(head, self.qkv, gradient, stride, by_qkv);
+            plan.score.backward(compared, gradient, stride, by_qkv, by_r);
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Head, Parameters, Plan, Saved, probabilities};
+use super::{Head, Parameters, Plan, Saved, probabilities, score::Compared};
 use crate::buffer::Buffer;
 use crate::matrix::{Into, Matrix, multiply, multiply_strided};
 use crate::rows::{add_bias, add_residual, normalise};
@@ -55,8 +55,9 @@ fn sequence(
         add_bias(qkv, parameters.qkv_bias);
         for head_idx in 0..plan.n_heads {
             let head = Head { tokens, d, d_head: d / plan.n_heads, head: head_idx };
-            plan.score.forward(head, qkv, scores, stride);
-            probabilities::softmax(scores, stride, first_token);
+            let r = &parameters.fourier_r[head.own_r(parameters.fourier_r)];
+            plan.score.forward(Compared { head, qkv, first_token, r }, scores, stride);
+            probabilities::softmax(scores, stride, first_token, plan.score_of_nothing());
             let probs = match plan.attention_mask {
                 Some(mask) => {
                     let row = (sequence * plan.n_heads + head_idx) * tokens;

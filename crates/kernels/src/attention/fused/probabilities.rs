@@ -48,7 +48,8 @@ fn first_key(query: usize, first_token: usize) -> usize {
 
 vectorised! {
     /// In place, row by row: scores to probabilities; what a query may not see gets zero.
-    pub(super) fn softmax(scores: &mut [f32], stride: usize, first_token: usize) {
+    /// `nothing` is one more score of every row, whose probability is left out; `-∞`: none.
+    pub(super) fn softmax(scores: &mut [f32], stride: usize, first_token: usize, nothing: f32) {
         for (query, row) in scores.chunks_exact_mut(stride).enumerate() {
             let first = first_key(query, first_token);
             let window = window(query, first);
@@ -66,6 +67,7 @@ vectorised! {
                 }
             }
             let largest = fold(largest, |a, b| if a > b { a } else { b });
+            let largest = if nothing > largest { nothing } else { largest };
             let mut totals = [0.0; LANES];
             for scores in lanes_mut(row) {
                 for lane in 0..LANES {
@@ -73,7 +75,7 @@ vectorised! {
                     totals[lane] += scores[lane];
                 }
             }
-            let scale = 1.0 / fold(totals, |a, b| a + b);
+            let scale = 1.0 / (fold(totals, |a, b| a + b) + exp(nothing - largest));
             for probs in lanes_mut(row) {
                 for prob in probs {
                     *prob *= scale;
@@ -161,12 +163,26 @@ mod tests {
         for query in 0..3 {
             scores[query * LANES..][..3].copy_from_slice(&[1.0, 2.0, 2.0 + 3.0f32.ln()]);
         }
-        softmax(&mut scores, LANES, 1);
+        softmax(&mut scores, LANES, 1, f32::NEG_INFINITY);
         assert_eq!(scores[..4], [1.0, 0.0, 0.0, 0.0]);
         assert_eq!(scores[LANES..][..4], [0.0, 1.0, 0.0, 0.0]);
         // e² : 3 e²
         assert!((scores[2 * LANES + 1] - 0.25).abs() < 1e-6);
         assert!((scores[2 * LANES + 2] - 0.75).abs() < 1e-6);
         assert!(scores[2 * LANES + 3..].iter().all(|prob| *prob == 0.0));
+    }
+
+    #[test]
+    fn nothing_takes_its_share() {
+        // Weights 1 and 2 beside 5; then far below it.
+        let mut scores = vec![0.0; 2 * LANES];
+        scores[LANES + 1] = 2.0f32.ln();
+        softmax(&mut scores, LANES, 0, 5.0f32.ln());
+        for (prob, expected) in [(scores[0], 1.0 / 6.0), (scores[LANES + 1], 0.25)] {
+            assert!((prob - expected).abs() < 1e-6, "{prob}");
+        }
+        scores[..2].copy_from_slice(&[-200.0, 0.0]);
+        softmax(&mut scores[..LANES], LANES, 0, -10.0);
+        assert_eq!(scores[0], 0.0);
     }
 }

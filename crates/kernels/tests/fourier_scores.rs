@@ -1,0 +1,229 @@
+//! The Fourier integral kernel's scores: the reference against the formula and against
+//! differences, the fused form against the reference, and what is hard for both.
+
+mod agreement;
+
+use std::f64::consts::PI;
+
+use agreement::{
+    Input, Leaves, Outcome, check_differences_of, check_fused_by, check_repeats, distance, infer,
+    noise, run,
+};
+use burn::tensor::{DType, Tensor};
+use overtone_kernels::{
+    Form,
+    fourier_scores::{FLOOR, fourier_scores, probabilities},
+};
+use overtone_testkit::assert_gradient;
+
+/// Fused against reference. Largest seen: 3e-7, and 2e-6 by a single `R`, whose gradient is a
+/// sum of terms that cancel.
+fn tolerance(of: &str) -> f64 {
+    if of == "r" { 1e-5 } else { 2e-6 }
+}
+
+fn scores(leaves: &Leaves, power: u32, form: Form) -> Tensor<4> {
+    let [q, k] = ["q", "k"].map(|name| leaves.four(name));
+    fourier_scores(q, k, leaves.two("r"), power, form)
+}
+
+/// Queries and keys within `size` of zero, `R` around 2.
+fn inputs(shape: [usize; 4], r: [usize; 2], size: f64) -> Vec<Input> {
+    vec![
+        Input::new("q", &shape, 0.0, size),
+        Input::new("k", &shape, 0.0, size),
+        Input::new("r", &r, 2.0, 0.4),
+    ]
+}
+
+/// The formula, in the straightforward way, and by how much the floor may move it.
+fn by_definition(q: &[f64], k: &[f64], r: &[f64], power: f64) -> [f64; 2] {
+    let (mut score, mut moved) = (0.0, 1e-11);
+    for ((q, k), r) in q.iter().zip(k).zip(r) {
+        let x = r * (q - k);
+        if x != 0.0 {
+            score += power * (x.sin() / x).abs().ln();
+        }
+        if x.abs() >= 0.5 {
+            moved += power * FLOOR * FLOOR / x.sin().powi(2);
+        }
+    }
+    [score, moved]
+}
+
+#[test]
+fn the_reference_is_the_formula() {
+    for (d, size) in [(16, 0.2), (32, 2.0), (64, 12.5)] {
+        let (heads, tokens) = (3, 5);
+        let inputs = inputs([2, heads, tokens, d], [heads, d], size);
+        for power in [2, 4, 6] {
+            let got = infer(&inputs, DType::F64, Form::Reference, |leaves, form| {
+                scores(leaves, power, form)
+            });
+            let [q, k, r] = [0, 1, 2].map(|i| &inputs[i].values);
+            for (index, got) in got.iter().enumerate() {
+                let (key, query) = (index % tokens, index / tokens);
+                let key = query / tokens * tokens + key;
+                let head = query / tokens % heads;
+                let [q, k] = [&q[query * d..][..d], &k[key * d..][..d]];
+                let [expected, moved] = by_definition(q, k, &r[head * d..][..d], f64::from(power));
+                let apart = (got - expected).abs();
+                assert!(apart < moved, "{d}, {power}, {index}: {got} against {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_of_the_reference_are_differences() {
+    // |R (q − k)| up to 1, 10 and 50. Steps are smaller where arguments come near zeros of the
+    // sine, about which the slope changes quickly.
+    for (d, size, step, tolerance) in
+        [(16, 0.2, 1e-5, 1e-8), (32, 2.0, 1e-8, 1e-6), (64, 10.0, 1e-9, 1e-5)]
+    {
+        for r in [[3, d], [1, 1], [3, 1], [1, d]] {
+            let inputs = inputs([2, 3, 5, d], r, size);
+            check_differences_of(step, &inputs, 40, tolerance, |leaves, form| {
+                scores(leaves, 4, form)
+            });
+        }
+    }
+}
+
+/// One query and one key whose `R (q − k)` are `x`, all other things random: the scores as a
+/// function of queries, keys and `R`, flat.
+fn check_points(what: &str, x: &[f64], step: f64, relative: f64) {
+    let d = x.len();
+    let mut at = noise(5 * d, 5); // two queries, two keys, R
+    for (i, x) in x.iter().enumerate() {
+        at[4 * d + i] = 2.0 + 0.25 * at[4 * d + i];
+        at[2 * d + i] = at[i] - x / at[4 * d + i];
+    }
+    assert_gradient(what, &at, step, relative, |flat| {
+        let part = |i: usize, n: usize| flat.clone().narrow(0, i * d, n * d);
+        let q = part(0, 2).reshape([1, 1, 2, d]);
+        let k = part(2, 2).reshape([1, 1, 2, d]);
+        fourier_scores(q, k, part(4, 1).reshape([1, d]), 4, Form::Reference).sum()
+    });
+}
+
+#[test]
+fn gradients_at_hard_points_are_differences() {
+    for d in [16, 32, 64] {
+        check_points("coincident", &vec![0.0; d], 1e-6, 1e-7);
+        let zeros: Vec<f64> = (0..d).map(|i| PI * (1 + i % 16) as f64).collect();
+        // The slope at a zero is not steep: steps are small beside the floor.
+        check_points("at zeros of the sine", &zeros, 1e-9, 2e-3);
+        let beside: Vec<f64> = zeros.iter().map(|x| x + 0.3 * FLOOR).collect();
+        check_points("within the floor", &beside, 1e-9, 1e-3);
+        let near: Vec<f64> = zeros.iter().map(|x| x + 1e-3).collect();
+        check_points("near zeros of the sine", &near, 1e-7, 1e-4);
+        let seam: Vec<f64> = (0..d).map(|i| 0.5 + 1e-4 * (i as f64 - 7.5)).collect();
+        check_points("where the series ends", &seam, 1e-6, 1e-7);
+    }
+}
+
+#[test]
+fn the_fused_form_agrees_with_the_reference() {
+    // Arguments on both sides of where the polynomial of small ones ends, at 2, and none near
+    // a zero of the sine.
+    for (shape, size) in [([2, 3, 7, 16], 0.4), ([2, 3, 33, 32], 0.55), ([1, 2, 20, 64], 0.5)] {
+        for r in [[shape[1], shape[3]], [1, 1]] {
+            for power in [2, 4, 6] {
+                check_fused_by(tolerance, &inputs(shape, r, size), |leaves, form| {
+                    scores(leaves, power, form)
+                });
+            }
+        }
+    }
+}
+
+/// Arguments up to 50 lose six bits before their sine is taken, and near its zeros the slope
+/// multiplies what is lost: the fused form is as near the truth as plain tensors in `f32`.
+#[test]
+fn far_arguments_are_as_accurate_as_in_plain_tensors() {
+    for d in [16, 32, 64] {
+        let inputs = inputs([2, 3, 20, d], [3, d], 10.0);
+        let of = |dtype, form| run(&inputs, dtype, form, |leaves, form| scores(leaves, 4, form));
+        let exact = of(DType::F64, Form::Reference);
+        let [fused, plain] = [Form::Auto, Form::Reference].map(|form| of(DType::F32, form));
+        let error = |outcome: &Outcome| distance(&outcome.output, &exact.output);
+        println!("{d}: fused {:.1e}, plain {:.1e}", error(&fused), error(&plain));
+        assert!(error(&fused) < 2.0 * error(&plain) + 1e-6, "{d}");
+        for (i, (name, exact)) in exact.gradients.iter().enumerate() {
+            let error = |outcome: &Outcome| distance(&outcome.gradients[i].1, exact);
+            println!("{name}: fused {:.1e}, plain {:.1e}", error(&fused), error(&plain));
+            assert!(error(&fused) < 2.0 * error(&plain) + 1e-5, "{d}, {name}");
+        }
+    }
+}
+
+#[test]
+fn hard_points_are_finite() {
+    let d = 16;
+    // Differences: none, on zeros of the sine, tiny, huge.
+    let apart = [0.0, PI, 3.0 * PI, 16.0 * PI, -PI, 1e-30, 1e-8, 2.0, -2.0, 1e5, 3e7, -1e12];
+    let mut q = vec![0.0; apart.len() * d];
+    for (token, apart) in apart.iter().enumerate() {
+        q[token * d..][..d].fill(f64::from(*apart as f32));
+    }
+    let shape = [1, 1, apart.len(), d];
+    let mut inputs = inputs(shape, [1, 1], 0.0);
+    inputs[0].values = q;
+    for r in [1.0, 0.0, -1.0] {
+        inputs[2].values = vec![r];
+        for (dtype, form) in
+            [(DType::F64, Form::Reference), (DType::F32, Form::Reference), (DType::F32, Form::Auto)]
+        {
+            let outcome = run(&inputs, dtype, form, |leaves, form| scores(leaves, 6, form));
+            let all = outcome.gradients.iter().flat_map(|(_, values)| values);
+            for value in outcome.output.iter().chain(all) {
+                assert!(value.is_finite(), "{r}, {dtype:?}, {form:?}: {outcome:?}");
+            }
+            // A key at the query has the largest score there is.
+            assert_eq!(outcome.output[0], 0.0, "{r}, {dtype:?}, {form:?}");
+            assert!(outcome.output.iter().all(|score| *score <= 0.0));
+        }
+    }
+}
+
+/// Every weight of every row underflows `f32`.
+#[test]
+fn rows_of_tiny_weights_are_normalised() {
+    let inputs = inputs([1, 2, 12, 64], [1, 1], 8.0);
+    let of = |dtype, form| infer(&inputs, dtype, form, |leaves, form| scores(leaves, 4, form));
+    let exact = of(DType::F64, Form::Reference);
+    assert!(exact.iter().all(|score| (*score as f32).exp() == 0.0), "weights do not underflow");
+    let normal = |dtype, form| {
+        infer(&inputs, dtype, form, |leaves, form| probabilities(scores(leaves, 4, form), 0.0))
+    };
+    let exact = normal(DType::F64, Form::Reference);
+    for form in [Form::Auto, Form::Reference] {
+        let got = normal(DType::F32, form);
+        let apart = distance(&got, &exact);
+        println!("{form:?}: {apart:.1e}");
+        assert!(apart < 1e-3, "{form:?}: {apart:.1e}");
+        for row in got.chunks(12) {
+            assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-6);
+        }
+    }
+}
+
+#[test]
+fn results_repeat_to_the_bit() {
+    check_repeats(&inputs([3, 4, 21, 16], [4, 16], 1.0), |leaves, form| scores(leaves, 4, form));
+}
+
+#[test]
+#[should_panic(expected = "power 3 must be even")]
+fn odd_powers_are_refused() {
+    let inputs = inputs([1, 1, 2, 4], [1, 1], 1.0);
+    infer(&inputs, DType::F32, Form::Auto, |leaves, form| scores(leaves, 3, form));
+}
+
+#[test]
+#[should_panic(expected = "R of 2 × 4 for 3 heads of 4 dimensions")]
+fn radii_of_other_shapes_are_refused() {
+    let inputs = inputs([1, 3, 2, 4], [2, 4], 1.0);
+    infer(&inputs, DType::F32, Form::Auto, |leaves, form| scores(leaves, 4, form));
+}
