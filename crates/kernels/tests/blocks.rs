@@ -54,7 +54,7 @@ fn fourier_inputs(shape: [usize; 3], r: [usize; 2], centre: f64) -> Vec<Input> {
     inputs
 }
 
-/// Largest seen: 8e-6, and 7e-5 by a single `R`, whose gradient is a sum of terms that
+/// Largest seen: 3e-6, and 7e-5 by a single `R`, whose gradient is a sum of terms that
 /// cancel.
 fn fourier_tolerance(of: &str) -> f64 {
     if of == "fourier_r" { 3e-4 } else { 2e-5 }
