@@ -45,7 +45,7 @@ lab *args: build
 tensorboard *args: setup
     @.venv/bin/tensorboard --logdir runs "$@"
 
-# Train and play all games with both heads on the starter sets: a Markdown table (an hour)
+# Train and play all games with both heads on the starter sets: a Markdown table (eight runs)
 starter-table *args: build
     @.venv/bin/python scripts/starter-table.py "$@"
 

@@ -4,8 +4,7 @@
     just starter-table [runs=FOLDER] [key=value...]
 
 Runs that are finished in FOLDER (default: runs/starter-table) are not trained again. Options
-go to `overtone train`. 900 updates and 20 episodes a run unless they say otherwise; on 2 cores
-the eight runs take about an hour.
+go to `overtone train`. 900 updates and 20 episodes a run unless they say otherwise.
 """
 
 import json
@@ -38,6 +37,12 @@ def data_of(root: Path, game: str) -> str:
     return f"{random:.1f} / {sum(returns) / len(returns):.1f}"
 
 
+def spread(summary: dict, digits: int) -> str:
+    """Mean ± sample standard deviation; the mean alone for a single episode."""
+    mean = f"{summary['mean']:.{digits}f}"
+    return mean if summary["sd"] is None else f"{mean} ± {summary['sd']:.{digits}f}"
+
+
 def main() -> None:
     root = Path(__file__).resolve().parent.parent
     options = sys.argv[1:]
@@ -64,8 +69,8 @@ def main() -> None:
         raw, normalized, length = result["raw_return"], result["normalized"], result["length"]
         print(
             f"| {game} | {HEADS[head]} | {result['target_return']:g} "
-            f"| {raw['mean']:.1f} ± {raw['sd']:.1f} | {raw['median']:g} "
-            f"| {normalized['mean']:.2f} ± {normalized['sd']:.2f} | {raw['n']} | {length['mean']:.0f} | {data_of(root, game)} |"
+            f"| {spread(raw, 1)} | {raw['median']:g} "
+            f"| {spread(normalized, 2)} | {raw['n']} | {length['mean']:.0f} | {data_of(root, game)} |"
         )
 
 

@@ -329,7 +329,7 @@ impl ShardWriter<'_> {
     }
 }
 
-/// Name and size of a source file, with a placeholder for its hash.
+/// Name and size of a source file; its hash, of the same length, is written once it is known.
 fn source_template(log: &ReplayLog, file: usize, column: Column) -> Source {
     let path = log.folder.column(column, log.files[file].number);
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
