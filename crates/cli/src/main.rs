@@ -87,7 +87,7 @@ enum Data {
 #[derive(Subcommand)]
 enum Lab {
     /// The smoothness metric: of noise and square waves, or of the distributions in a file
-    #[command(after_help = smoothness_help())]
+    #[command(after_help = command::lab::smoothness::OPTIONS.help())]
     Smoothness {
         /// A .safetensors or .csv file of distributions (a row each), to measure those; or
         /// options of the experiment
@@ -112,15 +112,6 @@ fn evaluate_help() -> String {
     )
 }
 
-fn smoothness_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Examples: overtone lab smoothness seed=2\n          \
-         overtone lab smoothness distributions.csv",
-        keys::help(command::lab::SMOOTHNESS)
-    )
-}
-
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Train { options } => command::train::train(&options),
@@ -129,7 +120,7 @@ fn main() -> ExitCode {
             command::evaluate::rollouts(&options)
         }
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
-        Command::Lab { what: Lab::Smoothness { words } } => command::lab::smoothness(&words),
+        Command::Lab { what: Lab::Smoothness { words } } => command::lab::smoothness::run(&words),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,8 +2,6 @@
 //! Table 4, Figures 5 and 6).
 
 use std::ops::RangeInclusive;
-use std::path::Path;
-use std::{fs, io};
 
 use overtone_eval::smoothness::spectral_entropy;
 use overtone_eval::table::Table;
@@ -11,6 +9,7 @@ use overtone_eval::{FourierTransform, Pooled, Smoothness};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use crate::noise::Colour;
+use crate::page::Page;
 use crate::plot::{Line, LinePlot};
 use crate::square_wave::square_waves;
 
@@ -206,8 +205,32 @@ impl Findings {
     }
 
     /// A page about all of it; `command` is what was run.
-    pub fn to_markdown(&self, command: &str) -> String {
+    pub fn page(&self, command: &str) -> Page {
+        let title = "Smoothness of noise and of square waves";
+        let mut page = Page::new("smoothness", title, command);
+        page.text(
+            "The metric of the Fourier head's paper (eq. 3.1, 3.2; `crates/eval/src/smoothness.rs`) \
+             on the signals of its appendix B.\n\
+             Lower is smoother.",
+        );
+        self.noise_section(&mut page);
+        self.square_wave_section(&mut page);
+        page
+    }
+
+    fn noise_section(&self, page: &mut Page) {
         let Settings { seed, trials, length } = self.settings;
+        page.heading("Noise (Table 4)");
+        page.text(&format!(
+            "{trials} noises of each colour over {length} bins, seed {seed}; ± is the sample \
+             standard deviation over them.\n\
+             The paper has 1,000 trials and does not state the number of bins; 4096 gives its \
+             numbers.\n\
+             Entropies are in nats, over the frequencies 0 to m/2: the paper writes log₂, and its \
+             numbers are those of the natural logarithm."
+        ));
+        page.text(&self.noise_table(false).to_markdown());
+        page.csv("smoothness-noise", &self.noise_table(true));
         let far = match self.far_from_paper() {
             far if far.is_empty() => {
                 "Every mean lies within one of the paper's standard deviations of the paper's."
@@ -219,85 +242,61 @@ impl Findings {
             true => "rises from brown to blue, as the noise gets sharper",
             false => "does not rise at each step from brown to blue",
         };
-        let order = format!(
-            "The metric {}; spectral entropy {}.",
+        page.text(&format!(
+            "{far}\nThe metric {}; spectral entropy {}.",
             rise(|noise| noise.smoothness.mean),
             rise(|noise| noise.entropy.mean)
-        );
-        let pick: Vec<usize> = vec![1, 2, 3, 4, 10, 20, 60, 80, 100, 150, 200];
-        let mut waves = Table::new(&["sines", "L²", "L¹"]);
-        for wave in self.square_waves.iter().filter(|wave| pick.contains(&wave.sines)) {
-            let number = |x: f64| format!("{x:.6}");
-            waves.row(vec![wave.sines.to_string(), number(wave.l2), number(wave.l1)]);
-        }
-        format!(
-            "# Smoothness of noise and of square waves\n\n\
-             The metric of the Fourier head's paper (eq. 3.1, 3.2; `crates/eval/src/smoothness.rs`) \
-             on the signals of its appendix B.\n\
-             Lower is smoother.\n\n\
-             ```text\n{command}\n```\n\n\
-             ## Noise (Table 4)\n\n\
-             {trials} noises of each colour over {length} bins, seed {seed}; ± is the sample \
-             standard deviation over them.\n\
-             The paper has 1,000 trials and does not state the number of bins; 4096 gives its \
-             numbers.\n\
-             Entropies are in nats, over the frequencies 0 to m/2: the paper writes log₂, and its \
-             numbers are those of the natural logarithm.\n\n\
-             {}\n{far}\n\
-             {order}\n\n\
-             ## Square waves (Figures 5 and 6)\n\n\
-             {} points, 1 to {} sines.\n{}\n\n\
-             {}\n\
-             ![Square waves](square-waves.svg)\n\
-             ![Smoothness by L²](square-waves-l2.svg)\n\
-             ![Smoothness by L¹](square-waves-l1.svg)\n",
-            self.noise_table(false).to_markdown(),
-            SQUARE_WAVE_LENGTH,
-            SINES.end(),
-            self.square_wave_text(),
-            waves.to_markdown(),
-        )
+        ));
     }
 
-    /// Writes `smoothness.md`, `smoothness-noise.csv`, `square-waves.csv` and three plots into
-    /// `folder`, which is made if it is not there.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
-    pub fn write(&self, folder: &Path, command: &str) -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        let write = |name: &str, text: String| fs::write(folder.join(name), text);
-        write("smoothness.md", self.to_markdown(command))?;
-        write("smoothness-noise.csv", self.noise_table(true).to_csv())?;
-        write("square-waves.csv", self.square_wave_table().to_csv())?;
+    fn square_wave_section(&self, page: &mut Page) {
+        page.heading("Square waves (Figures 5 and 6)");
+        page.text(&format!(
+            "{SQUARE_WAVE_LENGTH} points, 1 to {} sines.\n{}",
+            SINES.end(),
+            self.square_wave_text()
+        ));
+        let pick = [1, 2, 3, 4, 10, 20, 60, 80, 100, 150, 200];
+        let mut picked = Table::new(&["sines", "L²", "L¹"]);
+        for wave in self.square_waves.iter().filter(|wave| pick.contains(&wave.sines)) {
+            let number = |x: f64| format!("{x:.6}");
+            picked.row(vec![wave.sines.to_string(), number(wave.l2), number(wave.l1)]);
+        }
+        page.text(&picked.to_markdown());
+        page.csv("square-waves", &self.square_wave_table());
         let drawn = self.square_waves.iter().filter(|wave| DRAWN.contains(&wave.sines));
-        let waves = drawn.map(|wave| Line {
-            name: format!("{} sines, smoothness {:.6}", wave.sines, wave.l2),
-            points: wave.pmf.iter().enumerate().map(|(j, &p)| [j as f64, p]).collect(),
+        let waves = drawn.map(|wave| {
+            let points = wave.pmf.iter().enumerate().map(|(j, &p)| [j as f64, p]).collect();
+            Line::new(format!("{} sines, smoothness {:.6}", wave.sines, wave.l2), points)
         });
-        let plot = LinePlot {
-            title: "Square waves as distributions".into(),
-            x_label: "bin".into(),
-            y_label: "probability".into(),
-            lines: waves.collect(),
-        };
-        write("square-waves.svg", plot.to_svg())?;
+        page.plot(
+            "square-waves",
+            &LinePlot {
+                title: "Square waves as distributions".into(),
+                x_label: "bin".into(),
+                y_label: "probability".into(),
+                lines: waves.collect(),
+                ..LinePlot::default()
+            },
+        );
         let curve = |of: fn(&SquareWaveFinding) -> f64| -> Vec<[f64; 2]> {
             self.square_waves.iter().map(|wave| [wave.sines as f64, of(wave)]).collect()
         };
         for (norm, name, points) in [
-            ("L²", "square-waves-l2.svg", curve(|wave| wave.l2)),
-            ("L¹", "square-waves-l1.svg", curve(|wave| wave.l1)),
+            ("L²", "square-waves-l2", curve(|wave| wave.l2)),
+            ("L¹", "square-waves-l1", curve(|wave| wave.l1)),
         ] {
-            let plot = LinePlot {
-                title: format!("Smoothness of square waves by {norm}"),
-                x_label: "sines".into(),
-                y_label: format!("smoothness, {norm}"),
-                lines: vec![Line { name: String::new(), points }],
-            };
-            write(name, plot.to_svg())?;
+            page.plot(
+                name,
+                &LinePlot {
+                    title: format!("Smoothness of square waves by {norm}"),
+                    x_label: "sines".into(),
+                    y_label: format!("smoothness, {norm}"),
+                    lines: vec![Line::new("", points)],
+                    ..LinePlot::default()
+                },
+            );
         }
-        Ok(())
     }
 }
 
@@ -343,16 +342,15 @@ mod tests {
         assert_eq!(found.far_from_paper(), [""; 0]);
         found.noise[1].smoothness.mean += 0.0005;
         assert_eq!(found.far_from_paper(), ["pink smoothness: 2.5 sd"]);
-        assert!(found.to_markdown("x").contains("deviations: pink smoothness: 2.5 sd."));
+        assert!(found.page("x").markdown().contains("deviations: pink smoothness: 2.5 sd."));
     }
 
     #[test]
     fn every_file_is_written() {
         let folder = tempfile::tempdir().unwrap();
-        let inside = folder.path().join("a/b");
         let found = small();
-        found.write(&inside, "just lab smoothness seed=5").unwrap();
-        let read = |name: &str| fs::read_to_string(inside.join(name)).unwrap();
+        found.page("just lab smoothness seed=5").write(folder.path()).unwrap();
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
         let page = read("smoothness.md");
         for part in ["just lab smoothness seed=5", "12 noises", "256 bins", "| brown |", "0.0034"] {
             assert!(page.contains(part), "no {part:?} in {page}");

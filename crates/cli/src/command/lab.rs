@@ -1,68 +1,128 @@
-//! `overtone lab`.
+//! `overtone lab`: the papers' experiments. This file holds what they share: options, and
+//! where their pages go; each experiment is a file of its own.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+pub mod smoothness;
+
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use overtone_eval::{Pooled, Smoothness, smoothness::spectral_entropy, table::Table};
-use overtone_lab::{
-    pmf_file,
-    smoothness::{self, Settings},
-};
+use overtone_lab::Page;
 
 use crate::keys::{self, Keys};
 
-/// Every option of `lab smoothness` with its default and reason.
-pub const SMOOTHNESS: &str = r#"
-# Seed of the noise.
-seed = 1
-# Noises of each colour, as many as in the paper.
-trials = 1000
-# Bins of each noise. The paper does not say; this gives its numbers.
-length = 4096
-# Folder of the tables and plots.
-out = "runs/lab/smoothness"
-"#;
-
-/// `overtone lab smoothness [FILE | key=value…]`.
-pub fn smoothness(words: &[String]) -> Result<()> {
-    if let Some(file) = words.iter().find(|word| !word.contains('=') || Path::new(word).is_file()) {
-        if words.len() > 1 {
-            bail!("{file}: a file is measured alone, without options or other files");
-        }
-        return measure(Path::new(file));
-    }
-    let mut keys = keys::flatten(&SMOOTHNESS.parse()?);
-    keys::apply(&mut keys, words)?;
-    let settings = Settings {
-        seed: within(&keys, "seed", 0, u64::MAX)?,
-        trials: within(&keys, "trials", 1, 1_000_000)? as usize,
-        length: within(&keys, "length", 2, 65_536)? as usize,
-    };
-    let out = PathBuf::from(keys.get("out").map(keys::plain).unwrap_or_default());
-    if out.as_os_str().is_empty() {
-        bail!("out=: say a folder");
-    }
-    let command = format!(
-        "just lab smoothness seed={} trials={} length={}",
-        settings.seed, settings.trials, settings.length
-    );
-    let found = smoothness::run(settings);
-    say!("{}", found.noise_table(false));
-    for far in found.far_from_paper() {
-        say!("outside one of the paper's standard deviations: {far}");
-    }
-    say!("{}", found.square_wave_text());
-    found.write(&out, &command).with_context(|| format!("cannot write to {}", out.display()))?;
-    say!("tables and plots: {}", out.display());
-    Ok(())
+/// An experiment's options: TOML with a reason above each key.
+pub struct Options {
+    /// Its name, as in `overtone lab NAME`.
+    pub name: &'static str,
+    /// Every key with its default.
+    pub full: &'static str,
+    /// The keys that `quick=true` changes; empty where there is no `quick`.
+    pub quick: &'static str,
 }
 
-/// A whole number of `keys`, checked.
-fn within(keys: &Keys, key: &str, least: u64, most: u64) -> Result<u64> {
-    let number = keys.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
+/// What an experiment was asked to do.
+pub struct Asked {
+    name: &'static str,
+    keys: Keys,
+    /// The keys that differ from their defaults, `out` aside.
+    changed: Vec<String>,
+}
+
+impl Options {
+    /// Every key, its default and its reason; then what `quick=true` makes of them.
+    pub fn help(&self) -> String {
+        let mut text = format!("Options, their defaults and why:\n{}", keys::help(self.full));
+        if !self.quick.is_empty() {
+            text += &format!("\nWith quick=true:\n{}", keys::help(self.quick));
+        }
+        text
+    }
+
+    /// The defaults with `words` (each `key=value`) on top.
+    ///
+    /// # Errors
+    /// For a word that sets no key, or a value of another type.
+    pub fn read(&self, words: &[String]) -> Result<Asked> {
+        let mut defaults = keys::flatten(&self.full.parse()?);
+        let mut asked = defaults.clone();
+        keys::apply(&mut asked, words)?;
+        if asked.get("quick").and_then(toml::Value::as_bool) == Some(true) {
+            defaults.extend(keys::flatten(&self.quick.parse()?));
+            asked = defaults.clone();
+            keys::apply(&mut asked, words)?;
+        }
+        let differs = |key: &&String| key.as_str() != "out" && asked[*key] != defaults[*key];
+        let changed = asked.keys().filter(differs).cloned().collect();
+        Ok(Asked { name: self.name, keys: asked, changed })
+    }
+}
+
+impl Asked {
+    /// The command that asks for the same.
+    pub fn command(&self) -> String {
+        let word = |key: &String| format!(" {key}={}", keys::plain(&self.keys[key]));
+        let changed: String = self.changed.iter().map(word).collect();
+        format!("just lab {}{changed}", self.name)
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// When it does not lie between `least` and `most`.
+    pub fn whole(&self, key: &str, least: u64, most: u64) -> Result<u64> {
+        let number = self.keys.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
+        within(key, number, least, most)
+    }
+
+    /// Whether a key says `true`.
+    #[allow(dead_code)]
+    pub fn is(&self, key: &str) -> bool {
+        self.keys.get(key).and_then(toml::Value::as_bool) == Some(true)
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// When it does not lie between `least` and `most`.
+    #[allow(dead_code)]
+    pub fn number(&self, key: &str, least: f64, most: f64) -> Result<f64> {
+        let number = self.keys.get(key).and_then(toml::Value::as_float).unwrap_or(f64::NAN);
+        if !(least..=most).contains(&number) {
+            bail!("{key}={number}: must be between {least} and {most}");
+        }
+        Ok(number)
+    }
+
+    /// Whole numbers separated by commas, at least one.
+    ///
+    /// # Errors
+    /// When one of them is none, or does not lie between `least` and `most`.
+    #[allow(dead_code)]
+    pub fn list(&self, key: &str, least: u64, most: u64) -> Result<Vec<u64>> {
+        let text = self.keys.get(key).map(keys::plain).unwrap_or_default();
+        let number = |part: &str| match part.trim().parse() {
+            Ok(number) => within(key, number, least, most),
+            Err(_) => bail!("{key}={text}: expected whole numbers separated by commas"),
+        };
+        text.split(',').map(number).collect()
+    }
+
+    /// Writes a page where `out` says, and says where that is.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(&self, page: &Page) -> Result<()> {
+        let out = PathBuf::from(self.keys.get("out").map(keys::plain).unwrap_or_default());
+        if out.as_os_str().is_empty() {
+            bail!("out=: say a folder");
+        }
+        page.write(&out).with_context(|| format!("cannot write to {}", out.display()))?;
+        say!("tables and plots: {}", out.display());
+        Ok(())
+    }
+}
+
+fn within(key: &str, number: i64, least: u64, most: u64) -> Result<u64> {
     match u64::try_from(number) {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
         _ if most == u64::MAX => bail!("{key}={number}: must be {least} or more"),
@@ -70,36 +130,54 @@ fn within(keys: &Keys, key: &str, least: u64, most: u64) -> Result<u64> {
     }
 }
 
-/// Prints the smoothness of every distribution of a file, and of all with as many bins.
-fn measure(file: &Path) -> Result<()> {
-    let pmfs = pmf_file::read(file)?;
-    let mut by_bins: BTreeMap<usize, (Smoothness, [Pooled; 3])> = BTreeMap::new();
-    let mut table = Table::new(&["distribution", "bins", "L2", "L1", "spectral entropy"]);
-    for pmf in &pmfs {
-        let m = pmf.probs.len();
-        let (metric, pooled) =
-            by_bins.entry(m).or_insert_with(|| (Smoothness::new(m), Default::default()));
-        let probs = &pmf.probs;
-        let values = [metric.l2(probs), metric.l1(probs), spectral_entropy(probs)];
-        for (pooled, value) in pooled.iter_mut().zip(values) {
-            pooled.add(value);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: Options = Options {
+        name: "test",
+        full: "quick = false\n# Why.\nseeds = \"1,2\"\nn = 9\nrate = 0.5\nout = \"there\"\n",
+        quick: "# Fewer.\nn = 3\n",
+    };
+
+    fn asked(line: &str) -> Result<Asked> {
+        OPTIONS.read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn quick_changes_defaults_and_words_win() {
+        let n = |line: &str| asked(line).unwrap().whole("n", 0, 99).unwrap();
+        assert_eq!([n(""), n("quick=true"), n("n=5 quick=true"), n("quick=false")], [9, 3, 5, 9]);
+        assert!(OPTIONS.help().contains("With quick=true:\n  n=3\n      Fewer."));
+    }
+
+    #[test]
+    fn the_command_names_what_was_changed() {
+        let command = |line: &str| asked(line).unwrap().command();
+        assert_eq!(command("out=elsewhere"), "just lab test");
+        assert_eq!(command("seeds=7 n=9"), "just lab test seeds=7");
+        assert_eq!(command("quick=true n=9"), "just lab test n=9 quick=true");
+    }
+
+    #[test]
+    fn numbers_are_checked() {
+        let asked = asked("").unwrap();
+        assert_eq!(asked.list("seeds", 0, 9).unwrap(), [1, 2]);
+        assert_eq!(asked.number("rate", 0.0, 1.0).unwrap(), 0.5);
+        assert!(!asked.is("quick"));
+        for refused in [
+            asked.whole("n", 10, 12).unwrap_err(),
+            asked.whole("n", 10, u64::MAX).unwrap_err(),
+            asked.number("rate", 0.6, 1.0).unwrap_err(),
+            asked.list("seeds", 2, 3).unwrap_err(),
+        ] {
+            assert!(refused.to_string().contains("must be"), "{refused}");
         }
-        let mut row = vec![pmf.name.clone(), m.to_string()];
-        row.extend(values.map(|value| format!("{value:.6}")));
-        table.row(row);
     }
-    for (m, (_, pooled)) in &by_bins {
-        let mut row = vec![format!("all {}", pooled[0].n), m.to_string()];
-        row.extend(pooled.each_ref().map(|pooled| match pooled.sd() {
-            Some(sd) => format!("{:.6} ± {sd:.6}", pooled.mean),
-            None => format!("{:.6}", pooled.mean),
-        }));
-        table.row(row);
+
+    #[test]
+    fn lists_are_of_whole_numbers() {
+        let refused = asked("seeds=1,x").unwrap().list("seeds", 0, 9).unwrap_err().to_string();
+        assert!(refused.contains("seeds=1,x") && refused.contains("commas"), "{refused}");
     }
-    say!("{table}");
-    say!(
-        "lower is smoother; numbers for different counts of bins cannot be compared; \
-         ± is the sample standard deviation (ddof 1) over all distributions; entropy in bits"
-    );
-    Ok(())
 }

@@ -12,7 +12,7 @@ fn smoothness_of_noise_is_tabled_plotted_and_repeatable() {
         assert!(first.contains(part), "no {part:?} in {first}");
     }
     let page = fs::read_to_string(desk.path("runs/lab/smoothness/smoothness.md")).unwrap();
-    assert!(page.contains("just lab smoothness seed=4 trials=3 length=64"), "{page}");
+    assert!(page.contains("just lab smoothness length=64 seed=4 trials=3"), "{page}");
     desk.succeeds("lab smoothness trials=3 length=64 seed=4 out=again");
     assert_eq!(fs::read_to_string(desk.path("again/smoothness.md")).unwrap(), page);
     desk.succeeds("lab smoothness trials=3 length=64 seed=5 out=other");

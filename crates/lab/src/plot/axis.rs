@@ -1,0 +1,144 @@
+//! Axes: where a value lies along one, and the round numbers written beside it.
+
+use super::Scale;
+
+/// One axis: its ends, and the ticks along it, both ends among them.
+pub(super) struct Axis {
+    scale: Scale,
+    /// In the axis's own measure: the value, or its decimal logarithm.
+    range: [f64; 2],
+    ticks: Vec<f64>,
+    /// Between ticks, on a linear axis.
+    step: f64,
+}
+
+impl Axis {
+    /// An axis that encloses `values`; those it cannot show are left out.
+    pub(super) fn enclosing(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
+        let ends = [f64::INFINITY, f64::NEG_INFINITY];
+        let shown = values.filter(|&x| scale.shows(x)).map(|x| scale.measure(x));
+        let [mut low, mut high] = shown.fold(ends, |[low, high], x| [low.min(x), high.max(x)]);
+        if low > high {
+            [low, high] = [0.0, 1.0];
+        }
+        match scale {
+            Scale::Linear => linear(low, high),
+            Scale::Log => logarithmic(low, high),
+        }
+    }
+
+    /// How far along the axis a value lies, from 0 to 1; not finite where it cannot be shown.
+    pub(super) fn share(&self, x: f64) -> f64 {
+        if !self.scale.shows(x) {
+            return f64::NAN;
+        }
+        (self.scale.measure(x) - self.range[0]) / (self.range[1] - self.range[0])
+    }
+
+    /// Values with a number beside them.
+    pub(super) fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+
+    /// The number beside a tick.
+    pub(super) fn label(&self, x: f64) -> String {
+        let digits = match self.scale {
+            Scale::Linear => (-self.step.log10().floor()).max(0.0) as usize,
+            Scale::Log if !(1e-3..1e5).contains(&x) => return format!("{x:.0e}"),
+            Scale::Log => (-x.log10().floor()).max(0.0) as usize,
+        };
+        // Not "-0".
+        format!("{:.digits$}", x + 0.0)
+    }
+}
+
+impl Scale {
+    fn shows(self, x: f64) -> bool {
+        x.is_finite() && (self == Self::Linear || x > 0.0)
+    }
+
+    fn measure(self, x: f64) -> f64 {
+        match self {
+            Self::Linear => x,
+            Self::Log => x.log10(),
+        }
+    }
+}
+
+/// Ticks 1, 2 or 5 times a power of ten apart, at most six steps.
+fn linear(mut low: f64, mut high: f64) -> Axis {
+    if low == high {
+        [low, high] = [low - 0.5, high + 0.5];
+    }
+    let rough = (high - low) / 5.0;
+    let power = 10f64.powf(rough.log10().floor());
+    // Dividing by 5 leaves room: a rounded-up step needs at most 6 steps.
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|step| *step >= rough)
+        .unwrap_or(10.0 * power);
+    // An end that is a tick but for rounding needs no other beyond it.
+    let [first, last] = [(low / step + 1e-9).floor(), (high / step - 1e-9).ceil()];
+    let n = (last - first).round() as usize;
+    let ticks = (0..=n).map(|i| (first + i as f64) * step).collect();
+    Axis { scale: Scale::Linear, range: [first * step, last * step], ticks, step }
+}
+
+/// Ticks at powers of ten, thinned where they would touch; over less than two powers, also at
+/// their doubles and fivefolds. `low` and `high` are logarithms.
+fn logarithmic(low: f64, high: f64) -> Axis {
+    let factors: &[f64] = if high - low < 2.0 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let powers = low.floor() as i32..=high.ceil() as i32 + 1;
+    let round: Vec<f64> = powers
+        .flat_map(|power| factors.iter().map(move |factor| factor * 10f64.powi(power)))
+        .collect();
+    // An end that is a tick but for rounding needs no other beyond it.
+    let first = round.iter().rposition(|x| x.log10() <= low + 1e-9).unwrap_or(0);
+    let above = round.iter().skip(first + 1).position(|x| x.log10() >= high - 1e-9);
+    let last = above.map_or(round.len() - 1, |position| first + 1 + position);
+    let range = [round[first], round[last]].map(f64::log10);
+    let every = (last - first) / 7 + 1;
+    let ticks = round[first..=last].iter().copied().step_by(every).collect();
+    Axis { scale: Scale::Log, range, ticks, step: 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(scale: Scale, values: &[f64], labels: &[&str]) {
+        let axis = Axis::enclosing(scale, values.iter().copied());
+        assert_eq!(axis.ticks().iter().map(|x| axis.label(*x)).collect::<Vec<_>>(), labels);
+        for x in values.iter().filter(|x| scale.shows(**x)) {
+            assert!((-1e-9..=1.0 + 1e-9).contains(&axis.share(*x)), "{x}");
+        }
+    }
+
+    #[test]
+    fn ticks_are_round_and_enclose() {
+        let linear = |values: &[f64], labels: &[&str]| check(Scale::Linear, values, labels);
+        linear(&[3.0, 200.0], &["0", "50", "100", "150", "200"]);
+        linear(&[0.0004, 0.0011], &["0.0004", "0.0006", "0.0008", "0.0010", "0.0012"]);
+        linear(&[-1.0, 1.0], &["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
+        linear(&[2.0, f64::NAN], &["1.4", "1.6", "1.8", "2.0", "2.2", "2.4", "2.6"]);
+        linear(&[], &["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+    }
+
+    #[test]
+    fn logarithmic_ticks_are_powers_of_ten_or_parts_of_them() {
+        let log = |values: &[f64], labels: &[&str]| check(Scale::Log, values, labels);
+        log(&[2.0, 20.0], &["2", "5", "10", "20"]);
+        log(&[2.0, 2000.0, -1.0, 0.0], &["1", "10", "100", "1000", "10000"]);
+        log(&[0.03, 0.04], &["0.02", "0.05"]);
+        log(&[2e-7, 3e-4], &["1e-7", "1e-6", "1e-5", "1e-4", "0.001"]);
+        log(&[10.0, 10.0], &["10", "20"]);
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_no_place_for_zero() {
+        let axis = Axis::enclosing(Scale::Log, [0.0, 1.0, 100.0].into_iter());
+        assert!(axis.share(0.0).is_nan() && (axis.share(10.0) - 0.5).abs() < 1e-12);
+    }
+}
