@@ -13,6 +13,8 @@
 //! - `R` may be one number, or one for each head, each dimension or both. (The published
 //!   kernel reads one for each dimension, the published layers hold one number.)
 
+#[cfg(feature = "cube")]
+mod cube;
 mod fused;
 mod reference;
 mod sinc;
@@ -53,6 +55,10 @@ pub fn fourier_scores(
         let plan = fused::Plan { heads, tokens, power };
         let inputs = [q.into_dispatch(), k.into_dispatch(), r.into_dispatch()];
         return flex::apply(plan, inputs, [batch, heads, tokens, tokens]);
+    }
+    #[cfg(feature = "cube")]
+    if form == Form::Auto && cube::is_possible(&q, &k, &r) {
+        return cube::scores(q, k, r, power);
     }
     reference::scores(q, k, r, power)
 }

@@ -3,7 +3,6 @@
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 use super::{AttentionOptions, AttentionWeights, Score};
-use crate::Form;
 use crate::dropout::Place;
 use crate::fourier_scores::{fourier_scores, probabilities};
 use crate::norm::layer_norm;
@@ -31,7 +30,7 @@ pub(super) fn attention(
         Score::DotProduct => q.matmul(k.transpose()) * (d_head as f64).sqrt().recip(),
         Score::Fourier { power, .. } => {
             let r = weights.fourier_r.expect("the block has checked that R is there");
-            fourier_scores(q, k, r, power, Form::Reference)
+            fourier_scores(q, k, r, power, options.form)
         }
     };
     let hidden = may_not_attend(batch, tokens, options.first_token, &device);

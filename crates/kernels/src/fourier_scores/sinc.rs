@@ -1,5 +1,5 @@
 //! `ln |sin x / x|` and its slope in `f32` without branches, so that loops over them
-//! vectorise. Coefficients are Chebyshev fits made in 40 digits.
+//! vectorise. Coefficients are Chebyshev fits made in 40 digits, of the highest power first.
 
 use super::FLOOR;
 use crate::math::{ROUND, polynomial};
@@ -7,46 +7,45 @@ use crate::math::{ROUND, polynomial};
 /// Squares of arguments up to here have polynomials of their own.
 pub(super) const NEAR: f32 = 4.0;
 
-const FLOOR_SQUARE: f32 = (FLOOR * FLOOR) as f32;
+/// `sin x / x` in `x²`, up to [`NEAR`]; relative error below 1e-7.
+pub(super) const SINC: [f32; 6] =
+    [-2.319_234_2e-8, 2.747_459_8e-6, -1.983_956_3e-4, 0.008_333_317, -0.166_666_66, 1.0];
+
+/// `1/x² − cot x / x` in `x²`, up to [`NEAR`].
+pub(super) const SLOPE: [f32; 9] = [
+    2.005_180_4e-8,
+    -1.630_286_9e-7,
+    1.097_973_6e-6,
+    -1.113_138_2e-7,
+    2.472_402e-5,
+    2.089_338e-4,
+    0.002_117_482_5,
+    0.022_222_059,
+    0.333_333_34,
+];
+
+/// `cos x` in `x²` for `|x| ≤ π/2`.
+pub(super) const COSINE: [f32; 6] =
+    [-2.597_184_3e-7, 2.475_561_5e-5, -0.001_388_827_2, 0.041_666_63, -0.5, 1.0];
+
+pub(super) const FLOOR_SQUARE: f32 = (FLOOR * FLOOR) as f32;
 
 /// π in three parts; the first two have trailing zeros: their small multiples are exact.
-const PI: [f32; 3] = [3.140_625, 9.675_026e-4, 1.509_958e-7];
+pub(super) const PI: [f32; 3] = [3.140_625, 9.675_026e-4, 1.509_958e-7];
 
 /// Larger arguments, whose sine `f32` does not resolve, count as this one.
-const FARTHEST: f32 = 1e6;
+pub(super) const FARTHEST: f32 = 1e6;
 
-/// `sin x / x` from `x² ≤` [`NEAR`], relative error below 1e-7.
+/// `sin x / x` from `x² ≤` [`NEAR`].
 #[inline(always)]
 pub(super) fn near(square: f32) -> f32 {
-    polynomial(
-        square,
-        [-2.319_234_2e-8, 2.747_459_8e-6, -1.983_956_3e-4, 0.008_333_317, -0.166_666_66, 1.0],
-    )
+    polynomial(square, SINC)
 }
 
 /// The slope `cot x − 1/x` from `x` and `x² ≤` [`NEAR`].
 #[inline(always)]
 pub(super) fn near_slope(x: f32, square: f32) -> f32 {
-    -x * polynomial(
-        square,
-        [
-            2.005_180_4e-8,
-            -1.630_286_9e-7,
-            1.097_973_6e-6,
-            -1.113_138_2e-7,
-            2.472_402e-5,
-            2.089_338e-4,
-            0.002_117_482_5,
-            0.022_222_059,
-            0.333_333_34,
-        ],
-    )
-}
-
-/// `cos x` from `x²` for `|x| ≤ π/2`.
-#[inline(always)]
-fn cosine(square: f32) -> f32 {
-    polynomial(square, [-2.597_184_3e-7, 2.475_561_5e-5, -0.001_388_827_2, 0.041_666_63, -0.5, 1.0])
+    -x * polynomial(square, SLOPE)
 }
 
 #[inline(always)]
@@ -84,7 +83,7 @@ pub(super) fn slope(x: f32) -> f32 {
     let remainder = reduced(x);
     let remainder_square = remainder * remainder;
     let sine = remainder * near(remainder_square);
-    let cosine = cosine(remainder_square);
+    let cosine = polynomial(remainder_square, COSINE);
     let sine_square = sine * sine + FLOOR_SQUARE;
     let far = (sine * cosine * x - sine_square) / (sine_square * x);
     if square < NEAR { near_slope(x, square) } else { far }

@@ -1,0 +1,154 @@
+//! The scores on a GPU: kernels in CubeCL, and their place among burn's operations.
+//!
+//! burn's backend for GPUs collects operations and fuses them before it runs them. These
+//! kernels are registered with it as operations that it runs as they are, in their turn.
+
+mod kernels;
+mod launch;
+mod sinc;
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, DispatchTensorKind, backend_extension};
+use burn::tensor::{DType, Shape, Tensor};
+use burn_cubecl::CubeBackend;
+
+/// A cube has at least one unit for each dimension.
+const LARGEST_D_HEAD: usize = kernels::UNITS;
+
+/// Whether the kernels can compute scores of these tensors: all on a GPU, in one float type of
+/// at most 32 bits, with heads of at most [`LARGEST_D_HEAD`] dimensions.
+pub(super) fn is_possible(q: &Tensor<4>, k: &Tensor<4>, r: &Tensor<2>) -> bool {
+    let [batch, heads, tokens, d_head] = q.dims();
+    let dtype = q.dtype();
+    matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+        && (k.dtype(), r.dtype()) == (dtype, dtype)
+        && [q.clone().into_dispatch(), k.clone().into_dispatch(), r.clone().into_dispatch()]
+            .iter()
+            .all(|tensor| is_cube(&tensor.kind))
+        && batch * heads * tokens > 0
+        && (1..=LARGEST_D_HEAD).contains(&d_head)
+}
+
+fn is_cube(kind: &DispatchTensorKind) -> bool {
+    match kind {
+        DispatchTensorKind::Cube(_) => true,
+        DispatchTensorKind::Autodiff(inner) => is_cube(inner),
+        _ => false,
+    }
+}
+
+/// The scores of tensors for which [`is_possible`] holds; `r` is `[heads, d_head]`.
+pub(super) fn scores(q: Tensor<4>, k: Tensor<4>, r: Tensor<2>, power: u32) -> Tensor<4> {
+    let [q, k, r] = [q.into_dispatch(), k.into_dispatch(), r.into_dispatch()];
+    Tensor::from_dispatch(Dispatch::cube_scores(q, k, r, power))
+}
+
+/// What burn is extended by: the scores, which autodiff knows how to track.
+#[backend_extension(Cube, Autodiff, Fusion)]
+trait CubeScores: Backend {
+    #[fusion(dtype = q, shape = shape_of_scores(q))]
+    fn cube_scores(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        r: FloatTensor<Self>,
+        power: u32,
+    ) -> FloatTensor<Self>;
+}
+
+fn shape_of_scores(q: &Shape) -> Shape {
+    let [batch, heads, tokens, _] = q.dims();
+    Shape::new([batch, heads, tokens, tokens])
+}
+
+/// The gradients by queries, keys and `R`, given that by scores.
+#[backend_extension(Cube, Fusion)]
+trait CubeGradients: Backend {
+    #[fusion(meta = |q, k, r, _by_scores, _power| (q.clone(), k.clone(), r.clone()))]
+    fn cube_gradients(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        r: FloatTensor<Self>,
+        by_scores: FloatTensor<Self>,
+        power: u32,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
+}
+
+impl CubeScores for CubeBackend {
+    fn cube_scores(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        r: FloatTensor<Self>,
+        power: u32,
+    ) -> FloatTensor<Self> {
+        launch::scores(q, k, r, power)
+    }
+}
+
+impl CubeGradients for CubeBackend {
+    fn cube_gradients(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        r: FloatTensor<Self>,
+        by_scores: FloatTensor<Self>,
+        power: u32,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let [by_q, by_k, by_r] = launch::gradients(q, k, r, by_scores, power);
+        (by_q, by_k, by_r)
+    }
+}
+
+impl<B: CubeScores + CubeGradients, C: CheckpointStrategy> CubeScores for Autodiff<B, C> {
+    fn cube_scores(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        r: FloatTensor<Self>,
+        power: u32,
+    ) -> FloatTensor<Self> {
+        let nodes = [q.node(), k.node(), r.node()];
+        let [q, k, r] = [q, k, r].map(|tensor| tensor.into_primitive());
+        match Step.prepare::<C>(nodes).compute_bound().stateful() {
+            OpsKind::Tracked(step) => {
+                let scores = B::cube_scores(q.clone(), k.clone(), r.clone(), power);
+                step.finish(State { q, k, r, power }, scores)
+            }
+            OpsKind::UnTracked(step) => step.finish(B::cube_scores(q, k, r, power)),
+        }
+    }
+}
+
+/// The scores on the tape.
+#[derive(Debug)]
+struct Step;
+
+/// What the backward pass needs beside the gradient by scores.
+#[derive(Clone, Debug)]
+struct State<B: Backend> {
+    q: FloatTensor<B>,
+    k: FloatTensor<B>,
+    r: FloatTensor<B>,
+    power: u32,
+}
+
+impl<B: CubeGradients> Backward<B, 3> for Step {
+    type State = State<B>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        gradients: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let by_scores = gradients.consume::<B>(&ops.node);
+        let State { q, k, r, power } = ops.state;
+        let (by_q, by_k, by_r) = B::cube_gradients(q, k, r, by_scores, power);
+        for (parent, by) in ops.parents.into_iter().zip([by_q, by_k, by_r]) {
+            if let Some(parent) = parent {
+                gradients.register::<B>(parent.id, by);
+            }
+        }
+    }
+}

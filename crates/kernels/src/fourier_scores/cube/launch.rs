@@ -1,0 +1,99 @@
+//! What the kernels are launched with: shapes, types and numbers of cubes.
+
+use burn::backend::cubecl::dtype_to_storage_type;
+use burn::backend::{DType, Shape, TensorMetadata};
+use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::prelude::*;
+
+use super::kernels::{ROWS, TILE, UNITS, gradient_kernel, radius_kernel, rows, scores_kernel};
+
+/// The axis of scores that queries have, and that of keys.
+const AXES: [usize; 2] = [2, 3];
+
+fn empty_like<const D: usize>(tensor: &CubeTensor, shape: [usize; D], dtype: DType) -> CubeTensor {
+    let (client, device) = (tensor.client.clone(), tensor.device.clone());
+    empty_device_contiguous_dtype(client, device, Shape::new(shape), dtype)
+}
+
+fn address_type(tensors: &[&CubeTensor]) -> AddressType {
+    tensors.iter().map(|tensor| tensor.required_address_type()).max().unwrap_or_default()
+}
+
+/// See [`scores_kernel`].
+pub(super) fn scores(q: CubeTensor, k: CubeTensor, r: CubeTensor, power: u32) -> CubeTensor {
+    let [batch, heads, tokens, d_head] = q.shape().dims();
+    let scores = empty_like(&q, [batch, heads, tokens, tokens], q.dtype);
+    let tiles = tokens.div_ceil(TILE) as u32;
+    // SAFETY: the kernel reads and writes what it has found to be inside of its tensors, whose
+    // shapes `fourier_scores` has checked.
+    unsafe {
+        scores_kernel::launch_unchecked(
+            &scores.client,
+            CubeCount::Static((batch * heads) as u32, tiles, tiles),
+            CubeDim::new_2d(TILE as u32, ROWS as u32),
+            address_type(&[&q, &k, &r, &scores]),
+            q.into_tensor_arg(),
+            k.into_tensor_arg(),
+            r.into_tensor_arg(),
+            scores.clone().into_tensor_arg(),
+            power as f32,
+            d_head,
+            dtype_to_storage_type(scores.dtype),
+        );
+    }
+    scores
+}
+
+/// Gradients by queries, keys and `R`; see [`gradient_kernel`] and [`radius_kernel`].
+pub(super) fn gradients(
+    q: CubeTensor,
+    k: CubeTensor,
+    r: CubeTensor,
+    by_scores: CubeTensor,
+    power: u32,
+) -> [CubeTensor; 3] {
+    let [batch, heads, tokens, d_head] = q.shape().dims();
+    let groups = tokens.div_ceil(rows(d_head));
+    let parts = empty_like(&q, [batch, groups, heads, d_head], DType::F32);
+    let side = |own: &CubeTensor, other: &CubeTensor, axis: usize, parts: Option<&CubeTensor>| {
+        let by_own = empty_like(own, [batch, heads, tokens, d_head], own.dtype);
+        // SAFETY: as in `scores`.
+        unsafe {
+            gradient_kernel::launch_unchecked(
+                &own.client,
+                CubeCount::Static((batch * heads) as u32, groups as u32, 1),
+                CubeDim::new_1d(UNITS as u32),
+                address_type(&[own, other, &r, &by_scores, &by_own]),
+                own.clone().into_tensor_arg(),
+                other.clone().into_tensor_arg(),
+                r.clone().into_tensor_arg(),
+                by_scores.clone().into_tensor_arg(),
+                by_own.clone().into_tensor_arg(),
+                parts.map(|parts| parts.clone().into_tensor_arg()).into(),
+                power as f32,
+                axis,
+                d_head,
+                dtype_to_storage_type(own.dtype),
+            );
+        }
+        by_own
+    };
+    let by_q = side(&q, &k, AXES[0], Some(&parts));
+    let by_k = side(&k, &q, AXES[1], None);
+    let by_r = empty_like(&r, [heads, d_head], r.dtype);
+    // SAFETY: as in `scores`.
+    unsafe {
+        radius_kernel::launch_unchecked(
+            &r.client,
+            CubeCount::Static(heads as u32, 1, 1),
+            CubeDim::new_1d(UNITS as u32),
+            address_type(&[&parts, &by_r]),
+            parts.into_tensor_arg(),
+            by_r.clone().into_tensor_arg(),
+            d_head,
+            dtype_to_storage_type(r.dtype),
+        );
+    }
+    [by_q, by_k, by_r]
+}
