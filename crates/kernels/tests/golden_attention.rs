@@ -1,9 +1,12 @@
-//! Fourier attention against the golden files; see `crates/testkit/golden`.
+//! Fourier attention against the golden files; see `crates/testkit/golden`. With the feature
+//! `wgpu` on the device that wgpu finds, too.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use std::fs;
 
+#[cfg(feature = "wgpu")]
+use burn::tensor::DeviceKind;
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 use overtone_kernels::{
     Form,
@@ -28,12 +31,17 @@ fn fourier_attention() {
         assert!(!cases.is_empty());
         let mut n_tensors = 0;
         for (name, expected) in cases {
-            for (dtype, form, tolerance) in [
-                (DType::F64, Form::Reference, DOUBLE),
-                (DType::F32, Form::Reference, SINGLE),
-                (DType::F32, Form::Auto, SINGLE),
+            let flex = Device::flex();
+            for (device, dtype, form, tolerance) in [
+                (flex.clone(), DType::F64, Form::Reference, DOUBLE),
+                (flex.clone(), DType::F32, Form::Reference, SINGLE),
+                (flex, DType::F32, Form::Auto, SINGLE),
+                #[cfg(feature = "wgpu")]
+                (Device::wgpu(DeviceKind::DefaultDevice), DType::F32, Form::Auto, SINGLE),
             ] {
-                n_tensors += Case { file: &file, name, expected, dtype, form, tolerance }.check();
+                let device = device.autodiff();
+                let case = Case { file: &file, name, expected, device, dtype, form, tolerance };
+                n_tensors += case.check();
             }
         }
         println!("{} cases, {n_tensors} tensors", cases.len());
@@ -45,6 +53,7 @@ struct Case<'a> {
     file: &'a Golden,
     name: &'a str,
     expected: &'a Value,
+    device: Device,
     dtype: DType,
     form: Form,
     tolerance: f64,
@@ -52,8 +61,7 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn tensor<const D: usize>(&self, values: Vec<f64>, shape: [usize; D]) -> Tensor<D> {
-        let device = Device::flex().autodiff();
-        Tensor::from_data(TensorData::new(values, shape), (&device, self.dtype))
+        Tensor::from_data(TensorData::new(values, shape), (&self.device, self.dtype))
     }
 
     fn four(&self, name: &str) -> Tensor<4> {
@@ -113,7 +121,8 @@ impl Case<'_> {
     }
 
     fn check_values(&self, key: &str, got: Vec<f64>, expected: &[f64]) {
-        let what = format!("{}, {key}, {:?}, {:?}", self.name, self.dtype, self.form);
+        let Self { name, device, dtype, form, .. } = self;
+        let what = format!("{name}, {key}, {device:?}, {dtype:?}, {form:?}");
         let scale = expected.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
         assert_close(&what, &got, expected, 0.0, self.tolerance * scale);
     }

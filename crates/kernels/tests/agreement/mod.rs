@@ -142,7 +142,18 @@ pub fn infer<const D: usize>(
     form: Form,
     operation: impl Fn(&Leaves, Form) -> Tensor<D>,
 ) -> Vec<f64> {
-    numbers(operation(&Leaves::new(inputs, &Device::flex(), dtype), form))
+    infer_on(&Device::flex(), inputs, dtype, form, operation)
+}
+
+/// The output alone, on a device.
+pub fn infer_on<const D: usize>(
+    device: &Device,
+    inputs: &[Input],
+    dtype: DType,
+    form: Form,
+    operation: impl Fn(&Leaves, Form) -> Tensor<D>,
+) -> Vec<f64> {
+    numbers(operation(&Leaves::new(inputs, device, dtype), form))
 }
 
 fn direction<const D: usize>(output: &Tensor<D>) -> Tensor<D> {
