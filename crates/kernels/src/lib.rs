@@ -1,17 +1,20 @@
 //! The hot operations of the Decision Transformer, each behind one function.
 //!
-//! Every operation has two forms that agree to rounding:
+//! Operations have up to three forms, which agree to rounding:
 //!
 //! - *reference*: plain burn tensors, on any device and any float type. It is the
 //!   definition, and the oracle of the tests.
 //! - *fused*: on the CPU in `f32`, a hand-written forward and backward pass over slices:
 //!   the `gemm` crate for matrix products (one thread each), rayon across frames and
 //!   sequences, so that one frame or one sequence stays in cache from start to end.
+//! - *kernels*: on a GPU, hand-written forward and backward passes in CubeCL, in `f32` or in
+//!   half precision with arithmetic in `f32`. [`fourier_scores()`] alone has them, with the
+//!   feature `cuda` or `wgpu`.
 //!
-//! The function picks: CPU and `f32` give the fused form, everything else the reference;
-//! [`Form::Reference`] forces the latter. The gradient with respect to every float input
-//! is exact in both. Results, gradients included, do not depend on the number of threads
-//! and are the same bits from run to run.
+//! The function picks: CPU and `f32` give the fused form, a GPU the kernels, everything else
+//! the reference; [`Form::Reference`] forces the latter. The gradient with respect to every
+//! float input is exact in all. Results of the fused form and of the kernels, gradients
+//! included, do not depend on the number of threads and are the same bits from run to run.
 //!
 //! | function | computes |
 //! | --- | --- |

@@ -111,6 +111,9 @@ fn the_kernels_run() {
     assert_eq!(fused, of(Form::Auto), "another run");
     let untracked = infer_on(&device(), &inputs, DType::F32, Form::Auto, operation);
     assert_eq!(untracked, fused.output, "without autodiff");
+    let checkpointed = device().autodiff().gradient_checkpointing();
+    let checkpointed = run_on(&checkpointed, &inputs, DType::F32, Form::Auto, operation);
+    assert_eq!(checkpointed, fused, "with gradient checkpointing");
 }
 
 /// Queries, keys and the gradient by scores in another order than that of their axes.
