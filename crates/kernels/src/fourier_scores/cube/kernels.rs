@@ -25,6 +25,9 @@ pub(super) const UNITS: usize = 256;
 /// Elements of the other side's tokens that are in shared memory at a time.
 const STAGED: usize = 2048;
 
+/// Dimensions of `R` whose gradients a cube adds up: so few that many parts are read at a time.
+pub(super) const SUMMED: usize = 8;
+
 /// Tokens whose gradients a cube computes.
 pub(super) const fn rows(d_head: usize) -> usize {
     UNITS / d_head
@@ -252,7 +255,7 @@ pub(super) fn gradient_kernel<F: Float>(
 ///
 /// # Shapes
 /// - `parts`: `[batch, cubes of a sequence, heads, d_head]`; `by_r`: `[heads, d_head]`
-/// - cubes: `[heads]`; units: [`UNITS`]
+/// - cubes: `[heads, groups of SUMMED dimensions]`; units: [`UNITS`]
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn radius_kernel<F: Float>(
     parts: &Tensor<f32>,
@@ -260,16 +263,17 @@ pub(super) fn radius_kernel<F: Float>(
     #[comptime] d_head: usize,
     #[define(F)] _dtype: ElemType,
 ) {
-    let n_rows = comptime!(rows(d_head));
+    let n_rows = comptime!(UNITS / SUMMED);
     let mut sums = Shared::<[f32]>::new_slice(UNITS);
     let unit = UNIT_POS as usize;
-    let (row, d) = (unit / d_head, unit % d_head);
+    let (row, column) = (unit / SUMMED, unit % SUMMED);
     let head = CUBE_POS_X as usize;
+    let d = CUBE_POS_Y as usize * SUMMED + column;
     let n_groups = parts.shape(1);
     let n_parts = parts.shape(0) * n_groups;
 
     let mut sum = 0.0f32;
-    if row < n_rows {
+    if d < d_head {
         let mut part = row;
         while part < n_parts {
             let (batch, group) = (part / n_groups, part % n_groups);
@@ -282,12 +286,12 @@ pub(super) fn radius_kernel<F: Float>(
     }
     sums[unit] = sum;
     sync_cube();
-    if unit < d_head {
+    if row == 0 && d < d_head {
         let mut total = 0.0f32;
         for row in 0..n_rows {
-            total += sums[row * d_head + unit];
+            total += sums[row * SUMMED + column];
         }
-        let at = head * by_r.stride(0) + unit * by_r.stride(1);
+        let at = head * by_r.stride(0) + d * by_r.stride(1);
         by_r[at] = F::cast_from(total);
     }
 }

@@ -6,10 +6,13 @@ use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
-use super::kernels::{ROWS, TILE, UNITS, gradient_kernel, radius_kernel, rows, scores_kernel};
+use super::kernels::{
+    ROWS, SUMMED, TILE, UNITS, gradient_kernel, radius_kernel, rows, scores_kernel,
+};
 
-/// The axis of scores that queries have, and that of keys.
-const AXES: [usize; 2] = [2, 3];
+/// Axes of scores.
+const QUERIES: usize = 2;
+const KEYS: usize = 3;
 
 fn empty_like<const D: usize>(tensor: &CubeTensor, shape: [usize; D], dtype: DType) -> CubeTensor {
     let (client, device) = (tensor.client.clone(), tensor.device.clone());
@@ -79,14 +82,14 @@ pub(super) fn gradients(
         }
         by_own
     };
-    let by_q = side(&q, &k, AXES[0], Some(&parts));
-    let by_k = side(&k, &q, AXES[1], None);
+    let by_q = side(&q, &k, QUERIES, Some(&parts));
+    let by_k = side(&k, &q, KEYS, None);
     let by_r = empty_like(&r, [heads, d_head], r.dtype);
     // SAFETY: as in `scores`.
     unsafe {
         radius_kernel::launch_unchecked(
             &r.client,
-            CubeCount::Static(heads as u32, 1, 1),
+            CubeCount::Static(heads as u32, d_head.div_ceil(SUMMED) as u32, 1),
             CubeDim::new_1d(UNITS as u32),
             address_type(&[&parts, &by_r]),
             parts.into_tensor_arg(),

@@ -1,5 +1,7 @@
 //! [`sinc`](crate::fourier_scores::sinc) once more, in the language of kernels.
 
+#![allow(clippy::needless_range_loop, reason = "kernels unroll loops over indices alone")]
+
 use std::f32::consts::{FRAC_1_PI, SQRT_2};
 
 use cubecl::prelude::*;
