@@ -1,8 +1,9 @@
 //! What a Decision Transformer is made of.
 
+use overtone_kernels::Activation;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ModelError, head::HeadConfig};
+use crate::{error::ModelError, head::HeadConfig, transformer::TransformerConfig};
 
 /// What the model is told before each observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,31 +127,27 @@ impl ModelConfig {
     /// # Errors
     /// Names the first key whose value describes no model.
     pub fn validate(&self) -> Result<(), ModelError> {
-        let positive = [
-            ("n_layers", self.n_layers),
-            ("n_heads", self.n_heads),
-            ("d_model", self.d_model),
-            ("context_length", self.context_length),
-            ("n_actions", self.n_actions),
-        ];
-        for (key, value) in positive {
+        self.transformer().validate()?;
+        for (key, value) in [("context_length", self.context_length), ("n_actions", self.n_actions)]
+        {
             if value == 0 {
                 return Err(config_error(key, value, "must be at least 1"));
             }
         }
-        if !self.d_model.is_multiple_of(self.n_heads) {
-            return Err(config_error("n_heads", self.n_heads, "must divide d_model"));
-        }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
-        }
-        self.attention.validate()?;
         self.head.validate(self.n_actions)
     }
 
-    /// Width of one attention head.
-    pub fn d_head(&self) -> usize {
-        self.d_model / self.n_heads
+    /// The transformer's part; its perceptrons have the reference's GELU.
+    pub fn transformer(&self) -> TransformerConfig {
+        TransformerConfig {
+            n_layers: self.n_layers,
+            n_heads: self.n_heads,
+            d_model: self.d_model,
+            dropout: self.dropout,
+            conditioning: self.conditioning,
+            attention: self.attention,
+            activation: Activation::Gelu,
+        }
     }
 }
 

@@ -15,24 +15,20 @@ use burn::{
     module::{Module, Param},
     tensor::{Device, Int, Tensor, TensorData, activation},
 };
-use overtone_core::seed::{self, Generator};
+use overtone_core::seed::Generator;
 pub use overtone_kernels::Form;
-use overtone_kernels::{Dropout, NatureWeights, nature_encoder, nature_encoder_windows};
+use overtone_kernels::{NatureWeights, nature_encoder, nature_encoder_windows};
 
+pub use crate::transformer::DropoutSeed;
 use crate::{
     config::{Conditioning, ModelConfig},
     error::ModelError,
     head::{self, Head},
     init::{self, GPT_STD},
-    transformer_block::{BlockOptions, TransformerBlock},
+    tokens,
+    transformer::Transformer,
+    transformer_block::TransformerBlock,
 };
-
-/// The action is read from the *observation* token: it has seen the return-to-go and the
-/// observation at `t`, and not yet the action it must predict. With return tokens it is the
-/// second of three, without them the first of two.
-pub fn predict_from(conditioning: Conditioning) -> usize {
-    conditioning.tokens_per_timestep() - 2
-}
 
 /// Pixels of one frame, height and width.
 pub const FRAME: usize = 84;
@@ -64,10 +60,6 @@ pub struct Inputs {
     /// Padded timesteps at the start of each context.
     pub n_padding: Vec<usize>,
 }
-
-/// Which dropout masks a training step draws; `None` while playing.
-#[derive(Clone, Copy, Debug)]
-pub struct DropoutSeed(pub u64);
 
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
@@ -127,7 +119,7 @@ impl DecisionTransformer {
         config.validate()?;
         let d = config.d_model;
         let blocks = (0..config.n_layers)
-            .map(|_| TransformerBlock::init(config, device, generator))
+            .map(|_| TransformerBlock::init(&config.transformer(), device, generator))
             .collect();
         // The convolutions keep PyTorch's default: U(±1/√fan_in) for weight and bias.
         let bound = |fan_in: usize| 1.0 / (fan_in as f64).sqrt();
@@ -189,24 +181,19 @@ impl DecisionTransformer {
         dropout: Option<DropoutSeed>,
     ) -> Tensor<3> {
         let [batch, time, d_model] = observations.dims();
-        let per_step = self.config.conditioning.tokens_per_timestep();
-        let n_tokens = per_step * time;
-
-        // Tokens R̂, s, a side by side: [batch, time, 3, d] → [batch, 3·time, d].
         let actions = self
             .action_embedding
             .val()
             .select(0, inputs.actions.clone().reshape([batch * time]))
             .tanh()
-            .reshape([batch, time, 1, d_model]);
-        let observations = observations.reshape([batch, time, 1, d_model]);
-        let mut step_tokens = vec![observations, actions];
-        if let (Some(weight), Some(bias)) = (&self.return_weight, &self.return_bias) {
+            .reshape([batch, time, d_model]);
+        let returns_to_go = self.return_weight.as_ref().zip(self.return_bias.as_ref());
+        let returns_to_go = returns_to_go.map(|(weight, bias)| {
             let returns = inputs.returns_to_go.clone().reshape([batch * time, 1]);
             let embedded = (returns.matmul(weight.val()) + bias.val().unsqueeze()).tanh();
-            step_tokens.insert(0, embedded.reshape([batch, time, 1, d_model]));
-        }
-        let tokens = Tensor::cat(step_tokens, 2).reshape([batch, n_tokens, d_model]);
+            embedded.reshape([batch, time, d_model])
+        });
+        let tokens = tokens::interleave(returns_to_go, observations, actions);
 
         // One global position for the whole context, one local position per token.
         let global = self
@@ -214,61 +201,37 @@ impl DecisionTransformer {
             .val()
             .select(0, inputs.global_timesteps.clone())
             .unsqueeze_dim::<3>(1);
-        let first_token: Vec<usize> = inputs.n_padding.iter().map(|pad| per_step * pad).collect();
-        let tokens = tokens + self.local_positions(&first_token, n_tokens) + global;
+        let tokens = tokens + self.local_positions(&inputs.n_padding, time) + global;
+        self.transformer().at_observations(tokens, &inputs.n_padding, dropout)
+    }
 
-        let rate = self.config.dropout;
-        let seeds = dropout.filter(|_| rate > 0.0).map(|DropoutSeed(step_seed)| {
-            move |use_idx: u64| Dropout {
-                probability: rate as f32,
-                seed: seed::derive_nth(step_seed, use_idx),
-            }
-        });
-        let mut tokens = match &seeds {
-            Some(nth) => overtone_kernels::dropout(tokens, nth(0)),
-            None => tokens,
-        };
-        let padded = first_token.iter().any(|&token| token > 0);
-        for (layer_idx, block) in (0u64..).zip(&self.blocks) {
-            tokens = block.forward(
-                tokens,
-                &BlockOptions {
-                    n_heads: self.config.n_heads,
-                    attention: self.config.attention,
-                    first_token: padded.then_some(&first_token[..]),
-                    dropout: seeds
-                        .as_ref()
-                        .map(|nth| [nth(1 + 2 * layer_idx), nth(2 + 2 * layer_idx)]),
-                    form: self.form,
-                },
-            );
+    fn transformer(&self) -> Transformer<'_> {
+        Transformer {
+            config: self.config.transformer(),
+            blocks: &self.blocks,
+            final_norm_weight: self.final_norm_weight.val(),
+            final_norm_bias: self.final_norm_bias.val(),
+            form: self.form,
         }
-
-        let at_observations = tokens
-            .reshape([batch, time, per_step, d_model])
-            .narrow(2, predict_from(self.config.conditioning), 1)
-            .reshape([batch, time, d_model]);
-        overtone_kernels::layer_norm(
-            at_observations,
-            self.final_norm_weight.val(),
-            self.final_norm_bias.val(),
-        )
     }
 
     /// Local positions count from each context's first real token: `[batch or 1, tokens, d]`.
-    fn local_positions(&self, first_token: &[usize], n_tokens: usize) -> Tensor<3> {
+    fn local_positions(&self, n_padding: &[usize], time: usize) -> Tensor<3> {
         let table = self.position_embedding.val();
-        if first_token.iter().all(|&token| token == 0) {
+        let per_step = self.config.conditioning.tokens_per_timestep();
+        let n_tokens = per_step * time;
+        if n_padding.iter().all(|&pad| pad == 0) {
             return table.narrow(0, 0, n_tokens).unsqueeze_dim::<3>(0);
         }
-        let positions: Vec<i32> = first_token
+        let positions: Vec<i32> = n_padding
             .iter()
-            .flat_map(|&first| (0..n_tokens).map(move |token| token.saturating_sub(first) as i32))
+            .map(|pad| per_step * pad)
+            .flat_map(|first| (0..n_tokens).map(move |token| token.saturating_sub(first) as i32))
             .collect();
         let [_, d_model] = table.dims();
         let positions =
             Tensor::<1, Int>::from_data(TensorData::from(&positions[..]), &table.device());
-        table.select(0, positions).reshape([first_token.len(), n_tokens, d_model])
+        table.select(0, positions).reshape([n_padding.len(), n_tokens, d_model])
     }
 
     /// Logits at every observation token, by environment action id.
@@ -292,15 +255,8 @@ impl DecisionTransformer {
         let hidden = self.hidden(observations, inputs, dropout);
         let output = self.head.forward(hidden.reshape([batch * time, d_model]));
 
-        let valid: Vec<f32> = inputs
-            .n_padding
-            .iter()
-            .flat_map(|&pad| (0..time).map(move |place| f32::from(place >= pad)))
-            .collect();
-        let n_valid: f32 = valid.iter().sum();
         let (device, dtype) = (output.logits.device(), output.logits.dtype());
-        let weights = Tensor::<1>::from_data(TensorData::from(&valid[..]), (&device, dtype))
-            / f64::from(n_valid.max(1.0));
+        let weights = tokens::shares(&inputs.n_padding, time, &device, dtype);
 
         let targets = inputs.actions.clone().reshape([batch * time]);
         let hits = output.logits.clone().argmax(1).squeeze_dim::<1>(1).equal(targets.clone());

@@ -1,9 +1,13 @@
 //! The Decision Transformer: configuration, model, action heads, weights on disk, and the
 //! policy that plays with it.
 //!
-//! Start with [`decision_transformer`].
+//! Start with [`decision_transformer`]. Its sibling for vectors and real-valued actions is
+//! [`continuous_decision_transformer`]; both are read by one [`transformer`].
 
 pub mod config;
+pub mod continuous_config;
+pub mod continuous_decision_transformer;
+pub mod continuous_history;
 pub mod decision_transformer;
 pub mod device;
 pub mod error;
@@ -11,12 +15,16 @@ pub mod head;
 pub mod init;
 pub mod policy;
 pub mod published;
-
+pub mod tokens;
+pub mod transformer;
 pub mod transformer_block;
 pub mod weights;
 
 pub use burn;
 pub use config::{AttentionConfig, Conditioning, FourierAttentionConfig, ModelConfig, RShape};
+pub use continuous_config::ContinuousModelConfig;
+pub use continuous_decision_transformer::{ContinuousDecisionTransformer, ContinuousInputs};
+pub use continuous_history::ContinuousHistory;
 pub use decision_transformer::{DecisionTransformer, Inputs};
 pub use error::ModelError;
 pub use head::{Head, HeadConfig};

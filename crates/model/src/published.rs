@@ -1,125 +1,167 @@
-//! Weights in the layout of the published Atari Decision Transformer.
-//!
-//! There, linear weights are `[out, in]`, query, key and value are three layers, and the
-//! position tables have a leading axis of length one. Names are the reference's.
+//! Weights in the layouts of the published Decision Transformers, under the references' names.
+
+mod atari;
+mod gym;
 
 use burn::tensor::{DType, TensorData};
 
-use crate::{
-    config::{Conditioning, ModelConfig},
-    error::ModelError,
-    head::HeadConfig,
-    weights::NamedTensors,
-};
+pub use atari::atari;
+pub use gym::gym;
 
-/// The published name of each of our tensors; several names are joined along the output
-/// axis.
-fn published_names(config: &ModelConfig) -> Vec<(String, Vec<String>)> {
-    let mut names: Vec<(String, Vec<String>)> = Vec::new();
-    let mut add = |ours: String, theirs: &[String]| names.push((ours, theirs.to_vec()));
-    let layer = |ours: &str, theirs: &str| {
-        ["weight", "bias"].map(|part| (format!("{ours}_{part}"), vec![format!("{theirs}.{part}")]))
-    };
-    let mut pairs = Vec::new();
-    for (ours, theirs) in [
-        ("conv_1", "state_encoder.0"),
-        ("conv_2", "state_encoder.2"),
-        ("conv_3", "state_encoder.4"),
-        ("observation", "state_encoder.7"),
-        ("final_norm", "ln_f"),
-    ] {
-        pairs.extend(layer(ours, theirs));
-    }
-    if config.conditioning == Conditioning::Return {
-        pairs.extend(layer("return", "ret_emb.0"));
-    }
-    for block in 0..config.n_layers {
-        for (ours, theirs) in [
-            ("norm_1", "ln1"),
-            ("norm_2", "ln2"),
-            ("projection", "attn.proj"),
-            ("mlp_1", "mlp.0"),
-            ("mlp_2", "mlp.2"),
-        ] {
-            let (ours, theirs) =
-                (format!("blocks.{block}.{ours}"), format!("blocks.{block}.{theirs}"));
-            pairs.extend(layer(&ours, &theirs));
-        }
-        for part in ["weight", "bias"] {
-            let theirs =
-                ["query", "key", "value"].map(|role| format!("blocks.{block}.attn.{role}.{part}"));
-            pairs.push((format!("blocks.{block}.qkv_{part}"), theirs.to_vec()));
-        }
-    }
-    for (ours, theirs) in pairs {
-        add(ours, &theirs);
-    }
-    add("action_embedding".into(), &["action_embeddings.0.weight".into()]);
-    add("position_embedding".into(), &["pos_emb".into()]);
-    add("global_position_embedding".into(), &["global_pos_emb".into()]);
-    match config.head {
-        HeadConfig::Linear => add("head.weight".into(), &["head.weight".into()]),
-        HeadConfig::Fourier(_) => {
-            for part in ["weight", "bias"] {
-                let theirs = format!("head.fc_extract_autocorrelation_params.{part}");
-                add(format!("head.{part}"), &[theirs]);
-            }
-        }
-        // Named as in the reference's synthetic experiments: its Atari model has no such head.
-        HeadConfig::Gmm(_) => {
-            for part in ["weight", "bias"] {
-                add(format!("head.{part}"), &[format!("head.mean_layer.{part}")]);
-            }
-            add("head.raw_std".into(), &["head.log_stds".into()]);
-        }
-    }
-    names
+use crate::{error::ModelError, weights::NamedTensors};
+
+/// Where one of our tensors comes from.
+struct Source {
+    ours: String,
+    /// Several are joined along their first axis.
+    theirs: Vec<String>,
+    layout: Layout,
 }
 
-/// Renames and transposes published tensors into this crate's, keeping their float type.
+/// How a published tensor lies.
+#[derive(Clone, Copy)]
+enum Layout {
+    /// As ours.
+    Same,
+    /// `[out, in]`, a linear layer's weight in PyTorch; ours is `[in, out]`.
+    OutIn,
+    /// With a leading axis of length one.
+    LeadingOne,
+}
+
+impl Source {
+    fn new(ours: impl Into<String>, theirs: impl Into<String>, layout: Layout) -> Self {
+        Self { ours: ours.into(), theirs: vec![theirs.into()], layout }
+    }
+}
+
+/// `{ours}_weight` and `{ours}_bias` of a layer whose weight has this layout.
+fn layer(ours: &str, theirs: &str, layout: Layout) -> [Source; 2] {
+    [
+        Source::new(format!("{ours}_weight"), format!("{theirs}.weight"), layout),
+        Source::new(format!("{ours}_bias"), format!("{theirs}.bias"), Layout::Same),
+    ]
+}
+
+/// `head.weight` and `head.bias` of a head that is one PyTorch layer.
+fn head(theirs: &str) -> [Source; 2] {
+    [
+        Source::new("head.weight", format!("{theirs}.weight"), Layout::OutIn),
+        Source::new("head.bias", format!("{theirs}.bias"), Layout::Same),
+    ]
+}
+
+/// Makes our tensors of theirs, keeping their float type.
 ///
 /// # Errors
 /// When a tensor is missing or cannot be joined with its neighbours.
-pub fn import(config: &ModelConfig, theirs: &NamedTensors) -> Result<NamedTensors, ModelError> {
-    published_names(config)
+fn import(sources: Vec<Source>, theirs: &NamedTensors) -> Result<NamedTensors, ModelError> {
+    let tensor = |source: &Source| {
+        let parts: Result<Vec<(&String, &TensorData)>, _> = source
+            .theirs
+            .iter()
+            .map(|name| match theirs.get(name) {
+                Some(tensor) => Ok((name, tensor)),
+                None => Err(ModelError::MissingTensor { name: name.clone() }),
+            })
+            .collect();
+        Ok(laid(joined(&parts?)?, source.layout))
+    };
+    sources
         .into_iter()
-        .map(|(ours, names)| {
-            let parts: Result<Vec<&TensorData>, _> = names
-                .iter()
-                .map(|name| {
-                    theirs.get(name).ok_or_else(|| ModelError::MissingTensor { name: name.clone() })
-                })
-                .collect();
-            let tensor = convert(&ours, &parts?);
-            Ok((ours, tensor))
+        .map(|source| {
+            let tensor = tensor(&source)?;
+            Ok((source.ours, tensor))
         })
         .collect()
 }
 
-/// Joins along the first (output) axis, drops a leading axis of one, and transposes
-/// matrices of linear layers.
-fn convert(ours: &str, parts: &[&TensorData]) -> TensorData {
-    let dtype = parts[0].dtype();
-    let values: Vec<f64> = parts.iter().flat_map(|part| part.iter::<f64>()).collect();
-    let mut shape = parts[0].shape().to_vec();
-    shape[0] = parts.iter().map(|part| part.shape()[0]).sum();
-    if shape.len() == 3 && shape[0] == 1 {
-        shape.remove(0);
+/// Joins along the first axis.
+fn joined(parts: &[(&String, &TensorData)]) -> Result<TensorData, ModelError> {
+    let [(_, first), rest @ ..] = parts else { unreachable!("a source has a name") };
+    if rest.is_empty() {
+        return Ok((*first).clone());
     }
-    let linear = ours.ends_with("weight") && shape.len() == 2;
-    let (values, shape) = match shape[..] {
-        [out, inputs] if linear => (transposed(&values, out, inputs), vec![inputs, out]),
-        _ => (values, shape),
-    };
-    if dtype == DType::F64 {
-        TensorData::new(values, shape)
-    } else {
-        TensorData::new(values.into_iter().map(|value| value as f32).collect::<Vec<_>>(), shape)
+    for (name, part) in parts {
+        if part.rank() == 0 || part.shape()[1..] != first.shape()[1..] {
+            return Err(ModelError::Shape {
+                name: (*name).clone(),
+                got: part.shape().to_vec(),
+                expected: first.shape().to_vec(),
+            });
+        }
+    }
+    let mut shape = first.shape().to_vec();
+    shape[0] = parts.iter().map(|(_, part)| part.shape()[0]).sum();
+    let values = parts.iter().flat_map(|(_, part)| part.iter::<f64>()).collect();
+    Ok(floats(values, shape, first.dtype()))
+}
+
+/// A tensor in our layout. One that has not the axes of its layout stays as it is: its shape
+/// will not be the model's.
+fn laid(tensor: TensorData, layout: Layout) -> TensorData {
+    match (layout, &tensor.shape()[..]) {
+        (Layout::OutIn, &[out, inputs]) => {
+            let values: Vec<f64> = tensor.iter::<f64>().collect();
+            let values = (0..inputs)
+                .flat_map(|column| (0..out).map(move |row| row * inputs + column))
+                .map(|index| values[index])
+                .collect();
+            floats(values, vec![inputs, out], tensor.dtype())
+        }
+        (Layout::LeadingOne, &[1, ref rest @ ..]) => {
+            floats(tensor.iter::<f64>().collect(), rest.to_vec(), tensor.dtype())
+        }
+        _ => tensor,
     }
 }
 
-fn transposed(values: &[f64], rows: usize, columns: usize) -> Vec<f64> {
-    (0..columns)
-        .flat_map(|column| (0..rows).map(move |row| values[row * columns + column]))
-        .collect()
+fn floats(values: Vec<f64>, shape: Vec<usize>, dtype: DType) -> TensorData {
+    if dtype == DType::F64 {
+        return TensorData::new(values, shape);
+    }
+    TensorData::new(values.into_iter().map(|value| value as f32).collect::<Vec<_>>(), shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(values: &[f32], shape: &[usize]) -> TensorData {
+        TensorData::new(values.to_vec(), shape.to_vec())
+    }
+
+    #[test]
+    fn layouts() {
+        let matrix = tensor(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]);
+        let turned = tensor(&[1.0, 4.0, 2.0, 5.0, 3.0, 6.0], &[3, 2]);
+        assert_eq!(laid(matrix.clone(), Layout::OutIn), turned);
+        assert_eq!(laid(matrix.clone(), Layout::Same), matrix);
+        let table = tensor(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], &[1, 2, 3]);
+        assert_eq!(laid(table, Layout::LeadingOne), matrix);
+    }
+
+    #[test]
+    fn parts_are_joined_or_named() {
+        let source = || {
+            vec![Source {
+                ours: "both".into(),
+                theirs: vec!["a".into(), "b".into()],
+                layout: Layout::OutIn,
+            }]
+        };
+        let mut theirs = NamedTensors::from([
+            ("a".into(), tensor(&[1.0, 2.0], &[1, 2])),
+            ("b".into(), tensor(&[3.0, 4.0, 5.0, 6.0], &[2, 2])),
+        ]);
+        let both = &import(source(), &theirs).unwrap()["both"];
+        assert_eq!(*both, tensor(&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0], &[2, 3]));
+        for shape in [&[4][..], &[1, 4], &[4, 1]] {
+            theirs.insert("b".into(), tensor(&[3.0, 4.0, 5.0, 6.0], shape));
+            let error = import(source(), &theirs).unwrap_err().to_string();
+            assert!(error.contains("`b` has shape"), "{error}");
+        }
+        theirs.remove("b");
+        assert!(import(source(), &theirs).unwrap_err().to_string().contains("`b` is missing"));
+    }
 }

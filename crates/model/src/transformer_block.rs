@@ -12,11 +12,12 @@ use overtone_kernels::{
 };
 
 use crate::{
-    config::{AttentionConfig, ModelConfig},
+    config::AttentionConfig,
     init::{self, GPT_STD},
+    transformer::TransformerConfig,
 };
 
-/// `x += W_o attend(LN x)`, then `x += W₂ GELU(W₁ LN x)`.
+/// `x += W_o attend(LN x)`, then `x += W₂ activation(W₁ LN x)`.
 ///
 /// Query, key and value share one matrix (query first); the reference's three separate
 /// layers are its column blocks.
@@ -57,6 +58,8 @@ pub struct BlockOptions<'a> {
     pub n_heads: usize,
     /// How queries are compared with keys.
     pub attention: AttentionConfig,
+    /// Between the two layers of the perceptron.
+    pub activation: Activation,
     /// Per row of the batch, the first token that is not padding.
     pub first_token: Option<&'a [usize]>,
     /// Dropout of attention weights and residuals; `None` while playing. The two halves of
@@ -68,7 +71,7 @@ pub struct BlockOptions<'a> {
 
 impl TransformerBlock {
     /// Matrices N(0, 0.02²), biases 0, norms 1 and 0.
-    pub fn init(config: &ModelConfig, device: &Device, generator: &mut Generator) -> Self {
+    pub fn init(config: &TransformerConfig, device: &Device, generator: &mut Generator) -> Self {
         let d = config.d_model;
         let fourier_r = match config.attention {
             AttentionConfig::Softmax => None,
@@ -136,7 +139,7 @@ impl TransformerBlock {
                 down_weight: self.mlp_2_weight.val(),
                 down_bias: self.mlp_2_bias.val(),
             },
-            Activation::Gelu,
+            options.activation,
             mlp_dropout,
             options.form,
         )

@@ -13,8 +13,9 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors};
 
 /// Patterns of the files that are checked: prefix and suffix of a name.
-pub const PATTERNS: [(&str, &str); 7] = [
+pub const PATTERNS: [(&str, &str); 8] = [
     ("dt_atari", "_weights.safetensors"),
+    ("dt_gym", "_weights.safetensors"),
     ("fourier_head_", ".safetensors"),
     ("fourier_mle_", ".safetensors"),
     ("gmm_head_", ".safetensors"),

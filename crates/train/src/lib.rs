@@ -16,7 +16,7 @@ pub mod trainer;
 pub use checkpoint::{Checkpoint, TrainState};
 pub use config::TrainConfig;
 pub use error::TrainError;
-pub use optimizer::{AdamW, AdamWConfig};
+pub use optimizer::{AdamW, AdamWConfig, Decayed};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
 pub use trainer::{Finished, Job, Observer, StepReport, Trainer};

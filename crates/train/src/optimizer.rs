@@ -26,11 +26,38 @@ pub struct AdamWConfig {
     pub beta_2: f64,
     /// Added to the root of the second moment.
     pub epsilon: f64,
-    /// Decoupled weight decay of matrices and convolutions; biases, norms, embeddings and
-    /// position tables are not decayed.
+    /// Decoupled weight decay of the parameters that `decayed` names.
     pub weight_decay: f64,
+    /// What weight decay applies to; matrices in runs from before there was a choice.
+    #[serde(default)]
+    pub decayed: Decayed,
     /// Largest norm of all gradients together; larger ones are scaled down.
     pub clip_norm: f64,
+}
+
+/// Which parameters weight decay applies to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decayed {
+    /// Matrices of linear layers and convolutions: biases, norms, embeddings, position tables
+    /// and the `R` of Fourier attention are not decayed. The Atari reference does this.
+    #[default]
+    Matrices,
+    /// Every parameter, as the reference on Gym.
+    Everything,
+}
+
+impl Decayed {
+    /// Whether the parameter of this name decays.
+    pub fn includes(self, name: &str) -> bool {
+        match self {
+            Self::Matrices => {
+                let field = name.rsplit('.').next().unwrap_or(name);
+                field.ends_with("weight") && !field.contains("norm")
+            }
+            Self::Everything => true,
+        }
+    }
 }
 
 /// Both moments of one parameter, flat.
@@ -52,13 +79,6 @@ pub struct AdamW {
     config: AdamWConfig,
     n_steps: u64,
     moments: BTreeMap<String, Moments>,
-}
-
-/// Whether weight decay applies to the parameter of this name: matrices of linear layers
-/// and convolutions only.
-pub fn decays(name: &str) -> bool {
-    let field = name.rsplit('.').next().unwrap_or(name);
-    field.ends_with("weight") && !field.contains("norm")
 }
 
 impl AdamW {
@@ -85,7 +105,7 @@ impl AdamW {
             path: FieldPath::default(),
             gradients: &mut gradients,
             moments: &mut self.moments,
-            weight_decay: self.config.weight_decay,
+            config: self.config,
             names: Vec::new(),
             slots: Vec::new(),
         };
@@ -203,7 +223,7 @@ struct Collect<'a> {
     path: FieldPath,
     gradients: &'a mut Gradients,
     moments: &'a mut BTreeMap<String, Moments>,
-    weight_decay: f64,
+    config: AdamWConfig,
     names: Vec<String>,
     slots: Vec<TensorSlot>,
 }
@@ -216,12 +236,13 @@ impl ModuleVisitor for Collect<'_> {
         let n = gradient.shape().num_elements();
         let gradient = gradient.reshape([n]);
         let moments = self.moments.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
+        let decays = self.config.decayed.includes(&name);
         self.slots.push(TensorSlot {
             parameter: value.inner().reshape([n]),
             gradient,
             first_moment: moments.first,
             second_moment: moments.second,
-            weight_decay: if decays(&name) { self.weight_decay } else { 0.0 },
+            weight_decay: if decays { self.config.weight_decay } else { 0.0 },
         });
         self.names.push(name);
     }
@@ -282,8 +303,8 @@ mod tests {
 
     /// Two hand-computed steps: loss = 3·weight + 4·bias, so the gradient is (3, 4) with
     /// norm 5, clipped to 1: (0.6, 0.8).
-    #[test]
-    fn matches_arithmetic_by_hand() {
+    #[track_caller]
+    fn check_by_hand(decayed: Decayed, kept_of_bias: f64) {
         let device = Device::flex().autodiff();
         let param = |value: f32| Param::from_data([value], &device);
         let mut two = Two { weight: param(1.0), bias: param(2.0) };
@@ -292,6 +313,7 @@ mod tests {
             beta_2: 0.99,
             epsilon: 0.1,
             weight_decay: 0.5,
+            decayed,
             clip_norm: 1.0,
         });
         for _ in 0..2 {
@@ -301,12 +323,26 @@ mod tests {
             assert!((scalar(norm) - 5.0).abs() < 1e-6);
         }
         // A constant gradient g gives m̂ = g and √v̂ = |g| at every step.
-        // weight: w ← w·(1 - 0.01·0.5) - 0.01·0.6/0.7;  bias: b ← b - 0.01·0.8/0.9.
-        let step = 0.01 * 0.6 / 0.7;
-        let weight = (1.0 * 0.995 - step) * 0.995 - step;
-        let bias = 2.0 - 2.0 * 0.01 * 0.8 / 0.9;
+        // w ← w·(1 - 0.01·0.5) - 0.01·0.6/0.7;  b ← b·kept - 0.01·0.8/0.9.
+        let twice = |value: f64, kept: f64, step: f64| (value * kept - step) * kept - step;
+        let weight = twice(1.0, 0.995, 0.01 * 0.6 / 0.7);
+        let bias = twice(2.0, kept_of_bias, 0.01 * 0.8 / 0.9);
         assert!((scalar(two.weight.val().inner()) - weight).abs() < 1e-6);
         assert!((scalar(two.bias.val().inner()) - bias).abs() < 1e-6);
+    }
+
+    #[test]
+    fn matches_arithmetic_by_hand() {
+        check_by_hand(Decayed::Matrices, 1.0);
+        check_by_hand(Decayed::Everything, 0.995);
+    }
+
+    #[test]
+    fn runs_from_before_the_choice_decay_matrices() {
+        let stored =
+            r#"{"beta_1":0.9,"beta_2":0.95,"epsilon":1e-8,"weight_decay":0.1,"clip_norm":1.0}"#;
+        let config: AdamWConfig = serde_json::from_str(stored).unwrap();
+        assert_eq!(config.decayed, Decayed::Matrices);
     }
 
     /// Of every head the matrices decay, and biases and standard deviations do not.
@@ -319,7 +355,7 @@ mod tests {
         impl ModuleVisitor for Matrices {
             fn visit_float<const D: usize>(&mut self, _param: &Param<Tensor<D>>) {
                 let name = format!("head.{}", self.path.name());
-                assert_eq!(decays(&name), D == 2, "{name} has {D} axes");
+                assert_eq!(Decayed::Matrices.includes(&name), D == 2, "{name} has {D} axes");
                 self.n_seen += 1;
             }
             fn enter_module(&mut self, name: &str, container: &str) {
@@ -359,7 +395,7 @@ mod tests {
     #[test]
     fn decay_groups() {
         for name in ["blocks.0.qkv_weight", "head.weight", "conv_1_weight", "return_weight"] {
-            assert!(decays(name), "{name}");
+            assert!(Decayed::Matrices.includes(name), "{name}");
         }
         for name in [
             "blocks.0.norm_1_weight",
@@ -370,8 +406,11 @@ mod tests {
             "head.raw_std",
             "head.log_std",
             "blocks.0.fourier_r",
+            "timestep_embedding",
+            "embedding_norm_weight",
         ] {
-            assert!(!decays(name), "{name}");
+            assert!(!Decayed::Matrices.includes(name), "{name}");
+            assert!(Decayed::Everything.includes(name), "{name}");
         }
     }
 }

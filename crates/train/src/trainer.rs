@@ -125,7 +125,7 @@ impl Trainer {
             WindowSampler::new(dataset.clone(), config.sampling, model.context_length, run_seed)?;
         let n_updates = config.n_updates(sampler.epoch_len());
         let labels = n_updates as f64 * (config.batch_size * model.context_length) as f64;
-        let schedule = Schedule {
+        let schedule = Schedule::Cosine {
             learning_rate: config.learning_rate,
             warmup_tokens: config.warmup_tokens,
             final_tokens: config.decay_horizon * labels,
@@ -272,7 +272,7 @@ impl Trainer {
         let (frames, inputs, batch) = to_device(batch, &self.device);
         loader.recycle(batch);
 
-        let learning_rate = self.schedule.at(self.state.tokens);
+        let learning_rate = self.schedule.at(self.state.step, self.state.tokens);
         let dropout = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
         let loss = self.model.loss(frames, &inputs, Some(DropoutSeed(dropout)));
         let value = scalar(loss.total.clone().inner());

@@ -15,13 +15,19 @@ use overtone_data::{AtariDataset, Origin, Plan, ReplayLog, Sampling, Selection};
 use overtone_model::{AttentionConfig, Conditioning, HeadConfig, ModelConfig, weights};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
-    AdamWConfig, Checkpoint, Finished, Job, Observer, RunDir, StepReport, TrainConfig, TrainError,
-    Trainer,
+    AdamWConfig, Checkpoint, Decayed, Finished, Job, Observer, RunDir, StepReport, TrainConfig,
+    TrainError, Trainer,
 };
 use tempfile::TempDir;
 
-const ADAM: AdamWConfig =
-    AdamWConfig { beta_1: 0.9, beta_2: 0.95, epsilon: 1e-8, weight_decay: 0.1, clip_norm: 1.0 };
+const ADAM: AdamWConfig = AdamWConfig {
+    beta_1: 0.9,
+    beta_2: 0.95,
+    epsilon: 1e-8,
+    weight_decay: 0.1,
+    decayed: Decayed::Matrices,
+    clip_norm: 1.0,
+};
 
 const BATCH: usize = 3;
 

@@ -10,7 +10,7 @@ use overtone_model::head::{
     ContinuousHead, ContinuousHeadConfig, Domain, FourierDensity, FourierLikelihoodConfig,
     GmmLikelihoodConfig, InitialCoefficients,
 };
-use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
+use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
 
 /// Actions after each input, at equal steps of their cumulative distributions.
 const EACH: usize = 100;
@@ -42,6 +42,7 @@ fn learn(config: &ContinuousHeadConfig) -> (f64, ContinuousHead) {
         beta_2: 0.95,
         epsilon: 1e-8,
         weight_decay: 0.0,
+        decayed: Decayed::Matrices,
         clip_norm: 1.0,
     });
     let loss = |head: &ContinuousHead| head.loss(inputs.clone(), actions.clone()).rows.mean();

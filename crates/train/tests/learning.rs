@@ -14,7 +14,7 @@ use overtone_model::{
     decision_transformer::{DropoutSeed, Frames},
     head::{FourierHeadConfig, InitialCoefficients},
 };
-use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
+use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
 use rand::RngExt;
 
 const BATCH: usize = 40;
@@ -69,6 +69,7 @@ fn learn(head: HeadConfig, conditioning: Conditioning) -> (f64, Vec<usize>) {
         beta_2: 0.95,
         epsilon: 1e-8,
         weight_decay: 0.0,
+        decayed: Decayed::Matrices,
         clip_norm: 1.0,
     });
     // Exactly one row in ten of each case is the other action.

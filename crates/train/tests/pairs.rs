@@ -11,7 +11,7 @@ use overtone_model::{
     head::{FourierHeadConfig, GmmHeadConfig},
     weights,
 };
-use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
+use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
 use rand::RngExt;
 
 const BATCH: usize = 3;
@@ -83,6 +83,7 @@ fn train(mut model: DecisionTransformer) -> (Vec<f64>, DecisionTransformer) {
         beta_2: 0.95,
         epsilon: 1e-8,
         weight_decay: 0.1,
+        decayed: Decayed::Matrices,
         clip_norm: 1.0,
     });
     let (frames, inputs) = batch(&Device::flex().autodiff());

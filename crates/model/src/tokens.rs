@@ -1,0 +1,104 @@
+//! Timesteps as tokens: how a context becomes the sequence that the transformer reads, and
+//! where in it actions are predicted.
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+
+use crate::config::Conditioning;
+
+/// The action is read from the *observation* token: it has seen the return-to-go and the
+/// observation at `t`, and not yet the action it must predict. With return tokens it is the
+/// second of three, without them the first of two.
+pub fn predict_from(conditioning: Conditioning) -> usize {
+    conditioning.tokens_per_timestep() - 2
+}
+
+/// Tokens `R̂, s, a` of each timestep side by side; `s, a` where there are no returns.
+///
+/// # Shapes
+/// - `returns_to_go`, `observations`, `actions`: `[batch, time, d_model]`
+/// - result: `[batch, 3·time, d_model]`, or `2·time`
+pub fn interleave(
+    returns_to_go: Option<Tensor<3>>,
+    observations: Tensor<3>,
+    actions: Tensor<3>,
+) -> Tensor<3> {
+    let [batch, time, d_model] = observations.dims();
+    let of_a_step: Vec<Tensor<4>> = returns_to_go
+        .into_iter()
+        .chain([observations, actions])
+        .map(|tokens| tokens.reshape([batch, time, 1, d_model]))
+        .collect();
+    let per_step = of_a_step.len();
+    Tensor::cat(of_a_step, 2).reshape([batch, per_step * time, d_model])
+}
+
+/// The observation tokens among [interleaved](interleave) ones.
+///
+/// # Shapes
+/// - `tokens`: `[batch, tokens_per_timestep·time, d_model]`; result `[batch, time, d_model]`
+pub fn at_observations(tokens: Tensor<3>, conditioning: Conditioning) -> Tensor<3> {
+    let [batch, n_tokens, d_model] = tokens.dims();
+    let per_step = conditioning.tokens_per_timestep();
+    let time = n_tokens / per_step;
+    tokens
+        .reshape([batch, time, per_step, d_model])
+        .narrow(2, predict_from(conditioning), 1)
+        .reshape([batch, time, d_model])
+}
+
+/// The share of each timestep in a mean over real timesteps, `[batch · time]`: zero for
+/// padding, the others add up to one.
+///
+/// `n_padding` counts the padded timesteps at the start of each context.
+pub fn shares(n_padding: &[usize], time: usize, device: &Device, dtype: DType) -> Tensor<1> {
+    let real: Vec<f32> = n_padding
+        .iter()
+        .flat_map(|&pad| (0..time).map(move |place| f32::from(place >= pad)))
+        .collect();
+    let n_real: f32 = real.iter().sum();
+    Tensor::from_data(TensorData::from(&real[..]), (device, dtype)) / f64::from(n_real.max(1.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+        tensor.into_data().iter().collect()
+    }
+
+    /// Tokens of two contexts of three steps, width one: `kind · 100 + context · 10 + step`.
+    fn tokens(kind: u16) -> Tensor<3> {
+        let number = |i: u16| f32::from(100 * kind + 10 * (i / 3) + i % 3);
+        let values: Vec<f32> = (0..6).map(number).collect();
+        Tensor::from_data(TensorData::new(values, [2, 3, 1]), &Device::flex())
+    }
+
+    #[test]
+    fn a_timestep_s_tokens_stand_side_by_side() {
+        let sequence = interleave(Some(tokens(1)), tokens(2), tokens(3));
+        let expected = [100, 200, 300, 101, 201, 301, 102, 202, 302].map(|x| x as f32);
+        let second = expected.map(|x| x + 10.0);
+        assert_eq!(numbers(sequence.clone()), [expected, second].concat());
+        let observations = at_observations(sequence, Conditioning::Return);
+        assert_eq!(numbers(observations), numbers(tokens(2)));
+    }
+
+    #[test]
+    fn behaviour_cloning_has_two_tokens_a_step() {
+        let sequence = interleave(None, tokens(2), tokens(3));
+        let expected = [200, 300, 201, 301, 202, 302].map(|x| x as f32);
+        assert_eq!(numbers(sequence.clone())[..6], expected);
+        let observations = at_observations(sequence, Conditioning::None);
+        assert_eq!(numbers(observations), numbers(tokens(2)));
+    }
+
+    #[test]
+    fn real_timesteps_share_equally() {
+        let device = Device::flex();
+        let got = numbers(shares(&[0, 2, 1], 3, &device, DType::F64));
+        let sixth = (1.0f64 / 6.0) as f32;
+        assert_eq!(got, [1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0].map(|x| x * sixth));
+        assert_eq!(numbers(shares(&[2], 2, &device, DType::F32)), [0.0, 0.0], "nothing is real");
+    }
+}

@@ -1,0 +1,127 @@
+//! The transformer of every Decision Transformer: what lies between a context's tokens and
+//! the action head.
+
+use burn::tensor::Tensor;
+use overtone_core::seed;
+use overtone_kernels::{Activation, Dropout, Form, layer_norm};
+
+use crate::{
+    config::{AttentionConfig, Conditioning, config_error},
+    error::ModelError,
+    tokens::at_observations,
+    transformer_block::{BlockOptions, TransformerBlock},
+};
+
+/// Which dropout masks a training step draws; `None` while playing.
+#[derive(Clone, Copy, Debug)]
+pub struct DropoutSeed(pub u64);
+
+/// The part of a model's configuration that its transformer needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TransformerConfig {
+    /// Transformer blocks.
+    pub n_layers: usize,
+    /// Attention heads; must divide `d_model`.
+    pub n_heads: usize,
+    /// Width of a token.
+    pub d_model: usize,
+    /// Probability of dropping an embedding, an attention weight or a residual while training.
+    pub dropout: f64,
+    /// What the model is told before each observation.
+    pub conditioning: Conditioning,
+    /// How queries are compared with keys.
+    pub attention: AttentionConfig,
+    /// Between the two layers of each block's perceptron.
+    pub activation: Activation,
+}
+
+impl TransformerConfig {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// Names the first key whose value describes no transformer.
+    pub fn validate(&self) -> Result<(), ModelError> {
+        let counts =
+            [("n_layers", self.n_layers), ("n_heads", self.n_heads), ("d_model", self.d_model)];
+        for (key, value) in counts {
+            if value == 0 {
+                return Err(config_error(key, value, "must be at least 1"));
+            }
+        }
+        if !self.d_model.is_multiple_of(self.n_heads) {
+            return Err(config_error("n_heads", self.n_heads, "must divide d_model"));
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
+        }
+        self.attention.validate()
+    }
+
+    /// Width of one attention head.
+    pub fn d_head(&self) -> usize {
+        self.d_model / self.n_heads
+    }
+}
+
+/// A model's blocks and final norm, ready to read tokens.
+pub struct Transformer<'a> {
+    /// What the model was built from.
+    pub config: TransformerConfig,
+    /// In the order in which they run.
+    pub blocks: &'a [TransformerBlock],
+    /// `[d_model]`
+    pub final_norm_weight: Tensor<1>,
+    /// `[d_model]`
+    pub final_norm_bias: Tensor<1>,
+    /// Fused operations where there are any, or the plain ones.
+    pub form: Form,
+}
+
+impl Transformer<'_> {
+    /// Dropout, the blocks, and the final norm at each observation token.
+    ///
+    /// A token sees itself and what came before it in its context, padding excepted.
+    ///
+    /// # Shapes
+    /// - `tokens`: `[batch, tokens_per_timestep·time, d_model]`, positions included
+    /// - `n_padding`: padded timesteps at the start of each context
+    /// - result: `[batch, time, d_model]`; rows of padded steps are finite and mean nothing
+    pub fn at_observations(
+        &self,
+        mut tokens: Tensor<3>,
+        n_padding: &[usize],
+        dropout: Option<DropoutSeed>,
+    ) -> Tensor<3> {
+        let conditioning = self.config.conditioning;
+        let rate = self.config.dropout;
+        let seeds = dropout.filter(|_| rate > 0.0).map(|DropoutSeed(step_seed)| {
+            move |use_idx: u64| Dropout {
+                probability: rate as f32,
+                seed: seed::derive_nth(step_seed, use_idx),
+            }
+        });
+        if let Some(nth) = &seeds {
+            tokens = overtone_kernels::dropout(tokens, nth(0));
+        }
+        let per_step = conditioning.tokens_per_timestep();
+        let first_token: Vec<usize> = n_padding.iter().map(|pad| per_step * pad).collect();
+        let padded = first_token.iter().any(|&token| token > 0);
+        for (layer_idx, block) in (0u64..).zip(self.blocks) {
+            tokens = block.forward(
+                tokens,
+                &BlockOptions {
+                    n_heads: self.config.n_heads,
+                    attention: self.config.attention,
+                    activation: self.config.activation,
+                    first_token: padded.then_some(&first_token[..]),
+                    dropout: seeds
+                        .as_ref()
+                        .map(|nth| [nth(1 + 2 * layer_idx), nth(2 + 2 * layer_idx)]),
+                    form: self.form,
+                },
+            );
+        }
+        let observations = at_observations(tokens, conditioning);
+        layer_norm(observations, self.final_norm_weight.clone(), self.final_norm_bias.clone())
+    }
+}
