@@ -17,7 +17,7 @@ use crate::{
     DOUBLE, SINGLE_LOGITS, SINGLE_LOSS, SINGLE_TRAJECTORY,
     case::{
         Case, Step, check_gradients, check_norms, check_trajectory, exported_gradients,
-        in_published_layout, train, values,
+        in_published_layout, train,
     },
 };
 

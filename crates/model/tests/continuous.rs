@@ -1,0 +1,355 @@
+//! The model on vectors and real-valued actions: what must not change a prediction, and
+//! gradients through the whole of it.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may")]
+
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    tensor::{DType, Device, Tensor, TensorData},
+};
+use overtone_core::seed;
+use overtone_model::{
+    AttentionConfig, Conditioning, ContinuousDecisionTransformer, ContinuousHistory,
+    ContinuousInputs, ContinuousModelConfig, FourierAttentionConfig, RShape,
+    continuous_decision_transformer::{DropoutSeed, Form},
+    head::{ContinuousHeadConfig, FourierLikelihoodConfig, GmmLikelihoodConfig},
+    weights::{self, FieldPath, NamedTensors},
+};
+use overtone_testkit::assert_close;
+use rand::RngExt;
+
+const CONTEXT: usize = 4;
+const OBSERVATION_WIDTH: usize = 3;
+const ACTION_WIDTH: usize = 2;
+/// Largest seen: 5e-7.
+const ROUNDING: f64 = 5e-6;
+/// Of a gradient, relative to the largest entry of its tensor. Largest seen: 1e-7.
+const GRADIENT: f64 = 1e-5;
+
+fn heads() -> [ContinuousHeadConfig; 5] {
+    let fourier = FourierLikelihoodConfig { gamma: 1e-3, ..FourierLikelihoodConfig::new(3) };
+    [
+        ContinuousHeadConfig::Tanh,
+        ContinuousHeadConfig::Pointwise,
+        ContinuousHeadConfig::Gaussian,
+        ContinuousHeadConfig::Fourier(fourier),
+        ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components: 2 }),
+    ]
+}
+
+fn kernel(power: u32, r: RShape) -> AttentionConfig {
+    let fourier = FourierAttentionConfig { power, r, initial: 1.5, epsilon: 0.0 };
+    AttentionConfig::Fourier(fourier)
+}
+
+fn config(
+    head: ContinuousHeadConfig,
+    attention: AttentionConfig,
+    conditioning: Conditioning,
+) -> ContinuousModelConfig {
+    ContinuousModelConfig {
+        n_layers: 2,
+        n_heads: 2,
+        d_model: 8,
+        context_length: CONTEXT,
+        conditioning,
+        attention,
+        head,
+        ..ContinuousModelConfig::gym(OBSERVATION_WIDTH, ACTION_WIDTH, 7)
+    }
+}
+
+fn init(config: &ContinuousModelConfig, device: &Device) -> ContinuousDecisionTransformer {
+    let mut generator = seed::generator(3, "init");
+    ContinuousDecisionTransformer::init(config, device, &mut generator).unwrap()
+}
+
+/// Every head with both attentions, with and without returns.
+fn models() -> Vec<ContinuousDecisionTransformer> {
+    let mut models = Vec::new();
+    for head in heads() {
+        for attention in [AttentionConfig::Softmax, kernel(4, RShape::PerHead)] {
+            for conditioning in [Conditioning::Return, Conditioning::None] {
+                let config = config(head.clone(), attention, conditioning);
+                models.push(init(&config, &Device::flex()));
+            }
+        }
+    }
+    models
+}
+
+/// Random timesteps of one episode.
+#[derive(Clone)]
+struct Episode {
+    observations: Vec<f32>,
+    actions: Vec<f32>,
+    returns_to_go: Vec<f32>,
+}
+
+impl Episode {
+    fn random(length: usize) -> Self {
+        let mut generator = seed::generator(11, "episode");
+        let mut random =
+            |n: usize| -> Vec<f32> { (0..n).map(|_| generator.random_range(-1.0..1.0)).collect() };
+        Self {
+            observations: random(length * OBSERVATION_WIDTH),
+            actions: random(length * ACTION_WIDTH),
+            returns_to_go: random(length),
+        }
+    }
+
+    /// Steps `first .. first + n`, after `n_padding` padded places filled with `noise`.
+    fn context(&self, first: usize, n: usize, n_padding: usize, noise: f32) -> ContinuousInputs {
+        let device = Device::flex();
+        let time = n_padding + n;
+        let padded = |column: &[f32], width: usize| {
+            let real = &column[first * width..(first + n) * width];
+            let values = [&vec![noise; n_padding * width][..], real].concat();
+            Tensor::<3>::from_data(TensorData::new(values, [1, time, width]), &device)
+        };
+        let timesteps: Vec<i32> = (0..n_padding)
+            .map(|_| noise as i32)
+            .chain((first..first + n).map(|timestep| timestep as i32))
+            .collect();
+        ContinuousInputs {
+            observations: padded(&self.observations, OBSERVATION_WIDTH),
+            actions: padded(&self.actions, ACTION_WIDTH),
+            returns_to_go: padded(&self.returns_to_go, 1).squeeze_dim::<2>(2),
+            timesteps: Tensor::from_data(TensorData::new(timesteps, [1, time]), &device),
+            n_padding: vec![n_padding],
+        }
+    }
+
+    /// What an agent remembers at step `last`, from step `first` on.
+    fn history(&self, first: usize, last: usize) -> ContinuousHistory<'_> {
+        ContinuousHistory {
+            observations: &self.observations
+                [first * OBSERVATION_WIDTH..(last + 1) * OBSERVATION_WIDTH],
+            actions: &self.actions[first * ACTION_WIDTH..last * ACTION_WIDTH],
+            returns_to_go: &self.returns_to_go[first..=last],
+            timestep: last,
+        }
+    }
+}
+
+fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    tensor.into_data().iter::<f64>().collect()
+}
+
+/// What the head reads at the last `n` steps.
+fn hidden(model: &ContinuousDecisionTransformer, inputs: &ContinuousInputs, n: usize) -> Vec<f64> {
+    let hidden = numbers(model.hidden(inputs, None));
+    hidden[hidden.len() - n * model.config.d_model..].to_vec()
+}
+
+#[test]
+fn padding_changes_nothing() {
+    let episode = Episode::random(3);
+    for model in models() {
+        for n in 1..=3 {
+            let alone = episode.context(0, n, 0, 0.0);
+            let loss = numbers(model.loss(&alone, None).total);
+            let alone = hidden(&model, &alone, n);
+            for (n_padding, noise) in [(CONTEXT - n, 0.0), (CONTEXT - n, -10.0), (1, 7.0)] {
+                let padded = episode.context(0, n, n_padding, noise);
+                let padded_loss = numbers(model.loss(&padded, None).total);
+                assert_close("padded loss", &padded_loss, &loss, ROUNDING, ROUNDING);
+                let padded = hidden(&model, &padded, n);
+                assert_close("padded", &padded, &alone, 0.0, ROUNDING);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_future_changes_no_past_output() {
+    let episode = Episode::random(CONTEXT);
+    for model in models() {
+        let outputs =
+            |episode: &Episode| hidden(&model, &episode.context(0, CONTEXT, 0, 0.0), CONTEXT);
+        let before = outputs(&episode);
+        let last = CONTEXT - 1;
+        let past = last * model.config.d_model;
+        let mut changed = episode.clone();
+        changed.actions[last * ACTION_WIDTH] += 0.5;
+        assert_eq!(outputs(&changed), before, "an action was read before it was taken");
+        changed.observations[last * OBSERVATION_WIDTH] += 0.5;
+        changed.returns_to_go[last] -= 0.5;
+        let after = outputs(&changed);
+        assert_eq!(after[..past], before[..past], "a past prediction moved");
+        assert_ne!(after[past..], before[past..], "the present does not matter at all");
+    }
+}
+
+/// With returns the model hears them, and without it does not.
+#[test]
+fn conditioning_is_what_it_says() {
+    let episode = Episode::random(CONTEXT);
+    let mut other = episode.clone();
+    other.returns_to_go.iter_mut().for_each(|returns| *returns += 1.0);
+    for model in models() {
+        let [one, other] = [&episode, &other]
+            .map(|episode| hidden(&model, &episode.context(0, CONTEXT, 0, 0.0), CONTEXT));
+        assert_eq!(one != other, model.config.conditioning == Conditioning::Return);
+    }
+}
+
+#[test]
+fn timesteps_past_the_horizon_use_its_last_row() {
+    let episode = Episode::random(9);
+    for model in models() {
+        let at = |last: usize| {
+            let history = ContinuousHistory { timestep: last, ..episode.history(0, 0) };
+            numbers(model.current(&[history]).unwrap())
+        };
+        assert_eq!(at(6), at(7));
+        assert_eq!(at(6), at(usize::MAX));
+        assert_ne!(at(5), at(6));
+    }
+}
+
+/// Agents whose episodes are of different lengths, together, read what one pass over each
+/// context alone reads.
+#[test]
+fn playing_together_equals_one_pass_each() {
+    let episode = Episode::random(CONTEXT + 3);
+    for model in models() {
+        for last in 1..CONTEXT + 3 {
+            let both = [episode.history(0, last), episode.history(0, last / 2)];
+            let got = numbers(model.current(&both).unwrap());
+            let alone = [last, last / 2].map(|last| {
+                let n = (last + 1).min(CONTEXT);
+                hidden(&model, &episode.context(last + 1 - n, n, 0, 0.0), 1)
+            });
+            assert_close("current", &got, &alone.concat(), 0.0, ROUNDING);
+        }
+    }
+}
+
+/// Dropout drops while training, by its seed alone.
+#[test]
+fn dropout_follows_its_seed() {
+    let inputs = Episode::random(CONTEXT).context(0, CONTEXT, 0, 0.0);
+    for model in models() {
+        let with = |seed: Option<u64>| numbers(model.hidden(&inputs, seed.map(DropoutSeed)));
+        assert_eq!(with(Some(1)), with(Some(1)));
+        assert_ne!(with(Some(1)), with(Some(2)));
+        assert_ne!(with(Some(1)), with(None));
+        let plain = ContinuousDecisionTransformer { form: Form::Reference, ..model.clone() };
+        let plain = numbers(plain.hidden(&inputs, Some(DropoutSeed(1))));
+        assert_close("plain form", &with(Some(1)), &plain, 0.0, 1e-4);
+    }
+}
+
+/// Gradients of the loss by every parameter.
+fn gradients(model: &ContinuousDecisionTransformer, inputs: &ContinuousInputs) -> NamedTensors {
+    struct Export {
+        path: FieldPath,
+        gradients: burn::tensor::Gradients,
+        tensors: NamedTensors,
+    }
+    impl ModuleVisitor for Export {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let gradient = param.val().grad(&self.gradients).expect("every parameter is used");
+            self.tensors.insert(self.path.name(), gradient.into_data());
+        }
+        fn enter_module(&mut self, name: &str, container: &str) {
+            self.path.enter(name, container);
+        }
+        fn exit_module(&mut self, _name: &str, container: &str) {
+            self.path.exit(container);
+        }
+    }
+    let gradients = model.loss(inputs, None).total.backward();
+    let mut visitor =
+        Export { path: FieldPath::default(), gradients, tensors: NamedTensors::new() };
+    model.visit(&mut visitor);
+    visitor.tensors
+}
+
+/// In `f64`, with padding: every parameter's gradient against central differences.
+#[track_caller]
+fn check_gradients(config: &ContinuousModelConfig) {
+    let config = ContinuousModelConfig { n_layers: 1, d_model: 4, ..config.clone() };
+    let double = |tensors: NamedTensors| -> NamedTensors {
+        tensors.into_iter().map(|(name, data)| (name, data.convert::<f64>())).collect()
+    };
+    // A transformer's first weights are small, and so are their gradients: far from rounding.
+    let parameters: NamedTensors = double(weights::export(&init(&config, &Device::flex())))
+        .into_iter()
+        .map(|(name, data)| {
+            let scale = if name.starts_with("blocks.0.") && data.rank() == 2 { 20.0 } else { 1.0 };
+            let scale = if name.ends_with("fourier_r") { 1.0 } else { scale };
+            let values: Vec<f64> = data.iter::<f64>().map(|x| x * scale).collect();
+            (name, TensorData::new(values, data.shape().clone()))
+        })
+        .collect();
+    let inputs = |device: &Device| {
+        let single = Episode::random(3).context(0, 3, 1, 0.5);
+        let double = |tensor: Tensor<3>| {
+            Tensor::<3>::from_data(tensor.into_data().convert::<f64>(), (device, DType::F64))
+        };
+        ContinuousInputs {
+            observations: double(single.observations),
+            actions: double(single.actions),
+            returns_to_go: double(single.returns_to_go.unsqueeze_dim(2)).squeeze_dim::<2>(2),
+            timesteps: Tensor::from_data([[0i32, 0, 1, 2]], device),
+            n_padding: vec![1],
+        }
+    };
+    let tracked = Device::flex().autodiff();
+    let model = weights::import(init(&config, &tracked), &parameters).unwrap();
+    let gradients = gradients(&model, &inputs(&tracked));
+    assert_eq!(gradients.len(), parameters.len());
+
+    let (plain, untracked) = (Device::flex(), inputs(&Device::flex()));
+    let fresh = init(&config, &plain);
+    let loss = |moved: &NamedTensors| {
+        let model = weights::import(fresh.clone(), moved).unwrap();
+        numbers(model.loss(&untracked, None).total)[0]
+    };
+    let step = 1e-6;
+    for (name, gradient) in gradients {
+        let gradient: Vec<f64> = gradient.iter::<f64>().collect();
+        let values: Vec<f64> = parameters[&name].iter::<f64>().collect();
+        let differences: Vec<f64> = (0..values.len())
+            .map(|index| {
+                let at = |x: f64| {
+                    let mut moved = parameters.clone();
+                    let mut values = values.clone();
+                    values[index] = x;
+                    let shape = parameters[&name].shape().clone();
+                    moved.insert(name.clone(), TensorData::new(values, shape));
+                    loss(&moved)
+                };
+                (at(values[index] + step) - at(values[index] - step)) / (2.0 * step)
+            })
+            .collect();
+        let scale = differences.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
+        // The bias of keys has no effect on softmax attention: its differences are rounding.
+        let absolute = GRADIENT * scale.max(1e-4);
+        let what = format!("{name} of {:?} with {:?}", config.head, config.attention);
+        assert_close(&what, &gradient, &differences, 0.0, absolute);
+    }
+}
+
+#[test]
+fn gradients_of_every_head() {
+    for head in heads() {
+        check_gradients(&config(head, AttentionConfig::Softmax, Conditioning::Return));
+    }
+}
+
+#[test]
+fn gradients_of_every_attention() {
+    for (power, r) in [(2, RShape::Scalar), (4, RShape::PerHead), (6, RShape::PerDimension)] {
+        let head = ContinuousHeadConfig::Tanh;
+        check_gradients(&config(head, kernel(power, r), Conditioning::Return));
+    }
+}
+
+#[test]
+fn gradients_without_returns() {
+    let head = ContinuousHeadConfig::Tanh;
+    check_gradients(&config(head, AttentionConfig::Softmax, Conditioning::None));
+}
