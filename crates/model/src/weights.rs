@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, fs::File, path::Path};
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
-    tensor::{DType, Tensor, TensorData},
+    tensor::{DType, Gradients, Tensor, TensorData},
 };
 use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
@@ -48,24 +48,46 @@ pub fn n_parameters<M: Module>(module: &M) -> usize {
 
 /// Copies every float parameter to the host.
 pub fn export<M: Module>(module: &M) -> NamedTensors {
-    struct Export {
-        path: FieldPath,
-        tensors: NamedTensors,
-    }
-    impl ModuleVisitor for Export {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            self.tensors.insert(self.path.name(), param.val().into_data());
-        }
-        fn enter_module(&mut self, name: &str, container: &str) {
-            self.path.enter(name, container);
-        }
-        fn exit_module(&mut self, _name: &str, container: &str) {
-            self.path.exit(container);
-        }
-    }
-    let mut visitor = Export { path: FieldPath::default(), tensors: NamedTensors::new() };
+    let mut visitor =
+        Export { path: FieldPath::default(), gradients: None, tensors: NamedTensors::new() };
     module.visit(&mut visitor);
     visitor.tensors
+}
+
+/// Copies the gradient of every float parameter that has one to the host, under the
+/// parameter's name.
+pub fn export_gradients<M: Module>(module: &M, gradients: &Gradients) -> NamedTensors {
+    let gradients = Some(gradients);
+    let mut visitor =
+        Export { path: FieldPath::default(), gradients, tensors: NamedTensors::new() };
+    module.visit(&mut visitor);
+    visitor.tensors
+}
+
+/// Takes parameters, or their gradients if there are any.
+struct Export<'a> {
+    path: FieldPath,
+    gradients: Option<&'a Gradients>,
+    tensors: NamedTensors,
+}
+
+impl ModuleVisitor for Export<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        let tensor = match self.gradients {
+            None => Some(value),
+            Some(gradients) => value.grad(gradients),
+        };
+        if let Some(tensor) = tensor {
+            self.tensors.insert(self.path.name(), tensor.into_data());
+        }
+    }
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
 }
 
 /// Replaces every float parameter of `module` by the tensor of its name, in that tensor's
@@ -204,6 +226,17 @@ mod tests {
         let loaded = import(head(2), &load(&path).unwrap()).unwrap();
         assert_eq!(export(&loaded), tensors);
         assert_ne!(export(&head(2)), tensors);
+    }
+
+    #[test]
+    fn gradients_bear_their_parameters_names() {
+        let device = Device::flex().autodiff();
+        let head = LinearHead::init(2, 3, &device, &mut seed::generator(1, "init"));
+        let loss = head.forward(Tensor::from_data([[5.0f32, 7.0]], &device)).sum();
+        let gradients = export_gradients(&head, &loss.backward());
+        // ∂/∂W of Σ xW: each row of W has its x.
+        let expected = TensorData::from([[5.0f32, 5.0, 5.0], [7.0, 7.0, 7.0]]);
+        assert_eq!(gradients, NamedTensors::from([("weight".into(), expected)]));
     }
 
     #[test]

@@ -3,17 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
-use burn::{
-    module::{Module, ModuleVisitor, Param},
-    tensor::{DType, Device, Tensor, TensorData},
-};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::seed;
 use overtone_model::{
     AttentionConfig, Conditioning, ContinuousDecisionTransformer, ContinuousHistory,
     ContinuousInputs, ContinuousModelConfig, FourierAttentionConfig, RShape,
     continuous_decision_transformer::{DropoutSeed, Form},
     head::{ContinuousHeadConfig, FourierLikelihoodConfig, GmmLikelihoodConfig},
-    weights::{self, FieldPath, NamedTensors},
+    weights::{self, NamedTensors},
 };
 use overtone_testkit::assert_close;
 use rand::RngExt;
@@ -241,32 +238,6 @@ fn dropout_follows_its_seed() {
     }
 }
 
-/// Gradients of the loss by every parameter.
-fn gradients(model: &ContinuousDecisionTransformer, inputs: &ContinuousInputs) -> NamedTensors {
-    struct Export {
-        path: FieldPath,
-        gradients: burn::tensor::Gradients,
-        tensors: NamedTensors,
-    }
-    impl ModuleVisitor for Export {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let gradient = param.val().grad(&self.gradients).expect("every parameter is used");
-            self.tensors.insert(self.path.name(), gradient.into_data());
-        }
-        fn enter_module(&mut self, name: &str, container: &str) {
-            self.path.enter(name, container);
-        }
-        fn exit_module(&mut self, _name: &str, container: &str) {
-            self.path.exit(container);
-        }
-    }
-    let gradients = model.loss(inputs, None).total.backward();
-    let mut visitor =
-        Export { path: FieldPath::default(), gradients, tensors: NamedTensors::new() };
-    model.visit(&mut visitor);
-    visitor.tensors
-}
-
 /// In `f64`, with padding: every parameter's gradient against central differences.
 #[track_caller]
 fn check_gradients(config: &ContinuousModelConfig) {
@@ -299,7 +270,8 @@ fn check_gradients(config: &ContinuousModelConfig) {
     };
     let tracked = Device::flex().autodiff();
     let model = weights::import(init(&config, &tracked), &parameters).unwrap();
-    let gradients = gradients(&model, &inputs(&tracked));
+    let gradients = model.loss(&inputs(&tracked), None).total.backward();
+    let gradients = weights::export_gradients(&model, &gradients);
     assert_eq!(gradients.len(), parameters.len());
 
     let (plain, untracked) = (Device::flex(), inputs(&Device::flex()));

@@ -64,3 +64,16 @@ pub fn gym(
     }
     import(sources, theirs)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_that_were_never_published_are_refused() {
+        let head = ContinuousHeadConfig::Gaussian;
+        let config = ContinuousModelConfig { head, ..ContinuousModelConfig::gym(2, 1, 5) };
+        let error = gym(&config, &NamedTensors::new()).unwrap_err().to_string();
+        assert!(error.contains("got Gaussian, expected tanh or pointwise"), "{error}");
+    }
+}

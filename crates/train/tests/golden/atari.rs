@@ -21,7 +21,7 @@ use crate::{
     DOUBLE, SINGLE_LOGITS, SINGLE_LOSS, SINGLE_TRAJECTORY,
     case::{
         Case, Step, check_gradients, check_norms, check_scaled, check_trajectory,
-        exported_gradients, in_published_layout, train, values,
+        in_published_layout, train, values,
     },
 };
 
@@ -258,7 +258,7 @@ impl Atari {
         gradients: Gradients,
         norms: &Value,
     ) {
-        let ours = exported_gradients(model, gradients);
+        let ours = weights::export_gradients(model, &gradients);
         let theirs = in_published_layout(
             self.published_arrays(head),
             |theirs| published::atari(&self.config(head), theirs),

@@ -3,13 +3,10 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use burn::{
-    module::{Module, ModuleVisitor, Param},
-    tensor::{Gradients, Tensor, TensorData},
+    module::Module,
+    tensor::{Tensor, TensorData},
 };
-use overtone_model::{
-    ModelError,
-    weights::{FieldPath, NamedTensors},
-};
+use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_testkit::{Golden, assert_close, golden::Array};
 use overtone_train::{AdamW, AdamWConfig, Decayed, Schedule, optimizer::scalar};
 use serde_json::Value;
@@ -158,31 +155,6 @@ pub fn in_published_layout<'a>(
         .into_iter()
         .map(|(name, ids)| (name, ids.iter::<f64>().map(|id| value_of[id as usize]).collect()))
         .collect()
-}
-
-/// The gradient of every parameter, by name.
-pub fn exported_gradients<M: Module>(model: &M, gradients: Gradients) -> NamedTensors {
-    struct Export {
-        path: FieldPath,
-        gradients: Gradients,
-        tensors: NamedTensors,
-    }
-    impl ModuleVisitor for Export {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let gradient = param.val().grad(&self.gradients).expect("every parameter is used");
-            self.tensors.insert(self.path.name(), gradient.into_data());
-        }
-        fn enter_module(&mut self, name: &str, container: &str) {
-            self.path.enter(name, container);
-        }
-        fn exit_module(&mut self, _name: &str, container: &str) {
-            self.path.exit(container);
-        }
-    }
-    let mut visitor =
-        Export { path: FieldPath::default(), gradients, tensors: NamedTensors::new() };
-    model.visit(&mut visitor);
-    visitor.tensors
 }
 
 /// Entries may differ by [`DOUBLE`] of the tensor's largest entry.

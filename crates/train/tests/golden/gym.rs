@@ -16,8 +16,7 @@ use overtone_train::{Decayed, Schedule, optimizer::scalar};
 use crate::{
     DOUBLE, SINGLE_LOGITS, SINGLE_LOSS, SINGLE_TRAJECTORY,
     case::{
-        Case, Step, check_gradients, check_norms, check_trajectory, exported_gradients,
-        in_published_layout, train,
+        Case, Step, check_gradients, check_norms, check_trajectory, in_published_layout, train,
     },
 };
 
@@ -132,7 +131,7 @@ impl Gym {
         let loss = model.loss(&self.batch(0, dtype), None);
         let value = scalar(loss.total.clone().inner());
         assert_close("loss", &[value], &[expected["loss"].as_f64().unwrap()], DOUBLE, 0.0);
-        let gradients = exported_gradients(&model, loss.total.backward());
+        let gradients = weights::export_gradients(&model, &loss.total.backward());
         let in_published_layout = |ours: &weights::NamedTensors| {
             let import = |theirs: &_| published::gym(&self.config(), theirs);
             in_published_layout(self.published_arrays(), import, ours)
