@@ -163,6 +163,7 @@ impl ContinuousDecisionTransformer {
             self.embedding_norm_weight.val(),
             self.embedding_norm_bias.val(),
         );
+
         let transformer = Transformer {
             config: self.config.transformer(),
             blocks: &self.blocks,

@@ -55,7 +55,7 @@ impl ContinuousInputs {
             let window = Window::ending_at(0, n - 1, time);
             let places = |width: usize| row * time * width..(row + 1) * time * width;
             let known = [history.actions, &vec![0.0; narrow]].concat();
-            let first = history.timestep + 1 - n;
+            let first = history.timestep - (n - 1);
             let counted: Vec<i32> = (first..=history.timestep)
                 .map(|timestep| i32::try_from(timestep).unwrap_or(i32::MAX))
                 .collect();

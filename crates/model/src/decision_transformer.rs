@@ -202,17 +202,15 @@ impl DecisionTransformer {
             .select(0, inputs.global_timesteps.clone())
             .unsqueeze_dim::<3>(1);
         let tokens = tokens + self.local_positions(&inputs.n_padding, time) + global;
-        self.transformer().at_observations(tokens, &inputs.n_padding, dropout)
-    }
 
-    fn transformer(&self) -> Transformer<'_> {
-        Transformer {
+        let transformer = Transformer {
             config: self.config.transformer(),
             blocks: &self.blocks,
             final_norm_weight: self.final_norm_weight.val(),
             final_norm_bias: self.final_norm_bias.val(),
             form: self.form,
-        }
+        };
+        transformer.at_observations(tokens, &inputs.n_padding, dropout)
     }
 
     /// Local positions count from each context's first real token: `[batch or 1, tokens, d]`.

@@ -18,9 +18,11 @@ use rand::RngExt;
 const CONTEXT: usize = 4;
 const OBSERVATION_WIDTH: usize = 3;
 const ACTION_WIDTH: usize = 2;
-/// Largest seen: 5e-7.
-const ROUNDING: f64 = 5e-6;
-/// Of a gradient, relative to the largest entry of its tensor. Largest seen: 1e-7.
+/// Between contexts padded differently. None was seen; sums may be grouped otherwise elsewhere.
+const ROUNDING: f64 = 1e-6;
+/// Between the fused and the plain form. Largest seen: 2.4e-7.
+const FORMS: f64 = 1e-5;
+/// Of a gradient, relative to the largest entry of its tensor. Largest seen: 5e-7.
 const GRADIENT: f64 = 1e-5;
 
 fn heads() -> [ContinuousHeadConfig; 5] {
@@ -234,7 +236,7 @@ fn dropout_follows_its_seed() {
         assert_ne!(with(Some(1)), with(None));
         let plain = ContinuousDecisionTransformer { form: Form::Reference, ..model.clone() };
         let plain = numbers(plain.hidden(&inputs, Some(DropoutSeed(1))));
-        assert_close("plain form", &with(Some(1)), &plain, 0.0, 1e-4);
+        assert_close("plain form", &with(Some(1)), &plain, 0.0, FORMS);
     }
 }
 
@@ -242,15 +244,12 @@ fn dropout_follows_its_seed() {
 #[track_caller]
 fn check_gradients(config: &ContinuousModelConfig) {
     let config = ContinuousModelConfig { n_layers: 1, d_model: 4, ..config.clone() };
-    let double = |tensors: NamedTensors| -> NamedTensors {
-        tensors.into_iter().map(|(name, data)| (name, data.convert::<f64>())).collect()
-    };
-    // A transformer's first weights are small, and so are their gradients: far from rounding.
-    let parameters: NamedTensors = double(weights::export(&init(&config, &Device::flex())))
+    // At the start a transformer's matrices are so small that differences by them are rounding.
+    let parameters: NamedTensors = weights::export(&init(&config, &Device::flex()))
         .into_iter()
         .map(|(name, data)| {
-            let scale = if name.starts_with("blocks.0.") && data.rank() == 2 { 20.0 } else { 1.0 };
-            let scale = if name.ends_with("fourier_r") { 1.0 } else { scale };
+            let small = name.starts_with("blocks.") && !name.ends_with("fourier_r");
+            let scale = if small && data.rank() == 2 { 20.0 } else { 1.0 };
             let values: Vec<f64> = data.iter::<f64>().map(|x| x * scale).collect();
             (name, TensorData::new(values, data.shape().clone()))
         })
