@@ -61,7 +61,7 @@ impl Preset {
         }
     }
 
-    /// About half a second of steps.
+    /// Few, so that variants take turns often.
     fn steps_a_round(self) -> usize {
         match self {
             Self::Atari | Self::FourierFormer => 2,
@@ -132,14 +132,14 @@ fn main() {
         let memory: Vec<f64> = trainers.into_iter().map(Trainer::finish).collect();
         for (row, variant) in Variant::ALL.into_iter().enumerate() {
             let ratios: Vec<f64> = times[row].iter().zip(&times[0]).map(|(a, b)| a / b).collect();
-            let sorted = sorted(&times[row]);
-            let [least, largest] = [sorted[0], sorted[ROUNDS - 1]].map(|s| 1e3 * s);
+            let (times, ratios) = (sorted(&times[row]), sorted(&ratios));
+            let [least, largest] = [times[0], times[ROUNDS - 1]].map(|s| 1e3 * s);
             let name = if row == 0 { preset.name() } else { "" };
             println!(
                 "| {name} | {} | {:.0} ({least:.0}–{largest:.0}) | {:.2}× | {:.0} | {:.2}× |",
                 variant.name(preset),
-                1e3 * sorted[ROUNDS / 2],
-                self::sorted(&ratios)[ROUNDS / 2],
+                1e3 * times[ROUNDS / 2],
+                ratios[ROUNDS / 2],
                 memory[row],
                 memory[row] / memory[0],
             );
