@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn the_gym_recipe() {
-        let schedule = Schedule::Constant { learning_rate: 1e-4, warmup_steps: 10_000 };
-        let at = |steps| schedule.at(steps, 1_280 * steps) / 1e-4;
+        let schedule = Schedule::Constant { learning_rate: 1.0, warmup_steps: 10_000 };
+        let at = |steps| schedule.at(steps, 1_280 * steps);
         assert_eq!([0, 4_999, 9_999, 10_000, 99_999].map(at), [1e-4, 0.5, 1.0, 1.0, 1.0]);
         let constant = Schedule::Constant { learning_rate: 1e-4, warmup_steps: 0 };
         assert_eq!([0, 7].map(|steps| constant.at(steps, 0)), [1e-4, 1e-4]);
