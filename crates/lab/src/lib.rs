@@ -3,10 +3,13 @@
 //! Findings are written as Markdown and CSV tables and plots, with the paper's numbers
 //! beside ours. Everything is seeded; the number of threads changes nothing.
 
+pub mod fourier_integral;
 pub mod noise;
 pub mod page;
 pub mod plot;
 pub mod pmf_file;
+pub mod power_law;
+pub mod scaling_law;
 pub mod smoothness;
 pub mod square_wave;
 
@@ -14,3 +17,4 @@ pub use noise::Colour;
 pub use page::Page;
 pub use plot::{Line, LinePlot, Scale, Stroke};
 pub use pmf_file::{Pmf, PmfFileError};
+pub use power_law::PowerLaw;

@@ -73,7 +73,7 @@ impl Colour {
 }
 
 /// Box and Muller 1958.
-fn standard_normal(generator: &mut Generator) -> f64 {
+pub(crate) fn standard_normal(generator: &mut Generator) -> f64 {
     let radius = (-2.0 * (1.0 - generator.random::<f64>()).ln()).sqrt();
     radius * (std::f64::consts::TAU * generator.random::<f64>()).cos()
 }

@@ -1,0 +1,4 @@
+//! x
+pub mod estimator;
+pub mod kernel;
+pub mod mise;

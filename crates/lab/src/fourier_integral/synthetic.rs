@@ -1,0 +1,333 @@
+//! The paper's synthetic examples (FourierFormer, appendix E.4): densities of Gaussians in one
+//! and two dimensions, and a polynomial of two correlated inputs.
+
+use std::array;
+
+use overtone_core::seed::{Generator, derive, derive_nth};
+use overtone_eval::Pooled;
+use rand::{RngExt, SeedableRng};
+use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
+
+use super::Settings;
+use super::estimator::{PerPower, Points, gaussian_density, sample_sd};
+use super::kernel::{POWERS, normal_density, silverman};
+use crate::noise::standard_normal;
+
+/// One of the paper's three examples, in the forms its text leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Example {
+    /// The standard normal density.
+    Density1,
+    /// A normal density in two dimensions whose covariance has no zero.
+    Density2,
+    /// The polynomial, with noise on its values or without.
+    Regression {
+        /// Whether the test inputs are drawn as the training inputs are; else uniformly.
+        like_training: bool,
+        /// Whether the training values have noise.
+        noisy: bool,
+    },
+}
+
+impl Example {
+    /// All of them, in the paper's order.
+    pub const ALL: [Self; 6] = [
+        Self::Density1,
+        Self::Density2,
+        Self::Regression { like_training: true, noisy: true },
+        Self::Regression { like_training: true, noisy: false },
+        Self::Regression { like_training: false, noisy: true },
+        Self::Regression { like_training: false, noisy: false },
+    ];
+
+    /// The mean squared error that the paper states.
+    pub fn paper(self) -> f64 {
+        match self {
+            Self::Density1 => 1.29e-5,
+            Self::Density2 => 2.42e-5,
+            Self::Regression { .. } => 0.06,
+        }
+    }
+
+    /// What it is, in words.
+    pub fn name(self) -> String {
+        match self {
+            Self::Density1 => "density, 1-D".into(),
+            Self::Density2 => "density, 2-D".into(),
+            Self::Regression { like_training, noisy } => format!(
+                "regression, {} test inputs, {}",
+                if like_training { "drawn" } else { "uniform" },
+                if noisy { "noise" } else { "no noise" }
+            ),
+        }
+    }
+}
+
+/// Mean squared errors of one example over all draws.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Which one.
+    pub example: Example,
+    /// By radius, then by power.
+    pub errors: Vec<[Pooled; POWERS.len()]>,
+    /// Of the Gaussian kernel with Silverman's bandwidth.
+    pub gaussian: Pooled,
+    /// Variance of the true values at the test points, over one draw after another.
+    pub variance: Pooled,
+}
+
+/// The polynomial of degree 3 that is the truth of the regression: `x³ − xy + y²`.
+pub fn polynomial([x, y]: [f64; 2]) -> f64 {
+    x * x * x - x * y + y * y
+}
+
+/// Mean squared errors of one draw: by example, by radius, by power; then what does not
+/// depend on the radius.
+struct Draw {
+    errors: Vec<Vec<PerPower>>,
+    gaussian: Vec<f64>,
+    variance: Vec<f64>,
+}
+
+/// Steps of [`run`] that are reported to `progress`.
+pub(super) fn units(settings: &Settings) -> usize {
+    settings.draws * 3
+}
+
+/// Estimates every example at every radius, `settings.draws` times.
+pub(super) fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Vec<Finding> {
+    let draws: Vec<Draw> = (0..settings.draws)
+        .into_par_iter()
+        .map(|draw| {
+            let mut all = density::<1>(settings, draw, progress);
+            for other in [
+                density::<2>(settings, draw, progress),
+                regression(settings, draw, progress),
+            ] {
+                all.errors.extend(other.errors);
+                all.gaussian.extend(other.gaussian);
+                all.variance.extend(other.variance);
+            }
+            all
+        })
+        .collect();
+    let finding = |(e, example): (usize, Example)| Finding {
+        example,
+        errors: (0..settings.radii().len())
+            .map(|r| array::from_fn(|p| draws.iter().map(|d| d.errors[e][r][p]).collect()))
+            .collect(),
+        gaussian: draws.iter().map(|d| d.gaussian[e]).collect(),
+        variance: draws.iter().map(|d| d.variance[e]).collect(),
+    };
+    Example::ALL.into_iter().enumerate().map(finding).collect()
+}
+
+/// The generator of one role in one draw.
+pub(super) fn generator(seed: u64, role: &str, draw: usize) -> Generator {
+    Generator::seed_from_u64(derive_nth(derive(seed, role), draw as u64))
+}
+
+/// `n` draws from a centred normal distribution with variance 1 in each dimension and, in two
+/// of them, `correlation` between both; column by column.
+///
+/// # Panics
+/// For more than two dimensions.
+pub fn normals<const D: usize>(
+    n: usize,
+    correlation: f64,
+    generator: &mut Generator,
+) -> [Vec<f64>; D] {
+    assert!(D == 1 || D == 2, "{D} dimensions");
+    let mut columns = array::from_fn(|_| Vec::with_capacity(n));
+    for _ in 0..n {
+        let mut before = 0.0;
+        for (j, column) in columns.iter_mut().enumerate() {
+            let own = standard_normal(generator);
+            let value = match j {
+                0 => own,
+                _ => correlation * before + (1.0 - correlation * correlation).sqrt() * own,
+            };
+            column.push(value);
+            before = own;
+        }
+    }
+    columns
+}
+
+/// The density that [`normals`] draws from.
+pub fn normal<const D: usize>(at: [f64; D], correlation: f64) -> f64 {
+    let first = normal_density(at[0]);
+    at.get(1).map_or(first, |y| {
+        let sd = (1.0 - correlation * correlation).sqrt();
+        first * normal_density((y - correlation * at[0]) / sd) / sd
+    })
+}
+
+/// Uniform on `[−half_width, half_width]^D`.
+fn uniform<const D: usize>(n: usize, half_width: f64, generator: &mut Generator) -> Vec<[f64; D]> {
+    (0..n)
+        .map(|_| array::from_fn(|_| half_width * (2.0 * generator.random::<f64>() - 1.0)))
+        .collect()
+}
+
+fn density<const D: usize>(
+    settings: &Settings,
+    draw: usize,
+    progress: &(dyn Fn() + Sync),
+) -> Draw {
+    let role = |what: &str| generator(settings.seed, &format!("density {D} {what}"), draw);
+    let rho = settings.correlation;
+    let columns = normals::<D>(settings.density_points, rho, &mut role("points"));
+    let tests = uniform::<D>(settings.test_points, settings.half_width, &mut role("tests"));
+    let truth: Vec<f64> = tests.iter().map(|&at| normal(at, rho)).collect();
+    let errors = settings
+        .radii()
+        .into_iter()
+        .map(|radius| {
+            let points = Points::new(&columns, radius);
+            let estimates: Vec<PerPower> =
+                tests.par_iter().map(|&at| points.densities(at)).collect();
+            array::from_fn(|p| mse(estimates.iter().map(|estimate| estimate[p]), &truth))
+        })
+        .collect();
+    let bandwidths =
+        columns.each_ref().map(|column| silverman(sample_sd(column), column.len(), D));
+    let gaussian: Vec<f64> =
+        tests.par_iter().map(|&at| gaussian_density(&columns, bandwidths, at)).collect();
+    progress();
+    Draw {
+        errors: vec![errors],
+        gaussian: vec![mse(gaussian, &truth)],
+        variance: vec![sample_sd(&truth).powi(2)],
+    }
+}
+
+/// The four forms of the regression share their points: noise and values are summed apart,
+/// because equation 14 is linear in the values.
+fn regression(settings: &Settings, draw: usize, progress: &(dyn Fn() + Sync)) -> Draw {
+    let role = |what: &str| generator(settings.seed, &format!("regression {what}"), draw);
+    let n = settings.regression_points;
+    let columns = normals::<2>(n, settings.correlation, &mut role("points"));
+    let values: Vec<f64> = (0..n).map(|i| polynomial([columns[0][i], columns[1][i]])).collect();
+    let mut noise_generator = role("noise");
+    let noise: Vec<f64> =
+        (0..n).map(|_| settings.noise * standard_normal(&mut noise_generator)).collect();
+    let drawn = normals::<2>(settings.test_points, settings.correlation, &mut role("tests"));
+    let tests = [
+        drawn[0].iter().zip(&drawn[1]).map(|(&x, &y)| [x, y]).collect(),
+        uniform::<2>(settings.test_points, settings.regression_half_width, &mut role("uniform")),
+    ];
+    let truths: [Vec<f64>; 2] =
+        tests.each_ref().map(|tests: &Vec<_>| tests.iter().map(|&at| polynomial(at)).collect());
+
+    let mut errors: Vec<Vec<PerPower>> = vec![Vec::new(); 4];
+    for radius in settings.radii() {
+        let points = Points::new(&columns, radius);
+        for (set, (tests, truth)) in tests.iter().zip(&truths).enumerate() {
+            // Without noise, and what the noise adds.
+            let estimates: Vec<[PerPower; 2]> = tests
+                .par_iter()
+                .map(|&at| {
+                    let (plain, weighted) = points.sums(at, [&values, &noise]);
+                    weighted.map(|sums| array::from_fn(|p| sums[p] / plain[p]))
+                })
+                .collect();
+            let clean = array::from_fn(|p| mse(estimates.iter().map(|e| e[0][p]), truth));
+            let noisy =
+                array::from_fn(|p| mse(estimates.iter().map(|e| e[0][p] + e[1][p]), truth));
+            errors[2 * set].push(noisy);
+            errors[2 * set + 1].push(clean);
+        }
+    }
+
+    let bandwidths = columns.each_ref().map(|column| silverman(sample_sd(column), n, 2));
+    let mut gaussian = Vec::with_capacity(4);
+    for (tests, truth) in tests.iter().zip(&truths) {
+        let estimates: Vec<[f64; 2]> = tests
+            .par_iter()
+            .map(|&at| gaussian_regression(&columns, bandwidths, [&values, &noise], at))
+            .collect();
+        gaussian.push(mse(estimates.iter().map(|e| e[0] + e[1]), truth));
+        gaussian.push(mse(estimates.iter().map(|e| e[0]), truth));
+    }
+    let variance = truths.iter().flat_map(|truth| [sample_sd(truth).powi(2); 2]).collect();
+    progress();
+    Draw { errors, gaussian, variance }
+}
+
+/// The Nadaraya–Watson estimates of several values with a Gaussian kernel.
+fn gaussian_regression(
+    columns: &[Vec<f64>; 2],
+    bandwidths: [f64; 2],
+    values: [&[f64]; 2],
+    at: [f64; 2],
+) -> [f64; 2] {
+    let (mut plain, mut weighted) = (0.0, [0.0; 2]);
+    for i in 0..columns[0].len() {
+        let z = [0, 1].map(|j| (at[j] - columns[j][i]) / bandwidths[j]);
+        let kernel = (-0.5 * (z[0] * z[0] + z[1] * z[1])).exp();
+        plain += kernel;
+        weighted.iter_mut().zip(values).for_each(|(sum, values)| *sum += kernel * values[i]);
+    }
+    weighted.map(|sum| sum / plain)
+}
+
+fn mse(estimates: impl IntoIterator<Item = f64>, truth: &[f64]) -> f64 {
+    let squares: f64 = estimates.into_iter().zip(truth).map(|(e, t)| (e - t).powi(2)).sum();
+    squares / truth.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normals_have_their_moments_and_their_density() {
+        let [x, y] = normals::<2>(40_000, 0.6, &mut generator(3, "test", 0));
+        let mean = |f: &dyn Fn(usize) -> f64| (0..x.len()).map(f).sum::<f64>() / x.len() as f64;
+        for (seen, exact) in [
+            (mean(&|i| x[i]), 0.0),
+            (mean(&|i| y[i]), 0.0),
+            (mean(&|i| x[i] * x[i]), 1.0),
+            (mean(&|i| y[i] * y[i]), 1.0),
+            (mean(&|i| x[i] * y[i]), 0.6),
+        ] {
+            // Five standard errors of a mean of squares: 5 · √2/200.
+            assert!((seen - exact).abs() < 0.036, "{seen} is not {exact}");
+        }
+        // exp(−(1 + 4 − 2·0.6·2)/(2·0.64)) / (2π · 0.8).
+        let at = (-(5.0 - 2.4) / 1.28f64).exp() / (std::f64::consts::TAU * 0.8);
+        assert!((normal([1.0, 2.0], 0.6) - at).abs() < 1e-15);
+        assert_eq!(normal([1.0], 0.6), normal_density(1.0));
+    }
+
+    #[test]
+    fn each_form_of_the_regression_has_its_own_error() {
+        let settings = Settings {
+            draws: 2,
+            density_points: 300,
+            regression_points: 3000,
+            test_points: 60,
+            noise: 3.0,
+            n_radii: 2,
+            ..Settings::default()
+        };
+        let found = run(&settings, &|| ());
+        assert_eq!(found.len(), Example::ALL.len());
+        for finding in &found {
+            assert_eq!((finding.errors.len(), finding.gaussian.n), (2, 2));
+            assert!(finding.variance.mean > 0.0 && finding.gaussian.mean > 0.0);
+            assert!(finding.gaussian.mean < finding.variance.mean, "{finding:?}");
+        }
+        // Noise adds to the error; the Gaussian kernel's has no negative weights to hide it.
+        assert!(found[2].gaussian.mean > found[3].gaussian.mean);
+        assert!(found[4].gaussian.mean > found[5].gaussian.mean);
+        assert_ne!(found[2].errors, found[4].errors);
+    }
+
+    #[test]
+    fn errors_are_mean_squares() {
+        assert_eq!(mse([1.0, 3.0], &[1.0, 1.0]), 2.0);
+        assert_eq!(polynomial([2.0, 3.0]), 11.0);
+    }
+}
