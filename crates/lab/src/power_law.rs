@@ -1,7 +1,5 @@
 //! Power laws read off measurements: straight lines through logarithms, by least squares.
 
-use overtone_eval::table::Table;
-
 /// `y = constant · x^exponent`, fitted to points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerLaw {
@@ -58,18 +56,6 @@ impl PowerLaw {
     pub fn at(self, x: f64) -> f64 {
         self.constant * x.powf(self.exponent)
     }
-}
-
-/// A table of numbers with all their digits, one row for each of `rows`.
-pub(crate) fn numbers<const N: usize>(
-    names: [&str; N],
-    rows: impl IntoIterator<Item = [f64; N]>,
-) -> Table {
-    let mut table = Table::new(&names);
-    for row in rows {
-        table.row(row.map(|x| x.to_string()).to_vec());
-    }
-    table
 }
 
 #[cfg(test)]

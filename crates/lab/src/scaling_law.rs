@@ -1,1 +1,358 @@
-//! x
+//! The Fourier head's scaling law (Fourier head, Theorem 3.3, appendix A): how well `N`
+//! frequencies fit, and how smooth what they fit is.
+
+pub mod best_fit;
+mod report;
+pub mod target;
+
+use overtone_eval::{FourierTransform, Smoothness};
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use crate::power_law::PowerLaw;
+use best_fit::Fitter;
+use target::{Shape, Target, on_bins};
+
+/// Blurs, in bins, whose part in the metric is looked at alone.
+pub const WIDTHS: [usize; 4] = [1, 4, 16, 64];
+
+/// What to measure. Nothing in it is random.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Number of bins, the theorem's `m`; a multiple of 2.
+    pub bins: usize,
+    /// Least value of every target density: the best head's divergence weighs errors by one
+    /// over the density.
+    pub floor: f64,
+    /// Exponents are read off from this number of frequencies …
+    pub from: usize,
+    /// … to this one, which is far below half the bins.
+    pub to: usize,
+    /// The best heads have up to this many frequencies.
+    pub most_fitted: usize,
+}
+
+impl Settings {
+    /// The numbers of frequencies of the truncations: from 1 to an eighth of the bins, about
+    /// four for each doubling.
+    pub fn frequencies(&self) -> Vec<usize> {
+        doublings(1, self.bins / 8)
+    }
+
+    /// The numbers of frequencies of the best heads: up to the largest one, about four for each
+    /// doubling from 2.
+    pub fn fitted(&self) -> Vec<usize> {
+        doublings(2, self.most_fitted)
+    }
+
+    /// Where the best heads' exponents are read off.
+    pub fn fitted_range(&self) -> [usize; 2] {
+        [(self.most_fitted / 8).max(2), self.most_fitted]
+    }
+
+    /// How often [`run`] reports progress.
+    pub fn units(&self) -> usize {
+        Shape::ALL.len()
+    }
+}
+
+fn doublings(from: usize, to: usize) -> Vec<usize> {
+    let numbers = (0..).map(|i| from as f64 * 2f64.powf(f64::from(i) / 4.0));
+    let mut numbers: Vec<usize> =
+        numbers.map(|n| n.round() as usize).take_while(|&n| n <= to).collect();
+    numbers.dedup();
+    numbers
+}
+
+/// A target cut off after `N` frequencies: the theorem's `y^(N)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Truncation {
+    /// `N`.
+    pub n: usize,
+    /// `s(y^(N))`.
+    pub smoothness: f64,
+    /// `s(y) − s(y^(N))` for the whole target `y`, without the cancellation of that difference.
+    pub lacking: f64,
+    /// The same for the norm of each of [`WIDTHS`] alone.
+    pub lacking_at: [f64; WIDTHS.len()],
+    /// `∫ (f − f_N)²` over [−1, 1].
+    pub error: f64,
+    /// The least value of the density `f_N` at a bin, for the target on the ground: floor 0.
+    pub least: f64,
+}
+
+/// The best head with `N` frequencies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// `N`.
+    pub n: usize,
+    /// Kullback–Leibler divergence from the target, in nats.
+    pub divergence: f64,
+    /// No head with `N` frequencies has a divergence lower by more than this.
+    pub excess: f64,
+    /// `s` of the head's distribution.
+    pub smoothness: f64,
+    /// `|s(y) − s|`.
+    pub lacking: f64,
+}
+
+/// What was found for one target.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The target.
+    pub target: Target,
+    /// `s(y)` of the whole target, with every frequency below `m/2`.
+    pub smoothness: f64,
+    /// `‖y‖₂ Σ α_σ`: what the theorem's proof makes of `C₁`.
+    pub proofs_limit: f64,
+    /// By number of frequencies.
+    pub truncations: Vec<Truncation>,
+    /// By number of frequencies; none for a target that is not positive.
+    pub fitted: Vec<Fitted>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    /// What was measured.
+    pub settings: Settings,
+    /// By target, from the roughest.
+    pub targets: Vec<Finding>,
+}
+
+/// Measures every target, on all cores; `progress` is called after each.
+///
+/// # Panics
+/// When the bins are odd in number, or the best heads have half as many frequencies or more.
+pub fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Findings {
+    let metric = Smoothness::new(settings.bins);
+    let targets = Shape::ALL
+        .par_iter()
+        .map(|&shape| {
+            let finding = finding(settings, &metric, Target { shape, floor: settings.floor });
+            progress();
+            finding
+        })
+        .collect();
+    Findings { settings: settings.clone(), targets }
+}
+
+fn finding(settings: &Settings, metric: &Smoothness, target: Target) -> Finding {
+    let m = settings.bins;
+    let transform = FourierTransform::new(m);
+    let all = target.coefficients(m / 2 - 1);
+    let grounded = Target { floor: 0.0, ..target }.coefficients(m / 2 - 1);
+    let pairs = |c: &[f64]| -> Vec<(usize, f64)> {
+        c.iter().enumerate().map(|(i, &c)| (i + 1, c)).collect()
+    };
+    let (all, grounded) = (pairs(&all), pairs(&grounded));
+    let pmf = |pairs: &[(usize, f64)]| on_bins(&transform, 0.5, pairs.iter().copied());
+    let whole = pmf(&all);
+    let smoothness = metric.l2(&whole);
+
+    let truncations = settings
+        .frequencies()
+        .into_iter()
+        .map(|n| {
+            let kept = pmf(&all[..n]);
+            let rest = on_bins(&transform, 0.0, all[n..].iter().copied());
+            let least = pmf(&grounded[..n]).into_iter().fold(f64::INFINITY, f64::min);
+            let lacking = |sigma| lacking(metric, sigma, &whole, &kept, &rest);
+            Truncation {
+                n,
+                smoothness: metric.l2(&kept),
+                lacking: (1..=overtone_eval::smoothness::MAX_SIGMA)
+                    .map(|sigma| overtone_eval::smoothness::weight(sigma) * lacking(sigma))
+                    .sum(),
+                lacking_at: WIDTHS.map(lacking),
+                error: all[n..].iter().rev().map(|(_, c)| c * c).sum(),
+                least: least * m as f64 / 2.0,
+            }
+        })
+        .collect();
+
+    let positive = whole.iter().all(|&y| y > 0.0);
+    let fitted = match positive {
+        false => Vec::new(),
+        true => {
+            let fitter = Fitter::new(&whole, settings.most_fitted);
+            let numbers = settings.fitted();
+            numbers
+                .par_iter()
+                .map(|&n| fitted(&fitter, metric, &transform, smoothness, n))
+                .collect()
+        }
+    };
+    let norm = whole.iter().map(|y| y * y).sum::<f64>().sqrt();
+    let weights: f64 =
+        (1..=overtone_eval::smoothness::MAX_SIGMA).map(overtone_eval::smoothness::weight).sum();
+    Finding { target, smoothness, proofs_limit: norm * weights, truncations, fitted }
+}
+
+/// `‖y − g ∗ y‖ − ‖y^(N) − g ∗ y^(N)‖` for one blur. The parts `y^(N)` and `rest` of `y` have
+/// no frequency in common, so the squares of their norms add up.
+fn lacking(metric: &Smoothness, sigma: usize, whole: &[f64], kept: &[f64], rest: &[f64]) -> f64 {
+    let [whole, kept, rest] = [whole, kept, rest].map(|part| metric.l2_at(sigma, part));
+    match whole + kept {
+        0.0 => 0.0,
+        sum => rest * rest / sum,
+    }
+}
+
+fn fitted(
+    fitter: &Fitter,
+    metric: &Smoothness,
+    transform: &FourierTransform,
+    target: f64,
+    n: usize,
+) -> Fitted {
+    let fit = fitter.fit(n);
+    let pairs = fit.coefficients.iter().enumerate().map(|(i, &c)| (i + 1, c));
+    let smoothness = metric.l2(&on_bins(transform, 0.5, pairs));
+    Fitted {
+        n,
+        divergence: fit.divergence,
+        excess: fit.excess,
+        smoothness,
+        lacking: (target - smoothness).abs(),
+    }
+}
+
+impl Shape {
+    /// The theorem's exponent of `1/N` in `C₁ − s(y^(N))`: `2t − 1`; it asks for `t ≥ 2`.
+    pub fn theorems_exponent(self) -> f64 {
+        2.0 * self.decay() - 1.0
+    }
+
+    /// The exponent when the blur is not left out of the proof, for `1 ≪ N ≪ m`: the larger of
+    /// `t − 3/2` and `2t − 4`.
+    ///
+    /// A blur of σ bins keeps `exp(−2π²σ²k²/m²)` of frequency `k`, so it hardly touches those
+    /// below `m/σ`: it removes `(σk/m)²` of them, and all of those above. The norm for σ is
+    /// `(σ/m)²` when low frequencies make it up (`t > 5/2`), else `(σ/m)^(t−1/2)`. What the
+    /// frequencies above `N` add to its square is `N^(1−2t)` for σ > m/N, and summing that over
+    /// the norm with the weights `1/σ²` from `m/N` on gives the exponents; blurs under `m/N`
+    /// add as much. For `t ≤ 3/2` the narrowest blurs have the most weight, and until `N` is
+    /// comparable to `m` there is no power law.
+    pub fn derived_exponent(self) -> Option<f64> {
+        let t = self.decay();
+        (t > 1.5).then(|| f64::max(t - 1.5, 2.0 * t - 4.0))
+    }
+}
+
+impl Finding {
+    /// A power law in `N` of the truncations from `from` to `to` frequencies.
+    pub fn law(&self, range: [usize; 2], of: impl Fn(&Truncation) -> f64) -> Option<PowerLaw> {
+        let within = self.truncations.iter().filter(|cut| (range[0]..=range[1]).contains(&cut.n));
+        PowerLaw::fit(within.map(|cut| [cut.n as f64, of(cut)]))
+    }
+
+    /// A power law in `N` of the best heads from `from` to `to` frequencies. Where the proof
+    /// that they are the best is no finer than a tenth of the divergence, they are left out.
+    pub fn fitted_law(&self, range: [usize; 2], of: impl Fn(&Fitted) -> f64) -> Option<PowerLaw> {
+        let within = self.fitted.iter().filter(|fit| {
+            (range[0]..=range[1]).contains(&fit.n) && fit.excess < 0.1 * fit.divergence
+        });
+        PowerLaw::fit(within.map(|fit| [fit.n as f64, of(fit)]))
+    }
+
+    /// `C₁` when `C₁ − C₂/N^exponent` is fitted to the truncations in `range` by least squares.
+    pub fn limit(&self, range: [usize; 2], exponent: f64) -> f64 {
+        let within = self.truncations.iter().filter(|cut| (range[0]..=range[1]).contains(&cut.n));
+        let points: Vec<[f64; 2]> =
+            within.map(|cut| [(cut.n as f64).powf(-exponent), cut.smoothness]).collect();
+        let n = points.len() as f64;
+        let mean = [0, 1].map(|axis| points.iter().map(|point| point[axis]).sum::<f64>() / n);
+        let sum = |f: &dyn Fn(&[f64; 2]) -> f64| points.iter().map(f).sum::<f64>();
+        let slope =
+            sum(&|[x, y]| (x - mean[0]) * (y - mean[1])) / sum(&|[x, _]| (x - mean[0]).powi(2));
+        mean[1] - slope * mean[0]
+    }
+}
+
+#[cfg(test)]
+pub(crate) fn tiny() -> Settings {
+    Settings { bins: 1024, floor: 0.05, from: 8, to: 32, most_fitted: 16 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lacking_is_the_difference() {
+        let found = run(&tiny(), &|| ());
+        for finding in &found.targets {
+            for cut in &finding.truncations {
+                let difference = finding.smoothness - cut.smoothness;
+                let off = (cut.lacking - difference).abs();
+                assert!(off < 1e-14 * finding.smoothness.max(1e-3), "{off} {cut:?}");
+            }
+            let smoothness: Vec<f64> =
+                finding.truncations.iter().map(|cut| cut.smoothness).collect();
+            assert!(smoothness.is_sorted(), "{:?}", finding.target);
+        }
+    }
+
+    /// A single blur far wider than the frequencies' waves does what the theorem says; so does
+    /// the error of the fit.
+    #[test]
+    fn where_the_blur_removes_everything_the_theorem_holds() {
+        let found = run(&tiny(), &|| ());
+        for finding in found.targets.iter().filter(|finding| finding.target.shape.decay() >= 2.0) {
+            let theorems = finding.target.shape.theorems_exponent();
+            let wide = finding.law([12, 64], |cut| cut.lacking_at[3]).unwrap();
+            assert!((wide.exponent + theorems).abs() < 0.2, "{wide:?} {:?}", finding.target);
+            let error = finding.law([12, 64], |cut| cut.error).unwrap();
+            assert!((error.exponent + theorems).abs() < 0.2, "{error:?} {:?}", finding.target);
+        }
+    }
+
+    #[test]
+    fn the_whole_metric_follows_the_derived_exponent() {
+        let found = run(&tiny(), &|| ());
+        for finding in &found.targets {
+            let Some(derived) = finding.target.shape.derived_exponent() else { continue };
+            let seen = finding.law([8, 32], |cut| cut.lacking).unwrap();
+            assert!((seen.exponent + derived).abs() < 0.35, "{seen:?} {:?}", finding.target);
+        }
+        let derived = |shape: Shape| shape.derived_exponent();
+        assert_eq!(derived(Shape::SquareWave), None);
+        assert_eq!(derived(Shape::Triangle), Some(0.5));
+        assert_eq!(derived(Shape::Power(2.5)), Some(1.0));
+        assert_eq!(derived(Shape::Power(3.5)), Some(3.0));
+    }
+
+    #[test]
+    fn best_heads_get_better_and_are_proven_best() {
+        let found = run(&tiny(), &|| ());
+        for finding in &found.targets {
+            let positive = finding.target.shape != Shape::SquareWave;
+            assert_eq!(finding.fitted.is_empty(), !positive);
+            for pair in finding.fitted.windows(2) {
+                assert!(pair[1].divergence < pair[0].divergence, "{pair:?}");
+                assert!(pair[1].excess < 1e-9, "{pair:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_limit_is_that_of_a_straight_line() {
+        let found = run(&tiny(), &|| ());
+        let mut finding = found.targets[2].clone();
+        for cut in &mut finding.truncations {
+            cut.smoothness = 7.0 - 3.0 / (cut.n as f64).powi(2);
+        }
+        assert!((finding.limit([2, 40], 2.0) - 7.0).abs() < 1e-12);
+        assert!((finding.limit([2, 40], 3.0) - 7.0).abs() > 1e-3);
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let with = |n: usize| {
+            let threads = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+            threads.install(|| run(&Settings { bins: 64, most_fitted: 4, ..tiny() }, &|| ()))
+        };
+        assert_eq!(with(1), with(3));
+        assert_eq!(doublings(1, 9), [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+}

@@ -141,8 +141,7 @@ pub fn gaussian_density<const D: usize>(
 ) -> f64 {
     let n = columns[0].len();
     let kernel = |i: usize| -> f64 {
-        let squares: f64 =
-            (0..D).map(|j| ((at[j] - columns[j][i]) / bandwidths[j]).powi(2)).sum();
+        let squares: f64 = (0..D).map(|j| ((at[j] - columns[j][i]) / bandwidths[j]).powi(2)).sum();
         (-0.5 * squares).exp()
     };
     let volume: f64 = bandwidths.iter().map(|h| h / super::kernel::INVERSE_SQRT_TAU).product();
@@ -156,9 +155,10 @@ pub(crate) fn sample_sd(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::f64::consts::{PI, TAU};
+    use std::f64::consts::PI;
 
-    use super::super::kernel::{gaussian_transform, normal_density};
+    use super::super::kernel::normal_density;
+    use super::super::mise::expectation;
     use super::*;
 
     /// Largest difference seen: 3e-15, where the sums are about 40.
@@ -229,14 +229,7 @@ mod tests {
                 for (p, &power) in POWERS.iter().enumerate() {
                     let kernel = Kernel::new(power);
                     let estimate = radius / kernel.integral() * expected[p];
-                    let n = 20_000;
-                    let end = radius * f64::from(power);
-                    let width = end / f64::from(n);
-                    let at_t = |i: i32| {
-                        let t = (f64::from(i) + 0.5) * width;
-                        gaussian_transform(1.0, t) * kernel.transform(t / radius) * (at * t).cos()
-                    };
-                    let exact = 2.0 * width * (0..n).map(at_t).sum::<f64>() / TAU;
+                    let exact = expectation(kernel, radius, at);
                     let difference = (estimate - exact).abs();
                     assert!(difference < 1e-8, "{radius} {at} {power}: {difference}");
                 }

@@ -150,9 +150,13 @@ mod tests {
     #[test]
     fn the_transform_is_the_papers_box_and_triangle() {
         let (one, two) = (Kernel::new(1), Kernel::new(2));
-        for (u, box_, triangle) in
-            [(0.0, 1.0, 1.0), (0.5, 1.0, 0.75), (-0.9, 1.0, 0.55), (1.5, 0.0, 0.25), (2.5, 0.0, 0.0)]
-        {
+        for (u, box_, triangle) in [
+            (0.0, 1.0, 1.0),
+            (0.5, 1.0, 0.75),
+            (-0.9, 1.0, 0.55),
+            (1.5, 0.0, 0.25),
+            (2.5, 0.0, 0.0),
+        ] {
             assert!((one.transform(u) - box_).abs() < 1e-15, "{u}");
             assert!((two.transform(u) - triangle).abs() < 1e-15, "{u}");
         }

@@ -100,10 +100,9 @@ pub(super) fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Vec<Find
         .into_par_iter()
         .map(|draw| {
             let mut all = density::<1>(settings, draw, progress);
-            for other in [
-                density::<2>(settings, draw, progress),
-                regression(settings, draw, progress),
-            ] {
+            for other in
+                [density::<2>(settings, draw, progress), regression(settings, draw, progress)]
+            {
                 all.errors.extend(other.errors);
                 all.gaussian.extend(other.gaussian);
                 all.variance.extend(other.variance);
@@ -170,11 +169,7 @@ fn uniform<const D: usize>(n: usize, half_width: f64, generator: &mut Generator)
         .collect()
 }
 
-fn density<const D: usize>(
-    settings: &Settings,
-    draw: usize,
-    progress: &(dyn Fn() + Sync),
-) -> Draw {
+fn density<const D: usize>(settings: &Settings, draw: usize, progress: &(dyn Fn() + Sync)) -> Draw {
     let role = |what: &str| generator(settings.seed, &format!("density {D} {what}"), draw);
     let rho = settings.correlation;
     let columns = normals::<D>(settings.density_points, rho, &mut role("points"));
@@ -190,8 +185,7 @@ fn density<const D: usize>(
             array::from_fn(|p| mse(estimates.iter().map(|estimate| estimate[p]), &truth))
         })
         .collect();
-    let bandwidths =
-        columns.each_ref().map(|column| silverman(sample_sd(column), column.len(), D));
+    let bandwidths = columns.each_ref().map(|column| silverman(sample_sd(column), column.len(), D));
     let gaussian: Vec<f64> =
         tests.par_iter().map(|&at| gaussian_density(&columns, bandwidths, at)).collect();
     progress();
@@ -233,8 +227,7 @@ fn regression(settings: &Settings, draw: usize, progress: &(dyn Fn() + Sync)) ->
                 })
                 .collect();
             let clean = array::from_fn(|p| mse(estimates.iter().map(|e| e[0][p]), truth));
-            let noisy =
-                array::from_fn(|p| mse(estimates.iter().map(|e| e[0][p] + e[1][p]), truth));
+            let noisy = array::from_fn(|p| mse(estimates.iter().map(|e| e[0][p] + e[1][p]), truth));
             errors[2 * set].push(noisy);
             errors[2 * set + 1].push(clean);
         }
@@ -303,19 +296,11 @@ mod tests {
 
     #[test]
     fn each_form_of_the_regression_has_its_own_error() {
-        let settings = Settings {
-            draws: 2,
-            density_points: 300,
-            regression_points: 3000,
-            test_points: 60,
-            noise: 3.0,
-            n_radii: 2,
-            ..Settings::default()
-        };
+        let settings = Settings::tiny();
         let found = run(&settings, &|| ());
         assert_eq!(found.len(), Example::ALL.len());
         for finding in &found {
-            assert_eq!((finding.errors.len(), finding.gaussian.n), (2, 2));
+            assert_eq!((finding.errors.len(), finding.gaussian.n), (3, 2));
             assert!(finding.variance.mean > 0.0 && finding.gaussian.mean > 0.0);
             assert!(finding.gaussian.mean < finding.variance.mean, "{finding:?}");
         }
