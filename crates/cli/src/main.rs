@@ -94,6 +94,20 @@ enum Lab {
         #[arg(value_name = "FILE | KEY=VALUE")]
         words: Vec<String>,
     },
+    /// FourierFormer's estimators: its synthetic examples, and rates of the error
+    #[command(after_help = command::lab::fourier_integral::OPTIONS.help())]
+    FourierIntegral {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// The Fourier head's theorem: fit and smoothness against the number of frequencies
+    #[command(after_help = command::lab::scaling_law::OPTIONS.help())]
+    ScalingLaw {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
 }
 
 fn train_help() -> String {
@@ -121,6 +135,10 @@ fn main() -> ExitCode {
         }
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
         Command::Lab { what: Lab::Smoothness { words } } => command::lab::smoothness::run(&words),
+        Command::Lab { what: Lab::FourierIntegral { words } } => {
+            command::lab::fourier_integral::run(&words)
+        }
+        Command::Lab { what: Lab::ScalingLaw { words } } => command::lab::scaling_law::run(&words),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -38,7 +38,6 @@ pub fn episodes(total: usize) -> ProgressBar {
 }
 
 /// A bar over the parts of an experiment.
-#[allow(dead_code)]
 pub fn parts(what: &'static str, total: usize) -> ProgressBar {
     let template = "{prefix} {bar:30} {pos}/{len}, {elapsed} so far, {eta} left";
     styled(ProgressBar::new(total as u64).with_prefix(what), template)

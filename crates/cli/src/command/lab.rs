@@ -1,6 +1,8 @@
 //! `overtone lab`: the papers' experiments. This file holds what they share: options, and
 //! where their pages go; each experiment is a file of its own.
 
+pub mod fourier_integral;
+pub mod scaling_law;
 pub mod smoothness;
 
 use std::path::PathBuf;
@@ -84,7 +86,6 @@ impl Asked {
     ///
     /// # Errors
     /// When it does not lie between `least` and `most`.
-    #[allow(dead_code)]
     pub fn number(&self, key: &str, least: f64, most: f64) -> Result<f64> {
         let number = self.keys.get(key).and_then(toml::Value::as_float).unwrap_or(f64::NAN);
         if !(least..=most).contains(&number) {
@@ -97,7 +98,6 @@ impl Asked {
     ///
     /// # Errors
     /// When one of them is none, or does not lie between `least` and `most`.
-    #[allow(dead_code)]
     pub fn list(&self, key: &str, least: u64, most: u64) -> Result<Vec<u64>> {
         let text = self.keys.get(key).map(keys::plain).unwrap_or_default();
         let number = |part: &str| match part.trim().parse() {
