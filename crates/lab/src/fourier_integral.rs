@@ -87,6 +87,14 @@ pub fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Findings {
     Findings { settings: settings.clone(), examples, rates: rates::run(settings, progress) }
 }
 
+/// What is found with [`Settings::tiny`], for every test that only looks at it.
+#[cfg(test)]
+fn tiny_findings() -> &'static Findings {
+    static FOUND: std::sync::LazyLock<Findings> =
+        std::sync::LazyLock::new(|| run(&Settings::tiny(), &|| ()));
+    &FOUND
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,23 +103,20 @@ mod tests {
 
     #[test]
     fn the_number_of_threads_changes_nothing() {
-        let settings = Settings { rate_draws: 2, ..Settings::tiny() };
         let done = AtomicUsize::new(0);
-        let with = |n: usize| {
-            let threads = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
-            threads.install(|| {
-                run(&settings, &|| {
-                    done.fetch_add(1, Ordering::Relaxed);
-                })
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let alone = one.install(|| {
+            run(&Settings::tiny(), &|| {
+                done.fetch_add(1, Ordering::Relaxed);
             })
-        };
-        let one = with(1);
-        assert_eq!(done.swap(0, Ordering::Relaxed), settings.units());
-        assert_eq!(one, with(3));
-        let other = run(&Settings { seed: 2, ..settings.clone() }, &|| ());
-        assert_ne!(one.examples, other.examples);
-        assert_ne!(one.rates.drawn, other.rates.drawn);
-        assert_eq!(one.rates.rates, other.rates.rates, "these are exact");
+        });
+        assert_eq!(done.into_inner(), Settings::tiny().units());
+        let found = tiny_findings();
+        assert_eq!(&alone, found);
+        let other = run(&Settings { seed: 2, ..Settings::tiny() }, &|| ());
+        assert_ne!(other.examples, found.examples);
+        assert_ne!(other.rates.drawn, found.rates.drawn);
+        assert_eq!(other.rates.rates, found.rates.rates, "these are exact");
     }
 
     #[test]

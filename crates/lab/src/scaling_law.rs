@@ -271,8 +271,15 @@ impl Finding {
 }
 
 #[cfg(test)]
-pub(crate) fn tiny() -> Settings {
+fn tiny() -> Settings {
     Settings { bins: 1024, floor: 0.05, from: 8, to: 32, most_fitted: 16 }
+}
+
+/// What is found with [`tiny`], for every test that only looks at it.
+#[cfg(test)]
+fn tiny_findings() -> &'static Findings {
+    static FOUND: std::sync::LazyLock<Findings> = std::sync::LazyLock::new(|| run(&tiny(), &|| ()));
+    &FOUND
 }
 
 #[cfg(test)]
@@ -281,7 +288,7 @@ mod tests {
 
     #[test]
     fn what_is_lacking_is_the_difference() {
-        let found = run(&tiny(), &|| ());
+        let found = tiny_findings();
         for finding in &found.targets {
             for cut in &finding.truncations {
                 let difference = finding.smoothness - cut.smoothness;
@@ -298,7 +305,7 @@ mod tests {
     /// the error of the fit.
     #[test]
     fn where_the_blur_removes_everything_the_theorem_holds() {
-        let found = run(&tiny(), &|| ());
+        let found = tiny_findings();
         for finding in found.targets.iter().filter(|finding| finding.target.shape.decay() >= 2.0) {
             let theorems = finding.target.shape.theorems_exponent();
             let wide = finding.law([12, 64], |cut| cut.lacking_at[3]).unwrap();
@@ -310,7 +317,7 @@ mod tests {
 
     #[test]
     fn the_whole_metric_follows_the_derived_exponent() {
-        let found = run(&tiny(), &|| ());
+        let found = tiny_findings();
         for finding in &found.targets {
             let Some(derived) = finding.target.shape.derived_exponent() else { continue };
             let seen = finding.law([8, 32], |cut| cut.lacking).unwrap();
@@ -325,7 +332,7 @@ mod tests {
 
     #[test]
     fn best_heads_get_better_and_are_proven_best() {
-        let found = run(&tiny(), &|| ());
+        let found = tiny_findings();
         for finding in &found.targets {
             assert_eq!(finding.fitted.len(), tiny().fitted().len());
             for pair in finding.fitted.windows(2) {
@@ -346,7 +353,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_that_of_a_straight_line() {
-        let found = run(&tiny(), &|| ());
+        let found = tiny_findings();
         let mut finding = found.targets[2].clone();
         for cut in &mut finding.truncations {
             cut.smoothness = 7.0 - 3.0 / (cut.n as f64).powi(2);

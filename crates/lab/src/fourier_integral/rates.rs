@@ -306,18 +306,15 @@ fn draw<const D: usize>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::tiny_findings;
     use super::*;
-
-    fn found() -> Finding {
-        run(&Settings::tiny(), &|| ())
-    }
 
     /// Draws are few, so their mean is asked to lie within five standard errors.
     #[test]
     fn drawn_errors_are_those_of_equation_26() {
-        let drawn = found().drawn;
+        let drawn = &tiny_findings().rates.drawn;
         assert_eq!(drawn.len(), 2 * RADII.len() * POWERS.len());
-        for one in &drawn {
+        for one in drawn {
             let deviation = one.deviation().unwrap();
             assert!(deviation.abs() < 5.0, "{deviation} of {one:?}");
             // The mean error is bias plus variance, exactly.
@@ -335,7 +332,7 @@ mod tests {
 
     #[test]
     fn exponents_are_the_sharp_ones() {
-        for rate in found().rates {
+        for rate in &tiny_findings().rates.rates {
             let sharp = rate.sharp();
             let exponent = |law: Option<PowerLaw>| law.unwrap().exponent;
             assert!((exponent(rate.variance) - rate.dimensions as f64).abs() < 0.03, "{rate:?}");

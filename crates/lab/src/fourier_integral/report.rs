@@ -573,13 +573,12 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::super::synthetic::Example;
-    use super::super::{Settings, run};
+    use super::super::tiny_findings;
     use super::*;
 
     #[test]
     fn the_page_has_the_papers_numbers_beside_ours() {
-        let found = run(&Settings::tiny(), &|| ());
-        let page = found.page("just lab fourier-integral seed=1");
+        let page = tiny_findings().page("just lab fourier-integral seed=1");
         for part in [
             "seed=1",
             "1.29e-5",

@@ -272,6 +272,7 @@ fn mse(estimates: impl IntoIterator<Item = f64>, truth: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tiny_findings;
     use super::*;
 
     #[test]
@@ -296,10 +297,9 @@ mod tests {
 
     #[test]
     fn each_form_of_the_regression_has_its_own_error() {
-        let settings = Settings::tiny();
-        let found = run(&settings, &|| ());
+        let found = &tiny_findings().examples;
         assert_eq!(found.len(), Example::ALL.len());
-        for finding in &found {
+        for finding in found {
             assert_eq!((finding.errors.len(), finding.gaussian.n), (3, 2));
             assert!(finding.variance.mean > 0.0 && finding.gaussian.mean > 0.0);
             assert!(finding.gaussian.mean < finding.variance.mean, "{finding:?}");

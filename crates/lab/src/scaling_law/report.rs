@@ -379,12 +379,12 @@ impl Findings {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{run, tiny};
+    use super::super::{tiny, tiny_findings};
     use super::*;
 
     #[test]
     fn the_page_says_what_was_seen() {
-        let mut found = run(&tiny(), &|| ());
+        let mut found = tiny_findings().clone();
         let page = found.page("just lab scaling-law bins=1024");
         for part in [
             "bins=1024",
