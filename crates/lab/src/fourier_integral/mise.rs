@@ -50,7 +50,7 @@ impl Target {
     }
 
     /// Where `exp(−t²)` has nothing left.
-    const END: f64 = 12.0;
+    const END: f64 = 27.0;
 }
 
 /// What a kernel density estimate smooths with.
@@ -131,8 +131,8 @@ fn breaks(smoother: Smoother) -> Vec<f64> {
     };
     let end = end.max(Target::END);
     breaks.push(end);
-    breaks.extend((0..24).map(|k| 0.5 * f64::from(k)));
-    breaks.extend((4..40).map(|k| 2f64.powi(k)).take_while(|&x| x < end));
+    breaks.extend((0..54).map(|k| 0.5 * f64::from(k)));
+    breaks.extend((5..40).map(|k| 2f64.powi(k)).take_while(|&x| x < end));
     breaks.sort_by(f64::total_cmp);
     breaks.dedup();
     breaks
