@@ -43,7 +43,7 @@ impl Finding {
             .filter(|&r| self.errors[r][p].mean <= self.example.paper())
             .map(|r| radii[r]);
         let first = within.next()?;
-        Some([first, within.last().unwrap_or(first)])
+        Some([first, within.next_back().unwrap_or(first)])
     }
 
     /// The power with the least error at its best radius, as an index.

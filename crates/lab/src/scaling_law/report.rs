@@ -63,7 +63,7 @@ impl Findings {
             let t = finding.target.shape.decay();
             let mut row = vec![
                 finding.target.shape.name(),
-                (t > 2.5).then(|| (2.0 * t - 5.0).to_string()).unwrap_or("-".into()),
+                if t > 2.5 { (2.0 * t - 5.0).to_string() } else { "-".into() },
                 (2.0 * t - 1.0).to_string(),
             ];
             row.extend(
