@@ -6,8 +6,8 @@ use overtone_eval::Pooled;
 use overtone_eval::table::Table;
 
 use super::Findings;
-use super::kernel::{Kernel, POWERS, integral_in_words};
-use super::mise::{Mise, Smoother, Target};
+use super::kernel::{Kernel, POWERS, integral_in_words, normal_density};
+use super::mise::{Target, expectation, expected_error};
 use super::rates::{
     ASYMPTOTIC_RADII, DIMENSIONS, Drawn, Exponents, Rate, SOUGHT, silvermans_error,
 };
@@ -267,19 +267,26 @@ impl Findings {
     fn expectation_text(&self) -> String {
         let (finding, radii) = (&self.examples[0], self.settings.radii());
         let p = finding.best_power();
-        let radius = radii[finding.best(p)];
-        let smoother = Smoother::Fourier(Kernel::new(POWERS[p]), radius);
+        let (kernel, radius) = (Kernel::new(POWERS[p]), radii[finding.best(p)]);
         let n = self.settings.density_points as f64;
-        let mise = Mise::new(Target::Gaussian, 1, smoother).total(n);
+        let places = 1000;
+        let error = |i: usize| {
+            let share = (i as f64 + 0.5) / f64::from(places);
+            let x = self.settings.half_width * (2.0 * share - 1.0);
+            let expectations = [kernel, Kernel::new(2 * kernel.power())]
+                .map(|kernel| expectation(kernel, radius, x));
+            expected_error([expectations], normal_density(x), kernel, radius, n)
+        };
+        let mse = (0..places as usize).map(error).sum::<f64>() / f64::from(places);
         let variance = |example: usize| self.examples[example].variance.mean;
         format!(
-            "Equation 26 gives a MISE of {mise:.3e} for {} in 1-D at R = {radius:.2}; over the \
-             width of the test interval that is an MSE of {:.2e}.\n\
+            "The exact expectation of the 1-D error over the test interval is {mse:.2e} for {} \
+             at R = {radius:.2}; a draw has few independent errors there, so that single ones \
+             lie far from it.\n\
              The polynomial's variance over the test inputs is {:.1} where they are drawn and \
              {:.1} where they are uniform: an error of 0.06 means something else for a \
              polynomial of another scale.",
             phi(POWERS[p]),
-            mise / (2.0 * self.settings.half_width),
             variance(2),
             variance(4),
         )
