@@ -86,6 +86,20 @@ enum Data {
 
 #[derive(Subcommand)]
 enum Lab {
+    /// Linear, mixture and Fourier heads on distributions that are known
+    #[command(after_help = command::lab::density::OPTIONS.help())]
+    Density {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Fourier densities and mixtures learned by their likelihood, without bins
+    #[command(after_help = command::lab::likelihood::OPTIONS.help())]
+    Likelihood {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
     /// The smoothness metric: of noise and square waves, or of the distributions in a file
     #[command(after_help = command::lab::smoothness::OPTIONS.help())]
     Smoothness {
@@ -134,6 +148,8 @@ fn main() -> ExitCode {
             command::evaluate::rollouts(&options)
         }
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
+        Command::Lab { what: Lab::Density { words } } => command::lab::density::run(&words),
+        Command::Lab { what: Lab::Likelihood { words } } => command::lab::likelihood::run(&words),
         Command::Lab { what: Lab::Smoothness { words } } => command::lab::smoothness::run(&words),
         Command::Lab { what: Lab::FourierIntegral { words } } => {
             command::lab::fourier_integral::run(&words)

@@ -32,7 +32,7 @@ pub mod encoder;
 mod flex;
 pub mod form;
 pub mod fourier_scores;
-mod math;
+pub mod math;
 mod matrix;
 pub mod mlp;
 mod norm;

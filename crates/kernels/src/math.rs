@@ -19,7 +19,7 @@ pub(crate) fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 
 
 /// `eˣ`, relative error below 2e-7 for `x` in `[-87.3, 88.3]`; zero below, `e^88.3` above.
 #[inline(always)]
-pub(crate) fn exp(x: f32) -> f32 {
+pub fn exp(x: f32) -> f32 {
     const LOWEST: f32 = -87.3;
     const HIGHEST: f32 = 88.3;
     // ln 2 in two parts, the first with trailing zeros: its integer multiples are exact.

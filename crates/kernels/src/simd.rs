@@ -6,21 +6,24 @@
 /// baseline has vectors, there is the one version.
 ///
 /// Products and sums are not contracted, so both versions give the same bits.
+/// A function may have one type parameter with one bound.
+#[macro_export]
 macro_rules! vectorised {
     ($(
         $(#[$meta:meta])*
-        $vis:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block
+        $vis:vis fn $name:ident $(<$T:ident: $bound:path>)?
+            ($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block
     )*) => {$(
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
-        $vis fn $name($($argument: $type),*) $(-> $output)? {
+        $vis fn $name $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? {
             #[inline(always)]
-            fn body($($argument: $type),*) $(-> $output)? $body
+            fn body $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? $body
 
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2,bmi2")]
-                fn wide($($argument: $type),*) $(-> $output)? {
+                fn wide $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? {
                     body($($argument),*)
                 }
                 if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
@@ -33,7 +36,7 @@ macro_rules! vectorised {
     )*};
 }
 
-pub(crate) use vectorised;
+pub(crate) use crate::vectorised;
 
 /// Independent accumulators of a sum: two AVX registers' worth.
 const LANES: usize = 16;

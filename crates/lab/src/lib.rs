@@ -3,7 +3,9 @@
 //! Findings are written as Markdown and CSV tables and plots, with the paper's numbers
 //! beside ours. Everything is seeded; the number of threads changes nothing.
 
+pub mod density;
 pub mod fourier_integral;
+pub mod likelihood;
 pub mod noise;
 pub mod page;
 pub mod plot;
@@ -12,6 +14,7 @@ pub mod power_law;
 pub mod scaling_law;
 pub mod smoothness;
 pub mod square_wave;
+pub mod toy;
 
 pub use noise::Colour;
 pub use page::Page;

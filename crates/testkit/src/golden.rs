@@ -13,7 +13,7 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors};
 
 /// Patterns of the files that are checked: prefix and suffix of a name.
-pub const PATTERNS: [(&str, &str); 8] = [
+pub const PATTERNS: [(&str, &str); 10] = [
     ("dt_atari", "_weights.safetensors"),
     ("dt_gym", "_weights.safetensors"),
     ("fourier_head_", ".safetensors"),
@@ -22,6 +22,8 @@ pub const PATTERNS: [(&str, &str); 8] = [
     ("gmm_mle_", ".safetensors"),
     ("smoothness", "_pmfs.safetensors"),
     ("fourier_attention", ".safetensors"),
+    ("toy_datasets", ".safetensors"),
+    ("toy_mlp", "_weights.safetensors"),
 ];
 
 /// The folder of golden files.
@@ -126,6 +128,7 @@ impl Golden {
                     Dtype::F32 => numbers(data, |bytes| f32::from_le_bytes(bytes).into()),
                     Dtype::I64 => numbers(data, |bytes| i64::from_le_bytes(bytes) as f64),
                     Dtype::I32 => numbers(data, |bytes| i32::from_le_bytes(bytes).into()),
+                    Dtype::U16 => numbers(data, |bytes| u16::from_le_bytes(bytes).into()),
                     Dtype::U8 => numbers(data, |bytes| u8::from_le_bytes(bytes).into()),
                     other => panic!("{}: `{name}` has type {other:?}", path.display()),
                 };

@@ -1,11 +1,14 @@
 //! `overtone lab`: the papers' experiments. This file holds what they share: options, and
 //! where their pages go; each experiment is a file of its own.
 
+pub mod density;
 pub mod fourier_integral;
+pub mod likelihood;
 pub mod scaling_law;
 pub mod smoothness;
+mod toy;
 
-use std::path::PathBuf;
+use std::{error::Error, path::PathBuf, str::FromStr};
 
 use anyhow::{Context, Result, bail};
 use overtone_lab::Page;
@@ -77,7 +80,6 @@ impl Asked {
     }
 
     /// Whether a key says `true`.
-    #[allow(dead_code)]
     pub fn is(&self, key: &str) -> bool {
         self.keys.get(key).and_then(toml::Value::as_bool) == Some(true)
     }
@@ -92,6 +94,19 @@ impl Asked {
             bail!("{key}={number}: must be between {least} and {most}");
         }
         Ok(number)
+    }
+
+    /// Names separated by commas, at least one.
+    ///
+    /// # Errors
+    /// When one of them is not known.
+    pub fn names<T: FromStr<Err: Error + Send + Sync + 'static>>(
+        &self,
+        key: &str,
+    ) -> Result<Vec<T>> {
+        let text = self.keys.get(key).map(keys::plain).unwrap_or_default();
+        let name = |part: &str| part.trim().parse().with_context(|| format!("{key}={text}"));
+        text.split(',').map(name).collect()
     }
 
     /// Whole numbers separated by commas, at least one.

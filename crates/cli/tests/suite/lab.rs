@@ -57,3 +57,45 @@ fn nonsense_is_refused() {
     desk.refuses("lab smoothness length=1", &["length=1"]);
     desk.refuses("lab smoothness seed=-1", &["seed=-1"]);
 }
+
+const SMALL: &str = "datasets=gmm2 data_seeds=1,5 weight_seeds=1 frequencies=3,12 epochs=3 \
+                     evaluate_every=2";
+
+#[test]
+fn heads_on_known_distributions_are_tabled_plotted_and_repeatable() {
+    let desk = Desk::new();
+    let first = desk.succeeds(&format!("lab density {SMALL}"));
+    for part in ["14 runs", "0.2376 ± 0.0318", "fourier-12 γ=0", "pointwise", "runs/lab/density"]
+    {
+        assert!(first.contains(part), "no {part:?} in {first}");
+    }
+    let page = fs::read_to_string(desk.path("runs/lab/density/density.md")).unwrap();
+    assert!(page.contains("just lab density data_seeds=1,5 datasets=gmm2 epochs=3"), "{page}");
+    assert!(desk.path("runs/lab/density/density-gmm2-kl.png").is_file());
+    desk.succeeds(&format!("lab density {SMALL} out=again"));
+    for name in ["density.md", "density-runs.csv", "density-gmm2-example.svg"] {
+        let read = |folder: &str| fs::read(desk.path(folder).join(name)).unwrap();
+        assert_eq!(read("again"), read("runs/lab/density"), "{name}");
+    }
+    let timing = desk.succeeds("lab density timing=true epochs=1");
+    assert!(timing.contains("µs per step") && timing.contains("fourier-12 γ=1e-6"), "{timing}");
+}
+
+#[test]
+fn densities_by_likelihood_are_tabled_and_plotted() {
+    let desk = Desk::new();
+    let said = desk.succeeds(&format!("lab likelihood {SMALL}"));
+    for part in ["10 runs", "0.072 ± 0.005", "gmm-mle", "runs/lab/likelihood"] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    assert!(desk.path("runs/lab/likelihood/likelihood-gmm2-perplexity.png").is_file());
+}
+
+#[test]
+fn nonsense_about_runs_is_refused() {
+    let desk = Desk::new();
+    desk.refuses("lab density datasets=gauss", &["datasets=gauss", "gmm2"]);
+    desk.refuses("lab density frequencies=50", &["frequencies=50", "between 1 and 49"]);
+    desk.refuses("lab likelihood epochs=0", &["epochs=0"]);
+    desk.refuses("lab likelihood data_seeds=1,b", &["data_seeds=1,b", "commas"]);
+}

@@ -1,0 +1,306 @@
+//! The findings as a page: tables with the paper's numbers beside ours, and plots.
+
+use overtone_eval::table::Table;
+
+use super::compare::Metric;
+use super::saved::MeanSd;
+use super::{Evaluation, Findings, heads};
+use crate::page::Page;
+use crate::toy::data::BINS;
+use crate::toy::head::gamma_text;
+use crate::toy::study::{Run, Spread, mean, plus_minus, sd};
+use crate::toy::{Dataset, HeadKind};
+
+/// N of the paper's tables.
+pub(super) const HEADLINE: usize = 12;
+
+/// Epochs of the paper's runs.
+const PAPER_EPOCHS: usize = 500;
+
+impl Findings {
+    /// Heads of the paper's Tables 1, 5 and 6.
+    fn headline(&self, dataset: Dataset) -> Vec<HeadKind> {
+        let wanted = |kind: &HeadKind| match kind {
+            HeadKind::Fourier { frequencies, gamma } => *frequencies == HEADLINE && *gamma == 0.0,
+            _ => true,
+        };
+        heads(&self.settings, dataset).into_iter().filter(wanted).collect()
+    }
+
+    /// Every head on every dataset: our numbers, the spread between data seeds and between
+    /// weight seeds, and the paper's.
+    pub fn headline_table(&self) -> Table {
+        let mut table =
+            Table::new(&["dataset", "head", "metric", "ours", "between weights", "paper"]);
+        for &dataset in &self.settings.datasets {
+            for kind in self.headline(dataset) {
+                for metric in [Metric::Kl, Metric::Smoothness, Metric::Mse] {
+                    if !metric.fits(kind) {
+                        continue;
+                    }
+                    let (mean, sd) = self.ours(metric, dataset, kind);
+                    let over_weights = self.spread(metric, dataset, kind).over_weights;
+                    table.row(vec![
+                        dataset.to_string(),
+                        kind.to_string(),
+                        metric.name().into(),
+                        plus_minus(mean, sd),
+                        over_weights.map_or("–".into(), |sd| format!("{sd:.4}")),
+                        published_text(metric.published(dataset, kind)),
+                    ]);
+                }
+            }
+        }
+        table
+    }
+
+    /// Every head on one dataset, every metric.
+    fn sweep_table(&self, dataset: Dataset) -> Table {
+        let columns = Metric::ALL.iter().flat_map(|metric| [metric.name(), "paper"]);
+        let header: Vec<&str> = ["head", "γ", "N"].into_iter().chain(columns).collect();
+        let mut table = Table::new(&header);
+        for kind in heads(&self.settings, dataset) {
+            let mut row = vec![kind.name().to_owned()];
+            row.push(kind.gamma().map_or("–".into(), gamma_text));
+            row.push(kind.frequencies().map_or("–".into(), |n| n.to_string()));
+            for metric in Metric::ALL {
+                let (mean, sd) = self.ours(metric, dataset, kind);
+                let ours = if metric.fits(kind) { plus_minus(mean, sd) } else { "–".into() };
+                row.extend([ours, published_text(metric.published(dataset, kind))]);
+            }
+            table.row(row);
+        }
+        table
+    }
+
+    /// The best evaluation of each run beside its last.
+    fn best_table(&self) -> Table {
+        let mut table = Table::new(&[
+            "dataset",
+            "head",
+            "KL at its best",
+            "at epoch",
+            "KL at the end",
+            "of it overfitted",
+        ]);
+        for &dataset in &self.settings.datasets {
+            for kind in heads(&self.settings, dataset) {
+                if kind == HeadKind::Pointwise {
+                    continue;
+                }
+                let best = |run: &Run<Evaluation>| run.best(|at| at.kl).clone();
+                let at_best = Spread::of(self.of(dataset, kind), |run| best(run).kl);
+                let epoch = Spread::of(self.of(dataset, kind), |run| best(run).epoch as f64);
+                let end = self.spread(Metric::Kl, dataset, kind);
+                table.row(vec![
+                    dataset.to_string(),
+                    kind.to_string(),
+                    at_best.text(),
+                    format!("{:.0}", epoch.mean),
+                    end.text(),
+                    format!("{:.0} %", 100.0 * (1.0 - at_best.mean / end.mean)),
+                ]);
+            }
+        }
+        table
+    }
+
+    /// A page about all of it; `command` is what was run.
+    pub fn page(&self, command: &str) -> Page {
+        let title = "Heads on distributions that are known";
+        let mut page = Page::new("density", title, command);
+        let settings = &self.settings;
+        page.text(&format!(
+            "The toy example of the Fourier head's paper (Section 4.1, Appendix C.2): a perceptron \
+             2 → 64 → 32 with different heads learns the distribution of `z` given `x` and `y` \
+             over {BINS} bins, from 4,000 rows.\n\
+             Everything is measured on 1,000 other rows: KL(truth ‖ model) in nats, the squared \
+             error of the expected and of the likeliest bin, and smoothness (lower is smoother).\n\
+             {} epochs (the paper: {PAPER_EPOCHS}); all numbers are after the last epoch unless the \
+             table says otherwise.\n\n\
+             Data seeds {} (the rows are those that the released code draws), {} weight seed{} \
+             each.\n\
+             ± is what the paper has: the sample standard deviation over data seeds, one run \
+             each; with several weight seeds, the root mean square of one such number for each. \
+             Runs of different data seeds share no weights, so it holds both kinds of chance.\n\
+             *Between weights* is the same with the roles exchanged: the spread that other weights \
+             and another order of the rows make on the same data.\n\
+             Of smoothness, ± is over all test rows of all runs, again as in the paper.\n\n\
+             *Paper*: the numbers saved with its released code, of which its Tables 1, 5 and 6 \
+             print N = {HEADLINE}, γ = 0 to three digits; for pointwise regression, Table 6. One of \
+             them belongs to an older file: the smoothness of the GMM head on gmm2, for which the \
+             saved distributions give 0.0464 ± 0.0068.",
+            settings.epochs,
+            listed(&settings.data_seeds),
+            settings.weight_seeds.len(),
+            if settings.weight_seeds.len() == 1 { "" } else { "s" },
+        ));
+        page.heading("Tables 1, 5 and 6");
+        page.table("density-headline", &self.headline_table());
+        page.text(&self.linear_text());
+        page.text(&self.true_text());
+        for &dataset in &settings.datasets {
+            page.heading(&format!("All heads on {dataset}"));
+            page.table(&format!("density-{dataset}"), &self.sweep_table(dataset));
+        }
+        page.text(&self.far_text());
+        page.heading("Against the number of frequencies (Figure 8)");
+        for &dataset in &settings.datasets {
+            for metric in [Metric::Kl, Metric::Mse, Metric::Smoothness] {
+                let name = format!("density-{dataset}-{}", metric.name().to_lowercase());
+                page.plot(&name, &self.against_frequencies(metric, dataset));
+            }
+        }
+        page.heading("Over the epochs");
+        page.text(
+            "The test set's KL of one run jumps between epochs, and the linear head is best long \
+             before the end. The best epoch is chosen on the test set itself, so the first column \
+             flatters; it shows how much of the number at the end is overfitting.",
+        );
+        page.table("density-best", &self.best_table());
+        for &dataset in &settings.datasets {
+            page.plot(&format!("density-{dataset}-epochs"), &self.over_epochs(dataset));
+        }
+        page.csv("density-epochs", &self.epochs_table());
+        page.csv("density-runs", &self.runs_table());
+        page.heading("What was learned (Figure 2)");
+        for &dataset in &settings.datasets {
+            page.plot(&format!("density-{dataset}-example"), &self.learned(dataset));
+        }
+        page.heading("Pointwise regression (Figure 10)");
+        page.text("It predicts the mean, wherever the probability is.");
+        for &dataset in &settings.datasets {
+            page.plot(&format!("density-{dataset}-pointwise"), &self.pointwise(dataset));
+        }
+        page
+    }
+
+    fn true_text(&self) -> String {
+        let parts = self.true_smoothness.iter().map(|(dataset, pooled)| {
+            format!("{} on {dataset}", plus_minus(pooled.mean, pooled.sd()))
+        });
+        let parts: Vec<String> = parts.collect();
+        format!(
+            "Smoother is not closer: the true distributions' own smoothness is {}.",
+            parts.join(", ")
+        )
+    }
+
+    /// Epoch, mean KL over runs, and their sample standard deviation.
+    pub(super) fn curve(&self, dataset: Dataset, kind: HeadKind) -> Vec<(usize, f64, f64)> {
+        let runs: Vec<&Run<Evaluation>> = self.of(dataset, kind).collect();
+        let epochs = runs.first().map_or(0, |run| run.evaluations.len());
+        let at = |i: usize| {
+            let values: Vec<f64> = runs.iter().map(|run| run.evaluations[i].kl).collect();
+            (runs[0].evaluations[i].epoch, mean(&values), sd(&values).unwrap_or(0.0))
+        };
+        (0..epochs).map(at).collect()
+    }
+
+    fn epochs_table(&self) -> Table {
+        let mut table = Table::new(&["dataset", "head", "N", "gamma", "epoch", "KL", "sd"]);
+        for &dataset in &self.settings.datasets {
+            for kind in heads(&self.settings, dataset) {
+                if kind == HeadKind::Pointwise {
+                    continue;
+                }
+                for (epoch, mean, sd) in self.curve(dataset, kind) {
+                    let numbers = [epoch.to_string(), mean.to_string(), sd.to_string()];
+                    table.row(names(dataset, kind).into_iter().chain(numbers).collect());
+                }
+            }
+        }
+        table
+    }
+
+    fn runs_table(&self) -> Table {
+        let mut table = Table::new(&[
+            "dataset",
+            "head",
+            "N",
+            "gamma",
+            "data seed",
+            "weight seed",
+            "epoch",
+            "KL",
+            "MSE",
+            "MSE argmax",
+            "smoothness",
+            "best epoch",
+            "best KL",
+        ]);
+        for run in &self.runs {
+            let (last, best) = (run.last(), run.best(|at| at.kl));
+            let mut row = names(run.job.dataset, run.job.kind).to_vec();
+            row.extend([run.job.data_seed, run.job.weight_seed].map(|seed| seed.to_string()));
+            row.push(last.epoch.to_string());
+            row.extend(Metric::ALL.map(|metric| match metric.fits(run.job.kind) {
+                true => metric.of(last).to_string(),
+                false => String::new(),
+            }));
+            if Metric::Kl.fits(run.job.kind) {
+                row.extend([best.epoch.to_string(), best.kl.to_string()]);
+            }
+            table.row(row);
+        }
+        table
+    }
+}
+
+/// Dataset, head, N and γ, for a file.
+fn names(dataset: Dataset, kind: HeadKind) -> [String; 4] {
+    [
+        dataset.to_string(),
+        kind.name().to_owned(),
+        kind.frequencies().map_or(String::new(), |n| n.to_string()),
+        kind.gamma().map_or(String::new(), gamma_text),
+    ]
+}
+
+fn published_text(published: Option<MeanSd>) -> String {
+    published.map_or("–".into(), |(mean, sd)| plus_minus(mean, Some(sd)))
+}
+
+fn listed(seeds: &[u64]) -> String {
+    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::density::run;
+    use crate::toy::study::Settings;
+
+    fn found() -> Findings {
+        let settings = Settings {
+            datasets: vec![Dataset::Gaussian, Dataset::Beta],
+            data_seeds: vec![1, 2],
+            weight_seeds: vec![1],
+            frequencies: vec![2, 12],
+            epochs: 2,
+            evaluate_every: 1,
+        };
+        run(&settings, &|| ())
+    }
+
+    #[test]
+    fn a_page_has_every_number_beside_the_papers() {
+        let found = found();
+        let page = found.page("just lab density");
+        let text = page.markdown();
+        for part in [
+            "2 epochs (the paper: 500)",
+            "Data seeds 1, 2 (",
+            "0.1695 ± 0.0523",
+            "| fourier | 1e-6 | 12 |",
+            "density-beta-smoothness.svg",
+            "of 50 means lie further",
+        ] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+        // 2 datasets, 2 data seeds, linear, GMM, four Fourier heads and pointwise regression.
+        assert_eq!(found.runs_table().to_csv().lines().count(), 1 + 2 * 2 * 7);
+        assert_eq!(found.epochs_table().to_csv().lines().count(), 1 + 2 * 6 * 2);
+        assert!(found.headline_table().to_csv().contains("–"), "one weight seed has no spread");
+    }
+}

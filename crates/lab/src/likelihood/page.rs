@@ -1,0 +1,403 @@
+//! The findings as a page: tables with the paper's numbers beside ours, and plots.
+
+use overtone_eval::table::Table;
+
+use super::{Evaluation, Findings, GRID, heads};
+use crate::density::GAMMAS;
+use crate::density::saved::MeanSd;
+use crate::page::Page;
+use crate::plot::{Line, LinePlot, Scale, Stroke};
+use crate::toy::data::bin_centre;
+use crate::toy::head::gamma_text;
+use crate::toy::study::{Run, Spread, mean};
+use crate::toy::{Dataset, HeadKind};
+
+/// N of the paper's table.
+const HEADLINE: usize = 12;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metric {
+    Kl,
+    Perplexity,
+}
+
+impl Metric {
+    const ALL: [Self; 2] = [Self::Kl, Self::Perplexity];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Kl => "KL",
+            Self::Perplexity => "perplexity",
+        }
+    }
+
+    fn of(self, evaluation: &Evaluation) -> f64 {
+        match self {
+            Self::Kl => evaluation.kl,
+            Self::Perplexity => evaluation.perplexity,
+        }
+    }
+
+    /// Table 7, which has the mixture and N = 12 with γ = 0.
+    fn published(self, dataset: Dataset, kind: HeadKind) -> Option<MeanSd> {
+        let table: [[MeanSd; 2]; 2] = match dataset {
+            Dataset::Gaussian => {
+                [[(0.012, 0.002), (0.034, 0.003)], [(0.410, 0.014), (0.422, 0.019)]]
+            }
+            Dataset::Gmm2 => [[(0.018, 0.001), (0.072, 0.005)], [(0.702, 0.015), (0.740, 0.014)]],
+            Dataset::Beta => [[(0.257, 0.03), (0.130, 0.005)], [(0.623, 0.035), (0.542, 0.017)]],
+        };
+        let [mixture, fourier] = table[self as usize];
+        match kind {
+            HeadKind::GmmLikelihood { .. } => Some(mixture),
+            HeadKind::FourierLikelihood { frequencies: HEADLINE, gamma: 0.0 } => Some(fourier),
+            _ => None,
+        }
+    }
+}
+
+impl Findings {
+    fn of(&self, dataset: Dataset, kind: HeadKind) -> impl Iterator<Item = &Run<Evaluation>> {
+        self.runs.iter().filter(move |run| run.job.dataset == dataset && run.job.kind == kind)
+    }
+
+    fn spread(&self, metric: Metric, dataset: Dataset, kind: HeadKind) -> Spread {
+        Spread::of(self.of(dataset, kind), |run| metric.of(run.last()))
+    }
+
+    /// The heads of Table 7, our numbers and the paper's.
+    pub fn headline_table(&self) -> Table {
+        let mut table =
+            Table::new(&["dataset", "head", "metric", "ours", "between weights", "paper"]);
+        for &dataset in &self.settings.datasets {
+            for kind in heads(&self.settings, dataset) {
+                for metric in Metric::ALL {
+                    let Some((mean, sd)) = metric.published(dataset, kind) else { continue };
+                    let ours = self.spread(metric, dataset, kind);
+                    table.row(vec![
+                        dataset.to_string(),
+                        kind.to_string(),
+                        metric.name().into(),
+                        ours.text(),
+                        digits(ours.over_weights),
+                        format!("{mean:.3} ± {sd:.3}"),
+                    ]);
+                }
+            }
+        }
+        table
+    }
+
+    fn sweep_table(&self) -> Table {
+        let mut table = Table::new(&[
+            "dataset",
+            "head",
+            "N",
+            "γ",
+            "KL",
+            "KL between weights",
+            "perplexity",
+            "perplexity between weights",
+            "KL at its best",
+            "at epoch",
+        ]);
+        for &dataset in &self.settings.datasets {
+            for kind in heads(&self.settings, dataset) {
+                let best = |run: &Run<Evaluation>| run.best(|at| at.kl).clone();
+                let at_best = Spread::of(self.of(dataset, kind), |run| best(run).kl);
+                let epoch = Spread::of(self.of(dataset, kind), |run| best(run).epoch as f64);
+                let mut row = vec![
+                    dataset.to_string(),
+                    kind.name().to_owned(),
+                    kind.frequencies().map_or("–".into(), |n| n.to_string()),
+                    kind.gamma().map_or("–".into(), gamma_text),
+                ];
+                for metric in Metric::ALL {
+                    let spread = self.spread(metric, dataset, kind);
+                    row.extend([spread.text(), digits(spread.over_weights)]);
+                }
+                row.extend([at_best.text(), format!("{:.0}", epoch.mean)]);
+                table.row(row);
+            }
+        }
+        table
+    }
+
+    /// Our means that lie further from the paper's than its deviation, in words.
+    pub fn far_from_paper(&self) -> Vec<String> {
+        let mut far = Vec::new();
+        for &dataset in &self.settings.datasets {
+            for kind in heads(&self.settings, dataset) {
+                for metric in Metric::ALL {
+                    let Some((mean, sd)) = metric.published(dataset, kind) else { continue };
+                    let ours = self.spread(metric, dataset, kind).mean;
+                    if (ours - mean).abs() > sd {
+                        let name = metric.name();
+                        far.push(format!(
+                            "{dataset}, {kind}: {name} {ours:.4}, not {mean:.3} ± {sd:.3}"
+                        ));
+                    }
+                }
+            }
+        }
+        far
+    }
+
+    /// How the comparison with the paper ends, in a sentence.
+    pub fn far_text(&self) -> String {
+        match self.far_from_paper() {
+            far if far.is_empty() => {
+                "Every mean lies within one of the paper's standard deviations.".to_owned()
+            }
+            far => format!(
+                "Further than one of the paper's standard deviations from the paper's: {}.",
+                far.join("; ")
+            ),
+        }
+    }
+
+    /// Which head is nearer to the truth, in a sentence for each dataset.
+    pub fn order_text(&self) -> String {
+        let sentence = |&dataset: &Dataset| {
+            let kl = |kind| self.spread(Metric::Kl, dataset, kind).mean;
+            let mixture = kl(HeadKind::GmmLikelihood { components: dataset.components() });
+            let fourier = heads(&self.settings, dataset).into_iter();
+            let fourier = fourier.filter(|kind| kind.frequencies().is_some());
+            let best = fourier.min_by(|&a, &b| kl(a).total_cmp(&kl(b)))?;
+            let order = if kl(best) < mixture { "below" } else { "above" };
+            let best_kl = kl(best);
+            Some(format!(
+                "On {dataset} the lowest mean KL of a Fourier head is {best_kl:.4} ({best}), \
+                 {order} the mixture's {mixture:.4}."
+            ))
+        };
+        self.settings.datasets.iter().filter_map(sentence).collect::<Vec<_>>().join("\n")
+    }
+
+    /// A page about all of it; `command` is what was run.
+    pub fn page(&self, command: &str) -> Page {
+        let mut page = Page::new("likelihood", "Densities learned by their likelihood", command);
+        let settings = &self.settings;
+        let seeds: Vec<String> = settings.data_seeds.iter().map(u64::to_string).collect();
+        page.text(&format!(
+            "The toy example of the Fourier head's paper without bins (Appendix C.3): the same \
+             perceptron and data, a Fourier density or a mixture of Gaussians trained by \
+             -ln p(z).\n\
+             Measured on 1,000 other rows: KL(truth ‖ model) in nats on {GRID} points, the model \
+             not divided by its sum; and perplexity, of a density, so it may be below 1.\n\
+             {} epochs (the paper: 500); all numbers are after the last epoch unless the column says otherwise.\n\n\
+             Data seeds {}, {} weight seed{} each.\n\
+             ± is the sample standard deviation over data seeds, one run each, as in the paper; \
+             with several weight seeds, the root mean square of one such number for each. \
+             *Between weights* is the same with the roles exchanged.",
+            settings.epochs,
+            seeds.join(", "),
+            settings.weight_seeds.len(),
+            if settings.weight_seeds.len() == 1 { "" } else { "s" },
+        ));
+        page.heading("Table 7");
+        page.table("likelihood-headline", &self.headline_table());
+        page.text(&self.far_text());
+        page.text(&self.order_text());
+        page.heading("All heads");
+        page.text("The best epoch is chosen on the test set itself, so its column flatters.");
+        page.table("likelihood-all", &self.sweep_table());
+        page.heading("Against the number of frequencies (Figure 9)");
+        for &dataset in &settings.datasets {
+            for metric in Metric::ALL {
+                let name = format!("likelihood-{dataset}-{}", metric.name().to_lowercase());
+                page.plot(&name, &self.against_frequencies(metric, dataset));
+            }
+        }
+        page.heading("Over the epochs");
+        for &dataset in &settings.datasets {
+            page.plot(&format!("likelihood-{dataset}-epochs"), &self.over_epochs(dataset));
+        }
+        page.csv("likelihood-runs", &self.runs_table());
+        page.heading("What was learned (Figure 11)");
+        for &dataset in &settings.datasets {
+            page.plot(&format!("likelihood-{dataset}-example"), &self.learned(dataset));
+        }
+        page
+    }
+
+    fn against_frequencies(&self, metric: Metric, dataset: Dataset) -> LinePlot {
+        let frequencies = &self.settings.frequencies;
+        let mut lines = Vec::new();
+        let mut published = Vec::new();
+        for gamma in GAMMAS {
+            let kind = |&n: &usize| HeadKind::FourierLikelihood { frequencies: n, gamma };
+            let ours: Vec<Spread> =
+                frequencies.iter().map(|n| self.spread(metric, dataset, kind(n))).collect();
+            let points = frequencies.iter().zip(&ours).map(|(&n, ours)| [n as f64, ours.mean]);
+            let line = Line::new(format!("Fourier, γ = {}", gamma_text(gamma)), points.collect());
+            let spread = ours.iter().map(|ours| ours.over_data.unwrap_or(0.0)).collect();
+            lines.push(line.stroke(Stroke::Marked).spread(spread));
+            published.extend(
+                frequencies
+                    .iter()
+                    .filter_map(|n| Some([*n as f64, metric.published(dataset, kind(n))?.0])),
+            );
+        }
+        let ends = [frequencies.first(), frequencies.last()];
+        let ends: Vec<f64> = ends.into_iter().flatten().map(|&n| n as f64).collect();
+        let level = |mean: f64| ends.iter().map(|&n| [n, mean]).collect::<Vec<_>>();
+        let mixture = HeadKind::GmmLikelihood { components: dataset.components() };
+        let ours = self.spread(metric, dataset, mixture);
+        let deviations = vec![ours.over_data.unwrap_or(0.0); ends.len()];
+        lines.push(Line::new("GMM", level(ours.mean)).spread(deviations));
+        if !published.is_empty() {
+            let line = Line::new("Fourier, γ = 0 (paper)", published);
+            lines.push(line.stroke(Stroke::Dots).colour(6));
+        }
+        if let Some((mean, _)) = metric.published(dataset, mixture) {
+            let line = Line::new("GMM (paper)", level(mean));
+            lines.push(line.stroke(Stroke::Dashed).colour(2));
+        }
+        LinePlot {
+            title: format!("{dataset}: {} after {} epochs", metric.name(), self.settings.epochs),
+            x_label: "N".into(),
+            y_label: metric.name().into(),
+            lines,
+            ..LinePlot::default()
+        }
+    }
+
+    fn drawn(&self, dataset: Dataset) -> Vec<HeadKind> {
+        let wanted = |kind: &HeadKind| kind.frequencies().is_none_or(|n| n == HEADLINE);
+        heads(&self.settings, dataset).into_iter().filter(wanted).collect()
+    }
+
+    fn over_epochs(&self, dataset: Dataset) -> LinePlot {
+        let curve = |kind: HeadKind| {
+            let runs: Vec<&Run<Evaluation>> = self.of(dataset, kind).collect();
+            let n = runs.first().map_or(0, |run| run.evaluations.len());
+            let at =
+                |i: usize| -> Vec<f64> { runs.iter().map(|run| run.evaluations[i].kl).collect() };
+            let epoch = |i: usize| runs[0].evaluations[i].epoch as f64;
+            let points = (0..n).map(|i| [epoch(i), mean(&at(i))]).collect();
+            Line::new(kind.to_string(), points)
+        };
+        LinePlot {
+            title: format!("{dataset}: KL on the test set, mean of the runs"),
+            x_label: "epoch".into(),
+            y_label: "KL".into(),
+            y_scale: Scale::Log,
+            lines: self.drawn(dataset).into_iter().map(curve).collect(),
+            ..LinePlot::default()
+        }
+    }
+
+    fn learned(&self, dataset: Dataset) -> LinePlot {
+        let density = |probs: &[f64]| -> Vec<[f64; 2]> {
+            let height = |p: f64| p * GRID as f64 / 2.0;
+            probs.iter().enumerate().map(|(i, &p)| [bin_centre(i, GRID), height(p)]).collect()
+        };
+        let mut lines = Vec::new();
+        let mut at = [0.0; 2];
+        if let Some(example) = self.examples.get(&dataset) {
+            at = example.at;
+            let line = Line::new("truth", density(&example.truth));
+            lines.push(line.colour(6).stroke(Stroke::Dashed));
+        }
+        for (colour, kind) in self.drawn(dataset).into_iter().enumerate() {
+            let probs = self.of(dataset, kind).next().and_then(|run| run.examples.first());
+            lines.extend(
+                probs.map(|probs| Line::new(kind.to_string(), density(probs)).colour(colour)),
+            );
+        }
+        LinePlot {
+            title: format!("{dataset}: learned densities at x = {:.2}, y = {:.2}", at[0], at[1]),
+            x_label: "z".into(),
+            y_label: "density".into(),
+            lines,
+            ..LinePlot::default()
+        }
+    }
+
+    fn runs_table(&self) -> Table {
+        let mut table = Table::new(&[
+            "dataset",
+            "head",
+            "N",
+            "gamma",
+            "data seed",
+            "weight seed",
+            "epoch",
+            "KL",
+            "perplexity",
+            "best epoch",
+            "best KL",
+        ]);
+        for run in &self.runs {
+            let (job, last, best) = (run.job, run.last(), run.best(|at| at.kl));
+            table.row(vec![
+                job.dataset.to_string(),
+                job.kind.name().to_owned(),
+                job.kind.frequencies().map_or(String::new(), |n| n.to_string()),
+                job.kind.gamma().map_or(String::new(), gamma_text),
+                job.data_seed.to_string(),
+                job.weight_seed.to_string(),
+                last.epoch.to_string(),
+                last.kl.to_string(),
+                last.perplexity.to_string(),
+                best.epoch.to_string(),
+                best.kl.to_string(),
+            ]);
+        }
+        table
+    }
+}
+
+fn digits(sd: Option<f64>) -> String {
+    sd.map_or("–".into(), |sd| format!("{sd:.4}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::likelihood::run;
+    use crate::toy::study::Settings;
+
+    #[test]
+    fn the_papers_table_is_found_by_head() {
+        let fourier = HeadKind::FourierLikelihood { frequencies: 12, gamma: 0.0 };
+        assert_eq!(Metric::Kl.published(Dataset::Beta, fourier), Some((0.130, 0.005)));
+        let mixture = HeadKind::GmmLikelihood { components: 2 };
+        assert_eq!(Metric::Perplexity.published(Dataset::Gmm2, mixture), Some((0.702, 0.015)));
+        let other = HeadKind::FourierLikelihood { frequencies: 10, gamma: 0.0 };
+        assert_eq!(Metric::Kl.published(Dataset::Beta, other), None);
+    }
+
+    #[test]
+    fn a_page_has_our_numbers_beside_the_papers() {
+        let settings = Settings {
+            datasets: vec![Dataset::Gmm2],
+            data_seeds: vec![1, 2],
+            weight_seeds: vec![1],
+            frequencies: vec![2, 12],
+            epochs: 2,
+            evaluate_every: 1,
+        };
+        let mut found = run(&settings, &|| ());
+        let page = found.page("just lab likelihood");
+        let text = page.markdown();
+        for part in ["0.072 ± 0.005", "2 epochs", "On gmm2 the lowest mean KL", "-epochs.svg"] {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+        assert_eq!(found.runs_table().to_csv().lines().count(), 1 + 2 * 5);
+        for run in &mut found.runs {
+            let (dataset, kind) = (run.job.dataset, run.job.kind);
+            let of = |metric: Metric| metric.published(dataset, kind).map_or(0.0, |(mean, _)| mean);
+            let last = run.evaluations.last_mut().unwrap();
+            (last.kl, last.perplexity) = (of(Metric::Kl), of(Metric::Perplexity));
+        }
+        assert_eq!(
+            found.far_text(),
+            "Every mean lies within one of the paper's standard deviations."
+        );
+        // Both data seeds of the mixture, the first head.
+        found.runs[..2].iter_mut().for_each(|run| run.evaluations[1].kl += 0.0015);
+        assert_eq!(found.far_from_paper(), ["gmm2, gmm-mle: KL 0.0195, not 0.018 ± 0.001"]);
+    }
+}
