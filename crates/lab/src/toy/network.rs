@@ -324,7 +324,7 @@ mod tests {
         network.backward(&ROWS);
         let gradients = network.gradients.clone();
         let mut n_moving = 0;
-        for index in 0..network.parameters.len() {
+        for (index, gradient) in gradients.into_iter().enumerate() {
             let (at, step) = (network.parameters[index], 1e-6);
             network.parameters[index] = at + step;
             let above = loss(&mut network);
@@ -332,8 +332,8 @@ mod tests {
             let difference = (above - loss(&mut network)) / (2.0 * step);
             network.parameters[index] = at;
             // Padding is pushed by nothing here: its results are not in the loss.
-            let off = (gradients[index] - difference).abs();
-            assert!(off < 1e-6, "{index}: {} against {difference}", gradients[index]);
+            let off = (gradient - difference).abs();
+            assert!(off < 1e-6, "{index}: {gradient} against {difference}");
             n_moving += usize::from(difference.abs() > 1e-3);
         }
         assert!(n_moving > 1000, "{n_moving}");
