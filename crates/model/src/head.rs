@@ -4,9 +4,11 @@
 //! otherwise (the Fourier head on Atari) permutes inside, so targets, inputs and played
 //! actions all speak the environment's ids.
 //!
-//! Heads for real-valued actions are a second enum, [`ContinuousHead`].
+//! Heads for real-valued actions are a second enum, [`ContinuousHead`]. Where real values are
+//! to be categories of a head on bins, [`Binning`] says which value is in which bin.
 
 pub mod action_order;
+pub mod binning;
 pub mod continuous;
 pub mod fourier;
 pub mod fourier_density;
@@ -28,6 +30,7 @@ use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
 pub use action_order::ActionOrder;
+pub use binning::{Binning, BinningConfig, Precision};
 pub use continuous::{ContinuousHead, ContinuousHeadConfig};
 pub use fourier::{FourierHead, FourierHeadConfig};
 pub use fourier_density::FourierDensity;
