@@ -37,7 +37,7 @@ resume *args: build
 data *args: build
     @{{ overtone }} data "$@"
 
-# Repeat the papers' synthetic experiments: just lab smoothness [FILE | key=value...]
+# Repeat the papers' experiments: just lab density [quick=true key=value...]; --help lists all
 lab *args: build
     @{{ overtone }} lab "$@"
 
@@ -76,3 +76,10 @@ check: setup && test
 # Measure
 bench *args: setup
     cargo bench {{ cargo_args }} --bench '*' -- "$@"
+
+# Time the toy networks here and in PyTorch by turns; installs PyTorch (4 GB) in .venv-peers
+bench-peers *args: build
+    @[ -x .venv-peers/bin/python ] || .venv/bin/python -m venv .venv-peers
+    @.venv-peers/bin/python -c "import torch, numpy" 2>/dev/null || \
+        .venv-peers/bin/pip install --quiet --requirement scripts/peers/requirements.txt
+    @.venv-peers/bin/python scripts/peers/density_table.py --program {{ overtone }} "$@"
