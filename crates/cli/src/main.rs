@@ -108,6 +108,13 @@ enum Lab {
         #[arg(value_name = "FILE | KEY=VALUE")]
         words: Vec<String>,
     },
+    /// Forecasts of time series with linear and Fourier heads, uniform and mixed-precision bins
+    #[command(after_help = command::lab::forecast::OPTIONS.help())]
+    Forecast {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
     /// FourierFormer's estimators: its synthetic examples, and rates of the error
     #[command(after_help = command::lab::fourier_integral::OPTIONS.help())]
     FourierIntegral {
@@ -148,6 +155,7 @@ fn main() -> ExitCode {
             command::evaluate::rollouts(&options)
         }
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
+        Command::Lab { what: Lab::Forecast { options } } => command::lab::forecast::run(&options),
         Command::Lab { what: Lab::Density { words } } => command::lab::density::run(&words),
         Command::Lab { what: Lab::Likelihood { words } } => command::lab::likelihood::run(&words),
         Command::Lab { what: Lab::Smoothness { words } } => command::lab::smoothness::run(&words),

@@ -1,9 +1,10 @@
-//! The papers' synthetic experiments, each one function from settings to findings.
+//! The papers' smaller experiments, each one function from settings to findings.
 //!
 //! Findings are written as Markdown and CSV tables and plots, with the paper's numbers
 //! beside ours. Everything is seeded; the number of threads changes nothing.
 
 pub mod density;
+pub mod forecast;
 pub mod fourier_integral;
 pub mod likelihood;
 pub mod noise;

@@ -2,6 +2,7 @@
 //! where their pages go; each experiment is a file of its own.
 
 pub mod density;
+pub mod forecast;
 pub mod fourier_integral;
 pub mod likelihood;
 pub mod scaling_law;
@@ -120,6 +121,11 @@ impl Asked {
             Err(_) => bail!("{key}={text}: expected whole numbers separated by commas"),
         };
         text.split(',').map(number).collect()
+    }
+
+    /// A value as it was written.
+    pub fn text(&self, key: &str) -> String {
+        self.keys.get(key).map(keys::plain).unwrap_or_default()
     }
 
     /// Writes a page where `out` says, and says where that is.

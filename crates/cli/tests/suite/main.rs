@@ -6,6 +6,7 @@ mod desk;
 mod errors;
 mod kills;
 mod lab;
+mod lab_forecast;
 mod lab_integral;
 mod output;
 #[cfg(feature = "python")]
