@@ -253,7 +253,10 @@ impl Findings {
         format!(
             "A decoder-only transformer of {} layers, {} heads and width {} reads {} values, \
              scaled by their mean absolute value and put into {} bins between -{LIMIT} and \
-             {LIMIT}, and forecasts {} more, as Chronos does (Ansari et al. 2024). \
+             {LIMIT}, and forecasts {} more, as Chronos does (Ansari et al. 2024); unlike Chronos \
+             it reads with each value the one a cycle before the next, and its embeddings begin as \
+             waves \
+             (`crates/lab/src/forecast/forecaster.rs`). \
              It is trained for {} steps of {} windows with the next value's cross-entropy, on {} \
              synthetic series (seasons, autoregressions, switching levels, Gaussian processes; \
              seed {}); the learning rate falls from {} to 0. Weights and the order of windows \
