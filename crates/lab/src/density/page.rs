@@ -8,7 +8,7 @@ use super::{Evaluation, Findings, heads};
 use crate::page::Page;
 use crate::toy::data::BINS;
 use crate::toy::head::gamma_text;
-use crate::toy::study::{Run, Spread, mean, plus_minus, sd};
+use crate::toy::study::{CHANCE, Run, Spread, mean, plus_minus, sd};
 use crate::toy::{Dataset, HeadKind};
 
 /// N of the paper's tables.
@@ -143,7 +143,7 @@ impl Findings {
             page.heading(&format!("All heads on {dataset}"));
             page.table(&format!("density-{dataset}"), &self.sweep_table(dataset));
         }
-        page.text(&self.far_text());
+        page.text(&format!("{}\n{CHANCE}", self.far_text()));
         page.heading("Against the number of frequencies (Figure 8)");
         for &dataset in &settings.datasets {
             for metric in [Metric::Kl, Metric::Mse, Metric::Smoothness] {

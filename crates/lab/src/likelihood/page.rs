@@ -9,7 +9,7 @@ use crate::page::Page;
 use crate::plot::{Line, LinePlot, Scale, Stroke};
 use crate::toy::data::bin_centre;
 use crate::toy::head::gamma_text;
-use crate::toy::study::{Run, Spread, mean};
+use crate::toy::study::{CHANCE, Run, Spread, mean};
 use crate::toy::{Dataset, HeadKind};
 
 /// N of the paper's table.
@@ -197,7 +197,7 @@ impl Findings {
         ));
         page.heading("Table 7");
         page.table("likelihood-headline", &self.headline_table());
-        page.text(&self.far_text());
+        page.text(&format!("{}\n{CHANCE}", self.far_text()));
         page.text(&self.order_text());
         page.heading("All heads");
         page.text("The best epoch is chosen on the test set itself, so its column flatters.");

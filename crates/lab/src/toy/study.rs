@@ -9,6 +9,13 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 use super::data::{Dataset, Samples, Split};
 use super::head::HeadKind;
 
+/// How many of the paper's means to expect far from ours, in words: a standard deviation over
+/// four runs, and means of four, are themselves uncertain.
+pub const CHANCE: &str = "The paper has four runs of each head, and its standard deviations are \
+     of the same four. By chance alone 14 % of its means would lie that far from the exact ones, \
+     18 % from those of twelve runs and 25 % from those of four (Student's t with 3 degrees of \
+     freedom, at 2, √3 and √2).";
+
 /// Which runs a study has, and how long they are.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
