@@ -46,7 +46,7 @@ training_series = 4000
 # Synthetic series to forecast.
 test_series = 64
 # Optimizer steps; the paper has 200,000.
-steps = 600
+steps = 400
 # Windows of a step; the paper has 32 on each of 8 GPUs.
 batch = 16
 # Learning rate of the first step, from which it falls linearly to 0; the paper's is half.
