@@ -9,9 +9,8 @@
 //! The model knows no environment's units. Observations come **normalized**,
 //! `(o - mean) / (std + 1e-6)` with the mean and standard deviation over all timesteps of the
 //! training data, and returns-to-go divided by the task's scale (1000 for Gym's locomotion
-//! tasks). Whoever makes [`ContinuousInputs`] or a
-//! [`ContinuousHistory`](crate::ContinuousHistory) does both, once, where a number enters the
-//! program; the constants are kept beside the weights.
+//! tasks). Whoever makes [`ContinuousInputs`] or a [`ContinuousHistory`] does both, once, where a
+//! number enters the program; the constants are kept beside the weights.
 //!
 //! Differs from the reference implementation:
 //! - Padding is never attended to, so what stands in padded places does not matter. (There a
