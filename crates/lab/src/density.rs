@@ -199,6 +199,20 @@ pub(crate) fn example_row(samples: &Samples, split: &Split) -> usize {
     split.test.iter().position(shows).unwrap_or(0)
 }
 
+/// A study of two datasets that takes no time, for the tests of what is said about one.
+#[cfg(test)]
+fn small() -> Findings {
+    let settings = Settings {
+        datasets: vec![Dataset::Gaussian, Dataset::Beta],
+        data_seeds: vec![1, 2],
+        weight_seeds: vec![1],
+        frequencies: vec![2, 12],
+        epochs: 2,
+        evaluate_every: 1,
+    };
+    run(&settings, &|| ())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -159,24 +159,11 @@ impl Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::density::run;
-    use crate::toy::study::Settings;
-
-    fn found() -> Findings {
-        let settings = Settings {
-            datasets: vec![Dataset::Gaussian, Dataset::Beta],
-            data_seeds: vec![1, 2],
-            weight_seeds: vec![1],
-            frequencies: vec![2, 12],
-            epochs: 2,
-            evaluate_every: 1,
-        };
-        run(&settings, &|| ())
-    }
+    use crate::density::small;
 
     #[test]
     fn what_is_far_from_the_paper_is_said() {
-        let mut found = found();
+        let mut found = small();
         let count = |found: &Findings| found.far_from_paper().len();
         for run in &mut found.runs {
             let (dataset, kind) = (run.job.dataset, run.job.kind);

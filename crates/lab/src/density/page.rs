@@ -267,25 +267,11 @@ fn listed(seeds: &[u64]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::density::run;
-    use crate::toy::study::Settings;
-
-    fn found() -> Findings {
-        let settings = Settings {
-            datasets: vec![Dataset::Gaussian, Dataset::Beta],
-            data_seeds: vec![1, 2],
-            weight_seeds: vec![1],
-            frequencies: vec![2, 12],
-            epochs: 2,
-            evaluate_every: 1,
-        };
-        run(&settings, &|| ())
-    }
+    use crate::density::small;
 
     #[test]
     fn a_page_has_every_number_beside_the_papers() {
-        let found = found();
+        let found = small();
         let page = found.page("just lab density");
         let text = page.markdown();
         for part in [
