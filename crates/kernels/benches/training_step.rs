@@ -10,8 +10,8 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use overtone_kernels::{
     Activation, AdamW, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights,
-    NatureWeights, Score, Slot, adamw_step, attention_block, clip_factor, global_norm, mlp_block,
-    nature_encoder_windows,
+    NatureWeights, Queries, Score, Slot, adamw_step, attention_block, clip_factor, global_norm,
+    mlp_block, nature_encoder_windows,
 };
 
 const BATCH: usize = 16;
@@ -100,7 +100,14 @@ thread_local! {
 
 fn options(form: Form) -> AttentionOptions<'static> {
     let dropout = Some(Dropout { probability: 0.1, seed: SEED.get() });
-    AttentionOptions { n_heads: 8, score: Score::DotProduct, first_token: None, dropout, form }
+    AttentionOptions {
+        n_heads: 8,
+        score: Score::DotProduct,
+        queries: Queries::ALL,
+        first_token: None,
+        dropout,
+        form,
+    }
 }
 
 fn seeded() {

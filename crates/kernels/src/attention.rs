@@ -9,7 +9,7 @@ use burn::tensor::Tensor;
 use crate::dropout::Place;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::fourier_scores::{check_power, each_dimension};
-use crate::{Dropout, Form};
+use crate::{Dropout, Form, Queries};
 
 /// The parameters of an attention block of width `d`. Linear weights are `[in, out]`.
 #[derive(Clone, Debug)]
@@ -64,6 +64,8 @@ pub struct AttentionOptions<'a> {
     pub n_heads: usize,
     /// How a query is compared with a key.
     pub score: Score,
+    /// At which tokens the result is computed. Dropout's rows count these alone.
+    pub queries: Queries,
     /// For each sequence the index of its first real token: earlier ones are padding and
     /// no real token attends to them. `None`: no padding. A padding token attends to
     /// itself alone.
@@ -80,11 +82,12 @@ pub struct AttentionOptions<'a> {
 /// A token attends to itself and to earlier real tokens of its sequence.
 ///
 /// # Shapes
-/// - `x` and the result: `[batch, tokens, d]`
+/// - `x`: `[batch, tokens, d]`
+/// - result: `[batch, queries, d]`, the rows of `options.queries`
 ///
 /// # Panics
-/// When shapes do not fit together, `n_heads` does not divide `d`, `first_token` has
-/// another length than the batch, or `fourier_r` is there without its score or the score
+/// When shapes do not fit together, `n_heads` does not divide `d`, `queries` are no tokens
+/// of a sequence, `first_token` has another length than the batch, or `fourier_r` is there without its score or the score
 /// without it.
 pub fn attention_block(
     x: Tensor<3>,
@@ -109,6 +112,7 @@ pub fn attention_block(
         }
         (r, score) => panic!("{score:?} with R of shape {:?}", r.map(|r| r.dims())),
     };
+    options.queries.check(tokens);
     if let Some(first_token) = options.first_token {
         assert_eq!(first_token.len(), batch, "first_token has one entry per sequence");
     }
@@ -119,19 +123,21 @@ pub fn attention_block(
             tokens,
             n_heads,
             score: options.score,
+            queries: options.queries,
             first_token: options.first_token.map(<[usize]>::to_vec),
             attention_mask: mask(Place::Attention),
             residual_mask: mask(Place::Residual),
         };
+        let shape = [batch, options.queries.count(tokens), d];
         let r = weights.fourier_r.take();
         let inputs = weights.inputs(x);
         return match r {
-            None => flex::apply(plan, inputs, [batch, tokens, d]),
+            None => flex::apply(plan, inputs, shape),
             Some(r) => {
                 let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias] = inputs;
                 let r = r.into_dispatch();
                 let inputs = [x, norm_weight, norm_bias, qkv_weight, qkv_bias, weight, bias, r];
-                flex::apply(WithR(plan), inputs, [batch, tokens, d])
+                flex::apply(WithR(plan), inputs, shape)
             }
         };
     }

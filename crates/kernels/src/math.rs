@@ -12,7 +12,7 @@ pub(crate) const ROUND: f32 = 12_582_912.0;
 pub(crate) fn polynomial<const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     let mut value = coefficients[0];
     for coefficient in &coefficients[1..] {
-        value = value * x + coefficient;
+        value = value.mul_add(x, *coefficient);
     }
     value
 }

@@ -1,6 +1,10 @@
 //! Strided views of slices, and their product on one thread.
 
 use gemm::Parallelism;
+use rayon::prelude::*;
+
+use crate::Vectors;
+use crate::buffer::Buffer;
 
 /// A matrix somewhere in a slice.
 #[derive(Clone, Copy)]
@@ -98,6 +102,63 @@ pub(crate) fn multiply(into: &mut [f32], mode: Into, left: Matrix<'_>, right: Ma
     multiply_strided(into, right.columns, mode, 1.0, left, right);
 }
 
+/// A right operand of many products, stored so that a product reads it in order: panels of
+/// some columns, each row after row.
+pub(crate) struct Panels {
+    data: Buffer,
+    rows: usize,
+    /// Columns of every panel but the last, which may have fewer.
+    width: usize,
+}
+
+impl Panels {
+    /// A copy of a matrix of any strides.
+    pub fn new(matrix: Matrix<'_>) -> Self {
+        let Matrix { data: values, rows, columns, row_stride, column_stride } = matrix;
+        // Whole tiles of the widest kernels of `gemm`.
+        let width = if Vectors::detect() == Vectors::Avx512 { 64 } else { 48 };
+        let mut data = Buffer::new(rows * columns);
+        data.par_chunks_mut(rows * width).enumerate().for_each(|(i, panel)| {
+            let values = &values[i * width * column_stride..];
+            let width = panel.len() / rows;
+            if column_stride == 1 {
+                for (row, into) in panel.chunks_exact_mut(width).enumerate() {
+                    into.copy_from_slice(&values[row * row_stride..][..width]);
+                }
+                return;
+            }
+            // A few rows at a time: what is read of each column then lies together.
+            for (tile, into) in panel.chunks_mut(TILE * width).enumerate() {
+                for column in 0..width {
+                    let values = &values[column * column_stride + tile * TILE * row_stride..];
+                    for (row, into) in into.chunks_exact_mut(width).enumerate() {
+                        into[column] = values[row * row_stride];
+                    }
+                }
+            }
+        });
+        Self { data, rows, width }
+    }
+}
+
+/// `into = left · right`, or `into += …`; rows of `into` begin `row_stride` apart.
+pub(crate) fn multiply_panels(
+    into: &mut [f32],
+    row_stride: usize,
+    mode: Into,
+    left: Matrix<'_>,
+    right: &Panels,
+) {
+    let rows = right.rows;
+    for (i, panel) in right.data.chunks(rows * right.width).enumerate() {
+        let panel = Matrix::new(panel, rows, panel.len() / rows);
+        multiply_strided(&mut into[i * right.width..], row_stride, mode, 1.0, left, panel);
+    }
+}
+
+/// Rows of a transposed matrix that are gathered together.
+const TILE: usize = 16;
+
 /// The transpose of a `[rows, columns]` matrix.
 pub(crate) fn transpose(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let mut out = vec![0.0; rows * columns];
@@ -131,6 +192,27 @@ mod tests {
         multiply_strided(&mut wide, 3, Into::Fresh, 2.0, left, right);
         assert_eq!(wide, [10.0, 22.0, 7.0, 28.0, 46.0]);
         assert_eq!(transpose(&LEFT, 2, 3), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
+    }
+
+    #[test]
+    fn panels_are_the_same_matrix() {
+        let (rows, columns) = (37, 150);
+        let whole = |n: usize| (0..n).map(|i| (i * i % 13) as f32).collect::<Vec<_>>();
+        let (left, right) = (whole(5 * rows), whole(rows * columns));
+        let turned = transpose(&right, rows, columns);
+        let left = Matrix::new(&left, 5, rows);
+        let mut expected = vec![0.0; 5 * columns];
+        multiply(&mut expected, Into::Fresh, left, Matrix::new(&right, rows, columns));
+        let straight = Panels::new(Matrix::new(&right, rows, columns));
+        let turned = Panels::new(Matrix::new(&turned, columns, rows).transposed());
+        for panels in [straight, turned] {
+            let mut got = vec![9.0; 4 * (columns + 3) + columns];
+            multiply_panels(&mut got, columns + 3, Into::Fresh, left, &panels);
+            for (got, expected) in got.chunks(columns + 3).zip(expected.chunks(columns)) {
+                assert_eq!(&got[..columns], expected);
+            }
+            assert_eq!(got[columns..columns + 3], [9.0; 3]);
+        }
     }
 
     #[test]

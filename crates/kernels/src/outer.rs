@@ -4,9 +4,9 @@ use rayon::prelude::*;
 
 use crate::matrix::{Into, Matrix, multiply};
 
-/// Elements of the result that one task computes, about: large enough that packing the
-/// operands is a small part of the work.
-const TILE: usize = 16 * 1024;
+/// Rows of the result that one task computes: enough that packing the right operand is a
+/// small part of the work.
+const HEIGHT: usize = 64;
 
 /// `into += leftᵀ · right`: `left` is `[rows, m]`, `right` `[rows, n]`, `into` `[m, n]`.
 ///
@@ -14,10 +14,9 @@ const TILE: usize = 16 * 1024;
 /// of every sum depends on the shapes alone.
 pub(crate) fn add_outer(into: &mut [f32], left: &[f32], right: &[f32], rows: usize) {
     let (m, n) = (left.len() / rows, right.len() / rows);
-    let height = (TILE / n).next_power_of_two().clamp(16, m.max(16));
-    into.par_chunks_mut(height * n).enumerate().for_each(|(i, into)| {
+    into.par_chunks_mut(HEIGHT * n).enumerate().for_each(|(i, into)| {
         let columns = into.len() / n;
-        let left = Matrix::strided(&left[i * height..], rows, columns, m);
+        let left = Matrix::strided(&left[i * HEIGHT..], rows, columns, m);
         multiply(into, Into::Sum, left.transposed(), Matrix::new(right, rows, n));
     });
 }
@@ -28,7 +27,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_definition() {
-        let (rows, m, n) = (7, 50, 600);
+        let (rows, m, n) = (7, 150, 200);
         let left: Vec<f32> = (0..rows * m).map(|i| (i % 5) as f32).collect();
         let right: Vec<f32> = (0..rows * n).map(|i| (i % 7) as f32).collect();
         let mut into = vec![1.0; m * n];

@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 thread_local! {
-    static SPARE: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
+    /// One for each level of nested calls, the outermost last.
+    static SPARE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `f` with working memory of these sizes. The content is arbitrary.
@@ -14,8 +15,7 @@ pub(crate) fn with_scratch<const N: usize, R>(
     sizes: [usize; N],
     f: impl FnOnce([&mut [f32]; N]) -> R,
 ) -> R {
-    // Taken, not borrowed: an inner call on the same thread finds nothing and allocates.
-    let mut memory = SPARE.with(RefCell::take);
+    let mut memory = SPARE.with(|spare| spare.borrow_mut().pop()).unwrap_or_default();
     let total = sizes.iter().sum();
     if memory.len() < total {
         memory.resize(total, 0.0);
@@ -27,6 +27,6 @@ pub(crate) fn with_scratch<const N: usize, R>(
         part
     });
     let result = f(parts);
-    SPARE.with(|spare| *spare.borrow_mut() = memory);
+    SPARE.with(|spare| spare.borrow_mut().push(memory));
     result
 }

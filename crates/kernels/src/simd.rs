@@ -1,11 +1,12 @@
 //! Loops compiled once for any machine and once for wide vectors, chosen when they run.
 
-/// Defines a function whose body is compiled a second time for AVX2, which is taken where
-/// the processor has it. The body and the `#[inline(always)]` functions it calls are plain
-/// Rust written so that the compiler can vectorise it; on other architectures, whose
-/// baseline has vectors, there is the one version.
+/// Defines a function whose body is compiled also for AVX2 with FMA and for AVX-512; the
+/// widest version that the processor has is taken. The body and the `#[inline(always)]`
+/// functions it calls are plain Rust written so that the compiler can vectorise it; on other
+/// architectures, whose baseline has vectors, there is the one version.
 ///
-/// Products and sums are not contracted, so both versions give the same bits.
+/// Products and sums are contracted only where the body says `mul_add`, so all versions give
+/// the same bits. (`mul_add` is slow on an x86 processor without FMA, older than 2013.)
 /// A function may have one type parameter with one bound.
 #[macro_export]
 macro_rules! vectorised {
@@ -22,13 +23,20 @@ macro_rules! vectorised {
 
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx2,bmi2")]
+                #[target_feature(enable = "avx2,bmi2,fma")]
                 fn wide $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? {
                     body($($argument),*)
                 }
-                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2") {
+                #[target_feature(enable = "avx2,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+                fn widest $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? {
+                    body($($argument),*)
+                }
+                match $crate::Vectors::detect() {
+                    // SAFETY: the processor has the features that `widest` is compiled for.
+                    $crate::Vectors::Avx512 => return unsafe { widest($($argument),*) },
                     // SAFETY: the processor has the features that `wide` is compiled for.
-                    return unsafe { wide($($argument),*) };
+                    $crate::Vectors::Avx2 => return unsafe { wide($($argument),*) },
+                    $crate::Vectors::Baseline => {}
                 }
             }
             body($($argument),*)
@@ -37,6 +45,40 @@ macro_rules! vectorised {
 }
 
 pub(crate) use crate::vectorised;
+
+/// The vector instructions that [`vectorised!`] takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vectors {
+    /// What every processor of the architecture has.
+    Baseline,
+    /// 8 numbers in `f32`, with fused multiplication and addition.
+    Avx2,
+    /// 16 numbers in `f32`.
+    Avx512,
+}
+
+impl Vectors {
+    /// The widest that this processor has.
+    #[inline]
+    pub fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("fma");
+            let avx512 = is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl");
+            match (avx2, avx512) {
+                (true, true) => return Self::Avx512,
+                (true, false) => return Self::Avx2,
+                _ => {}
+            }
+        }
+        Self::Baseline
+    }
+}
 
 /// Independent accumulators of a sum: two AVX registers' worth.
 const LANES: usize = 16;

@@ -9,7 +9,7 @@ use agreement::{
 };
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
-    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Score,
+    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, Score,
     attention_block, mlp_block,
 };
 
@@ -65,7 +65,14 @@ fn fourier(power: u32, epsilon: f64) -> Score {
 }
 
 fn options(n_heads: usize, form: Form) -> AttentionOptions<'static> {
-    AttentionOptions { n_heads, score: Score::DotProduct, first_token: None, dropout: None, form }
+    AttentionOptions {
+        n_heads,
+        score: Score::DotProduct,
+        first_token: None,
+        queries: Queries::ALL,
+        dropout: None,
+        form,
+    }
 }
 
 fn mlp_inputs(shape: [usize; 3], h: usize) -> Vec<Input> {
@@ -266,6 +273,68 @@ fn cases() -> impl Iterator<Item = (Score, Form)> {
     [Score::DotProduct, fourier(4, 0.0)]
         .into_iter()
         .flat_map(|score| [Form::Auto, Form::Reference].map(|form| (score, form)))
+}
+
+/// Attention at some of the tokens: some steps of three tokens each, and one token alone.
+fn some_queries(tokens: usize) -> [Queries; 3] {
+    [Queries { first: 1, step: 3 }, Queries { first: 2, step: 3 }, Queries::one(4, tokens)]
+}
+
+#[test]
+fn attention_at_some_tokens_agrees_with_the_reference() {
+    for (shape, n_heads) in [([3, 9, 20], 4), ([19, 60, 16], 1)] {
+        let first: Vec<usize> = (0..shape[0]).map(|i| 5 * i % shape[1]).collect();
+        for queries in some_queries(shape[1]) {
+            for first_token in [None, Some(&first[..])] {
+                let dropout = Some(DROPOUT);
+                let options = |form| AttentionOptions {
+                    queries,
+                    first_token,
+                    dropout,
+                    ..options(n_heads, form)
+                };
+                check_fused(&attention_inputs(shape), TOLERANCE, |leaves, form| {
+                    attend(leaves, options(form))
+                });
+                let inputs = fourier_inputs(shape, [n_heads, 1], 0.5);
+                check_fused_by(fourier_tolerance, &inputs, |leaves, form| {
+                    attend(leaves, AttentionOptions { score: fourier(4, 0.0), ..options(form) })
+                });
+            }
+        }
+    }
+}
+
+/// The rows that are computed are those of the whole result.
+#[test]
+fn attention_at_some_tokens_is_part_of_the_whole() {
+    for (score, form) in cases() {
+        let inputs = match score {
+            Score::DotProduct => attention_inputs([5, 12, 16]),
+            Score::Fourier { .. } => fourier_inputs([5, 12, 16], [4, 4], 1.5),
+        };
+        let first = [0, 3, 11, 4, 0];
+        let at = |queries| {
+            run(&inputs, DType::F32, form, |leaves, form| {
+                let first_token = Some(&first[..]);
+                let options = AttentionOptions { score, queries, first_token, ..options(4, form) };
+                attend(leaves, options)
+            })
+            .output
+        };
+        let whole = at(Queries::ALL);
+        for queries in some_queries(12) {
+            let rows = (0..5).flat_map(|sequence| {
+                let tokens = (queries.first..12).step_by(queries.step);
+                tokens.map(move |token| 12 * sequence + token)
+            });
+            let expected: Vec<f64> =
+                rows.flat_map(|row| whole[16 * row..16 * (row + 1)].to_vec()).collect();
+            let got = at(queries);
+            assert_eq!(got.len(), expected.len());
+            assert!(distance(&got, &expected) < 1e-6, "{score:?} {form:?} {queries:?}");
+        }
+    }
 }
 
 #[test]

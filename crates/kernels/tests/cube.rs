@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 use agreement::{Input, Leaves, Outcome, distance, infer_on, run, run_on};
 use burn::tensor::{DType, Device, DeviceKind, Tensor};
 use overtone_kernels::{
-    AttentionOptions, AttentionWeights, Form, Score, attention_block,
+    AttentionOptions, AttentionWeights, Form, Queries, Score, attention_block,
     fourier_scores::fourier_scores,
 };
 
@@ -218,6 +218,7 @@ fn the_attention_block_agrees_with_the_reference() {
             let options = AttentionOptions {
                 n_heads,
                 score: Score::Fourier { power: 4, epsilon: 0.0 },
+                queries: Queries::ALL,
                 first_token: Some(&first_token),
                 dropout: None,
                 form,

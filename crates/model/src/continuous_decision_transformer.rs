@@ -32,7 +32,7 @@ pub use crate::transformer::DropoutSeed;
 use crate::{
     config::Conditioning, continuous_config::ContinuousModelConfig,
     continuous_history::ContinuousHistory, error::ModelError, head::ContinuousHead, init, tokens,
-    transformer::Transformer, transformer_block::TransformerBlock,
+    tokens::Steps, transformer::Transformer, transformer_block::TransformerBlock,
 };
 
 /// A batch of contexts. Padded places may hold any finite number.
@@ -133,11 +133,16 @@ impl ContinuousDecisionTransformer {
         })
     }
 
-    /// The transformer's output at each observation token.
+    /// The transformer's output at the observation tokens of some steps.
     ///
     /// # Shapes
-    /// - result: `[batch, time, d_model]`; rows of padded steps are finite and mean nothing
-    pub fn hidden(&self, inputs: &ContinuousInputs, dropout: Option<DropoutSeed>) -> Tensor<3> {
+    /// - result: `[batch, steps, d_model]`; rows of padded steps are finite and mean nothing
+    pub fn hidden(
+        &self,
+        inputs: &ContinuousInputs,
+        steps: Steps,
+        dropout: Option<DropoutSeed>,
+    ) -> Tensor<3> {
         let [batch, time, observation_width] = inputs.observations.dims();
         let (d_model, rows) = (self.config.d_model, batch * time);
 
@@ -170,13 +175,14 @@ impl ContinuousDecisionTransformer {
             final_norm_bias: self.final_norm_bias.val(),
             form: self.form,
         };
-        transformer.at_observations(tokens, &inputs.n_padding, dropout)
+        transformer.at_observations(tokens, steps, &inputs.n_padding, dropout)
     }
 
     /// Mean loss of the logged actions over real timesteps, plus the head's regulariser.
     pub fn loss(&self, inputs: &ContinuousInputs, dropout: Option<DropoutSeed>) -> ContinuousLoss {
         let [batch, time, action_width] = inputs.actions.dims();
-        let hidden = self.hidden(inputs, dropout).reshape([batch * time, self.config.d_model]);
+        let hidden = self.hidden(inputs, Steps::All, dropout);
+        let hidden = hidden.reshape([batch * time, self.config.d_model]);
         let targets = inputs.actions.clone().reshape([batch * time, action_width]);
         let loss = self.head.loss(hidden, targets);
 
@@ -206,8 +212,8 @@ impl ContinuousDecisionTransformer {
             &self.config,
             (&table.device(), table.dtype()),
         )?;
-        let [batch, time, _] = inputs.observations.dims();
-        let newest = self.hidden(&inputs, None).narrow(1, time - 1, 1);
+        let [batch, _, _] = inputs.observations.dims();
+        let newest = self.hidden(&inputs, Steps::Newest, None);
         Ok(newest.reshape([batch, self.config.d_model]))
     }
 }

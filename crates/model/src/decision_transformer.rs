@@ -25,7 +25,7 @@ use crate::{
     error::ModelError,
     head::{self, Head},
     init::{self, GPT_STD},
-    tokens,
+    tokens::{self, Steps},
     transformer::Transformer,
     transformer_block::TransformerBlock,
 };
@@ -169,15 +169,16 @@ impl DecisionTransformer {
         }
     }
 
-    /// The transformer's output at each observation token.
+    /// The transformer's output at the observation tokens of some steps.
     ///
     /// # Shapes
     /// - `observations`: `[batch, time, d_model]`, embedded
-    /// - result: `[batch, time, d_model]`; rows of padded steps are finite and mean nothing
+    /// - result: `[batch, steps, d_model]`; rows of padded steps are finite and mean nothing
     pub fn hidden(
         &self,
         observations: Tensor<3>,
         inputs: &Inputs,
+        steps: Steps,
         dropout: Option<DropoutSeed>,
     ) -> Tensor<3> {
         let [batch, time, d_model] = observations.dims();
@@ -210,7 +211,7 @@ impl DecisionTransformer {
             final_norm_bias: self.final_norm_bias.val(),
             form: self.form,
         };
-        transformer.at_observations(tokens, &inputs.n_padding, dropout)
+        transformer.at_observations(tokens, steps, &inputs.n_padding, dropout)
     }
 
     /// Local positions count from each context's first real token: `[batch or 1, tokens, d]`.
@@ -240,7 +241,7 @@ impl DecisionTransformer {
         let [batch, time] = inputs.actions.dims();
         let observations =
             self.embed_observations(frames).reshape([batch, time, self.config.d_model]);
-        let hidden = self.hidden(observations, inputs, None);
+        let hidden = self.hidden(observations, inputs, Steps::All, None);
         let rows = hidden.reshape([batch * time, self.config.d_model]);
         self.head.forward(rows).logits.reshape([batch, time, self.config.n_actions])
     }
@@ -250,7 +251,7 @@ impl DecisionTransformer {
         let [batch, time] = inputs.actions.dims();
         let d_model = self.config.d_model;
         let observations = self.embed_observations(frames).reshape([batch, time, d_model]);
-        let hidden = self.hidden(observations, inputs, dropout);
+        let hidden = self.hidden(observations, inputs, Steps::All, dropout);
         let output = self.head.forward(hidden.reshape([batch * time, d_model]));
 
         let (device, dtype) = (output.logits.device(), output.logits.dtype());

@@ -21,6 +21,7 @@ use crate::{
     decision_transformer::{DecisionTransformer, FRAME, Frames, Inputs, STACK},
     error::ModelError,
     head::{ActionOrder, Head},
+    tokens::Steps,
 };
 
 /// What one agent remembers: the last `context_length` timesteps of its episode.
@@ -174,8 +175,8 @@ impl TransformerPolicy {
         };
         let observations =
             Tensor::from_data(TensorData::new(embeddings, [batch, longest, d_model]), device);
-        let hidden = self.model.hidden(observations, &inputs, None);
-        let current = hidden.narrow(1, longest - 1, 1).reshape([batch, d_model]);
+        let hidden = self.model.hidden(observations, &inputs, Steps::Newest, None);
+        let current = hidden.reshape([batch, d_model]);
         self.model.head.forward(current).logits.into_data().iter::<f32>().collect()
     }
 }

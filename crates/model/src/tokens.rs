@@ -2,6 +2,7 @@
 //! where in it actions are predicted.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
+use overtone_kernels::Queries;
 
 use crate::config::Conditioning;
 
@@ -32,18 +33,22 @@ pub fn interleave(
     Tensor::cat(of_a_step, 2).reshape([batch, per_step * time, d_model])
 }
 
-/// The observation tokens among [interleaved](interleave) ones.
-///
-/// # Shapes
-/// - `tokens`: `[batch, tokens_per_timestep·time, d_model]`; result `[batch, time, d_model]`
-pub fn at_observations(tokens: Tensor<3>, conditioning: Conditioning) -> Tensor<3> {
-    let [batch, n_tokens, d_model] = tokens.dims();
-    let per_step = conditioning.tokens_per_timestep();
-    let time = n_tokens / per_step;
-    tokens
-        .reshape([batch, time, per_step, d_model])
-        .narrow(2, predict_from(conditioning), 1)
-        .reshape([batch, time, d_model])
+/// At which steps of a context actions are predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steps {
+    /// At all, to learn.
+    All,
+    /// At the newest, to act.
+    Newest,
+}
+
+/// The observation tokens of these steps among `n_tokens` [interleaved](interleave) ones.
+pub fn observations(steps: Steps, conditioning: Conditioning, n_tokens: usize) -> Queries {
+    let (step, first) = (conditioning.tokens_per_timestep(), predict_from(conditioning));
+    match steps {
+        Steps::All => Queries { first, step },
+        Steps::Newest => Queries::one(n_tokens - step + first, n_tokens),
+    }
 }
 
 /// The share of each timestep in a mean over real timesteps, `[batch · time]`: zero for
@@ -80,8 +85,10 @@ mod tests {
         let expected = [100, 200, 300, 101, 201, 301, 102, 202, 302].map(|x| x as f32);
         let second = expected.map(|x| x + 10.0);
         assert_eq!(numbers(sequence.clone()), [expected, second].concat());
-        let observations = at_observations(sequence, Conditioning::Return);
-        assert_eq!(numbers(observations), numbers(tokens(2)));
+        let all = observations(Steps::All, Conditioning::Return, 9);
+        assert_eq!(numbers(all.of(sequence.clone())), numbers(tokens(2)));
+        let newest = observations(Steps::Newest, Conditioning::Return, 9);
+        assert_eq!(numbers(newest.of(sequence)), [202.0, 212.0]);
     }
 
     #[test]
@@ -89,8 +96,10 @@ mod tests {
         let sequence = interleave(None, tokens(2), tokens(3));
         let expected = [200, 300, 201, 301, 202, 302].map(|x| x as f32);
         assert_eq!(numbers(sequence.clone())[..6], expected);
-        let observations = at_observations(sequence, Conditioning::None);
-        assert_eq!(numbers(observations), numbers(tokens(2)));
+        let all = observations(Steps::All, Conditioning::None, 6);
+        assert_eq!(numbers(all.of(sequence.clone())), numbers(tokens(2)));
+        let newest = observations(Steps::Newest, Conditioning::None, 6);
+        assert_eq!(numbers(newest.of(sequence)), [202.0, 212.0]);
     }
 
     #[test]

@@ -3,12 +3,12 @@
 
 use burn::tensor::Tensor;
 use overtone_core::seed;
-use overtone_kernels::{Activation, Dropout, Form, layer_norm};
+use overtone_kernels::{Activation, Dropout, Form, Queries, layer_norm};
 
 use crate::{
     config::{AttentionConfig, Conditioning, config_error},
     error::ModelError,
-    tokens::at_observations,
+    tokens::{self, Steps},
     transformer_block::{BlockOptions, TransformerBlock},
 };
 
@@ -78,17 +78,19 @@ pub struct Transformer<'a> {
 }
 
 impl Transformer<'_> {
-    /// Dropout, the blocks, and the final norm at each observation token.
+    /// Dropout, the blocks, and the final norm at the observation tokens of some steps. The
+    /// last block computes nothing else.
     ///
     /// A token sees itself and what came before it in its context, padding excepted.
     ///
     /// # Shapes
     /// - `tokens`: `[batch, tokens_per_timestep·time, d_model]`, positions included
     /// - `n_padding`: padded timesteps at the start of each context
-    /// - result: `[batch, time, d_model]`; rows of padded steps are finite and mean nothing
+    /// - result: `[batch, steps, d_model]`; rows of padded steps are finite and mean nothing
     pub fn at_observations(
         &self,
         mut tokens: Tensor<3>,
+        steps: Steps,
         n_padding: &[usize],
         dropout: Option<DropoutSeed>,
     ) -> Tensor<3> {
@@ -106,6 +108,8 @@ impl Transformer<'_> {
         let per_step = conditioning.tokens_per_timestep();
         let first_token: Vec<usize> = n_padding.iter().map(|pad| per_step * pad).collect();
         let padded = first_token.iter().any(|&token| token > 0);
+        let [_, n_tokens, _] = tokens.dims();
+        let observations = tokens::observations(steps, conditioning, n_tokens);
         for (layer_idx, block) in (0u64..).zip(self.blocks) {
             tokens = block.forward(
                 tokens,
@@ -113,6 +117,10 @@ impl Transformer<'_> {
                     n_heads: self.config.n_heads,
                     attention: self.config.attention,
                     activation: self.config.activation,
+                    queries: match layer_idx + 1 == self.blocks.len() as u64 {
+                        true => observations,
+                        false => Queries::ALL,
+                    },
                     first_token: padded.then_some(&first_token[..]),
                     dropout: seeds
                         .as_ref()
@@ -121,7 +129,6 @@ impl Transformer<'_> {
                 },
             );
         }
-        let observations = at_observations(tokens, conditioning);
-        layer_norm(observations, self.final_norm_weight.clone(), self.final_norm_bias.clone())
+        layer_norm(tokens, self.final_norm_weight.clone(), self.final_norm_bias.clone())
     }
 }

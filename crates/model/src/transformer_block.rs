@@ -7,7 +7,7 @@ use burn::{
 };
 use overtone_core::seed::Generator;
 use overtone_kernels::{
-    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Score,
+    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, Score,
     attention_block, mlp_block,
 };
 
@@ -60,6 +60,8 @@ pub struct BlockOptions<'a> {
     pub attention: AttentionConfig,
     /// Between the two layers of the perceptron.
     pub activation: Activation,
+    /// At which tokens the result is computed.
+    pub queries: Queries,
     /// Per row of the batch, the first token that is not padding.
     pub first_token: Option<&'a [usize]>,
     /// Dropout of attention weights and residuals; `None` while playing. The two halves of
@@ -98,7 +100,7 @@ impl TransformerBlock {
     }
 
     /// # Shapes
-    /// - `tokens` and result: `[batch, tokens, d_model]`
+    /// - `tokens`: `[batch, tokens, d_model]`; result: `[batch, queries, d_model]`
     pub fn forward(&self, tokens: Tensor<3>, options: &BlockOptions<'_>) -> Tensor<3> {
         let [attention_dropout, mlp_dropout] = match options.dropout {
             Some(dropouts) => dropouts.map(Some),
@@ -124,6 +126,7 @@ impl TransformerBlock {
             AttentionOptions {
                 n_heads: options.n_heads,
                 score,
+                queries: options.queries,
                 first_token: options.first_token,
                 dropout: attention_dropout,
                 form: options.form,

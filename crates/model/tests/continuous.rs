@@ -10,6 +10,7 @@ use overtone_model::{
     ContinuousInputs, ContinuousModelConfig, FourierAttentionConfig, RShape,
     continuous_decision_transformer::{DropoutSeed, Form},
     head::{ContinuousHeadConfig, FourierLikelihoodConfig, GmmLikelihoodConfig},
+    tokens::Steps,
     weights::{self, NamedTensors},
 };
 use overtone_testkit::assert_close;
@@ -137,7 +138,7 @@ fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
 
 /// What the head reads at the last `n` steps.
 fn hidden(model: &ContinuousDecisionTransformer, inputs: &ContinuousInputs, n: usize) -> Vec<f64> {
-    let hidden = numbers(model.hidden(inputs, None));
+    let hidden = numbers(model.hidden(inputs, Steps::All, None));
     hidden[hidden.len() - n * model.config.d_model..].to_vec()
 }
 
@@ -230,12 +231,13 @@ fn playing_together_equals_one_pass_each() {
 fn dropout_follows_its_seed() {
     let inputs = Episode::random(CONTEXT).context(0, CONTEXT, 0, 0.0);
     for model in models() {
-        let with = |seed: Option<u64>| numbers(model.hidden(&inputs, seed.map(DropoutSeed)));
+        let with =
+            |seed: Option<u64>| numbers(model.hidden(&inputs, Steps::All, seed.map(DropoutSeed)));
         assert_eq!(with(Some(1)), with(Some(1)));
         assert_ne!(with(Some(1)), with(Some(2)));
         assert_ne!(with(Some(1)), with(None));
         let plain = ContinuousDecisionTransformer { form: Form::Reference, ..model.clone() };
-        let plain = numbers(plain.hidden(&inputs, Some(DropoutSeed(1))));
+        let plain = numbers(plain.hidden(&inputs, Steps::All, Some(DropoutSeed(1))));
         assert_close("plain form", &with(Some(1)), &plain, 0.0, FORMS);
     }
 }

@@ -1,4 +1,4 @@
-//! The attention block on slices, one sequence at a time in cache.
+//! The attention block on slices, a few sequences at a time in cache.
 
 mod backward;
 mod forward;
@@ -8,10 +8,18 @@ mod score;
 pub(super) use backward::backward;
 pub(super) use forward::forward;
 
+use probabilities::Visible;
+
 use super::Score;
+use crate::Queries;
 use crate::buffer::Buffer;
 use crate::dropout::Mask;
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Panels};
+
+/// Tokens that go through the products with the weights together, about.
+const TOGETHER: usize = 192;
+/// Groups of sequences, at least, as far as there are sequences: work for several threads.
+const GROUPS: usize = 8;
 
 /// What a call computes, beside its inputs.
 #[derive(Clone, Debug)]
@@ -20,6 +28,7 @@ pub(super) struct Plan {
     pub tokens: usize,
     pub n_heads: usize,
     pub score: Score,
+    pub queries: Queries,
     /// One per sequence, or none at all.
     pub first_token: Option<Vec<usize>>,
     pub attention_mask: Option<Mask>,
@@ -27,8 +36,23 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    fn first_token(&self, sequence: usize) -> usize {
-        self.first_token.as_ref().map_or(0, |first| first[sequence])
+    fn n_queries(&self) -> usize {
+        self.queries.count(self.tokens)
+    }
+
+    /// Sequences in a group. It depends on sizes alone, so that sums over a group do too.
+    fn group(&self) -> usize {
+        (TOGETHER / self.tokens).min(self.batch / GROUPS).max(1)
+    }
+
+    fn head(&self, head: usize, d: usize) -> Head {
+        let Self { tokens, queries, .. } = *self;
+        Head { tokens, queries, d, d_head: d / self.n_heads, head }
+    }
+
+    fn visible(&self, sequence: usize) -> Visible {
+        let first_token = self.first_token.as_ref().map_or(0, |first| first[sequence]);
+        Visible { first_token, queries: self.queries }
     }
 
     /// The score of one more key, which has no value: `ln epsilon`.
@@ -61,8 +85,15 @@ impl<'a> Parameters<'a> {
         self.projection_bias.len()
     }
 
-    fn qkv(&self) -> Matrix<'a> {
-        Matrix::new(self.qkv_weight, self.width(), 3 * self.width())
+    /// The columns of queries: `[d, d]`.
+    fn q(&self) -> Matrix<'a> {
+        Matrix::strided(self.qkv_weight, self.width(), self.width(), 3 * self.width())
+    }
+
+    /// The columns of keys and values: `[d, 2 d]`.
+    fn kv(&self) -> Matrix<'a> {
+        let d = self.width();
+        Matrix::strided(&self.qkv_weight[d..], d, 2 * d, 3 * d)
     }
 
     fn projection(&self) -> Matrix<'a> {
@@ -70,19 +101,48 @@ impl<'a> Parameters<'a> {
     }
 }
 
+/// The weights as products read them.
+struct Products {
+    q: Panels,
+    kv: Panels,
+    projection: Panels,
+}
+
+impl Products {
+    fn new(parameters: Parameters<'_>) -> Self {
+        Self {
+            q: Panels::new(parameters.q()),
+            kv: Panels::new(parameters.kv()),
+            projection: Panels::new(parameters.projection()),
+        }
+    }
+
+    /// Of the transposed weights: from the gradient by a result to that by its input.
+    fn backward(parameters: Parameters<'_>) -> Self {
+        Self {
+            q: Panels::new(parameters.q().transposed()),
+            kv: Panels::new(parameters.kv().transposed()),
+            projection: Panels::new(parameters.projection().transposed()),
+        }
+    }
+}
+
 /// What the backward pass needs again.
 pub(super) struct Saved {
-    /// Queries, keys and values: `[batch * tokens, 3 d]`.
-    qkv: Buffer,
-    /// What the heads return, before the projection: `[batch * tokens, d]`.
+    /// Queries: `[batch * n_queries, d]`.
+    q: Buffer,
+    /// Keys and values: `[batch * tokens, 2 d]`.
+    kv: Buffer,
+    /// What the heads return, before the projection: `[batch * n_queries, d]`.
     mixed: Buffer,
 }
 
-/// The columns of one head in `[tokens, 3 d]` queries, keys and values, or in a gradient
-/// of that shape.
+/// The columns of one head in one sequence's queries, keys and values, or in gradients of
+/// their shapes.
 #[derive(Clone, Copy)]
 struct Head {
     tokens: usize,
+    queries: Queries,
     /// The block's width.
     d: usize,
     d_head: usize,
@@ -90,23 +150,32 @@ struct Head {
 }
 
 impl Head {
-    /// Where queries (0), keys (1) or values (2) begin.
-    fn start(self, part: usize) -> usize {
-        part * self.d + self.head * self.d_head
+    fn n_queries(self) -> usize {
+        self.queries.count(self.tokens)
     }
 
-    /// Queries (0), keys (1) or values (2): `[tokens, d_head]`.
-    fn part(self, qkv: &[f32], part: usize) -> Matrix<'_> {
-        Matrix::strided(&qkv[self.start(part)..], self.tokens, self.d_head, 3 * self.d)
+    /// Where the head's columns begin in rows of the block's width.
+    fn start(self) -> usize {
+        self.head * self.d_head
+    }
+
+    /// The head's columns of `[n_queries, d]`.
+    fn of_queries(self, values: &[f32]) -> Matrix<'_> {
+        Matrix::strided(&values[self.start()..], self.n_queries(), self.d_head, self.d)
+    }
+
+    /// The head's keys in `[tokens, 2 d]` keys and values.
+    fn keys(self, kv: &[f32]) -> Matrix<'_> {
+        Matrix::strided(&kv[self.start()..], self.tokens, self.d_head, 2 * self.d)
+    }
+
+    /// The head's values in `[tokens, 2 d]` keys and values.
+    fn values(self, kv: &[f32]) -> Matrix<'_> {
+        Matrix::strided(&kv[self.d + self.start()..], self.tokens, self.d_head, 2 * self.d)
     }
 
     /// The head's elements of `R`, none where there are none.
     fn own_r(self, r: &[f32]) -> std::ops::Range<usize> {
-        if r.is_empty() { 0..0 } else { self.head * self.d_head..(self.head + 1) * self.d_head }
-    }
-
-    /// The head's columns of a `[tokens, d]` matrix.
-    fn columns(self, mixed: &[f32]) -> Matrix<'_> {
-        Matrix::strided(&mixed[self.head * self.d_head..], self.tokens, self.d_head, self.d)
+        if r.is_empty() { 0..0 } else { self.start()..self.start() + self.d_head }
     }
 }

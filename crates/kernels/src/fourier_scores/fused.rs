@@ -8,6 +8,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::sinc::{self, NEAR};
+use crate::Queries;
 use crate::math::ln;
 use crate::rows::add_rows;
 use crate::scratch::with_scratch;
@@ -39,10 +40,11 @@ pub(crate) enum Visible {
 }
 
 impl Visible {
-    fn keys(self, query: usize, tokens: usize) -> Range<usize> {
+    /// Of the query which is this token.
+    fn keys(self, token: usize, tokens: usize) -> Range<usize> {
         match self {
             Self::All => 0..tokens,
-            Self::Causal { first_token } => first_token.min(query)..query + 1,
+            Self::Causal { first_token } => first_token.min(token)..token + 1,
         }
     }
 }
@@ -50,12 +52,14 @@ impl Visible {
 /// One head of one sequence.
 #[derive(Clone, Copy)]
 pub(crate) struct Head<'a> {
-    /// `[tokens, d_head]`, rows `row` apart.
+    /// `[n_queries, d_head]`, rows `row_q` apart.
     pub q: &'a [f32],
-    /// As `q`.
+    pub row_q: usize,
+    /// `[tokens, d_head]`, rows `row_k` apart.
     pub k: &'a [f32],
-    /// See `q`.
-    pub row: usize,
+    pub row_k: usize,
+    /// Which of the tokens are queries.
+    pub queries: Queries,
     pub tokens: usize,
     /// `R`: `[d_head]`.
     pub r: &'a [f32],
@@ -65,12 +69,10 @@ pub(crate) struct Head<'a> {
 
 /// Where gradients by queries and keys go, laid out as in [`Head`].
 pub(crate) struct Destination<'a> {
-    pub values: &'a mut [f32],
-    /// Where queries begin.
-    pub q: usize,
-    /// Where keys begin.
-    pub k: usize,
-    pub row: usize,
+    pub q: &'a mut [f32],
+    pub row_q: usize,
+    pub k: &'a mut [f32],
+    pub row_k: usize,
 }
 
 impl Head<'_> {
@@ -82,13 +84,23 @@ impl Head<'_> {
         self.r.len()
     }
 
+    fn n_queries(&self) -> usize {
+        self.queries.count(self.tokens)
+    }
+
+    /// The keys that a query sees.
+    #[inline(always)]
+    fn keys(&self, query: usize) -> Range<usize> {
+        self.visible.keys(self.queries.token(query), self.tokens)
+    }
+
     /// Keys as `[d_head, stride]`, zero in the padding.
     fn transpose_keys(&self, into: &mut [f32]) {
         let stride = self.stride();
         into.fill(0.0);
         for token in 0..self.tokens {
             for d in 0..self.d_head() {
-                into[d * stride + token] = self.k[token * self.row + d];
+                into[d * stride + token] = self.k[token * self.row_k + d];
             }
         }
     }
@@ -96,7 +108,11 @@ impl Head<'_> {
     /// The scores of every query's visible keys, in rows padded to whole vectors; other
     /// elements are arbitrary.
     pub fn scores(&self, into: &mut [f32]) {
-        assert_eq!(into.len(), self.tokens * self.stride(), "rows are padded to whole vectors");
+        assert_eq!(
+            into.len(),
+            self.n_queries() * self.stride(),
+            "rows are padded to whole vectors"
+        );
         with_scratch([self.d_head() * self.stride()], |[keys]| {
             self.transpose_keys(keys);
             scores(*self, keys, self.stride(), &mut Sorted::new(self.d_head()), into);
@@ -107,17 +123,15 @@ impl Head<'_> {
     /// queries and keys into `by`, that by `R` is added to `by_r`.
     pub fn backward(&self, by_scores: &[f32], by: Destination<'_>, by_r: &mut [f32]) {
         let (stride, d_head) = (self.stride(), self.d_head());
-        assert_eq!(by_scores.len(), self.tokens * stride, "rows are padded to whole vectors");
+        assert_eq!(by_scores.len(), self.n_queries() * stride, "rows are padded to whole vectors");
         with_scratch([d_head * stride, d_head * stride], |[keys, by_keys]| {
             self.transpose_keys(keys);
             by_keys.fill(0.0);
-            let by_q = &mut by.values[by.q..];
             let sorted = &mut Sorted::new(d_head);
-            backward(*self, keys, stride, sorted, by_scores, by_q, by.row, by_keys, by_r);
-            let by_k = &mut by.values[by.k..];
+            backward(*self, keys, stride, sorted, by_scores, by.q, by.row_q, by_keys, by_r);
             for token in 0..self.tokens {
                 for d in 0..d_head {
-                    by_k[token * by.row + d] =
+                    by.k[token * by.row_k + d] =
                         self.power as f32 * self.r[d] * by_keys[d * stride + token];
                 }
             }
@@ -143,20 +157,20 @@ impl Sorted {
     /// The near and the far dimensions of a query. Queries come in order.
     #[inline(always)]
     fn split(&mut self, head: Head<'_>, query: usize) -> (&[usize], &[usize]) {
-        let keys = head.visible.keys(query, head.tokens);
+        let keys = head.keys(query);
         if self.seen.start != keys.start || self.seen.is_empty() {
             self.seen = keys.start..keys.start;
             self.bounds.fill([f32::INFINITY, f32::NEG_INFINITY]);
         }
         for key in self.seen.end..keys.end {
-            let key = &head.k[key * head.row..][..self.bounds.len()];
+            let key = &head.k[key * head.row_k..][..self.bounds.len()];
             for (bounds, k) in self.bounds.iter_mut().zip(key) {
                 *bounds = [bounds[0].min(*k), bounds[1].max(*k)];
             }
         }
         self.seen.end = keys.end;
 
-        let q = &head.q[query * head.row..];
+        let q = &head.q[query * head.row_q..];
         let (mut n_near, mut n_far) = (0, 0);
         let last = self.dimensions.len() - 1;
         for (d, [low, high]) in self.bounds.iter().enumerate() {
@@ -231,9 +245,9 @@ vectorised! {
         // The product is of squares.
         let scale = 0.5 * head.power as f32;
         for (query, row) in into.chunks_exact_mut(stride).enumerate() {
-            let q = &head.q[query * head.row..];
+            let q = &head.q[query * head.row_q..];
             let (near, far) = sorted.split(head, query);
-            for start in vectors(head.visible.keys(query, head.tokens)) {
+            for start in vectors(head.keys(query)) {
                 let mut product = Product::one();
                 for some in near.chunks(NEAR_FACTORS) {
                     for &d in some {
@@ -277,10 +291,10 @@ vectorised! {
     ) {
         let power = head.power as f32;
         for (query, by_scores) in by_scores.chunks_exact(stride).enumerate() {
-            let q = &head.q[query * head.row..];
+            let q = &head.q[query * head.row_q..];
             let by_q = &mut by_q[query * by_q_row..];
             let (near, far) = sorted.split(head, query);
-            let visible = head.visible.keys(query, head.tokens);
+            let visible = head.keys(query);
             let mut by_dimension = |d: usize, [by_x, by_x_apart]: [f32; 2]| {
                 by_q[d] = power * head.r[d] * by_x;
                 by_r[d] += power * by_x_apart;
@@ -337,8 +351,10 @@ impl Plan {
         let start = index * self.tokens * d_head;
         Head {
             q: &q[start..],
+            row_q: d_head,
             k: &k[start..],
-            row: d_head,
+            row_k: d_head,
+            queries: Queries::ALL,
             tokens: self.tokens,
             r: &r[index % self.heads * d_head..][..d_head],
             power: self.power,
@@ -379,15 +395,13 @@ impl Plan {
             .for_each(|(i, (((by_q, by_k), by_r), gradient))| {
                 let head = self.head(i, q, k, r);
                 let stride = head.stride();
-                with_scratch([n * stride, 2 * size], |[padded, both]| {
+                with_scratch([n * stride], |[padded]| {
                     for (into, row) in padded.chunks_exact_mut(stride).zip(gradient.chunks(n)) {
                         into[..n].copy_from_slice(row);
                         into[n..].fill(0.0);
                     }
-                    let by = Destination { values: both, q: 0, k: size, row: d_head };
+                    let by = Destination { q: by_q, row_q: d_head, k: by_k, row_k: d_head };
                     head.backward(padded, by, by_r);
-                    by_q.copy_from_slice(&both[..size]);
-                    by_k.copy_from_slice(&both[size..]);
                 });
             });
         let mut by_r = vec![0.0; r.len()];

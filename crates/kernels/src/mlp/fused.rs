@@ -6,16 +6,24 @@ use super::Activation;
 use crate::buffer::Buffer;
 use crate::dropout::Mask;
 use crate::math::normal;
-use crate::matrix::{Into, Matrix, multiply};
+use crate::matrix::{Into, Matrix, Panels, multiply_panels};
 use crate::outer::add_outer;
 use crate::rows::{add_residual, add_rows, apply_mask, normalise, normalise_backward};
 use crate::scratch::with_scratch;
 use crate::simd::vectorised;
 
-/// Rows that go through all layers together.
-const ROWS: usize = 48;
+/// Rows that go through all layers together, at least and at most.
+const TOGETHER: [usize; 2] = [48, 192];
+/// Blocks of rows, at least, as far as there are rows: work for several threads.
+const BLOCKS: usize = 8;
 /// Rows whose activations the backward pass holds at a time, for the weight gradients.
-const ROWS_HELD: usize = 32 * ROWS;
+const ROWS_HELD: usize = 1536;
+
+/// Rows that go through all layers together. It depends on sizes alone, so that sums over
+/// a block do too.
+fn together(rows: usize) -> usize {
+    (rows / BLOCKS).clamp(TOGETHER[0], TOGETHER[1])
+}
 
 /// The parameters as slices, laid out as in [`MlpWeights`](super::MlpWeights).
 #[derive(Clone, Copy)]
@@ -58,24 +66,26 @@ pub(super) fn forward(
 ) -> (Vec<f32>, Option<Saved>) {
     let (d, h) = parameters.widths();
     let rows = x.len() / d;
+    let together = together(rows);
+    let (up, down) = (Panels::new(parameters.up()), Panels::new(parameters.down()));
     let mut out = vec![0.0; x.len()];
     let mut saved = Buffer::new(if keep { rows * h } else { 0 });
     let block = |i: usize, x: &[f32], out: &mut [f32], saved: Option<&mut [f32]>| {
         let rows = x.len() / d;
         let own = if saved.is_none() { rows * h } else { 0 };
         with_scratch([rows * d, rows * h, own], |[normal, active, own]| {
-            let up = saved.unwrap_or(own);
+            let hidden = saved.unwrap_or(own);
             normalise(x, parameters.norm_weight, parameters.norm_bias, normal);
-            multiply(up, Into::Fresh, Matrix::new(normal, rows, d), parameters.up());
-            activate(up, parameters.up_bias, active, activation);
-            multiply(out, Into::Fresh, Matrix::new(active, rows, h), parameters.down());
-            add_residual(out, x, parameters.down_bias, mask, i * ROWS);
+            multiply_panels(hidden, h, Into::Fresh, Matrix::new(normal, rows, d), &up);
+            activate(hidden, parameters.up_bias, active, activation);
+            multiply_panels(out, d, Into::Fresh, Matrix::new(active, rows, h), &down);
+            add_residual(out, x, parameters.down_bias, mask, i * together);
         });
     };
-    let blocks = out.par_chunks_mut(ROWS * d).zip(x.par_chunks(ROWS * d)).enumerate();
+    let blocks = out.par_chunks_mut(together * d).zip(x.par_chunks(together * d)).enumerate();
     if keep {
         blocks
-            .zip(saved.par_chunks_mut(ROWS * h))
+            .zip(saved.par_chunks_mut(together * h))
             .for_each(|((i, (out, x)), saved)| block(i, x, out, Some(saved)));
     } else {
         blocks.for_each(|(i, (out, x))| block(i, x, out, None));
@@ -94,51 +104,56 @@ pub(super) fn backward(
 ) -> [Vec<f32>; 7] {
     let (d, h) = parameters.widths();
     let rows = x.len() / d;
+    let together = together(rows);
+    let up = Panels::new(parameters.up().transposed());
+    let down = Panels::new(parameters.down().transposed());
     let mut by_x = gradient.to_vec();
     let mut by_up = vec![0.0; d * h];
     let mut by_down = vec![0.0; h * d];
     // Norm weight, norm bias, down bias, up bias.
     let mut by_vectors = vec![0.0; 3 * d + h];
 
-    let held = ROWS_HELD.min(rows);
+    let held = (ROWS_HELD / together * together).min(rows);
     let mut memory = Held::new(held, d, h);
     for first in (0..rows).step_by(held) {
         let part = first..(first + held).min(rows);
         let n = part.len();
-        let blocks = n.div_ceil(ROWS);
+        let blocks = n.div_ceil(together);
         let mut sums = vec![0.0; blocks * by_vectors.len()];
         let wide = part.start * d..part.end * d;
         let hidden = part.start * h..part.end * h;
         let memory = memory.first_rows(n, d, h);
         x[wide.clone()]
-            .par_chunks(ROWS * d)
-            .zip(gradient[wide.clone()].par_chunks(ROWS * d))
-            .zip(saved.0[hidden].par_chunks(ROWS * h))
-            .zip(by_x[wide].par_chunks_mut(ROWS * d))
-            .zip(memory.normal.par_chunks_mut(ROWS * d))
-            .zip(memory.masked.par_chunks_mut(ROWS * d))
-            .zip(memory.active.par_chunks_mut(ROWS * h))
-            .zip(memory.by_hidden.par_chunks_mut(ROWS * h))
+            .par_chunks(together * d)
+            .zip(gradient[wide.clone()].par_chunks(together * d))
+            .zip(saved.0[hidden].par_chunks(together * h))
+            .zip(by_x[wide].par_chunks_mut(together * d))
+            .zip(memory.normal.par_chunks_mut(together * d))
+            .zip(memory.masked.par_chunks_mut(together * d))
+            .zip(memory.active.par_chunks_mut(together * h))
+            .zip(memory.by_hidden.par_chunks_mut(together * h))
             .zip(sums.par_chunks_mut(by_vectors.len()))
             .enumerate()
             .for_each(|(i, block)| {
-                let ((((((((x, gradient), up), by_x), normal), masked), active), by_hidden), sums) =
-                    block;
+                let (
+                    (((((((x, gradient), hidden), by_x), normal), masked), active), by_hidden),
+                    sums,
+                ) = block;
                 let rows = x.len() / d;
                 let (by_norm_weight, sums) = sums.split_at_mut(d);
                 let (by_norm_bias, sums) = sums.split_at_mut(d);
                 let (by_down_bias, by_up_bias) = sums.split_at_mut(d);
 
                 normalise(x, parameters.norm_weight, parameters.norm_bias, normal);
-                apply_mask(gradient, d, mask, first + i * ROWS, masked);
+                apply_mask(gradient, d, mask, first + i * together, masked);
                 add_rows(masked, by_down_bias);
-                let down = parameters.down().transposed();
-                multiply(by_hidden, Into::Fresh, Matrix::new(masked, rows, d), down);
-                activate_backward(up, active, by_hidden, activation);
+                let left = Matrix::new(masked, rows, d);
+                multiply_panels(by_hidden, h, Into::Fresh, left, &down);
+                activate_backward(hidden, active, by_hidden, activation);
                 add_rows(by_hidden, by_up_bias);
                 with_scratch([rows * d], |[by_normal]| {
-                    let up = parameters.up().transposed();
-                    multiply(by_normal, Into::Fresh, Matrix::new(by_hidden, rows, h), up);
+                    let left = Matrix::new(by_hidden, rows, h);
+                    multiply_panels(by_normal, d, Into::Fresh, left, &up);
                     normalise_backward(
                         x,
                         parameters.norm_weight,

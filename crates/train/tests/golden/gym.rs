@@ -5,7 +5,7 @@ use overtone_core::seed;
 use overtone_model::{
     AttentionConfig, Conditioning, ContinuousDecisionTransformer, ContinuousHistory,
     ContinuousInputs, ContinuousModelConfig, continuous_decision_transformer::Form,
-    head::ContinuousHeadConfig, published, weights,
+    head::ContinuousHeadConfig, published, tokens::Steps, weights,
 };
 use overtone_testkit::{
     assert_close,
@@ -109,7 +109,7 @@ impl Gym {
         (relative, absolute): (f64, f64),
     ) {
         let dtype = model.timestep_embedding.val().dtype();
-        let hidden = model.hidden(&self.batch(0, dtype), None);
+        let hidden = model.hidden(&self.batch(0, dtype), Steps::All, None);
         let [batch, time, d_model] = hidden.dims();
         let got = model.head.mode(hidden.reshape([batch * time, d_model]));
         let expected = &self.0.outputs.get(key).values;

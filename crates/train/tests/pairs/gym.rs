@@ -7,6 +7,7 @@ use overtone_model::{
     ContinuousModelConfig,
     continuous_decision_transformer::Form,
     head::{ContinuousHeadConfig, Domain, FourierLikelihoodConfig, GmmLikelihoodConfig},
+    tokens::Steps,
 };
 use overtone_train::Decayed;
 use rand::RngExt;
@@ -78,7 +79,7 @@ fn train(model: ContinuousDecisionTransformer) -> (Vec<f64>, ContinuousDecisionT
 
 /// The most probable actions of the batch.
 fn actions(model: &ContinuousDecisionTransformer) -> Vec<f64> {
-    let hidden = model.hidden(&batch(), None);
+    let hidden = model.hidden(&batch(), Steps::All, None);
     let [batch, time, d_model] = hidden.dims();
     model.head.mode(hidden.reshape([batch * time, d_model]))
 }

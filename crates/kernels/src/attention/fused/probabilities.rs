@@ -1,5 +1,8 @@
 //! Causal softmax and its gradient, over rows padded to whole vectors.
 
+use std::ops::Range;
+
+use crate::Queries;
 use crate::dropout::Mask;
 use crate::math::exp;
 use crate::simd::vectorised;
@@ -9,10 +12,29 @@ pub(super) const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
 
-/// The vectors of a row that hold keys which the query may see, as a range of elements.
-#[inline(always)]
-fn window(query: usize, first: usize) -> std::ops::Range<usize> {
-    first / LANES * LANES..(query + 1).next_multiple_of(LANES)
+/// What the rows of a sequence's scores may see: their own token and earlier ones.
+#[derive(Clone, Copy)]
+pub(super) struct Visible {
+    /// Earlier tokens are padding. Padding sees itself, so that every row has something to
+    /// see.
+    pub first_token: usize,
+    pub queries: Queries,
+}
+
+impl Visible {
+    /// The keys that a query sees.
+    #[inline(always)]
+    fn keys(self, query: usize) -> Range<usize> {
+        let token = self.queries.token(query);
+        self.first_token.min(token)..token + 1
+    }
+
+    /// The vectors that hold them, as a range of elements.
+    #[inline(always)]
+    fn window(self, query: usize) -> Range<usize> {
+        let Range { start, end } = self.keys(query);
+        start / LANES * LANES..end.next_multiple_of(LANES)
+    }
 }
 
 #[inline(always)]
@@ -39,22 +61,14 @@ fn fold(lanes: Lanes, combine: impl Fn(f32, f32) -> f32) -> f32 {
     lanes[0]
 }
 
-/// First key that a query may see.
-#[inline(always)]
-fn first_key(query: usize, first_token: usize) -> usize {
-    // Padding sees itself, so that every row has something to see.
-    first_token.min(query)
-}
-
 vectorised! {
     /// In place, row by row: scores to probabilities; what a query may not see gets zero.
     /// `nothing` is one more score of every row, whose probability is left out; `-∞`: none.
-    pub(super) fn softmax(scores: &mut [f32], stride: usize, first_token: usize, nothing: f32) {
+    pub(super) fn softmax(scores: &mut [f32], stride: usize, visible: Visible, nothing: f32) {
         for (query, row) in scores.chunks_exact_mut(stride).enumerate() {
-            let first = first_key(query, first_token);
-            let window = window(query, first);
-            row[window.start..first].fill(f32::NEG_INFINITY);
-            row[query + 1..window.end].fill(f32::NEG_INFINITY);
+            let (keys, window) = (visible.keys(query), visible.window(query));
+            row[window.start..keys.start].fill(f32::NEG_INFINITY);
+            row[keys.end..window.end].fill(f32::NEG_INFINITY);
             row[..window.start].fill(0.0);
             row[window.end..].fill(0.0);
             let row = &mut row[window];
@@ -88,7 +102,7 @@ vectorised! {
     pub(super) fn drop(
         probs: &[f32],
         stride: usize,
-        first_token: usize,
+        visible: Visible,
         mask: Mask,
         first_row: usize,
         into: &mut [f32],
@@ -96,7 +110,7 @@ vectorised! {
         let rows = probs.chunks_exact(stride).zip(into.chunks_exact_mut(stride));
         for (query, (probs, into)) in rows.enumerate() {
             let mask = mask.row(first_row + query);
-            let window = window(query, first_key(query, first_token));
+            let window = visible.window(query);
             into[..window.start].fill(0.0);
             into[window.end..].fill(0.0);
             let mut column = window.start as u32;
@@ -117,14 +131,14 @@ vectorised! {
         probs: &[f32],
         gradient: &mut [f32],
         stride: usize,
-        first_token: usize,
+        visible: Visible,
         mask: Option<Mask>,
         first_row: usize,
         inner: &[f32],
     ) {
         let rows = probs.chunks_exact(stride).zip(gradient.chunks_exact_mut(stride)).zip(inner);
         for (query, ((probs, gradient), inner)) in rows.enumerate() {
-            let window = window(query, first_key(query, first_token));
+            let window = visible.window(query);
             gradient[..window.start].fill(0.0);
             gradient[window.end..].fill(0.0);
             let mut column = window.start as u32;
@@ -159,30 +173,39 @@ mod tests {
     #[test]
     fn probabilities_of_what_may_be_seen() {
         // Three tokens, the first of them padding.
+        let visible = Visible { first_token: 1, queries: Queries::ALL };
         let mut scores = vec![f32::NAN; 3 * LANES];
         for query in 0..3 {
             scores[query * LANES..][..3].copy_from_slice(&[1.0, 2.0, 2.0 + 3.0f32.ln()]);
         }
-        softmax(&mut scores, LANES, 1, f32::NEG_INFINITY);
+        softmax(&mut scores, LANES, visible, f32::NEG_INFINITY);
         assert_eq!(scores[..4], [1.0, 0.0, 0.0, 0.0]);
         assert_eq!(scores[LANES..][..4], [0.0, 1.0, 0.0, 0.0]);
         // e² : 3 e²
         assert!((scores[2 * LANES + 1] - 0.25).abs() < 1e-6);
         assert!((scores[2 * LANES + 2] - 0.75).abs() < 1e-6);
         assert!(scores[2 * LANES + 3..].iter().all(|prob| *prob == 0.0));
+
+        // The last of them alone.
+        let mut last = vec![f32::NAN; LANES];
+        last[..3].copy_from_slice(&[1.0, 2.0, 2.0 + 3.0f32.ln()]);
+        let visible = Visible { queries: Queries::one(2, 3), ..visible };
+        softmax(&mut last, LANES, visible, f32::NEG_INFINITY);
+        assert_eq!(last, scores[2 * LANES..]);
     }
 
     #[test]
     fn nothing_takes_its_share() {
         // Weights 1 and 2 beside 5; then far below it.
+        let visible = Visible { first_token: 0, queries: Queries::ALL };
         let mut scores = vec![0.0; 2 * LANES];
         scores[LANES + 1] = 2.0f32.ln();
-        softmax(&mut scores, LANES, 0, 5.0f32.ln());
+        softmax(&mut scores, LANES, visible, 5.0f32.ln());
         for (prob, expected) in [(scores[0], 1.0 / 6.0), (scores[LANES + 1], 0.25)] {
             assert!((prob - expected).abs() < 1e-6, "{prob}");
         }
         scores[..2].copy_from_slice(&[-200.0, 0.0]);
-        softmax(&mut scores[..LANES], LANES, 0, -10.0);
+        softmax(&mut scores[..LANES], LANES, visible, -10.0);
         assert_eq!(scores[0], 0.0);
     }
 }

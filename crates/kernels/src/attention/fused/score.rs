@@ -8,7 +8,10 @@ use crate::matrix::{Into, Matrix, multiply_strided};
 #[derive(Clone, Copy)]
 pub(super) struct Compared<'a> {
     pub head: Head,
-    pub qkv: &'a [f32],
+    /// `[n_queries, d]`
+    pub q: &'a [f32],
+    /// `[tokens, 2 d]`
+    pub kv: &'a [f32],
     /// Earlier tokens are padding.
     pub first_token: usize,
     /// The head's `R`; empty where the score has no parameter.
@@ -18,9 +21,11 @@ pub(super) struct Compared<'a> {
 impl<'a> Compared<'a> {
     fn fourier(self, power: u32) -> fourier_scores::Head<'a> {
         fourier_scores::Head {
-            q: &self.qkv[self.head.start(0)..],
-            k: &self.qkv[self.head.start(1)..],
-            row: 3 * self.head.d,
+            q: &self.q[self.head.start()..],
+            row_q: self.head.d,
+            k: &self.kv[self.head.start()..],
+            row_k: 2 * self.head.d,
+            queries: self.head.queries,
             tokens: self.head.tokens,
             r: self.r,
             power,
@@ -35,40 +40,39 @@ impl Score {
     pub(super) fn forward(self, compared: Compared<'_>, scores: &mut [f32], stride: usize) {
         match self {
             Self::DotProduct => {
-                let Compared { head, qkv, .. } = compared;
+                let Compared { head, q, kv, .. } = compared;
                 let scale = 1.0 / (head.d_head as f32).sqrt();
-                let (q, k) = (head.part(qkv, 0), head.part(qkv, 1));
+                let (q, k) = (head.of_queries(q), head.keys(kv));
                 multiply_strided(scores, stride, Into::Fresh, scale, q, k.transposed());
             }
             Self::Fourier { power, .. } => compared.fourier(power).scores(scores),
         }
     }
 
-    /// Writes the gradients by queries and keys into their columns of `by_qkv`, given that
-    /// by the scores, which is zero where nothing may be seen; adds that by `R` to `by_r`.
+    /// Writes the gradients by queries and keys into their columns of `by_q` and `by_kv`,
+    /// given that by the scores, which is zero where nothing may be seen; adds that by `R` to
+    /// `by_r`.
     pub(super) fn backward(
         self,
         compared: Compared<'_>,
         by_scores: &[f32],
         stride: usize,
-        by_qkv: &mut [f32],
+        [by_q, by_kv]: [&mut [f32]; 2],
         by_r: &mut [f32],
     ) {
-        let Compared { head, qkv, .. } = compared;
+        let Compared { head, q, kv, .. } = compared;
+        let (by_q, by_k) = (&mut by_q[head.start()..], &mut by_kv[head.start()..]);
+        let (row_q, row_k) = (head.d, 2 * head.d);
         match self {
             Self::DotProduct => {
                 let scale = 1.0 / (head.d_head as f32).sqrt();
-                let by_scores = Matrix::strided(by_scores, head.tokens, head.tokens, stride);
-                let row = 3 * head.d;
-                let by_q = &mut by_qkv[head.start(0)..];
-                multiply_strided(by_q, row, Into::Fresh, scale, by_scores, head.part(qkv, 1));
-                let by_k = &mut by_qkv[head.start(1)..];
+                let by_scores = Matrix::strided(by_scores, head.n_queries(), head.tokens, stride);
+                multiply_strided(by_q, row_q, Into::Fresh, scale, by_scores, head.keys(kv));
                 let by_scores = by_scores.transposed();
-                multiply_strided(by_k, row, Into::Fresh, scale, by_scores, head.part(qkv, 0));
+                multiply_strided(by_k, row_k, Into::Fresh, scale, by_scores, head.of_queries(q));
             }
             Self::Fourier { power, .. } => {
-                let (q, k) = (head.start(0), head.start(1));
-                let by = Destination { values: by_qkv, q, k, row: 3 * head.d };
+                let by = Destination { q: by_q, row_q, k: by_k, row_k };
                 compared.fourier(power).backward(by_scores, by, by_r);
             }
         }
