@@ -5,6 +5,11 @@
 //! of a row does not depend on how many rows follow it.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
+use rayon::prelude::*;
+
+use crate::Form;
+use crate::flex::{self, Fused, is_flex_f32};
+use crate::rows::apply_mask;
 
 /// Dropout with this probability, its mask a pure function of `seed`.
 ///
@@ -64,17 +69,55 @@ impl Dropout {
     }
 }
 
-/// Dropout of a whole tensor, in plain tensor operations on any device.
+/// Dropout of a whole tensor.
 ///
 /// # Shapes
 /// - `x` and result: `[batch, tokens, width]`
-pub fn dropout(x: Tensor<3>, dropout: Dropout) -> Tensor<3> {
-    match dropout.mask(Place::Residual) {
-        Some(mask) => {
-            let factors = mask.tensor(x.dims(), &x.device(), x.dtype());
-            x * factors
-        }
-        None => x,
+pub fn dropout(x: Tensor<3>, dropout: Dropout, form: Form) -> Tensor<3> {
+    let Some(mask) = dropout.mask(Place::Residual) else { return x };
+    let shape = x.dims();
+    if form == Form::Auto && is_flex_f32(&x) {
+        return flex::apply(Drop { mask, width: shape[2] }, [x.into_dispatch()], shape);
+    }
+    let factors = mask.tensor(shape, &x.device(), x.dtype());
+    x * factors
+}
+
+/// The fused form.
+struct Drop {
+    mask: Mask,
+    width: usize,
+}
+
+/// Rows a task takes.
+const ROWS: usize = 128;
+
+impl Drop {
+    fn apply(&self, values: &[f32]) -> Vec<f32> {
+        let part = ROWS * self.width;
+        let mut out = vec![0.0; values.len()];
+        out.par_chunks_mut(part).zip(values.par_chunks(part)).enumerate().for_each(
+            |(i, (out, values))| apply_mask(values, self.width, Some(self.mask), i * ROWS, out),
+        );
+        out
+    }
+}
+
+impl Fused<1> for Drop {
+    type Saved = ();
+
+    fn forward(&self, [x]: [&[f32]; 1], keep: bool) -> (Vec<f32>, Option<()>) {
+        (self.apply(x), keep.then_some(()))
+    }
+
+    fn backward(
+        &self,
+        _: [&[f32]; 1],
+        _output: &[f32],
+        (): &(),
+        gradient: &[f32],
+    ) -> [Vec<f32>; 1] {
+        [self.apply(gradient)]
     }
 }
 

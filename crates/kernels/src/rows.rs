@@ -9,8 +9,8 @@ use crate::simd::{sum, vectorised};
 #[inline(always)]
 fn moments(row: &[f32]) -> (f32, f32) {
     let width = row.len() as f32;
-    let mean = sum(row.len(), |i| row[i]) / width;
-    let variance = sum(row.len(), |i| (row[i] - mean) * (row[i] - mean)) / width;
+    let mean = sum([row], |[x]| x) / width;
+    let variance = sum([row], |[x]| (x - mean) * (x - mean)) / width;
     (mean, 1.0 / (variance + LAYER_NORM_EPSILON as f32).sqrt())
 }
 
@@ -37,22 +37,23 @@ vectorised! {
         by_bias: &mut [f32],
     ) {
         let width = weight.len();
+        let weight = &weight[..width];
         let rows = x.chunks_exact(width).zip(gradient.chunks_exact(width));
         for ((x, gradient), into) in rows.zip(gradient_x.chunks_exact_mut(width)) {
             let (mean, scale) = moments(x);
-            let normal = |i: usize| (x[i] - mean) * scale;
-            let (gradient, into) = (&gradient[..width], &mut into[..width]);
+            let normal = |x: f32| (x - mean) * scale;
+            let (x, gradient, into) = (&x[..width], &gradient[..width], &mut into[..width]);
             let (by_weight, by_bias) = (&mut by_weight[..width], &mut by_bias[..width]);
             for i in 0..width {
-                by_weight[i] += gradient[i] * normal(i);
+                by_weight[i] += gradient[i] * normal(x[i]);
                 by_bias[i] += gradient[i];
             }
-            let mean_gradient = sum(width, |i| gradient[i] * weight[i]) / width as f32;
+            let mean_gradient = sum([gradient, weight], |[g, w]| g * w) / width as f32;
             let mean_product =
-                sum(width, |i| gradient[i] * weight[i] * normal(i)) / width as f32;
+                sum([gradient, weight, x], |[g, w, x]| g * w * normal(x)) / width as f32;
             for i in 0..width {
                 into[i] +=
-                    scale * (gradient[i] * weight[i] - mean_gradient - normal(i) * mean_product);
+                    scale * (gradient[i] * weight[i] - mean_gradient - normal(x[i]) * mean_product);
             }
         }
     }

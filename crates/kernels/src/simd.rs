@@ -80,23 +80,24 @@ impl Vectors {
     }
 }
 
-/// Independent accumulators of a sum: two AVX registers' worth.
+/// Independent accumulators of a sum: one AVX-512 register's worth.
 const LANES: usize = 16;
 
-/// `Σ f(i)` for `i < n`, in an order that vectorises and depends on `n` alone.
+/// `Σᵢ f(first[i], second[i], …)` over slices of one length, in an order that vectorises and
+/// depends on the length alone.
 #[inline(always)]
-pub(crate) fn sum(n: usize, f: impl Fn(usize) -> f32) -> f32 {
+pub(crate) fn sum<const N: usize>(slices: [&[f32]; N], f: impl Fn([f32; N]) -> f32) -> f32 {
+    let n = slices[0].len();
+    let parts = slices.map(|slice| slice[..n].as_chunks::<LANES>());
     let mut lanes = [0.0f32; LANES];
-    let whole = n / LANES * LANES;
-    let mut start = 0;
-    while start < whole {
+    for i in 0..n / LANES {
+        let chunks = parts.map(|(whole, _)| &whole[i]);
         for (lane, total) in lanes.iter_mut().enumerate() {
-            *total += f(start + lane);
+            *total += f(chunks.map(|chunk| chunk[lane]));
         }
-        start += LANES;
     }
-    for (lane, i) in (whole..n).enumerate() {
-        lanes[lane] += f(i);
+    for (i, total) in lanes[..n % LANES].iter_mut().enumerate() {
+        *total += f(parts.map(|(_, rest)| rest[i]));
     }
     let mut width = LANES / 2;
     while width > 0 {
@@ -114,7 +115,7 @@ mod tests {
 
     vectorised! {
         fn total(values: &[f32]) -> f32 {
-            sum(values.len(), |i| values[i])
+            sum([values], |[x]| x)
         }
     }
 

@@ -10,7 +10,7 @@ use agreement::{
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
     Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, Score,
-    attention_block, mlp_block,
+    attention_block, dropout, layer_norm, mlp_block,
 };
 
 /// Largest relative error of the fused forms seen: 1e-6.
@@ -273,6 +273,32 @@ fn cases() -> impl Iterator<Item = (Score, Form)> {
     [Score::DotProduct, fourier(4, 0.0)]
         .into_iter()
         .flat_map(|score| [Form::Auto, Form::Reference].map(|form| (score, form)))
+}
+
+#[test]
+fn layer_norm_agrees_with_the_reference() {
+    for shape in [[3, 7, 20], [5, 60, 128], [1, 1, 3]] {
+        let inputs: Vec<Input> = attention_inputs(shape).into_iter().take(3).collect();
+        check_fused(&inputs, TOLERANCE, |leaves, form| {
+            let (weight, bias) = (leaves.one("norm_weight"), leaves.one("norm_bias"));
+            layer_norm(leaves.three("x"), weight, bias, form)
+        });
+    }
+}
+
+#[test]
+fn dropout_drops_the_same_in_both_forms() {
+    for shape in [[3, 7, 20], [5, 60, 128]] {
+        let inputs: Vec<Input> = attention_inputs(shape).into_iter().take(1).collect();
+        let [fused, reference] = [Form::Auto, Form::Reference].map(|form| {
+            run(&inputs, DType::F32, form, |leaves, form| dropout(leaves.three("x"), DROPOUT, form))
+        });
+        assert_eq!(fused.output, reference.output);
+        assert_eq!(fused.gradients, reference.gradients);
+        let dropped = fused.output.iter().filter(|x| **x == 0.0).count();
+        let n: usize = shape.iter().product();
+        assert!((n / 20..n / 5).contains(&dropped), "{dropped} of {n}");
+    }
 }
 
 /// Attention at some of the tokens: some steps of three tokens each, and one token alone.

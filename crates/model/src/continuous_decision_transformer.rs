@@ -166,6 +166,7 @@ impl ContinuousDecisionTransformer {
             tokens::interleave(returns_to_go, observations, actions),
             self.embedding_norm_weight.val(),
             self.embedding_norm_bias.val(),
+            self.form,
         );
 
         let transformer = Transformer {

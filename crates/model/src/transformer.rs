@@ -103,7 +103,7 @@ impl Transformer<'_> {
             }
         });
         if let Some(nth) = &seeds {
-            tokens = overtone_kernels::dropout(tokens, nth(0));
+            tokens = overtone_kernels::dropout(tokens, nth(0), self.form);
         }
         let per_step = conditioning.tokens_per_timestep();
         let first_token: Vec<usize> = n_padding.iter().map(|pad| per_step * pad).collect();
@@ -129,6 +129,7 @@ impl Transformer<'_> {
                 },
             );
         }
-        layer_norm(tokens, self.final_norm_weight.clone(), self.final_norm_bias.clone())
+        let [weight, bias] = [&self.final_norm_weight, &self.final_norm_bias].map(Tensor::clone);
+        layer_norm(tokens, weight, bias, self.form)
     }
 }

@@ -176,7 +176,7 @@ vectorised! {
     }
 
     fn square_sum(values: &[f32]) -> f32 {
-        sum(values.len(), |i| values[i] * values[i])
+        sum([values], |[x]| x * x)
     }
 }
 

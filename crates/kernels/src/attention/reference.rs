@@ -3,10 +3,10 @@
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 
 use super::{AttentionOptions, AttentionWeights, Score};
-use crate::Queries;
 use crate::dropout::Place;
 use crate::fourier_scores::{fourier_scores, probabilities};
 use crate::norm::layer_norm;
+use crate::{Form, Queries};
 
 pub(super) fn attention(
     x: Tensor<3>,
@@ -19,7 +19,7 @@ pub(super) fn attention(
     let d_head = d / n_heads;
     let (device, dtype) = (x.device(), x.dtype());
 
-    let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias);
+    let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias, Form::Reference);
     let linear = |x: Tensor<3>, first: usize| {
         let weight = weights.qkv_weight.clone().narrow(1, first * d, d);
         let bias = weights.qkv_bias.clone().narrow(0, first * d, d);

@@ -4,9 +4,9 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::{gelu, relu};
 
 use super::{Activation, MlpWeights};
-use crate::Dropout;
 use crate::dropout::Place;
 use crate::norm::layer_norm;
+use crate::{Dropout, Form};
 
 pub(super) fn mlp(
     x: Tensor<3>,
@@ -14,7 +14,7 @@ pub(super) fn mlp(
     activation: Activation,
     dropout: Option<Dropout>,
 ) -> Tensor<3> {
-    let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias);
+    let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias, Form::Reference);
     let up = normal.matmul(weights.up_weight.unsqueeze()) + weights.up_bias.unsqueeze();
     let active = match activation {
         Activation::Gelu => gelu(up),

@@ -5,7 +5,7 @@
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, activation};
 use overtone_core::seed::Generator;
-use overtone_kernels::layer_norm;
+use overtone_kernels::{Form, layer_norm};
 use overtone_model::{Head, head::fourier, transformer_block::TransformerBlock};
 use rand::RngExt;
 
@@ -74,7 +74,8 @@ fn step(
         let flat = x.clone().reshape([-1, weight.dims()[0] as i32]);
         (flat.matmul(weight) + bias.unsqueeze()).reshape([x.dims()[0], x.dims()[1], width])
     };
-    let normal = layer_norm(x.clone(), block.norm_1_weight.val(), block.norm_1_bias.val());
+    let normal =
+        layer_norm(x.clone(), block.norm_1_weight.val(), block.norm_1_bias.val(), Form::Auto);
     let qkv = affine(normal, block.qkv_weight.val(), block.qkv_bias.val());
     let [queries, keys, values] = [0, 1, 2].map(|part| {
         let part = qkv.clone().narrow(2, part * d, d);
@@ -98,7 +99,8 @@ fn step(
     *memory = Some(all);
     let mixed = mixed.swap_dims(1, 2).reshape([rows, time, d]);
     let x = x + affine(mixed, block.projection_weight.val(), block.projection_bias.val());
-    let normal = layer_norm(x.clone(), block.norm_2_weight.val(), block.norm_2_bias.val());
+    let normal =
+        layer_norm(x.clone(), block.norm_2_weight.val(), block.norm_2_bias.val(), Form::Auto);
     let up = activation::gelu(affine(normal, block.mlp_1_weight.val(), block.mlp_1_bias.val()));
     x + affine(up, block.mlp_2_weight.val(), block.mlp_2_bias.val())
 }

@@ -216,7 +216,7 @@ impl Forecaster {
 
     /// The last layer norm.
     pub(super) fn normalize(&self, tokens: Tensor<3>) -> Tensor<3> {
-        layer_norm(tokens, self.final_norm_weight.val(), self.final_norm_bias.val())
+        layer_norm(tokens, self.final_norm_weight.val(), self.final_norm_bias.val(), Form::Auto)
     }
 
     /// The head's input before each token from place `first` on,

@@ -297,7 +297,7 @@ vectorised! {
             let start = i * head.d + head.start();
             let mixed = &mixed[start..start + head.d_head];
             let by_mixed = &by_mixed[start..start + head.d_head];
-            *into = sum(head.d_head, |c| mixed[c] * by_mixed[c]);
+            *into = sum([mixed, by_mixed], |[mixed, by_mixed]| mixed * by_mixed);
         }
     }
 }
