@@ -1,4 +1,5 @@
-//! The scores of one head on slices, sixteen keys at a time.
+//! The scores of one head on slices, sixteen keys at a time; their gradients sixteen
+//! dimensions at a time.
 //!
 //! The squares of the factors are multiplied and their product's logarithm taken once;
 //! exponents are counted apart, so that the product cannot underflow.
@@ -14,13 +15,13 @@ use crate::rows::add_rows;
 use crate::scratch::with_scratch;
 use crate::simd::vectorised;
 
-/// Keys in a vector; rows of scores are padded to a multiple of it.
+/// Keys or dimensions in a vector; rows of scores are padded to a multiple of it.
 const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
 
 /// Factors near 1, none below 0.2, that may be multiplied before the exponent is set apart.
-const NEAR_FACTORS: usize = 16;
+const NEAR_FACTORS: usize = 48;
 
 /// What a call on tensors computes, beside its inputs.
 #[derive(Clone, Copy, Debug)]
@@ -113,9 +114,10 @@ impl Head<'_> {
             self.n_queries() * self.stride(),
             "rows are padded to whole vectors"
         );
-        with_scratch([self.d_head() * self.stride()], |[keys]| {
+        let stride = self.stride();
+        with_scratch([self.d_head() * stride, stride], |[keys, exponents]| {
             self.transpose_keys(keys);
-            scores(*self, keys, self.stride(), &mut Sorted::new(self.d_head()), into);
+            scores(*self, keys, stride, &mut Seen::new(self.d_head()), exponents, into);
         });
     }
 
@@ -124,67 +126,111 @@ impl Head<'_> {
     pub fn backward(&self, by_scores: &[f32], by: Destination<'_>, by_r: &mut [f32]) {
         let (stride, d_head) = (self.stride(), self.d_head());
         assert_eq!(by_scores.len(), self.n_queries() * stride, "rows are padded to whole vectors");
-        with_scratch([d_head * stride, d_head * stride], |[keys, by_keys]| {
-            self.transpose_keys(keys);
+        let width = d_head.next_multiple_of(LANES);
+        let size = self.tokens * width;
+        with_scratch([size, size, width, width], |[keys, by_keys, r, by_each_r]| {
+            for (into, key) in keys.chunks_exact_mut(width).zip(self.k.chunks(self.row_k)) {
+                into[..d_head].copy_from_slice(&key[..d_head]);
+                into[d_head..].fill(0.0);
+            }
+            r[..d_head].copy_from_slice(self.r);
+            r[d_head..].fill(0.0);
             by_keys.fill(0.0);
-            let sorted = &mut Sorted::new(d_head);
-            backward(*self, keys, stride, sorted, by_scores, by.q, by.row_q, by_keys, by_r);
-            for token in 0..self.tokens {
+            by_each_r.fill(0.0);
+            let padded = Padded { keys, r, stride };
+            let seen = &mut Seen::new(d_head);
+            backward(*self, padded, seen, by_scores, by.q, by.row_q, by_keys, by_each_r);
+            let power = self.power as f32;
+            for (into, by_key) in by.k.chunks_mut(by.row_k).zip(by_keys.chunks_exact(width)) {
                 for d in 0..d_head {
-                    by.k[token * by.row_k + d] =
-                        self.power as f32 * self.r[d] * by_keys[d * stride + token];
+                    into[d] = power * r[d] * by_key[d];
                 }
+            }
+            for (by_r, by_each) in by_r.iter_mut().zip(&*by_each_r) {
+                *by_r += power * by_each;
             }
         });
     }
 }
 
-/// The dimensions, those first in which a query is near all keys it sees.
-///
-/// A query's split depends on what it sees alone: not on the future, nor on padding.
-struct Sorted {
-    dimensions: Vec<usize>,
-    /// Bounds of the keys seen so far, by dimension.
-    bounds: Vec<[f32; 2]>,
-    seen: Range<usize>,
+/// What the backward pass reads, padded to whole vectors of dimensions.
+#[derive(Clone, Copy)]
+struct Padded<'a> {
+    /// `[tokens, width]`, zero in the padding.
+    keys: &'a [f32],
+    /// `[width]`, zero in the padding.
+    r: &'a [f32],
+    /// From one query's scores to the next one's.
+    stride: usize,
 }
 
-impl Sorted {
+/// Bounds of the keys that a query sees, which tell where it is near all of them.
+///
+/// They depend on what it sees alone: not on the future, nor on padding.
+struct Seen {
+    keys: Range<usize>,
+    /// By dimension.
+    lowest: Vec<f32>,
+    /// By dimension.
+    highest: Vec<f32>,
+    /// The dimensions, those first in which the query is near all keys.
+    sorted: Vec<usize>,
+}
+
+impl Seen {
     fn new(d_head: usize) -> Self {
-        Self { dimensions: vec![0; d_head], bounds: vec![[0.0; 2]; d_head], seen: 0..0 }
+        let [lowest, highest] = [0.0; 2].map(|bound| vec![bound; d_head]);
+        Self { keys: 0..0, lowest, highest, sorted: (0..d_head).collect() }
     }
 
-    /// The near and the far dimensions of a query. Queries come in order.
+    /// Turns to a query. Queries come in order.
     #[inline(always)]
-    fn split(&mut self, head: Head<'_>, query: usize) -> (&[usize], &[usize]) {
+    fn turn_to(&mut self, head: Head<'_>, query: usize) {
         let keys = head.keys(query);
-        if self.seen.start != keys.start || self.seen.is_empty() {
-            self.seen = keys.start..keys.start;
-            self.bounds.fill([f32::INFINITY, f32::NEG_INFINITY]);
+        if self.keys.start != keys.start || self.keys.is_empty() {
+            self.keys = keys.start..keys.start;
+            self.lowest.fill(f32::INFINITY);
+            self.highest.fill(f32::NEG_INFINITY);
         }
-        for key in self.seen.end..keys.end {
-            let key = &head.k[key * head.row_k..][..self.bounds.len()];
-            for (bounds, k) in self.bounds.iter_mut().zip(key) {
-                *bounds = [bounds[0].min(*k), bounds[1].max(*k)];
+        for key in self.keys.end..keys.end {
+            let key = &head.k[key * head.row_k..];
+            for ((lowest, highest), k) in self.lowest.iter_mut().zip(&mut self.highest).zip(key) {
+                *lowest = lowest.min(*k);
+                *highest = highest.max(*k);
             }
         }
-        self.seen.end = keys.end;
+        self.keys.end = keys.end;
+    }
 
-        let q = &head.q[query * head.row_q..];
-        let (mut n_near, mut n_far) = (0, 0);
-        let last = self.dimensions.len() - 1;
-        for (d, [low, high]) in self.bounds.iter().enumerate() {
+    /// In how many dimensions from `start` on the query is near all keys.
+    #[inline(always)]
+    fn n_near(&self, q: &[f32], r: &[f32], start: usize) -> usize {
+        let bounds = self.lowest[start..].iter().zip(&self.highest[start..]);
+        let near = |q: f32, r: f32, low: f32, high: f32| {
             // Rounding is monotone: no key's own product is larger.
-            let [low, high] = [(q[d] - low) * head.r[d], (q[d] - high) * head.r[d]];
-            if low * low <= NEAR && high * high <= NEAR {
-                self.dimensions[n_near] = d;
-                n_near += 1;
-            } else {
-                self.dimensions[last - n_far] = d;
-                n_far += 1;
+            let [low, high] = [(q - low) * r, (q - high) * r];
+            u32::from(low * low <= NEAR) & u32::from(high * high <= NEAR)
+        };
+        let all = q.iter().zip(r).zip(bounds);
+        all.map(|((q, r), (low, high))| near(*q, *r, *low, *high)).sum::<u32>() as usize
+    }
+
+    /// The dimensions in which the query is near all keys, and the others.
+    #[inline(always)]
+    fn split(&mut self, q: &[f32], r: &[f32]) -> (&[usize], &[usize]) {
+        let n_near = self.n_near(&q[..r.len()], r, 0);
+        if n_near == r.len() {
+            self.sorted.iter_mut().enumerate().for_each(|(d, sorted)| *sorted = d);
+        } else {
+            let (mut near, mut far) = (0, n_near);
+            for d in 0..r.len() {
+                let is_near = self.n_near(&q[d..=d], &r[d..=d], d) == 1;
+                let place = if is_near { &mut near } else { &mut far };
+                self.sorted[*place] = d;
+                *place += 1;
             }
         }
-        self.dimensions.split_at(n_near)
+        self.sorted.split_at(n_near)
     }
 }
 
@@ -198,151 +244,166 @@ fn at_mut(values: &mut [f32], start: usize) -> &mut Lanes {
     values[start..].first_chunk_mut().expect("rows are padded to whole vectors")
 }
 
-/// The starts of the vectors that hold these keys.
+/// The whole vectors that hold these keys, as a range of elements.
 #[inline(always)]
-fn vectors(keys: Range<usize>) -> impl Iterator<Item = usize> {
-    (keys.start / LANES * LANES..keys.end).step_by(LANES)
+fn window(keys: Range<usize>) -> Range<usize> {
+    keys.start / LANES * LANES..keys.end.next_multiple_of(LANES)
 }
 
+/// `sinc` at one dimension of the query and a key, which are near.
 #[inline(always)]
-fn total(lanes: Lanes) -> f32 {
-    let mut lanes = lanes;
-    let mut width = LANES / 2;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] += lanes[lane + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
+fn near_factor(k: f32, [q, r]: [f32; 2]) -> f32 {
+    let x = (q - k) * r;
+    // Keys in the vector that are not visible may be far.
+    sinc::near((x * x).min(NEAR))
 }
 
-/// A product in every lane: `mantissa · 2^exponent`.
-struct Product {
-    mantissa: Lanes,
-    exponent: [i32; LANES],
+/// `products *= sinc²` at one dimension of the query and some keys, all near.
+#[inline(always)]
+fn multiply_near(products: &mut [f32], keys: &[f32], q: [f32; 2]) {
+    for (product, k) in products.iter_mut().zip(keys) {
+        let factor = near_factor(*k, q);
+        *product *= factor * factor;
+    }
 }
 
-impl Product {
-    #[inline(always)]
-    fn one() -> Self {
-        Self { mantissa: [1.0; LANES], exponent: [0; LANES] }
+/// The same at two dimensions.
+#[inline(always)]
+fn multiply_near_two(products: &mut [f32], keys: [&[f32]; 2], q: [[f32; 2]; 2]) {
+    for ((product, one), two) in products.iter_mut().zip(keys[0]).zip(keys[1]) {
+        let factor = near_factor(*one, q[0]) * near_factor(*two, q[1]);
+        *product *= factor * factor;
     }
+}
 
-    /// Brings mantissas back to `[1, 2)`.
-    #[inline(always)]
-    fn normalise(&mut self) {
-        for lane in 0..LANES {
-            let bits = self.mantissa[lane].to_bits();
-            self.exponent[lane] += (bits >> 23) as i32 - 127;
-            self.mantissa[lane] = f32::from_bits((bits & 0x007f_ffff) | 0x3f80_0000);
-        }
+/// The same at one dimension, wherever the keys are.
+#[inline(always)]
+fn multiply_far(products: &mut [f32], keys: &[f32], q: f32, r: f32) {
+    for (product, k) in products.iter_mut().zip(keys) {
+        *product *= sinc::square((q - k) * r);
+    }
+}
+
+/// Takes powers of two out of products, to `[1, 2)`, and adds their exponents.
+#[inline(always)]
+fn normalise(products: &mut [f32], exponents: &mut [f32]) {
+    for (product, exponent) in products.iter_mut().zip(exponents) {
+        let bits = product.to_bits();
+        *exponent += ((bits >> 23) as i32 - 127) as f32;
+        *product = f32::from_bits((bits & 0x007f_ffff) | 0x3f80_0000);
     }
 }
 
 vectorised! {
-    fn scores(head: Head<'_>, keys: &[f32], stride: usize, sorted: &mut Sorted, into: &mut [f32]) {
+    fn scores(
+        head: Head<'_>,
+        keys: &[f32],
+        stride: usize,
+        seen: &mut Seen,
+        exponents: &mut [f32],
+        into: &mut [f32],
+    ) {
         // The product is of squares.
         let scale = 0.5 * head.power as f32;
         for (query, row) in into.chunks_exact_mut(stride).enumerate() {
             let q = &head.q[query * head.row_q..];
-            let (near, far) = sorted.split(head, query);
-            for start in vectors(head.keys(query)) {
-                let mut product = Product::one();
-                for some in near.chunks(NEAR_FACTORS) {
-                    for &d in some {
-                        let (q, r, k) = (q[d], head.r[d], at(keys, d * stride + start));
-                        for (mantissa, k) in product.mantissa.iter_mut().zip(k) {
-                            let x = (q - k) * r;
-                            let square = x * x;
-                            // Keys in the vector that are not visible may be far.
-                            let factor = sinc::near(if square < NEAR { square } else { NEAR });
-                            *mantissa *= factor * factor;
-                        }
-                    }
-                    product.normalise();
+            seen.turn_to(head, query);
+            let (near, far) = seen.split(q, head.r);
+            let window = window(head.keys(query));
+            let (products, exponents) = (&mut row[window.clone()], &mut exponents[window.clone()]);
+            products.fill(1.0);
+            exponents.fill(0.0);
+            for some in near.chunks(NEAR_FACTORS) {
+                let keys = |d: usize| &keys[d * stride..][window.clone()];
+                let q = |d: usize| [q[d], head.r[d]];
+                let (pairs, rest) = some.as_chunks();
+                for &pair in pairs {
+                    multiply_near_two(products, pair.map(keys), pair.map(q));
                 }
-                for &d in far {
-                    let (q, r, k) = (q[d], head.r[d], at(keys, d * stride + start));
-                    for (mantissa, k) in product.mantissa.iter_mut().zip(k) {
-                        *mantissa *= sinc::square((q - k) * r);
-                    }
-                    product.normalise();
+                for &d in rest {
+                    multiply_near(products, keys(d), q(d));
                 }
-                let parts = product.exponent.iter().zip(&product.mantissa);
-                for (score, (exponent, mantissa)) in at_mut(row, start).iter_mut().zip(parts) {
-                    let exponent = *exponent as f32 * std::f32::consts::LN_2;
-                    *score = scale * (exponent + ln(*mantissa));
-                }
+                normalise(products, exponents);
+            }
+            for &d in far {
+                multiply_far(products, &keys[d * stride..][window.clone()], q[d], head.r[d]);
+                normalise(products, exponents);
+            }
+            for (score, exponent) in products.iter_mut().zip(exponents) {
+                *score = scale * (*exponent * std::f32::consts::LN_2 + ln(*score));
             }
         }
     }
 
     fn backward(
         head: Head<'_>,
-        keys: &[f32],
-        stride: usize,
-        sorted: &mut Sorted,
+        padded: Padded<'_>,
+        seen: &mut Seen,
         by_scores: &[f32],
         by_q: &mut [f32],
-        by_q_row: usize,
+        row_q: usize,
         by_keys: &mut [f32],
         by_r: &mut [f32],
     ) {
-        let power = head.power as f32;
-        for (query, by_scores) in by_scores.chunks_exact(stride).enumerate() {
-            let q = &head.q[query * head.row_q..];
-            let by_q = &mut by_q[query * by_q_row..];
-            let (near, far) = sorted.split(head, query);
-            let visible = head.keys(query);
-            let mut by_dimension = |d: usize, [by_x, by_x_apart]: [f32; 2]| {
-                by_q[d] = power * head.r[d] * by_x;
-                by_r[d] += power * by_x_apart;
-            };
-            for &d in near {
-                let (k, by_k) = (&keys[d * stride..], &mut by_keys[d * stride..]);
-                let sums = slopes::<true>(q[d], head.r[d], k, by_scores, by_k, visible.clone());
-                by_dimension(d, sums);
-            }
-            for &d in far {
-                let (k, by_k) = (&keys[d * stride..], &mut by_keys[d * stride..]);
-                let sums = slopes::<false>(q[d], head.r[d], k, by_scores, by_k, visible.clone());
-                by_dimension(d, sums);
+        let (power, d_head) = (head.power as f32, head.d_head());
+        for (query, by_scores) in by_scores.chunks_exact(padded.stride).enumerate() {
+            let q = &head.q[query * head.row_q..][..d_head];
+            let by_q = &mut by_q[query * row_q..][..d_head];
+            seen.turn_to(head, query);
+            for (i, (q, by_q)) in q.chunks(LANES).zip(by_q.chunks_mut(LANES)).enumerate() {
+                let start = i * LANES;
+                let r = at(padded.r, start);
+                let mut lanes = [0.0; LANES];
+                lanes[..q.len()].copy_from_slice(q);
+                let is_near = seen.n_near(q, r, start) == q.len();
+                let (keys, by_r) = (head.keys(query), at_mut(by_r, start));
+                // Not through a function pointer: that would not be compiled for vectors.
+                let by = if is_near {
+                    slopes::<true>(&lanes, r, padded, by_scores, by_keys, keys, start, by_r)
+                } else {
+                    slopes::<false>(&lanes, r, padded, by_scores, by_keys, keys, start, by_r)
+                };
+                for (d, by_q) in by_q.iter_mut().enumerate() {
+                    *by_q = power * r[d] * by[d];
+                }
             }
         }
     }
 }
 
-/// One query and one dimension: subtracts from `by_k` the gradients by `R` times the keys,
-/// and returns that by `R` times the query and that by `R`, all for a power of 1.
+/// One query and sixteen dimensions from `start` on: subtracts from `by_keys` the gradients
+/// by `R` times the keys, adds to `by_r` that by `R`, and returns that by `R` times the query,
+/// all for a power of 1.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 fn slopes<const IS_NEAR: bool>(
-    q: f32,
-    r: f32,
-    k: &[f32],
+    q: &Lanes,
+    r: &Lanes,
+    padded: Padded<'_>,
     by_scores: &[f32],
-    by_k: &mut [f32],
-    visible: Range<usize>,
-) -> [f32; 2] {
-    let (mut by_q, mut by_r) = ([0.0; LANES], [0.0; LANES]);
-    for start in vectors(visible) {
-        let (k, by_score, by_k) = (at(k, start), at(by_scores, start), at_mut(by_k, start));
+    by_keys: &mut [f32],
+    keys: Range<usize>,
+    start: usize,
+    by_r: &mut Lanes,
+) -> Lanes {
+    let width = padded.r.len();
+    let (mut by_q, mut by_each_r) = ([0.0; LANES], *by_r);
+    for key in keys {
+        let by_score = by_scores[key];
+        let k = at(padded.keys, key * width + start);
+        let by_k = at_mut(by_keys, key * width + start);
         for lane in 0..LANES {
-            let apart = q - k[lane];
-            let x = apart * r;
-            let slope = if IS_NEAR {
-                let square = x * x;
-                sinc::near_slope(x, if square < NEAR { square } else { NEAR })
-            } else {
-                sinc::slope(x)
-            };
-            let by = by_score[lane] * slope;
+            let apart = q[lane] - k[lane];
+            let x = apart * r[lane];
+            let slope = if IS_NEAR { sinc::near_slope(x, x * x) } else { sinc::slope(x) };
+            let by = by_score * slope;
             by_k[lane] -= by;
             by_q[lane] += by;
-            by_r[lane] += by * apart;
+            by_each_r[lane] = by.mul_add(apart, by_each_r[lane]);
         }
     }
-    [total(by_q), total(by_r)]
+    *by_r = by_each_r;
+    by_q
 }
 
 impl Plan {
