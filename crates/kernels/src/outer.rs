@@ -3,10 +3,13 @@
 use rayon::prelude::*;
 
 use crate::matrix::{Into, Matrix, multiply};
+use crate::scratch::with_scratch;
 
 /// Rows of the result that one task computes: enough that packing the right operand is a
 /// small part of the work.
 const HEIGHT: usize = 64;
+/// Rows of the operands that are taken at a time.
+const DEPTH: usize = 384;
 
 /// `into += leftᵀ · right`: `left` is `[rows, m]`, `right` `[rows, n]`, `into` `[m, n]`.
 ///
@@ -15,9 +18,18 @@ const HEIGHT: usize = 64;
 pub(crate) fn add_outer(into: &mut [f32], left: &[f32], right: &[f32], rows: usize) {
     let (m, n) = (left.len() / rows, right.len() / rows);
     into.par_chunks_mut(HEIGHT * n).enumerate().for_each(|(i, into)| {
-        let columns = into.len() / n;
-        let left = Matrix::strided(&left[i * HEIGHT..], rows, columns, m);
-        multiply(into, Into::Sum, left.transposed(), Matrix::new(right, rows, n));
+        let height = into.len() / n;
+        with_scratch([DEPTH.min(rows) * height], |[tile]| {
+            for (left, right) in left.chunks(DEPTH * m).zip(right.chunks(DEPTH * n)) {
+                // A copy without gaps: the product reads it column by column.
+                for (into, row) in tile.chunks_exact_mut(height).zip(left.chunks_exact(m)) {
+                    into.copy_from_slice(&row[i * HEIGHT..][..height]);
+                }
+                let rows = left.len() / m;
+                let tile = Matrix::new(tile, rows, height).transposed();
+                multiply(into, Into::Sum, tile, Matrix::new(right, rows, n));
+            }
+        });
     });
 }
 
@@ -27,7 +39,7 @@ mod tests {
 
     #[test]
     fn agrees_with_the_definition() {
-        let (rows, m, n) = (7, 150, 200);
+        let (rows, m, n) = (500, 150, 20);
         let left: Vec<f32> = (0..rows * m).map(|i| (i % 5) as f32).collect();
         let right: Vec<f32> = (0..rows * n).map(|i| (i % 7) as f32).collect();
         let mut into = vec![1.0; m * n];

@@ -61,7 +61,7 @@ pub(super) struct Saved {
     hidden1: Buffer,
     /// Second layer after ReLU: `[n, 9, 9, 64]`.
     hidden2: Buffer,
-    /// Third layer after ReLU: `[n, 64, 7, 7]`, as the linear layer reads it.
+    /// Third layer after ReLU: `[n, 7, 7, 64]`.
     flat: Buffer,
 }
 
@@ -128,6 +128,25 @@ fn channels_first(weight: &[f32], channels: usize) -> Vec<f32> {
     weight.chunks_exact(channels * area).flat_map(|out| transpose(out, area, channels)).collect()
 }
 
+/// Rows of the linear layer in (channel, pixel) order → (pixel, channel) order.
+fn pixels_first(weight: &[f32], d: usize, into: &mut [f32]) {
+    let rows = into.chunks_exact_mut(d).enumerate();
+    rows.for_each(|(i, into)| {
+        let (pixel, channel) = (i / CHANNELS3, i % CHANNELS3);
+        into.copy_from_slice(&weight[(channel * CONV3.patches() + pixel) * d..][..d]);
+    });
+}
+
+/// The inverse of [`pixels_first`].
+fn channels_first_rows(weight: &[f32], d: usize) -> Vec<f32> {
+    let mut out = vec![0.0; weight.len()];
+    for (i, row) in weight.chunks_exact(d).enumerate() {
+        let (pixel, channel) = (i / CHANNELS3, i % CHANNELS3);
+        out[(channel * CONV3.patches() + pixel) * d..][..d].copy_from_slice(row);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,5 +178,12 @@ mod tests {
         // Output 1, position 5, channel 2.
         assert_eq!(moved[512 + 5 * 32 + 2], weight[512 + 2 * 16 + 5]);
         assert_eq!(channels_first(&moved, 32), weight);
+
+        let weight: Vec<f32> = (0..FLAT * 2).map(|i| i as f32).collect();
+        let mut moved = vec![0.0; FLAT * 2];
+        pixels_first(&weight, 2, &mut moved);
+        // Pixel 3, channel 5.
+        assert_eq!(moved[(3 * 64 + 5) * 2], weight[(5 * 49 + 3) * 2]);
+        assert_eq!(channels_first_rows(&moved, 2), weight);
     }
 }

@@ -20,7 +20,7 @@ use burn::{
     tensor::{Device, Int, Tensor, TensorData},
 };
 use overtone_core::seed::Generator;
-use overtone_kernels::{Activation, Form, layer_norm};
+use overtone_kernels::{Activation, Form, Queries, layer_norm};
 use overtone_model::{
     AttentionConfig, Conditioning, Head, HeadConfig, ModelError,
     head::cross_entropy,
@@ -202,6 +202,7 @@ impl Forecaster {
     /// The transformer's output at every token, `[batch, time, d_model]`.
     pub fn hidden(&self, tokens: &Tokens) -> Tensor<3> {
         let options = BlockOptions {
+            queries: Queries::ALL,
             n_heads: self.config.n_heads,
             attention: AttentionConfig::Softmax,
             activation: Activation::Gelu,

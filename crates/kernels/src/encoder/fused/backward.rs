@@ -4,7 +4,8 @@ use rayon::prelude::*;
 
 use super::*;
 use crate::encoder::patches::{gather, scatter};
-use crate::matrix::{Into, Matrix, multiply, multiply_strided, transpose};
+use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels, multiply_strided};
+use crate::outer::add_outer;
 use crate::rows::add_rows;
 use crate::scratch::with_scratch;
 use crate::simd::vectorised;
@@ -27,7 +28,7 @@ pub(in crate::encoder) struct Gradients {
 
 /// Elements of a share's sums: the weights of each layer, then the biases.
 const SUMS: [usize; 6] = [
-    PATCH1 * CHANNELS1,
+    CHANNELS1 * PATCH1,
     CHANNELS2 * CONV2.patch(),
     CHANNELS3 * CONV3.patch(),
     CHANNELS1,
@@ -38,7 +39,7 @@ const ALL_SUMS: usize = SUMS[0] + SUMS[1] + SUMS[2] + SUMS[3] + SUMS[4] + SUMS[5
 
 /// Sums of one share, as the products leave them.
 struct Sums<'a> {
-    /// `[256, 32]`, not yet divided by 255.
+    /// `[32, 256]`, not yet divided by 255.
     conv1: &'a mut [f32],
     /// `[64, 512]`
     conv2: &'a mut [f32],
@@ -81,19 +82,18 @@ pub(in crate::encoder) fn backward(
 
     let mut linear_bias = vec![0.0; d];
     add_rows(&before_tanh, &mut linear_bias);
-    let mut linear_weight = vec![0.0; FLAT * d];
-    let columns = FLAT / SHARES;
-    linear_weight.par_chunks_mut(columns * d).enumerate().for_each(|(share, into)| {
-        let flat = &saved.flat[share * columns..];
-        let flat = Matrix::strided(flat, n, columns, FLAT).transposed();
-        multiply(into, Into::Fresh, flat, Matrix::new(&before_tanh, n, d));
-    });
+    let mut linear = Buffer::new(FLAT * d);
+    linear.fill(0.0);
+    add_outer(&mut linear, &saved.flat, &before_tanh, n);
+    let linear_weight = channels_first_rows(&linear, d);
 
+    pixels_first(parameters.linear_weight, d, &mut linear);
+    let linear = Panels::new(Matrix::new(&linear, FLAT, d).transposed());
     let mut flat_gradient = Buffer::new(n * FLAT);
     flat_gradient.par_chunks_mut(ROWS * FLAT).zip(before_tanh.par_chunks(ROWS * d)).for_each(
         |(into, rows)| {
-            let weight = Matrix::new(parameters.linear_weight, FLAT, d).transposed();
-            multiply(into, Into::Fresh, Matrix::new(rows, rows.len() / d, d), weight);
+            let rows = Matrix::new(rows, rows.len() / d, d);
+            multiply_panels(into, FLAT, Into::Fresh, rows, &linear);
         },
     );
 
@@ -120,8 +120,7 @@ pub(in crate::encoder) fn backward(
     add_rows(others, total);
     let total = Sums::new(total);
 
-    let mut conv1_weight = transpose(total.conv1, PATCH1, CHANNELS1);
-    conv1_weight.iter_mut().for_each(|weight| *weight *= PIXEL);
+    let conv1_weight = total.conv1.iter().map(|weight| weight * PIXEL).collect();
     Gradients {
         conv1_weight,
         conv1_bias: total.bias1.to_vec(),
@@ -161,7 +160,8 @@ fn strip_backward(
             let hidden2 = &saved.hidden2[row * HIDDEN2..(row + 1) * HIDDEN2];
             let flat = &saved.flat[row * FLAT..(row + 1) * FLAT];
 
-            relu_backward_transposed(flat, flat_gradient, grad3);
+            grad3.copy_from_slice(flat_gradient);
+            relu_backward(flat, grad3);
             add_rows(grad3, sums.bias3);
             gather(CONV3, hidden2, patches3);
             let gradient = Matrix::new(grad3, CONV3.patches(), CHANNELS3);
@@ -186,11 +186,11 @@ fn strip_backward(
             let view = &patches1[step * CONV1.patch()..];
             multiply_strided(
                 sums.conv1,
-                CHANNELS1,
+                PATCH1,
                 Into::Sum,
                 1.0,
-                Matrix::strided(view, CONV1.patches(), PATCH1, stride).transposed(),
-                Matrix::new(grad1, CONV1.patches(), CHANNELS1),
+                Matrix::new(grad1, CONV1.patches(), CHANNELS1).transposed(),
+                Matrix::strided(view, CONV1.patches(), PATCH1, stride),
             );
         }
     });
@@ -208,16 +208,6 @@ vectorised! {
     fn relu_backward(output: &[f32], gradient: &mut [f32]) {
         for (gradient, output) in gradient.iter_mut().zip(output) {
             *gradient = if *output > 0.0 { *gradient } else { 0.0 };
-        }
-    }
-
-    /// The same from `[64, 49]` to `[49, 64]`.
-    fn relu_backward_transposed(output: &[f32], gradient: &[f32], into: &mut [f32]) {
-        for (pixel, row) in into.chunks_exact_mut(CHANNELS3).enumerate() {
-            for (channel, into) in row.iter_mut().enumerate() {
-                let at = channel * CONV3.patches() + pixel;
-                *into = if output[at] > 0.0 { gradient[at] } else { 0.0 };
-            }
         }
     }
 }

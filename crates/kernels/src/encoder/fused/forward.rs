@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use super::*;
 use crate::encoder::patches::gather;
 use crate::math::tanh;
-use crate::matrix::{Into, Matrix, multiply, multiply_strided, transpose};
+use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels, multiply_strided, transpose};
 use crate::scratch::with_scratch;
 use crate::simd::vectorised;
 
@@ -15,7 +15,7 @@ struct Prepared {
     conv1: Vec<f32>,
     /// `[512, 64]`
     conv2: Vec<f32>,
-    /// `[64, 576]`
+    /// `[576, 64]`
     conv3: Vec<f32>,
 }
 
@@ -35,8 +35,11 @@ pub(in crate::encoder) fn forward(
             .map(|weight| weight * PIXEL)
             .collect(),
         conv2: transpose(&channels_last(parameters.conv2_weight, 32), CHANNELS2, CONV2.patch()),
-        conv3: channels_last(parameters.conv3_weight, 64),
+        conv3: transpose(&channels_last(parameters.conv3_weight, 64), CHANNELS3, CONV3.patch()),
     };
+    let mut linear = Buffer::new(FLAT * d);
+    pixels_first(parameters.linear_weight, d, &mut linear);
+    let linear = Panels::new(Matrix::new(&linear, FLAT, d));
 
     let mut flat = Buffer::new(n * FLAT);
     let kept = if keep { n } else { 0 };
@@ -57,8 +60,7 @@ pub(in crate::encoder) fn forward(
     let mut out = vec![0.0; n * d];
     out.par_chunks_mut(ROWS * d).zip(flat.par_chunks(ROWS * FLAT)).for_each(|(out, flat)| {
         let rows = out.len() / d;
-        let weight = Matrix::new(parameters.linear_weight, FLAT, d);
-        multiply(out, Into::Fresh, Matrix::new(flat, rows, FLAT), weight);
+        multiply_panels(out, d, Into::Fresh, Matrix::new(flat, rows, FLAT), &linear);
         bias_tanh(out, parameters.linear_bias);
     });
     let saved = keep.then_some(Saved { hidden1, hidden2, flat });
@@ -113,15 +115,14 @@ fn encode_strip(
             );
             bias_relu(hidden2, parameters.conv2_bias);
 
-            // Channels are the rows here: the order in which the linear layer reads.
             gather(CONV3, hidden2, patches3);
             multiply(
                 flat,
                 Into::Fresh,
-                Matrix::new(&prepared.conv3, CHANNELS3, CONV3.patch()),
-                Matrix::new(patches3, CONV3.patches(), CONV3.patch()).transposed(),
+                Matrix::new(patches3, CONV3.patches(), CONV3.patch()),
+                Matrix::new(&prepared.conv3, CONV3.patch(), CHANNELS3),
             );
-            bias_relu_rows(flat, parameters.conv3_bias);
+            bias_relu(flat, parameters.conv3_bias);
         }
     });
 }
@@ -131,17 +132,6 @@ vectorised! {
     fn bias_relu(values: &mut [f32], bias: &[f32]) {
         for row in values.chunks_exact_mut(bias.len()) {
             for (value, bias) in row.iter_mut().zip(bias) {
-                let sum = *value + bias;
-                *value = if sum < 0.0 { 0.0 } else { sum };
-            }
-        }
-    }
-
-    /// `max(x + bias, 0)` with one bias per row.
-    fn bias_relu_rows(values: &mut [f32], bias: &[f32]) {
-        let length = values.len() / bias.len();
-        for (row, bias) in values.chunks_exact_mut(length).zip(bias) {
-            for value in row {
                 let sum = *value + bias;
                 *value = if sum < 0.0 { 0.0 } else { sum };
             }
