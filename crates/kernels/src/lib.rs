@@ -40,6 +40,7 @@ mod outer;
 pub mod queries;
 mod rows;
 mod scratch;
+mod shares;
 mod simd;
 
 pub use adamw::{AdamW, Slot, TensorSlot, adamw, adamw_step, clip_factor, global_norm};

@@ -13,6 +13,7 @@ use super::patches::Convolution;
 use super::{FLAT, FRAME, STACK};
 use crate::buffer::Buffer;
 use crate::matrix::transpose;
+use crate::shares::take;
 
 /// One channel of the first convolution: its patches are shared by the stacks that see a
 /// frame.
@@ -107,13 +108,6 @@ fn gather_strip(strip: Strip, pixels: &[u8], patches: &mut [f32]) {
     for (frame, pixels) in pixels.chunks_exact(FRAME * FRAME).enumerate() {
         super::patches::gather_frame(CONV1, pixels, patches, stride, frame * CONV1.patch());
     }
-}
-
-/// Splits off the first `length` elements.
-fn take<'a>(rest: &mut &'a mut [f32], length: usize) -> &'a mut [f32] {
-    let (part, tail) = std::mem::take(rest).split_at_mut(length);
-    *rest = tail;
-    part
 }
 
 /// `[out, in, height, width]` → `[out, height, width, in]`.

@@ -6,18 +6,16 @@ use super::Activation;
 use crate::buffer::Buffer;
 use crate::dropout::Mask;
 use crate::math::normal;
-use crate::matrix::{Into, Matrix, Panels, multiply_panels};
-use crate::outer::add_outer;
+use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels};
 use crate::rows::{add_residual, add_rows, apply_mask, normalise, normalise_backward};
 use crate::scratch::with_scratch;
+use crate::shares::{SHARES, add_shares, take};
 use crate::simd::vectorised;
 
 /// Rows that go through all layers together, at least and at most.
 const TOGETHER: [usize; 2] = [48, 192];
 /// Blocks of rows, at least, as far as there are rows: work for several threads.
 const BLOCKS: usize = 8;
-/// Rows whose activations the backward pass holds at a time, for the weight gradients.
-const ROWS_HELD: usize = 1536;
 
 /// Rows that go through all layers together. It depends on sizes alone, so that sums over
 /// a block do too.
@@ -108,109 +106,74 @@ pub(super) fn backward(
     let up = Panels::new(parameters.up().transposed());
     let down = Panels::new(parameters.down().transposed());
     let mut by_x = gradient.to_vec();
-    let mut by_up = vec![0.0; d * h];
-    let mut by_down = vec![0.0; h * d];
-    // Norm weight, norm bias, down bias, up bias.
-    let mut by_vectors = vec![0.0; 3 * d + h];
-
-    let held = (ROWS_HELD / together * together).min(rows);
-    let mut memory = Held::new(held, d, h);
-    for first in (0..rows).step_by(held) {
-        let part = first..(first + held).min(rows);
-        let n = part.len();
-        let blocks = n.div_ceil(together);
-        let mut sums = vec![0.0; blocks * by_vectors.len()];
-        let wide = part.start * d..part.end * d;
-        let hidden = part.start * h..part.end * h;
-        let memory = memory.first_rows(n, d, h);
-        x[wide.clone()]
-            .par_chunks(together * d)
-            .zip(gradient[wide.clone()].par_chunks(together * d))
-            .zip(saved.0[hidden].par_chunks(together * h))
-            .zip(by_x[wide].par_chunks_mut(together * d))
-            .zip(memory.normal.par_chunks_mut(together * d))
-            .zip(memory.masked.par_chunks_mut(together * d))
-            .zip(memory.active.par_chunks_mut(together * h))
-            .zip(memory.by_hidden.par_chunks_mut(together * h))
-            .zip(sums.par_chunks_mut(by_vectors.len()))
-            .enumerate()
-            .for_each(|(i, block)| {
-                let (
-                    (((((((x, gradient), hidden), by_x), normal), masked), active), by_hidden),
-                    sums,
-                ) = block;
+    let share = rows.div_ceil(SHARES).next_multiple_of(together);
+    let length = 2 * d * h + 3 * d + h;
+    let mut sums = Buffer::new(rows.div_ceil(share) * length);
+    x.par_chunks(share * d)
+        .zip(gradient.par_chunks(share * d))
+        .zip(saved.0.par_chunks(share * h))
+        .zip(by_x.par_chunks_mut(share * d))
+        .zip(sums.par_chunks_mut(length))
+        .enumerate()
+        .for_each(|(i, ((((x, gradient), hidden), by_x), sums))| {
+            sums.fill(0.0);
+            let mut sums = Sums::new(sums, d, h);
+            let blocks = x
+                .chunks(together * d)
+                .zip(gradient.chunks(together * d))
+                .zip(hidden.chunks(together * h))
+                .zip(by_x.chunks_mut(together * d));
+            for (j, (((x, gradient), hidden), by_x)) in blocks.enumerate() {
                 let rows = x.len() / d;
-                let (by_norm_weight, sums) = sums.split_at_mut(d);
-                let (by_norm_bias, sums) = sums.split_at_mut(d);
-                let (by_down_bias, by_up_bias) = sums.split_at_mut(d);
-
-                normalise(x, parameters.norm_weight, parameters.norm_bias, normal);
-                apply_mask(gradient, d, mask, first + i * together, masked);
-                add_rows(masked, by_down_bias);
-                let left = Matrix::new(masked, rows, d);
-                multiply_panels(by_hidden, h, Into::Fresh, left, &down);
-                activate_backward(hidden, active, by_hidden, activation);
-                add_rows(by_hidden, by_up_bias);
-                with_scratch([rows * d], |[by_normal]| {
-                    let left = Matrix::new(by_hidden, rows, h);
-                    multiply_panels(by_normal, d, Into::Fresh, left, &up);
-                    normalise_backward(
-                        x,
-                        parameters.norm_weight,
-                        by_normal,
-                        by_x,
-                        by_norm_weight,
-                        by_norm_bias,
-                    );
+                let sizes = [rows * d, rows * d, rows * h, rows * h, rows * d];
+                with_scratch(sizes, |[normal, masked, active, by_hidden, by_normal]| {
+                    normalise(x, parameters.norm_weight, parameters.norm_bias, normal);
+                    apply_mask(gradient, d, mask, i * share + j * together, masked);
+                    add_rows(masked, sums.down_bias);
+                    let by_out = Matrix::new(masked, rows, d);
+                    multiply_panels(by_hidden, h, Into::Fresh, by_out, &down);
+                    activate_backward(hidden, active, by_hidden, activation);
+                    let active = Matrix::new(active, rows, h).transposed();
+                    multiply(sums.down, Into::Sum, active, by_out);
+                    add_rows(by_hidden, sums.up_bias);
+                    let normal = Matrix::new(normal, rows, d).transposed();
+                    let by_hidden = Matrix::new(by_hidden, rows, h);
+                    multiply(sums.up, Into::Sum, normal, by_hidden);
+                    multiply_panels(by_normal, d, Into::Fresh, by_hidden, &up);
+                    let weight = parameters.norm_weight;
+                    let [by_weight, by_bias] = [&mut *sums.norm_weight, &mut *sums.norm_bias];
+                    normalise_backward(x, weight, by_normal, by_x, by_weight, by_bias);
                 });
-            });
-        add_rows(&sums, &mut by_vectors);
-        add_outer(&mut by_up, memory.normal, memory.by_hidden, n);
-        add_outer(&mut by_down, memory.active, memory.masked, n);
-    }
-
-    let by_up_bias = by_vectors.split_off(3 * d);
-    let by_down_bias = by_vectors.split_off(2 * d);
-    let by_norm_bias = by_vectors.split_off(d);
-    [by_x, by_vectors, by_norm_bias, by_up, by_up_bias, by_down, by_down_bias]
+            }
+        });
+    let total = Sums::new(add_shares(&mut sums, length), d, h);
+    [
+        by_x,
+        total.norm_weight.to_vec(),
+        total.norm_bias.to_vec(),
+        total.up.to_vec(),
+        total.up_bias.to_vec(),
+        total.down.to_vec(),
+        total.down_bias.to_vec(),
+    ]
 }
 
-/// What the blocks of one part leave for the weight gradients.
-struct Held {
-    normal: Buffer,
-    masked: Buffer,
-    active: Buffer,
-    by_hidden: Buffer,
+/// Gradients of the parameters over one share of the rows.
+struct Sums<'a> {
+    norm_weight: &'a mut [f32],
+    norm_bias: &'a mut [f32],
+    up: &'a mut [f32],
+    up_bias: &'a mut [f32],
+    down: &'a mut [f32],
+    down_bias: &'a mut [f32],
 }
 
-struct HeldRows<'a> {
-    /// Layer norm of `x`.
-    normal: &'a mut [f32],
-    /// The gradient after dropout.
-    masked: &'a mut [f32],
-    /// The hidden layer after its activation.
-    active: &'a mut [f32],
-    /// The gradient by the hidden layer before its activation.
-    by_hidden: &'a mut [f32],
-}
-
-impl Held {
-    fn new(rows: usize, d: usize, h: usize) -> Self {
-        Self {
-            normal: Buffer::new(rows * d),
-            masked: Buffer::new(rows * d),
-            active: Buffer::new(rows * h),
-            by_hidden: Buffer::new(rows * h),
-        }
-    }
-
-    fn first_rows(&mut self, rows: usize, d: usize, h: usize) -> HeldRows<'_> {
-        HeldRows {
-            normal: &mut self.normal[..rows * d],
-            masked: &mut self.masked[..rows * d],
-            active: &mut self.active[..rows * h],
-            by_hidden: &mut self.by_hidden[..rows * h],
-        }
+impl<'a> Sums<'a> {
+    fn new(memory: &'a mut [f32], d: usize, h: usize) -> Self {
+        let mut rest = memory;
+        let [norm_weight, norm_bias, up, up_bias, down, down_bias] =
+            [d, d, d * h, h, h * d, d].map(|length| take(&mut rest, length));
+        Self { norm_weight, norm_bias, up, up_bias, down, down_bias }
     }
 }
 

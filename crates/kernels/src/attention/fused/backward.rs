@@ -5,14 +5,11 @@ use rayon::prelude::*;
 use super::{Head, Parameters, Plan, Products, Saved, probabilities, score::Compared};
 use crate::Queries;
 use crate::buffer::Buffer;
-use crate::matrix::{Into, Matrix, multiply_panels, multiply_strided};
-use crate::outer::add_outer;
+use crate::matrix::{Into, Matrix, multiply, multiply_panels, multiply_strided};
 use crate::rows::{add_rows, apply_mask, normalise, normalise_backward};
 use crate::scratch::with_scratch;
+use crate::shares::{SHARES, add_shares, take};
 use crate::simd::{sum, vectorised};
-
-/// Tokens whose gradients are held at a time, about, for the weight gradients.
-const TOKENS_HELD: usize = 1536;
 
 /// Gradients by `x` and by the parameters in the order of [`Parameters`], that by `R` apart.
 pub(in crate::attention) fn backward(
@@ -26,113 +23,92 @@ pub(in crate::attention) fn backward(
     let products = Products::backward(parameters);
     let [size, size_q] = [plan.tokens, plan.n_queries()].map(|rows| plan.group() * rows * d);
     let mut by_x = vec![0.0; x.len()];
-    let mut by_q_weight = vec![0.0; d * d];
-    let mut by_kv_weight = vec![0.0; 2 * d * d];
-    let mut by_projection = vec![0.0; d * d];
-    // Norm weight, norm bias, projection bias, bias of queries, of keys and values, R.
-    let mut by_vectors = vec![0.0; 6 * d + parameters.fourier_r.len()];
+    let groups = plan.batch.div_ceil(plan.group()).div_ceil(SHARES);
+    let [share, share_q] = [size, size_q].map(|size| groups * size);
+    let length = 4 * d * d + 6 * d + parameters.fourier_r.len();
+    let mut sums = Buffer::new(x.len().div_ceil(share) * length);
+    let of_queries = gradient
+        .par_chunks(share_q)
+        .zip(saved.q.par_chunks(share_q))
+        .zip(saved.mixed.par_chunks(share_q));
+    let all =
+        x.par_chunks(share).zip(saved.kv.par_chunks(2 * share)).zip(by_x.par_chunks_mut(share));
+    of_queries.zip(all).zip(sums.par_chunks_mut(length)).enumerate().for_each(
+        |(i, ((((gradient, q), mixed), ((x, kv), by_x)), sums))| {
+            sums.fill(0.0);
+            let mut sums = Sums::new(sums, parameters);
+            let of_queries =
+                gradient.chunks(size_q).zip(q.chunks(size_q)).zip(mixed.chunks(size_q));
+            let all = x.chunks(size).zip(kv.chunks(2 * size)).zip(by_x.chunks_mut(size));
+            for (j, (((gradient, q), mixed), ((x, kv), by_x))) in of_queries.zip(all).enumerate() {
+                let first = (i * groups + j) * plan.group();
+                let work = Group { first, x, q, kv, mixed, gradient };
+                work.backward(parameters, &products, plan, by_x, &mut sums);
+            }
+        },
+    );
 
-    let groups = plan.batch.div_ceil(plan.group());
-    let held = (TOKENS_HELD / (plan.group() * plan.tokens)).clamp(plan.group(), groups);
-    let mut memory = Held::new(plan, held * size, held * size_q);
-    for first in (0..groups).step_by(held) {
-        let part = first * size..((first + held) * size).min(x.len());
-        let part_q = first * size_q..((first + held) * size_q).min(gradient.len());
-        let mut sums = vec![0.0; held.min(groups - first) * by_vectors.len()];
-        let memory = memory.first(plan, part.len(), part_q.len());
-        let of_queries = gradient[part_q.clone()]
-            .par_chunks(size_q)
-            .zip(saved.q[part_q.clone()].par_chunks(size_q))
-            .zip(saved.mixed[part_q.clone()].par_chunks(size_q))
-            .zip(memory.masked.par_chunks_mut(size_q))
-            .zip(memory.by_q.par_chunks_mut(size_q));
-        let all = x[part.clone()]
-            .par_chunks(size)
-            .zip(saved.kv[2 * part.start..2 * part.end].par_chunks(2 * size))
-            .zip(by_x[part].par_chunks_mut(size))
-            .zip(memory.normal.par_chunks_mut(size))
-            .zip(memory.by_kv.par_chunks_mut(2 * size));
-        of_queries.zip(all).zip(sums.par_chunks_mut(by_vectors.len())).enumerate().for_each(
-            |(i, ((of_queries, all), sums))| {
-                let ((((gradient, q), mixed), masked), by_q) = of_queries;
-                let ((((x, kv), by_x), normal), by_kv) = all;
-                let work = Group { first: (first + i) * plan.group(), x, q, kv, mixed, gradient };
-                let leaves = Leaves { by_x, normal, masked, by_q, by_kv };
-                work.backward(parameters, &products, plan, leaves, sums);
-            },
-        );
-        add_rows(&sums, &mut by_vectors);
-        let normal_q = plan.queries.pick(memory.normal, d, memory.normal_q);
-        let (rows, rows_q) = (memory.normal.len() / d, memory.masked.len() / d);
-        add_outer(&mut by_q_weight, normal_q, memory.by_q, rows_q);
-        add_outer(&mut by_kv_weight, memory.normal, memory.by_kv, rows);
-        add_outer(&mut by_projection, &saved.mixed[part_q], memory.masked, rows_q);
-    }
-
-    let by_r = by_vectors.split_off(6 * d);
-    let by_qkv_bias = by_vectors.split_off(3 * d);
-    let by_projection_bias = by_vectors.split_off(2 * d);
-    let by_norm_bias = by_vectors.split_off(d);
-    let by_norm_weight = by_vectors;
-    let by_qkv_weight = by_q_weight
+    let total = Sums::new(add_shares(&mut sums, length), parameters);
+    let by_qkv_weight = total
+        .q_weight
         .chunks_exact(d)
-        .zip(by_kv_weight.chunks_exact(2 * d))
+        .zip(total.kv_weight.chunks_exact(2 * d))
         .flat_map(|(q, kv)| q.iter().chain(kv))
         .copied()
         .collect();
     let by_parameters = [
         by_x,
-        by_norm_weight,
-        by_norm_bias,
+        total.norm_weight.to_vec(),
+        total.norm_bias.to_vec(),
         by_qkv_weight,
-        by_qkv_bias,
-        by_projection,
-        by_projection_bias,
+        [&*total.q_bias, &*total.kv_bias].concat(),
+        total.projection_weight.to_vec(),
+        total.projection_bias.to_vec(),
     ];
-    (by_parameters, by_r)
+    (by_parameters, total.r.to_vec())
 }
 
-/// What the groups of one part leave for the weight gradients.
-struct Held {
-    normal: Buffer,
-    normal_q: Buffer,
-    masked: Buffer,
-    by_q: Buffer,
-    by_kv: Buffer,
+/// Gradients of the parameters over one share of the sequences.
+struct Sums<'a> {
+    norm_weight: &'a mut [f32],
+    norm_bias: &'a mut [f32],
+    /// `[d, d]`
+    q_weight: &'a mut [f32],
+    q_bias: &'a mut [f32],
+    /// `[d, 2 d]`
+    kv_weight: &'a mut [f32],
+    kv_bias: &'a mut [f32],
+    projection_weight: &'a mut [f32],
+    projection_bias: &'a mut [f32],
+    r: &'a mut [f32],
 }
 
-struct HeldRows<'a> {
-    /// Layer norm of `x`.
-    normal: &'a mut [f32],
-    /// Room for its rows at the queries.
-    normal_q: &'a mut [f32],
-    /// The gradient after dropout.
-    masked: &'a mut [f32],
-    /// The gradient by queries.
-    by_q: &'a mut [f32],
-    /// The gradient by keys and values.
-    by_kv: &'a mut [f32],
-}
-
-impl Held {
-    /// For this many elements of `x` and of the result.
-    fn new(plan: &Plan, elements: usize, elements_q: usize) -> Self {
+impl<'a> Sums<'a> {
+    fn new(memory: &'a mut [f32], parameters: Parameters<'_>) -> Self {
+        let (d, r) = (parameters.width(), parameters.fourier_r.len());
+        let mut rest = memory;
+        let lengths = [d, d, d * d, d, 2 * d * d, 2 * d, d * d, d, r];
+        let [
+            norm_weight,
+            norm_bias,
+            q_weight,
+            q_bias,
+            kv_weight,
+            kv_bias,
+            projection_weight,
+            projection_bias,
+            r,
+        ] = lengths.map(|length| take(&mut rest, length));
         Self {
-            normal: Buffer::new(elements),
-            normal_q: Buffer::new(plan.queries.memory(elements)),
-            masked: Buffer::new(elements_q),
-            by_q: Buffer::new(elements_q),
-            by_kv: Buffer::new(2 * elements),
-        }
-    }
-
-    fn first(&mut self, plan: &Plan, elements: usize, elements_q: usize) -> HeldRows<'_> {
-        HeldRows {
-            normal: &mut self.normal[..elements],
-            normal_q: &mut self.normal_q[..plan.queries.memory(elements)],
-            masked: &mut self.masked[..elements_q],
-            by_q: &mut self.by_q[..elements_q],
-            by_kv: &mut self.by_kv[..2 * elements],
+            norm_weight,
+            norm_bias,
+            q_weight,
+            q_bias,
+            kv_weight,
+            kv_bias,
+            projection_weight,
+            projection_bias,
+            r,
         }
     }
 }
@@ -147,53 +123,44 @@ struct Group<'a> {
     gradient: &'a [f32],
 }
 
-/// Where results of a group go; see [`HeldRows`].
-struct Leaves<'a> {
-    by_x: &'a mut [f32],
-    normal: &'a mut [f32],
-    masked: &'a mut [f32],
-    by_q: &'a mut [f32],
-    by_kv: &'a mut [f32],
-}
-
 impl Group<'_> {
-    /// Fills what `leaves` holds, and adds to the group's part of the vectors' gradients.
+    /// Fills `by_x`, which is zero, and adds to the gradients of the parameters.
     fn backward(
         &self,
         parameters: Parameters<'_>,
         products: &Products,
         plan: &Plan,
-        leaves: Leaves<'_>,
-        sums: &mut [f32],
+        by_x: &mut [f32],
+        sums: &mut Sums<'_>,
     ) {
         let (n_queries, d) = (plan.n_queries(), parameters.width());
-        let (rows, rows_q) = (self.x.len() / d, self.gradient.len() / d);
-        let (by_norm_weight, sums) = sums.split_at_mut(d);
-        let (by_norm_bias, sums) = sums.split_at_mut(d);
-        let (by_projection_bias, sums) = sums.split_at_mut(d);
-        let (by_bias_q, sums) = sums.split_at_mut(d);
-        let (by_bias_kv, by_r) = sums.split_at_mut(2 * d);
-        let Leaves { by_x, normal, masked, by_q, by_kv } = leaves;
+        let (all, some) = (self.x.len(), self.gradient.len());
+        let (rows, rows_q) = (all / d, some / d);
+        let sizes = [all, plan.queries.memory(all), some, some, some, 2 * all, all];
+        with_scratch(sizes, |[normal, normal_q, masked, by_mixed, by_q, by_kv, by_normal]| {
+            normalise(self.x, parameters.norm_weight, parameters.norm_bias, normal);
+            apply_mask(self.gradient, d, plan.residual_mask, self.first * n_queries, masked);
+            add_rows(masked, sums.projection_bias);
+            let by_out = Matrix::new(masked, rows_q, d);
+            let mixed = Matrix::new(self.mixed, rows_q, d).transposed();
+            multiply(sums.projection_weight, Into::Sum, mixed, by_out);
+            multiply_panels(by_mixed, d, Into::Fresh, by_out, &products.projection);
+            self.sequences(parameters, plan, by_mixed, by_q, by_kv, sums.r);
 
-        normalise(self.x, parameters.norm_weight, parameters.norm_bias, normal);
-        apply_mask(self.gradient, d, plan.residual_mask, self.first * n_queries, masked);
-        add_rows(masked, by_projection_bias);
-        with_scratch([self.gradient.len()], |[by_mixed]| {
-            let left = Matrix::new(masked, rows_q, d);
-            multiply_panels(by_mixed, d, Into::Fresh, left, &products.projection);
-            self.sequences(parameters, plan, by_mixed, by_q, by_kv, by_r);
-        });
-        add_rows(by_q, by_bias_q);
-        add_rows(by_kv, by_bias_kv);
-        with_scratch([self.x.len()], |[by_normal]| {
-            let left = Matrix::new(by_kv, rows, 2 * d);
-            multiply_panels(by_normal, d, Into::Fresh, left, &products.kv);
+            add_rows(by_q, sums.q_bias);
+            add_rows(by_kv, sums.kv_bias);
+            let (by_q, by_kv) = (Matrix::new(by_q, rows_q, d), Matrix::new(by_kv, rows, 2 * d));
+            let normal_q = plan.queries.pick(normal, d, normal_q);
+            let normal_q = Matrix::new(normal_q, rows_q, d).transposed();
+            multiply(sums.q_weight, Into::Sum, normal_q, by_q);
+            let normal = Matrix::new(normal, rows, d).transposed();
+            multiply(sums.kv_weight, Into::Sum, normal, by_kv);
+
+            multiply_panels(by_normal, d, Into::Fresh, by_kv, &products.kv);
             let Queries { first, step } = plan.queries;
-            let at_queries = &mut by_normal[first * d..];
-            let left = Matrix::new(by_q, rows_q, d);
-            multiply_panels(at_queries, step * d, Into::Sum, left, &products.q);
-            let weight = parameters.norm_weight;
-            normalise_backward(self.x, weight, by_normal, by_x, by_norm_weight, by_norm_bias);
+            multiply_panels(&mut by_normal[first * d..], step * d, Into::Sum, by_q, &products.q);
+            let [by_weight, by_bias] = [&mut *sums.norm_weight, &mut *sums.norm_bias];
+            normalise_backward(self.x, parameters.norm_weight, by_normal, by_x, by_weight, by_bias);
         });
         let at_queries = by_x.chunks_exact_mut(d).skip(plan.queries.first);
         let at_queries = at_queries.step_by(plan.queries.step);

@@ -8,6 +8,7 @@ use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels, multiply_st
 use crate::outer::add_outer;
 use crate::rows::add_rows;
 use crate::scratch::with_scratch;
+use crate::shares::add_shares;
 use crate::simd::vectorised;
 
 /// Shares of the work, each with its own sums, which are then added in order: the result
@@ -116,9 +117,7 @@ pub(in crate::encoder) fn backward(
             strip_backward(*strip, pixels, &prepared, saved, row, flat_gradient, &mut sums);
         }
     });
-    let (total, others) = sums.split_at_mut(ALL_SUMS);
-    add_rows(others, total);
-    let total = Sums::new(total);
+    let total = Sums::new(add_shares(&mut sums, ALL_SUMS));
 
     let conv1_weight = total.conv1.iter().map(|weight| weight * PIXEL).collect();
     Gradients {
