@@ -6,6 +6,7 @@ mod reference;
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
+use crate::buffer::Buffer;
 use crate::dropout::Place;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::fourier_scores::{check_power, each_dimension};
@@ -190,7 +191,7 @@ fn parameters<'a>(
 impl Fused<7> for fused::Plan {
     type Saved = fused::Saved;
 
-    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
+    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Buffer, Option<fused::Saved>) {
         let (x, parameters) = parameters(inputs, &[]);
         fused::forward(x, parameters, self, keep)
     }
@@ -201,7 +202,7 @@ impl Fused<7> for fused::Plan {
         _output: &[f32],
         saved: &fused::Saved,
         gradient: &[f32],
-    ) -> [Vec<f32>; 7] {
+    ) -> [Buffer; 7] {
         let (x, parameters) = parameters(inputs, &[]);
         fused::backward(x, parameters, self, saved, gradient).0
     }
@@ -213,7 +214,7 @@ struct WithR(fused::Plan);
 impl Fused<8> for WithR {
     type Saved = fused::Saved;
 
-    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
+    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Buffer, Option<fused::Saved>) {
         let [inputs @ .., r] = inputs;
         let (x, parameters) = parameters(inputs, r);
         fused::forward(x, parameters, &self.0, keep)
@@ -225,7 +226,7 @@ impl Fused<8> for WithR {
         _output: &[f32],
         saved: &fused::Saved,
         gradient: &[f32],
-    ) -> [Vec<f32>; 8] {
+    ) -> [Buffer; 8] {
         let [inputs @ .., r] = inputs;
         let (x, parameters) = parameters(inputs, r);
         let ([a, b, c, d, e, f, g], by_r) =

@@ -3,11 +3,18 @@
 //! A training step needs the same buffers again and again. Fresh memory from the system
 //! costs a page fault every 4 KiB, a tenth of the time of a step.
 
+use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use cubecl_environment::bytes::{
+    AccessError, AccessPolicy, AllocationController, AllocationProperty, Bytes,
+};
+
 /// Idle buffers that are kept; beyond, the one idle for longest goes.
-const IDLE: usize = 64;
+const IDLE: usize = 256;
+/// Shorter ones are left to the allocator, which is quick with them.
+const SHORTEST: usize = 4096;
 
 static POOL: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
 
@@ -26,8 +33,8 @@ impl Buffer {
     /// Of the idle buffers the smallest that holds `length` elements, unless it is more
     /// than twice as long; else a new one.
     pub fn new(length: usize) -> Self {
-        if length == 0 {
-            return Self { values: Vec::new(), length };
+        if length < SHORTEST {
+            return Self { values: vec![0.0; length], length };
         }
         let mut idle = pool();
         let best = (0..idle.len())
@@ -39,9 +46,59 @@ impl Buffer {
     }
 }
 
+impl Buffer {
+    /// Memory that is zero.
+    pub fn zeros(length: usize) -> Self {
+        let mut buffer = Self::new(length);
+        buffer.fill(0.0);
+        buffer
+    }
+
+    /// The memory of a tensor, which returns it to the pool.
+    pub fn into_bytes(self) -> Bytes {
+        let length = size_of::<f32>() * self.length;
+        // SAFETY: all of the buffer is initialised, and `memory` is its first `length` bytes.
+        unsafe { Bytes::from_controller(Box::new(self), length) }
+    }
+}
+
+impl From<&[f32]> for Buffer {
+    fn from(values: &[f32]) -> Self {
+        let mut buffer = Self::new(values.len());
+        buffer.copy_from_slice(values);
+        buffer
+    }
+}
+
+impl AllocationController for Buffer {
+    fn alloc_align(&self) -> usize {
+        align_of::<f32>()
+    }
+
+    fn property(&self) -> AllocationProperty {
+        AllocationProperty::Other
+    }
+
+    unsafe fn memory_mut(
+        &mut self,
+        _policy: AccessPolicy,
+    ) -> Result<&mut [MaybeUninit<u8>], AccessError> {
+        let length = size_of::<f32>() * self.length;
+        // SAFETY: these are the bytes of the buffer's own elements, borrowed as it is; any
+        // initialised bytes, and the caller writes no others, are valid `f32`.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.values.as_mut_ptr().cast(), length) })
+    }
+
+    fn memory(&self, _policy: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
+        let length = size_of::<f32>() * self.length;
+        // SAFETY: these are the bytes of the buffer's own elements, borrowed as it is.
+        Ok(unsafe { std::slice::from_raw_parts(self.values.as_ptr().cast(), length) })
+    }
+}
+
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if self.length == 0 {
+        if self.length < SHORTEST {
             return;
         }
         let mut idle = pool();
@@ -83,5 +140,22 @@ mod tests {
         let other = Buffer::new(length);
         assert_ne!(other.as_ptr(), address);
         assert!(Buffer::new(0).is_empty());
+    }
+
+    #[test]
+    fn a_tensor_s_memory_comes_back() {
+        // A length no other test uses.
+        let length = 234_567;
+        let buffer = Buffer::from(&vec![1.5f32; length][..]);
+        let address = buffer.as_ptr();
+        let mut bytes = buffer.into_bytes();
+        assert_eq!((bytes.len(), bytes.as_ptr()), (4 * length, address.cast()));
+        assert_eq!(bytes[..4], 1.5f32.to_ne_bytes());
+        bytes[..4].copy_from_slice(&2.5f32.to_ne_bytes());
+        let copy = bytes.clone();
+        drop(bytes);
+        let again = Buffer::new(length);
+        assert_eq!((again.as_ptr(), again[0]), (address, 2.5));
+        assert_eq!(copy[..4], 2.5f32.to_ne_bytes());
     }
 }

@@ -8,6 +8,7 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use rayon::prelude::*;
 
 use crate::Form;
+use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::rows::apply_mask;
 
@@ -93,9 +94,9 @@ struct Drop {
 const ROWS: usize = 128;
 
 impl Drop {
-    fn apply(&self, values: &[f32]) -> Vec<f32> {
+    fn apply(&self, values: &[f32]) -> Buffer {
         let part = ROWS * self.width;
-        let mut out = vec![0.0; values.len()];
+        let mut out = Buffer::new(values.len());
         out.par_chunks_mut(part).zip(values.par_chunks(part)).enumerate().for_each(
             |(i, (out, values))| apply_mask(values, self.width, Some(self.mask), i * ROWS, out),
         );
@@ -106,17 +107,11 @@ impl Drop {
 impl Fused<1> for Drop {
     type Saved = ();
 
-    fn forward(&self, [x]: [&[f32]; 1], keep: bool) -> (Vec<f32>, Option<()>) {
+    fn forward(&self, [x]: [&[f32]; 1], keep: bool) -> (Buffer, Option<()>) {
         (self.apply(x), keep.then_some(()))
     }
 
-    fn backward(
-        &self,
-        _: [&[f32]; 1],
-        _output: &[f32],
-        (): &(),
-        gradient: &[f32],
-    ) -> [Vec<f32>; 1] {
+    fn backward(&self, _: [&[f32]; 1], _output: &[f32], (): &(), gradient: &[f32]) -> [Buffer; 1] {
         [self.apply(gradient)]
     }
 }

@@ -10,6 +10,7 @@ use burn::backend::flex::FlexTensor;
 use burn::tensor::{Int, Tensor};
 
 use crate::Form;
+use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 
 /// Frames in one stack.
@@ -171,7 +172,7 @@ impl Encoder {
 impl Fused<8> for Encoder {
     type Saved = fused::Saved;
 
-    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
+    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Buffer, Option<fused::Saved>) {
         fused::forward(flex::bytes(&self.frames), self.steps, Self::parameters(inputs), keep)
     }
 
@@ -181,7 +182,7 @@ impl Fused<8> for Encoder {
         output: &[f32],
         saved: &fused::Saved,
         gradient: &[f32],
-    ) -> [Vec<f32>; 8] {
+    ) -> [Buffer; 8] {
         let frames = flex::bytes(&self.frames);
         let parameters = Self::parameters(inputs);
         let by = fused::backward(frames, self.steps, parameters, saved, output, gradient);

@@ -17,7 +17,9 @@ use burn::backend::{
     Autodiff, Backend, BackendTensor, DispatchAutodiffContext, DispatchKindConversion,
     DispatchTensor, DispatchTensorKind, Flex, GradientCheckpointingStrategy,
 };
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Int, Shape, Tensor, TensorData};
+
+use crate::buffer::Buffer;
 
 /// A tensor with its place on the tape.
 type Tracked = FloatTensor<Autodiff<Flex>>;
@@ -28,7 +30,7 @@ pub(crate) trait Fused<const N: usize>: Send + Sync + 'static {
     type Saved: Send + Sync + 'static;
 
     /// The output, and what is to be saved if `keep`.
-    fn forward(&self, inputs: [&[f32]; N], keep: bool) -> (Vec<f32>, Option<Self::Saved>);
+    fn forward(&self, inputs: [&[f32]; N], keep: bool) -> (Buffer, Option<Self::Saved>);
 
     /// The gradient by each input, given the gradient by the output.
     fn backward(
@@ -37,7 +39,7 @@ pub(crate) trait Fused<const N: usize>: Send + Sync + 'static {
         output: &[f32],
         saved: &Self::Saved,
         gradient: &[f32],
-    ) -> [Vec<f32>; N];
+    ) -> [Buffer; N];
 }
 
 /// Whether a tensor is in `f32` on the CPU backend, tracked by autodiff or not.
@@ -156,8 +158,8 @@ impl<F: Fused<N>, const N: usize> Backward<Flex, N> for Step<F> {
             record.operation.backward(inputs, floats(&record.output), saved, floats(&gradient));
         for ((parent, by_input), input) in ops.parents.iter().zip(by_input).zip(&record.inputs) {
             if let Some(parent) = parent {
-                let data = TensorData::new(by_input, input.layout().shape().clone());
-                gradients.register::<Flex>(parent.id, FlexTensor::from_data(data));
+                let by_input = primitive(by_input, input.layout().shape().clone());
+                gradients.register::<Flex>(parent.id, by_input);
             }
         }
     }
@@ -201,8 +203,8 @@ fn tracked(tensor: DispatchTensor) -> Tracked {
     }
 }
 
-fn primitive<const D: usize>(elements: Vec<f32>, shape: [usize; D]) -> FlexTensor {
-    FlexTensor::from_data(TensorData::new(elements, shape))
+fn primitive(elements: Buffer, shape: impl Into<Shape>) -> FlexTensor {
+    FlexTensor::from_data(TensorData::from_bytes(elements.into_bytes(), shape, DType::F32))
 }
 
 fn wrap<B: Backend>(tensor: B::FloatTensorPrimitive) -> DispatchTensor

@@ -23,6 +23,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::softmax;
 
 use crate::Form;
+use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 
 pub(crate) use fused::{Destination, Head, Visible};
@@ -98,7 +99,7 @@ pub(crate) fn check_power(power: u32) {
 impl Fused<3> for fused::Plan {
     type Saved = ();
 
-    fn forward(&self, [q, k, r]: [&[f32]; 3], keep: bool) -> (Vec<f32>, Option<()>) {
+    fn forward(&self, [q, k, r]: [&[f32]; 3], keep: bool) -> (Buffer, Option<()>) {
         (self.scores(q, k, r), keep.then_some(()))
     }
 
@@ -108,7 +109,7 @@ impl Fused<3> for fused::Plan {
         _output: &[f32],
         (): &(),
         gradient: &[f32],
-    ) -> [Vec<f32>; 3] {
+    ) -> [Buffer; 3] {
         self.gradients(q, k, r, gradient)
     }
 }

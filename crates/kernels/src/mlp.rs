@@ -6,6 +6,7 @@ mod reference;
 use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
+use crate::buffer::Buffer;
 use crate::dropout::{Mask, Place};
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::{Dropout, Form};
@@ -106,7 +107,7 @@ fn parameters<'a>(inputs: [&'a [f32]; 7]) -> (&'a [f32], fused::Parameters<'a>) 
 impl Fused<7> for Mlp {
     type Saved = fused::Saved;
 
-    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Vec<f32>, Option<fused::Saved>) {
+    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Buffer, Option<fused::Saved>) {
         let (x, parameters) = parameters(inputs);
         fused::forward(x, parameters, self.activation, self.mask, keep)
     }
@@ -117,7 +118,7 @@ impl Fused<7> for Mlp {
         _output: &[f32],
         saved: &fused::Saved,
         gradient: &[f32],
-    ) -> [Vec<f32>; 7] {
+    ) -> [Buffer; 7] {
         let (x, parameters) = parameters(inputs);
         fused::backward(x, parameters, self.activation, self.mask, saved, gradient)
     }

@@ -4,6 +4,7 @@ use burn::tensor::Tensor;
 use rayon::prelude::*;
 
 use crate::Form;
+use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::rows::{add_rows, normalise, normalise_backward};
 
@@ -39,9 +40,9 @@ const ROWS: usize = 128;
 impl Fused<3> for LayerNorm {
     type Saved = ();
 
-    fn forward(&self, [x, weight, bias]: [&[f32]; 3], keep: bool) -> (Vec<f32>, Option<()>) {
+    fn forward(&self, [x, weight, bias]: [&[f32]; 3], keep: bool) -> (Buffer, Option<()>) {
         let part = ROWS * weight.len();
-        let mut out = vec![0.0; x.len()];
+        let mut out = Buffer::new(x.len());
         out.par_chunks_mut(part)
             .zip(x.par_chunks(part))
             .for_each(|(out, x)| normalise(x, weight, bias, out));
@@ -54,10 +55,10 @@ impl Fused<3> for LayerNorm {
         _output: &[f32],
         (): &(),
         gradient: &[f32],
-    ) -> [Vec<f32>; 3] {
+    ) -> [Buffer; 3] {
         let d = weight.len();
         let part = ROWS * d;
-        let mut by_x = vec![0.0; x.len()];
+        let mut by_x = Buffer::zeros(x.len());
         // Of each part, by weight and by bias.
         let mut sums = vec![0.0; x.len().div_ceil(part) * 2 * d];
         by_x.par_chunks_mut(part)
@@ -68,9 +69,9 @@ impl Fused<3> for LayerNorm {
                 let (by_weight, by_bias) = sums.split_at_mut(d);
                 normalise_backward(x, weight, gradient, by_x, by_weight, by_bias);
             });
-        let mut by_weight = vec![0.0; 2 * d];
-        add_rows(&sums, &mut by_weight);
-        let by_bias = by_weight.split_off(d);
-        [by_x, by_weight, by_bias]
+        let mut totals = vec![0.0; 2 * d];
+        add_rows(&sums, &mut totals);
+        let (by_weight, by_bias) = totals.split_at(d);
+        [by_x, by_weight.into(), by_bias.into()]
     }
 }

@@ -132,8 +132,8 @@ fn pixels_first(weight: &[f32], d: usize, into: &mut [f32]) {
 }
 
 /// The inverse of [`pixels_first`].
-fn channels_first_rows(weight: &[f32], d: usize) -> Vec<f32> {
-    let mut out = vec![0.0; weight.len()];
+fn channels_first_rows(weight: &[f32], d: usize) -> Buffer {
+    let mut out = Buffer::new(weight.len());
     for (i, row) in weight.chunks_exact(d).enumerate() {
         let (pixel, channel) = (i / CHANNELS3, i % CHANNELS3);
         out[(channel * CONV3.patches() + pixel) * d..][..d].copy_from_slice(row);
@@ -178,6 +178,6 @@ mod tests {
         pixels_first(&weight, 2, &mut moved);
         // Pixel 3, channel 5.
         assert_eq!(moved[(3 * 64 + 5) * 2], weight[(5 * 49 + 3) * 2]);
-        assert_eq!(channels_first_rows(&moved, 2), weight);
+        assert_eq!(channels_first_rows(&moved, 2)[..], weight);
     }
 }

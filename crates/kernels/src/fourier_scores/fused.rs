@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::sinc::{self, NEAR};
 use crate::Queries;
+use crate::buffer::Buffer;
 use crate::math::ln;
 use crate::rows::add_rows;
 use crate::scratch::with_scratch;
@@ -424,10 +425,10 @@ impl Plan {
     }
 
     /// `[batch, heads, tokens, tokens]`
-    pub fn scores(&self, q: &[f32], k: &[f32], r: &[f32]) -> Vec<f32> {
+    pub fn scores(&self, q: &[f32], k: &[f32], r: &[f32]) -> Buffer {
         let n = self.tokens;
         let n_heads = q.len() * self.heads / (n * r.len());
-        let mut out = vec![0.0; n_heads * n * n];
+        let mut out = Buffer::new(n_heads * n * n);
         out.par_chunks_mut(n * n).enumerate().for_each(|(i, out)| {
             let head = self.head(i, q, k, r);
             with_scratch([n * head.stride()], |[padded]| {
@@ -442,11 +443,11 @@ impl Plan {
     }
 
     /// Gradients by queries, keys and `R`.
-    pub fn gradients(&self, q: &[f32], k: &[f32], r: &[f32], gradient: &[f32]) -> [Vec<f32>; 3] {
+    pub fn gradients(&self, q: &[f32], k: &[f32], r: &[f32], gradient: &[f32]) -> [Buffer; 3] {
         let n = self.tokens;
         let d_head = r.len() / self.heads;
         let size = n * d_head;
-        let (mut by_q, mut by_k) = (vec![0.0; q.len()], vec![0.0; k.len()]);
+        let (mut by_q, mut by_k) = (Buffer::new(q.len()), Buffer::new(k.len()));
         let mut by_each_r = vec![0.0; q.len() / n];
         by_q.par_chunks_mut(size)
             .zip(by_k.par_chunks_mut(size))
@@ -465,7 +466,7 @@ impl Plan {
                     head.backward(padded, by, by_r);
                 });
             });
-        let mut by_r = vec![0.0; r.len()];
+        let mut by_r = Buffer::zeros(r.len());
         add_rows(&by_each_r, &mut by_r);
         [by_q, by_k, by_r]
     }

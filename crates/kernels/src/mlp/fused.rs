@@ -61,12 +61,12 @@ pub(super) fn forward(
     activation: Activation,
     mask: Option<Mask>,
     keep: bool,
-) -> (Vec<f32>, Option<Saved>) {
+) -> (Buffer, Option<Saved>) {
     let (d, h) = parameters.widths();
     let rows = x.len() / d;
     let together = together(rows);
     let (up, down) = (Panels::new(parameters.up()), Panels::new(parameters.down()));
-    let mut out = vec![0.0; x.len()];
+    let mut out = Buffer::new(x.len());
     let mut saved = Buffer::new(if keep { rows * h } else { 0 });
     let block = |i: usize, x: &[f32], out: &mut [f32], saved: Option<&mut [f32]>| {
         let rows = x.len() / d;
@@ -99,13 +99,13 @@ pub(super) fn backward(
     mask: Option<Mask>,
     saved: &Saved,
     gradient: &[f32],
-) -> [Vec<f32>; 7] {
+) -> [Buffer; 7] {
     let (d, h) = parameters.widths();
     let rows = x.len() / d;
     let together = together(rows);
     let up = Panels::new(parameters.up().transposed());
     let down = Panels::new(parameters.down().transposed());
-    let mut by_x = gradient.to_vec();
+    let mut by_x = Buffer::new(x.len());
     let share = rows.div_ceil(SHARES).next_multiple_of(together);
     let length = 2 * d * h + 3 * d + h;
     let mut sums = Buffer::new(rows.div_ceil(share) * length);
@@ -117,7 +117,7 @@ pub(super) fn backward(
         .enumerate()
         .for_each(|(i, ((((x, gradient), hidden), by_x), sums))| {
             sums.fill(0.0);
-            let mut sums = Sums::new(sums, d, h);
+            let sums = Sums::new(sums, d, h);
             let blocks = x
                 .chunks(together * d)
                 .zip(gradient.chunks(together * d))
@@ -140,6 +140,7 @@ pub(super) fn backward(
                     let by_hidden = Matrix::new(by_hidden, rows, h);
                     multiply(sums.up, Into::Sum, normal, by_hidden);
                     multiply_panels(by_normal, d, Into::Fresh, by_hidden, &up);
+                    by_x.copy_from_slice(gradient);
                     let weight = parameters.norm_weight;
                     let [by_weight, by_bias] = [&mut *sums.norm_weight, &mut *sums.norm_bias];
                     normalise_backward(x, weight, by_normal, by_x, by_weight, by_bias);
@@ -147,15 +148,10 @@ pub(super) fn backward(
             }
         });
     let total = Sums::new(add_shares(&mut sums, length), d, h);
-    [
-        by_x,
-        total.norm_weight.to_vec(),
-        total.norm_bias.to_vec(),
-        total.up.to_vec(),
-        total.up_bias.to_vec(),
-        total.down.to_vec(),
-        total.down_bias.to_vec(),
-    ]
+    let Sums { norm_weight, norm_bias, up, up_bias, down, down_bias } = total;
+    let [a, b, c, d, e, f] =
+        [norm_weight, norm_bias, up, up_bias, down, down_bias].map(|sum| Buffer::from(&*sum));
+    [by_x, a, b, c, d, e, f]
 }
 
 /// Gradients of the parameters over one share of the rows.

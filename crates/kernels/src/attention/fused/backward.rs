@@ -18,11 +18,11 @@ pub(in crate::attention) fn backward(
     plan: &Plan,
     saved: &Saved,
     gradient: &[f32],
-) -> ([Vec<f32>; 7], Vec<f32>) {
+) -> ([Buffer; 7], Buffer) {
     let d = parameters.width();
     let products = Products::backward(parameters);
     let [size, size_q] = [plan.tokens, plan.n_queries()].map(|rows| plan.group() * rows * d);
-    let mut by_x = vec![0.0; x.len()];
+    let mut by_x = Buffer::new(x.len());
     let groups = plan.batch.div_ceil(plan.group()).div_ceil(SHARES);
     let [share, share_q] = [size, size_q].map(|size| groups * size);
     let length = 4 * d * d + 6 * d + parameters.fourier_r.len();
@@ -49,23 +49,23 @@ pub(in crate::attention) fn backward(
     );
 
     let total = Sums::new(add_shares(&mut sums, length), parameters);
-    let by_qkv_weight = total
-        .q_weight
-        .chunks_exact(d)
-        .zip(total.kv_weight.chunks_exact(2 * d))
-        .flat_map(|(q, kv)| q.iter().chain(kv))
-        .copied()
-        .collect();
+    let mut qkv_weight = Buffer::new(3 * d * d);
+    let rows = total.q_weight.chunks_exact(d).zip(total.kv_weight.chunks_exact(2 * d));
+    for (into, (q, kv)) in qkv_weight.chunks_exact_mut(3 * d).zip(rows) {
+        into[..d].copy_from_slice(q);
+        into[d..].copy_from_slice(kv);
+    }
+    let qkv_bias = [&*total.q_bias, &*total.kv_bias].concat();
     let by_parameters = [
         by_x,
-        total.norm_weight.to_vec(),
-        total.norm_bias.to_vec(),
-        by_qkv_weight,
-        [&*total.q_bias, &*total.kv_bias].concat(),
-        total.projection_weight.to_vec(),
-        total.projection_bias.to_vec(),
+        Buffer::from(&*total.norm_weight),
+        Buffer::from(&*total.norm_bias),
+        qkv_weight,
+        Buffer::from(&qkv_bias[..]),
+        Buffer::from(&*total.projection_weight),
+        Buffer::from(&*total.projection_bias),
     ];
-    (by_parameters, total.r.to_vec())
+    (by_parameters, Buffer::from(&*total.r))
 }
 
 /// Gradients of the parameters over one share of the sequences.
@@ -124,7 +124,7 @@ struct Group<'a> {
 }
 
 impl Group<'_> {
-    /// Fills `by_x`, which is zero, and adds to the gradients of the parameters.
+    /// Fills `by_x`, and adds to the gradients of the parameters.
     fn backward(
         &self,
         parameters: Parameters<'_>,
@@ -159,6 +159,7 @@ impl Group<'_> {
             multiply_panels(by_normal, d, Into::Fresh, by_kv, &products.kv);
             let Queries { first, step } = plan.queries;
             multiply_panels(&mut by_normal[first * d..], step * d, Into::Sum, by_q, &products.q);
+            by_x.fill(0.0);
             let [by_weight, by_bias] = [&mut *sums.norm_weight, &mut *sums.norm_bias];
             normalise_backward(self.x, parameters.norm_weight, by_normal, by_x, by_weight, by_bias);
         });

@@ -14,11 +14,11 @@ pub(in crate::attention) fn forward(
     parameters: Parameters<'_>,
     plan: &Plan,
     keep: bool,
-) -> (Vec<f32>, Option<Saved>) {
+) -> (Buffer, Option<Saved>) {
     let d = parameters.width();
     let products = Products::new(parameters);
     let [size, size_q] = [plan.tokens, plan.n_queries()].map(|rows| plan.group() * rows * d);
-    let mut out = vec![0.0; plan.batch * plan.n_queries() * d];
+    let mut out = Buffer::new(plan.batch * plan.n_queries() * d);
     let kept = |elements| if keep { elements } else { 0 };
     let mut q = Buffer::new(kept(out.len()));
     let mut kv = Buffer::new(kept(2 * x.len()));

@@ -17,14 +17,14 @@ const SHARES: usize = 32;
 
 /// Gradients in the order and the layout of [`Parameters`].
 pub(in crate::encoder) struct Gradients {
-    pub conv1_weight: Vec<f32>,
-    pub conv1_bias: Vec<f32>,
-    pub conv2_weight: Vec<f32>,
-    pub conv2_bias: Vec<f32>,
-    pub conv3_weight: Vec<f32>,
-    pub conv3_bias: Vec<f32>,
-    pub linear_weight: Vec<f32>,
-    pub linear_bias: Vec<f32>,
+    pub conv1_weight: Buffer,
+    pub conv1_bias: Buffer,
+    pub conv2_weight: Buffer,
+    pub conv2_bias: Buffer,
+    pub conv3_weight: Buffer,
+    pub conv3_bias: Buffer,
+    pub linear_weight: Buffer,
+    pub linear_bias: Buffer,
 }
 
 /// Elements of a share's sums: the weights of each layer, then the biases.
@@ -81,10 +81,9 @@ pub(in crate::encoder) fn backward(
     let mut before_tanh = Buffer::new(n * d);
     tanh_backward(out, gradient, &mut before_tanh);
 
-    let mut linear_bias = vec![0.0; d];
+    let mut linear_bias = Buffer::zeros(d);
     add_rows(&before_tanh, &mut linear_bias);
-    let mut linear = Buffer::new(FLAT * d);
-    linear.fill(0.0);
+    let mut linear = Buffer::zeros(FLAT * d);
     add_outer(&mut linear, &saved.flat, &before_tanh, n);
     let linear_weight = channels_first_rows(&linear, d);
 
@@ -119,14 +118,14 @@ pub(in crate::encoder) fn backward(
     });
     let total = Sums::new(add_shares(&mut sums, ALL_SUMS));
 
-    let conv1_weight = total.conv1.iter().map(|weight| weight * PIXEL).collect();
+    total.conv1.iter_mut().for_each(|weight| *weight *= PIXEL);
     Gradients {
-        conv1_weight,
-        conv1_bias: total.bias1.to_vec(),
-        conv2_weight: channels_first(total.conv2, 32),
-        conv2_bias: total.bias2.to_vec(),
-        conv3_weight: channels_first(total.conv3, 64),
-        conv3_bias: total.bias3.to_vec(),
+        conv1_weight: Buffer::from(&*total.conv1),
+        conv1_bias: Buffer::from(&*total.bias1),
+        conv2_weight: Buffer::from(&channels_first(total.conv2, 32)[..]),
+        conv2_bias: Buffer::from(&*total.bias2),
+        conv3_weight: Buffer::from(&channels_first(total.conv3, 64)[..]),
+        conv3_bias: Buffer::from(&*total.bias3),
         linear_weight,
         linear_bias,
     }

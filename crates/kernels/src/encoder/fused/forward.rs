@@ -25,7 +25,7 @@ pub(in crate::encoder) fn forward(
     steps: usize,
     parameters: Parameters<'_>,
     keep: bool,
-) -> (Vec<f32>, Option<Saved>) {
+) -> (Buffer, Option<Saved>) {
     let sequences = frames.len() / ((steps + STACK - 1) * FRAME * FRAME);
     let n = sequences * steps;
     let d = parameters.width();
@@ -57,7 +57,7 @@ pub(in crate::encoder) fn forward(
         encode_strip(strip, pixels, parameters, &prepared, flat, keep.then_some(saved));
     });
 
-    let mut out = vec![0.0; n * d];
+    let mut out = Buffer::new(n * d);
     out.par_chunks_mut(ROWS * d).zip(flat.par_chunks(ROWS * FLAT)).for_each(|(out, flat)| {
         let rows = out.len() / d;
         multiply_panels(out, d, Into::Fresh, Matrix::new(flat, rows, FLAT), &linear);
