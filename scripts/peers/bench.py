@@ -29,7 +29,8 @@ import training
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS = ROOT / "docs/results"
-PARTS = {"training": 7, "rollouts": 3, "job": 2, "density": 3}
+# Each with its rounds.
+PARTS = {"training": 5, "rollouts": 2, "job": 2, "density": 2}
 BENCH = ["bench", "--workspace", "--locked", "--bench", "training_cost", "--no-run",
          "--message-format", "json-render-diagnostics"]
 
@@ -73,7 +74,7 @@ def versions() -> dict:
 def page(results: dict) -> str:
     """docs/results/training.md."""
     text = ("# Against PyTorch, as measured\n\n```text\njust bench-peers\n```\n\n"
-            "Every table's rows take turns in one run on one machine. "
+            "Both sides of every comparison take turns in one run on one machine. "
             "The numbers are in [training.json](training.json).\n\n")
     renderers = {"training": training.markdown, "rollouts": rollouts.markdown,
                  "job": job.markdown, "density": density_table.markdown}
@@ -108,10 +109,11 @@ def main() -> None:
         parser.error("rounds=N: N must be 1 or more")
     rounds_of = {part: int(counts[-1].partition("=")[2]) if counts else PARTS[part]
                  for part in parts}
-    program = str(Path(chosen.program).resolve())
+    program, out = str(Path(chosen.program).resolve()), chosen.out.resolve()
+    os.chdir(ROOT)
     command = " ".join(["just bench-peers", *chosen.words])
 
-    python, path = sys.executable, chosen.out / "training.json"
+    python, path = sys.executable, out / "training.json"
     # Compiled code is kept beside the packages: a second run starts sooner.
     environment = {"TORCHINDUCTOR_CACHE_DIR": str(Path(sys.prefix) / "inductor")}
     results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}

@@ -188,7 +188,7 @@ def markdown(section: dict) -> str:
     sizes = section["sizes"]
     rows.append(["to install, MB", f"{sizes['program']:.0f} to train, "
                  f"and {sizes['playing']:.0f} of Python packages to play",
-                 f"{sizes['pytorch']:.0f} ({sizes['pytorch_without_cuda']:.0f} without CUDA)", ""])
+                 f"{sizes['pytorch']:.0f} ({sizes['pytorch_without_cuda']:.0f} without NVIDIA's packages)", ""])
     cold = ("Files were dropped from memory first." if section["cold"] else
             "Files may have been in memory: dropping them was not allowed.")
     return (
@@ -199,6 +199,6 @@ def markdown(section: dict) -> str:
         + table(["", "Overtone", "PyTorch", "ratio"], rows)
         + "\nOvertone is `overtone train`, its metrics written after every update. The PyTorch "
         "program reads the same files as the published code does (gzip, NumPy, a list of stacked "
-        "observations, a `DataLoader` of four workers), trains the eager model and plays one "
+        "observations, a `DataLoader` with up to four workers), trains the eager model and plays one "
         "episode after the other. Memory is the largest sum of proportional set sizes over a "
         "process and its children.\n\n")

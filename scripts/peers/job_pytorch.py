@@ -65,7 +65,8 @@ def main():
     data = Contexts(Path(folder))
     model = atari_dt.DecisionTransformer(int(data.timesteps.max()) + play.MAX_TIMESTEP)
     optimizer = atari_dt.optimizer(model)
-    loader = DataLoader(data, int(batch), shuffle=True, num_workers=4)
+    workers = min(4, os.cpu_count())  # the published four, but no more than PyTorch advises
+    loader = DataLoader(data, int(batch), shuffle=True, num_workers=workers)
     for update, inputs in enumerate(loader, 1):
         loss = model.loss(*inputs)
         model.zero_grad()

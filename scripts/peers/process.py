@@ -63,8 +63,8 @@ def machine_seconds() -> tuple[float, float]:
 
 
 def start(named: dict[str, list[str]], log, environment: dict[str, str]) -> list[Peer]:
-    """Starts each command, one after the other, and waits until it is ready. One that cannot
-    start is reported and left out."""
+    """Starts each command, one after the other, and waits until it is ready. Without the first
+    there is nothing to compare; another that cannot start is reported and left out."""
     ready = []
     for name, command in named.items():
         peer = Peer(name, command, log, environment)
@@ -73,6 +73,8 @@ def start(named: dict[str, list[str]], log, environment: dict[str, str]) -> list
             ready.append(peer)
         except (RuntimeError, ValueError) as error:
             peer.kill()
+            if not ready:
+                raise
             print(f"left out: {error}; see {log.name}", file=sys.stderr)
     return ready
 
@@ -84,7 +86,9 @@ def take_turns(peers: list[Peer], rounds: int) -> int:
     while len(peers[0].times) < rounds:
         busy, total = machine_seconds()
         used = sum(peer.processor_seconds() for peer in peers)
-        times = [peer.round() for peer in peers]
+        # Another one begins each time.
+        first = len(peers[0].times) % len(peers)
+        times = {peer: peer.round() for peer in peers[first:] + peers[:first]}
         used = sum(peer.processor_seconds() for peer in peers) - used
         busy_after, total_after = machine_seconds()
         others = (busy_after - busy - used) / max(total_after - total, 1e-9)
@@ -95,7 +99,7 @@ def take_turns(peers: list[Peer], rounds: int) -> int:
                       "is done again", file=sys.stderr)
                 continue
             disturbed += 1
-        for peer, seconds in zip(peers, times):
+        for peer, seconds in times.items():
             peer.times.append(seconds)
     for peer in peers:
         peer.finish()
