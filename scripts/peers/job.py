@@ -9,7 +9,7 @@ import threading
 import time
 from pathlib import Path
 
-from process import cell, ratios, summary, table
+from process import Watch, cell, ratios, summary, table
 
 GAME, UPDATES, BATCH = "seaquest", 60, 16
 # Overtone plays its episodes together; the PyTorch program one after the other.
@@ -144,14 +144,17 @@ def megabytes(folder: Path, but: tuple[str, ...] = ()) -> float:
 def measure(program: str, python: str, script: str, root: Path, log, environment, rounds: int):
     """A section of the results."""
     data = root / "datasets/starter/Seaquest/1/replay_logs"
-    ours, again, theirs = [], [], []
+    ours, again, theirs, others = [], [], [], []
     for index in range(rounds):
         print(f"whole job: round {index + 1} of {rounds}", file=sys.stderr)
+        watch = Watch([])
         with tempfile.TemporaryDirectory() as folder:
             ours.append(overtone(program, Path(folder), log, UPDATES, EPISODES))
             again.append(overtone(program, Path(folder), log, 1, 0))
         theirs.append(pytorch(python, script, data, log, environment))
+        others.append(watch.others())
     section = {"rounds": rounds, "updates": UPDATES, "batch": BATCH,
+               "others": max(others),
                "cold": all(row["cold"] for row in ours + again + theirs),
                "again": summary([row["first_update"] for row in again]),
                "again_ratio": ratios([row["first_update"] for row in theirs],
@@ -195,7 +198,8 @@ def markdown(section: dict) -> str:
         "## A whole job\n\n"
         f"The starter set of Seaquest, contexts of 30 timesteps in batches of {section['batch']}, "
         f"from the start of the process; {section['rounds']} rounds by turns. {cold} *ratio* is how "
-        "many times better Overtone is.\n\n"
+        f"many times better Overtone is. Other programs took up to {100 * section['others']:.0f} % of "
+        "the machine.\n\n"
         + table(["", "Overtone", "PyTorch", "ratio"], rows)
         + "\nOvertone is `overtone train`, its metrics written after every update. The PyTorch "
         "program reads the same files as the published code does (gzip, NumPy, a list of stacked "

@@ -6,6 +6,7 @@ the most kilobytes (1024 bytes) it had in memory.
 """
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -62,6 +63,27 @@ def machine_seconds() -> tuple[float, float]:
     return (sum(ticks) - ticks[3] - ticks[4]) / hertz, sum(ticks) / hertz
 
 
+class Watch:
+    """How much of the machine other programs take between its making and `others`."""
+
+    def __init__(self, peers: list[Peer]):
+        self.peers = peers
+        self.used = self.own()
+        self.busy, self.total = machine_seconds()
+
+    def own(self) -> float:
+        """Processor seconds of the peers, of this process, and of its children that ended."""
+        ended = (resource.getrusage(who) for who in (resource.RUSAGE_SELF,
+                                                     resource.RUSAGE_CHILDREN))
+        return (sum(usage.ru_utime + usage.ru_stime for usage in ended)
+                + sum(peer.processor_seconds() for peer in self.peers))
+
+    def others(self) -> float:
+        """Their share of all processors' time, from 0 to 1."""
+        busy, total = machine_seconds()
+        return max(0.0, busy - self.busy - self.own() + self.used) / max(total - self.total, 1e-9)
+
+
 def start(named: dict[str, list[str]], log, environment: dict[str, str]) -> list[Peer]:
     """Starts each command, one after the other, and waits until it is ready. Without the first
     there is nothing to compare; another that cannot start is reported and left out."""
@@ -84,14 +106,11 @@ def take_turns(peers: list[Peer], rounds: int) -> int:
     that were kept had other programs running."""
     disturbed, extra = 0, EXTRA_ROUNDS
     while len(peers[0].times) < rounds:
-        busy, total = machine_seconds()
-        used = sum(peer.processor_seconds() for peer in peers)
+        watch = Watch(peers)
         # Another one begins each time.
         first = len(peers[0].times) % len(peers)
         times = {peer: peer.round() for peer in peers[first:] + peers[:first]}
-        used = sum(peer.processor_seconds() for peer in peers) - used
-        busy_after, total_after = machine_seconds()
-        others = (busy_after - busy - used) / max(total_after - total, 1e-9)
+        others = watch.others()
         if others > OTHERS_ALLOWED:
             if extra > 0:
                 extra -= 1

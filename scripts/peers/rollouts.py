@@ -6,9 +6,9 @@ import sys
 import time
 from pathlib import Path
 
-from process import cell, start, summary, ratios, table
+from process import Watch, cell, ratios, start, summary, table
 
-GAME, EPISODES, STEPS = "seaquest", 100, 200
+GAME, EPISODES, STEPS = "seaquest", 50, 200
 VARIANTS = {"eager": "PyTorch, the published loop",
             "channels_last+sdpa": "the same, channels_last and sdpa"}
 
@@ -36,18 +36,21 @@ def measure(program: str, python: str, player: str, log, environment, rounds: in
     run = untrained_run(program, folder, log)
     peers = start({variant: [python, player, GAME, variant, str(STEPS)] for variant in VARIANTS},
                   log, environment)
-    ours = []
+    ours, others = [], []
     for index in range(rounds):
         print(f"playing: round {index + 1} of {rounds}", file=sys.stderr)
+        watch = Watch(peers)
         ours.append(play(program, run, log))
         for peer in peers:
             peer.times.append(peer.round())
+        others.append(watch.others())
     for peer in peers:
         peer.finish()
     playing = [row["steps"] / row["playing"] for row in ours]
     process = [row["steps"] / row["process"] for row in ours]
     section = {"rounds": rounds, "episodes": EPISODES, "steps": [row["steps"] for row in ours],
-               "playing": summary(playing), "process": summary(process), "peers": []}
+               "playing": summary(playing), "process": summary(process), "others": max(others),
+               "peers": []}
     for peer in peers:
         rates = [1 / seconds for seconds in peer.times]
         section["peers"].append({"name": peer.name, "rate": summary(rates),
@@ -71,7 +74,8 @@ def markdown(section: dict) -> str:
         "first while it plays, then by the time of its whole process, which also starts its "
         "emulators and ends with the few longest episodes. PyTorch's rate is that of the loop "
         f"alone, with a full context. Overtone's {section['episodes']} episodes are "
-        f"{steps:.0f} steps in all.\n\n"
+        f"{steps:.0f} steps in all. Other programs took up to {100 * section['others']:.0f} % of the "
+        "machine.\n\n"
         + table(["", "steps per second", "ratio", "ratio, whole process"], rows)
         + "\nThe published loop plays one environment and encodes all 30 observations of the context "
         "for each action. This one spares it what the published one also does: it copies every "

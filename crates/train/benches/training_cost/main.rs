@@ -46,10 +46,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Does what the arguments say; `None` when they say nothing it knows.
+/// Does what the arguments say; `None` when a command lacks something.
 fn answer(words: &[&str]) -> Option<()> {
     match *words {
-        [] => compare_variants(),
         ["train", preset, batch, variant, steps] => {
             let work = work_of(preset, batch)?;
             let variant = Variant::ALL.into_iter().find(|known| known.key() == variant)?;
@@ -59,7 +58,9 @@ fn answer(words: &[&str]) -> Option<()> {
         ["export", preset, batch, folder] => {
             export::write(work_of(preset, batch)?, Path::new(folder));
         }
-        _ => return None,
+        ["train" | "multiply" | "export", ..] => return None,
+        // Nothing, or the name of another program's benchmark (`just bench NAME`).
+        _ => compare_variants(),
     }
     Some(())
 }
