@@ -77,9 +77,7 @@ check: setup && test
 bench *args: setup
     cargo bench {{ cargo_args }} --bench '*' -- "$@"
 
-# Time the toy networks here and in PyTorch by turns; installs PyTorch (4 GB) in .venv-peers
+# Time the same work here and in PyTorch by turns: just bench-peers [training|rollouts|job|density]
 bench-peers *args: build
-    @[ -x .venv-peers/bin/python ] || .venv/bin/python -m venv .venv-peers
-    @.venv-peers/bin/python -c "import torch, numpy" 2>/dev/null || \
-        .venv-peers/bin/pip install --quiet --requirement scripts/peers/requirements.txt
-    @.venv-peers/bin/python scripts/peers/density_table.py --program {{ overtone }} "$@"
+    @scripts/peers/setup.sh >&2
+    @.venv-peers/bin/python scripts/peers/bench.py --program {{ overtone }} --features '{{ features }}' "$@"

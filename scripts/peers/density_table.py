@@ -1,27 +1,24 @@
-#!/usr/bin/env python3
-"""Trains the toy networks here and in PyTorch by turns, and prints a Markdown table of both.
+"""Trains the toy networks here and in PyTorch by turns.
 
-    just bench-peers [--rounds 3] [--epochs 5]
-
-Every core is busy all the time on either side; a cell is the median over rounds of the
-microseconds that a step of one run takes, with the smallest and the largest. A ratio is the
-median of the rounds' own ratios.
+Every core is busy all the time on either side; a number is the median over rounds of the
+microseconds that a step of one run takes, with the smallest and the largest.
 """
 
-import argparse
 import os
 import re
-import statistics
 import subprocess
 import sys
 
 import density
+from process import cell, ratios, summary, table
 
 # Our name of a head and the script's.
 HEADS = {"linear": "linear", "fourier-12 γ=0": "fourier-12",
          "fourier-12 γ=1e-6": "fourier-12-reg", "gmm": "gmm"}
 FORMS = ("eager", "stacked", "stacked-compiled")
 RUNS = 32
+# Of each run, timed.
+EPOCHS = 3
 
 
 def ours(program: str) -> dict[str, float]:
@@ -38,38 +35,42 @@ def theirs(form: str, head: str, epochs: int) -> float:
     return 1e6 * seconds / density.STEPS
 
 
-def cell(values: list[float]) -> str:
-    digits = 1 if max(values) < 1000 else 0
-    low, high = min(values), max(values)
-    return f"{statistics.median(values):.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", default="target/release/overtone")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=5, help="that are timed, of each run")
-    chosen = parser.parse_args()
-    seen: dict[tuple[str, str], list[float]] = {}
-    for index in range(chosen.rounds):
-        print(f"round {index + 1} of {chosen.rounds}", file=sys.stderr)
-        for head, step in ours(chosen.program).items():
-            seen.setdefault((head, "overtone"), []).append(step)
+def measure(program: str, rounds: int, epochs: int = EPOCHS) -> dict:
+    """A section of the results: the seconds of a step by head and form."""
+    seen: dict[str, dict[str, list[float]]] = {}
+    for index in range(rounds):
+        print(f"toy networks: round {index + 1} of {rounds}", file=sys.stderr)
+        for head, step in ours(program).items():
+            of_head = seen.setdefault(head, {})
+            of_head.setdefault("overtone", []).append(step)
             for form in FORMS:
-                step = theirs(form, head, chosen.epochs)
-                seen.setdefault((head, form), []).append(step)
-    print("| head | Overtone, µs a step | " + " | ".join(f"PyTorch {f}, µs | ratio" for f in FORMS)
-          + " |\n|" + " ---: |" * (2 + 2 * len(FORMS)))
-    for head in HEADS.values():
-        own = seen[head, "overtone"]
-        cells = [head, cell(own)]
+                of_head.setdefault(form, []).append(theirs(form, head, epochs))
+    rows = {}
+    for head, of_head in seen.items():
+        own = of_head["overtone"]
+        rows[head] = {name: {"microseconds": summary(times), "ratio": ratios(times, own)}
+                      for name, times in of_head.items()}
+    return {"rounds": rounds, "epochs": epochs, "rows": rows}
+
+
+def markdown(section: dict) -> str:
+    rows = []
+    for head, of_head in section["rows"].items():
+        cells = [head, cell(of_head["overtone"]["microseconds"], 1, 1)]
         for form in FORMS:
-            other = seen[head, form]
-            ratio = statistics.median(b / a for a, b in zip(own, other))
-            cells += [cell(other), f"{ratio:.1f}×"]
-        print(f"| {' | '.join(cells)} |")
-
-
-if __name__ == "__main__":
-    main()
+            cells += [cell(of_head[form]["microseconds"], 1, 1),
+                      f"{of_head[form]['ratio']['median']:.1f}"]
+        rows.append(cells)
+    head = ["head", "Overtone, µs a step"]
+    for form in FORMS:
+        head += [f"PyTorch {form}, µs", "ratio"]
+    return (
+        "## The lab's small networks\n\n"
+        f"One step (32 rows) of the networks of `just lab density`, {section['rounds']} rounds by "
+        "turns, every core busy on both sides; wall time divided by the steps of all runs. *ratio* "
+        "is the median of the rounds' own; above 1, Overtone is faster.\n\n"
+        + table(head, rows)
+        + "\n*eager* is one process a core with a module and an optimizer for each run, as the "
+        f"published code trains; *stacked* {RUNS} runs as one network with batched products; "
+        "*stacked-compiled* that through `torch.compile`. All compute the Fourier head in the form "
+        "that Overtone uses, which is cheaper than the published one.\n\n")

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Is Overtone faster than what a user would pick instead? Both sides by turns, on this machine.
+
+    just bench-peers                      all parts (about half an hour)
+    just bench-peers training job         some of them
+    just bench-peers rollouts rounds=1    fewer rounds
+
+Parts: training (a training step), rollouts (playing), job (from cold files to an agent that has
+played), density (the lab's toy networks). Each part's numbers replace what an earlier run left of
+it in docs/results/training.json, and docs/results/training.md is written from that file.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import density_table
+import job
+import rollouts
+import training
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+RESULTS = ROOT / "docs/results"
+# Each with its rounds.
+PARTS = {"training": 5, "rollouts": 2, "job": 2, "density": 2}
+BENCH = ["bench", "--workspace", "--locked", "--bench", "training_cost", "--no-run",
+         "--message-format", "json-render-diagnostics"]
+
+
+def built_bench(features: str) -> str:
+    """Path of the bench that speaks for Overtone, compiled if it must be."""
+    command = ["cargo", *BENCH, "--features", features]
+    reply = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    for line in reply.splitlines():
+        message = json.loads(line)
+        if (message.get("reason") == "compiler-artifact" and message.get("executable")
+                and message["target"]["name"] == "training_cost"):
+            return message["executable"]
+    raise RuntimeError("cargo did not say where the bench training_cost is")
+
+
+def machine() -> dict:
+    """What the numbers were measured on."""
+    info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    flags = set(re.search(r"^flags\s*:(.*)$", info, re.M)[1].split())
+    sets = ["avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "amx_bf16"]
+    memory = re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))
+    return {"processor": re.search(r"^model name\s*:\s*(.*)$", info, re.M)[1],
+            "family_model": "/".join(re.search(rf"^{key}\s*:\s*(\d+)$", info, re.M)[1]
+                                     for key in ("cpu family", "model")),
+            "cores": os.cpu_count(), "instruction_sets": [x for x in sets if x in flags],
+            "memory_gib": round(int(memory[1]) / 2**20), "system": platform.release()}
+
+
+def versions() -> dict:
+    from importlib.metadata import version
+
+    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT,
+                            stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
+    compiler = subprocess.run(["rustc", "--version"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
+                              check=True).stdout.strip()
+    packages = {name: version(name) for name in ("torch", "numpy", "d3rlpy", "ale-py")}
+    return {"overtone": commit, "rustc": compiler, "python": platform.python_version(), **packages}
+
+
+def page(results: dict) -> str:
+    """docs/results/training.md."""
+    text = ("# Against PyTorch, as measured\n\n```text\njust bench-peers\n```\n\n"
+            "Both sides of every comparison take turns in one run on one machine. "
+            "The numbers are in [training.json](training.json).\n\n")
+    renderers = {"training": training.markdown, "rollouts": rollouts.markdown,
+                 "job": job.markdown, "density": density_table.markdown}
+    for part, render in renderers.items():
+        if part not in results:
+            continue
+        section = results[part]
+        text += render(section)
+        at, of = section["machine"], section["versions"]
+        text += (f"*Measured on {section['date']} with `{section['command']}`: {at['processor']} "
+                 f"(family/model {at['family_model']}), {at['cores']} cores, "
+                 f"{', '.join(at['instruction_sets'])}, {at['memory_gib']} GiB; Overtone "
+                 f"{of['overtone']}, {of['rustc']}; Python {of['python']}, PyTorch {of['torch']}, "
+                 f"d3rlpy {of['d3rlpy']}, ale-py {of['ale-py']}.*\n\n")
+    return text.rstrip() + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", metavar="PART|rounds=N",
+                        help=f"{', '.join(PARTS)}; all of them by default")
+    parser.add_argument("--program", default=str(ROOT / "target/release/overtone"))
+    parser.add_argument("--features", default="", help="of cargo, for the bench")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
+    chosen = parser.parse_args()
+    counts = [word for word in chosen.words if word.startswith("rounds=")]
+    parts = [word for word in chosen.words if word not in counts] or list(PARTS)
+    if unknown := [word for word in parts if word not in PARTS]:
+        parser.error(f"unknown part `{unknown[0]}`: {', '.join(PARTS)}")
+    if not all(re.fullmatch(r"rounds=[1-9]\d*", word) for word in counts):
+        parser.error("rounds=N: N must be 1 or more")
+    rounds_of = {part: int(counts[-1].partition("=")[2]) if counts else PARTS[part]
+                 for part in parts}
+    program, out = str(Path(chosen.program).resolve()), chosen.out.resolve()
+    os.chdir(ROOT)
+    command = " ".join(["just bench-peers", *chosen.words])
+
+    python, path = sys.executable, out / "training.json"
+    # Compiled code is kept beside the packages: a second run starts sooner.
+    environment = {"TORCHINDUCTOR_CACHE_DIR": str(Path(sys.prefix) / "inductor")}
+    results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    with tempfile.TemporaryDirectory() as folder, open(
+            Path(sys.prefix) / "bench.log", "w", encoding="utf-8") as log:
+        for part in parts:
+            rounds = rounds_of[part]
+            if part == "training":
+                section = training.measure(built_bench(chosen.features), python,
+                                           str(HERE / "trainer.py"), log, environment, rounds,
+                                           os.cpu_count())
+            elif part == "rollouts":
+                section = rollouts.measure(program, python, str(HERE / "play.py"), log,
+                                           environment, rounds, Path(folder))
+            elif part == "job":
+                section = job.measure(program, python, str(HERE / "job_pytorch.py"), ROOT, log,
+                                      environment, rounds)
+            else:
+                section = density_table.measure(program, rounds)
+            section |= {"date": datetime.date.today().isoformat(), "command": command,
+                        "machine": machine(), "versions": versions()}
+            results[part] = section
+            path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n",
+                            encoding="utf-8")
+            path.with_suffix(".md").write_text(page(results), encoding="utf-8")
+            print(page({part: section}).split("\n\n", 3)[3])
+    print(f"written: {path} and {path.with_suffix('.md')}")
+
+
+if __name__ == "__main__":
+    main()
