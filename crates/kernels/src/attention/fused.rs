@@ -60,6 +60,12 @@ impl Plan {
         self.score.epsilon().ln() as f32
     }
 
+    /// Whether the probabilities are kept for the backward pass, which otherwise computes
+    /// them again: where they take less memory than half of what a block returns.
+    fn keeps_probs(&self, d: usize) -> bool {
+        2 * self.n_heads * self.score_stride() <= d
+    }
+
     /// Where a row of scores begins after the one before: rows are padded to whole
     /// vectors.
     fn score_stride(&self) -> usize {
@@ -135,6 +141,9 @@ pub(super) struct Saved {
     kv: Buffer,
     /// What the heads return, before the projection: `[batch * n_queries, d]`.
     mixed: Buffer,
+    /// Attention probabilities before dropout, `[batch, n_heads, n_queries, stride]`; empty
+    /// where they are not kept.
+    probs: Buffer,
 }
 
 /// The columns of one head in one sequence's queries, keys and values, or in gradients of

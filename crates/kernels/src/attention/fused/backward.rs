@@ -25,6 +25,7 @@ pub(in crate::attention) fn backward(
     let mut by_x = Buffer::new(x.len());
     let groups = plan.batch.div_ceil(plan.group()).div_ceil(SHARES);
     let [share, share_q] = [size, size_q].map(|size| groups * size);
+    let size_probs = plan.n_heads * plan.n_queries() * plan.score_stride();
     let length = 4 * d * d + 6 * d + parameters.fourier_r.len();
     let mut sums = Buffer::new(x.len().div_ceil(share) * length);
     let of_queries = gradient
@@ -42,7 +43,11 @@ pub(in crate::attention) fn backward(
             let all = x.chunks(size).zip(kv.chunks(2 * size)).zip(by_x.chunks_mut(size));
             for (j, (((gradient, q), mixed), ((x, kv), by_x))) in of_queries.zip(all).enumerate() {
                 let first = (i * groups + j) * plan.group();
-                let work = Group { first, x, q, kv, mixed, gradient };
+                let probs = match saved.probs.is_empty() {
+                    true => &[],
+                    false => &saved.probs[first * size_probs..],
+                };
+                let work = Group { first, x, q, kv, mixed, gradient, probs };
                 work.backward(parameters, &products, plan, by_x, &mut sums);
             }
         },
@@ -121,6 +126,8 @@ struct Group<'a> {
     kv: &'a [f32],
     mixed: &'a [f32],
     gradient: &'a [f32],
+    /// Empty where probabilities are not kept.
+    probs: &'a [f32],
 }
 
 impl Group<'_> {
@@ -182,6 +189,7 @@ impl Group<'_> {
     ) {
         let d = parameters.width();
         let (size, size_q) = (plan.tokens * d, plan.n_queries() * d);
+        let stride = plan.score_stride();
         for i in 0..self.x.len() / size {
             let of_queries = i * size_q..(i + 1) * size_q;
             let of_keys = 2 * i * size..2 * (i + 1) * size;
@@ -191,6 +199,10 @@ impl Group<'_> {
                 kv: &self.kv[of_keys.clone()],
                 mixed: &self.mixed[of_queries.clone()],
                 by_mixed: &by_mixed[of_queries.clone()],
+                probs: match self.probs.is_empty() {
+                    true => &[],
+                    false => &self.probs[i * plan.n_heads * plan.n_queries() * stride..],
+                },
             };
             let (by_q, by_kv) = (&mut by_q[of_queries], &mut by_kv[of_keys]);
             for head in (0..plan.n_heads).map(|head| plan.head(head, d)) {
@@ -209,6 +221,8 @@ struct Sequence<'a> {
     kv: &'a [f32],
     mixed: &'a [f32],
     by_mixed: &'a [f32],
+    /// Empty where probabilities are not kept.
+    probs: &'a [f32],
 }
 
 impl Sequence<'_> {
@@ -224,18 +238,25 @@ impl Sequence<'_> {
         let (tokens, n_queries, stride) = (head.tokens, head.n_queries(), plan.score_stride());
         let visible = plan.visible(self.index);
         let row = (self.index * plan.n_heads + head.head) * n_queries;
-        let sizes = [n_queries * stride, n_queries * stride, n_queries];
-        with_scratch(sizes, |[probs, other, inner]| {
+        let size = n_queries * stride;
+        let again = if self.probs.is_empty() { size } else { 0 };
+        with_scratch([again, size, n_queries], |[probs, other, inner]| {
             let Self { q, kv, .. } = *self;
             let compared = Compared { head, q, kv, first_token: visible.first_token, r };
-            plan.score.forward(compared, probs, stride);
-            probabilities::softmax(probs, stride, visible, plan.score_of_nothing());
+            let probs = match self.probs.is_empty() {
+                true => {
+                    plan.score.forward(compared, probs, stride);
+                    probabilities::softmax(probs, stride, visible, plan.score_of_nothing());
+                    &*probs
+                }
+                false => &self.probs[head.head * size..][..size],
+            };
             let dropped = match plan.attention_mask {
                 Some(mask) => {
                     probabilities::drop(probs, stride, visible, mask, row, other);
                     &*other
                 }
-                None => &*probs,
+                None => probs,
             };
             let by_head = head.of_queries(self.by_mixed);
             multiply_strided(

@@ -7,6 +7,7 @@ use crate::buffer::Buffer;
 use crate::matrix::{Into, Matrix, multiply_panels, multiply_strided};
 use crate::rows::{add_bias, add_residual, normalise};
 use crate::scratch::with_scratch;
+use crate::shares::take;
 
 /// The block's result, and what [`backward`](super::backward) needs if `keep`.
 pub(in crate::attention) fn forward(
@@ -23,35 +24,65 @@ pub(in crate::attention) fn forward(
     let mut q = Buffer::new(kept(out.len()));
     let mut kv = Buffer::new(kept(2 * x.len()));
     let mut mixed = Buffer::new(kept(out.len()));
+    let keep_probs = keep && plan.keeps_probs(d);
+    let size_probs = plan.group() * plan.n_heads * plan.n_queries() * plan.score_stride();
+    let n_groups = plan.batch.div_ceil(plan.group());
+    let mut probs = Buffer::new(if keep_probs { n_groups * size_probs } else { 0 });
     let groups = out.par_chunks_mut(size_q).zip(x.par_chunks(size)).enumerate();
     if keep {
         groups
             .zip(q.par_chunks_mut(size_q))
             .zip(kv.par_chunks_mut(2 * size))
             .zip(mixed.par_chunks_mut(size_q))
-            .for_each(|((((i, (out, x)), q), kv), mixed)| {
-                group(i * plan.group(), x, parameters, &products, plan, out, [q, kv, mixed]);
+            .zip(parts_or_nothing(&mut probs, size_probs, n_groups))
+            .for_each(|(((((i, (out, x)), q), kv), mixed), probs)| {
+                let leaves = Leaves { out, q, kv, mixed, probs };
+                group(i * plan.group(), x, parameters, &products, plan, leaves);
             });
     } else {
         groups.for_each(|(i, (out, x))| {
-            with_scratch([out.len(), 2 * x.len(), out.len()], |intermediate| {
-                group(i * plan.group(), x, parameters, &products, plan, out, intermediate);
+            with_scratch([out.len(), 2 * x.len(), out.len()], |[q, kv, mixed]| {
+                let leaves = Leaves { out, q, kv, mixed, probs: &mut [] };
+                group(i * plan.group(), x, parameters, &products, plan, leaves);
             });
         });
     }
-    (out, keep.then_some(Saved { q, kv, mixed }))
+    (out, keep.then_some(Saved { q, kv, mixed, probs }))
 }
 
-/// A few sequences from `first` on. Leaves queries, keys and values, and what heads return.
+/// The parts of a buffer, or as many empty ones if it is empty.
+fn parts_or_nothing(
+    buffer: &mut [f32],
+    size: usize,
+    n: usize,
+) -> impl IndexedParallelIterator<Item = &mut [f32]> {
+    let is_empty = buffer.is_empty();
+    let mut rest = buffer;
+    let parts: Vec<&mut [f32]> =
+        (0..n).map(|_| take(&mut rest, if is_empty { 0 } else { size })).collect();
+    parts.into_par_iter()
+}
+
+/// Where results of a group go; see [`Saved`].
+struct Leaves<'a> {
+    out: &'a mut [f32],
+    q: &'a mut [f32],
+    kv: &'a mut [f32],
+    mixed: &'a mut [f32],
+    /// Empty where probabilities are not kept.
+    probs: &'a mut [f32],
+}
+
+/// A few sequences from `first` on.
 fn group(
     first: usize,
     x: &[f32],
     parameters: Parameters<'_>,
     products: &Products,
     plan: &Plan,
-    out: &mut [f32],
-    [q, kv, mixed]: [&mut [f32]; 3],
+    leaves: Leaves<'_>,
 ) {
+    let Leaves { out, q, kv, mixed, probs } = leaves;
     let (tokens, n_queries, d) = (plan.tokens, plan.n_queries(), parameters.width());
     let (rows, rows_q) = (x.len() / d, out.len() / d);
     let picked = plan.queries.memory(x.len());
@@ -69,8 +100,11 @@ fn group(
         .chunks_exact(n_queries * d)
         .zip(kv.chunks_exact(2 * tokens * d))
         .zip(mixed.chunks_exact_mut(n_queries * d));
+    let mut probs = probs;
+    let size_probs = probs.len() / plan.group();
     for (i, ((q, kv), mixed)) in sequences.enumerate() {
-        sequence(first + i, q, kv, parameters, plan, mixed);
+        let probs = take(&mut probs, size_probs);
+        sequence(first + i, q, kv, parameters, plan, mixed, probs);
     }
     let left = Matrix::new(mixed, rows_q, d);
     multiply_panels(out, d, Into::Fresh, left, &products.projection);
@@ -89,12 +123,19 @@ fn sequence(
     parameters: Parameters<'_>,
     plan: &Plan,
     mixed: &mut [f32],
+    probs: &mut [f32],
 ) {
     let (tokens, n_queries, d) = (plan.tokens, plan.n_queries(), parameters.width());
     let stride = plan.score_stride();
     let visible = plan.visible(sequence);
-    with_scratch([n_queries * stride, n_queries * stride], |[scores, dropped]| {
+    let size = n_queries * stride;
+    let mut kept = probs;
+    with_scratch([size, size], |[scores, dropped]| {
         for head_idx in 0..plan.n_heads {
+            let scores = match kept.is_empty() {
+                true => &mut *scores,
+                false => take(&mut kept, size),
+            };
             let head = plan.head(head_idx, d);
             let r = &parameters.fourier_r[head.own_r(parameters.fourier_r)];
             let compared = Compared { head, q, kv, first_token: visible.first_token, r };
