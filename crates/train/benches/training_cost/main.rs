@@ -12,7 +12,15 @@
 //!
 //! Before anything is timed, the fused operations' loss is compared with the plain ones'.
 //!
-//! With arguments it is one side of a comparison with other programs (`just bench-peers`):
+//! With `parts` or `growth` it says what a step of the `atari` preset is made of, and how its
+//! time grows with batch, context, frequencies and the width of heads:
+//!
+//! ```text
+//! cargo bench --workspace --locked --features '' --bench training_cost -- parts
+//! cargo bench --workspace --locked --features '' --bench training_cost -- growth
+//! ```
+//!
+//! With other arguments it is one side of a comparison with other programs (`just bench-peers`):
 //!
 //! ```text
 //! training_cost train PRESET BATCH VARIANT STEPS   a round of STEPS steps for each line it is sent
@@ -21,7 +29,9 @@
 //! ```
 
 mod export;
+mod growth;
 mod multiply;
+mod parts;
 mod process;
 mod work;
 
@@ -54,6 +64,8 @@ fn answer(words: &[&str]) -> Option<()> {
             let variant = Variant::ALL.into_iter().find(|known| known.key() == variant)?;
             process::serve(work.training_step(variant), count(steps)?);
         }
+        ["parts"] => parts::compare(16),
+        ["growth"] => growth::compare(),
         ["multiply", steps] => process::serve(multiply::product(), count(steps)?),
         ["export", preset, batch, folder] => {
             export::write(work_of(preset, batch)?, Path::new(folder));

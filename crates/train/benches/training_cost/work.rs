@@ -66,12 +66,7 @@ impl Variant {
     fn attention(self) -> AttentionConfig {
         match self {
             Self::Plain | Self::FourierHead => AttentionConfig::Softmax,
-            Self::FourierAttention => AttentionConfig::Fourier(FourierAttentionConfig {
-                power: 4,
-                r: RShape::Scalar,
-                initial: 1.0,
-                epsilon: 0.0,
-            }),
+            Self::FourierAttention => fourier_attention(),
         }
     }
 }
@@ -88,13 +83,7 @@ impl Work {
     pub fn training_step(self, variant: Variant) -> Box<dyn FnMut()> {
         let device = Device::flex().autodiff();
         match self.preset {
-            Preset::Atari => {
-                let (frames, inputs) = atari_batch(self.batch, &device);
-                let loss = move |model: &DecisionTransformer, dropout| {
-                    model.loss(frames.clone(), &inputs, Some(dropout)).total
-                };
-                Box::new(repeated(atari_model(variant, &device), 0.1, Decayed::Matrices, loss))
-            }
+            Preset::Atari => Box::new(Atari::of(variant, self.batch).training_step()),
             Preset::Gym | Preset::FourierFormer => {
                 let model = continuous_model(self.preset, variant, &device);
                 let inputs = continuous_batch(&model.config, self.batch, &device);
@@ -112,8 +101,9 @@ impl Work {
         let (device, dropout) = (Device::flex(), dropout.map(DropoutSeed));
         scalar(match self.preset {
             Preset::Atari => {
-                let (frames, inputs) = atari_batch(self.batch, &device);
-                let model = DecisionTransformer { form, ..atari_model(variant, &device) };
+                let atari = Atari::of(variant, self.batch);
+                let (frames, inputs) = atari.batch(&device);
+                let model = DecisionTransformer { form, ..atari.model(&device) };
                 model.loss(frames, &inputs, dropout).total
             }
             Preset::Gym | Preset::FourierFormer => {
@@ -130,7 +120,8 @@ impl Work {
         let device = Device::flex();
         let (parameters, batch) = match self.preset {
             Preset::Atari => {
-                let (frames, inputs) = atari_batch(self.batch, &device);
+                let atari = Atari::of(Variant::Plain, self.batch);
+                let (frames, inputs) = atari.batch(&device);
                 let (Frames::Windows(frames) | Frames::Stacks(frames)) = frames;
                 let batch = vec![
                     ("frames", frames.into_data()),
@@ -138,7 +129,7 @@ impl Work {
                     ("returns_to_go", inputs.returns_to_go.into_data()),
                     ("global_timesteps", inputs.global_timesteps.into_data()),
                 ];
-                (weights::export(&atari_model(Variant::Plain, &device)), batch)
+                (weights::export(&atari.model(&device)), batch)
             }
             Preset::Gym | Preset::FourierFormer => {
                 let model = continuous_model(self.preset, Variant::Plain, &device);
@@ -180,46 +171,90 @@ fn repeated<M: Module>(
     }
 }
 
-fn atari_model(variant: Variant, device: &Device) -> DecisionTransformer {
-    let config = ModelConfig {
-        n_layers: 6,
-        n_heads: 8,
-        d_model: 128,
-        context_length: 30,
-        n_actions: 18,
-        max_timestep: 4_000,
-        dropout: 0.1,
-        conditioning: Conditioning::Return,
-        attention: variant.attention(),
-        head: match variant {
-            Variant::Plain | Variant::FourierAttention => HeadConfig::Linear,
-            Variant::FourierHead => HeadConfig::Fourier(FourierHeadConfig {
-                gamma: 1e-6,
-                action_order: Some(ActionOrder::atari()),
-                ..FourierHeadConfig::new(FREQUENCIES)
-            }),
-        },
-    };
-    let mut generator = seed::generator(1, "init");
-    let model = DecisionTransformer::init(&config, device, &mut generator);
-    model.expect("a model")
+/// The `atari` preset, whose sizes may be changed.
+#[derive(Clone)]
+pub struct Atari {
+    pub batch: usize,
+    pub context: usize,
+    pub n_heads: usize,
+    pub attention: AttentionConfig,
+    pub head: HeadConfig,
 }
 
-fn atari_batch(batch: usize, device: &Device) -> (Frames, Inputs) {
-    let time = 30;
-    let mut generator = seed::generator(7, "batch");
-    let shape = [batch, time + STACK - 1, FRAME, FRAME];
-    let pixels: Vec<u8> =
-        (0..shape.iter().product::<usize>()).map(|_| generator.random()).collect();
-    let actions: Vec<i32> = (0..batch * time).map(|_| generator.random_range(0..18)).collect();
-    let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
-    let inputs = Inputs {
-        actions: Tensor::from_data(TensorData::new(actions, [batch, time]), device),
-        returns_to_go: random([batch, time], &mut generator, device),
-        global_timesteps: Tensor::from_data(TensorData::new(vec![9i32; batch], [batch]), device),
-        n_padding: vec![0; batch],
-    };
-    (Frames::Windows(frames), inputs)
+impl Atari {
+    pub fn of(variant: Variant, batch: usize) -> Self {
+        let head = match variant {
+            Variant::Plain | Variant::FourierAttention => HeadConfig::Linear,
+            Variant::FourierHead => fourier_head(FREQUENCIES),
+        };
+        Self { batch, context: 30, n_heads: 8, attention: variant.attention(), head }
+    }
+
+    /// Takes one training step whenever it is called.
+    pub fn training_step(&self) -> impl FnMut() + use<> {
+        let device = Device::flex().autodiff();
+        let (frames, inputs) = self.batch(&device);
+        let loss = move |model: &DecisionTransformer, dropout| {
+            model.loss(frames.clone(), &inputs, Some(dropout)).total
+        };
+        repeated(self.model(&device), 0.1, Decayed::Matrices, loss)
+    }
+
+    fn model(&self, device: &Device) -> DecisionTransformer {
+        let config = ModelConfig {
+            n_layers: 6,
+            n_heads: self.n_heads,
+            d_model: 128,
+            context_length: self.context,
+            n_actions: 18,
+            max_timestep: 4_000,
+            dropout: 0.1,
+            conditioning: Conditioning::Return,
+            attention: self.attention,
+            head: self.head.clone(),
+        };
+        let mut generator = seed::generator(1, "init");
+        let model = DecisionTransformer::init(&config, device, &mut generator);
+        model.expect("a model")
+    }
+
+    fn batch(&self, device: &Device) -> (Frames, Inputs) {
+        let (batch, time) = (self.batch, self.context);
+        let mut generator = seed::generator(7, "batch");
+        let shape = [batch, time + STACK - 1, FRAME, FRAME];
+        let pixels: Vec<u8> =
+            (0..shape.iter().product::<usize>()).map(|_| generator.random()).collect();
+        let actions: Vec<i32> = (0..batch * time).map(|_| generator.random_range(0..18)).collect();
+        let frames = TensorData::new(pixels, shape);
+        let frames = Tensor::<4, Int>::from_data(frames, (device, DType::U8));
+        let timesteps = TensorData::new(vec![9i32; batch], [batch]);
+        let inputs = Inputs {
+            actions: Tensor::from_data(TensorData::new(actions, [batch, time]), device),
+            returns_to_go: random([batch, time], &mut generator, device),
+            global_timesteps: Tensor::from_data(timesteps, device),
+            n_padding: vec![0; batch],
+        };
+        (Frames::Windows(frames), inputs)
+    }
+}
+
+/// The Atari Fourier head.
+pub fn fourier_head(frequencies: usize) -> HeadConfig {
+    HeadConfig::Fourier(FourierHeadConfig {
+        gamma: 1e-6,
+        action_order: Some(ActionOrder::atari()),
+        ..FourierHeadConfig::new(frequencies)
+    })
+}
+
+/// The FourierFormer paper's attention: power 4, one `R` a layer.
+pub fn fourier_attention() -> AttentionConfig {
+    AttentionConfig::Fourier(FourierAttentionConfig {
+        power: 4,
+        r: RShape::Scalar,
+        initial: 1.0,
+        epsilon: 0.0,
+    })
 }
 
 /// Sizes of HalfCheetah's observations and actions.
