@@ -4,8 +4,8 @@ Configured to the sizes of Overtone's presets. Where it is another model all the
     atari  the position of a context is that of its last step; no clipping is applied before its
            default, which is set to 1.0 here; norms have another epsilon
     gym    the same transformer; its loss is a sum over action dimensions
-Neither makes it cheaper or dearer by more than a percent. Its `update` takes frames as 32-bit
-floats and copies the batch, as it does in its own training.
+What that costs or spares was not measured; the products of matrices are the same. Its `update`
+takes frames as 32-bit floats and copies the batch, as it does in its own training.
 """
 
 import logging

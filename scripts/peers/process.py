@@ -10,11 +10,14 @@ import resource
 import statistics
 import subprocess
 import sys
+import time
 
 # A round in which other programs took more than this share of the machine is done again.
 OTHERS_ALLOWED = 0.05
 # Rounds that may be done again; after that, disturbed ones are kept and counted.
 EXTRA_ROUNDS = 10
+# Seconds before each turn: the threads of the one before go on spinning for a while.
+SETTLING = 0.4
 
 
 class Peer:
@@ -34,6 +37,7 @@ class Peer:
 
     def round(self) -> float:
         """Seconds of a step."""
+        time.sleep(SETTLING)
         self.process.stdin.write("round\n")
         self.process.stdin.flush()
         return self.answer()
