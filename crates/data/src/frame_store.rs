@@ -217,8 +217,6 @@ fn all_shards(
         loop {
             let report = wait.recv_timeout(Duration::from_millis(100));
             progress(done.load(Ordering::Relaxed), plan.inflate_bytes);
-            // What is written goes to the disk meanwhile, rather than all of it at the end.
-            writer.flush()?;
             match report {
                 Ok(shards) => return shards,
                 Err(RecvTimeoutError::Timeout) => {}
@@ -286,10 +284,6 @@ impl ShardWriter<'_> {
         let offset = self.data + self.layout.offset(tensor) + at as u64;
         let written = self.temporary.file.write_all_at(bytes, offset);
         written.map_err(DataError::io(&self.temporary.path, "write"))
-    }
-
-    fn flush(&self) -> Result<(), DataError> {
-        self.temporary.file.sync_data().map_err(DataError::io(&self.temporary.path, "flush"))
     }
 
     /// Writes the rows that come from file `file`.
