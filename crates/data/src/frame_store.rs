@@ -13,17 +13,24 @@
 //! with the [`Manifest`] as JSON under `manifest` in its metadata. A stack of four frames is
 //! four rows, so nothing is stored twice.
 //!
-//! Conversion inflates each shard once, several at a time, and writes every frame straight to
-//! its place; what is resident is a few MB per thread. It writes under a temporary name
-//! beside the final one, flushes, and renames: a conversion killed at any instant leaves no
-//! file under the final name, and the next one removes what it left. A lock on the temporary
-//! file tells a leftover from another process at work.
+//! Conversion inflates each shard once, as many shards at a time as there are cores, and only
+//! up to the last slot needed. A gzip stream cannot be split; where there are fewer shards
+//! than cores, one thread inflates a shard and another hashes and writes. Frames are inflated
+//! into a chunk of [`FRAMES_PER_WRITE`] and written from there straight to their place; no
+//! shard is ever held whole. What is resident ([`memory_bytes`]) is, for each shard in flight,
+//! at most [`CHUNKS`] chunks, the inflater's window, and its small columns.
+//!
+//! It writes under a temporary name beside the final one, flushes, and renames: a conversion
+//! killed at any instant leaves no file under the final name, and the next one removes what it
+//! left. A lock on the temporary file tells a leftover from another process at work.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel, sync_channel};
+use std::thread;
 use std::time::Duration;
 
 use overtone_core::Outcome;
@@ -34,9 +41,9 @@ use crate::content_hash::RowHashes;
 use crate::dataset::outcome_code;
 use crate::error::DataError;
 use crate::manifest::{Manifest, Source};
-use crate::npy::hex;
+use crate::npy::{NpyStream, hex};
 use crate::plan::Plan;
-use crate::replay_log::{Ending, FRAME, ReplayLog};
+use crate::replay_log::{Ending, FRAME, ReplayLog, SmallColumns};
 use crate::run_folder::Column;
 use crate::selection::Selected;
 
@@ -48,6 +55,11 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 const TEMPORARY: (&str, &str) = (".frames-", ".partial");
 /// Frames per write.
 const FRAMES_PER_WRITE: usize = 64;
+/// Chunks of [`FRAMES_PER_WRITE`] frames a shard, where two threads work on it: one being
+/// inflated, one being written, two between, for the threads' different rates.
+const CHUNKS: usize = 4;
+/// Bytes of a shard in flight beside chunks and columns: zlib's window, read buffers, stacks.
+const SHARD_OVERHEAD: usize = 1_000_000;
 /// Stands where a hash will be known: of the same length, so the header's size is final.
 const HASH_TO_COME: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -141,7 +153,8 @@ pub(crate) fn convert(
         let at = data + layout.offset(name);
         temporary.file.write_all_at(bytes, at).map_err(write_error())?;
     }
-    let writer = ShardWriter { log, temporary: &temporary, layout: &layout, data };
+    let overlapped = plan.files.len() < rayon::current_num_threads();
+    let writer = ShardWriter { log, temporary: &temporary, layout: &layout, data, overlapped };
     let shards = all_shards(plan, &writer, progress)?;
 
     let mut rows = RowHashes::default();
@@ -190,8 +203,8 @@ fn all_shards(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Shard>, DataError> {
     let done = AtomicU64::new(0);
-    let (finished, wait) = std::sync::mpsc::channel();
-    std::thread::scope(|scope| {
+    let (finished, wait) = channel();
+    thread::scope(|scope| {
         scope.spawn(|| {
             let shards: Result<Vec<_>, _> = plan
                 .files
@@ -206,15 +219,21 @@ fn all_shards(
             progress(done.load(Ordering::Relaxed), plan.inflate_bytes);
             match report {
                 Ok(shards) => return shards,
-                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
-                    return Err(DataError::Loader {
-                        reason: "a conversion thread panicked".into(),
-                    });
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(stopped());
                 }
             }
         }
     })
+}
+
+/// Bytes a conversion holds at most with `threads` threads, for `files` files of `slots` slots
+/// and `episodes` episodes.
+pub(crate) fn memory_bytes(threads: usize, files: usize, slots: usize, episodes: usize) -> u64 {
+    // Actions and terminals take a byte, rewards four, which may double while they are read.
+    let shard = CHUNKS * FRAMES_PER_WRITE * FRAME + 12 * slots + SHARD_OVERHEAD;
+    (threads.min(files).max(1) * shard + 64 * episodes) as u64
 }
 
 /// The slots of one file that are rows, or padding to check, in slot order.
@@ -235,6 +254,16 @@ fn pieces_of(selected: &Selected, file: usize) -> Vec<Piece> {
     pieces
 }
 
+/// Frames of consecutive slots, inflated.
+struct Chunk {
+    /// `[FRAMES_PER_WRITE, 84, 84]`, of which the first `n` frames count.
+    frames: Vec<u8>,
+    n: usize,
+    slot: usize,
+    /// Row of the first; `None` for padding that is only checked.
+    row: Option<usize>,
+}
+
 /// What one shard contributed.
 struct Shard {
     rows: RowHashes,
@@ -246,6 +275,8 @@ struct ShardWriter<'a> {
     temporary: &'a Temporary,
     layout: &'a Layout,
     data: u64,
+    /// Whether hashing and writing have a thread of their own for each shard.
+    overlapped: bool,
 }
 
 impl ShardWriter<'_> {
@@ -267,49 +298,40 @@ impl ShardWriter<'_> {
             self.write("rewards", 4 * row, &rewards)?;
         }
 
+        let frames = self.log.frames(file)?;
         let mut rows = RowHashes::default();
-        let mut frames = self.log.frames(file)?;
-        let mut buffer = vec![0; FRAMES_PER_WRITE * FRAME];
-        let mut slot = 0;
-        for piece in pieces {
-            assert!(piece.slot >= slot, "a slot is either a row or padding, and is so once");
-            while slot < piece.slot {
-                let n = (piece.slot - slot).min(FRAMES_PER_WRITE);
-                frames.read_exact(&mut buffer[..n * FRAME])?;
-                done.fetch_add((n * FRAME) as u64, Ordering::Relaxed);
-                slot += n;
-            }
-            let end = piece.slot + piece.length;
-            let mut row = piece.row;
-            while slot < end {
-                let n = (end - slot).min(FRAMES_PER_WRITE);
-                let bytes = &mut buffer[..n * FRAME];
-                frames.read_exact(bytes)?;
-                done.fetch_add((n * FRAME) as u64, Ordering::Relaxed);
-                match &mut row {
-                    Some(row) => {
-                        self.write("frames", *row * FRAME, bytes)?;
-                        for (i, frame) in bytes.chunks_exact(FRAME).enumerate() {
-                            let (action, reward) =
-                                (columns.actions[slot + i], columns.rewards[slot + i]);
-                            rows.add_row(*row + i, action, reward, frame);
-                        }
-                        *row += n;
-                    }
-                    None => {
-                        if let Some(at) = bytes.iter().position(|&pixel| pixel != 0) {
-                            let number = self.log.files[file].number;
-                            return Err(DataError::Value {
-                                path: self.log.folder.column(Column::Observation, number),
-                                slot: slot + at / FRAME,
-                                what: "a picture where an episode's padding must be black".into(),
-                            });
-                        }
-                    }
+        let frames = if self.overlapped {
+            let (inflated, placed) = thread::scope(|scope| {
+                let (send, arriving) = sync_channel::<Chunk>(CHUNKS);
+                let (give_back, spare) = sync_channel(CHUNKS);
+                for _ in 1..CHUNKS {
+                    // There is room for all of them, and the receiver is alive.
+                    let _ = give_back.send(chunk_memory());
                 }
-                slot += n;
-            }
-        }
+                let (columns, rows) = (&columns, &mut rows);
+                let placing = scope.spawn(move || -> Result<(), DataError> {
+                    for chunk in arriving {
+                        self.place(file, columns, &chunk, rows)?;
+                        // Nobody takes it once everything is inflated.
+                        let _ = give_back.send(chunk.frames);
+                    }
+                    Ok(())
+                });
+                let inflated = inflate(frames, pieces, done, |chunk| {
+                    send.send(chunk).ok().and_then(|()| spare.recv().ok()).ok_or_else(stopped)
+                });
+                drop(send);
+                (inflated, placing.join())
+            });
+            // Where placing failed, inflating could not go on: that error is the cause.
+            placed.map_err(|_| stopped())??;
+            inflated?
+        } else {
+            inflate(frames, pieces, done, |chunk| {
+                self.place(file, &columns, &chunk, &mut rows)?;
+                Ok(chunk.frames)
+            })?
+        };
         let mut hashed = frames.hash_rest()?;
         let sources = Column::ALL.map(|column| {
             let mut source = source_template(self.log, file, column);
@@ -324,9 +346,73 @@ impl ShardWriter<'_> {
         Ok(Shard { rows, sources })
     }
 
+    /// Hashes a chunk of file `file` and writes it to its rows, or checks that it is black
+    /// where it is padding.
+    fn place(
+        &self,
+        file: usize,
+        columns: &SmallColumns,
+        chunk: &Chunk,
+        rows: &mut RowHashes,
+    ) -> Result<(), DataError> {
+        let bytes = &chunk.frames[..chunk.n * FRAME];
+        if let Some(row) = chunk.row {
+            self.write("frames", row * FRAME, bytes)?;
+            for (i, frame) in bytes.chunks_exact(FRAME).enumerate() {
+                let at = chunk.slot + i;
+                rows.add_row(row + i, columns.actions[at], columns.rewards[at], frame);
+            }
+        } else if let Some(at) = bytes.iter().position(|&pixel| pixel != 0) {
+            return Err(DataError::Value {
+                path: self.path_of(file, Column::Observation),
+                slot: chunk.slot + at / FRAME,
+                what: "a picture where an episode's padding must be black".into(),
+            });
+        }
+        Ok(())
+    }
+
     fn path_of(&self, file: usize, column: Column) -> PathBuf {
         self.log.folder.column(column, self.log.files[file].number)
     }
+}
+
+/// Inflates the frames of `pieces`, gives each chunk to `hand_on` for memory for the next, and
+/// gives the stream back where the last piece ends.
+fn inflate(
+    mut frames: NpyStream,
+    pieces: Vec<Piece>,
+    done: &AtomicU64,
+    mut hand_on: impl FnMut(Chunk) -> Result<Vec<u8>, DataError>,
+) -> Result<NpyStream, DataError> {
+    let mut chunk = chunk_memory();
+    let mut slot = 0;
+    for piece in pieces {
+        assert!(piece.slot >= slot, "a slot is either a row or padding, and is so once");
+        let end = piece.slot + piece.length;
+        while slot < end {
+            // Slots before the piece are inflated and forgotten.
+            let wanted = slot >= piece.slot;
+            let stop = if wanted { end } else { piece.slot };
+            let n = (stop - slot).min(FRAMES_PER_WRITE);
+            frames.read_exact(&mut chunk[..n * FRAME])?;
+            done.fetch_add((n * FRAME) as u64, Ordering::Relaxed);
+            if wanted {
+                let row = piece.row.map(|row| row + (slot - piece.slot));
+                chunk = hand_on(Chunk { frames: chunk, n, slot, row })?;
+            }
+            slot += n;
+        }
+    }
+    Ok(frames)
+}
+
+fn chunk_memory() -> Vec<u8> {
+    vec![0; FRAMES_PER_WRITE * FRAME]
+}
+
+fn stopped() -> DataError {
+    DataError::Loader { reason: "a conversion thread panicked".into() }
 }
 
 /// Name and size of a source file; its hash, of the same length, is written once it is known.

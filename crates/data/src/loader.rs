@@ -15,7 +15,7 @@ pub struct LoaderConfig {
     pub batch: usize,
     /// Batches kept ready: enough to hide a hiccup, few enough to cost little memory.
     pub ahead: usize,
-    /// Threads that copy frames; one gives some 50,000 windows of 30 timesteps a second.
+    /// Threads that copy frames; one gives some 20,000 windows of 30 timesteps a second.
     pub threads: usize,
     /// Whether frames are copied at all (see [`AtariBatch::fill`]).
     pub with_frames: bool,

@@ -113,8 +113,12 @@ impl Plan {
             rows,
             episodes,
             disk_bytes: Layout { rows, episodes }.data_bytes() + 65_536,
-            memory_bytes: threads as u64 * (2_000_000 + 6 * log.capacity as u64)
-                + 64 * episodes as u64,
+            memory_bytes: frame_store::memory_bytes(
+                rayon::current_num_threads(),
+                files.len(),
+                log.capacity,
+                episodes,
+            ),
             inflate_bytes,
             seconds: (inflate_bytes as f64 / INFLATE_RATE + compressed as f64 / HASH_RATE)
                 / threads as f64,

@@ -4,6 +4,7 @@ pub mod compare;
 pub mod dopamine;
 pub mod golden;
 pub mod gradient;
+pub mod long_log;
 
 pub use compare::{assert_close, largest_difference};
 pub use golden::Golden;

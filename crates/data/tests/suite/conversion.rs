@@ -12,7 +12,8 @@ use overtone_data::{
 };
 
 use crate::starter::datasets;
-use overtone_testkit::dopamine::{Recorder, pixel_of, write_gz};
+use overtone_testkit::dopamine::{FRAME, Recorder, pixel_of, write_gz};
+use overtone_testkit::long_log::Recording;
 
 fn plan(game: &Path, selection: Selection, seed: u64, cache: &Path) -> Plan {
     let log = ReplayLog::open(game).unwrap();
@@ -124,14 +125,15 @@ fn released_reads_files_as_the_reference_does() {
 #[test]
 fn a_picture_in_padding_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    let mut recorder = Recorder::new(dir.path(), "Pong", 20);
+    let mut recorder = Recorder::new(dir.path(), "Pong", 600);
     recorder.episode(5);
     recorder.episode(6);
+    recorder.episode(500); // More than is inflated ahead of the check that fails.
     recorder.ring[9].pixel = 77; // Padding of the second episode.
     recorder.save();
     let found = inspect(recorder.game()).unwrap();
     assert!(found.odd.iter().any(|odd| odd.contains("1 padding slots hold a picture")));
-    let plan = plan(recorder.game(), Selection::uniform(100), 1, &dir.path().join("cache"));
+    let plan = plan(recorder.game(), Selection::uniform(1000), 1, &dir.path().join("cache"));
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
     assert!(matches!(error, DataError::Value { slot: 9, .. }), "{error}");
     // Nothing stays behind.
@@ -149,7 +151,8 @@ fn a_shard_cut_short_is_refused() {
     fs::write(&shard, &bytes[..bytes.len() / 2]).unwrap();
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
     assert!(matches!(error, DataError::Truncated { .. }), "{error}");
-    assert!(!plan.store.exists());
+    // Nothing stays behind.
+    assert_eq!(fs::read_dir(plan.store.parent().unwrap()).unwrap().count(), 0);
 }
 
 #[test]
@@ -199,7 +202,12 @@ fn peak_memory_kb() -> u64 {
 }
 
 fn spawn(cache: &Path) -> Child {
+    spawn_with(cache, None)
+}
+
+fn spawn_with(cache: &Path, threads: Option<&str>) -> Child {
     Command::new(std::env::current_exe().unwrap())
+        .envs(threads.map(|threads| ("RAYON_NUM_THREADS", threads)))
         .args(["conversion::child", "--exact", "--nocapture"])
         .env(CHILD, cache)
         .stdout(Stdio::piped())
@@ -266,4 +274,47 @@ fn a_disk_too_small_is_refused_before_anything_is_written() {
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
     assert!(matches!(error, DataError::DiskFull { .. }), "{error}");
     assert!(!plan.store.parent().unwrap().exists());
+}
+
+#[test]
+fn the_number_of_threads_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let children = ["1", "5"].map(|threads| {
+        let cache = dir.path().join(threads);
+        (spawn_with(&cache, Some(threads)), cache)
+    });
+    let stores = children.map(|(child, cache)| {
+        assert!(child.wait_with_output().unwrap().status.success());
+        fs::read(starter_plan(&cache).store).unwrap()
+    });
+    assert!(stores[0] == stores[1], "other bytes with other threads");
+}
+
+#[test]
+fn a_long_log_repeats_its_recording() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut recording = Recording::default();
+    // 3 + 7 and 3 + 12 slots: 25 that come again and again in 3 files of 40 slots.
+    let (mut pixels, mut actions) = (Vec::new(), Vec::new());
+    for (episode, length) in [7u8, 12].into_iter().enumerate() {
+        let episode: Vec<u8> = (0..length).map(|step| 100 * episode as u8 + step + 1).collect();
+        let frames: Vec<u8> = episode.iter().flat_map(|&pixel| [pixel; FRAME]).collect();
+        let chosen: Vec<u8> = episode.iter().map(|pixel| pixel % 6).collect();
+        recording.push(&frames, &chosen, &vec![0.5; episode.len()]);
+        pixels.extend(episode);
+        actions.extend(chosen);
+    }
+    let game = recording.write(dir.path(), "Pong", 40, 3);
+    let found = inspect(&game).unwrap();
+    assert_eq!(found.odd, Vec::<String>::new());
+    // 119 adds, the last stale slots' included: 4 times both episodes, then 3 + 7 + 3 + 6.
+    assert_eq!((found.episodes, found.cut_episodes, found.transitions), (9, 1, 4 * 19 + 13));
+    let dataset = plan(&game, Selection::uniform(1000), 1, &dir.path().join("cache"))
+        .ensure(&mut |_, _| {})
+        .unwrap();
+    assert_eq!(dataset.n_transitions(), 4 * 19 + 7);
+    for row in 0..dataset.n_transitions() {
+        assert_eq!(dataset.frame(row), [pixels[row % 19]; FRAME], "row {row}");
+        assert_eq!(dataset.actions()[row], actions[row % 19]);
+    }
 }
