@@ -1,18 +1,23 @@
-//! Steps per second of playing Seaquest: 100 episodes as one batch with cached embeddings,
-//! against one episode at a time with the whole context encoded anew at every step, as the
-//! Decision Transformer's released evaluation does. Same model, same emulator, same run,
-//! alternating. The one-episode loop runs twice: with the fused operations of `kernels`, and
-//! with plain burn operations.
+//! Steps per second of playing Seaquest, emulator included; same model, same emulator, same
+//! run, alternating:
 //!
-//! `just bench` or `cargo bench -p overtone --bench rollouts`.
+//! - A: 100 episodes at once, cached embeddings; two halves, so that the emulators of one
+//!   step while the policy acts for the other
+//! - A1: the same as one batch, emulators and policy by turns
+//! - B: one episode, the whole context encoded anew at every step, as the Decision
+//!   Transformer's released evaluation does
+//! - C: as B, with plain burn operations instead of the fused ones of `kernels`
+//!
+//! Then whole evaluations of three targets: in one call, and in three calls.
+//!
+//! `just bench` or `cargo bench --workspace --locked --features '' --bench rollouts`.
 
-use std::{collections::VecDeque, time::Instant};
+use std::{collections::VecDeque, ops::ControlFlow, time::Instant};
 
 use overtone_ale::Game;
-use overtone_core::{
-    Actions, Emulation, Observations, Policy, Protocol, Turn, policy::EpisodeStart, seed,
-};
+use overtone_core::{Actions, Emulation, Observations, Protocol, seed};
 use overtone_env::VectorEnv;
+use overtone_eval::{Pace, Plan, Player, RolloutError, rollout_together};
 use overtone_model::{
     AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
     TransformerPolicy,
@@ -22,13 +27,19 @@ use overtone_model::{
 
 const EPISODES: usize = 100;
 const CONTEXT: usize = 30;
-/// Steps before the clock starts: contexts are full from then on.
+/// Steps of each episode before the clock starts: contexts are full from then on.
 const WARM_UP: usize = CONTEXT;
 const BATCH_STEPS: usize = 20;
 const SINGLE_STEPS: usize = 60;
 const ROUNDS: usize = 3;
+/// Of the whole evaluations: episodes of each target, and raw frames of an episode at most.
+const WHOLE: usize = 6;
+const WHOLE_FRAMES: u32 = 800;
+const TARGETS: [f32; 3] = [8.0, 16.0, 32.0];
 
-fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+type Any = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> Result<(), Any> {
     let config = ModelConfig {
         n_layers: 6,
         n_heads: 8,
@@ -43,71 +54,116 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     };
     let device = Device::flex();
     let model = DecisionTransformer::init(&config, &device, &mut seed::generator(1, "init"))?;
+    let plain = DecisionTransformer { form: Form::Reference, ..model.clone() };
     let emulation = Emulation::dqn_replay();
-    let mut many = overtone_ale::open(Game::Seaquest, &emulation, EPISODES)?;
+    let mut halves = [EPISODES / 2, EPISODES - EPISODES / 2]
+        .map(|half| overtone_ale::open(Game::Seaquest, &emulation, half));
+    let [first, second] = &mut halves;
+    let (Ok(first), Ok(second)) = (first, second) else {
+        return Err("the emulators cannot be started: run `just setup`".into());
+    };
+    let mut whole = overtone_ale::open(Game::Seaquest, &emulation, EPISODES)?;
     let mut one = overtone_ale::open(Game::Seaquest, &emulation, 1)?;
 
-    let plain = DecisionTransformer { form: Form::Reference, ..model.clone() };
-
-    let mut rates: [Vec<f64>; 3] = Default::default();
     println!("Seaquest, atari preset, {CONTEXT} timesteps of context, steps per second");
-    println!("A: {EPISODES} episodes as one batch, embeddings cached");
+    println!("A: {EPISODES} episodes in two halves, emulators and policy side by side");
+    println!("A1: {EPISODES} episodes as one batch, emulators and policy by turns");
     println!("B: one episode, whole context encoded anew; C: B on plain burn operations");
-    println!("round        A        B        C    A/B    A/C");
+    println!("round        A       A1        B        C   A/A1    A/B    A/C");
+    let mut rates: [Vec<f64>; 7] = Default::default();
     for round in 1..=ROUNDS {
-        let row = [
-            play_batch(&model, many.as_mut())?,
-            play_single(&model, &device, one.as_mut())?,
-            play_single(&plain, &device, one.as_mut())?,
-        ];
-        let [a, b, c] = row;
-        println!("{round:>5} {a:>8.1} {b:>8.1} {c:>8.1} {:>6.1} {:>6.1}", a / b, a / c);
+        let a = play_batch(&model, &mut [first.as_mut(), second.as_mut()])?;
+        let a1 = play_batch(&model, &mut [whole.as_mut()])?;
+        let b = play_single(&model, &device, one.as_mut())?;
+        let c = play_single(&plain, &device, one.as_mut())?;
+        let row = [a, a1, b, c, a / a1, a / b, a / c];
+        println!("{round:>5} {}", row.map(|value| format!("{value:>8.2}")).join(" "));
         rates.iter_mut().zip(row).for_each(|(all, rate)| all.push(rate));
     }
-    let [a, b, c] = rates.map(|mut all| median(&mut all));
-    println!("median {a:>7.1} {b:>8.1} {c:>8.1} {:>6.1} {:>6.1}", a / b, a / c);
+    println!("median (least-most): {}", rates.map(spread).join(", "));
+
+    println!("\n{WHOLE} episodes for each of 3 targets, at most {WHOLE_FRAMES} frames, seconds");
+    println!("round   one call   three calls   ratio");
+    let mut seconds: [Vec<f64>; 3] = Default::default();
+    let mut pace = Pace::default();
+    for round in 1..=ROUNDS {
+        let together;
+        (together, pace) = play_whole(&model, &TARGETS)?;
+        let mut apart = 0.0;
+        for target in TARGETS {
+            apart += play_whole(&model, &[target])?.0;
+        }
+        let row = [together, apart, apart / together];
+        println!("{round:>5} {}", row.map(|value| format!("{value:>12.2}")).join(" "));
+        seconds.iter_mut().zip(row).for_each(|(all, value)| all.push(value));
+    }
+    println!("median (least-most): {}", seconds.map(spread).join(", "));
+    println!("of the last in one call: {pace:?}");
     Ok(())
 }
 
-fn median(values: &mut [f64]) -> f64 {
+/// `median (least-most)`
+fn spread(mut values: Vec<f64>) -> String {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let (least, most) = (values[0], values[values.len() - 1]);
+    format!("{:.2} ({least:.2}-{most:.2})", values[values.len() / 2])
 }
 
-type Rate = Result<f64, Box<dyn std::error::Error + Send + Sync>>;
+fn plan(episodes: usize, targets: &[f32], protocol: &Protocol) -> Plan {
+    Plan { episodes, targets: targets.to_vec(), seed: 1, return_units: protocol.return_units }
+}
 
-/// Steps per second, emulator included. Episodes that end are begun again.
-fn play_batch(model: &DecisionTransformer, env: &mut dyn VectorEnv) -> Rate {
-    let mut policy = TransformerPolicy::new(model, &Protocol::matched(&Emulation::dqn_replay()));
-    let all: Vec<usize> = (0..EPISODES).collect();
-    let seeds: Vec<u64> = (0..EPISODES as u64).collect();
-    env.reset(&all, &seeds)?;
-    let start = |agent: usize| EpisodeStart { seed: agent as u64, target_return: 32.0 };
-    let mut turns: Vec<Turn> =
-        all.iter().map(|&agent| Turn { agent, reward: 0.0, start: Some(start(agent)) }).collect();
-    let mut began = Instant::now();
-    for step in 0..WARM_UP + BATCH_STEPS {
-        if step == WARM_UP {
-            began = Instant::now();
+/// Steps per second, emulators included, of episodes without an end in these groups.
+fn play_batch(model: &DecisionTransformer, groups: &mut [&mut dyn VectorEnv]) -> Result<f64, Any> {
+    let protocol = Protocol::matched(&Emulation::dqn_replay());
+    let mut policy = TransformerPolicy::new(model, &protocol);
+    let plan = plan(100 * EPISODES, &[32.0], &protocol);
+    let mut began = None;
+    let mut rate = 0.0;
+    let mut watch = |progress: &overtone_eval::Progress| {
+        let warm_up = (WARM_UP * EPISODES) as u64;
+        if progress.steps < warm_up {
+            return ControlFlow::Continue(());
         }
-        let actions = policy.act(&turns, env.observations())?;
-        for (agent, step) in env.step(&all, &actions)?.into_iter().enumerate() {
-            let over = step.outcome.is_some();
-            if over {
-                env.reset(&[agent], &[seeds[agent]])?;
-            }
-            turns[agent] = Turn {
-                agent,
-                reward: step.reward.clamp(-1.0, 1.0),
-                start: over.then(|| start(agent)),
-            };
+        let &mut (start, steps) = began.get_or_insert((Instant::now(), progress.steps));
+        let played = progress.steps - steps;
+        rate = played as f64 / start.elapsed().as_secs_f64();
+        match played < (BATCH_STEPS * EPISODES) as u64 {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         }
+    };
+    let mut players = [Player { policy: &mut policy, plan: &plan }];
+    match rollout_together(groups, &mut players, &mut watch) {
+        Err(RolloutError::Stopped { .. }) => Ok(rate),
+        Err(error) => Err(error.into()),
+        Ok(_) => Err("the episodes have an end".into()),
     }
-    Ok((BATCH_STEPS * EPISODES) as f64 / began.elapsed().as_secs_f64())
+}
+
+/// Seconds of a whole evaluation, from starting the emulators to the last step.
+fn play_whole(model: &DecisionTransformer, targets: &[f32]) -> Result<(f64, Pace), Any> {
+    let emulation = Emulation { max_frames: WHOLE_FRAMES, ..Emulation::dqn_replay() };
+    let protocol = Protocol::matched(&emulation);
+    let plan = plan(WHOLE, targets, &protocol);
+    let began = Instant::now();
+    let mut policy = TransformerPolicy::new(model, &protocol);
+    let half = plan.n_episodes() / 2;
+    let mut first = overtone_ale::open(Game::Seaquest, &emulation, half)?;
+    let mut second = overtone_ale::open(Game::Seaquest, &emulation, plan.n_episodes() - half)?;
+    let mut players = [Player { policy: &mut policy, plan: &plan }];
+    let mut go_on = |_: &_| ControlFlow::Continue(());
+    let groups = &mut [first.as_mut(), second.as_mut()];
+    let played = rollout_together(groups, &mut players, &mut go_on)?;
+    Ok((began.elapsed().as_secs_f64(), played[0].pace))
 }
 
 /// Steps per second of the plain loop, emulator included.
-fn play_single(model: &DecisionTransformer, device: &Device, env: &mut dyn VectorEnv) -> Rate {
+fn play_single(
+    model: &DecisionTransformer,
+    device: &Device,
+    env: &mut dyn VectorEnv,
+) -> Result<f64, Any> {
     env.reset(&[0], &[0])?;
     let (mut pixels, mut actions, mut to_go) =
         (VecDeque::<Vec<u8>>::new(), VecDeque::<i32>::new(), VecDeque::<f32>::new());

@@ -31,8 +31,8 @@ impl Step {
 /// Nothing resets by itself: an environment whose episode ended waits for
 /// [`reset`](Self::reset). Any subset can be reset or stepped, and an episode is determined
 /// by its seed and its actions: the same whatever the other environments do, and however
-/// many there are.
-pub trait VectorEnv {
+/// many there are. A batch may be stepped in another thread than the one that made it.
+pub trait VectorEnv: Send {
     /// Number of environments.
     fn n_envs(&self) -> usize;
 

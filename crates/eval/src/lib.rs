@@ -18,7 +18,8 @@ pub use normalize::{Convention, Pair};
 pub use random::RandomPolicy;
 pub use report::{CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult};
 pub use rollout::{
-    Plan, PlayedEpisode, PlayedSmoothness, Progress, Rollout, RolloutError, rollout,
+    Pace, Plan, PlayedEpisode, PlayedSmoothness, Player, Progress, Rollout, RolloutError, rollout,
+    rollout_together,
 };
 pub use smoothness::{Pooled, Smoothness};
 pub use summary::Summary;

@@ -10,7 +10,7 @@ use overtone_core::{BinOrder, Outcome};
 use serde::{Deserialize, Serialize};
 
 use crate::table::Table;
-use crate::{Pair, Plan, PlayedEpisode, Pooled, Rollout, Summary};
+use crate::{Pace, Pair, Plan, PlayedEpisode, Pooled, Rollout, Summary};
 
 /// Version of `evaluation.json`.
 pub const FORMAT: u32 = 1;
@@ -98,10 +98,13 @@ pub struct Evaluation {
     pub parallel_episodes: usize,
     /// Actions taken, all episodes together.
     pub steps: u64,
-    /// Seconds of playing.
+    /// Seconds of playing, what was played together with this included.
     pub wall_seconds: f64,
-    /// Actions per second.
+    /// Actions per second, only this evaluation's.
     pub steps_per_second: f64,
+    /// Where the time went, for all that was played together; absent in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
     /// Statistics, in the order the targets were asked for.
     pub targets: Vec<TargetResult>,
     /// Every episode.
@@ -169,6 +172,7 @@ impl Evaluation {
             steps: rollout.steps,
             wall_seconds: rollout.wall_seconds,
             steps_per_second: rollout.steps as f64 / rollout.wall_seconds.max(1e-9),
+            pace: Some(rollout.pace),
             targets,
             episodes: rollout.episodes,
         })
@@ -244,6 +248,15 @@ impl Evaluation {
             "{} steps of up to {} episodes at once in {:.1} s: {:.0} steps/s; seed {}\n",
             self.steps, self.parallel_episodes, self.wall_seconds, self.steps_per_second, self.seed
         );
+        if let Some(pace) = self.pace {
+            text += &format!(
+                "of that time a policy acted {:.0} % and waited for environments {:.0} %; on \
+                 average {:.0} % of the places in the batch were taken\n",
+                100.0 * pace.acting,
+                100.0 * pace.waiting,
+                100.0 * pace.full
+            );
+        }
         text
     }
 

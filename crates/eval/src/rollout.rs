@@ -1,29 +1,42 @@
-//! Rollouts: a fixed set of episodes, played as one batch.
+//! Rollouts: a fixed set of episodes, played as batches.
 //!
-//! Which slot plays which episode is decided before the start: slot `i` of `n` plays episodes
-//! `i`, `i + n`, `i + 2n`, … (the first episodes to *finish* would be a biased sample: short
-//! ones). Every episode has its own seed, derived from the evaluation's seed and its number,
-//! so an episode is the same whatever the number of slots. A slot that has played its quota
-//! drops out, and the batch the policy sees shrinks.
+//! The episodes are a queue, and every slot (an environment with its agent) that becomes free
+//! takes the next: the batch stays full until the queue is empty. All episodes of the queue
+//! are played to their end, so their order decides nothing. (To stop when enough have
+//! finished would prefer short ones.) Every episode has its own seed, derived from the
+//! evaluation's seed and its number, so an episode is the same whatever its slot, the number
+//! of slots, and what else is played.
+//!
+//! The environments come in groups, each stepped in a thread of its own: while one group
+//! steps and resets, the policies act for another. The groups take turns in a fixed order, so
+//! nothing depends on which thread is faster.
+
+mod group;
+mod pace;
+mod slot;
+mod tally;
 
 use std::ops::ControlFlow;
-use std::time::Instant;
 
-use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::seed::{derive, derive_nth};
-use overtone_core::{Actions, BinOrder, Observations, Outcome, Played, Policy, PolicyError, Turn};
+use overtone_core::{BinOrder, Outcome, Policy, PolicyError};
 use overtone_env::{EnvError, VectorEnv};
 use serde::{Deserialize, Serialize};
 
-use crate::{Pooled, Smoothness};
+use crate::Pooled;
+use group::{Group, Seen, Work};
+use pace::Clock;
+pub use pace::Pace;
+use slot::Queue;
+use tally::Tally;
 
 /// Which episodes to play.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Episodes for each target return.
     pub episodes: usize,
-    /// The returns asked for, in `return_units`; all are played in one batch.
+    /// The returns asked for, in `return_units`.
     pub targets: Vec<f32>,
     /// The evaluation's seed. Episode number `e` of every target is played with the same
     /// seed, so that targets are compared on the same episodes.
@@ -105,8 +118,19 @@ pub struct Rollout {
     pub steps: u64,
     /// Environments used at once, at most.
     pub slots: usize,
-    /// Seconds from the first reset to the last step.
+    /// Seconds from the first reset to the last step of the whole call, other players'
+    /// episodes included.
     pub wall_seconds: f64,
+    /// Where the time of the whole call went.
+    pub pace: Pace,
+}
+
+/// Who plays, and what.
+pub struct Player<'a> {
+    /// Acts in all episodes of the plan.
+    pub policy: &'a mut dyn Policy,
+    /// The episodes.
+    pub plan: &'a Plan,
 }
 
 /// Why a rollout could not be finished.
@@ -145,6 +169,9 @@ pub enum RolloutError {
     /// The policy says it drew from a distribution with a number that is none.
     #[error("the policy says it drew an action with a probability that is not a number")]
     Probability,
+    /// A thread that steps environments ended before its work.
+    #[error("a thread that steps environments ended early")]
+    Thread,
     /// The caller's callback asked to stop; what was played until then is a biased sample
     /// and is dropped.
     #[error("stopped after {done} of {episodes} episodes")]
@@ -169,187 +196,168 @@ pub fn rollout(
     plan: &Plan,
     progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Rollout, RolloutError> {
-    let episodes = plan.n_episodes();
-    if episodes == 0 {
+    let mut rollouts = rollout_together(&mut [env], &mut [Player { policy, plan }], progress)?;
+    Ok(rollouts.swap_remove(0))
+}
+
+/// Plays every episode of every player in all environments of all `groups`, and returns one
+/// rollout for each player: what playing them apart gives, in less time.
+///
+/// A policy acts at once for all its agents of a group. Environment `i` of group `g` is agent
+/// `i + n` of every policy, for the `n` environments of the groups before `g`. With one group
+/// policies and environments take turns; from two on, they work side by side. `progress` is
+/// called after each step of a group; breaking ends the rollout.
+///
+/// # Errors
+/// When a plan or a group is empty, an environment or a policy fails, or `progress` breaks.
+pub fn rollout_together(
+    groups: &mut [&mut (dyn VectorEnv + '_)],
+    players: &mut [Player<'_>],
+    progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
+) -> Result<Vec<Rollout>, RolloutError> {
+    let plans: Vec<&Plan> = players.iter().map(|player| player.plan).collect();
+    plans.iter().try_for_each(|plan| check(plan))?;
+    let n_envs: usize = groups.iter().map(|env| env.n_envs()).sum();
+    if n_envs == 0 || plans.is_empty() {
+        return Err(RolloutError::NoEnvironment);
+    }
+    let episodes: usize = plans.iter().map(|plan| plan.n_episodes()).sum();
+    let n_slots = n_envs.min(episodes);
+    let mut game = Game {
+        queue: Queue::new(&plans),
+        records: plans.iter().map(|plan| Record::new(plan)).collect(),
+        clock: Clock::start(),
+        progress: Progress { steps: 0, episodes_done: 0, episodes, live: n_slots },
+    };
+    std::thread::scope(|scope| {
+        let mut first_agent = 0;
+        let mut started = Vec::with_capacity(groups.len());
+        for env in groups.iter_mut() {
+            let group = Group::start(scope, &mut **env, first_agent);
+            first_agent += group.n_envs();
+            started.push(group);
+        }
+        game.begin(&mut started)?;
+        while game.progress.live > 0 {
+            for group in &mut started {
+                let Some(seen) = game.clock.waiting(|| group.receive())? else { continue };
+                game.count(group, &seen);
+                let work = game.act(group, players, &seen)?;
+                group.send(work)?;
+                let Progress { episodes_done: done, episodes, .. } = game.progress;
+                if progress(&game.progress).is_break() && done < episodes {
+                    return Err(RolloutError::Stopped { done, episodes });
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let (wall_seconds, pace) = game.clock.stop(n_slots, game.progress.steps);
+    let finished = |record: Record<'_>| record.finish(n_slots, wall_seconds, pace);
+    Ok(game.records.into_iter().map(finished).collect())
+}
+
+fn check(plan: &Plan) -> Result<(), RolloutError> {
+    if plan.n_episodes() == 0 {
         let targets = plan.targets.len();
         return Err(RolloutError::Empty { episodes: plan.episodes, targets });
     }
-    if let Some(&target) = plan.targets.iter().find(|target| !target.is_finite()) {
-        return Err(RolloutError::Target(target));
+    match plan.targets.iter().find(|target| !target.is_finite()) {
+        Some(&target) => Err(RolloutError::Target(target)),
+        None => Ok(()),
     }
-    if env.n_envs() == 0 {
-        return Err(RolloutError::NoEnvironment);
+}
+
+/// How a rollout stands, beside the groups and the policies.
+struct Game<'a> {
+    queue: Queue<'a>,
+    /// One for each player.
+    records: Vec<Record<'a>>,
+    clock: Clock,
+    progress: Progress,
+}
+
+impl Game<'_> {
+    /// Begins the first episodes, spread evenly over the groups.
+    fn begin(&mut self, groups: &mut [Group]) -> Result<(), RolloutError> {
+        let most = groups.iter().map(Group::n_envs).max().unwrap_or(0);
+        for env in 0..most {
+            for group in groups.iter_mut().filter(|group| env < group.n_envs()) {
+                group.begin(env, self.queue.next());
+            }
+        }
+        groups.iter_mut().try_for_each(|group| group.send(Vec::new()))
     }
-    let start = Instant::now();
-    let n_slots = env.n_envs().min(episodes);
-    let mut played: Vec<Option<PlayedEpisode>> = vec![None; episodes];
-    let mut slots: Vec<Slot> = (0..n_slots).map(|slot| Slot::new(plan, slot)).collect();
-    let mut live: Vec<usize> = (0..n_slots).collect();
-    let mut to_reset = live.clone();
-    let mut gathered = Gathered::default();
-    let mut tally = None;
-    let mut state = Progress { steps: 0, episodes_done: 0, episodes, live: n_slots };
 
-    while !live.is_empty() {
-        if !to_reset.is_empty() {
-            let seeds: Vec<u64> =
-                to_reset.iter().map(|&slot| role_seeds(slots[slot].episode.seed).0).collect();
-            env.reset(&to_reset, &seeds)?;
-            to_reset.clear();
-        }
-        let turns: Vec<Turn> = live.iter().map(|&slot| slots[slot].turn(slot)).collect();
-        let observations = gathered.rows(&*env, &live);
-        let actions: Actions = policy.act(&turns, observations).map_err(RolloutError::Policy)?;
-        if let Some(played) = policy.played() {
-            let numbers = live.iter().map(|&slot| slots[slot].number);
-            Tally::add(&mut tally, &played, numbers, episodes)?;
-        }
-        let steps = env.step(&live, &actions)?;
-        state.steps += live.len() as u64;
-
-        let mut still_live = Vec::with_capacity(live.len());
-        for (&slot_idx, step) in live.iter().zip(&steps) {
-            let slot = &mut slots[slot_idx];
-            slot.add(step.reward, plan.return_units);
-            let Some(outcome) = step.outcome else {
-                still_live.push(slot_idx);
-                continue;
-            };
+    /// Counts the steps of a group, and gives the slots whose episodes ended their next.
+    fn count(&mut self, group: &mut Group, seen: &Seen) {
+        self.clock.stepping += seen.seconds;
+        self.clock.live(self.progress.live);
+        for &(env, step) in &seen.steps {
+            let Some(slot) = group.slot(env) else { continue };
+            let record = &mut self.records[slot.player];
+            slot.add(step.reward, record.plan.return_units);
+            self.progress.steps += 1;
+            let Some(outcome) = step.outcome else { continue };
             slot.episode.outcome = outcome;
-            played[slot.number] = Some(slot.episode.clone());
-            state.episodes_done += 1;
-            let next = slot.number + n_slots;
-            if next < episodes {
-                *slot = Slot::new(plan, next);
-                to_reset.push(slot_idx);
-                still_live.push(slot_idx);
+            record.played[slot.number] = Some(slot.episode.clone());
+            self.progress.episodes_done += 1;
+            let next = self.queue.next();
+            self.progress.live -= usize::from(next.is_none());
+            group.begin(env, next);
+        }
+    }
+
+    /// Lets each player act in the environments of a group that wait for an action.
+    fn act(
+        &mut self,
+        group: &Group,
+        players: &mut [Player<'_>],
+        seen: &Seen,
+    ) -> Result<Vec<Work>, RolloutError> {
+        let mut work = Vec::new();
+        for (player_idx, player) in players.iter_mut().enumerate() {
+            let envs = group.envs_of(player_idx, &seen.acting);
+            if envs.is_empty() {
+                continue;
             }
-        }
-        live = still_live;
-        state.live = live.len();
-        if progress(&state).is_break() && state.episodes_done < episodes {
-            return Err(RolloutError::Stopped { done: state.episodes_done, episodes });
-        }
-    }
-    Ok(Rollout {
-        episodes: played.into_iter().flatten().collect(),
-        smoothness: tally.map(|tally: Tally| tally.found),
-        steps: state.steps,
-        slots: n_slots,
-        wall_seconds: start.elapsed().as_secs_f64(),
-    })
-}
-
-/// The smoothness of what was played so far.
-struct Tally {
-    metric: Smoothness,
-    found: PlayedSmoothness,
-}
-
-impl Tally {
-    /// Adds the distributions of one batch; row `i` belongs to the `i`-th of `numbers`, an
-    /// episode of the `episodes` in the plan.
-    fn add(
-        tally: &mut Option<Self>,
-        played: &Played<'_>,
-        numbers: impl ExactSizeIterator<Item = usize>,
-        episodes: usize,
-    ) -> Result<(), RolloutError> {
-        let &Played { probs, n_bins, order } = played;
-        let n_bins_before = tally.as_ref().map_or(n_bins, |tally| tally.found.n_bins);
-        if n_bins == 0 || n_bins != n_bins_before || probs.len() != numbers.len() * n_bins {
-            let (turns, numbers) = (numbers.len(), probs.len());
-            return Err(RolloutError::Played { turns, numbers, n_bins });
-        }
-        let Self { metric, found } = tally.get_or_insert_with(|| Self {
-            metric: Smoothness::new(n_bins),
-            found: PlayedSmoothness { n_bins, order, episodes: vec![Pooled::default(); episodes] },
-        });
-        for (number, pmf) in numbers.zip(probs.chunks_exact(n_bins)) {
-            let smoothness = metric.l2(pmf);
-            if !smoothness.is_finite() {
-                return Err(RolloutError::Probability);
+            let (turns, numbers) = group.turns(&envs);
+            let own = (envs.len() < seen.acting.len()).then(|| seen.rows.of(&seen.acting, &envs));
+            let rows = own.as_ref().unwrap_or(&seen.rows);
+            let acted = self.clock.acting(|| player.policy.act(&turns, rows.view()));
+            let actions = acted.map_err(RolloutError::Policy)?;
+            if let Some(played) = player.policy.played() {
+                let record = &mut self.records[player_idx];
+                Tally::add(&mut record.tally, &played, &numbers, record.played.len())?;
             }
-            found.episodes[number].add(smoothness);
+            work.push(Work { envs, actions });
         }
-        Ok(())
+        Ok(work)
     }
 }
 
-/// One environment and the episode it plays.
-struct Slot {
-    /// The episode's number in the whole plan: `target_idx · episodes + episode`.
-    number: usize,
-    episode: PlayedEpisode,
-    /// The last reward, in the plan's return units.
-    reward: f32,
+/// What one player has played.
+struct Record<'a> {
+    plan: &'a Plan,
+    /// By number in the plan.
+    played: Vec<Option<PlayedEpisode>>,
+    tally: Option<Tally>,
 }
 
-impl Slot {
-    fn new(plan: &Plan, number: usize) -> Self {
-        let episode = number % plan.episodes;
-        Self {
-            number,
-            episode: PlayedEpisode {
-                target_return: plan.targets[number / plan.episodes],
-                episode,
-                seed: plan.episode_seed(episode),
-                length: 0,
-                raw_return: 0.0,
-                clipped_return: 0.0,
-                outcome: Outcome::Truncated,
-            },
-            reward: 0.0,
+impl<'a> Record<'a> {
+    fn new(plan: &'a Plan) -> Self {
+        Self { plan, played: vec![None; plan.n_episodes()], tally: None }
+    }
+
+    fn finish(self, n_slots: usize, wall_seconds: f64, pace: Pace) -> Rollout {
+        let episodes: Vec<PlayedEpisode> = self.played.into_iter().flatten().collect();
+        Rollout {
+            smoothness: self.tally.map(|tally| tally.found),
+            steps: episodes.iter().map(|episode| episode.length).sum(),
+            slots: n_slots.min(episodes.len()),
+            episodes,
+            wall_seconds,
+            pace,
         }
-    }
-
-    fn turn(&self, agent: usize) -> Turn {
-        let start = (self.episode.length == 0).then(|| EpisodeStart {
-            seed: role_seeds(self.episode.seed).1,
-            target_return: self.episode.target_return,
-        });
-        Turn { agent, reward: self.reward, start }
-    }
-
-    fn add(&mut self, raw_reward: f32, units: ReturnUnits) {
-        self.episode.length += 1;
-        self.episode.raw_return += f64::from(raw_reward);
-        self.episode.clipped_return += f64::from(ReturnUnits::Clipped.of(raw_reward));
-        self.reward = units.of(raw_reward);
-    }
-}
-
-/// The observations of the live slots, side by side.
-#[derive(Default)]
-struct Gathered {
-    pixels: Vec<u8>,
-    vectors: Vec<f32>,
-}
-
-impl Gathered {
-    /// Rows `live` of the environment's observations; copied only when some slot is not live.
-    fn rows<'a>(&'a mut self, env: &'a dyn VectorEnv, live: &[usize]) -> Observations<'a> {
-        let all = env.observations();
-        if live.len() == env.n_envs() {
-            return all;
-        }
-        let size = env.observation_space().size();
-        match all {
-            Observations::Pixels(rows) => {
-                gather(rows, size, live, &mut self.pixels);
-                Observations::Pixels(&self.pixels)
-            }
-            Observations::Vectors(rows) => {
-                gather(rows, size, live, &mut self.vectors);
-                Observations::Vectors(&self.vectors)
-            }
-        }
-    }
-}
-
-fn gather<T: Copy>(rows: &[T], size: usize, live: &[usize], out: &mut Vec<T>) {
-    out.clear();
-    for &slot in live {
-        out.extend_from_slice(&rows[slot * size..(slot + 1) * size]);
     }
 }

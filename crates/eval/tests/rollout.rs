@@ -3,12 +3,16 @@
 #![allow(clippy::unwrap_used)]
 
 use std::ops::ControlFlow;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Actions, BinOrder, Observations, Outcome, Played, Policy, PolicyError, Turn};
-use overtone_env::{Corridor, VectorEnv};
+use overtone_env::{ActionSpace, Corridor, EnvError, ObservationSpace, Step, VectorEnv};
+use overtone_eval::rollout::role_seeds;
 use overtone_eval::{
-    Plan, PlayedEpisode, Pooled, RandomPolicy, Rollout, RolloutError, Smoothness, rollout,
+    Plan, PlayedEpisode, Player, Pooled, RandomPolicy, Rollout, RolloutError, Smoothness, rollout,
+    rollout_together,
 };
 
 fn plan(episodes: usize, targets: &[f32]) -> Plan {
@@ -76,8 +80,7 @@ fn episodes_come_in_order_and_targets_share_seeds() {
 }
 
 #[test]
-fn quotas_are_fixed_and_finished_slots_drop_out() {
-    // Seven episodes on three slots: slot 0 plays three (0, 3, 6), slots 1 and 2 play two.
+fn the_next_episode_goes_to_the_first_free_slot() {
     let mut policy = Recorder::default();
     let mut env = Corridor::new(3, 9, 40, 0.3);
     let mut seen = Vec::new();
@@ -86,20 +89,159 @@ fn quotas_are_fixed_and_finished_slots_drop_out() {
         ControlFlow::Continue(())
     })
     .unwrap();
-    let turns = || policy.batches.iter().flatten();
-    let starts = |agent| turns().filter(|turn| turn.agent == agent && turn.start.is_some()).count();
-    assert_eq!([0, 1, 2].map(starts), [3, 2, 2]);
-    let steps_of = |agent| turns().filter(|turn| turn.agent == agent).count() as u64;
-    let lengths =
-        |numbers: &[usize]| numbers.iter().map(|&n| played.episodes[n].length).sum::<u64>();
-    assert_eq!([0, 1, 2].map(steps_of), [lengths(&[0, 3, 6]), lengths(&[1, 4]), lengths(&[2, 5])]);
+    // An agent that begins an episode has the next number: no slot waits while one is left.
+    let starts = policy.batches.iter().flatten().filter(|turn| turn.start.is_some());
+    let seeds: Vec<u64> = starts.map(|turn| turn.start.unwrap().seed).collect();
+    let expected = played.episodes.iter().map(|episode| role_seeds(episode.seed).1);
+    assert_eq!(seeds, expected.collect::<Vec<_>>());
 
+    // A slot misses one turn while its environment is reset; at the end the batch shrinks.
     let sizes: Vec<usize> = policy.batches.iter().map(Vec::len).collect();
-    assert!(sizes.is_sorted_by(|a, b| a >= b) && sizes[0] == 3, "{sizes:?}");
     assert_eq!(sizes.iter().sum::<usize>() as u64, played.steps);
+    assert!(seen.iter().all(|now| now.live == 3.min(7 - now.episodes_done)), "{seen:?}");
     let last = seen.last().unwrap();
     assert_eq!((last.episodes_done, last.episodes, last.live), (7, 7, 0));
     assert_eq!(last.steps, played.steps);
+    let pace = played.pace;
+    assert!(0.0 < pace.full && pace.full <= 1.0, "{pace:?}");
+    assert!(pace.acting + pace.waiting <= 1.0, "one after the other in one thread: {pace:?}");
+}
+
+/// Plays these plans together by policies of their own, in groups of so many environments.
+fn together(groups: &[usize], plans: &[Plan]) -> Vec<Rollout> {
+    let mut envs: Vec<Corridor> = groups.iter().map(|&n| Corridor::new(n, 6, 40, 0.2)).collect();
+    let space = envs[0].action_space().clone();
+    let n_agents = groups.iter().sum();
+    let mut policies: Vec<RandomPolicy> =
+        plans.iter().map(|_| RandomPolicy::new(space.clone(), n_agents)).collect();
+    let mut players: Vec<Player<'_>> = policies
+        .iter_mut()
+        .zip(plans)
+        .map(|(policy, plan)| Player { policy: policy as &mut dyn Policy, plan })
+        .collect();
+    let mut groups: Vec<&mut dyn VectorEnv> =
+        envs.iter_mut().map(|env| env as &mut dyn VectorEnv).collect();
+    rollout_together(&mut groups, &mut players, &mut go).unwrap()
+}
+
+#[test]
+fn players_in_any_groups_play_what_they_play_alone() {
+    let plans = [plan(7, &[1.0, 3.0]), Plan { seed: 9, ..plan(5, &[2.0]) }, plan(3, &[1.0])];
+    let alone: Vec<Rollout> = plans.iter().map(|plan| random_play(1, plan)).collect();
+    for groups in [&[1][..], &[4], &[2, 2], &[1, 3], &[5, 4, 3], &[20, 20]] {
+        let together = together(groups, &plans);
+        assert_eq!(together.len(), 3);
+        for (together, alone) in together.iter().zip(&alone) {
+            assert_eq!(together.episodes, alone.episodes, "{groups:?}");
+            assert_eq!(together.steps, alone.steps);
+        }
+    }
+    assert_ne!(alone[0].episodes[..5], alone[1].episodes, "the players differ");
+}
+
+/// How often a policy has acted.
+#[derive(Default)]
+struct Acts {
+    n: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// Steps only when the policy has acted once more, for another group, since the action came.
+struct Waits {
+    corridor: Corridor,
+    acts: Arc<Acts>,
+    /// Acts in the whole rollout.
+    last: usize,
+}
+
+impl VectorEnv for Waits {
+    fn n_envs(&self) -> usize {
+        self.corridor.n_envs()
+    }
+    fn observation_space(&self) -> &ObservationSpace {
+        self.corridor.observation_space()
+    }
+    fn action_space(&self) -> &ActionSpace {
+        self.corridor.action_space()
+    }
+    fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
+        self.corridor.reset(envs, seeds)
+    }
+    fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
+        // The policy writes its number beside the action it gives.
+        let &Actions::Continuous { ref values, .. } = actions else { unreachable!() };
+        let due = (values[0] as usize + 1).min(self.last);
+        let acts = self.acts.n.lock().unwrap();
+        let patience = Duration::from_secs(20);
+        let waited = self.acts.changed.wait_timeout_while(acts, patience, |n| *n < due).unwrap();
+        assert!(!waited.1.timed_out(), "no policy acts during this step");
+        drop(waited);
+        self.corridor.step(envs, &Actions::Discrete(vec![1; envs.len()]))
+    }
+    fn observations(&self) -> Observations<'_> {
+        self.corridor.observations()
+    }
+}
+
+/// Counts its acts, and gives the count as the action.
+struct Counts(Arc<Acts>);
+
+impl Policy for Counts {
+    fn act(&mut self, turns: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
+        let mut n = self.0.n.lock().unwrap();
+        *n += 1;
+        self.0.changed.notify_all();
+        Ok(Actions::Continuous { width: 1, values: vec![*n as f32; turns.len()] })
+    }
+}
+
+#[test]
+fn one_group_steps_while_the_policy_acts_for_another() {
+    // Three steps in each of two groups: six acts.
+    let acts = Arc::new(Acts::default());
+    let mut envs: Vec<Waits> = (0..2)
+        .map(|_| Waits { corridor: Corridor::new(1, 40, 3, 0.0), acts: acts.clone(), last: 6 })
+        .collect();
+    let mut groups: Vec<&mut dyn VectorEnv> =
+        envs.iter_mut().map(|env| env as &mut dyn VectorEnv).collect();
+    let (mut policy, plan) = (Counts(acts), plan(2, &[1.0]));
+    let mut players = [Player { policy: &mut policy, plan: &plan }];
+    let played = rollout_together(&mut groups, &mut players, &mut go).unwrap();
+    assert_eq!(played[0].episodes.iter().map(|e| e.length).collect::<Vec<_>>(), [3, 3]);
+}
+
+#[test]
+fn a_failing_group_ends_the_rollout() {
+    struct Broken(Corridor);
+    impl VectorEnv for Broken {
+        fn n_envs(&self) -> usize {
+            1
+        }
+        fn observation_space(&self) -> &ObservationSpace {
+            self.0.observation_space()
+        }
+        fn action_space(&self) -> &ActionSpace {
+            self.0.action_space()
+        }
+        fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
+            self.0.reset(envs, seeds)
+        }
+        fn step(&mut self, _: &[usize], _: &Actions) -> Result<Vec<Step>, EnvError> {
+            Err(EnvError::NoEpisode { env: 0 })
+        }
+        fn observations(&self) -> Observations<'_> {
+            self.0.observations()
+        }
+    }
+    let (mut broken, mut sound) =
+        (Broken(Corridor::new(1, 5, 40, 0.0)), Corridor::new(2, 5, 40, 0.0));
+    let mut policy = Recorder::default();
+    let plan = plan(9, &[1.0]);
+    let mut players = [Player { policy: &mut policy, plan: &plan }];
+    let error = rollout_together(&mut [&mut sound, &mut broken], &mut players, &mut go);
+    assert!(matches!(error, Err(RolloutError::Env(EnvError::NoEpisode { env: 0 }))));
+    let none = rollout_together(&mut [], &mut players, &mut go);
+    assert!(matches!(none, Err(RolloutError::NoEnvironment)));
 }
 
 #[test]
@@ -157,24 +299,20 @@ impl VectorEnv for Payday {
     fn n_envs(&self) -> usize {
         1
     }
-    fn observation_space(&self) -> &overtone_env::ObservationSpace {
-        &overtone_env::ObservationSpace::Vectors { width: 1 }
+    fn observation_space(&self) -> &ObservationSpace {
+        &ObservationSpace::Vectors { width: 1 }
     }
-    fn action_space(&self) -> &overtone_env::ActionSpace {
-        &overtone_env::ActionSpace::Continuous { width: 0, bound: 0.0 }
+    fn action_space(&self) -> &ActionSpace {
+        &ActionSpace::Continuous { width: 0, bound: 0.0 }
     }
-    fn reset(&mut self, _: &[usize], _: &[u64]) -> Result<(), overtone_env::EnvError> {
+    fn reset(&mut self, _: &[usize], _: &[u64]) -> Result<(), EnvError> {
         self.0 = 0;
         Ok(())
     }
-    fn step(
-        &mut self,
-        _: &[usize],
-        _: &Actions,
-    ) -> Result<Vec<overtone_env::Step>, overtone_env::EnvError> {
+    fn step(&mut self, _: &[usize], _: &Actions) -> Result<Vec<Step>, EnvError> {
         self.0 += 1;
         let outcome = (self.0 == 2).then_some(Outcome::Truncated);
-        Ok(vec![overtone_env::Step { reward: -20.0, outcome }])
+        Ok(vec![Step { reward: -20.0, outcome }])
     }
     fn observations(&self) -> Observations<'_> {
         Observations::Vectors(&[0.0])

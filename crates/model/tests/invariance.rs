@@ -206,6 +206,55 @@ fn playing_step_by_step_equals_one_pass() {
     }
 }
 
+/// Up to rounding: beside any number of others, before and after it, which began earlier or
+/// later, so that contexts are padded by any amount.
+#[test]
+fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
+    let length = CONTEXT + 2;
+    let episode = Episode::random(length);
+    let start = |agent: usize| EpisodeStart { seed: agent as u64, target_return: 20.0 };
+    for model in models() {
+        let protocol = Protocol::matched(&Emulation::dqn_replay());
+        // The distributions of agent 3, which begins after `delay` steps of the others.
+        let play = |others: &[usize], delay: usize| {
+            let mut policy = TransformerPolicy::new(&model, &protocol);
+            let mut agents = [others, &[3]].concat();
+            agents.sort_unstable();
+            let mut seen = Vec::new();
+            for t in 0..delay + length {
+                let acting: Vec<usize> =
+                    agents.iter().copied().filter(|&agent| agent != 3 || t >= delay).collect();
+                let begins = |agent: usize| t == if agent == 3 { delay } else { 0 };
+                let turn = |&agent: &usize| Turn {
+                    agent,
+                    reward: 1.0,
+                    start: begins(agent).then(|| start(agent)),
+                };
+                let turns: Vec<Turn> = acting.iter().map(turn).collect();
+                let stack = |&agent: &usize| match agent {
+                    3 => episode.stack(t - delay),
+                    _ => vec![(agent * 7 + t) as u8; 4 * 84 * 84],
+                };
+                let pixels: Vec<u8> = acting.iter().flat_map(stack).collect();
+                policy.act(&turns, Observations::Pixels(&pixels)).unwrap();
+                if let Some(row) = acting.iter().position(|&agent| agent == 3) {
+                    let probs = policy.played().unwrap().probs;
+                    seen.extend_from_slice(&probs[row * N_ACTIONS..(row + 1) * N_ACTIONS]);
+                }
+            }
+            seen
+        };
+        let alone = play(&[], 0);
+        for n_others in [1, 2, 3, 6, 11, 16] {
+            let others: Vec<usize> = (0..=n_others).filter(|&agent| agent != 3).collect();
+            for delay in [0, 1, 4, 9] {
+                let what = format!("{n_others} others, {delay} later");
+                assert_close(&what, &play(&others, delay), &alone, 0.0, ROUNDING);
+            }
+        }
+    }
+}
+
 /// What the policy says it drew from is the softmax of one pass over the context, seen around
 /// the compass.
 #[test]

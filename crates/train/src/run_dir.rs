@@ -7,6 +7,7 @@
 //!   events.out.tfevents.*  the same for TensorBoard
 //!   checkpoints/step-…/    model, optimizer and state
 //!   evaluation.json        the newest evaluation
+//!   evaluation-STEP.json   the same where several checkpoints were played together
 //! ```
 
 use std::{

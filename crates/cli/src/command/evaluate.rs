@@ -1,14 +1,16 @@
-//! `overtone evaluate rollouts`: plays a checkpoint and reports.
+//! `overtone evaluate rollouts`: plays checkpoints and reports.
+//!
+//! All episodes of all targets of all checkpoints share the emulators.
 
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::AtomicBool,
 };
 
 use anyhow::{Context, Result, bail};
 use overtone_core::{Emulation, Protocol, protocol::ReturnUnits};
-use overtone_eval::{Evaluation, report};
-use overtone_model::device;
+use overtone_eval::{Evaluation, Plan, report};
+use overtone_model::{DecisionTransformer, device};
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
 use crate::{
@@ -18,11 +20,11 @@ use crate::{
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
-# A run's folder or name; empty: the newest run.
+# A run's folder or name, or several (a,b), played together; empty: the newest run.
 run = ""
 # Folder of the runs.
 runs = "runs"
-# last, the step of a checkpoint, or a checkpoint's folder.
+# last, the step of a checkpoint, or a checkpoint's folder; or several of them, as last,1000.
 checkpoint = "last"
 # Episodes for each target.
 episodes = 100
@@ -34,11 +36,11 @@ protocol = "matched"
 temperature = 1.0
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
 seed = 1
-# Episodes played at once; 0: all of them.
+# Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100.
 parallel = 0
-# Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
+# Where to compute: auto, cpu, cuda or cuda:N; empty: as the (first) run was trained.
 device = ""
-# Where to write the report; empty: evaluation.json in the run's folder.
+# Where to write the report; empty: evaluation.json in the run's folder, or evaluation-STEP.json for several checkpoints of a run.
 out = ""
 "#;
 
@@ -48,24 +50,9 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     keys::apply(&mut keys, options)?;
     let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
     let root = PathBuf::from(text("runs"));
-    let run = match text("run").as_str() {
-        "" => RunDir::newest(&root)?,
-        name => RunDir::open(&root, name)?,
-    };
-    let trained = Settings::load(&run.path().join(CONFIG))?;
-    let checkpoint = match text("checkpoint").as_str() {
-        "last" => {
-            let (checkpoint, skipped) = Checkpoint::newest(&run.checkpoints())?;
-            for error in skipped {
-                eprintln!("warning: skipped a checkpoint: {error}");
-            }
-            checkpoint
-        }
-        name => match name.parse::<u64>() {
-            Ok(step) => Checkpoint::at_step(&run.checkpoints(), step)?,
-            Err(_) => Checkpoint::open(Path::new(name))?,
-        },
-    };
+    let runs =
+        text("run").split(',').map(|name| open_run(&root, name)).collect::<Result<Vec<_>>>()?;
+    let names: Vec<String> = text("checkpoint").split(',').map(str::to_owned).collect();
     let table = keys::unflatten(&keys);
     let number = |key: &str| table.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
     let whole = |key: &str| {
@@ -81,21 +68,62 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         parallel: whole("parallel")?,
     };
     let device = match text("device").as_str() {
-        "" => trained.device.clone(),
+        "" => Settings::load(&runs[0].path().join(CONFIG))?.device,
         name => name.to_owned(),
     };
-    let out = match text("out").as_str() {
-        "" => run.path().join("evaluation.json"),
-        path => PathBuf::from(path),
-    };
+    let mut entries: Vec<Entry> = Vec::new();
+    for run in runs {
+        for name in &names {
+            let checkpoint = open_checkpoint(&run, name)?;
+            let step = checkpoint.state.step;
+            let report = match names.len() {
+                1 => "evaluation.json".to_owned(),
+                _ => format!("evaluation-{step}.json"),
+            };
+            let out = run.path().join(report);
+            if entries.iter().any(|entry| entry.out == out) {
+                let run = run.path().display();
+                bail!("update {step} of {run} is named twice");
+            }
+            entries.push(Entry::new(run.clone(), checkpoint, &evaluation, out)?);
+        }
+    }
+    match (text("out").as_str(), &mut entries[..]) {
+        ("", _) => {}
+        (path, [entry]) => entry.out = PathBuf::from(path),
+        (path, entries) => {
+            bail!("out={path}: names one report, and {} will be written", entries.len())
+        }
+    }
     // Found before playing, not after.
-    if out.is_dir()
-        || !out.parent().is_some_and(|folder| folder == Path::new("") || folder.is_dir())
-    {
-        bail!("out={}: must be a file in a folder that is there", out.display());
+    for Entry { out, .. } in &entries {
+        let found = out.parent().is_some_and(|folder| folder == Path::new("") || folder.is_dir());
+        if out.is_dir() || !found {
+            bail!("out={}: must be a file in a folder that is there", out.display());
+        }
     }
     let stop = interrupt::listen()?;
-    play_to(&run, &checkpoint, &evaluation, &device, &out, &stop)
+    play_all(&entries, &evaluation, &device, &stop)
+}
+
+/// The run of this name; the newest without a name.
+fn open_run(root: &Path, name: &str) -> Result<RunDir> {
+    Ok(if name.is_empty() { RunDir::newest(root)? } else { RunDir::open(root, name)? })
+}
+
+/// `last`, a step, or a folder.
+fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
+    if name == "last" {
+        let (checkpoint, skipped) = Checkpoint::newest(&run.checkpoints())?;
+        for error in skipped {
+            eprintln!("warning: skipped a checkpoint: {error}");
+        }
+        return Ok(checkpoint);
+    }
+    Ok(match name.parse::<u64>() {
+        Ok(step) => Checkpoint::at_step(&run.checkpoints(), step)?,
+        Err(_) => Checkpoint::open(Path::new(name))?,
+    })
 }
 
 /// Plays `checkpoint` and writes `evaluation.json` into the run.
@@ -105,54 +133,106 @@ pub fn rollouts(options: &[String]) -> Result<()> {
 pub fn play(
     run: &RunDir,
     checkpoint: &Checkpoint,
-    evaluation: &EvaluationSettings,
-    device: &str,
-    stop: &AtomicBool,
-) -> Result<()> {
-    play_to(run, checkpoint, evaluation, device, &run.path().join("evaluation.json"), stop)
-}
-
-fn play_to(
-    run: &RunDir,
-    checkpoint: &Checkpoint,
     options: &EvaluationSettings,
     device: &str,
-    out: &Path,
     stop: &AtomicBool,
 ) -> Result<()> {
-    if options.episodes == 0 {
-        bail!("episodes=0: there is nothing to play");
+    let out = run.path().join("evaluation.json");
+    let entry = Entry::new(run.clone(), checkpoint.clone(), options, out)?;
+    play_all(&[entry], options, device, stop)
+}
+
+/// A checkpoint, what it is asked for, and where the report goes.
+struct Entry {
+    run: RunDir,
+    checkpoint: Checkpoint,
+    protocol: Protocol,
+    plan: Plan,
+    out: PathBuf,
+}
+
+impl Entry {
+    /// # Errors
+    /// When there is nothing to play, or what `options` say cannot be asked for.
+    fn new(
+        run: RunDir,
+        checkpoint: Checkpoint,
+        options: &EvaluationSettings,
+        out: PathBuf,
+    ) -> Result<Self> {
+        if options.episodes == 0 {
+            bail!("episodes=0: there is nothing to play");
+        }
+        let state = &checkpoint.state;
+        let (protocol, targets) =
+            what_to_ask(options, state.recording.as_ref(), &state.episode_returns)?;
+        let plan = Plan {
+            episodes: options.episodes,
+            targets,
+            seed: options.seed,
+            return_units: protocol.return_units,
+        };
+        Ok(Self { run, checkpoint, protocol, plan, out })
     }
-    let state = &checkpoint.state;
-    if state.recording.is_none() {
-        say!("how this data was recorded is not known; taken to be as DQN-replay was");
+
+    fn announce(&self, options: &EvaluationSettings) {
+        let state = &self.checkpoint.state;
+        if state.recording.is_none() {
+            say!("how this data was recorded is not known; taken to be as DQN-replay was");
+        }
+        say!(
+            "playing {} (update {}): protocol {}, {} episodes for each target of {}",
+            self.checkpoint.path.display(),
+            state.step,
+            self.protocol.name,
+            self.plan.episodes,
+            describe_targets(&options.target, &self.plan.targets, &state.episode_returns)
+        );
     }
-    let recording = state.recording.as_ref();
-    let (protocol, targets) = what_to_ask(options, recording, &state.episode_returns)?;
-    say!(
-        "playing {} (update {}): protocol {}, {} episodes for each target of {}",
-        checkpoint.path.display(),
-        state.step,
-        protocol.name,
-        options.episodes,
-        describe_targets(&options.target, &targets, &state.episode_returns)
-    );
+}
+
+/// Plays all entries together, and writes their reports.
+fn play_all(
+    entries: &[Entry],
+    options: &EvaluationSettings,
+    device: &str,
+    stop: &AtomicBool,
+) -> Result<()> {
+    if let [first, others @ ..] = entries {
+        let alike = |entry: &&Entry| {
+            entry.checkpoint.state.game == first.checkpoint.state.game
+                && entry.protocol.emulation == first.protocol.emulation
+        };
+        if let Some(other) = others.iter().find(|entry| !alike(entry)) {
+            bail!(
+                "{} and {} were recorded from different games, or differently: evaluate them \
+                 one after the other",
+                first.run.path().display(),
+                other.run.path().display()
+            );
+        }
+    }
+    entries.iter().for_each(|entry| entry.announce(options));
     let chosen = device::choose(device)?;
-    let model = checkpoint.model(&chosen.device)?;
-    let job = Job { run, checkpoint, options, protocol, targets, stop };
-    let evaluation = job.play(&model)?;
-    evaluation.write(out).context("cannot write the report")?;
-    say!("{}", evaluation.to_text());
-    say!("report: {}", out.display());
-    let scores: Vec<(f32, f64, Option<f64>)> = evaluation
-        .targets
+    let models = entries
         .iter()
-        .map(|target| {
-            let normalized = target.normalized.as_ref().map(|summary| summary.mean);
-            (target.target_return, target.raw_return.mean, normalized)
-        })
-        .collect();
-    Ok(metrics::write_scores(run.path(), state.step, &scores)?)
+        .map(|entry| Ok(entry.checkpoint.model(&chosen.device)?))
+        .collect::<Result<Vec<_>>>()?;
+    for (entry, evaluation) in entries.iter().zip(play_models(entries, &models, options, stop)?) {
+        evaluation.write(&entry.out).context("cannot write the report")?;
+        say!("{}", evaluation.to_text());
+        say!("report: {}", entry.out.display());
+        let scores: Vec<(f32, f64, Option<f64>)> = evaluation
+            .targets
+            .iter()
+            .map(|target| {
+                let normalized = target.normalized.as_ref().map(|summary| summary.mean);
+                (target.target_return, target.raw_return.mean, normalized)
+            })
+            .collect();
+        metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores)?;
+    }
+    Ok(())
 }
 
 /// The protocol and the target returns of `options`, for data that was `recording` so and
@@ -193,76 +273,91 @@ fn describe_targets(text: &str, targets: &[f32], returns: &[f32]) -> String {
     }
 }
 
-/// One evaluation.
-struct Job<'a> {
-    run: &'a RunDir,
-    checkpoint: &'a Checkpoint,
-    options: &'a EvaluationSettings,
-    protocol: Protocol,
-    targets: Vec<f32>,
-    /// Set to end early.
-    stop: &'a AtomicBool,
+/// Episodes played at once unless options say otherwise: more make a step no cheaper, and
+/// each emulator takes a tenth of a second to start.
+#[cfg(feature = "python")]
+const AT_ONCE: usize = 100;
+
+/// Plays all entries together; `models[i]` is that of `entries[i]`.
+#[cfg(feature = "python")]
+fn play_models(
+    entries: &[Entry],
+    models: &[DecisionTransformer],
+    options: &EvaluationSettings,
+    stop: &AtomicBool,
+) -> Result<Vec<Evaluation>> {
+    use std::{ops::ControlFlow, sync::atomic::Ordering};
+
+    use overtone_eval::{Player, rollout_together};
+    use overtone_model::TransformerPolicy;
+
+    use crate::progress;
+
+    let Some(first) = entries.first() else { return Ok(Vec::new()) };
+    let game: overtone_ale::Game = first.checkpoint.state.game.parse()?;
+    let n_episodes: usize = entries.iter().map(|entry| entry.plan.n_episodes()).sum();
+    let slots = match options.parallel {
+        0 => n_episodes.min(AT_ONCE),
+        parallel => parallel.min(n_episodes),
+    };
+    if slots >= 20 {
+        // About a tenth of a second each, one after the other.
+        say!("starting {slots} emulators");
+    }
+    // Two halves: while the emulators of one step, the policy acts for the other.
+    let halves = [slots.div_ceil(2), slots / 2].into_iter().filter(|&half| half > 0);
+    let mut envs = halves
+        .map(|half| Ok(overtone_ale::open(game, &first.protocol.emulation, half)?))
+        .collect::<Result<Vec<_>>>()?;
+    let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
+    let mut policies: Vec<TransformerPolicy> = entries
+        .iter()
+        .zip(models)
+        .map(|(entry, model)| TransformerPolicy::new(model, &entry.protocol))
+        .collect();
+    let mut players: Vec<Player<'_>> = policies
+        .iter_mut()
+        .zip(entries)
+        .map(|(policy, entry)| Player { policy, plan: &entry.plan })
+        .collect();
+    let bar = progress::episodes(n_episodes);
+    let started = std::time::Instant::now();
+    let played = rollout_together(&mut groups, &mut players, &mut |progress| {
+        bar.set_position(progress.episodes_done as u64);
+        let rate = progress.steps as f64 / started.elapsed().as_secs_f64().max(1e-9);
+        bar.set_message(format!("{} live, {rate:.0} steps/s", progress.live));
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    bar.finish_and_clear();
+    entries
+        .iter()
+        .zip(played)
+        .map(|(entry, played)| {
+            let setting = entry.setting(game.name(), Some(game.rom_md5()));
+            Ok(Evaluation::new(setting, &entry.plan, played)?)
+        })
+        .collect()
 }
 
-impl Job<'_> {
-    #[cfg(feature = "python")]
-    fn play(&self, model: &overtone_model::DecisionTransformer) -> Result<Evaluation> {
-        use std::ops::ControlFlow;
+#[cfg(not(feature = "python"))]
+fn play_models(
+    _: &[Entry],
+    _: &[DecisionTransformer],
+    _: &EvaluationSettings,
+    _: &AtomicBool,
+) -> Result<Vec<Evaluation>> {
+    let _ = Entry::setting;
+    bail!("this program was built without the feature `python`, so it can train but not play")
+}
 
-        use overtone_eval::{Plan, rollout};
-        use overtone_model::TransformerPolicy;
-
-        use crate::progress;
-
-        let game: overtone_ale::Game = self.checkpoint.state.game.parse()?;
-        let plan = Plan {
-            episodes: self.options.episodes,
-            targets: self.targets.clone(),
-            seed: self.options.seed,
-            return_units: self.protocol.return_units,
-        };
-        let slots = match self.options.parallel {
-            0 => plan.n_episodes(),
-            parallel => parallel.min(plan.n_episodes()),
-        };
-        if slots >= 20 {
-            // About a tenth of a second each, one after the other.
-            say!("starting {slots} emulators");
-        }
-        let mut env = overtone_ale::open(game, &self.protocol.emulation, slots)?;
-        let mut policy = TransformerPolicy::new(model, &self.protocol);
-        let bar = progress::episodes(plan.n_episodes());
-        let started = std::time::Instant::now();
-        let played = rollout(env.as_mut(), &mut policy, &plan, &mut |progress| {
-            bar.set_position(progress.episodes_done as u64);
-            let rate = progress.steps as f64 / started.elapsed().as_secs_f64().max(1e-9);
-            bar.set_message(format!("{} live, {rate:.0} steps/s", progress.live));
-            match self.stop.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
-            }
-        })?;
-        bar.finish_and_clear();
-        Ok(Evaluation::new(self.setting(game.name(), Some(game.rom_md5())), &plan, played)?)
-    }
-
-    #[cfg(not(feature = "python"))]
-    fn play(&self, _model: &overtone_model::DecisionTransformer) -> Result<Evaluation> {
-        let _ = Self::setting;
-        let _ = (
-            self.run,
-            self.options,
-            &self.protocol,
-            &self.targets,
-            self.stop.load(Ordering::Relaxed),
-        );
-        bail!("this program was built without the feature `python`, so it can train but not play")
-    }
-
+impl Entry {
     fn setting(&self, game: &str, rom_md5: Option<&str>) -> report::Setting {
         let state = &self.checkpoint.state;
         let inside = self.checkpoint.path.strip_prefix(self.run.path());
-        let targets: Vec<String> = self.targets.iter().map(f32::to_string).collect();
+        let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
         let head = match &state.model.head {
             overtone_model::HeadConfig::Linear => "linear head".to_owned(),
             overtone_model::HeadConfig::Fourier(fourier) => {
@@ -296,11 +391,11 @@ impl Job<'_> {
                  temperature={} seed={}",
                 self.run.path().display(),
                 state.step,
-                self.options.episodes,
+                self.plan.episodes,
                 targets.join(","),
                 self.protocol.name,
                 self.protocol.temperature,
-                self.options.seed
+                self.plan.seed
             ),
             reference: overtone_eval::Convention::default_for(game),
         }

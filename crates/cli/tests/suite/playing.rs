@@ -94,6 +94,43 @@ fn a_trained_agent_plays_and_is_scored() {
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
 }
 
+/// Two checkpoints of one run and one of another, two targets each, in one call.
+#[test]
+fn checkpoints_played_together_play_what_they_play_alone() {
+    let desk = Desk::new();
+    desk.succeeds(&desk.tiny("runs=first train.checkpoint_every=2"));
+    desk.succeeds(&desk.tiny("runs=second seed=7"));
+    let runs = ["first", "second"].map(|root| desk.only_run(root));
+    let names = runs.each_ref().map(|run| run.display().to_string());
+    let words = "evaluate rollouts episodes=2 target=5,10";
+    let result = |path: &Path| {
+        let report = report(path);
+        (episodes(&report), report["checkpoint"]["step"].clone())
+    };
+    let alone = |run: &str, step: u64| {
+        desk.succeeds(&format!("{words} run={run} checkpoint={step} out=alone.json"));
+        result(&desk.path("alone.json"))
+    };
+    let (at_2, at_4, other) = (alone(&names[0], 2), alone(&names[0], 4), alone(&names[1], 4));
+    assert_ne!(at_2.0, other.0, "the agents differ");
+
+    // Three places for eight episodes: those of both checkpoints are mixed.
+    desk.succeeds(&format!("{words} run={} checkpoint=2,last parallel=3", names[0]));
+    assert_eq!(result(&runs[0].join("evaluation-2.json")), at_2);
+    assert_eq!(result(&runs[0].join("evaluation-4.json")), at_4);
+    assert!(!runs[0].join("evaluation.json").exists());
+    // In one thread, and at once.
+    let line = format!("{words} run={}", names.join(","));
+    let output = desk.command(&line).env("RAYON_NUM_THREADS", "1").output().unwrap();
+    assert_eq!(said(output).code, Some(0));
+    assert_eq!(result(&runs[0].join("evaluation.json")), at_4);
+    assert_eq!(result(&runs[1].join("evaluation.json")), other);
+
+    let words = format!("{words} run={}", names[0]);
+    desk.refuses(&format!("{words} checkpoint=4,last"), &["update 4", "named twice"]);
+    desk.refuses(&format!("{words} checkpoint=2,4 out=one.json"), &["out=one.json", "2 will be"]);
+}
+
 /// What was played until then is a biased sample (short episodes), so no report is written.
 #[test]
 fn an_interrupted_evaluation_reports_nothing() {

@@ -1,0 +1,193 @@
+//! A group of environments in a thread of its own, and the slots that play in it.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::Scope;
+use std::time::Instant;
+
+use overtone_core::{Actions, Observations, Turn};
+use overtone_env::{EnvError, Step, VectorEnv};
+
+use super::slot::Slot;
+use super::{RolloutError, role_seeds};
+
+/// Actions for some environments of a group.
+pub(super) struct Work {
+    pub envs: Vec<usize>,
+    /// Row `i` belongs to `envs[i]`.
+    pub actions: Actions,
+}
+
+/// What a group's thread is asked to do.
+struct Order {
+    reset: Vec<usize>,
+    seeds: Vec<u64>,
+    work: Vec<Work>,
+}
+
+/// What came of an order.
+pub(super) struct Seen {
+    /// Each environment that took an action, and what it led to.
+    pub steps: Vec<(usize, Step)>,
+    /// The environments that wait for an action, ascending.
+    pub acting: Vec<usize>,
+    /// Observations of `acting`.
+    pub rows: Rows,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// One group: its thread owns the environments until the rollout ends.
+pub(super) struct Group {
+    slots: Vec<Option<Slot>>,
+    /// Number of environments in the groups before this one.
+    first_agent: usize,
+    /// Environments whose next episode has not begun.
+    to_reset: Vec<usize>,
+    orders: Sender<Order>,
+    answers: Receiver<Result<Seen, EnvError>>,
+    /// Whether an order is under way.
+    busy: bool,
+}
+
+impl Group {
+    /// Starts the thread; it ends when the group is dropped.
+    pub fn start<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        env: &'scope mut dyn VectorEnv,
+        first_agent: usize,
+    ) -> Self {
+        let (orders, received) = channel::<Order>();
+        let (answer, answers) = channel();
+        let slots = (0..env.n_envs()).map(|_| None).collect();
+        scope.spawn(move || {
+            for order in received {
+                if answer.send(carry_out(env, order)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { slots, first_agent, to_reset: Vec::new(), orders, answers, busy: false }
+    }
+
+    /// Number of environments.
+    pub fn n_envs(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Gives `env` its next episode, or none.
+    pub fn begin(&mut self, env: usize, slot: Option<Slot>) {
+        if slot.is_some() {
+            self.to_reset.push(env);
+        }
+        self.slots[env] = slot;
+    }
+
+    /// The slot that plays in `env`.
+    pub fn slot(&mut self, env: usize) -> Option<&mut Slot> {
+        self.slots[env].as_mut()
+    }
+
+    /// Those of `envs` in which `player` plays.
+    pub fn envs_of(&self, player: usize, envs: &[usize]) -> Vec<usize> {
+        let plays = |&env: &usize| self.slots[env].as_ref().is_some_and(|s| s.player == player);
+        envs.iter().copied().filter(plays).collect()
+    }
+
+    /// What the agents in `envs` are told, and the numbers of their episodes.
+    pub fn turns(&self, envs: &[usize]) -> (Vec<Turn>, Vec<usize>) {
+        let slot = |&env: &usize| self.slots[env].as_ref().map(|slot| (env, slot));
+        let of_slot =
+            |(env, slot): (usize, &Slot)| (slot.turn(self.first_agent + env), slot.number);
+        envs.iter().filter_map(slot).map(of_slot).unzip()
+    }
+
+    /// Lets the thread begin the episodes that are due and take these actions.
+    ///
+    /// # Errors
+    /// When the thread is gone.
+    pub fn send(&mut self, work: Vec<Work>) -> Result<(), RolloutError> {
+        let reset = std::mem::take(&mut self.to_reset);
+        let of_slot = |&env: &usize| self.slots[env].as_ref().map(|slot| slot.episode.seed);
+        let seeds = reset.iter().filter_map(of_slot).map(|seed| role_seeds(seed).0).collect();
+        self.busy = !reset.is_empty() || !work.is_empty();
+        if self.busy {
+            self.orders.send(Order { reset, seeds, work }).map_err(|_| RolloutError::Thread)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what came of the last order; `None` when there was none.
+    ///
+    /// # Errors
+    /// When the environments failed.
+    pub fn receive(&mut self) -> Result<Option<Seen>, RolloutError> {
+        if !self.busy {
+            return Ok(None);
+        }
+        self.busy = false;
+        Ok(Some(self.answers.recv().map_err(|_| RolloutError::Thread)??))
+    }
+}
+
+fn carry_out(env: &mut dyn VectorEnv, order: Order) -> Result<Seen, EnvError> {
+    let start = Instant::now();
+    let Order { reset, seeds, work } = order;
+    if !reset.is_empty() {
+        env.reset(&reset, &seeds)?;
+    }
+    let mut acting = reset;
+    let mut steps = Vec::new();
+    for Work { envs, actions } in work {
+        let of_envs = env.step(&envs, &actions)?;
+        steps.extend(envs.into_iter().zip(of_envs));
+    }
+    acting.extend(steps.iter().filter(|(_, step)| step.outcome.is_none()).map(|&(env, _)| env));
+    acting.sort_unstable();
+    let rows = Rows::gather(env.observations(), env.observation_space().size(), &acting);
+    Ok(Seen { steps, acting, rows, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// Observations, row by row.
+pub(super) struct Rows {
+    /// Numbers in a row.
+    size: usize,
+    values: Values,
+}
+
+enum Values {
+    Pixels(Vec<u8>),
+    Vectors(Vec<f32>),
+}
+
+impl Rows {
+    /// These rows of `all`.
+    fn gather(all: Observations<'_>, size: usize, rows: &[usize]) -> Self {
+        let values = match all {
+            Observations::Pixels(all) => Values::Pixels(gather(all, size, rows)),
+            Observations::Vectors(all) => Values::Vectors(gather(all, size, rows)),
+        };
+        Self { size, values }
+    }
+
+    /// Of rows that belong to `envs` (ascending) those that belong to `some` of them.
+    pub fn of(&self, envs: &[usize], some: &[usize]) -> Self {
+        let place = |env: &usize| envs.binary_search(env).ok();
+        let places: Vec<usize> = some.iter().filter_map(place).collect();
+        Self::gather(self.view(), self.size, &places)
+    }
+
+    pub fn view(&self) -> Observations<'_> {
+        match &self.values {
+            Values::Pixels(rows) => Observations::Pixels(rows),
+            Values::Vectors(rows) => Observations::Vectors(rows),
+        }
+    }
+}
+
+fn gather<T: Copy>(all: &[T], size: usize, rows: &[usize]) -> Vec<T> {
+    let mut gathered = Vec::with_capacity(rows.len() * size);
+    for row in rows {
+        gathered.extend_from_slice(&all[row * size..(row + 1) * size]);
+    }
+    gathered
+}
