@@ -1,0 +1,220 @@
+//! Dropout on a GPU: the mask is hashed where it is used, forward and backward, and is never
+//! in memory.
+//!
+//! Not every GPU's language has integers of 64 bits, so the kernel has them as two halves: it
+//! is the same everywhere, and drops the same elements as the CPU.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::cubecl::dtype_to_storage_type;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata, backend_extension};
+use burn::tensor::{DType, Tensor};
+use burn_cubecl::CubeBackend;
+use burn_cubecl::kernel::into_contiguous;
+use cubecl::prelude::*;
+
+use super::{GOLDEN, MIX, Mask, ROUND};
+use crate::cube::{address_type, empty_like, is_on_gpu};
+
+/// Units along a row, which read neighbouring columns.
+const COLUMNS: usize = 32;
+/// Rows of a cube.
+const ROWS: usize = 8;
+/// Cubes along the first axis of their grid; less than any GPU's limit.
+const GRID: usize = 32_768;
+
+/// Whether the kernel can drop elements of this tensor.
+pub(super) fn is_possible<const D: usize>(x: &Tensor<D>) -> bool {
+    let n = x.shape().num_elements();
+    is_on_gpu(x)
+        && matches!(x.dtype(), DType::F32 | DType::F16 | DType::BF16)
+        && (1..u32::MAX as usize).contains(&n)
+}
+
+/// Drops elements of a tensor for which [`is_possible`] holds.
+pub(super) fn apply<const D: usize>(x: Tensor<D>, mask: Mask) -> Tensor<D> {
+    let Mask { seed, threshold, scale } = mask;
+    let dropped = Dispatch::cube_dropout(x.into_dispatch(), seed, threshold as u32, scale);
+    Tensor::from_dispatch(dropped)
+}
+
+/// What burn is extended by: dropout, whose gradient is dropped as its input was.
+#[backend_extension(Cube, Autodiff, Fusion)]
+trait CubeDropout: Backend {
+    #[fusion(dtype = x, shape = x)]
+    fn cube_dropout(
+        x: FloatTensor<Self>,
+        seed: u64,
+        threshold: u32,
+        scale: f32,
+    ) -> FloatTensor<Self>;
+}
+
+impl CubeDropout for CubeBackend {
+    fn cube_dropout(
+        x: FloatTensor<Self>,
+        seed: u64,
+        threshold: u32,
+        scale: f32,
+    ) -> FloatTensor<Self> {
+        let x = into_contiguous(x);
+        let shape = x.shape();
+        let columns = shape[shape.num_dims() - 1];
+        let rows = shape.num_elements() / columns;
+        let cubes = rows.div_ceil(ROWS);
+        let out = empty_like(&x, shape, x.dtype);
+        // SAFETY: the kernel reads and writes rows and columns that it has found to be inside
+        // of both tensors, which are contiguous and of one shape.
+        unsafe {
+            dropout_kernel::launch_unchecked(
+                &out.client,
+                CubeCount::Static(cubes.min(GRID) as u32, cubes.div_ceil(GRID) as u32, 1),
+                CubeDim::new_2d(COLUMNS as u32, ROWS as u32),
+                address_type(&[&x, &out]),
+                x.into_tensor_arg(),
+                out.clone().into_tensor_arg(),
+                rows as u32,
+                columns as u32,
+                seed as u32,
+                (seed >> 32) as u32,
+                threshold,
+                scale,
+                dtype_to_storage_type(out.dtype),
+            );
+        }
+        out
+    }
+}
+
+impl<B: CubeDropout, C: CheckpointStrategy> CubeDropout for Autodiff<B, C> {
+    fn cube_dropout(
+        x: FloatTensor<Self>,
+        seed: u64,
+        threshold: u32,
+        scale: f32,
+    ) -> FloatTensor<Self> {
+        let node = x.node();
+        let dropped = B::cube_dropout(x.into_primitive(), seed, threshold, scale);
+        match Step.prepare::<C>([node]).compute_bound().stateful() {
+            OpsKind::Tracked(step) => step.finish(State { seed, threshold, scale }, dropped),
+            OpsKind::UnTracked(step) => step.finish(dropped),
+        }
+    }
+}
+
+/// Dropout on the tape.
+#[derive(Debug)]
+struct Step;
+
+/// The mask that the backward pass applies once more.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    seed: u64,
+    threshold: u32,
+    scale: f32,
+}
+
+impl<B: CubeDropout> Backward<B, 1> for Step {
+    type State = State;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        gradients: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let by_output = gradients.consume::<B>(&ops.node);
+        let State { seed, threshold, scale } = ops.state;
+        let [parent] = ops.parents;
+        if let Some(parent) = parent {
+            let by_x = B::cube_dropout(by_output, seed, threshold, scale);
+            gradients.register::<B>(parent.id, by_x);
+        }
+    }
+}
+
+/// # Shapes
+/// - `x` and `out`: `rows · columns` elements, contiguous
+/// - cubes: any grid of at least `rows / ROWS`; units: `[COLUMNS, ROWS]`
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn dropout_kernel<F: Float>(
+    x: &Tensor<F>,
+    out: &mut Tensor<F>,
+    rows: u32,
+    columns: u32,
+    seed_low: u32,
+    seed_high: u32,
+    threshold: u32,
+    scale: f32,
+    #[define(F)] _dtype: ElemType,
+) {
+    let group = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
+    let row = group * comptime!(ROWS as u32) + UNIT_POS_Y;
+    if row < rows {
+        let seed = Wide { low: seed_low, high: seed_high };
+        let number = times(Wide { low: row, high: 0u32 }, comptime!(GOLDEN));
+        let key = mix64(plus(seed, number));
+        let kept = F::cast_from(scale);
+        let mut column = UNIT_POS_X;
+        while column < columns {
+            let at = row as usize * columns as usize + column as usize;
+            let is_kept = hash(key, column) >> 8u32 >= threshold;
+            out[at] = x[at] * select(is_kept, kept, F::new(0.0f32));
+            column += comptime!(COLUMNS as u32);
+        }
+    }
+}
+
+/// A number of 64 bits.
+#[derive(CubeType, Clone, Copy)]
+struct Wide {
+    low: u32,
+    high: u32,
+}
+
+#[cube]
+fn plus(a: Wide, b: Wide) -> Wide {
+    let low = a.low + b.low;
+    let carry = select(low < b.low, 1u32, 0u32);
+    Wide { low, high: a.high + b.high + carry }
+}
+
+#[cube]
+fn times(a: Wide, #[comptime] b: u64) -> Wide {
+    let low = comptime!(b as u32).runtime();
+    let high = comptime!((b >> 32) as u32).runtime();
+    Wide { low: a.low * low, high: u32::mul_hi(a.low, low) + a.low * high + a.high * low }
+}
+
+/// `a ^ (a >> n)`, for `n` below 32.
+#[cube]
+fn xor_shifted(a: Wide, #[comptime] n: u32) -> Wide {
+    let (right, left) = (comptime!(n).runtime(), comptime!(32 - n).runtime());
+    let low = (a.low >> right) | (a.high << left);
+    Wide { low: a.low ^ low, high: a.high ^ (a.high >> right) }
+}
+
+/// `dropout::mix64`.
+#[cube]
+fn mix64(x: Wide) -> Wide {
+    let golden = Wide {
+        low: comptime!(GOLDEN as u32).runtime(),
+        high: comptime!((GOLDEN >> 32) as u32).runtime(),
+    };
+    let x = plus(x, golden);
+    let x = times(xor_shifted(x, 30u32), comptime!(MIX[0]));
+    let x = times(xor_shifted(x, 27u32), comptime!(MIX[1]));
+    xor_shifted(x, 31u32)
+}
+
+/// `dropout::hash`.
+#[cube]
+fn hash(key: Wide, column: u32) -> u32 {
+    let x = (column * comptime!(ROUND[0]).runtime()) ^ key.low;
+    let x = (x ^ (x >> 16u32)) * comptime!(ROUND[1]).runtime() ^ key.high;
+    let x = (x ^ (x >> 15u32)) * comptime!(ROUND[2]).runtime();
+    x ^ (x >> 16u32)
+}
