@@ -5,7 +5,7 @@
 
 mod pong;
 
-use std::{fs, path::Path, sync::atomic::AtomicBool};
+use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
 use overtone_model::weights;

@@ -98,7 +98,7 @@ impl<B: CubeDropout, C: CheckpointStrategy> CubeDropout for Autodiff<B, C> {
     ) -> FloatTensor<Self> {
         let node = x.node();
         let dropped = B::cube_dropout(x.into_primitive(), seed, threshold, scale);
-        match Step.prepare::<C>([node]).compute_bound().stateful() {
+        match Backward::<B, 1>::prepare::<C>(Step, [node]).compute_bound().stateful() {
             OpsKind::Tracked(step) => step.finish(State { seed, threshold, scale }, dropped),
             OpsKind::UnTracked(step) => step.finish(dropped),
         }
@@ -186,7 +186,7 @@ fn plus(a: Wide, b: Wide) -> Wide {
 fn times(a: Wide, #[comptime] b: u64) -> Wide {
     let low = comptime!(b as u32).runtime();
     let high = comptime!((b >> 32) as u32).runtime();
-    Wide { low: a.low * low, high: u32::mul_hi(a.low, low) + a.low * high + a.high * low }
+    Wide { low: a.low * low, high: a.low.mul_hi(low) + a.low * high + a.high * low }
 }
 
 /// `a ^ (a >> n)`, for `n` below 32.
