@@ -118,12 +118,15 @@ pub fn run(options: &[String]) -> Result<()> {
     report.part("step time", || speed::measure(&scale, device))?;
     let peers = peers::Peers { python: text("python"), folder: text("peers").into() };
     report.part("PyTorch", || peers.measure(&scale, chosen.is_gpu))?;
+    let folder = std::env::temp_dir().join(format!("overtone-gpu-check-{}", std::process::id()));
     let mut trained = None;
     report.part("paper profile", || {
-        let (rows, run) = paper::train(&scale, &text("game"), &chosen.name)?;
+        let (rows, run) = paper::train(&scale, &text("game"), &chosen.name, &folder)?;
         trained = run;
         Ok(rows)
     })?;
     report.part("playing", || playing::measure(trained.as_ref(), device, seconds))?;
+    // There is none where nothing was trained.
+    let _ = std::fs::remove_dir_all(&folder);
     report.finish()
 }

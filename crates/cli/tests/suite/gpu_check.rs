@@ -51,7 +51,7 @@ fn what_is_wrong_is_a_failure() {
     let n = bytes.len();
     bytes[n / 2..].iter_mut().for_each(|byte| *byte ^= 0x10);
     fs::write(&outputs, bytes).unwrap();
-    let said = desk.run("gpu-check device=cpu playing=0 updates=2 python=absent golden=golden");
+    let said = desk.run("gpu-check device=cpu playing=0 updates=4 python=absent golden=golden");
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stdout.contains("FAILED"), "{said:?}");
     assert!(said.stderr.starts_with("error: ") && said.stderr.contains("failed"), "{said:?}");

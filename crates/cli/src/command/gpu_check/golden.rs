@@ -120,7 +120,7 @@ impl Case<'_> {
         let bytes = |name: &str| Ok::<_, anyhow::Error>(self.inputs.tensor(name)?.data().to_vec());
         let words = |name: &str| {
             let bytes = bytes(name)?;
-            Ok::<_, anyhow::Error>(bytes.as_chunks().0.to_vec())
+            Ok::<_, anyhow::Error>(bytes.as_chunks::<4>().0.to_vec())
         };
         let ints = |name: &str| {
             let words = words(name)?.into_iter();

@@ -1,6 +1,7 @@
 //! Some updates of the paper's profile, and how long all of them would take.
 
 use std::{
+    path::Path,
     sync::{Arc, atomic::AtomicBool},
     time::Instant,
 };
@@ -23,11 +24,17 @@ const UPDATES: f64 = 5.0 * 500_000.0 / 128.0;
 /// Readings of losses before the clock starts: kernels are compiled and tuned, the queue fills.
 const WARM_UP: usize = 2;
 
-/// Trains in each precision. The first one's last checkpoint is there to be played.
+/// Trains in each precision, with the runs in `folder`. The first one's last checkpoint is there
+/// to be played.
 ///
 /// # Errors
 /// When data is there and cannot be trained on.
-pub fn train(scale: &Scale, game: &str, device: &str) -> Result<(Vec<Row>, Option<Checkpoint>)> {
+pub fn train(
+    scale: &Scale,
+    game: &str,
+    device: &str,
+    folder: &Path,
+) -> Result<(Vec<Row>, Option<Checkpoint>)> {
     // Names of the CPU say more than `device::choose` takes.
     let device = if device.starts_with("cpu") { "cpu" } else { device };
     let (updates, batch_size) = scale.paper;
@@ -37,7 +44,6 @@ pub fn train(scale: &Scale, game: &str, device: &str) -> Result<(Vec<Row>, Optio
         return Ok((Row::skipped(crate::sentence(&error)), None));
     }
     let data = dataset::open(&settings)?;
-    let folder = std::env::temp_dir().join(format!("overtone-gpu-check-{}", std::process::id()));
     let mut rows = Vec::new();
     let mut first = None;
     for precision in [Precision::F32, Precision::Bf16] {
@@ -50,7 +56,7 @@ pub fn train(scale: &Scale, game: &str, device: &str) -> Result<(Vec<Row>, Optio
             checkpoint_every: updates,
             ..settings.train.clone()
         };
-        let (row, checkpoint) = timed(scale, &settings, config, data.clone(), &folder, device)?;
+        let (row, checkpoint) = timed(scale, &settings, config, data.clone(), folder, device)?;
         rows.push(row);
         first.get_or_insert(checkpoint);
     }
@@ -62,7 +68,7 @@ fn timed(
     settings: &Settings,
     config: TrainConfig,
     data: Arc<AtariDataset>,
-    folder: &std::path::Path,
+    folder: &Path,
     device: &str,
 ) -> Result<(Row, Checkpoint)> {
     let mut model = settings.model_config(data.n_actions(), data.episodes().longest())?;

@@ -50,7 +50,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     let limit = Duration::from_secs(seconds);
     let started = Instant::now();
     rollout(env.as_mut(), &mut policy, &plan, &mut |progress| {
-        marks.push((Instant::now(), progress.steps as u64));
+        marks.push((Instant::now(), progress.steps));
         match started.elapsed() > limit {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

@@ -69,11 +69,13 @@ pub const ADAM: AdamWConfig = AdamWConfig {
 
 /// The `nth` batch of contexts; the second context of it, if there is one, has padding.
 pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> (Frames, Inputs) {
-    let number = |of: &str, i: usize| seed::derive_nth(seed::derive(nth, of), i as u64);
+    let numbers = |of: &str, n: usize| {
+        let of = seed::derive(nth, of);
+        (0..n as u64).map(move |i| seed::derive_nth(of, i))
+    };
     let shape = [batch, time + STACK - 1, FRAME, FRAME];
     let n_words = shape.iter().product::<usize>() / 8;
-    let pixels: Vec<u8> = (0..n_words).flat_map(|i| number("pixels", i).to_le_bytes()).collect();
-    let numbers = |of: &'static str, n| (0..n).map(move |i| number(of, i));
+    let pixels: Vec<u8> = numbers("pixels", n_words).flat_map(u64::to_le_bytes).collect();
     let actions: Vec<i32> =
         numbers("actions", batch * time).map(|x| (x % N_ACTIONS as u64) as i32).collect();
     let returns: Vec<f32> = numbers("returns", batch * time).map(|x| (x % 64) as f32).collect();
