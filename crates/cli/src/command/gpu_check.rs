@@ -32,6 +32,8 @@ golden = "crates/testkit/golden"
 python = ""
 # Folder of the PyTorch programs.
 peers = "scripts/peers"
+# Training steps, with dropout, in which device and CPU are compared; 0: by the size.
+steps = 0
 # The game whose data the paper's profile is timed on.
 game = "seaquest"
 # Updates of the paper's profile that are timed; 0: by the size.
@@ -100,6 +102,9 @@ pub fn run(options: &[String]) -> Result<()> {
     };
     if let updates @ 1.. = whole("updates")? {
         scale.paper.0 = updates;
+    }
+    if let steps @ 1.. = whole("steps")? {
+        scale.compared_steps = steps as usize;
     }
     let seconds = whole("playing")?;
     let out = PathBuf::from(text("out"));

@@ -49,13 +49,19 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     let mut marks: Vec<(Instant, u64)> = Vec::new();
     let limit = Duration::from_secs(seconds);
     let started = Instant::now();
-    rollout(env.as_mut(), &mut policy, &plan, &mut |progress| {
+    let mut is_over = false;
+    let played = rollout(env.as_mut(), &mut policy, &plan, &mut |progress| {
         marks.push((Instant::now(), progress.steps));
-        match started.elapsed() > limit {
+        is_over = started.elapsed() > limit;
+        match is_over {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
-    })?;
+    });
+    // Being stopped is an error of a rollout, and here the plan.
+    if let (Err(error), false) = (played, is_over) {
+        return Err(error.into());
+    }
     // The first fifth is warming up.
     let rate = marks.get(marks.len() / 5).zip(marks.last()).map(|(first, last)| {
         (last.1 - first.1) as f64 / (last.0 - first.0).as_secs_f64().max(1e-9)
