@@ -14,7 +14,14 @@ fn a_dry_run_checks_everything_that_is_there() {
         project().join("scripts/peers").display()
     );
     let said = desk.succeeds(&line);
-    for part in ["dry run", "losses of ten steps", "Fourier attention", "paper profile", "passed"] {
+    for part in [
+        "dry run",
+        "losses of ten steps",
+        "Fourier attention",
+        "mean bf16 loss",
+        "paper profile",
+        "passed",
+    ] {
         assert!(said.contains(part), "no {part:?} in {said}");
     }
     let text = fs::read_to_string(desk.path("gpu-check.json")).unwrap();
