@@ -1,8 +1,7 @@
 //! Dropout on a GPU: the mask is hashed where it is used, forward and backward, and is never
 //! in memory.
-//!
-//! Not every GPU's language has integers of 64 bits, so the kernel has them as two halves: it
-//! is the same everywhere, and drops the same elements as the CPU.
+
+mod kernel;
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -16,13 +15,10 @@ use burn_cubecl::CubeBackend;
 use burn_cubecl::kernel::into_contiguous;
 use cubecl::prelude::*;
 
-use super::{GOLDEN, MIX, Mask, ROUND};
+use super::Mask;
 use crate::cube::{address_type, empty_like, is_on_gpu};
+use kernel::{COLUMNS, ROWS, dropout_kernel};
 
-/// Units along a row, which read neighbouring columns.
-const COLUMNS: usize = 32;
-/// Rows of a cube.
-const ROWS: usize = 8;
 /// Cubes along the first axis of their grid; less than any GPU's limit.
 const GRID: usize = 32_768;
 
@@ -134,87 +130,4 @@ impl<B: CubeDropout> Backward<B, 1> for Step {
             gradients.register::<B>(parent.id, by_x);
         }
     }
-}
-
-/// # Shapes
-/// - `x` and `out`: `rows · columns` elements, contiguous
-/// - cubes: any grid of at least `rows / ROWS`; units: `[COLUMNS, ROWS]`
-#[cube(launch_unchecked, address_type = "dynamic")]
-fn dropout_kernel<F: Float>(
-    x: &Tensor<F>,
-    out: &mut Tensor<F>,
-    rows: u32,
-    columns: u32,
-    seed_low: u32,
-    seed_high: u32,
-    threshold: u32,
-    scale: f32,
-    #[define(F)] _dtype: ElemType,
-) {
-    let group = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
-    let row = group * comptime!(ROWS as u32) + UNIT_POS_Y;
-    if row < rows {
-        let seed = Wide { low: seed_low, high: seed_high };
-        let number = times(Wide { low: row, high: 0u32 }, comptime!(GOLDEN));
-        let key = mix64(plus(seed, number));
-        let kept = F::cast_from(scale);
-        let mut column = UNIT_POS_X;
-        while column < columns {
-            let at = row as usize * columns as usize + column as usize;
-            let is_kept = hash(key, column) >> 8u32 >= threshold;
-            out[at] = x[at] * select(is_kept, kept, F::new(0.0f32));
-            column += comptime!(COLUMNS as u32);
-        }
-    }
-}
-
-/// A number of 64 bits.
-#[derive(CubeType, Clone, Copy)]
-struct Wide {
-    low: u32,
-    high: u32,
-}
-
-#[cube]
-fn plus(a: Wide, b: Wide) -> Wide {
-    let low = a.low + b.low;
-    let carry = select(low < b.low, 1u32, 0u32);
-    Wide { low, high: a.high + b.high + carry }
-}
-
-#[cube]
-fn times(a: Wide, #[comptime] b: u64) -> Wide {
-    let low = comptime!(b as u32).runtime();
-    let high = comptime!((b >> 32) as u32).runtime();
-    Wide { low: a.low * low, high: a.low.mul_hi(low) + a.low * high + a.high * low }
-}
-
-/// `a ^ (a >> n)`, for `n` below 32.
-#[cube]
-fn xor_shifted(a: Wide, #[comptime] n: u32) -> Wide {
-    let (right, left) = (comptime!(n).runtime(), comptime!(32 - n).runtime());
-    let low = (a.low >> right) | (a.high << left);
-    Wide { low: a.low ^ low, high: a.high ^ (a.high >> right) }
-}
-
-/// `dropout::mix64`.
-#[cube]
-fn mix64(x: Wide) -> Wide {
-    let golden = Wide {
-        low: comptime!(GOLDEN as u32).runtime(),
-        high: comptime!((GOLDEN >> 32) as u32).runtime(),
-    };
-    let x = plus(x, golden);
-    let x = times(xor_shifted(x, 30u32), comptime!(MIX[0]));
-    let x = times(xor_shifted(x, 27u32), comptime!(MIX[1]));
-    xor_shifted(x, 31u32)
-}
-
-/// `dropout::hash`.
-#[cube]
-fn hash(key: Wide, column: u32) -> u32 {
-    let x = (column * comptime!(ROUND[0]).runtime()) ^ key.low;
-    let x = (x ^ (x >> 16u32)) * comptime!(ROUND[1]).runtime() ^ key.high;
-    let x = (x ^ (x >> 15u32)) * comptime!(ROUND[2]).runtime();
-    x ^ (x >> 16u32)
 }
