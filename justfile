@@ -41,6 +41,10 @@ data *args: build
 lab *args: build
     @{{ overtone }} lab "$@"
 
+# Check a GPU against the CPU and time it: just features=overtone/cuda gpu-check [key=value...]
+gpu-check *args: build
+    @scripts/gpu-check.sh {{ overtone }} "$@"
+
 # Show the curves of every run in the browser
 tensorboard *args: setup
     @.venv/bin/tensorboard --logdir runs "$@"

@@ -47,6 +47,13 @@ enum Command {
         #[command(subcommand)]
         what: Evaluate,
     },
+    /// Check that a GPU computes what the CPU computes, and how fast
+    #[command(after_help = gpu_check_help())]
+    GpuCheck {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
     /// Look at recorded data
     Data {
         /// What to do with it
@@ -147,6 +154,14 @@ fn evaluate_help() -> String {
     )
 }
 
+fn gpu_check_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone gpu-check device=cuda",
+        keys::help(command::gpu_check::OPTIONS)
+    )
+}
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Train { options } => command::train::train(&options),
@@ -154,6 +169,7 @@ fn main() -> ExitCode {
         Command::Evaluate { what: Evaluate::Rollouts { options } } => {
             command::evaluate::rollouts(&options)
         }
+        Command::GpuCheck { options } => command::gpu_check::run(&options),
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
         Command::Lab { what: Lab::Forecast { options } } => command::lab::forecast::run(&options),
         Command::Lab { what: Lab::Density { words } } => command::lab::density::run(&words),

@@ -1,5 +1,6 @@
-//! AdamW with clipping by the global norm, on tensors and on flat slices.
+//! AdamW with clipping by the global norm: on tensors, on flat slices, and on one flat tensor.
 
+mod flat;
 mod reference;
 mod slices;
 
@@ -7,6 +8,7 @@ use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 
+pub use flat::Flat;
 pub use slices::{Slot, adamw_step, clip_factor, global_norm};
 
 use crate::Form;

@@ -1,10 +1,13 @@
 //! Dropout as a function of a seed and a position.
 //!
 //! The mask is a hash of `(seed, row, column)`, so the backward pass computes it again
-//! instead of storing it, both forms of an operation drop the same elements, and the mask
+//! instead of storing it, all forms of an operation drop the same elements, and the mask
 //! of a row does not depend on how many rows follow it.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+#[cfg(feature = "cube")]
+mod cube;
+
+use burn::tensor::{Tensor, TensorData};
 use rayon::prelude::*;
 
 use crate::Form;
@@ -80,8 +83,7 @@ pub fn dropout(x: Tensor<3>, dropout: Dropout, form: Form) -> Tensor<3> {
     if form == Form::Auto && is_flex_f32(&x) {
         return flex::apply(Drop { mask, width: shape[2] }, [x.into_dispatch()], shape);
     }
-    let factors = mask.tensor(shape, &x.device(), x.dtype());
-    x * factors
+    mask.apply(x)
 }
 
 /// The fused form.
@@ -120,7 +122,7 @@ impl Mask {
     /// The row with this index.
     #[inline(always)]
     pub fn row(&self, row: usize) -> MaskRow {
-        let key = mix64(self.seed.wrapping_add((row as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let key = mix64(self.seed.wrapping_add((row as u64).wrapping_mul(GOLDEN)));
         MaskRow {
             keys: [key as u32, (key >> 32) as u32],
             threshold: self.threshold,
@@ -128,13 +130,14 @@ impl Mask {
         }
     }
 
-    /// The factors of a whole `[rows, columns]` mask, as a tensor of this shape.
-    pub fn tensor<const D: usize>(
-        &self,
-        shape: [usize; D],
-        device: &Device,
-        dtype: DType,
-    ) -> Tensor<D> {
+    /// Drops elements of a tensor whose last axis are the columns: hashed on a GPU that `x` is
+    /// on, else by multiplying with factors that are made here and sent to its device.
+    pub fn apply<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        #[cfg(feature = "cube")]
+        if cube::is_possible(&x) {
+            return cube::apply(x, *self);
+        }
+        let shape = x.dims();
         let columns = shape[D - 1];
         let rows: usize = shape[..D - 1].iter().product();
         let factors: Vec<f32> = (0..rows)
@@ -143,7 +146,8 @@ impl Mask {
                 (0..columns).map(move |column| row.factor(column as u32))
             })
             .collect();
-        Tensor::from_data(TensorData::new(factors, shape), (device, dtype))
+        let options = (&x.device(), x.dtype());
+        x * Tensor::from_data(TensorData::new(factors, shape), options)
     }
 }
 
@@ -155,12 +159,19 @@ impl MaskRow {
     }
 }
 
+/// 2⁶⁴ divided by the golden ratio, odd.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Multipliers of [`mix64`].
+const MIX: [u64; 2] = [0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
+/// Multipliers of [`hash`].
+const ROUND: [u32; 3] = [0x9e37_79b9, 0x7feb_352d, 0x846c_a68b];
+
 /// The finaliser of splitmix64: a bijection in which every bit depends on every bit.
 #[inline(always)]
 fn mix64(mut x: u64) -> u64 {
-    x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x = x.wrapping_add(GOLDEN);
+    x = (x ^ (x >> 30)).wrapping_mul(MIX[0]);
+    x = (x ^ (x >> 27)).wrapping_mul(MIX[1]);
     x ^ (x >> 31)
 }
 
@@ -168,10 +179,10 @@ fn mix64(mut x: u64) -> u64 {
 /// compilers turn into vector code.
 #[inline(always)]
 fn hash(keys: [u32; 2], column: u32) -> u32 {
-    let mut x = column.wrapping_mul(0x9e37_79b9) ^ keys[0];
-    x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
+    let mut x = column.wrapping_mul(ROUND[0]) ^ keys[0];
+    x = (x ^ (x >> 16)).wrapping_mul(ROUND[1]);
     x ^= keys[1];
-    x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
+    x = (x ^ (x >> 15)).wrapping_mul(ROUND[2]);
     x ^ (x >> 16)
 }
 

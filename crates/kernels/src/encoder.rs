@@ -135,7 +135,7 @@ fn embed(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2
     {
         return flex::apply(Encoder { frames, steps }, weights.inputs(), [sequences * steps, d]);
     }
-    reference::encode(reference::stacks(frames), weights)
+    reference::encode(reference::stacks(frames), weights, form)
 }
 
 /// The fused form: the float inputs are the parameters in the order of their declaration.

@@ -58,7 +58,7 @@ pub fn fourier_scores(
         return flex::apply(plan, inputs, [batch, heads, tokens, tokens]);
     }
     #[cfg(feature = "cube")]
-    if form == Form::Auto && cube::is_possible(&q, &k, &r) {
+    if form != Form::Reference && cube::is_possible(&q, &k, &r) {
         return cube::scores(q, k, r, power);
     }
     reference::scores(q, k, r, power)

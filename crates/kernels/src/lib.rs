@@ -8,13 +8,14 @@
 //!   the `gemm` crate for matrix products (one thread each), rayon across frames and
 //!   sequences, so that one frame or one sequence stays in cache from start to end.
 //! - *kernels*: on a GPU, hand-written forward and backward passes in CubeCL, in `f32` or in
-//!   half precision with arithmetic in `f32`. [`fourier_scores()`] alone has them, with the
-//!   feature `cuda` or `wgpu`.
+//!   half precision with arithmetic in `f32`. [`fourier_scores()`] and [`dropout()`] have them,
+//!   with the feature `cuda` or `wgpu`.
 //!
 //! The function picks: CPU and `f32` give the fused form, a GPU the kernels, everything else
-//! the reference; [`Form::Reference`] forces the latter. The gradient with respect to every
-//! float input is exact in all. Results of the fused form and of the kernels, gradients
-//! included, do not depend on the number of threads and are the same bits from run to run.
+//! the reference; [`Form::Reference`] forces the latter, and [`Form::Mixed`] rounds the factors
+//! of matrix products to a half type. The gradient with respect to every float input is exact
+//! in all others. Results of the fused form and of the kernels, gradients included, do not
+//! depend on the number of threads and are the same bits from run to run.
 //!
 //! | function | computes |
 //! | --- | --- |
@@ -22,11 +23,13 @@
 //! | [`attention_block`] | layer norm, masked self-attention, projection, dropout, residual |
 //! | [`fourier_scores()`] | the Fourier integral kernel's scores of queries and keys |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
-//! | [`adamw()`], [`adamw_step`] | the optimizer's step with clipping, on tensors and on slices |
+//! | [`adamw()`], [`adamw_step`], [`Flat`] | the optimizer's step with clipping, on tensors, on slices, on one flat tensor each |
 
 pub mod adamw;
 pub mod attention;
 mod buffer;
+#[cfg(feature = "cube")]
+mod cube;
 pub mod dropout;
 pub mod encoder;
 mod flex;
@@ -43,11 +46,11 @@ mod scratch;
 mod shares;
 mod simd;
 
-pub use adamw::{AdamW, Slot, TensorSlot, adamw, adamw_step, clip_factor, global_norm};
+pub use adamw::{AdamW, Flat, Slot, TensorSlot, adamw, adamw_step, clip_factor, global_norm};
 pub use attention::{AttentionOptions, AttentionWeights, Score, attention_block};
 pub use dropout::{Dropout, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
-pub use form::Form;
+pub use form::{Form, Half};
 pub use fourier_scores::fourier_scores;
 pub use mlp::{Activation, MlpWeights, mlp_block};
 pub use norm::{LAYER_NORM_EPSILON, layer_norm};

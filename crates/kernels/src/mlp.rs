@@ -66,7 +66,7 @@ pub fn mlp_block(
         let shape = x.dims();
         return flex::apply(Mlp { activation, mask }, weights.inputs(x), shape);
     }
-    reference::mlp(x, weights, activation, dropout)
+    reference::mlp(x, weights, activation, dropout, form)
 }
 
 impl MlpWeights {

@@ -6,16 +6,20 @@ mod agreement;
 use std::f64::consts::PI;
 
 use agreement::{Input, Leaves, Outcome, distance, infer_on, run, run_on};
-use burn::tensor::{DType, Device, DeviceKind, Tensor};
+use burn::tensor::{DType, Device, DeviceKind, Tensor, TensorData};
 use overtone_kernels::{
-    AttentionOptions, AttentionWeights, Form, Queries, Score, attention_block,
-    fourier_scores::fourier_scores,
+    Activation, AdamW, AttentionOptions, AttentionWeights, Dropout, Flat, Form, Half, MlpWeights,
+    Queries, Score, TensorSlot, attention_block, dropout, fourier_scores::fourier_scores,
+    mlp_block,
 };
 
 /// Against the reference in `f64`. Largest seen: 7e-7, and 9e-7 in a whole attention block.
 const TOLERANCE: f64 = 5e-6;
 /// The same where what is stored has 11 bits. Largest seen: 5e-4.
 const HALF_TOLERANCE: f64 = 1e-3;
+
+/// Products of factors of 11 bits. Largest seen: 1.3e-3.
+const MIXED_TOLERANCE: f64 = 4e-3;
 
 fn device() -> Device {
     Device::wgpu(DeviceKind::DefaultDevice)
@@ -220,7 +224,7 @@ fn the_attention_block_agrees_with_the_reference() {
                 score: Score::Fourier { power: 4, epsilon: 0.0 },
                 queries: Queries::ALL,
                 first_token: Some(&first_token),
-                dropout: None,
+                dropout: Some(Dropout { probability: 0.1, seed: 3 }),
                 form,
             };
             attention_block(leaves.three("x"), weights, options)
@@ -228,5 +232,115 @@ fn the_attention_block_agrees_with_the_reference() {
         let got = on_device(&inputs, Form::Auto, operation);
         check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
         assert_ne!(got, on_device(&inputs, Form::Reference, operation), "the kernels did not run");
+    }
+}
+
+/// Forward and backward, dropout on `device`: exact, since every element is a product.
+fn dropped(shape: [usize; 3], how: Dropout, device: &Device) -> [Vec<f32>; 2] {
+    let n = shape.iter().product();
+    let values: Vec<f32> = agreement::noise(n, 5).iter().map(|&x| x as f32).collect();
+    let x = Tensor::<3>::from_data(TensorData::new(values, shape), &device.clone().autodiff());
+    let x = x.require_grad();
+    let y = dropout(x.clone(), how, Form::Auto);
+    let gradients = (y.clone() * 3.0).sum().backward();
+    let by_x = x.grad(&gradients).expect("a gradient");
+    [y.inner(), by_x].map(|tensor| tensor.into_data().iter::<f32>().collect())
+}
+
+#[test]
+fn dropout_drops_what_the_cpu_drops() {
+    let seeds = [0, 1, 7, u64::MAX, 0x8000_0000_0000_0000, 0x1234_5678_9abc_def1];
+    for shape in [[1, 1, 1], [2, 3, 90], [3, 70, 128], [2, 301, 33], [1, 40_000, 9]] {
+        for (i, seed) in seeds.into_iter().enumerate() {
+            let how = Dropout { probability: [0.1, 0.5, 0.25][i % 3], seed };
+            let [got, expected] =
+                [device(), Device::flex()].map(|device| dropped(shape, how, &device));
+            assert!(got == expected, "{shape:?}, {how:?}");
+        }
+    }
+}
+
+/// A view whose elements do not lie as they are counted.
+#[test]
+fn dropout_of_a_view() {
+    let how = Dropout { probability: 0.5, seed: 3 };
+    let run = |device: &Device| -> Vec<f32> {
+        let values: Vec<f32> = agreement::noise(2 * 5 * 7, 5).iter().map(|&x| x as f32).collect();
+        let x = Tensor::<3>::from_data(TensorData::new(values, [2, 5, 7]), device);
+        dropout(x.swap_dims(1, 2), how, Form::Auto).into_data().iter().collect()
+    };
+    assert_eq!(run(&device()), run(&Device::flex()));
+}
+
+fn perceptron(leaves: &Leaves, form: Form) -> Tensor<3> {
+    let weights = MlpWeights {
+        norm_weight: leaves.one("norm_weight"),
+        norm_bias: leaves.one("norm_bias"),
+        up_weight: leaves.two("up_weight"),
+        up_bias: leaves.one("up_bias"),
+        down_weight: leaves.two("down_weight"),
+        down_bias: leaves.one("down_bias"),
+    };
+    let dropout = Some(Dropout { probability: 0.1, seed: 3 });
+    mlp_block(leaves.three("x"), weights, Activation::Gelu, dropout, form)
+}
+
+fn perceptron_inputs() -> [Input; 7] {
+    let (d, h) = (32, 128);
+    [
+        Input::new("x", &[2, 7, d], 0.1, 1.5),
+        Input::new("norm_weight", &[d], 1.0, 0.3),
+        Input::new("norm_bias", &[d], 0.0, 0.3),
+        Input::new("up_weight", &[d, h], 0.0, 0.2),
+        Input::new("up_bias", &[h], 0.0, 0.3),
+        Input::new("down_weight", &[h, d], 0.0, 0.1),
+        Input::new("down_bias", &[d], 0.0, 0.3),
+    ]
+}
+
+#[test]
+fn the_perceptron_block_agrees_with_the_reference() {
+    let inputs = perceptron_inputs();
+    let got = on_device(&inputs, Form::Auto, perceptron);
+    check_outcome(&got, &exact(&inputs, perceptron), TOLERANCE);
+}
+
+#[test]
+fn mixed_precision_rounds_factors_alone() {
+    let inputs = perceptron_inputs();
+    let got = on_device(&inputs, Form::Mixed(Half::F16), perceptron);
+    check_outcome(&got, &exact(&inputs, perceptron), MIXED_TOLERANCE);
+    assert_ne!(got, on_device(&inputs, Form::Auto, perceptron), "nothing was rounded");
+}
+
+#[test]
+fn the_flat_optimizer_agrees_with_the_cpu() {
+    let sizes = [3, 4096, 128, 17];
+    let run = |device: &Device| -> Vec<f32> {
+        let tensor = |n: usize, seed: u64| {
+            let values: Vec<f32> = agreement::noise(n, seed).iter().map(|&x| x as f32).collect();
+            Tensor::<1>::from_data(TensorData::new(values, [n]), device)
+        };
+        let slots: Vec<TensorSlot> = sizes
+            .into_iter()
+            .map(|n| TensorSlot {
+                parameter: tensor(n, 1),
+                gradient: tensor(n, 2),
+                first_moment: Tensor::zeros([n], device),
+                second_moment: Tensor::zeros([n], device),
+                weight_decay: if n > 100 { 0.1 } else { 0.0 },
+            })
+            .collect();
+        let mut flat = Flat::new(&slots);
+        let mut norms = Vec::new();
+        for step in 1..=5 {
+            let gradients = sizes.map(|n| tensor(n, 10 + step)).to_vec();
+            norms.push(flat.step(AdamW::default(), step, Some(1.0), gradients));
+        }
+        let parts = norms.into_iter().chain(flat.parameters());
+        parts.flat_map(|part| part.into_data().iter::<f32>().collect::<Vec<_>>()).collect()
+    };
+    for (got, expected) in run(&device()).iter().zip(run(&Device::flex())) {
+        assert!((got - expected).abs() < 1e-5 * expected.abs().max(1.0), "{got} {expected}");
     }
 }

@@ -4,7 +4,7 @@ mod agreement;
 
 use agreement::noise;
 use burn::tensor::{Device, Tensor, TensorData};
-use overtone_kernels::{AdamW, Form, TensorSlot, adamw};
+use overtone_kernels::{AdamW, Flat, Form, TensorSlot, adamw};
 
 const SIZES: [usize; 3] = [40_000, 3, 17];
 
@@ -56,6 +56,45 @@ fn forms_agree_with_and_without_clipping() {
         }
         assert_eq!(train(Form::Auto, clip_norm).0, fused);
         assert_ne!(reference, fused, "the fused form did not run");
+    }
+}
+
+/// The flat form goes on where tensors of their own were left, and they where it was left.
+#[test]
+fn the_flat_form_agrees_and_its_parts_are_in_the_given_order() {
+    let optimizer = AdamW { learning_rate: 6e-4, betas: [0.9, 0.95], epsilon: 1e-8 };
+    for clip_norm in [None, Some(1.0)] {
+        // The one of 40,000 is laid first, since it alone is a multiple of 64.
+        let mut slots = start();
+        slots.rotate_left(1);
+        let mut flat = Flat::new(&slots);
+        for step in 1..=10 {
+            for slot in &mut slots {
+                let [n] = slot.parameter.dims();
+                slot.gradient = tensor(noise(n, 10 + step));
+            }
+            let gradients = slots.iter().map(|slot| slot.gradient.clone()).collect();
+            let norm = flat.step(optimizer, step, clip_norm, gradients).into_scalar::<f32>();
+            let (next, expected) = adamw(optimizer, step, clip_norm, slots, Form::Reference);
+            let expected = expected.into_scalar::<f32>();
+            assert!((norm / expected - 1.0).abs() < 1e-5, "{norm} {expected}");
+            slots = next;
+            if step == 5 {
+                flat = Flat::new(&slots);
+            }
+        }
+        let check = |parts: Vec<Tensor<1>>, expected: fn(&TensorSlot) -> &Tensor<1>| {
+            for (part, slot) in parts.iter().zip(&slots) {
+                let (part, expected) = (part.to_data(), expected(slot).to_data());
+                assert_eq!(part.shape(), expected.shape());
+                for (got, expected) in part.iter::<f32>().zip(expected.iter::<f32>()) {
+                    assert!((got - expected).abs() < 5e-7, "{got} {expected}"); // seen: 1e-7
+                }
+            }
+        };
+        check(flat.parameters(), |slot| &slot.parameter);
+        check(flat.first_moments(), |slot| &slot.first_moment);
+        check(flat.second_moments(), |slot| &slot.second_moment);
     }
 }
 

@@ -16,7 +16,7 @@ use burn::{
     tensor::{Device, Int, Tensor, TensorData, activation},
 };
 use overtone_core::seed::Generator;
-pub use overtone_kernels::Form;
+pub use overtone_kernels::{Form, Half};
 use overtone_kernels::{NatureWeights, nature_encoder, nature_encoder_windows};
 
 pub use crate::transformer::DropoutSeed;

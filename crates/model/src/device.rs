@@ -48,6 +48,11 @@ pub fn choose(name: &str) -> Result<Chosen, ModelError> {
     }
 }
 
+/// Whether tensors of this device are on the CPU.
+pub fn is_cpu(device: &Device) -> bool {
+    *device == Device::flex()
+}
+
 #[cfg(feature = "cuda")]
 fn n_cuda() -> usize {
     Device::enumerate(burn::tensor::DeviceType::Cuda).into_vec().len()
@@ -70,11 +75,12 @@ fn cuda(_index: usize) -> Device {
 
 #[cfg(test)]
 mod tests {
-    use super::choose;
+    use super::{choose, is_cpu};
 
     #[test]
     fn names_of_devices() {
         assert!(!choose("cpu").unwrap().is_gpu);
+        assert!(is_cpu(&choose("cpu").unwrap().device.autodiff()));
         assert!(choose("auto").is_ok());
         for wrong in ["gpu", "cpu:0", "cuda:x", "cuda:99", ""] {
             let error = choose(wrong).err().map(|error| error.to_string());

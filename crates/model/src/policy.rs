@@ -2,6 +2,7 @@
 //!
 //! Each new observation is embedded once and its embedding kept, so a step costs one pass
 //! of the encoder over the new frames and one of the transformer over the contexts.
+//! Embeddings stay on the device: a step waits for it once, to read the logits.
 
 use std::collections::VecDeque;
 
@@ -26,8 +27,8 @@ use crate::{
 
 /// What one agent remembers: the last `context_length` timesteps of its episode.
 struct History {
-    /// Embedded observations, `d_model` numbers each.
-    embeddings: VecDeque<f32>,
+    /// Of each embedded observation its row in the policy's memory.
+    rows: VecDeque<i32>,
     returns_to_go: VecDeque<f32>,
     /// Ids fed back; one shorter than the rest while an action is due.
     actions: VecDeque<i32>,
@@ -39,7 +40,7 @@ struct History {
 impl History {
     fn new(start: EpisodeStart) -> Self {
         Self {
-            embeddings: VecDeque::new(),
+            rows: VecDeque::new(),
             returns_to_go: VecDeque::new(),
             actions: VecDeque::new(),
             n_seen: 0,
@@ -54,6 +55,8 @@ pub struct TransformerPolicy {
     protocol: Protocol,
     device: Device,
     histories: Vec<Option<History>>,
+    /// Embedded observations that histories hold, `[rows, d_model]`; `None` before the first.
+    memory: Option<Tensor<2>>,
     bin_of: Option<Vec<usize>>,
     /// What the last actions were drawn from, bin by bin.
     played: Vec<f64>,
@@ -75,50 +78,60 @@ impl TransformerPolicy {
         let played_order = played_order(&model);
         let protocol = protocol.clone();
         let (histories, played) = (Vec::new(), Vec::new());
-        Self { model, protocol, device, histories, bin_of, played, played_order }
+        let memory = None;
+        Self { model, protocol, device, histories, memory, bin_of, played, played_order }
     }
 
-    /// Updates each agent's history with its reward and its new, embedded observation.
-    fn remember(&mut self, turns: &[Turn], embeddings: &[f32]) -> Result<(), PolicyError> {
-        let d_model = self.model.config.d_model;
+    /// # Errors
+    /// When an agent's episode has not started.
+    fn check(&self, turns: &[Turn]) -> Result<(), ModelError> {
+        let has_started = |turn: &Turn| {
+            turn.start.is_some() || self.histories.get(turn.agent).is_some_and(Option::is_some)
+        };
+        match turns.iter().find(|turn| !has_started(turn)) {
+            None => Ok(()),
+            Some(turn) => Err(ModelError::Input {
+                what: "turn",
+                got: format!("agent {} in mid-episode", turn.agent),
+                expected: "an episode start first".into(),
+            }),
+        }
+    }
+
+    /// Updates each agent's history with its reward and its new observation, whose embedding
+    /// is in the row `first_row` or, turn by turn, those after it.
+    fn remember(&mut self, turns: &[Turn], first_row: usize) {
         let context_length = self.model.config.context_length;
-        for (turn, embedding) in turns.iter().zip(embeddings.chunks_exact(d_model)) {
+        for (turn, row) in turns.iter().zip(first_row..) {
             if self.histories.len() <= turn.agent {
                 self.histories.resize_with(turn.agent + 1, || None);
             }
             let slot = &mut self.histories[turn.agent];
-            let to_go = match turn.start {
-                Some(start) => {
-                    *slot = Some(History::new(start));
-                    start.target_return
-                }
-                None => {
-                    let previous = slot.as_ref().and_then(|h| h.returns_to_go.back().copied());
-                    let previous = previous.ok_or_else(|| ModelError::Input {
-                        what: "turn",
-                        got: format!("agent {} in mid-episode", turn.agent),
-                        expected: "an episode start first".into(),
-                    })?;
-                    let to_go = previous - turn.reward;
+            if let Some(start) = turn.start {
+                *slot = Some(History::new(start));
+            }
+            let Some(history) = slot else { continue };
+            let to_go = match (turn.start, history.returns_to_go.back()) {
+                (Some(start), _) => start.target_return,
+                (None, previous) => {
+                    let to_go = previous.copied().unwrap_or_default() - turn.reward;
                     if self.protocol.integer_returns { to_go.trunc() } else { to_go }
                 }
             };
-            if let Some(history) = slot {
-                history.embeddings.extend(embedding);
-                history.returns_to_go.push_back(to_go);
-                history.n_seen += 1;
-                if history.returns_to_go.len() > context_length {
-                    history.embeddings.drain(..d_model);
-                    history.returns_to_go.pop_front();
-                    history.actions.pop_front();
-                }
+            history.rows.push_back(row as i32);
+            history.returns_to_go.push_back(to_go);
+            history.n_seen += 1;
+            if history.returns_to_go.len() > context_length {
+                history.rows.pop_front();
+                history.returns_to_go.pop_front();
+                history.actions.pop_front();
             }
         }
-        Ok(())
     }
 
-    /// Logits of the current step of each agent in `turns`, row by row on the host.
-    fn current_logits(&mut self, turns: &[Turn]) -> Vec<f32> {
+    /// Logits of the current step of each agent in `turns`, row by row on the host. Afterwards
+    /// the memory holds of `embeddings`, whose last row is zero, what histories hold.
+    fn current_logits(&mut self, turns: &[Turn], embeddings: Tensor<2>) -> Vec<f32> {
         let config = &self.model.config;
         let (d_model, batch) = (config.d_model, turns.len());
         let longest = turns
@@ -127,7 +140,8 @@ impl TransformerPolicy {
             .map(|history| history.returns_to_go.len())
             .max()
             .unwrap_or(1);
-        let mut embeddings = vec![0.0f32; batch * longest * d_model];
+        let zero = embeddings.dims()[0] as i32 - 1;
+        let mut rows = vec![zero; batch * longest];
         let mut returns_to_go = vec![0.0f32; batch * longest];
         let mut actions = vec![0i32; batch * longest];
         let mut global_timesteps = vec![0i32; batch];
@@ -136,13 +150,9 @@ impl TransformerPolicy {
             let Some(history) = &mut self.histories[turn.agent] else { continue };
             let n_held = history.returns_to_go.len();
             let window = Window::ending_at(0, n_held - 1, longest);
-            window.lay(
-                history.embeddings.make_contiguous(),
-                d_model,
-                0.0,
-                &mut embeddings[row * longest * d_model..][..longest * d_model],
-            );
             let places = row * longest..(row + 1) * longest;
+            window.lay(history.rows.make_contiguous(), 1, zero, &mut rows[places.clone()]);
+            history.rows = (places.end - n_held..places.end).map(|row| row as i32).collect();
             window.lay(
                 history.returns_to_go.make_contiguous(),
                 1,
@@ -160,7 +170,20 @@ impl TransformerPolicy {
             global_timesteps[row] = timestep.min(config.max_timestep) as i32;
             n_padding[row] = window.n_padding();
         }
+        // Agents whose turn it is not keep theirs.
+        let mut waiting = vec![true; self.histories.len()];
+        turns.iter().for_each(|turn| waiting[turn.agent] = false);
+        for (history, _) in self.histories.iter_mut().zip(waiting).filter(|(_, waits)| *waits) {
+            for row in history.iter_mut().flat_map(|history| &mut history.rows) {
+                let moved = rows.len() as i32;
+                rows.push(std::mem::replace(row, moved));
+            }
+        }
         let device = &self.device;
+        let memory = embeddings.select(0, Tensor::<1, Int>::from_data(&rows[..], device));
+        let observations = memory.clone().narrow(0, 0, batch * longest);
+        let observations = observations.reshape([batch, longest, d_model]);
+        self.memory = Some(memory);
         let inputs = Inputs {
             actions: Tensor::from_data(TensorData::new(actions, [batch, longest]), device),
             returns_to_go: Tensor::from_data(
@@ -173,8 +196,6 @@ impl TransformerPolicy {
             ),
             n_padding,
         };
-        let observations =
-            Tensor::from_data(TensorData::new(embeddings, [batch, longest, d_model]), device);
         let hidden = self.model.hidden(observations, &inputs, Steps::Newest, None);
         let current = hidden.reshape([batch, d_model]);
         self.model.head.forward(current).logits.into_data().iter::<f32>().collect()
@@ -198,15 +219,18 @@ impl Policy for TransformerPolicy {
         if turns.is_empty() {
             return Ok(Actions::Discrete(Vec::new()));
         }
+        self.check(turns)?;
         let frames = Tensor::<4, Int>::from_data(
             TensorData::new(pixels.to_vec(), shape),
             (&self.device, DType::U8),
         );
-        let embeddings = self.model.embed_observations(Frames::Stacks(frames)).into_data();
-        let embeddings: Vec<f32> = embeddings.iter::<f32>().collect();
-        self.remember(turns, &embeddings)?;
+        let new = self.model.embed_observations(Frames::Stacks(frames));
+        let held = self.memory.take();
+        self.remember(turns, held.as_ref().map_or(0, |held| held.dims()[0]));
+        let zero = new.clone().narrow(0, 0, 1).zeros_like();
+        let embeddings = Tensor::cat(held.into_iter().chain([new, zero]).collect(), 0);
 
-        let logits = self.current_logits(turns);
+        let logits = self.current_logits(turns, embeddings);
         let n_actions = self.model.config.n_actions;
         let mut chosen = Vec::with_capacity(turns.len());
         for (turn, logits) in turns.iter().zip(logits.chunks_exact(n_actions)) {

@@ -197,6 +197,15 @@ fn playing_step_by_step_equals_one_pass() {
             let Actions::Discrete(actions) = actions else { panic!("discrete") };
             let played = actions[turns.len() - 1];
 
+            if t == 3 {
+                // Agent 1 waits while agent 0 plays on, and a mistake changes nothing.
+                let turn = |agent| [Turn { agent, reward: 0.0, start: None }];
+                let pixels = vec![17u8; 4 * 84 * 84];
+                policy.act(&turn(0), Observations::Pixels(&pixels)).unwrap();
+                let error = policy.act(&turn(7), Observations::Pixels(&pixels)).unwrap_err();
+                assert!(error.to_string().contains("agent 7"), "{error}");
+            }
+
             let n = (t + 1).min(CONTEXT);
             let logits = logits(&model, episode.context(t + 1 - n, n, 0, 0), 1);
             let best = (0..N_ACTIONS).max_by(|&a, &b| logits[a].total_cmp(&logits[b]));

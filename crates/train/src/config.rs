@@ -31,6 +31,27 @@ pub struct TrainConfig {
     pub checkpoint_every: u64,
     /// Checkpoints kept, newest first.
     pub keep_checkpoints: usize,
+    /// Precision of matrix products and convolutions.
+    #[serde(default)]
+    pub precision: Precision,
+    /// Steps whose losses and norms are read from the device together; 0: every step on the
+    /// CPU, `log_every` on a GPU, which waits for each reading.
+    #[serde(default)]
+    pub read_every: u64,
+    /// On a GPU all frames are kept there if they take at most this many GB (10⁹ bytes).
+    #[serde(default)]
+    pub frames_on_gpu_gb: f64,
+}
+
+/// Precision of matrix products and convolutions; everything else is in `f32`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// 24 bits.
+    #[default]
+    F32,
+    /// Factors are rounded to 8 bits: mixed precision.
+    Bf16,
 }
 
 impl TrainConfig {
@@ -67,6 +88,7 @@ impl TrainConfig {
         for (key, value) in [
             ("warmup_tokens", self.warmup_tokens),
             ("optimizer.weight_decay", optimizer.weight_decay),
+            ("frames_on_gpu_gb", self.frames_on_gpu_gb),
         ] {
             if !(value.is_finite() && value >= 0.0) {
                 return wrong(key, value.to_string(), "must be 0 or positive");

@@ -24,8 +24,8 @@ pub enum TrainError {
     },
     /// The loss or its gradient is not a number any more.
     #[error(
-        "step {step}: the {what} is {value}; the batch's indices are in {}. Nothing was \
-         changed by this step. Try a lower train.learning_rate, or look at that data.",
+        "step {step}: the {what} is {value}; the batch's indices are in {}. Checkpoints \
+         are of steps before. Try a lower train.learning_rate, or look at that data.",
         indices.display()
     )]
     NonFinite {

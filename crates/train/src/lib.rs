@@ -7,6 +7,7 @@ pub mod checkpoint;
 pub mod config;
 pub mod error;
 pub mod events;
+pub mod frame_bank;
 pub mod metrics;
 pub mod optimizer;
 pub mod run_dir;
@@ -14,8 +15,9 @@ pub mod schedule;
 pub mod trainer;
 
 pub use checkpoint::{Checkpoint, TrainState};
-pub use config::TrainConfig;
+pub use config::{Precision, TrainConfig};
 pub use error::TrainError;
+pub use frame_bank::FrameBank;
 pub use optimizer::{AdamW, AdamWConfig, Decayed};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;

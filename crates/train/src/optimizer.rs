@@ -9,9 +9,10 @@ use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     tensor::{Device, Gradients, Tensor, TensorData},
 };
-use overtone_kernels::{self as kernels, TensorSlot};
+use overtone_kernels::{self as kernels, Flat, TensorSlot};
 use overtone_model::{
     ModelError,
+    device::is_cpu,
     weights::{FieldPath, NamedTensors},
 };
 use serde::{Deserialize, Serialize};
@@ -73,18 +74,50 @@ impl Moments {
     }
 }
 
+/// Where moments are kept.
+#[derive(Clone, Debug)]
+enum State {
+    /// Each by itself, by the parameter's name.
+    Apart(BTreeMap<String, Moments>),
+    /// Joined, with the parameters of these names; of parameters that had no gradient in the
+    /// last step, each by itself.
+    Joined { names: Vec<String>, flat: Flat, others: BTreeMap<String, Moments> },
+}
+
+impl State {
+    /// The moments by parameter name.
+    fn apart(&self) -> BTreeMap<String, Moments> {
+        match self {
+            Self::Apart(moments) => moments.clone(),
+            Self::Joined { names, flat, others } => {
+                let moments = flat.first_moments().into_iter().zip(flat.second_moments());
+                let moments = moments.map(|(first, second)| Moments { first, second });
+                names.iter().cloned().zip(moments).chain(others.clone()).collect()
+            }
+        }
+    }
+}
+
 /// The optimizer's state: step count and moments by parameter name.
 #[derive(Clone, Debug)]
 pub struct AdamW {
     config: AdamWConfig,
     n_steps: u64,
-    moments: BTreeMap<String, Moments>,
+    state: State,
+    /// Whether parameters are joined before they are stepped; `None`: by their device.
+    joins: Option<bool>,
 }
 
 impl AdamW {
-    /// An optimizer that has not stepped yet.
+    /// An optimizer that has not stepped yet. On a GPU it keeps parameters and moments as one
+    /// tensor each, which it does in a handful of operations.
     pub fn new(config: AdamWConfig) -> Self {
-        Self { config, n_steps: 0, moments: BTreeMap::new() }
+        Self { config, n_steps: 0, state: State::Apart(BTreeMap::new()), joins: None }
+    }
+
+    /// The same, with parameters and moments as one tensor each on any device.
+    pub fn joined(config: AdamWConfig) -> Self {
+        Self { joins: Some(true), ..Self::new(config) }
     }
 
     /// Steps taken.
@@ -94,47 +127,105 @@ impl AdamW {
 
     /// One step. `gradients` are consumed; a parameter without a gradient stays as it is.
     ///
-    /// Returns the updated module and the global gradient norm before clipping, `[1]`.
+    /// Nothing is read from a GPU. Returns the updated module and the global gradient norm
+    /// before clipping, `[1]`.
     pub fn step<M: Module>(
         &mut self,
         module: M,
         mut gradients: Gradients,
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
-        let mut collect = Collect {
-            path: FieldPath::default(),
-            gradients: &mut gradients,
-            moments: &mut self.moments,
-            config: self.config,
-            names: Vec::new(),
-            slots: Vec::new(),
-        };
+        let mut collect =
+            Collect { path: FieldPath::default(), gradients: &mut gradients, found: Vec::new() };
         module.visit(&mut collect);
-        let Collect { names, slots, .. } = collect;
-        if slots.is_empty() {
+        let found = collect.found;
+        let Some(first) = found.first() else {
             return (module, Tensor::zeros([1], &Device::flex()));
-        }
+        };
         self.n_steps += 1;
         let constants = kernels::AdamW {
             learning_rate,
             betas: [self.config.beta_1, self.config.beta_2],
             epsilon: self.config.epsilon,
         };
+        let joins = self.joins.unwrap_or_else(|| !is_cpu(&first.gradient.device()));
+        let (moved, norm) = match joins {
+            true => self.step_joined(found, constants),
+            false => self.step_apart(found, constants),
+        };
+        (module.map(&mut Replace { path: FieldPath::default(), moved }), norm)
+    }
+
+    /// The moved parameters, and the norm.
+    fn step_apart(
+        &mut self,
+        found: Vec<Found>,
+        constants: kernels::AdamW,
+    ) -> (BTreeMap<String, Tensor<1>>, Tensor<1>) {
+        let State::Apart(mut moments) =
+            std::mem::replace(&mut self.state, State::Apart(BTreeMap::new()))
+        else {
+            unreachable!("an optimizer that joins nothing")
+        };
+        let (names, slots) = self.slots(found, &mut moments);
         let clip_norm = Some(self.config.clip_norm);
         let (slots, norm) =
             kernels::adamw(constants, self.n_steps, clip_norm, slots, kernels::Form::Auto);
         let mut moved = BTreeMap::new();
         for (name, slot) in names.into_iter().zip(slots) {
-            let moments = Moments { first: slot.first_moment, second: slot.second_moment };
-            self.moments.insert(name.clone(), moments);
+            let own = Moments { first: slot.first_moment, second: slot.second_moment };
+            moments.insert(name.clone(), own);
             moved.insert(name, slot.parameter);
         }
-        (module.map(&mut Replace { path: FieldPath::default(), moved }), norm)
+        self.state = State::Apart(moments);
+        (moved, norm)
+    }
+
+    /// The same, joined.
+    fn step_joined(
+        &mut self,
+        found: Vec<Found>,
+        constants: kernels::AdamW,
+    ) -> (BTreeMap<String, Tensor<1>>, Tensor<1>) {
+        let is_same = |names: &[String]| names.iter().eq(found.iter().map(|found| &found.name));
+        let gradients: Vec<Tensor<1>> = found.iter().map(|found| found.gradient.clone()).collect();
+        if !matches!(&self.state, State::Joined { names, .. } if is_same(names)) {
+            let mut others = self.state.apart();
+            let (names, slots) = self.slots(found, &mut others);
+            self.state = State::Joined { names, flat: Flat::new(&slots), others };
+        }
+        let State::Joined { names, flat, .. } = &mut self.state else {
+            unreachable!("it was joined above")
+        };
+        let norm = flat.step(constants, self.n_steps, Some(self.config.clip_norm), gradients);
+        (names.iter().cloned().zip(flat.parameters()).collect(), norm)
+    }
+
+    /// Names and slots of parameters; their moments are taken, or zero where there are none.
+    fn slots(
+        &self,
+        found: Vec<Found>,
+        moments: &mut BTreeMap<String, Moments>,
+    ) -> (Vec<String>, Vec<TensorSlot>) {
+        let slot = |Found { name, parameter, gradient }: Found| {
+            let moments = moments.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
+            let decays = self.config.decayed.includes(&name);
+            let slot = TensorSlot {
+                parameter,
+                gradient,
+                first_moment: moments.first,
+                second_moment: moments.second,
+                weight_decay: if decays { self.config.weight_decay } else { 0.0 },
+            };
+            (name, slot)
+        };
+        found.into_iter().map(slot).unzip()
     }
 
     /// The moments as tensors named `first.<parameter>` and `second.<parameter>`.
     pub fn export(&self) -> NamedTensors {
-        self.moments
+        self.state
+            .apart()
             .iter()
             .flat_map(|(name, moments)| {
                 [("first", &moments.first), ("second", &moments.second)]
@@ -213,38 +304,38 @@ impl AdamW {
         }
         match restore.error {
             Some(error) => Err(error),
-            None => Ok(Self { config, n_steps, moments: restore.moments }),
+            None => {
+                let state = State::Apart(restore.moments);
+                Ok(Self { config, n_steps, state, joins: None })
+            }
         }
     }
 }
 
-/// Takes every parameter that has a gradient, with its gradient and moments, flat.
+/// A parameter that has a gradient, flat.
+struct Found {
+    name: String,
+    parameter: Tensor<1>,
+    gradient: Tensor<1>,
+}
+
+/// Takes every parameter that has a gradient.
 struct Collect<'a> {
     path: FieldPath,
     gradients: &'a mut Gradients,
-    moments: &'a mut BTreeMap<String, Moments>,
-    config: AdamWConfig,
-    names: Vec<String>,
-    slots: Vec<TensorSlot>,
+    found: Vec<Found>,
 }
 
 impl ModuleVisitor for Collect<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let value = param.val();
         let Some(gradient) = value.grad_remove(self.gradients) else { return };
-        let name = self.path.name();
         let n = gradient.shape().num_elements();
-        let gradient = gradient.reshape([n]);
-        let moments = self.moments.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
-        let decays = self.config.decayed.includes(&name);
-        self.slots.push(TensorSlot {
+        self.found.push(Found {
+            name: self.path.name(),
             parameter: value.inner().reshape([n]),
-            gradient,
-            first_moment: moments.first,
-            second_moment: moments.second,
-            weight_decay: if decays { self.config.weight_decay } else { 0.0 },
+            gradient: gradient.reshape([n]),
         });
-        self.names.push(name);
     }
     fn enter_module(&mut self, name: &str, container: &str) {
         self.path.enter(name, container);
@@ -304,11 +395,11 @@ mod tests {
     /// Two hand-computed steps: loss = 3·weight + 4·bias, so the gradient is (3, 4) with
     /// norm 5, clipped to 1: (0.6, 0.8).
     #[track_caller]
-    fn check_by_hand(decayed: Decayed, kept_of_bias: f64) {
+    fn check_by_hand(decayed: Decayed, kept_of_bias: f64, new: fn(AdamWConfig) -> AdamW) {
         let device = Device::flex().autodiff();
         let param = |value: f32| Param::from_data([value], &device);
         let mut two = Two { weight: param(1.0), bias: param(2.0) };
-        let mut adam = AdamW::new(AdamWConfig {
+        let mut adam = new(AdamWConfig {
             beta_1: 0.9,
             beta_2: 0.99,
             epsilon: 0.1,
@@ -333,8 +424,42 @@ mod tests {
 
     #[test]
     fn matches_arithmetic_by_hand() {
-        check_by_hand(Decayed::Matrices, 1.0);
-        check_by_hand(Decayed::Everything, 0.995);
+        for new in [AdamW::new, AdamW::joined] {
+            check_by_hand(Decayed::Matrices, 1.0, new);
+            check_by_hand(Decayed::Everything, 0.995, new);
+        }
+    }
+
+    /// A parameter without a gradient stays, and its moments wait for it.
+    #[test]
+    fn joined_moments_are_those_kept_apart() {
+        let device = Device::flex().autodiff();
+        let train = |new: fn(AdamWConfig) -> AdamW| {
+            let param = |value: f32| Param::from_data([value], &device);
+            let mut two = Two { weight: param(1.0), bias: param(2.0) };
+            let mut adam = new(AdamWConfig {
+                beta_1: 0.9,
+                beta_2: 0.99,
+                epsilon: 0.1,
+                weight_decay: 0.5,
+                decayed: Decayed::Matrices,
+                clip_norm: 1.0,
+            });
+            for with_bias in [true, true, false, true] {
+                let loss = two.weight.val().square();
+                let loss = if with_bias { loss + two.bias.val().square() } else { loss };
+                two = adam.step(two, loss.backward(), 0.1).0;
+            }
+            assert_eq!(adam.n_steps(), 4);
+            let numbers = [scalar(two.weight.val().inner()), scalar(two.bias.val().inner())];
+            let moments = adam.export();
+            assert_eq!(moments.len(), 4);
+            let moments = moments.values().flat_map(|data| data.iter::<f64>().collect::<Vec<_>>());
+            numbers.into_iter().chain(moments).collect::<Vec<f64>>()
+        };
+        for (joined, apart) in train(AdamW::joined).iter().zip(train(AdamW::new)) {
+            assert!((joined - apart).abs() < 1e-6, "{joined} {apart}");
+        }
     }
 
     #[test]

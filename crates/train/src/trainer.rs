@@ -14,16 +14,18 @@ use overtone_core::seed;
 use overtone_data::{AtariBatch, AtariDataset, Loader, LoaderConfig, WindowSampler};
 use overtone_model::{
     DecisionTransformer, Inputs, ModelConfig,
-    decision_transformer::{DropoutSeed, FRAME, Frames, STACK},
+    decision_transformer::{DropoutSeed, FRAME, Form, Frames, Half, STACK},
+    device::is_cpu,
 };
 use serde_json::json;
 
 use crate::{
     checkpoint::{Checkpoint, FORMAT, TrainState},
-    config::TrainConfig,
+    config::{Precision, TrainConfig},
     error::TrainError,
+    frame_bank::FrameBank,
     metrics::Metrics,
-    optimizer::{AdamW, scalar},
+    optimizer::AdamW,
     run_dir::RunDir,
     schedule::Schedule,
 };
@@ -57,7 +59,7 @@ pub struct StepReport {
 
 /// Told of progress; does the printing.
 pub trait Observer {
-    /// After every step.
+    /// After every step, of which several may be told at once.
     fn stepped(&mut self, step: u64, loss: f64);
     /// After every `log_every` steps.
     fn logged(&mut self, report: &StepReport);
@@ -110,6 +112,10 @@ pub struct Trainer {
     state: TrainState,
     /// The newest checkpoint on disk.
     saved: Option<Checkpoint>,
+    /// All frames, where they are on the device.
+    frames: Option<FrameBank>,
+    /// Steps whose figures are read together.
+    read_every: usize,
 }
 
 impl Trainer {
@@ -168,18 +174,54 @@ impl Trainer {
                 (model, optimizer, checkpoint.state.clone())
             }
         };
+        let form = match config.precision {
+            Precision::F32 => Form::Auto,
+            Precision::Bf16 => Form::Mixed(Half::Bf16),
+        };
+        let read_every = match config.read_every {
+            0 if is_cpu(&device) => 1,
+            0 => config.log_every,
+            steps => steps,
+        };
+        let fits = FrameBank::bytes(&dataset) as f64 <= config.frames_on_gpu_gb * 1e9;
+        let frames = (!is_cpu(&device) && fits).then(|| FrameBank::upload(&dataset, &device));
         Ok(Self {
             config,
             dataset,
             run,
             device,
-            model,
+            model: DecisionTransformer { form, ..model },
             optimizer,
             schedule,
             n_updates,
             state,
             saved: resume.cloned(),
+            frames: frames.transpose()?,
+            read_every: read_every as usize,
         })
+    }
+
+    /// Keeps all frames on the device from here on, whatever their size.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn with_frames_on_device(mut self) -> Result<Self, TrainError> {
+        self.frames = Some(FrameBank::upload(&self.dataset, &self.device)?);
+        Ok(self)
+    }
+
+    /// Where frames are while training, for people.
+    pub fn frames_described(&self) -> String {
+        let gb = FrameBank::bytes(&self.dataset) as f64 / 1e9;
+        match &self.frames {
+            Some(_) => format!("{gb:.2} GB, all on the device"),
+            None if is_cpu(&self.device) => format!("{gb:.2} GB, read where they lie"),
+            None => format!(
+                "{gb:.2} GB, sent to the device batch by batch: more than \
+                 train.frames_on_gpu_gb={}",
+                self.config.frames_on_gpu_gb
+            ),
+        }
     }
 
     /// Optimizer steps in all.
@@ -215,25 +257,41 @@ impl Trainer {
             self.state.seed,
         )?;
         sampler.seek(self.state.n_drawn);
-        let mut loader = Loader::start(sampler, LoaderConfig::new(self.config.batch_size))?;
+        let mut loader = Loader::start(
+            sampler,
+            LoaderConfig {
+                with_frames: self.frames.is_none(),
+                ..LoaderConfig::new(self.config.batch_size)
+            },
+        )?;
 
         let started = Instant::now();
         let mut since_report = Accumulator::new();
+        let mut unread: Vec<Step> = Vec::new();
         let mut interrupted = false;
         while self.state.step < self.n_updates {
             let batch = loader.next()?;
-            let step = self.step(batch, &loader)?;
-            observer.stepped(self.state.step, step.loss);
-            since_report.add(&step);
+            unread.push(self.step(batch, &loader));
             let last = self.state.step == self.n_updates;
-            if last || self.state.step.is_multiple_of(self.config.log_every) {
+            let logs = last || self.state.step.is_multiple_of(self.config.log_every);
+            interrupted = stop.load(Ordering::Relaxed) && !last;
+            let saves =
+                last || interrupted || self.state.step.is_multiple_of(self.config.checkpoint_every);
+            // Nothing is reported or stored before it is known to be finite.
+            if logs || saves || unread.len() >= self.read_every {
+                for step in read(&mut unread) {
+                    self.check_finite(&step)?;
+                    observer.stepped(step.number, step.figures.loss);
+                    since_report.add(&step);
+                }
+            }
+            if logs {
                 let report = since_report.report(&self.state, self.n_updates, &loader, started);
                 metrics.log(&report)?;
                 observer.logged(&report);
                 since_report = Accumulator::new();
             }
-            interrupted = stop.load(Ordering::Relaxed) && !last;
-            if last || interrupted || self.state.step.is_multiple_of(self.config.checkpoint_every) {
+            if saves {
                 let checkpoint = self.save()?;
                 observer.saved(&checkpoint);
                 self.saved = Some(checkpoint);
@@ -264,65 +322,71 @@ impl Trainer {
         )
     }
 
-    /// One optimizer step on one batch.
-    fn step(&mut self, batch: AtariBatch, loader: &Loader) -> Result<Step, TrainError> {
+    /// One optimizer step on one batch. From a GPU nothing is read: its figures stay there.
+    fn step(&mut self, mut batch: AtariBatch, loader: &Loader) -> Step {
         let n_labels: u64 = batch.n_real.iter().map(|&n| n as u64).sum();
         let n_drawn = batch.drawn;
         let indices = batch.last_indices.clone();
-        let (frames, inputs, batch) = to_device(batch, &self.device);
+        let frames = match &self.frames {
+            Some(bank) => bank.stacks(&batch),
+            None => windows(&mut batch, &self.device),
+        };
+        let inputs = inputs(&batch, &self.device);
         loader.recycle(batch);
 
         let learning_rate = self.schedule.at(self.state.step, self.state.tokens);
         let dropout = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
         let loss = self.model.loss(frames, &inputs, Some(DropoutSeed(dropout)));
-        let value = scalar(loss.total.clone().inner());
-        self.check_finite("loss", value, &indices)?;
         let gradients = loss.total.backward();
         let (model, norm) = self.optimizer.step(self.model.clone(), gradients, learning_rate);
-        let grad_norm = scalar(norm);
-        // The old model is still in place: a step that is not finite changes nothing.
-        self.check_finite("gradient norm", grad_norm, &indices)?;
         self.model = model;
         self.state.step += 1;
         self.state.tokens += n_labels;
         self.state.n_drawn = n_drawn;
-        Ok(Step {
-            loss: value,
-            cross_entropy: scalar(loss.cross_entropy.inner()),
-            accuracy: scalar(loss.accuracy.inner()),
+        let figures = [loss.total.inner(), norm, loss.cross_entropy.inner(), loss.accuracy.inner()];
+        Step {
+            number: self.state.step,
             learning_rate,
-            grad_norm,
             n_labels,
-        })
+            indices,
+            figures: Tensor::cat(figures.to_vec(), 0),
+        }
     }
 
-    fn check_finite(
-        &self,
-        what: &'static str,
-        value: f64,
-        indices: &[u64],
-    ) -> Result<(), TrainError> {
-        if value.is_finite() {
+    fn check_finite(&self, step: &Step<Figures>) -> Result<(), TrainError> {
+        let figures = [("loss", step.figures.loss), ("gradient norm", step.figures.grad_norm)];
+        let Some((what, value)) = figures.into_iter().find(|(_, value)| !value.is_finite()) else {
             return Ok(());
-        }
-        let step = self.state.step + 1;
-        let record = json!({ "step": step, what: value.to_string(), "last_indices": indices });
-        let path: PathBuf = self
-            .run
-            .write(&format!("not-finite-step-{step:08}.json"), record.to_string().as_bytes())?;
-        Err(TrainError::NonFinite { step, what, value, indices: path })
+        };
+        let number = step.number;
+        let record =
+            json!({ "step": number, what: value.to_string(), "last_indices": step.indices });
+        let name = format!("not-finite-step-{number:08}.json");
+        let path: PathBuf = self.run.write(&name, record.to_string().as_bytes())?;
+        Err(TrainError::NonFinite { step: number, what, value, indices: path })
     }
 }
 
 /// Moves a batch to the device: frames as bytes, every frame once. What is left of the
 /// batch is given back for its memory.
 pub fn to_device(mut batch: AtariBatch, device: &Device) -> (Frames, Inputs, AtariBatch) {
-    let (rows, time) = (batch.batch, batch.context_length);
+    let frames = windows(&mut batch, device);
+    (frames, inputs(&batch, device), batch)
+}
+
+/// The frames of a batch, which are taken out of it, on the device.
+fn windows(batch: &mut AtariBatch, device: &Device) -> Frames {
     let pixels = std::mem::take(&mut batch.frames);
-    let shape = [rows, time + STACK - 1, FRAME, FRAME];
+    let shape = [batch.batch, batch.context_length + STACK - 1, FRAME, FRAME];
     let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
+    Frames::Windows(frames)
+}
+
+/// The rest of a batch on the device.
+fn inputs(batch: &AtariBatch, device: &Device) -> Inputs {
+    let (rows, time) = (batch.batch, batch.context_length);
     let ints = |values: &[i32]| TensorData::new(values.to_vec(), [rows, time]);
-    let inputs = Inputs {
+    Inputs {
         actions: Tensor::from_data(ints(&batch.actions), device),
         returns_to_go: Tensor::from_data(
             TensorData::new(batch.returns_to_go.clone(), [rows, time]),
@@ -333,18 +397,42 @@ pub fn to_device(mut batch: AtariBatch, device: &Device) -> (Frames, Inputs, Ata
             device,
         ),
         n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
-    };
-    (Frames::Windows(frames), inputs, batch)
+    }
 }
 
-/// One step's figures.
-struct Step {
+/// One step; its figures are on the device until they are read.
+struct Step<F = Tensor<1>> {
+    /// From 1.
+    number: u64,
+    learning_rate: f64,
+    n_labels: u64,
+    /// Dataset rows of the batch's last timesteps.
+    indices: Vec<u64>,
+    figures: F,
+}
+
+/// What a step has computed, in this order in its tensor.
+struct Figures {
     loss: f64,
+    /// Before clipping.
+    grad_norm: f64,
     cross_entropy: f64,
     accuracy: f64,
-    learning_rate: f64,
-    grad_norm: f64,
-    n_labels: u64,
+}
+
+/// Takes all steps out of `unread`; their figures come from the device in one go.
+fn read(unread: &mut Vec<Step>) -> Vec<Step<Figures>> {
+    let figures = unread.iter().map(|step| step.figures.clone()).collect();
+    let numbers: Vec<f64> = Tensor::cat(figures, 0).into_data().iter().collect();
+    let (figures, _) = numbers.as_chunks();
+    let steps = unread.drain(..).zip(figures);
+    steps
+        .map(|(step, &[loss, grad_norm, cross_entropy, accuracy])| {
+            let figures = Figures { loss, grad_norm, cross_entropy, accuracy };
+            let Step { number, learning_rate, n_labels, indices, .. } = step;
+            Step { number, learning_rate, n_labels, indices, figures }
+        })
+        .collect()
 }
 
 /// Sums of the steps since the last report.
@@ -373,14 +461,14 @@ impl Accumulator {
         }
     }
 
-    fn add(&mut self, step: &Step) {
+    fn add(&mut self, step: &Step<Figures>) {
         self.n_steps += 1;
         self.n_labels += step.n_labels;
-        self.loss += step.loss;
-        self.cross_entropy += step.cross_entropy;
-        self.accuracy += step.accuracy;
+        self.loss += step.figures.loss;
+        self.cross_entropy += step.figures.cross_entropy;
+        self.accuracy += step.figures.accuracy;
         self.learning_rate = step.learning_rate;
-        self.grad_norm = step.grad_norm;
+        self.grad_norm = step.figures.grad_norm;
     }
 
     fn report(

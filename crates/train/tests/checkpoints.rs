@@ -3,141 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    sync::{Arc, atomic::AtomicBool},
-};
+mod pong;
+
+use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
-use overtone_data::{AtariDataset, Origin, Plan, ReplayLog, Sampling, Selection};
-use overtone_model::{AttentionConfig, Conditioning, HeadConfig, ModelConfig, weights};
-use overtone_testkit::dopamine::Recorder;
-use overtone_train::{
-    AdamWConfig, Checkpoint, Decayed, Finished, Job, Observer, RunDir, StepReport, TrainConfig,
-    TrainError, Trainer,
-};
-use tempfile::TempDir;
-
-const ADAM: AdamWConfig = AdamWConfig {
-    beta_1: 0.9,
-    beta_2: 0.95,
-    epsilon: 1e-8,
-    weight_decay: 0.1,
-    decayed: Decayed::Matrices,
-    clip_norm: 1.0,
-};
-
-const BATCH: usize = 3;
-
-fn config(updates: u64) -> TrainConfig {
-    TrainConfig {
-        updates,
-        epochs: 0,
-        batch_size: BATCH,
-        learning_rate: 1e-3,
-        warmup_tokens: 0.0,
-        decay_horizon: 1.2,
-        optimizer: ADAM,
-        sampling: Sampling::Uniform,
-        log_every: 1,
-        checkpoint_every: 1,
-        keep_checkpoints: 2,
-    }
-}
-
-/// Keeps what every checkpoint was when it was written.
-#[derive(Default)]
-struct Witness(BTreeMap<u64, BTreeMap<String, Vec<u8>>>);
-
-impl Observer for Witness {
-    fn stepped(&mut self, _step: u64, _loss: f64) {}
-    fn logged(&mut self, _report: &StepReport) {}
-    fn saved(&mut self, checkpoint: &Checkpoint) {
-        self.0.insert(checkpoint.state.step, files(&checkpoint.path));
-    }
-}
-
-fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
-    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    paths.map(|path| (name(&path), fs::read(&path).unwrap())).collect()
-}
-
-/// A recording, its dataset, and a run.
-struct Bench {
-    dir: TempDir,
-    dataset: Arc<AtariDataset>,
-    run: RunDir,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut recorder = Recorder::new(dir.path(), "Pong", 64);
-        for length in [9, 14, 20, 7] {
-            recorder.episode(length);
-        }
-        recorder.save();
-        let log = ReplayLog::open(recorder.game()).unwrap();
-        let selection = Selection::uniform(1000);
-        let plan = Plan::new(log, Origin::other(), selection, 1, dir.path()).unwrap();
-        let dataset = Arc::new(plan.ensure(&mut |_, _| {}).unwrap());
-        let run = RunDir::create(&dir.path().join("runs"), "run").unwrap();
-        Self { dir, dataset, run }
-    }
-
-    fn model(&self) -> ModelConfig {
-        ModelConfig {
-            n_layers: 1,
-            n_heads: 2,
-            d_model: 16,
-            context_length: 4,
-            n_actions: self.dataset.n_actions(),
-            max_timestep: 20,
-            dropout: 0.1,
-            conditioning: Conditioning::Return,
-            attention: AttentionConfig::Softmax,
-            head: HeadConfig::Linear,
-        }
-    }
-
-    fn trainer(&self, config: TrainConfig, resume: Option<&Checkpoint>) -> Trainer {
-        let job = Job {
-            run: self.run.clone(),
-            config,
-            model: self.model(),
-            dataset: self.dataset.clone(),
-            game: "Pong".into(),
-            seed: 5,
-            device: Device::flex(),
-        };
-        Trainer::new(job, resume).unwrap()
-    }
-
-    fn train(&self, config: TrainConfig) -> (Result<Finished, TrainError>, Witness) {
-        let mut witness = Witness::default();
-        let trainer = self.trainer(config, None);
-        (trainer.train(&AtomicBool::new(false), &mut witness), witness)
-    }
-
-    fn step(&self, step: u64) -> PathBuf {
-        self.run.checkpoints().join(format!("step-{step:08}"))
-    }
-
-    fn steps(&self) -> Vec<String> {
-        files_and_folders(&self.run.checkpoints())
-    }
-}
-
-fn files_and_folders(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
-}
+use overtone_model::weights;
+use overtone_train::{Checkpoint, Job, TrainConfig, TrainError, Trainer};
+use pong::{ADAM, BATCH, Bench, Witness, config, files};
 
 #[test]
 fn the_newest_are_kept() {

@@ -153,6 +153,7 @@ fn run_and_evaluate(
         trainer.n_updates(),
         settings.train.batch_size
     );
+    say!("frames: {}", trainer.frames_described());
     say!("run: {} (curves: just tensorboard)", run.path().display());
     let stop = interrupt::listen()?;
     let mut printer = Printer::new(trainer.state().step, trainer.n_updates());

@@ -4,6 +4,7 @@
 
 mod desk;
 mod errors;
+mod gpu_check;
 mod kills;
 mod lab;
 mod lab_forecast;

@@ -65,7 +65,7 @@ pub fn adamw_step(
     let constants = Constants::new(optimizer, step, gradient_scale);
     match form {
         Form::Reference => slots.into_iter().for_each(|slot| plain(constants, slot)),
-        Form::Auto => {
+        Form::Auto | Form::Mixed(_) => {
             let chunks: Vec<Slot<'_>> = slots.into_iter().flat_map(chunks).collect();
             chunks.into_par_iter().for_each(|chunk| {
                 update(

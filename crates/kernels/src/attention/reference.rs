@@ -1,6 +1,6 @@
 //! The attention block in burn tensors.
 
-use burn::tensor::{Bool, Device, Tensor, TensorData};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use super::{AttentionOptions, AttentionWeights, Score};
 use crate::dropout::Place;
@@ -17,14 +17,14 @@ pub(super) fn attention(
     let (n_heads, queries) = (options.n_heads, options.queries);
     let n_queries = queries.count(tokens);
     let d_head = d / n_heads;
-    let (device, dtype) = (x.device(), x.dtype());
+    let form = options.form;
 
     let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias, Form::Reference);
     let linear = |x: Tensor<3>, first: usize| {
         let weight = weights.qkv_weight.clone().narrow(1, first * d, d);
         let bias = weights.qkv_bias.clone().narrow(0, first * d, d);
         let [_, rows, _] = x.dims();
-        let out = x.matmul(weight.unsqueeze()) + bias.unsqueeze();
+        let out = form.product(x, weight.unsqueeze()) + bias.unsqueeze();
         out.reshape([batch, rows, n_heads, d_head]).swap_dims(1, 2)
     };
     let (k, v) = (linear(normal.clone(), 1), linear(normal.clone(), 2));
@@ -33,47 +33,53 @@ pub(super) fn attention(
         // Times the reciprocal: burn 0.22 rounds the divisor to f32 in `div_scalar`'s backward.
         Score::DotProduct => {
             let q = linear(queries.of(normal), 0);
-            q.matmul(k.transpose()) * (d_head as f64).sqrt().recip()
+            form.product(q, k.transpose()) * (d_head as f64).sqrt().recip()
         }
         Score::Fourier { power, .. } => {
             let r = weights.fourier_r.expect("the block has checked that R is there");
-            let scores = fourier_scores(linear(normal, 0), k, r, power, options.form);
+            let scores = fourier_scores(linear(normal, 0), k, r, power, form);
             let scores = scores.reshape([batch * n_heads, tokens, tokens]);
             queries.of(scores).reshape([batch, n_heads, n_queries, tokens])
         }
     };
-    let hidden = may_not_attend(batch, tokens, queries, options.first_token, &device);
+    let hidden = may_not_attend(tokens, queries, options.first_token, &x.device());
     let scores =
         scores.mask_fill(hidden.expand([batch, n_heads, n_queries, tokens]), f32::NEG_INFINITY);
     let mut probs = probabilities(scores, options.score.epsilon());
     if let Some(mask) = options.dropout.and_then(|dropout| dropout.mask(Place::Attention)) {
-        probs = probs * mask.tensor([batch, n_heads, n_queries, tokens], &device, dtype);
+        probs = mask.apply(probs);
     }
 
-    let mixed = probs.matmul(v).swap_dims(1, 2).reshape([batch, n_queries, d]);
-    let mut out =
-        mixed.matmul(weights.projection_weight.unsqueeze()) + weights.projection_bias.unsqueeze();
+    let mixed = form.product(probs, v).swap_dims(1, 2).reshape([batch, n_queries, d]);
+    let mut out = form.product(mixed, weights.projection_weight.unsqueeze())
+        + weights.projection_bias.unsqueeze();
     if let Some(mask) = options.dropout.and_then(|dropout| dropout.mask(Place::Residual)) {
-        out = out * mask.tensor([batch, n_queries, d], &device, dtype);
+        out = mask.apply(out);
     }
     queries.of(x) + out
 }
 
-/// `[batch, 1, queries, tokens]`, `true` where the query (third axis) may not see the key.
+/// `[batch or 1, 1, queries, tokens]`, `true` where the query (third axis) may not see the key.
+/// Made on the device: from the host come only the first tokens, where there is padding.
 fn may_not_attend(
-    batch: usize,
     tokens: usize,
     queries: Queries,
     first_token: Option<&[usize]>,
     device: &Device,
 ) -> Tensor<4, Bool> {
     let n_queries = queries.count(tokens);
-    let mut hidden = Vec::with_capacity(batch * n_queries * tokens);
-    for sequence in 0..batch {
-        let first = first_token.map_or(0, |first| first[sequence]);
-        for query in (0..n_queries).map(|query| queries.token(query)) {
-            hidden.extend((0..tokens).map(|key| key > query || (key < first && key != query)));
-        }
-    }
-    Tensor::from_data(TensorData::new(hidden, [batch, 1, n_queries, tokens]), device)
+    let one = [1, 1, n_queries, tokens];
+    let key = Tensor::<1, Int>::arange(0..tokens as i64, device);
+    let query = key.clone().reshape([n_queries, queries.step]).narrow(1, queries.first, 1);
+    let query = query.reshape([1, 1, n_queries, 1]).expand(one);
+    let key = key.reshape([1, 1, 1, tokens]).expand(one);
+    let later = key.clone().greater(query.clone());
+    let Some(first_token) = first_token else { return later };
+    let batch = first_token.len();
+    let all = [batch, 1, n_queries, tokens];
+    let first: Vec<i32> = first_token.iter().map(|&first| first as i32).collect();
+    let first = Tensor::<4, Int>::from_data(TensorData::new(first, [batch, 1, 1, 1]), device);
+    let padding = key.clone().expand(all).lower(first.expand(all));
+    let other = key.not_equal(query);
+    padding.bool_and(other.expand(all)).bool_or(later.expand(all))
 }

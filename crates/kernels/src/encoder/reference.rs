@@ -6,6 +6,7 @@ use burn::tensor::ops::ConvOptions;
 use burn::tensor::{FloatDType, Int, Tensor};
 
 use super::{FLAT, NatureWeights, STACK};
+use crate::Form;
 
 /// `[batch, t + 3, 84, 84]` → `[batch * t, 4, 84, 84]`.
 pub(super) fn stacks(frames: Tensor<4, Int>) -> Tensor<4, Int> {
@@ -18,14 +19,17 @@ pub(super) fn stacks(frames: Tensor<4, Int>) -> Tensor<4, Int> {
 }
 
 /// `[n, 4, 84, 84]` → `[n, d]`.
-pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights) -> Tensor<2> {
+pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2> {
     let [n, _, _, _] = frames.dims();
     let dtype = FloatDType::from(weights.linear_weight.dtype());
     let x = frames.cast(dtype) / 255.0;
-    let stride = |stride| ConvOptions::new([stride, stride], [0, 0], [1, 1], 1);
-    let x = relu(conv2d(x, weights.conv1_weight, Some(weights.conv1_bias), stride(4)));
-    let x = relu(conv2d(x, weights.conv2_weight, Some(weights.conv2_bias), stride(2)));
-    let x = relu(conv2d(x, weights.conv3_weight, Some(weights.conv3_bias), stride(1)));
-    let x = x.reshape([n, FLAT]).matmul(weights.linear_weight);
+    let layer = |x, weight, bias, stride| {
+        let options = ConvOptions::new([stride, stride], [0, 0], [1, 1], 1);
+        relu(conv2d(x, form.factor(weight), Some(form.factor(bias)), options))
+    };
+    let x = layer(form.factor(x), weights.conv1_weight, weights.conv1_bias, 4);
+    let x = layer(x, weights.conv2_weight, weights.conv2_bias, 2);
+    let x = layer(x, weights.conv3_weight, weights.conv3_bias, 1);
+    let x = x.reshape([n, FLAT]).matmul(form.factor(weights.linear_weight)).cast(dtype);
     (x + weights.linear_bias.unsqueeze()).tanh()
 }

@@ -12,9 +12,11 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, Dispatch, DispatchTensorKind, backend_extension};
+use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::{DType, Shape, Tensor};
 use burn_cubecl::CubeBackend;
+
+use crate::cube::is_on_gpu;
 
 /// A cube has at least one unit for each dimension.
 const LARGEST_D_HEAD: usize = kernels::UNITS;
@@ -26,19 +28,11 @@ pub(super) fn is_possible(q: &Tensor<4>, k: &Tensor<4>, r: &Tensor<2>) -> bool {
     let dtype = q.dtype();
     matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
         && (k.dtype(), r.dtype()) == (dtype, dtype)
-        && [q.clone().into_dispatch(), k.clone().into_dispatch(), r.clone().into_dispatch()]
-            .iter()
-            .all(|tensor| is_cube(&tensor.kind))
+        && is_on_gpu(q)
+        && is_on_gpu(k)
+        && is_on_gpu(r)
         && batch * heads * tokens > 0
         && (1..=LARGEST_D_HEAD).contains(&d_head)
-}
-
-fn is_cube(kind: &DispatchTensorKind) -> bool {
-    match kind {
-        DispatchTensorKind::Cube(_) => true,
-        DispatchTensorKind::Autodiff(inner) => is_cube(inner),
-        _ => false,
-    }
 }
 
 /// The scores of tensors for which [`is_possible`] holds; `r` is `[heads, d_head]`.

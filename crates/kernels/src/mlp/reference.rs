@@ -13,16 +13,18 @@ pub(super) fn mlp(
     weights: MlpWeights,
     activation: Activation,
     dropout: Option<Dropout>,
+    form: Form,
 ) -> Tensor<3> {
     let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias, Form::Reference);
-    let up = normal.matmul(weights.up_weight.unsqueeze()) + weights.up_bias.unsqueeze();
+    let up = form.product(normal, weights.up_weight.unsqueeze()) + weights.up_bias.unsqueeze();
     let active = match activation {
         Activation::Gelu => gelu(up),
         Activation::Relu => relu(up),
     };
-    let mut out = active.matmul(weights.down_weight.unsqueeze()) + weights.down_bias.unsqueeze();
+    let mut out =
+        form.product(active, weights.down_weight.unsqueeze()) + weights.down_bias.unsqueeze();
     if let Some(mask) = dropout.and_then(|dropout| dropout.mask(Place::Residual)) {
-        out = out * mask.tensor(x.dims(), &x.device(), x.dtype());
+        out = mask.apply(out);
     }
     x + out
 }

@@ -2,9 +2,10 @@
 
 use burn::backend::cubecl::dtype_to_storage_type;
 use burn::backend::{DType, Shape, TensorMetadata};
-use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
+
+use crate::cube::{address_type, empty_like};
 
 use super::kernels::{
     ROWS, SUMMED, TILE, UNITS, gradient_kernel, radius_kernel, rows, scores_kernel,
@@ -14,19 +15,10 @@ use super::kernels::{
 const QUERIES: usize = 2;
 const KEYS: usize = 3;
 
-fn empty_like<const D: usize>(tensor: &CubeTensor, shape: [usize; D], dtype: DType) -> CubeTensor {
-    let (client, device) = (tensor.client.clone(), tensor.device.clone());
-    empty_device_contiguous_dtype(client, device, Shape::new(shape), dtype)
-}
-
-fn address_type(tensors: &[&CubeTensor]) -> AddressType {
-    tensors.iter().map(|tensor| tensor.required_address_type()).max().unwrap_or_default()
-}
-
 /// See [`scores_kernel`].
 pub(super) fn scores(q: CubeTensor, k: CubeTensor, r: CubeTensor, power: u32) -> CubeTensor {
     let [batch, heads, tokens, d_head] = q.shape().dims();
-    let scores = empty_like(&q, [batch, heads, tokens, tokens], q.dtype);
+    let scores = empty_like(&q, Shape::new([batch, heads, tokens, tokens]), q.dtype);
     let tiles = tokens.div_ceil(TILE) as u32;
     // SAFETY: the kernel reads and writes what it has found to be inside of its tensors, whose
     // shapes `fourier_scores` has checked.
@@ -58,9 +50,9 @@ pub(super) fn gradients(
 ) -> [CubeTensor; 3] {
     let [batch, heads, tokens, d_head] = q.shape().dims();
     let groups = tokens.div_ceil(rows(d_head));
-    let parts = empty_like(&q, [batch, groups, heads, d_head], DType::F32);
+    let parts = empty_like(&q, Shape::new([batch, groups, heads, d_head]), DType::F32);
     let side = |own: &CubeTensor, other: &CubeTensor, axis: usize, parts: Option<&CubeTensor>| {
-        let by_own = empty_like(own, [batch, heads, tokens, d_head], own.dtype);
+        let by_own = empty_like(own, Shape::new([batch, heads, tokens, d_head]), own.dtype);
         // SAFETY: as in `scores`.
         unsafe {
             gradient_kernel::launch_unchecked(
@@ -84,7 +76,7 @@ pub(super) fn gradients(
     };
     let by_q = side(&q, &k, QUERIES, Some(&parts));
     let by_k = side(&k, &q, KEYS, None);
-    let by_r = empty_like(&r, [heads, d_head], r.dtype);
+    let by_r = empty_like(&r, Shape::new([heads, d_head]), r.dtype);
     // SAFETY: as in `scores`.
     unsafe {
         radius_kernel::launch_unchecked(

@@ -1,0 +1,137 @@
+//! `overtone gpu-check`: whether a GPU computes what the CPU computes, and how fast.
+//!
+//! It needs no cargo: the program, the project's `scripts/` and `crates/testkit/golden/`, and
+//! for parts of it the data and a Python. What is not there is skipped, with a sentence.
+
+mod agreement;
+mod golden;
+mod paper;
+mod peers;
+mod playing;
+mod report;
+mod speed;
+mod synthetic;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use overtone_model::device;
+
+use crate::keys;
+use report::Report;
+
+/// Every option with its default and reason.
+pub const OPTIONS: &str = r#"
+# What to check: auto (the first GPU; where there is none a dry run on the CPU), cuda, cuda:N or cpu.
+device = "auto"
+# full: the paper's model and batches. tiny: small ones, to see that everything runs; its times mean nothing. auto: full on a GPU, tiny on the CPU.
+size = "auto"
+# Folder of the reference's recorded numbers.
+golden = "crates/testkit/golden"
+# A Python with torch, for the same step in PyTorch; empty: .venv-peers/bin/python, else python3.
+python = ""
+# Folder of the PyTorch programs.
+peers = "scripts/peers"
+# Training steps, with dropout, in which device and CPU are compared; 0: by the size.
+steps = 0
+# The game whose data the paper's profile is timed on.
+game = "seaquest"
+# Updates of the paper's profile that are timed; 0: by the size.
+updates = 0
+# Seconds of playing that are timed; 0: none.
+playing = 20
+# Where to write the numbers, as JSON.
+out = "gpu-check.json"
+"#;
+
+/// How much is done.
+struct Scale {
+    is_full: bool,
+    /// Training steps in which both sides are compared.
+    compared_steps: usize,
+    /// Contexts of a timed step.
+    batch: usize,
+    layers: usize,
+    rounds: usize,
+    /// Seconds that a round lasts, about.
+    round_seconds: f64,
+    /// Updates of the paper's profile, and contexts in each.
+    paper: (u64, usize),
+}
+
+impl Scale {
+    fn full() -> Self {
+        Self {
+            is_full: true,
+            compared_steps: 100,
+            batch: 128,
+            layers: 6,
+            rounds: 7,
+            round_seconds: 0.5,
+            paper: (300, 128),
+        }
+    }
+
+    fn tiny() -> Self {
+        Self {
+            is_full: false,
+            compared_steps: 12,
+            batch: 1,
+            layers: 1,
+            rounds: 3,
+            round_seconds: 0.0,
+            paper: (6, 2),
+        }
+    }
+}
+
+/// `overtone gpu-check key=value…`.
+pub fn run(options: &[String]) -> Result<()> {
+    let mut keys = keys::flatten(&OPTIONS.parse()?);
+    keys::apply(&mut keys, options)?;
+    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+    let whole = |key: &str| match text(key).parse::<u64>() {
+        Ok(number) => Ok(number),
+        Err(_) => bail!("{key}={}: must be 0 or more", text(key)),
+    };
+    let chosen = device::choose(&text("device"))?;
+    let mut scale = match (text("size").as_str(), chosen.is_gpu) {
+        ("full", _) | ("auto", true) => Scale::full(),
+        ("tiny", _) | ("auto", false) => Scale::tiny(),
+        (other, _) => bail!("size={other}: there are auto, full and tiny"),
+    };
+    if let updates @ 1.. = whole("updates")? {
+        scale.paper.0 = updates;
+    }
+    if let steps @ 1.. = whole("steps")? {
+        scale.compared_steps = steps as usize;
+    }
+    let seconds = whole("playing")?;
+    let out = PathBuf::from(text("out"));
+    if !chosen.is_gpu {
+        say!(
+            "no GPU is used: this is a dry run on the CPU, in which the fused operations are \
+             compared with the plain ones; its times say nothing about a GPU"
+        );
+    }
+    let size = if scale.is_full { "full" } else { "tiny" };
+    let mut report = Report::new(out, &chosen.name, size)?;
+    let device = &chosen.device;
+    let golden = PathBuf::from(text("golden"));
+    report.part("golden files", || golden::check(&golden, device))?;
+    report.part("training steps", || agreement::check(&scale, device))?;
+    report.part("step time", || speed::measure(&scale, device))?;
+    let peers = peers::Peers { python: text("python"), folder: text("peers").into() };
+    report.part("PyTorch", || peers.measure(&scale, chosen.is_gpu))?;
+    let folder = std::env::temp_dir().join(format!("overtone-gpu-check-{}", std::process::id()));
+    let mut trained = None;
+    report.part("paper profile", || {
+        let (rows, run) = paper::train(&scale, &text("game"), &chosen.name, &folder)?;
+        trained = run;
+        Ok(rows)
+    })?;
+    report.part("playing", || playing::measure(trained.as_ref(), device, seconds))?;
+    // There is none where nothing was trained.
+    let _ = std::fs::remove_dir_all(&folder);
+    report.finish()
+}

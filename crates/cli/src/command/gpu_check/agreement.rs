@@ -1,0 +1,106 @@
+//! The same training, dropout included, on the device and on the CPU.
+
+use anyhow::Result;
+use overtone_model::{
+    DecisionTransformer,
+    burn::tensor::Device,
+    decision_transformer::{DropoutSeed, Form, Half},
+    device::is_cpu,
+    weights::{self, NamedTensors},
+};
+use overtone_train::{AdamW, optimizer::scalar};
+
+use super::{
+    Scale,
+    golden::largest,
+    report::Row,
+    synthetic::{ADAM, batch, config, model},
+};
+
+/// Losses of the first steps, relative. Between the two forms on the CPU 2e-6 was seen.
+const LOSSES: f64 = 1e-2;
+const FIRST: usize = 10;
+/// The mean loss of all steps, relative: training carries rounding on, and single losses of a
+/// Fourier head are far apart, at actions whose density is near zero.
+const MEAN: f64 = 2e-2;
+/// The mean loss of training in `bf16`, relative to `f32`.
+const MEAN_BF16: f64 = 5e-2;
+/// How far weights have moved apart, relative to how far they have moved.
+const WEIGHTS: f64 = 0.2;
+const BATCH: usize = 2;
+const CONTEXT: usize = 6;
+const LEARNING_RATE: f64 = 1e-4;
+
+/// # Errors
+/// When a model cannot be made.
+pub fn check(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
+    let cpu = Device::flex();
+    // On the CPU itself the plain operations are the other side.
+    let form = if is_cpu(device) { Form::Reference } else { Form::Auto };
+    let steps = scale.compared_steps;
+    let mut rows = Vec::new();
+    for fourier in [false, true] {
+        let expected = train(fourier, &cpu, Form::Auto, steps)?;
+        let kind = if fourier { "Fourier attention and head" } else { "softmax and linear head" };
+        let got = train(fourier, device, form, steps)?;
+        let name = |what: &str| format!("{what} of {steps} steps, {kind}");
+        let first = FIRST.min(steps);
+        let apart = relative(&got.losses[..first], &expected.losses[..first]);
+        rows.push(Row::compared(format!("losses of {first} steps, {kind}"), apart, LOSSES));
+        rows.push(Row::compared(name("mean loss"), got.mean_apart(&expected), MEAN));
+        rows.push(Row::compared(name("weights"), got.apart(&expected), WEIGHTS));
+        let got = train(fourier, device, Form::Mixed(Half::Bf16), steps)?;
+        let apart = got.mean_apart(&expected);
+        rows.push(Row::compared(name("mean bf16 loss"), apart, MEAN_BF16));
+    }
+    Ok(rows)
+}
+
+fn relative(got: &[f64], expected: &[f64]) -> f64 {
+    largest(got.iter().zip(expected).map(|(got, expected)| (got - expected).abs() / expected))
+}
+
+/// Losses and weights of a training.
+struct Trained {
+    losses: Vec<f64>,
+    start: NamedTensors,
+    end: NamedTensors,
+}
+
+impl Trained {
+    /// The relative difference of the mean losses.
+    fn mean_apart(&self, other: &Self) -> f64 {
+        let [own, other] = [self, other].map(|trained| [trained.losses.iter().sum::<f64>()]);
+        relative(&own, &other)
+    }
+
+    /// The distance of both ends, relative to that from start to end.
+    fn apart(&self, other: &Self) -> f64 {
+        let distance = |a: &NamedTensors, b: &NamedTensors| {
+            let squares = a.iter().map(|(name, a)| {
+                let pairs = a.iter::<f64>().zip(b[name].iter::<f64>());
+                pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>()
+            });
+            squares.sum::<f64>().sqrt()
+        };
+        distance(&self.end, &other.end) / distance(&other.start, &other.end)
+    }
+}
+
+fn train(fourier: bool, device: &Device, form: Form, n_steps: usize) -> Result<Trained> {
+    let device = &device.clone().autodiff();
+    let config = config(2, CONTEXT, fourier, fourier);
+    let mut model = DecisionTransformer { form, ..model(&config, device)? };
+    let start = weights::export(&model);
+    let mut adam = AdamW::new(ADAM);
+    let mut losses = Vec::new();
+    for step in 0..n_steps as u64 {
+        // A few batches again and again, so that there is something to learn.
+        let (frames, inputs) = batch(step % 4, BATCH, CONTEXT, device);
+        let loss = model.loss(frames, &inputs, Some(DropoutSeed(step))).total;
+        losses.push(loss.clone().inner());
+        model = adam.step(model.clone(), loss.backward(), LEARNING_RATE).0;
+    }
+    let losses = losses.into_iter().map(scalar).collect();
+    Ok(Trained { losses, start, end: weights::export(&model) })
+}

@@ -1,0 +1,196 @@
+//! The reference's recorded numbers on the device: logits, and the losses of ten steps.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+use overtone_core::seed;
+use overtone_model::{
+    AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
+    burn::tensor::{DType, Device, Int, Tensor, TensorData},
+    decision_transformer::Frames,
+    device::is_cpu,
+    head::{ActionOrder, FourierHeadConfig},
+    published,
+    weights::{self, NamedTensors},
+};
+use overtone_train::{AdamW, AdamWConfig, Decayed, Schedule, optimizer::scalar};
+use safetensors::SafeTensors;
+use serde_json::Value;
+
+use super::report::Row;
+
+/// Logits on the CPU, absolute: the golden tests' tolerances, linear and Fourier head.
+const CPU_LOGITS: [f64; 2] = [2e-5, 2e-4];
+/// Logits on a GPU, which may round the factors of `f32` products to 11 bits.
+const GPU_LOGITS: [f64; 2] = [5e-3, 5e-2];
+/// Losses of ten steps, relative, on the CPU and on a GPU.
+const LOSSES: [f64; 2] = [1e-4, 5e-3];
+const N_STEPS: usize = 10;
+
+/// # Errors
+/// When a file is there and cannot be read.
+pub fn check(folder: &Path, device: &Device) -> Result<Vec<Row>> {
+    let file = |name: &str| folder.join(format!("dt_atari_{name}"));
+    if !file("weights.safetensors").is_file() {
+        return Ok(Row::skipped(format!("there is no golden file in {}", folder.display())));
+    }
+    let read = |name: &str| {
+        let path = file(name);
+        fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let (inputs, expected) = (read("inputs.safetensors")?, read("expected.json")?);
+    let case = Case {
+        weights: weights::load(&file("weights.safetensors"))?,
+        inputs: SafeTensors::deserialize(&inputs).context("golden inputs")?,
+        expected: serde_json::from_slice(&expected).context("golden numbers")?,
+        device: device.clone().autodiff(),
+    };
+    let outputs = weights::load(&file("outputs.safetensors"))?;
+    let on_gpu = usize::from(!is_cpu(device));
+    let logit_tolerances = [CPU_LOGITS, GPU_LOGITS][on_gpu];
+    let mut rows = Vec::new();
+    for (head, tolerance) in ["linear", "fourier8"].into_iter().zip(logit_tolerances) {
+        let (frames, inputs) = case.batch(0)?;
+        let model = case.model(head)?;
+        let got = model.logits(frames, &inputs).into_data();
+        let stored = outputs.get(&format!("{head}/f32/logits")).context("no golden logits")?;
+        let apart = case.by_action(head, stored)?.into_iter().zip(got.iter::<f64>());
+        let apart = apart.map(|(expected, got)| (expected - got).abs());
+        rows.push(Row::compared(format!("logits, {head} head"), largest(apart), tolerance));
+    }
+    let apart = case.train("linear")?;
+    rows.push(Row::compared("losses of ten steps".into(), apart, LOSSES[on_gpu]));
+    Ok(rows)
+}
+
+/// The largest, or no number if one of them is none.
+pub fn largest(numbers: impl Iterator<Item = f64>) -> f64 {
+    numbers.fold(0.0, |largest, x| if x <= largest { largest } else { x })
+}
+
+struct Case<'a> {
+    weights: NamedTensors,
+    inputs: SafeTensors<'a>,
+    expected: Value,
+    device: Device,
+}
+
+impl Case<'_> {
+    fn number(&self, key: &str) -> Result<f64> {
+        self.expected["config"][key].as_f64().with_context(|| format!("no golden config.{key}"))
+    }
+
+    fn config(&self, head: &str) -> Result<ModelConfig> {
+        let integer = |key| self.number(key).map(|number| number as usize);
+        Ok(ModelConfig {
+            n_layers: integer("n_layer")?,
+            n_heads: integer("n_head")?,
+            d_model: integer("n_embd")?,
+            context_length: integer("context")?,
+            n_actions: integer("vocab")?,
+            max_timestep: integer("max_timestep")?,
+            dropout: 0.0,
+            conditioning: Conditioning::Return,
+            attention: AttentionConfig::Softmax,
+            head: match head.strip_prefix("fourier") {
+                None => HeadConfig::Linear,
+                Some(frequencies) => HeadConfig::Fourier(FourierHeadConfig {
+                    action_order: Some(ActionOrder::atari()),
+                    ..FourierHeadConfig::new(frequencies.parse()?)
+                }),
+            },
+        })
+    }
+
+    fn model(&self, head: &str) -> Result<DecisionTransformer> {
+        let config = self.config(head)?;
+        let own = format!("{head}_head.");
+        let theirs = self.weights.iter().filter_map(|(name, data)| match name.strip_prefix(&own) {
+            Some(rest) => Some((format!("head.{rest}"), data.clone())),
+            None => (!name.contains("_head.")).then(|| (name.clone(), data.clone())),
+        });
+        let ours = published::atari(&config, &theirs.collect())?;
+        let generator = &mut seed::generator(0, "init");
+        let model = DecisionTransformer::init(&config, &self.device, generator)?;
+        Ok(weights::import(model, &ours)?)
+    }
+
+    /// The batch of step `step` of the file's training run.
+    fn batch(&self, step: usize) -> Result<(Frames, Inputs)> {
+        let bytes = |name: &str| Ok::<_, anyhow::Error>(self.inputs.tensor(name)?.data().to_vec());
+        let words = |name: &str| {
+            let bytes = bytes(name)?;
+            Ok::<_, anyhow::Error>(bytes.as_chunks::<4>().0.to_vec())
+        };
+        let ints = |name: &str| {
+            let words = words(name)?.into_iter();
+            Ok::<_, anyhow::Error>(words.map(i32::from_le_bytes).collect::<Vec<_>>())
+        };
+        let shape = self.inputs.tensor("states_u8")?.shape().to_vec();
+        let [rows, time] = [shape[0], shape[1]];
+        let vocab = self.number("vocab")? as i32;
+        let actions: Vec<i32> =
+            ints("actions")?.into_iter().map(|action| (action + step as i32) % vocab).collect();
+        let returns = words("rtgs")?.into_iter().map(f32::from_le_bytes);
+        let returns: Vec<f32> = returns.map(|to_go| to_go + (step % 3) as f32).collect();
+        let device = &self.device;
+        let frames = TensorData::new(bytes("states_u8")?, [rows * time, 4, 84, 84]);
+        let inputs = Inputs {
+            actions: Tensor::from_data(TensorData::new(actions, [rows, time]), device),
+            returns_to_go: Tensor::from_data(TensorData::new(returns, [rows, time]), device),
+            global_timesteps: Tensor::from_data(
+                TensorData::new(ints("timesteps")?, [rows]),
+                device,
+            ),
+            n_padding: vec![0; rows],
+        };
+        Ok((Frames::Stacks(Tensor::<4, Int>::from_data(frames, (device, DType::U8))), inputs))
+    }
+
+    /// The reference's logits are by bin; ours by environment action.
+    fn by_action(&self, head: &str, logits: &TensorData) -> Result<Vec<f64>> {
+        let logits: Vec<f64> = logits.iter().collect();
+        Ok(match self.config(head)?.head {
+            HeadConfig::Fourier(FourierHeadConfig { action_order: Some(order), .. }) => logits
+                .chunks(order.bin_of().len())
+                .flat_map(|row| order.bin_of().iter().map(|&bin| row[bin]).collect::<Vec<_>>())
+                .collect(),
+            _ => logits,
+        })
+    }
+
+    /// The largest relative difference of a loss in the file's training run.
+    fn train(&self, head: &str) -> Result<f64> {
+        let betas = &self.expected["config"]["betas"];
+        let beta = |i: usize| betas[i].as_f64().context("no golden betas");
+        let mut adam = AdamW::new(AdamWConfig {
+            beta_1: beta(0)?,
+            beta_2: beta(1)?,
+            epsilon: self.number("eps")?,
+            weight_decay: self.number("weight_decay")?,
+            decayed: Decayed::Matrices,
+            clip_norm: self.number("clip")?,
+        });
+        let schedule = Schedule::Cosine {
+            learning_rate: self.number("lr")?,
+            warmup_tokens: self.number("warmup_tokens")?,
+            final_tokens: self.number("final_tokens")?,
+        };
+        let expected = self.expected[head]["f32"]["traj"].as_array().context("no golden losses")?;
+        let mut model = self.model(head)?;
+        let mut tokens = 0;
+        let mut apart = Vec::new();
+        for (step, entry) in expected.iter().enumerate().take(N_STEPS) {
+            let (frames, inputs) = self.batch(step)?;
+            let loss = model.loss(frames, &inputs, None).total;
+            let value = scalar(loss.clone().inner());
+            let expected = entry["loss"].as_f64().context("no golden loss")?;
+            apart.push((value - expected).abs() / expected);
+            let rate = schedule.at(step as u64, tokens);
+            model = adam.step(model.clone(), loss.backward(), rate).0;
+            let [rows, time] = inputs.actions.dims();
+            tokens += (rows * time) as u64;
+        }
+        Ok(largest(apart.into_iter()))
+    }
+}

@@ -1,0 +1,124 @@
+//! Some updates of the paper's profile, and how long all of them would take.
+
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    time::Instant,
+};
+
+use anyhow::{Context, Result};
+use overtone_data::AtariDataset;
+use overtone_model::device;
+use overtone_train::{
+    Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig, Trainer,
+};
+
+use super::{Scale, report::Row};
+use crate::{
+    command::dataset,
+    settings::{Profile, Settings},
+};
+
+/// What the paper trains for: 5 epochs of 500,000 transitions in batches of 128.
+const UPDATES: f64 = 5.0 * 500_000.0 / 128.0;
+/// Readings of losses before the clock starts: kernels are compiled and tuned, the queue fills.
+const WARM_UP: usize = 2;
+
+/// Trains in each precision, with the runs in `folder`. The first one's last checkpoint is there
+/// to be played.
+///
+/// # Errors
+/// When data is there and cannot be trained on.
+pub fn train(
+    scale: &Scale,
+    game: &str,
+    device: &str,
+    folder: &Path,
+) -> Result<(Vec<Row>, Option<Checkpoint>)> {
+    // Names of the CPU say more than `device::choose` takes.
+    let device = if device.starts_with("cpu") { "cpu" } else { device };
+    let (updates, batch_size) = scale.paper;
+    let words = [format!("game={game}"), "profile=paper".into(), format!("device={device}")];
+    let settings = Settings::resolve(&words, |_| Profile::Paper)?;
+    if let Err(error) = dataset::find(&settings) {
+        return Ok((Row::skipped(crate::sentence(&error)), None));
+    }
+    let data = dataset::open(&settings)?;
+    let mut rows = Vec::new();
+    let mut first = None;
+    for precision in [Precision::F32, Precision::Bf16] {
+        let config = TrainConfig {
+            updates,
+            batch_size,
+            precision,
+            // Several readings, so that there is something to time between.
+            log_every: (updates / 6).max(1),
+            checkpoint_every: updates,
+            ..settings.train.clone()
+        };
+        let (row, checkpoint) = timed(scale, &settings, config, data.clone(), folder, device)?;
+        rows.push(row);
+        first.get_or_insert(checkpoint);
+    }
+    Ok((rows, first))
+}
+
+fn timed(
+    scale: &Scale,
+    settings: &Settings,
+    config: TrainConfig,
+    data: Arc<AtariDataset>,
+    folder: &Path,
+    device: &str,
+) -> Result<(Row, Checkpoint)> {
+    let mut model = settings.model_config(data.n_actions(), data.episodes().longest())?;
+    model.n_layers = scale.layers;
+    let name = format!("{:?}", config.precision).to_lowercase();
+    let run = RunDir::create(folder, &name).context("cannot make a folder for the run")?;
+    let job = Job {
+        run,
+        model,
+        config: config.clone(),
+        dataset: data,
+        game: overtone_data::known_game(&settings.game)?.to_owned(),
+        seed: settings.seed,
+        device: device::choose(device)?.device,
+    };
+    let trainer = Trainer::new(job, None)?;
+    let frames = trainer.frames_described();
+    let mut clock = Clock::default();
+    let finished = trainer.train(&AtomicBool::new(false), &mut clock)?;
+    let per_update = clock.seconds_per_update().context("too few updates to time")?;
+    let hours = per_update * UPDATES / 3600.0;
+    let waited = 100.0 * finished.waited / finished.seconds.max(1e-9);
+    let note = match scale.is_full {
+        true => format!(
+            "all {UPDATES:.0} updates: {hours:.2} h; {waited:.1} % of the time waiting for data; \
+             frames {frames}"
+        ),
+        false => format!("a small model; frames {frames}"),
+    };
+    let what = format!("{name}, {} updates of {}", config.updates, config.batch_size);
+    let row = Row { what, value: Some(1e3 * per_update), unit: "ms", note, ..Row::default() };
+    Ok((row, finished.checkpoint))
+}
+
+/// When the losses of which step were read.
+#[derive(Default)]
+struct Clock(Vec<(u64, Instant)>);
+
+impl Clock {
+    /// Between the first reading after the warm-up and the last.
+    fn seconds_per_update(&self) -> Option<f64> {
+        let (&(first, started), &(last, ended)) = (self.0.get(WARM_UP - 1)?, self.0.last()?);
+        (last > first).then(|| (ended - started).as_secs_f64() / (last - first) as f64)
+    }
+}
+
+impl Observer for Clock {
+    fn stepped(&mut self, _step: u64, _loss: f64) {}
+    fn logged(&mut self, report: &StepReport) {
+        self.0.push((report.step, Instant::now()));
+    }
+    fn saved(&mut self, _checkpoint: &Checkpoint) {}
+}

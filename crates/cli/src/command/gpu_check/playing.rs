@@ -1,0 +1,77 @@
+//! How many steps of playing there are in a second, emulator included.
+
+use anyhow::Result;
+use overtone_model::burn::tensor::Device;
+use overtone_train::Checkpoint;
+
+use super::report::Row;
+
+/// Episodes played at once, as many as the reference's evaluation has in all.
+#[cfg(feature = "python")]
+const EPISODES: usize = 100;
+
+/// Plays the agent of `trained` for about so many seconds.
+///
+/// # Errors
+/// When playing fails.
+#[cfg(feature = "python")]
+pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> Result<Vec<Row>> {
+    use std::{
+        ops::ControlFlow,
+        time::{Duration, Instant},
+    };
+
+    use overtone_core::{Emulation, Protocol};
+    use overtone_eval::{Plan, rollout};
+    use overtone_model::{TransformerPolicy, device::is_cpu};
+
+    if seconds == 0 {
+        return Ok(Row::skipped("playing=0"));
+    }
+    let Some(trained) = trained else {
+        return Ok(Row::skipped("no agent was trained"));
+    };
+    let game: overtone_ale::Game = trained.state.game.parse()?;
+    if let Err(error) = overtone_ale::check(game) {
+        return Ok(Row::skipped(crate::sentence(&error.into())));
+    }
+    let episodes = if is_cpu(device) { 4 } else { EPISODES };
+    let protocol = Protocol::matched(&Emulation::dqn_replay());
+    let plan = Plan {
+        episodes,
+        targets: vec![trained.state.episode_returns.last().copied().unwrap_or(1.0)],
+        seed: 1,
+        return_units: protocol.return_units,
+    };
+    let model = trained.model(device)?;
+    let mut policy = TransformerPolicy::new(&model, &protocol);
+    let mut env = overtone_ale::open(game, &protocol.emulation, episodes)?;
+    let mut marks: Vec<(Instant, u64)> = Vec::new();
+    let limit = Duration::from_secs(seconds);
+    let started = Instant::now();
+    let mut is_over = false;
+    let played = rollout(env.as_mut(), &mut policy, &plan, &mut |progress| {
+        marks.push((Instant::now(), progress.steps));
+        is_over = started.elapsed() > limit;
+        match is_over {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    });
+    // Being stopped is an error of a rollout, and here the plan.
+    if let (Err(error), false) = (played, is_over) {
+        return Err(error.into());
+    }
+    // The first fifth is warming up.
+    let rate = marks.get(marks.len() / 5).zip(marks.last()).map(|(first, last)| {
+        (last.1 - first.1) as f64 / (last.0 - first.0).as_secs_f64().max(1e-9)
+    });
+    let what = format!("{episodes} episodes at once");
+    Ok(vec![Row { what, value: rate, unit: "steps/s", ..Row::default() }])
+}
+
+/// Without Python there is nothing to play.
+#[cfg(not(feature = "python"))]
+pub fn measure(_: Option<&Checkpoint>, _: &Device, _: u64) -> Result<Vec<Row>> {
+    Ok(Row::skipped("this program was built without the feature `python`"))
+}

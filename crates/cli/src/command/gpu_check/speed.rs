@@ -1,0 +1,94 @@
+//! How long a training step takes: forward, backward, clipping and AdamW, with dropout, on a
+//! batch that is on the device.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use overtone_model::{
+    DecisionTransformer, Inputs,
+    burn::tensor::{Device, Tensor},
+    decision_transformer::{DropoutSeed, Form, Frames, Half},
+    device::is_cpu,
+};
+use overtone_train::{AdamW, optimizer::scalar};
+
+use super::{
+    Scale,
+    report::Row,
+    synthetic::{ADAM, batch, config, model},
+};
+
+/// The reference's timesteps of context.
+const CONTEXT: usize = 30;
+/// Steps before anything is timed: kernels are compiled and tuned.
+const WARM_UP: usize = 5;
+const MOST_STEPS: f64 = 20.0;
+
+/// # Errors
+/// When a model cannot be made.
+pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
+    let autodiff = &device.clone().autodiff();
+    let data = batch(7, scale.batch, CONTEXT, autodiff);
+    let mixed = Form::Mixed(Half::Bf16);
+    let variants = [
+        ("f32, softmax attention, linear head", Form::Auto, false, false),
+        ("f32, Fourier attention, linear head", Form::Auto, true, false),
+        ("f32, softmax attention, Fourier head", Form::Auto, false, true),
+        ("bf16, softmax attention, linear head", mixed, false, false),
+        ("bf16, Fourier attention, linear head", mixed, true, false),
+    ];
+    let mut trainers = Vec::new();
+    for (_, form, fourier_attention, fourier_head) in variants {
+        let config = config(scale.layers, CONTEXT, fourier_attention, fourier_head);
+        let model = DecisionTransformer { form, ..model(&config, autodiff)? };
+        trainers.push(Trainer { model, adam: AdamW::new(ADAM), data: data.clone() });
+    }
+    let warm_up = if is_cpu(device) { 1 } else { WARM_UP };
+    let mut n_steps = Vec::new();
+    for trainer in &mut trainers {
+        trainer.round(warm_up);
+        let seconds = trainer.round(1);
+        n_steps.push((scale.round_seconds / seconds).clamp(1.0, MOST_STEPS) as usize);
+    }
+    // Variants take turns, so that what else the machine does meets all of them.
+    let mut times = vec![Vec::new(); trainers.len()];
+    for _ in 0..scale.rounds {
+        for ((trainer, &n), times) in trainers.iter_mut().zip(&n_steps).zip(&mut times) {
+            times.push(1e3 * trainer.round(n));
+        }
+    }
+    let rows = variants.iter().zip(&times).map(|((name, ..), own)| {
+        let mut ratios: Vec<f64> = own.iter().zip(&times[0]).map(|(a, b)| a / b).collect();
+        ratios.sort_by(f64::total_cmp);
+        let note = format!("{:.2}× the first", ratios[ratios.len() / 2]);
+        let what = format!("{name}, batch {}", scale.batch);
+        Row::measured(what, "ms", own, note)
+    });
+    Ok(rows.collect())
+}
+
+struct Trainer {
+    model: DecisionTransformer,
+    adam: AdamW,
+    data: (Frames, Inputs),
+}
+
+impl Trainer {
+    /// Takes `n` steps; seconds of each. Nothing is read but the last loss.
+    fn round(&mut self, n: usize) -> f64 {
+        let started = Instant::now();
+        let mut last: Option<Tensor<1>> = None;
+        for _ in 0..n {
+            let (frames, inputs) = &self.data;
+            let dropout = Some(DropoutSeed(self.adam.n_steps()));
+            let loss = self.model.loss(frames.clone(), inputs, dropout).total;
+            let (model, norm) = self.adam.step(self.model.clone(), loss.backward(), 1e-4);
+            self.model = model;
+            last = Some(loss.inner() + norm);
+        }
+        if let Some(last) = last {
+            scalar(last);
+        }
+        started.elapsed().as_secs_f64() / n.max(1) as f64
+    }
+}

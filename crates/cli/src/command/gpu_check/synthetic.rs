@@ -1,0 +1,95 @@
+//! Models and batches of random numbers, which need no data.
+
+use overtone_core::seed;
+use overtone_model::{
+    AttentionConfig, Conditioning, DecisionTransformer, FourierAttentionConfig, HeadConfig, Inputs,
+    ModelConfig, ModelError, RShape,
+    burn::tensor::{DType, Device, Int, Tensor, TensorData},
+    decision_transformer::{FRAME, Frames, STACK},
+    head::{ActionOrder, FourierHeadConfig},
+};
+use overtone_train::{AdamWConfig, Decayed};
+
+/// Actions of every game.
+const N_ACTIONS: usize = 18;
+
+/// A model, with the paper's Fourier head or attention or without.
+pub fn config(
+    n_layers: usize,
+    context_length: usize,
+    fourier_attention: bool,
+    fourier_head: bool,
+) -> ModelConfig {
+    ModelConfig {
+        n_layers,
+        n_heads: 8,
+        d_model: 128,
+        context_length,
+        n_actions: N_ACTIONS,
+        max_timestep: 4_000,
+        dropout: 0.1,
+        conditioning: Conditioning::Return,
+        attention: match fourier_attention {
+            false => AttentionConfig::Softmax,
+            true => AttentionConfig::Fourier(FourierAttentionConfig {
+                power: 4,
+                r: RShape::Scalar,
+                initial: 1.0,
+                epsilon: 0.0,
+            }),
+        },
+        head: match fourier_head {
+            false => HeadConfig::Linear,
+            true => HeadConfig::Fourier(FourierHeadConfig {
+                gamma: 1e-6,
+                action_order: Some(ActionOrder::atari()),
+                ..FourierHeadConfig::new(14)
+            }),
+        },
+    }
+}
+
+/// The same initial weights on every device.
+///
+/// # Errors
+/// When `config` describes no model.
+pub fn model(config: &ModelConfig, device: &Device) -> Result<DecisionTransformer, ModelError> {
+    DecisionTransformer::init(config, device, &mut seed::generator(1, "init"))
+}
+
+/// The reference's optimizer.
+pub const ADAM: AdamWConfig = AdamWConfig {
+    beta_1: 0.9,
+    beta_2: 0.95,
+    epsilon: 1e-8,
+    weight_decay: 0.1,
+    decayed: Decayed::Matrices,
+    clip_norm: 1.0,
+};
+
+/// The `nth` batch of contexts; the second context of it, if there is one, has padding.
+pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> (Frames, Inputs) {
+    let numbers = |of: &str, n: usize| {
+        let of = seed::derive(nth, of);
+        (0..n as u64).map(move |i| seed::derive_nth(of, i))
+    };
+    let shape = [batch, time + STACK - 1, FRAME, FRAME];
+    let n_words = shape.iter().product::<usize>() / 8;
+    let pixels: Vec<u8> = numbers("pixels", n_words).flat_map(u64::to_le_bytes).collect();
+    let actions: Vec<i32> =
+        numbers("actions", batch * time).map(|x| (x % N_ACTIONS as u64) as i32).collect();
+    let returns: Vec<f32> = numbers("returns", batch * time).map(|x| (x % 64) as f32).collect();
+    let starts: Vec<i32> = numbers("starts", batch).map(|x| (x % 1000) as i32).collect();
+    let mut n_padding = vec![0; batch];
+    if let Some(second) = n_padding.get_mut(1) {
+        *second = time / 3;
+    }
+    let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
+    let inputs = Inputs {
+        actions: Tensor::from_data(TensorData::new(actions, [batch, time]), device),
+        returns_to_go: Tensor::from_data(TensorData::new(returns, [batch, time]), device),
+        global_timesteps: Tensor::from_data(TensorData::new(starts, [batch]), device),
+        n_padding,
+    };
+    (Frames::Windows(frames), inputs)
+}

@@ -1,0 +1,74 @@
+//! `overtone gpu-check`, as a dry run on the CPU.
+
+use std::fs;
+
+use crate::desk::{Desk, project};
+
+#[test]
+fn a_dry_run_checks_everything_that_is_there() {
+    let desk = Desk::new();
+    let golden = project().join("crates/testkit/golden");
+    let line = format!(
+        "gpu-check device=cpu playing=1 python=absent golden={} peers={}",
+        golden.display(),
+        project().join("scripts/peers").display()
+    );
+    let said = desk.succeeds(&line);
+    for part in [
+        "dry run",
+        "losses of ten steps",
+        "Fourier attention",
+        "mean bf16 loss",
+        "paper profile",
+        "passed",
+    ] {
+        assert!(said.contains(part), "no {part:?} in {said}");
+    }
+    let text = fs::read_to_string(desk.path("gpu-check.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let parts = json["parts"].as_array().unwrap();
+    let names: Vec<&str> = parts.iter().map(|part| part["name"].as_str().unwrap()).collect();
+    let expected =
+        ["golden files", "training steps", "step time", "PyTorch", "paper profile", "playing"];
+    assert_eq!(names, expected);
+    assert_eq!(parts[3]["rows"][0]["what"], "skipped");
+    // Each of these was measured.
+    for (part, rows) in [(2, 5), (4, 2)] {
+        let measured = parts[part]["rows"].as_array().unwrap();
+        assert_eq!(measured.len(), rows);
+        assert!(measured.iter().all(|row| row["value"].as_f64().unwrap() > 0.0), "{measured:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_a_failure() {
+    let desk = Desk::new();
+    let golden = project().join("crates/testkit/golden");
+    // Golden numbers that are not the reference's.
+    for entry in fs::read_dir(golden).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("dt_atari") {
+            fs::create_dir_all(desk.path("golden")).unwrap();
+            fs::copy(&path, desk.path("golden").join(&name)).unwrap();
+        }
+    }
+    let outputs = desk.path("golden/dt_atari_outputs.safetensors");
+    let mut bytes = fs::read(&outputs).unwrap();
+    let n = bytes.len();
+    bytes[n / 2..].iter_mut().for_each(|byte| *byte ^= 0x10);
+    fs::write(&outputs, bytes).unwrap();
+    let said = desk.run("gpu-check device=cpu playing=0 updates=4 python=absent golden=golden");
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert!(said.stdout.contains("FAILED"), "{said:?}");
+    assert!(said.stderr.starts_with("error: ") && said.stderr.contains("failed"), "{said:?}");
+}
+
+#[test]
+fn nonsense_is_refused() {
+    let desk = Desk::new();
+    desk.refuses("gpu-check device=cuda:99", &["device"]);
+    desk.refuses("gpu-check size=huge", &["size=huge", "tiny"]);
+    desk.refuses("gpu-check updates=-1", &["updates=-1"]);
+    desk.refuses("gpu-check out=no/such/folder/x.json", &["out=no/such/folder/x.json"]);
+}

@@ -1,0 +1,127 @@
+//! The step on a GPU: parameters and moments of all tensors in one tensor each.
+//!
+//! A GPU is slow to start work and quick to do it. A model has some ninety small parameters,
+//! and as many times the operations of a step are mostly starting; on flat tensors a step is
+//! joining the gradients and a handful of operations, whatever the number of parameters.
+
+use burn::tensor::{Tensor, TensorData};
+
+use super::{AdamW, TensorSlot};
+
+/// Lengths, in elements, that parts of a flat tensor may have so that what follows them can be
+/// used where it lies: GPUs want addresses that are multiples of 256 bytes.
+const ALIGNED: usize = 64;
+
+/// Parameters of one device with their moments, flat and one behind the other.
+#[derive(Clone, Debug)]
+pub struct Flat {
+    /// Length of each parameter, in the order in which they were given.
+    lengths: Vec<usize>,
+    /// Which parameter comes when.
+    order: Vec<usize>,
+    /// Decay of every element per unit of learning rate.
+    decay: Tensor<1>,
+    parameters: Tensor<1>,
+    first_moments: Tensor<1>,
+    second_moments: Tensor<1>,
+}
+
+impl Flat {
+    /// Joins the parameters and moments of `slots`.
+    ///
+    /// # Panics
+    /// When there is no slot.
+    pub fn new(slots: &[TensorSlot]) -> Self {
+        assert!(!slots.is_empty(), "an optimizer of no parameters");
+        let lengths: Vec<usize> = slots.iter().map(|slot| slot.parameter.dims()[0]).collect();
+        // The few of other lengths come last, where they put nothing out of place.
+        let (mut order, rest): (Vec<usize>, Vec<usize>) =
+            (0..slots.len()).partition(|&i| lengths[i].is_multiple_of(ALIGNED));
+        order.extend(rest);
+        let joined = |part: fn(&TensorSlot) -> &Tensor<1>| {
+            Tensor::cat(order.iter().map(|&i| part(&slots[i]).clone()).collect(), 0)
+        };
+        let decay: Vec<f32> = order
+            .iter()
+            .flat_map(|&i| std::iter::repeat_n(slots[i].weight_decay as f32, lengths[i]))
+            .collect();
+        let like = &slots[0].parameter;
+        Self {
+            decay: Tensor::from_data(TensorData::from(&decay[..]), (&like.device(), like.dtype())),
+            parameters: joined(|slot| &slot.parameter),
+            first_moments: joined(|slot| &slot.first_moment),
+            second_moments: joined(|slot| &slot.second_moment),
+            lengths,
+            order,
+        }
+    }
+
+    /// One step, the `step`-th (from 1), as [`adamw`](super::adamw()) defines it; `gradients`
+    /// are one for each parameter, flat. Returns the norm of all of them before clipping, `[1]`.
+    ///
+    /// Nothing is read back. What changes from step to step goes to the device as a tensor, so
+    /// that the work is the same at every step.
+    ///
+    /// # Panics
+    /// When there are not as many gradients as parameters, or `step` is zero.
+    pub fn step(
+        &mut self,
+        optimizer: AdamW,
+        step: u64,
+        clip_norm: Option<f64>,
+        gradients: Vec<Tensor<1>>,
+    ) -> Tensor<1> {
+        assert!(step > 0, "steps count from 1");
+        assert_eq!(gradients.len(), self.lengths.len(), "a gradient for each parameter");
+        let AdamW { learning_rate, betas: [beta1, beta2], epsilon } = optimizer;
+        let [correction1, correction2] = [beta1, beta2].map(|beta| 1.0 - beta.powf(step as f64));
+        let factors = [learning_rate, learning_rate / correction1, 1.0 / correction2.sqrt()];
+        let like = &self.parameters;
+        let factors = Tensor::<1>::from_data(factors, (&like.device(), like.dtype()));
+        let [rate, corrected_rate, root] = [0, 1, 2].map(|i| factors.clone().narrow(0, i, 1));
+
+        let gradient = Tensor::cat(self.order.iter().map(|&i| gradients[i].clone()).collect(), 0);
+        let norm = gradient.clone().square().sum().sqrt();
+        let gradient = match clip_norm {
+            Some(clip_norm) => {
+                gradient * ((norm.clone() + 1e-6).recip() * clip_norm).clamp_max(1.0)
+            }
+            None => gradient,
+        };
+        let first = self.first_moments.clone() * beta1 + gradient.clone() * (1.0 - beta1);
+        let second = self.second_moments.clone() * beta2 + gradient.square() * (1.0 - beta2);
+        let kept = self.parameters.clone() * ((self.decay.clone() * rate).neg() + 1.0);
+        let change = first.clone() / (second.clone().sqrt() * root + epsilon);
+        self.parameters = kept - change * corrected_rate;
+        self.first_moments = first;
+        self.second_moments = second;
+        norm
+    }
+
+    /// The parameters, in the order in which they were given. They share memory with the flat
+    /// tensor where its device can do that.
+    pub fn parameters(&self) -> Vec<Tensor<1>> {
+        self.parts(&self.parameters)
+    }
+
+    /// The first moments, likewise.
+    pub fn first_moments(&self) -> Vec<Tensor<1>> {
+        self.parts(&self.first_moments)
+    }
+
+    /// The second moments, likewise.
+    pub fn second_moments(&self) -> Vec<Tensor<1>> {
+        self.parts(&self.second_moments)
+    }
+
+    fn parts(&self, joined: &Tensor<1>) -> Vec<Tensor<1>> {
+        let mut starts = vec![0; self.lengths.len()];
+        let mut start = 0;
+        for &i in &self.order {
+            starts[i] = start;
+            start += self.lengths[i];
+        }
+        let parts = starts.into_iter().zip(&self.lengths);
+        parts.map(|(start, &length)| joined.clone().narrow(0, start, length)).collect()
+    }
+}

@@ -1,0 +1,32 @@
+//! What the kernels in CubeCL share.
+
+use burn::backend::DispatchTensorKind;
+use burn::backend::{DType, Shape};
+use burn::tensor::Tensor;
+use burn_cubecl::ops::numeric::empty_device_contiguous_dtype;
+use burn_cubecl::tensor::CubeTensor;
+use cubecl::ir::AddressType;
+
+/// Whether a tensor is on a GPU, tracked by autodiff or not.
+pub(crate) fn is_on_gpu<const D: usize>(tensor: &Tensor<D>) -> bool {
+    is_cube(&tensor.clone().into_dispatch().kind)
+}
+
+fn is_cube(kind: &DispatchTensorKind) -> bool {
+    match kind {
+        DispatchTensorKind::Cube(_) => true,
+        DispatchTensorKind::Autodiff(inner) => is_cube(inner),
+        _ => false,
+    }
+}
+
+/// Memory for a result, beside `tensor`.
+pub(crate) fn empty_like(tensor: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
+    let (client, device) = (tensor.client.clone(), tensor.device.clone());
+    empty_device_contiguous_dtype(client, device, shape, dtype)
+}
+
+/// Of pointers that reach every element of every tensor.
+pub(crate) fn address_type(tensors: &[&CubeTensor]) -> AddressType {
+    tensors.iter().map(|tensor| tensor.required_address_type()).max().unwrap_or_default()
+}

@@ -1,0 +1,61 @@
+//! All frames of a dataset on the device, so that a batch is a list of rows.
+//!
+//! A batch of 128 contexts of 30 timesteps has 30 MB of frames, and its rows 60 KB.
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use overtone_data::{AtariBatch, AtariDataset};
+use overtone_model::decision_transformer::{FRAME, Frames, STACK};
+
+use crate::error::TrainError;
+
+const PIXELS: usize = FRAME * FRAME;
+
+/// Frames sent at a time, 58 MB: what the host needs beside the dataset.
+const CHUNK: usize = 8192;
+
+/// Every frame of a dataset, as bytes on a device.
+#[derive(Clone, Debug)]
+pub struct FrameBank {
+    /// `[1 + frames, 84 · 84]`, the first one black.
+    frames: Tensor<2, Int>,
+}
+
+impl FrameBank {
+    /// Bytes that the frames of a dataset take.
+    pub fn bytes(dataset: &AtariDataset) -> usize {
+        (1 + dataset.n_transitions()) * PIXELS
+    }
+
+    /// Copies all frames to the device.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn upload(dataset: &AtariDataset, device: &Device) -> Result<Self, TrainError> {
+        let n = dataset.n_transitions();
+        let mut frames = Tensor::<2, Int>::zeros([1 + n, PIXELS], (device, DType::U8));
+        for first in (0..n).step_by(CHUNK) {
+            let n_here = CHUNK.min(n - first);
+            let mut pixels = vec![0; n_here * PIXELS];
+            dataset.read_frames(first, &mut pixels)?;
+            let data = TensorData::new(pixels, [n_here, PIXELS]);
+            let chunk = Tensor::from_data(data, (device, DType::U8));
+            frames = frames.slice_assign([1 + first..1 + first + n_here, 0..PIXELS], chunk);
+        }
+        Ok(Self { frames })
+    }
+
+    /// The observations of a batch, made of the rows that it names.
+    pub fn stacks(&self, batch: &AtariBatch) -> Frames {
+        let (rows, time) = (batch.batch, batch.context_length);
+        let places: Vec<i32> = batch
+            .frame_rows
+            .chunks_exact(time + STACK - 1)
+            .flat_map(|window| window.windows(STACK))
+            // Black frames have the row -1.
+            .flat_map(|stack| stack.iter().map(|&row| (row + 1) as i32))
+            .collect();
+        let places = Tensor::<1, Int>::from_data(&places[..], &self.frames.device());
+        let stacks = self.frames.clone().select(0, places);
+        Frames::Stacks(stacks.reshape([rows * time, STACK, FRAME, FRAME]))
+    }
+}

@@ -1,0 +1,136 @@
+//! What training on a GPU does otherwise, on the CPU: figures read several steps at a time,
+//! frames on the device, and mixed precision.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod pong;
+
+use std::{fs, sync::atomic::AtomicBool};
+
+use burn::tensor::{Device, Int, Tensor};
+use overtone_data::{AtariBatch, Sampling, WindowSampler};
+use overtone_model::decision_transformer::{FRAME, Frames, STACK};
+use overtone_train::{
+    Checkpoint, FrameBank, Observer, Precision, StepReport, TrainConfig, TrainError,
+    trainer::to_device,
+};
+use pong::{Bench, config, files};
+
+/// Every step's loss, and the columns of the metrics that are no times.
+#[derive(Default, Debug, PartialEq)]
+struct Told {
+    losses: Vec<(u64, f64)>,
+    rows: Vec<[f64; 5]>,
+}
+
+impl Observer for Told {
+    fn stepped(&mut self, step: u64, loss: f64) {
+        self.losses.push((step, loss));
+    }
+    fn logged(&mut self, report: &StepReport) {
+        let StepReport { step, loss, cross_entropy, accuracy, grad_norm, .. } = *report;
+        self.rows.push([step as f64, loss, cross_entropy, accuracy, grad_norm]);
+    }
+    fn saved(&mut self, _checkpoint: &Checkpoint) {}
+}
+
+fn told(config: TrainConfig, on_device: bool) -> (Bench, Told) {
+    let bench = Bench::new();
+    let trainer = bench.trainer(config, None);
+    let trainer = if on_device { trainer.with_frames_on_device().unwrap() } else { trainer };
+    let mut told = Told::default();
+    trainer.train(&AtomicBool::new(false), &mut told).unwrap();
+    (bench, told)
+}
+
+fn eleven_steps() -> TrainConfig {
+    TrainConfig { log_every: 4, checkpoint_every: 7, ..config(11) }
+}
+
+#[test]
+fn reading_late_changes_neither_weights_nor_metrics() {
+    let (bench, once) = told(eleven_steps(), false);
+    assert_eq!(once.losses.len(), 11);
+    assert_eq!(once.rows.iter().map(|row| row[0]).collect::<Vec<_>>(), [4.0, 8.0, 11.0]);
+    for read_every in [3, 100] {
+        let (other, late) = told(TrainConfig { read_every, ..eleven_steps() }, false);
+        assert_eq!(late, once, "{read_every}");
+        for step in [7, 11] {
+            assert!(files(&bench.step(step)) == files(&other.step(step)), "{read_every}: {step}");
+        }
+    }
+}
+
+#[test]
+fn a_loss_that_is_no_number_is_found_at_the_reading() {
+    let fails = |read_every| {
+        let bench = Bench::new();
+        let config = TrainConfig {
+            learning_rate: 1e30,
+            log_every: 100,
+            checkpoint_every: 100,
+            read_every,
+            ..config(50)
+        };
+        let error = bench.train(config).0.unwrap_err();
+        let TrainError::NonFinite { step, what, value, indices } = error else { panic!("{error}") };
+        assert!(Checkpoint::newest(&bench.run.checkpoints()).is_err(), "nothing was saved");
+        (step, what, value.to_string(), fs::read(indices).unwrap())
+    };
+    let at_once = fails(1);
+    assert_eq!(fails(9), at_once);
+    assert_eq!(fails(100), at_once);
+}
+
+fn stacks(frames: Frames) -> Vec<u8> {
+    let stacks: Tensor<4, Int> = match frames {
+        Frames::Stacks(stacks) => stacks,
+        Frames::Windows(windows) => {
+            let [rows, length, ..] = windows.dims();
+            let steps = length + 1 - STACK;
+            let of =
+                |row: usize, step: usize| windows.clone().slice([row..row + 1, step..step + STACK]);
+            let all = (0..rows).flat_map(|row| (0..steps).map(move |step| (row, step)));
+            Tensor::cat(all.map(|(row, step)| of(row, step)).collect(), 0)
+        }
+    };
+    assert_eq!(stacks.dims()[1..], [STACK, FRAME, FRAME]);
+    stacks.into_data().iter::<u8>().collect()
+}
+
+#[test]
+fn rows_of_the_bank_are_the_frames_of_the_batch() {
+    let bench = Bench::new();
+    let device = Device::flex();
+    let bank = FrameBank::upload(&bench.dataset, &device).unwrap();
+    let mut sampler = WindowSampler::new(bench.dataset.clone(), Sampling::Uniform, 4, 5).unwrap();
+    let mut n_padded = 0;
+    for _ in 0..5 {
+        let mut batch = AtariBatch::default();
+        batch.fill(&mut sampler, 6, true).unwrap();
+        n_padded += batch.n_real.iter().filter(|&&n| n < 4).count();
+        let from_bank = stacks(bank.stacks(&batch));
+        let (sent, _, _) = to_device(batch, &device);
+        assert!(from_bank == stacks(sent));
+    }
+    assert!(n_padded > 0, "no window with padding was drawn");
+}
+
+#[test]
+fn training_is_the_same_from_frames_on_the_device() {
+    let (_, sent) = told(eleven_steps(), false);
+    let (_, kept) = told(eleven_steps(), true);
+    for ((_, sent), (_, kept)) in sent.losses.iter().zip(&kept.losses) {
+        assert!((sent - kept).abs() < 1e-4, "{sent} {kept}"); // seen: 1e-6
+    }
+}
+
+#[test]
+fn mixed_precision_trains_as_well() {
+    let (_, exact) = told(eleven_steps(), false);
+    let (_, mixed) = told(TrainConfig { precision: Precision::Bf16, ..eleven_steps() }, false);
+    for ((_, exact), (_, mixed)) in exact.losses.iter().zip(&mixed.losses) {
+        assert!((exact - mixed).abs() < 0.02 * exact, "{exact} {mixed}");
+    }
+    assert_ne!(exact, mixed);
+}

@@ -1,0 +1,141 @@
+//! A small recording of Pong and runs that train on it.
+#![allow(dead_code)] // each test binary uses its part
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use burn::tensor::Device;
+use overtone_data::{AtariDataset, Origin, Plan, ReplayLog, Sampling, Selection};
+use overtone_model::{AttentionConfig, Conditioning, HeadConfig, ModelConfig};
+use overtone_testkit::dopamine::Recorder;
+use overtone_train::{
+    AdamWConfig, Checkpoint, Decayed, Finished, Job, Observer, Precision, RunDir, StepReport,
+    TrainConfig, TrainError, Trainer,
+};
+use tempfile::TempDir;
+
+pub const ADAM: AdamWConfig = AdamWConfig {
+    beta_1: 0.9,
+    beta_2: 0.95,
+    epsilon: 1e-8,
+    weight_decay: 0.1,
+    decayed: Decayed::Matrices,
+    clip_norm: 1.0,
+};
+
+pub const BATCH: usize = 3;
+
+pub fn config(updates: u64) -> TrainConfig {
+    TrainConfig {
+        updates,
+        epochs: 0,
+        batch_size: BATCH,
+        learning_rate: 1e-3,
+        warmup_tokens: 0.0,
+        decay_horizon: 1.2,
+        optimizer: ADAM,
+        sampling: Sampling::Uniform,
+        log_every: 1,
+        checkpoint_every: 1,
+        keep_checkpoints: 2,
+        precision: Precision::F32,
+        read_every: 0,
+        frames_on_gpu_gb: 0.0,
+    }
+}
+
+/// Keeps what every checkpoint was when it was written.
+#[derive(Default)]
+pub struct Witness(pub BTreeMap<u64, BTreeMap<String, Vec<u8>>>);
+
+impl Observer for Witness {
+    fn stepped(&mut self, _step: u64, _loss: f64) {}
+    fn logged(&mut self, _report: &StepReport) {}
+    fn saved(&mut self, checkpoint: &Checkpoint) {
+        self.0.insert(checkpoint.state.step, files(&checkpoint.path));
+    }
+}
+
+pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths.map(|path| (name(&path), fs::read(&path).unwrap())).collect()
+}
+
+/// A recording, its dataset, and a run.
+pub struct Bench {
+    pub dir: TempDir,
+    pub dataset: Arc<AtariDataset>,
+    pub run: RunDir,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut recorder = Recorder::new(dir.path(), "Pong", 64);
+        for length in [9, 14, 20, 7] {
+            recorder.episode(length);
+        }
+        recorder.save();
+        let log = ReplayLog::open(recorder.game()).unwrap();
+        let selection = Selection::uniform(1000);
+        let plan = Plan::new(log, Origin::other(), selection, 1, dir.path()).unwrap();
+        let dataset = Arc::new(plan.ensure(&mut |_, _| {}).unwrap());
+        let run = RunDir::create(&dir.path().join("runs"), "run").unwrap();
+        Self { dir, dataset, run }
+    }
+
+    pub fn model(&self) -> ModelConfig {
+        ModelConfig {
+            n_layers: 1,
+            n_heads: 2,
+            d_model: 16,
+            context_length: 4,
+            n_actions: self.dataset.n_actions(),
+            max_timestep: 20,
+            dropout: 0.1,
+            conditioning: Conditioning::Return,
+            attention: AttentionConfig::Softmax,
+            head: HeadConfig::Linear,
+        }
+    }
+
+    pub fn trainer(&self, config: TrainConfig, resume: Option<&Checkpoint>) -> Trainer {
+        let job = Job {
+            run: self.run.clone(),
+            config,
+            model: self.model(),
+            dataset: self.dataset.clone(),
+            game: "Pong".into(),
+            seed: 5,
+            device: Device::flex(),
+        };
+        Trainer::new(job, resume).unwrap()
+    }
+
+    pub fn train(&self, config: TrainConfig) -> (Result<Finished, TrainError>, Witness) {
+        let mut witness = Witness::default();
+        let trainer = self.trainer(config, None);
+        (trainer.train(&AtomicBool::new(false), &mut witness), witness)
+    }
+
+    pub fn step(&self, step: u64) -> PathBuf {
+        self.run.checkpoints().join(format!("step-{step:08}"))
+    }
+
+    pub fn steps(&self) -> Vec<String> {
+        files_and_folders(&self.run.checkpoints())
+    }
+}
+
+pub fn files_and_folders(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
