@@ -8,7 +8,7 @@ use overtone_ale::{AleVectorEnv, Game, ReleasedAle, open};
 use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{EnvError, VectorEnv};
-use overtone_eval::{Plan, PlayedEpisode, RandomPolicy, rollout};
+use overtone_eval::{Plan, PlayedEpisode, Player, RandomPolicy, rollout_together};
 
 const OBSERVATION: usize = 4 * 84 * 84;
 
@@ -133,17 +133,21 @@ fn combinations_nobody_plays_by_are_refused() {
     assert!(open(Game::Seaquest, &still, 1).is_err());
 }
 
-fn random_play(emulation: &Emulation, n_envs: usize, episodes: usize) -> Vec<PlayedEpisode> {
-    let mut env = open(Game::Seaquest, emulation, n_envs).unwrap();
-    let mut policy = RandomPolicy::new(env.action_space().clone(), n_envs);
+/// Plays in groups of so many environments.
+fn random_play(emulation: &Emulation, groups: &[usize], episodes: usize) -> Vec<PlayedEpisode> {
+    let mut envs: Vec<_> =
+        groups.iter().map(|&n| open(Game::Seaquest, emulation, n).unwrap()).collect();
+    let mut policy = RandomPolicy::new(envs[0].action_space().clone(), groups.iter().sum());
     let plan = Plan { episodes, targets: vec![1.0], seed: 1, return_units: ReturnUnits::Clipped };
     let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
-    rollout(&mut *env, &mut policy, &plan, &mut go).unwrap().episodes
+    let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
+    let mut players = [Player { policy: &mut policy, plan: &plan }];
+    rollout_together(&mut groups, &mut players, &mut go).unwrap().swap_remove(0).episodes
 }
 
 #[test]
 fn random_play_of_seaquest_scores_about_a_hundred() {
-    let episodes = random_play(&Emulation::dqn_replay(), 20, 40);
+    let episodes = random_play(&Emulation::dqn_replay(), &[20], 40);
     let mean = episodes.iter().map(|e| e.raw_return).sum::<f64>() / 40.0;
     // 20 points for each of the first fish: raw scores, not clipped ones.
     assert!(episodes.iter().all(|e| e.raw_return % 20.0 == 0.0), "{episodes:?}");
@@ -156,5 +160,9 @@ fn random_play_of_seaquest_scores_about_a_hundred() {
 #[test]
 fn random_play_is_the_same_whatever_the_number_of_environments() {
     let emulation = Emulation { max_frames: 800, ..Emulation::dqn_replay() };
-    assert_eq!(random_play(&emulation, 7, 5), random_play(&emulation, 2, 5));
+    let expected = random_play(&emulation, &[2], 5);
+    // Two and three groups step side by side.
+    for groups in [&[7][..], &[2, 3], &[1, 1, 2]] {
+        assert_eq!(random_play(&emulation, groups, 5), expected, "{groups:?}");
+    }
 }

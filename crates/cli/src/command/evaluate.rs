@@ -218,7 +218,8 @@ fn play_all(
         .iter()
         .map(|entry| Ok(entry.checkpoint.model(&chosen.device)?))
         .collect::<Result<Vec<_>>>()?;
-    for (entry, evaluation) in entries.iter().zip(play_models(entries, &models, options, stop)?) {
+    let played = play_models(entries, &models, chosen.is_gpu, options, stop)?;
+    for (entry, evaluation) in entries.iter().zip(played) {
         evaluation.write(&entry.out).context("cannot write the report")?;
         say!("{}", evaluation.to_text());
         say!("report: {}", entry.out.display());
@@ -278,11 +279,12 @@ fn describe_targets(text: &str, targets: &[f32], returns: &[f32]) -> String {
 #[cfg(feature = "python")]
 const AT_ONCE: usize = 100;
 
-/// Plays all entries together; `models[i]` is that of `entries[i]`.
+/// Plays all entries together; `models[i]` is that of `entries[i]`, on a GPU or not.
 #[cfg(feature = "python")]
 fn play_models(
     entries: &[Entry],
     models: &[DecisionTransformer],
+    is_gpu: bool,
     options: &EvaluationSettings,
     stop: &AtomicBool,
 ) -> Result<Vec<Evaluation>> {
@@ -304,10 +306,13 @@ fn play_models(
         // About a tenth of a second each, one after the other.
         say!("starting {slots} emulators");
     }
-    // Two halves: while the emulators of one step, the policy acts for the other.
-    let halves = [slots.div_ceil(2), slots / 2].into_iter().filter(|&half| half > 0);
-    let mut envs = halves
-        .map(|half| Ok(overtone_ale::open(game, &first.protocol.emulation, half)?))
+    // Two halves where a GPU acts: the emulators of one step meanwhile. On a CPU both want the
+    // same cores, and one whole batch is quicker (docs/results/speed.md).
+    let sizes = if is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
+    let mut envs = sizes
+        .into_iter()
+        .filter(|&size| size > 0)
+        .map(|size| Ok(overtone_ale::open(game, &first.protocol.emulation, size)?))
         .collect::<Result<Vec<_>>>()?;
     let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
     let mut policies: Vec<TransformerPolicy> = entries
@@ -346,6 +351,7 @@ fn play_models(
 fn play_models(
     _: &[Entry],
     _: &[DecisionTransformer],
+    _: bool,
     _: &EvaluationSettings,
     _: &AtomicBool,
 ) -> Result<Vec<Evaluation>> {
