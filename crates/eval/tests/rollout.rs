@@ -169,7 +169,7 @@ impl VectorEnv for Waits {
     }
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
         // The policy writes its number beside the action it gives.
-        let &Actions::Continuous { ref values, .. } = actions else { unreachable!() };
+        let Actions::Continuous { values, .. } = actions else { unreachable!() };
         let due = (values[0] as usize + 1).min(self.last);
         let acts = self.acts.n.lock().unwrap();
         let patience = Duration::from_secs(20);

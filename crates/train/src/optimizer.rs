@@ -81,7 +81,7 @@ enum State {
     Apart(BTreeMap<String, Moments>),
     /// Joined, with the parameters of these names; of parameters that had no gradient in the
     /// last step, each by itself.
-    Joined { names: Vec<String>, flat: Flat, others: BTreeMap<String, Moments> },
+    Joined { names: Vec<String>, flat: Box<Flat>, others: BTreeMap<String, Moments> },
 }
 
 impl State {
@@ -192,7 +192,7 @@ impl AdamW {
         if !matches!(&self.state, State::Joined { names, .. } if is_same(names)) {
             let mut others = self.state.apart();
             let (names, slots) = self.slots(found, &mut others);
-            self.state = State::Joined { names, flat: Flat::new(&slots), others };
+            self.state = State::Joined { names, flat: Box::new(Flat::new(&slots)), others };
         }
         let State::Joined { names, flat, .. } = &mut self.state else {
             unreachable!("it was joined above")
