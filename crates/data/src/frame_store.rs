@@ -16,9 +16,9 @@
 //! Conversion inflates each shard once, as many shards at a time as there are cores, and only
 //! up to the last slot needed. A gzip stream cannot be split; where there are fewer shards
 //! than cores, one thread inflates a shard and another hashes and writes. Frames are inflated
-//! into a chunk of [`FRAMES_PER_WRITE`] and written from there straight to their place; no
-//! shard is ever held whole. What is resident ([`memory_bytes`]) is, for each shard in flight,
-//! at most [`CHUNKS`] chunks, the inflater's window, and its small columns.
+//! into a chunk of `FRAMES_PER_WRITE` and written from there straight to their place; no
+//! shard is ever held whole. What is resident (`memory_bytes`) is, for each shard in flight,
+//! at most `CHUNKS` chunks, the inflater's window, and its small columns.
 //!
 //! It writes under a temporary name beside the final one, flushes, and renames: a conversion
 //! killed at any instant leaves no file under the final name, and the next one removes what it
@@ -55,7 +55,7 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 const TEMPORARY: (&str, &str) = (".frames-", ".partial");
 /// Frames per write.
 const FRAMES_PER_WRITE: usize = 64;
-/// Chunks of [`FRAMES_PER_WRITE`] frames a shard, where two threads work on it: one being
+/// Chunks of `FRAMES_PER_WRITE` frames a shard, where two threads work on it: one being
 /// inflated, one being written, two between, for the threads' different rates.
 const CHUNKS: usize = 4;
 /// Bytes of a shard in flight beside chunks and columns: zlib's window, read buffers, stacks.
