@@ -23,6 +23,7 @@
 //! | [`attention_block`] | layer norm, masked self-attention, projection, dropout, residual |
 //! | [`fourier_scores()`] | the Fourier integral kernel's scores of queries and keys |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
+//! | [`layer_norm`], [`dropout`](dropout()) | each by itself |
 //! | [`adamw()`], [`adamw_step`], [`Flat`] | the optimizer's step with clipping, on tensors, on slices, on one flat tensor each |
 
 pub mod adamw;
