@@ -4,6 +4,7 @@
 //! Nothing here does I/O, reads a clock, or draws from a global generator.
 
 pub mod episode;
+pub mod normalization;
 pub mod policy;
 pub mod protocol;
 pub mod returns;
@@ -11,7 +12,8 @@ pub mod seed;
 pub mod window;
 
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
+pub use normalization::Normalization;
 pub use policy::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};
-pub use protocol::{Emulation, Protocol};
+pub use protocol::{ContinuousProtocol, Emulation, Protocol, Simulation};
 pub use returns::returns_to_go;
 pub use window::Window;

@@ -100,6 +100,70 @@ pub struct Protocol {
     pub temperature: f32,
 }
 
+/// Which revision of Gymnasium's locomotion environments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Revision {
+    /// `-v4`: the tasks as D4RL's `-v2` has them.
+    V4,
+    /// `-v5`: a fall is not rewarded for being upright, and Walker2d's feet are alike.
+    V5,
+}
+
+impl Revision {
+    /// As it ends an environment's name: `v4`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V4 => "v4",
+            Self::V5 => "v5",
+        }
+    }
+}
+
+/// How a simulated robot is run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulation {
+    /// Which revision of the environment.
+    pub revision: Revision,
+    /// Steps after which an episode is truncated.
+    pub max_steps: u32,
+}
+
+impl Simulation {
+    /// The nearest to how D4RL's locomotion data was recorded (Fu et al. 2020).
+    pub fn d4rl() -> Self {
+        Self { revision: Revision::V4, max_steps: 1000 }
+    }
+}
+
+/// How a distribution over real-valued actions becomes an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ActionChoice {
+    /// The most probable action, or the prediction of a head without a distribution.
+    Mode,
+    /// A draw.
+    Sample,
+}
+
+/// How an agent with real-valued actions is played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContinuousProtocol {
+    /// The preset's name: `d4rl`.
+    pub name: String,
+    /// How the environment is run.
+    pub simulation: Simulation,
+    /// How actions are chosen.
+    pub action_choice: ActionChoice,
+    /// What rewards are divided by before they lower the return-to-go.
+    pub return_scale: f32,
+    /// Whether the return-to-go stays what was asked for, as in training on data whose whole
+    /// return comes with the last step.
+    pub delayed_reward: bool,
+}
+
 impl Emulation {
     /// How the DQN Replay Dataset was recorded (Agarwal et al. 2020; Dopamine's defaults).
     pub fn dqn_replay() -> Self {
