@@ -1,6 +1,7 @@
 # Overtone's commands. `key=value` after a recipe goes to the program:
 #
 #     just train game=seaquest head=fourier seed=231
+#     just train env=hopper dataset=medium attention=fourier seed=2
 #
 # and before it, sets a variable of this file:
 #
@@ -21,7 +22,7 @@ overtone := env("CARGO_TARGET_DIR", "target") / "release/overtone"
 default:
     @just --list --unsorted
 
-# Train an agent, then evaluate it: just train game=seaquest [key=value...]
+# Train an agent, then evaluate it: just train game=seaquest | env=hopper [key=value...]
 train *args: build
     @{{ overtone }} train "$@"
 
@@ -52,6 +53,10 @@ tensorboard *args: setup
 # Train and play all games with both heads on the starter sets: a Markdown table (eight runs)
 starter-table *args: build
     @.venv/bin/python scripts/starter-table.py "$@"
+
+# Train and play robots with softmax and Fourier attention: a Markdown table [quick=true path=...]
+d4rl-table *args: build
+    @.venv/bin/python scripts/d4rl-table.py "$@"
 
 # Install the Python packages and name what is missing; quick when nothing is
 setup:

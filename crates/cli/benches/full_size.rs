@@ -36,7 +36,7 @@ use overtone_data::{
 };
 use overtone_model::burn::tensor::Device;
 use overtone_testkit::long_log::Recording;
-use overtone_train::trainer::to_device;
+use overtone_train::atari::to_device;
 
 const FILES: u32 = 6;
 const SLOTS: usize = 100_000;

@@ -1,8 +1,8 @@
 //! One file per command.
 
 pub mod data;
-pub mod dataset;
 pub mod evaluate;
+pub mod experiment;
 pub mod gpu_check;
 pub mod lab;
 pub mod train;

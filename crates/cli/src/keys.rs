@@ -1,7 +1,8 @@
 //! Keys: the flat names of a configuration, their defaults, and `key=value` on top.
 //!
 //! A configuration is a TOML document; a key is the path of a value in it, such as
-//! `head.frequencies`. `head` and `attention` alone stand for their `kind`.
+//! `head.frequencies`. `head` and `attention` alone stand for their `kind`, and `targets` for
+//! `target`, which may be several.
 
 use std::collections::BTreeMap;
 
@@ -63,6 +64,7 @@ pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
         };
         let key = match key {
             "head" | "attention" => format!("{key}.kind"),
+            "targets" => "target".to_owned(),
             _ => key.to_owned(),
         };
         let Some(old) = keys.get(&key) else {

@@ -17,6 +17,7 @@ mod settings;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use settings::{AtariSettings, ContinuousSettings, Settings};
 
 /// Offline reinforcement learning: logged experience in, an agent that plays out.
 #[derive(Parser)]
@@ -28,10 +29,10 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train an agent on a game's log, then evaluate it
+    /// Train an agent on a game's or a robot's log, then evaluate it
     #[command(after_help = train_help())]
     Train {
-        /// Options, `key=value`; game=… must be given
+        /// Options, `key=value`; game=… or env=… must be given
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
@@ -83,7 +84,7 @@ enum Evaluate {
 enum Data {
     /// Print what a log holds: transitions, episodes, returns, actions, anything odd
     Inspect {
-        /// A game's or a run's folder of DQN-replay files
+        /// A game's or a run's folder of DQN-replay files, or a D4RL or Minari file (HDF5)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
@@ -140,9 +141,12 @@ enum Lab {
 
 fn train_help() -> String {
     format!(
-        "Options, their defaults (quick profile) and why:\n{}\n\
-         Example: overtone train game=seaquest head=fourier head.frequencies=14 seed=231",
-        keys::help(settings::ATARI)
+        "Games (game=…): options, their defaults (quick profile) and why:\n{}\n\
+         Example: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n\n\
+         Robots (env=…): options, their defaults (quick profile) and why:\n{}\n\
+         Example: overtone train env=hopper dataset=medium attention=fourier seed=2",
+        keys::help(AtariSettings::KEYS),
+        keys::help(ContinuousSettings::KEYS)
     )
 }
 

@@ -14,6 +14,6 @@ pub mod window;
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
 pub use normalization::Normalization;
 pub use policy::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};
-pub use protocol::{ContinuousProtocol, Emulation, Protocol, Simulation};
+pub use protocol::{ContinuousProtocol, Emulation, Play, Protocol, Simulation};
 pub use returns::returns_to_go;
 pub use window::Window;

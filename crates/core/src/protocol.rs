@@ -151,7 +151,7 @@ pub enum ActionChoice {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ContinuousProtocol {
-    /// The preset's name: `d4rl`.
+    /// The preset's name: `matched`, as the data was recorded.
     pub name: String,
     /// How the environment is run.
     pub simulation: Simulation,
@@ -162,6 +162,43 @@ pub struct ContinuousProtocol {
     /// Whether the return-to-go stays what was asked for, as in training on data whose whole
     /// return comes with the last step.
     pub delayed_reward: bool,
+}
+
+/// How an agent is played, whatever it plays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "snake_case")]
+pub enum Play {
+    /// An Atari game.
+    Atari(Protocol),
+    /// A task with real-valued actions.
+    Continuous(ContinuousProtocol),
+}
+
+impl Play {
+    /// The preset's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Atari(protocol) => &protocol.name,
+            Self::Continuous(protocol) => &protocol.name,
+        }
+    }
+
+    /// Units of target return and return-to-go.
+    pub fn return_units(&self) -> ReturnUnits {
+        match self {
+            Self::Atari(protocol) => protocol.return_units,
+            Self::Continuous(_) => ReturnUnits::Raw,
+        }
+    }
+
+    /// Whether both run the environment alike, however they condition the agent.
+    pub fn runs_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Atari(one), Self::Atari(other)) => one.emulation == other.emulation,
+            (Self::Continuous(one), Self::Continuous(other)) => one.simulation == other.simulation,
+            _ => false,
+        }
+    }
 }
 
 impl Emulation {

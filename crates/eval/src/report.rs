@@ -5,15 +5,14 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use overtone_core::protocol::Protocol;
-use overtone_core::{BinOrder, Outcome};
+use overtone_core::{BinOrder, Outcome, Play};
 use serde::{Deserialize, Serialize};
 
 use crate::table::Table;
 use crate::{Pace, Pair, Plan, PlayedEpisode, Pooled, Rollout, Summary};
 
 /// Version of `evaluation.json`.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// Which weights were played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,12 +29,14 @@ pub struct CheckpointRef {
 pub struct Setting {
     /// The game or task, such as `Seaquest`.
     pub task: String,
+    /// What ran the environment, such as `MuJoCo 3.17.0, Hopper-v4`.
+    pub simulator: String,
     /// MD5 of the game's ROM, for Atari.
     pub rom_md5: Option<String>,
     /// The policy in a few words, such as `decision transformer, linear head`.
     pub policy: String,
     /// The protocol it was played by.
-    pub protocol: Protocol,
+    pub protocol: Play,
     /// The weights; absent for a policy without any.
     pub checkpoint: Option<CheckpointRef>,
     /// Hash of the dataset it was trained on.
@@ -214,8 +215,12 @@ impl Evaluation {
     /// mean.
     pub fn to_text(&self) -> String {
         let setting = &self.setting;
-        let mut text =
-            format!("{} · {} · {} protocol\n", setting.task, setting.policy, setting.protocol.name);
+        let mut text = format!(
+            "{} · {} · {} protocol\n",
+            setting.task,
+            setting.policy,
+            setting.protocol.name()
+        );
         if let Some(checkpoint) = &setting.checkpoint {
             text += &format!(
                 "checkpoint {} ({} updates)\n",
@@ -225,8 +230,13 @@ impl Evaluation {
         }
         text += "\n";
         text += &self.target_table().to_string();
-        text += "\nraw: the game's score; clipped: rewards cut to [-1, 1], as the data stores them; \
-                 ± is the sample standard deviation (ddof 1)\n";
+        text += match setting.protocol {
+            Play::Atari(_) => {
+                "\nraw: the game's score; clipped: rewards cut to [-1, 1], as the data stores them; "
+            }
+            Play::Continuous(_) => "\nraw: the sum of rewards; ",
+        };
+        text += "± is the sample standard deviation (ddof 1)\n";
         if let Some(pair) = setting.reference {
             text += &format!(
                 "normalized: {} ({} and {})\n",
@@ -260,27 +270,25 @@ impl Evaluation {
         text
     }
 
+    /// Whether rewards cut to [-1, 1] mean anything here.
+    fn clips(&self) -> bool {
+        matches!(self.setting.protocol, Play::Atari(_))
+    }
+
     fn target_table(&self) -> Table {
         let smoothness = self.targets.iter().any(|target| target.smoothness.is_some());
-        let mut header = vec![
-            "target",
-            "episodes",
-            "raw",
-            "median",
-            "IQM",
-            "min",
-            "max",
-            "clipped",
-            "length",
-            "normalized",
-        ];
+        let mut header = vec!["target", "episodes", "raw", "median", "IQM", "min", "max"];
+        if self.clips() {
+            header.push("clipped");
+        }
+        header.extend(["length", "normalized"]);
         if smoothness {
             header.push("smoothness");
         }
         let mut table = Table::new(&header);
         for target in &self.targets {
             let raw = &target.raw_return;
-            table.row(vec![
+            let mut row = vec![
                 format!("{}", target.target_return),
                 raw.n.to_string(),
                 with_spread(raw, 1),
@@ -288,11 +296,16 @@ impl Evaluation {
                 format!("{:.1}", raw.iqm),
                 format!("{:.0}", raw.min),
                 format!("{:.0}", raw.max),
-                with_spread(&target.clipped_return, 1),
+            ];
+            if self.clips() {
+                row.push(with_spread(&target.clipped_return, 1));
+            }
+            row.extend([
                 with_spread(&target.length, 0),
                 target.normalized.as_ref().map_or("-".into(), |summary| with_spread(summary, 2)),
                 target.smoothness.map_or("-".into(), |played| spread(played.mean, played.sd, 4)),
             ]);
+            table.row(row);
         }
         table
     }

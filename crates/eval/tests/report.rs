@@ -5,6 +5,7 @@
 use std::ops::ControlFlow;
 
 use overtone_core::BinOrder;
+use overtone_core::Play;
 use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{
@@ -30,9 +31,10 @@ fn with_smoothness(smoothness: Option<PlayedSmoothness>) -> Evaluation {
     played.smoothness = smoothness;
     let setting = Setting {
         task: "Seaquest".into(),
+        simulator: "ALE".into(),
         rom_md5: Some("0123".into()),
         policy: "uniform random".into(),
-        protocol: Protocol::matched(&Emulation::dqn_replay()),
+        protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
         checkpoint: Some(CheckpointRef { path: "checkpoints/900".into(), step: 900 }),
         dataset_hash: None,
         command: "overtone evaluate seed=1".into(),

@@ -10,16 +10,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn::tensor::Device;
-use overtone_core::{Emulation, seed};
+use burn::{module::Module, tensor::Device};
+use overtone_core::seed;
 use overtone_model::{
-    DecisionTransformer, ModelConfig,
+    ContinuousAgent, DecisionTransformer,
     weights::{self, NamedTensors},
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
+    agent::{Agent, AtariAgent, ContinuousTaskAgent},
     error::TrainError,
     optimizer::{AdamW, AdamWConfig},
     run_dir::write_synced,
@@ -40,22 +41,18 @@ pub struct TrainState {
     pub tokens: u64,
     /// The run's seed.
     pub seed: u64,
-    /// The model.
-    pub model: ModelConfig,
-    /// The environment's name, such as `Seaquest`.
-    pub game: String,
+    /// What the agent is and where it acts.
+    pub agent: Agent,
     /// Content hash of the training data.
     pub dataset_hash: String,
     /// Where the data came from: `starter`, `published` or a path's kind.
     pub dataset_kind: String,
-    /// How the data was recorded, where it is known.
-    pub recording: Option<Emulation>,
-    /// Returns of the training data's whole episodes, in its (clipped) units, ascending.
+    /// Returns of the training data's whole episodes, in its own units, ascending.
     pub episode_returns: Vec<f32>,
 }
 
 /// The layout this program writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 const MODEL: &str = "model.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
@@ -79,10 +76,10 @@ impl Checkpoint {
     ///
     /// # Errors
     /// When it cannot be written; nothing is deleted then.
-    pub fn save(
+    pub fn save<M: Module>(
         checkpoints: &Path,
         state: &TrainState,
-        model: &DecisionTransformer,
+        model: &M,
         optimizer: &AdamW,
         keep: usize,
     ) -> Result<Self, TrainError> {
@@ -189,28 +186,55 @@ impl Checkpoint {
         Ok(tensors)
     }
 
-    /// The model on `device`, which decides whether it is trainable.
+    /// `model` with the weights stored here.
     ///
     /// # Errors
-    /// When the weights do not fit the state's configuration.
-    pub fn model(&self, device: &Device) -> Result<DecisionTransformer, TrainError> {
-        // Every weight is replaced; the generator only fills the shapes.
-        let mut generator = seed::generator(0, "shapes");
-        let model = DecisionTransformer::init(&self.state.model, device, &mut generator)?;
+    /// When they do not fit it.
+    pub fn restore<M: Module>(&self, model: M) -> Result<M, TrainError> {
         Ok(weights::import(model, &self.weights()?)?)
+    }
+
+    /// The model of an agent that plays a game, on `device`, which decides whether it is
+    /// trainable.
+    ///
+    /// # Errors
+    /// When the weights do not fit its configuration.
+    pub fn atari_model(
+        &self,
+        agent: &AtariAgent,
+        device: &Device,
+    ) -> Result<DecisionTransformer, TrainError> {
+        self.restore(DecisionTransformer::init(&agent.model, device, &mut shapes())?)
+    }
+
+    /// The model of an agent with real-valued actions, likewise.
+    ///
+    /// # Errors
+    /// When the weights do not fit its configuration.
+    pub fn continuous_model(
+        &self,
+        agent: &ContinuousTaskAgent,
+        device: &Device,
+    ) -> Result<ContinuousAgent, TrainError> {
+        self.restore(ContinuousAgent::init(&agent.model, device, &mut shapes())?)
     }
 
     /// The optimizer that goes on from here with `model`.
     ///
     /// # Errors
     /// When the moments do not fit the model.
-    pub fn optimizer(
+    pub fn optimizer<M: Module>(
         &self,
         config: AdamWConfig,
-        model: &DecisionTransformer,
+        model: &M,
     ) -> Result<AdamW, TrainError> {
         Ok(AdamW::import(config, self.state.step, model, &self.moments()?)?)
     }
+}
+
+/// For a model whose weights are all replaced: it only fills the shapes.
+fn shapes() -> seed::Generator {
+    seed::generator(0, "shapes")
 }
 
 fn folder_name(step: u64) -> String {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{error::TrainError, optimizer::AdamWConfig};
+use crate::{error::TrainError, optimizer::AdamWConfig, schedule::Schedule};
 pub use overtone_data::Sampling;
 
 /// How long and how to train. Defaults and their reasons stand in the presets.
@@ -17,10 +17,16 @@ pub struct TrainConfig {
     pub batch_size: usize,
     /// Peak learning rate.
     pub learning_rate: f64,
-    /// Action labels of linear warm-up.
+    /// What the learning rate does after its warm-up.
+    #[serde(default)]
+    pub schedule: ScheduleKind,
+    /// Cosine schedule: action labels of linear warm-up.
     pub warmup_tokens: f64,
-    /// Where the cosine would reach zero, as a multiple of the run's labels.
+    /// Cosine schedule: where it would reach zero, as a multiple of the run's labels.
     pub decay_horizon: f64,
+    /// Constant schedule: optimizer steps of linear warm-up.
+    #[serde(default)]
+    pub warmup_updates: u64,
     /// Constants of AdamW and of clipping.
     pub optimizer: AdamWConfig,
     /// Which contexts are drawn.
@@ -41,6 +47,17 @@ pub struct TrainConfig {
     /// On a GPU all frames are kept there if they take at most this many GB (10⁹ bytes).
     #[serde(default)]
     pub frames_on_gpu_gb: f64,
+}
+
+/// What the learning rate does after its warm-up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleKind {
+    /// Falls as a cosine, to a tenth.
+    #[default]
+    Cosine,
+    /// Stays.
+    Constant,
 }
 
 /// Precision of matrix products and convolutions; everything else is in `f32`.
@@ -102,6 +119,21 @@ impl TrainConfig {
             }
         }
         Ok(())
+    }
+
+    /// The learning rate over a run of `labels` action labels.
+    pub(crate) fn schedule(&self, labels: f64) -> Schedule {
+        let learning_rate = self.learning_rate;
+        match self.schedule {
+            ScheduleKind::Cosine => Schedule::Cosine {
+                learning_rate,
+                warmup_tokens: self.warmup_tokens,
+                final_tokens: self.decay_horizon * labels,
+            },
+            ScheduleKind::Constant => {
+                Schedule::Constant { learning_rate, warmup_steps: self.warmup_updates }
+            }
+        }
     }
 
     /// Optimizer steps on `n_positions` drawable contexts.

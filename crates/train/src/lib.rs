@@ -3,21 +3,29 @@
 //! This crate does not know environments: training is offline because it cannot be
 //! otherwise. It prints nothing; progress is reported to an [`Observer`].
 
+pub mod agent;
+pub mod atari;
 pub mod checkpoint;
 pub mod config;
+pub mod continuous;
 pub mod error;
 pub mod events;
 pub mod frame_bank;
+pub mod learner;
 pub mod metrics;
 pub mod optimizer;
 pub mod run_dir;
 pub mod schedule;
 pub mod trainer;
 
+pub use agent::{Agent, AtariAgent, ContinuousTaskAgent};
+pub use atari::AtariLearner;
 pub use checkpoint::{Checkpoint, TrainState};
-pub use config::{Precision, TrainConfig};
+pub use config::{Precision, ScheduleKind, TrainConfig};
+pub use continuous::ContinuousLearner;
 pub use error::TrainError;
 pub use frame_bank::FrameBank;
+pub use learner::Learner;
 pub use optimizer::{AdamW, AdamWConfig, Decayed};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;

@@ -16,20 +16,26 @@ pub struct Metrics {
     events: Events,
 }
 
-const HEADER: &str = "step,tokens,loss,cross_entropy,accuracy,learning_rate,grad_norm,\
-                      timesteps_per_s,waited_share,seconds\n";
+/// The names of the columns; `figures` are the learner's own.
+fn header(figures: &[&str]) -> String {
+    let figures: String = figures.iter().map(|name| format!("{name},")).collect();
+    format!(
+        "step,tokens,loss,{figures}learning_rate,grad_norm,timesteps_per_s,waited_share,seconds\n"
+    )
+}
 
 impl Metrics {
-    /// Opens the metrics of the run in `run_dir`; rows after `step` are from steps that will
-    /// be done again, and are dropped.
+    /// Opens the metrics of the run in `run_dir`, with columns for `figures`; rows after `step`
+    /// are from steps that will be done again, and are dropped.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn open(run_dir: &Path, step: u64) -> Result<Self, TrainError> {
+    pub fn open(run_dir: &Path, step: u64, figures: &[&str]) -> Result<Self, TrainError> {
+        let header = header(figures);
         let csv_path = run_dir.join("metrics.csv");
         let kept = match fs::read_to_string(&csv_path) {
-            Ok(text) => rows_until(&text, step),
-            Err(_) => HEADER.to_owned(),
+            Ok(text) => header + &rows_until(&text, step),
+            Err(_) => header,
         };
         let beside = run_dir.join(".metrics.csv");
         write_synced(&beside, kept.as_bytes())?;
@@ -49,13 +55,12 @@ impl Metrics {
     /// When the file cannot be written.
     pub fn log(&mut self, report: &StepReport) -> Result<(), TrainError> {
         let r = report;
+        let figures: String = r.figures.iter().map(|(_, figure)| format!("{figure},")).collect();
         let row = format!(
-            "{},{},{},{},{},{:e},{},{:.1},{:.4},{:.2}\n",
+            "{},{},{},{figures}{:e},{},{:.1},{:.4},{:.2}\n",
             r.step,
             r.tokens,
             r.loss,
-            r.cross_entropy,
-            r.accuracy,
             r.learning_rate,
             r.grad_norm,
             r.timesteps_per_s,
@@ -63,10 +68,11 @@ impl Metrics {
             r.seconds
         );
         self.csv.write_all(row.as_bytes()).map_err(TrainError::io(&self.csv_path))?;
+        for (name, figure) in &r.figures {
+            self.events.scalar(&format!("train/{name}"), *figure as f32, r.step);
+        }
         for (tag, value) in [
             ("train/loss", r.loss),
-            ("train/cross_entropy", r.cross_entropy),
-            ("train/accuracy", r.accuracy),
             ("train/lr", r.learning_rate),
             ("train/grad_norm", r.grad_norm),
             ("perf/timesteps_per_s", r.timesteps_per_s),
@@ -99,13 +105,13 @@ pub fn write_scores(
     events.flush()
 }
 
-/// The header and the rows of steps up to `step`; a row cut short by a kill is dropped.
+/// The rows of steps up to `step`, without the header; a row cut short by a kill is dropped.
 fn rows_until(text: &str, step: u64) -> String {
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
     let rows = whole.split_inclusive('\n').skip(1).filter(|row| {
         row.split(',').next().and_then(|cell| cell.parse::<u64>().ok()).is_some_and(|s| s <= step)
     });
-    HEADER.chars().chain(rows.flat_map(str::chars)).collect()
+    rows.collect()
 }
 
 #[cfg(test)]
@@ -114,9 +120,9 @@ mod tests {
 
     #[test]
     fn rows_after_the_checkpoint_and_half_rows_are_dropped() {
-        let text = format!("{HEADER}1,a\n2,b\n3,c\n4,d");
-        assert_eq!(rows_until(&text, 2), format!("{HEADER}1,a\n2,b\n"));
-        assert_eq!(rows_until(&text, 9), format!("{HEADER}1,a\n2,b\n3,c\n"));
-        assert_eq!(rows_until("", 9), HEADER);
+        let text = format!("{}1,a\n2,b\n3,c\n4,d", header(&["accuracy"]));
+        assert_eq!(rows_until(&text, 2), "1,a\n2,b\n");
+        assert_eq!(rows_until(&text, 9), "1,a\n2,b\n3,c\n");
+        assert_eq!(rows_until("", 9), "");
     }
 }

@@ -2,28 +2,21 @@
 
 use std::{
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use overtone_core::seed;
-use overtone_data::{AtariBatch, AtariDataset, Loader, LoaderConfig, WindowSampler};
-use overtone_model::{
-    DecisionTransformer, Inputs, ModelConfig,
-    decision_transformer::{DropoutSeed, FRAME, Form, Frames, Half, STACK},
-    device::is_cpu,
-};
+use overtone_data::Loader;
+use overtone_model::{device::is_cpu, transformer::DropoutSeed};
 use serde_json::json;
 
 use crate::{
     checkpoint::{Checkpoint, FORMAT, TrainState},
-    config::{Precision, TrainConfig},
+    config::TrainConfig,
     error::TrainError,
-    frame_bank::FrameBank,
+    learner::{BatchFacts, Learner},
     metrics::Metrics,
     optimizer::AdamW,
     run_dir::RunDir,
@@ -31,7 +24,7 @@ use crate::{
 };
 
 /// What happened in the steps since the last report.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct StepReport {
     /// Steps taken.
     pub step: u64,
@@ -39,12 +32,10 @@ pub struct StepReport {
     pub n_updates: u64,
     /// Action labels seen.
     pub tokens: u64,
-    /// Cross-entropy plus regulariser, averaged over the steps reported.
+    /// What is minimised, the head's regulariser included, averaged over the steps reported.
     pub loss: f64,
-    /// In nats per action, averaged likewise.
-    pub cross_entropy: f64,
-    /// Share of logged actions that are the most probable one, averaged likewise.
-    pub accuracy: f64,
+    /// What else was measured ([`Learner::FIGURES`]), by name, averaged likewise.
+    pub figures: Vec<(&'static str, f64)>,
     /// The last step's learning rate.
     pub learning_rate: f64,
     /// The last step's gradient norm before clipping.
@@ -82,17 +73,13 @@ pub struct Finished {
 
 /// What to train, on what, and where.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct Job<L> {
     /// Where metrics and checkpoints go.
     pub run: RunDir,
     /// How long and how.
     pub config: TrainConfig,
-    /// The model.
-    pub model: ModelConfig,
-    /// The data.
-    pub dataset: Arc<AtariDataset>,
-    /// The environment the data is of, such as `Seaquest`.
-    pub game: String,
+    /// The model and its data.
+    pub learner: L,
     /// Initial weights, data order and dropout derive from it.
     pub seed: u64,
     /// Where to compute.
@@ -100,128 +87,91 @@ pub struct Job {
 }
 
 /// A model being trained on a dataset.
-pub struct Trainer {
+pub struct Trainer<L: Learner> {
     config: TrainConfig,
-    dataset: Arc<AtariDataset>,
+    learner: L,
     run: RunDir,
     device: Device,
-    model: DecisionTransformer,
+    model: L::Model,
     optimizer: AdamW,
     schedule: Schedule,
     n_updates: u64,
     state: TrainState,
     /// The newest checkpoint on disk.
     saved: Option<Checkpoint>,
-    /// All frames, where they are on the device.
-    frames: Option<FrameBank>,
     /// Steps whose figures are read together.
     read_every: usize,
 }
 
-impl Trainer {
+impl<L: Learner> Trainer<L> {
     /// A new model, or the one of `resume`, ready to train.
     ///
     /// # Errors
     /// When a configuration is wrong, or the checkpoint belongs to another model or dataset.
-    pub fn new(job: Job, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
-        let Job { run, config, model, dataset, game, seed: run_seed, device } = job;
+    pub fn new(job: Job<L>, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
+        let Job { run, config, mut learner, seed: run_seed, device } = job;
         config.validate()?;
         let device = device.autodiff();
-        let sampler =
-            WindowSampler::new(dataset.clone(), config.sampling, model.context_length, run_seed)?;
+        let sampler = learner.sampler(config.sampling, run_seed)?;
         let n_updates = config.n_updates(sampler.epoch_len());
-        let labels = n_updates as f64 * (config.batch_size * model.context_length) as f64;
-        let schedule = Schedule::Cosine {
-            learning_rate: config.learning_rate,
-            warmup_tokens: config.warmup_tokens,
-            final_tokens: config.decay_horizon * labels,
-        };
-        let manifest = dataset.manifest();
-        let mut episode_returns = dataset.episode_returns();
-        episode_returns.sort_by(f32::total_cmp);
+        let labels = n_updates as f64 * (config.batch_size * learner.context_length()) as f64;
+        let schedule = config.schedule(labels);
+        let data = learner.data();
         let fresh = TrainState {
             format: FORMAT,
             step: 0,
             n_drawn: 0,
             tokens: 0,
             seed: run_seed,
-            model: model.clone(),
-            game,
-            dataset_hash: manifest.content_hash.clone(),
-            dataset_kind: manifest.origin.kind.to_string(),
-            recording: manifest.origin.recording.clone(),
-            episode_returns,
+            agent: learner.agent(),
+            dataset_hash: data.hash,
+            dataset_kind: data.kind,
+            episode_returns: data.episode_returns,
         };
+        let mut generator = seed::generator(run_seed, "init");
+        let model = learner.init(&device, &mut generator)?;
         let (model, optimizer, state) = match resume {
-            None => {
-                let mut generator = seed::generator(run_seed, "init");
-                let model = DecisionTransformer::init(&model, &device, &mut generator)?;
-                (model, AdamW::new(config.optimizer), fresh)
-            }
+            None => (model, AdamW::new(config.optimizer), fresh),
             Some(checkpoint) => {
                 let wrong = |reason: &str| TrainError::Checkpoint {
                     path: checkpoint.path.clone(),
                     reason: reason.into(),
                 };
-                if checkpoint.state.model != fresh.model {
-                    return Err(wrong("belongs to another model configuration"));
-                }
                 if checkpoint.state.dataset_hash != fresh.dataset_hash {
                     return Err(wrong("was trained on other data than is there now"));
                 }
-                let model = checkpoint.model(&device)?;
+                if checkpoint.state.agent != fresh.agent {
+                    return Err(wrong("belongs to another model configuration"));
+                }
+                let model = checkpoint.restore(model)?;
                 let optimizer = checkpoint.optimizer(config.optimizer, &model)?;
                 (model, optimizer, checkpoint.state.clone())
             }
-        };
-        let form = match config.precision {
-            Precision::F32 => Form::Auto,
-            Precision::Bf16 => Form::Mixed(Half::Bf16),
         };
         let read_every = match config.read_every {
             0 if is_cpu(&device) => 1,
             0 => config.log_every,
             steps => steps,
         };
-        let fits = FrameBank::bytes(&dataset) as f64 <= config.frames_on_gpu_gb * 1e9;
-        let frames = (!is_cpu(&device) && fits).then(|| FrameBank::upload(&dataset, &device));
+        let model = learner.prepare(model, &config, &device)?;
         Ok(Self {
             config,
-            dataset,
+            learner,
             run,
             device,
-            model: DecisionTransformer { form, ..model },
+            model,
             optimizer,
             schedule,
             n_updates,
             state,
             saved: resume.cloned(),
-            frames: frames.transpose()?,
             read_every: read_every as usize,
         })
     }
 
-    /// Keeps all frames on the device from here on, whatever their size.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn with_frames_on_device(mut self) -> Result<Self, TrainError> {
-        self.frames = Some(FrameBank::upload(&self.dataset, &self.device)?);
-        Ok(self)
-    }
-
-    /// Where frames are while training, for people.
-    pub fn frames_described(&self) -> String {
-        let gb = FrameBank::bytes(&self.dataset) as f64 / 1e9;
-        match &self.frames {
-            Some(_) => format!("{gb:.2} GB, all on the device"),
-            None if is_cpu(&self.device) => format!("{gb:.2} GB, read where they lie"),
-            None => format!(
-                "{gb:.2} GB, sent to the device batch by batch: more than \
-                 train.frames_on_gpu_gb={}",
-                self.config.frames_on_gpu_gb
-            ),
-        }
+    /// Where the data is while training, for people.
+    pub fn memory(&self) -> String {
+        self.learner.memory(&self.device)
     }
 
     /// Optimizer steps in all.
@@ -235,7 +185,7 @@ impl Trainer {
     }
 
     /// The model.
-    pub fn model(&self) -> &DecisionTransformer {
+    pub fn model(&self) -> &L::Model {
         &self.model
     }
 
@@ -249,24 +199,13 @@ impl Trainer {
         stop: &AtomicBool,
         observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError> {
-        let mut metrics = Metrics::open(self.run.path(), self.state.step)?;
-        let mut sampler = WindowSampler::new(
-            self.dataset.clone(),
-            self.config.sampling,
-            self.state.model.context_length,
-            self.state.seed,
-        )?;
+        let mut metrics = Metrics::open(self.run.path(), self.state.step, L::FIGURES)?;
+        let mut sampler = self.learner.sampler(self.config.sampling, self.state.seed)?;
         sampler.seek(self.state.n_drawn);
-        let mut loader = Loader::start(
-            sampler,
-            LoaderConfig {
-                with_frames: self.frames.is_none(),
-                ..LoaderConfig::new(self.config.batch_size)
-            },
-        )?;
+        let mut loader = self.learner.load(sampler, self.config.batch_size)?;
 
         let started = Instant::now();
-        let mut since_report = Accumulator::new();
+        let mut since_report = Accumulator::new(L::FIGURES);
         let mut unread: Vec<Step> = Vec::new();
         let mut interrupted = false;
         while self.state.step < self.n_updates {
@@ -286,10 +225,11 @@ impl Trainer {
                 }
             }
             if logs {
-                let report = since_report.report(&self.state, self.n_updates, &loader, started);
+                let report =
+                    since_report.report(&self.state, self.n_updates, loader.waited(), started);
                 metrics.log(&report)?;
                 observer.logged(&report);
-                since_report = Accumulator::new();
+                since_report = Accumulator::new(L::FIGURES);
             }
             if saves {
                 let checkpoint = self.save()?;
@@ -323,33 +263,27 @@ impl Trainer {
     }
 
     /// One optimizer step on one batch. From a GPU nothing is read: its figures stay there.
-    fn step(&mut self, mut batch: AtariBatch, loader: &Loader) -> Step {
-        let n_labels: u64 = batch.n_real.iter().map(|&n| n as u64).sum();
-        let n_drawn = batch.drawn;
-        let indices = batch.last_indices.clone();
-        let frames = match &self.frames {
-            Some(bank) => bank.stacks(&batch),
-            None => windows(&mut batch, &self.device),
-        };
-        let inputs = inputs(&batch, &self.device);
-        loader.recycle(batch);
-
+    fn step(&mut self, mut batch: L::Batch, loader: &Loader<L::Batch>) -> Step {
+        let BatchFacts { n_labels, n_drawn, indices } = self.learner.facts(&batch);
         let learning_rate = self.schedule.at(self.state.step, self.state.tokens);
         let dropout = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
-        let loss = self.model.loss(frames, &inputs, Some(DropoutSeed(dropout)));
+        let dropout = DropoutSeed(dropout);
+        let loss = self.learner.loss(&self.model, &mut batch, dropout, &self.device);
+        loader.recycle(batch);
         let gradients = loss.total.backward();
         let (model, norm) = self.optimizer.step(self.model.clone(), gradients, learning_rate);
         self.model = model;
         self.state.step += 1;
         self.state.tokens += n_labels;
         self.state.n_drawn = n_drawn;
-        let figures = [loss.total.inner(), norm, loss.cross_entropy.inner(), loss.accuracy.inner()];
+        let mut figures = vec![loss.total.inner(), norm];
+        figures.extend(loss.figures.into_iter().map(Tensor::inner));
         Step {
             number: self.state.step,
             learning_rate,
             n_labels,
             indices,
-            figures: Tensor::cat(figures.to_vec(), 0),
+            figures: Tensor::cat(figures, 0),
         }
     }
 
@@ -364,39 +298,6 @@ impl Trainer {
         let name = format!("not-finite-step-{number:08}.json");
         let path: PathBuf = self.run.write(&name, record.to_string().as_bytes())?;
         Err(TrainError::NonFinite { step: number, what, value, indices: path })
-    }
-}
-
-/// Moves a batch to the device: frames as bytes, every frame once. What is left of the
-/// batch is given back for its memory.
-pub fn to_device(mut batch: AtariBatch, device: &Device) -> (Frames, Inputs, AtariBatch) {
-    let frames = windows(&mut batch, device);
-    (frames, inputs(&batch, device), batch)
-}
-
-/// The frames of a batch, which are taken out of it, on the device.
-fn windows(batch: &mut AtariBatch, device: &Device) -> Frames {
-    let pixels = std::mem::take(&mut batch.frames);
-    let shape = [batch.batch, batch.context_length + STACK - 1, FRAME, FRAME];
-    let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
-    Frames::Windows(frames)
-}
-
-/// The rest of a batch on the device.
-fn inputs(batch: &AtariBatch, device: &Device) -> Inputs {
-    let (rows, time) = (batch.batch, batch.context_length);
-    let ints = |values: &[i32]| TensorData::new(values.to_vec(), [rows, time]);
-    Inputs {
-        actions: Tensor::from_data(ints(&batch.actions), device),
-        returns_to_go: Tensor::from_data(
-            TensorData::new(batch.returns_to_go.clone(), [rows, time]),
-            device,
-        ),
-        global_timesteps: Tensor::from_data(
-            TensorData::new(batch.first_timesteps.clone(), [rows]),
-            device,
-        ),
-        n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
     }
 }
 
@@ -416,19 +317,20 @@ struct Figures {
     loss: f64,
     /// Before clipping.
     grad_norm: f64,
-    cross_entropy: f64,
-    accuracy: f64,
+    /// What [`Learner::FIGURES`] names.
+    others: Vec<f64>,
 }
 
 /// Takes all steps out of `unread`; their figures come from the device in one go.
 fn read(unread: &mut Vec<Step>) -> Vec<Step<Figures>> {
     let figures = unread.iter().map(|step| step.figures.clone()).collect();
     let numbers: Vec<f64> = Tensor::cat(figures, 0).into_data().iter().collect();
-    let (figures, _) = numbers.as_chunks();
-    let steps = unread.drain(..).zip(figures);
+    let each = numbers.len() / unread.len().max(1);
+    let steps = unread.drain(..).zip(numbers.chunks_exact(each.max(1)));
     steps
-        .map(|(step, &[loss, grad_norm, cross_entropy, accuracy])| {
-            let figures = Figures { loss, grad_norm, cross_entropy, accuracy };
+        .map(|(step, numbers)| {
+            let figures =
+                Figures { loss: numbers[0], grad_norm: numbers[1], others: numbers[2..].to_vec() };
             let Step { number, learning_rate, n_labels, indices, .. } = step;
             Step { number, learning_rate, n_labels, indices, figures }
         })
@@ -441,21 +343,19 @@ struct Accumulator {
     n_steps: u64,
     n_labels: u64,
     loss: f64,
-    cross_entropy: f64,
-    accuracy: f64,
+    figures: Vec<(&'static str, f64)>,
     learning_rate: f64,
     grad_norm: f64,
 }
 
 impl Accumulator {
-    fn new() -> Self {
+    fn new(names: &[&'static str]) -> Self {
         Self {
             since: Instant::now(),
             n_steps: 0,
             n_labels: 0,
             loss: 0.0,
-            cross_entropy: 0.0,
-            accuracy: 0.0,
+            figures: names.iter().map(|&name| (name, 0.0)).collect(),
             learning_rate: 0.0,
             grad_norm: 0.0,
         }
@@ -465,8 +365,8 @@ impl Accumulator {
         self.n_steps += 1;
         self.n_labels += step.n_labels;
         self.loss += step.figures.loss;
-        self.cross_entropy += step.figures.cross_entropy;
-        self.accuracy += step.figures.accuracy;
+        let sums = self.figures.iter_mut().zip(&step.figures.others);
+        sums.for_each(|((_, sum), figure)| *sum += figure);
         self.learning_rate = step.learning_rate;
         self.grad_norm = step.figures.grad_norm;
     }
@@ -475,7 +375,7 @@ impl Accumulator {
         &self,
         state: &TrainState,
         n_updates: u64,
-        loader: &Loader,
+        waited: f64,
         started: Instant,
     ) -> StepReport {
         let mean = |sum: f64| sum / self.n_steps.max(1) as f64;
@@ -486,12 +386,11 @@ impl Accumulator {
             n_updates,
             tokens: state.tokens,
             loss: mean(self.loss),
-            cross_entropy: mean(self.cross_entropy),
-            accuracy: mean(self.accuracy),
+            figures: self.figures.iter().map(|&(name, sum)| (name, mean(sum))).collect(),
             learning_rate: self.learning_rate,
             grad_norm: self.grad_norm,
             timesteps_per_s: self.n_labels as f64 / seconds(self.since.elapsed()),
-            waited_share: loader.waited() / total,
+            waited_share: waited / total,
             seconds: total,
         }
     }

@@ -9,7 +9,7 @@ use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
 use overtone_model::weights;
-use overtone_train::{Checkpoint, Job, TrainConfig, TrainError, Trainer};
+use overtone_train::{Agent, Checkpoint, TrainConfig, TrainError, Trainer};
 use pong::{ADAM, BATCH, Bench, Witness, config, files};
 
 #[test]
@@ -34,7 +34,8 @@ fn model_and_optimizer_come_back_as_they_were() {
     bench.train(config(3)).0.unwrap();
     let checkpoint = Checkpoint::at_step(&bench.run.checkpoints(), 3).unwrap();
     let device = Device::flex().autodiff();
-    let model = checkpoint.model(&device).unwrap();
+    let Agent::Atari(agent) = &checkpoint.state.agent else { panic!("another family") };
+    let model = checkpoint.atari_model(agent, &device).unwrap();
     let optimizer = checkpoint.optimizer(ADAM, &model).unwrap();
     assert_eq!(optimizer.n_steps(), 3);
     let stored = weights::load(&bench.step(3).join("optimizer.safetensors")).unwrap();
@@ -116,18 +117,12 @@ fn another_model_or_other_data_is_refused() {
     let refused = |change: &dyn Fn(&mut Checkpoint)| {
         let mut other = checkpoint.clone();
         change(&mut other);
-        let job = Job {
-            run: bench.run.clone(),
-            config: config(1),
-            model: bench.model(),
-            dataset: bench.dataset.clone(),
-            game: "Pong".into(),
-            seed: 5,
-            device: Device::flex(),
-        };
-        Trainer::new(job, Some(&other)).err().unwrap().to_string()
+        Trainer::new(bench.job(config(1)), Some(&other)).err().unwrap().to_string()
     };
-    let error = refused(&|other| other.state.model.n_layers = 2);
+    let error = refused(&|other| {
+        let Agent::Atari(agent) = &mut other.state.agent else { panic!("another family") };
+        agent.model.n_layers = 2;
+    });
     assert!(error.contains("another model"), "{error}");
     let error = refused(&|other| other.state.dataset_hash = "0".into());
     assert!(error.contains("other data"), "{error}");

@@ -11,8 +11,8 @@ use burn::tensor::{Device, Int, Tensor};
 use overtone_data::{AtariBatch, Sampling, WindowSampler};
 use overtone_model::decision_transformer::{FRAME, Frames, STACK};
 use overtone_train::{
-    Checkpoint, FrameBank, Observer, Precision, StepReport, TrainConfig, TrainError,
-    trainer::to_device,
+    Checkpoint, FrameBank, Observer, Precision, StepReport, TrainConfig, TrainError, Trainer,
+    atari::to_device,
 };
 use pong::{Bench, config, files};
 
@@ -28,7 +28,9 @@ impl Observer for Told {
         self.losses.push((step, loss));
     }
     fn logged(&mut self, report: &StepReport) {
-        let StepReport { step, loss, cross_entropy, accuracy, grad_norm, .. } = *report;
+        let StepReport { step, loss, grad_norm, .. } = *report;
+        let figures: Vec<f64> = report.figures.iter().map(|&(_, figure)| figure).collect();
+        let [cross_entropy, accuracy] = figures[..] else { panic!("{report:?}") };
         self.rows.push([step as f64, loss, cross_entropy, accuracy, grad_norm]);
     }
     fn saved(&mut self, _checkpoint: &Checkpoint) {}
@@ -36,8 +38,11 @@ impl Observer for Told {
 
 fn told(config: TrainConfig, on_device: bool) -> (Bench, Told) {
     let bench = Bench::new();
-    let trainer = bench.trainer(config, None);
-    let trainer = if on_device { trainer.with_frames_on_device().unwrap() } else { trainer };
+    let mut job = bench.job(config);
+    if on_device {
+        job.learner.keep_frames_on(&job.device).unwrap();
+    }
+    let trainer = Trainer::new(job, None).unwrap();
     let mut told = Told::default();
     trainer.train(&AtomicBool::new(false), &mut told).unwrap();
     (bench, told)
@@ -103,11 +108,12 @@ fn rows_of_the_bank_are_the_frames_of_the_batch() {
     let bench = Bench::new();
     let device = Device::flex();
     let bank = FrameBank::upload(&bench.dataset, &device).unwrap();
-    let mut sampler = WindowSampler::new(bench.dataset.clone(), Sampling::Uniform, 4, 5).unwrap();
+    let mut sampler =
+        WindowSampler::new(bench.dataset.index().clone(), Sampling::Uniform, 4, 5).unwrap();
     let mut n_padded = 0;
     for _ in 0..5 {
         let mut batch = AtariBatch::default();
-        batch.fill(&mut sampler, 6, true).unwrap();
+        batch.fill(&bench.dataset, &mut sampler, 6, true).unwrap();
         n_padded += batch.n_real.iter().filter(|&&n| n < 4).count();
         let from_bank = stacks(bank.stacks(&batch));
         let (sent, _, _) = to_device(batch, &device);

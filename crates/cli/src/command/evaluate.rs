@@ -2,21 +2,30 @@
 //!
 //! All episodes of all targets of all checkpoints share the emulators.
 
+mod ask;
+mod playing;
+
 use std::{
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_core::{Emulation, Protocol, protocol::ReturnUnits};
-use overtone_eval::{Evaluation, Plan, report};
-use overtone_model::{DecisionTransformer, device};
-use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
+use overtone_core::Play;
+use overtone_eval::{Plan, report};
+use overtone_model::{AttentionConfig, Conditioning, ContinuousAgentConfig, ModelConfig, device};
+use overtone_train::{Agent, Checkpoint, RunDir, metrics, run_dir::CONFIG};
+
+pub use ask::what_to_ask;
 
 use crate::{
     interrupt, keys,
-    settings::{self, EvaluationSettings, Settings},
+    settings::{self, EvaluationSettings},
 };
+
+/// What to do where an agent can be trained and not played.
+pub const NOT_PLAYABLE: &str =
+    "the agent could not be played after training (evaluation.episodes=0 trains alone)";
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
@@ -28,15 +37,19 @@ runs = "runs"
 checkpoint = "last"
 # Episodes for each target.
 episodes = 100
-# Returns to ask for, in the protocol's units, as numbers or percentiles of the data's episode returns: 32 or p90,p99.
-target = "p90"
-# matched: play as the data was recorded. released: the reference's evaluation, its accidents included.
+# Returns to ask for (or targets=), in the protocol's units, as numbers or percentiles of the data's episode returns: 32 or p90,p99; empty: p90 of a game's data, the reference's for a robot (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500).
+target = ""
+# Games: matched, as the data was recorded, or released, the reference's evaluation with its accidents.
 protocol = "matched"
-# Softmax temperature of the sampled actions.
+# Games: softmax temperature of the sampled actions.
 temperature = 1.0
+# Robots: of a head with a density, mode, its most probable action, or sample, a draw.
+actions = "mode"
+# Robots: revision of the environment: recorded (as the data was), v4 or v5.
+revision = "recorded"
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
 seed = 1
-# Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100.
+# Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100 (robots: 200).
 parallel = 0
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the (first) run was trained.
 device = ""
@@ -62,13 +75,18 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     let evaluation = EvaluationSettings {
         episodes: whole("episodes")?,
         target: text("target"),
-        protocol: text("protocol"),
-        temperature: table.get("temperature").and_then(toml::Value::as_float).unwrap_or(1.0) as f32,
+        protocol: Some(text("protocol")),
+        temperature: table
+            .get("temperature")
+            .and_then(toml::Value::as_float)
+            .map(|temperature| temperature as f32),
+        actions: Some(ask::action_choice(&text("actions"))?),
+        revision: Some(text("revision")),
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
     };
     let device = match text("device").as_str() {
-        "" => Settings::load(&runs[0].path().join(CONFIG))?.device,
+        "" => settings::device_of(&runs[0].path().join(CONFIG))?,
         name => name.to_owned(),
     };
     let mut entries: Vec<Entry> = Vec::new();
@@ -146,8 +164,10 @@ pub fn play(
 struct Entry {
     run: RunDir,
     checkpoint: Checkpoint,
-    protocol: Protocol,
+    protocol: Play,
     plan: Plan,
+    /// The targets as they were asked for.
+    asked: String,
     out: PathBuf,
 }
 
@@ -164,30 +184,103 @@ impl Entry {
             bail!("episodes=0: there is nothing to play");
         }
         let state = &checkpoint.state;
-        let (protocol, targets) =
-            what_to_ask(options, state.recording.as_ref(), &state.episode_returns)?;
+        let (protocol, asked, targets) =
+            what_to_ask(options, &state.agent, &state.episode_returns)?;
         let plan = Plan {
             episodes: options.episodes,
             targets,
             seed: options.seed,
-            return_units: protocol.return_units,
+            return_units: protocol.return_units(),
         };
-        Ok(Self { run, checkpoint, protocol, plan, out })
+        Ok(Self { run, checkpoint, protocol, plan, asked, out })
     }
 
-    fn announce(&self, options: &EvaluationSettings) {
+    fn announce(&self) {
         let state = &self.checkpoint.state;
-        if state.recording.is_none() {
-            say!("how this data was recorded is not known; taken to be as DQN-replay was");
+        let unknown = match &state.agent {
+            Agent::Atari(agent) => agent.recording.is_none().then_some("DQN-replay"),
+            Agent::Continuous(agent) => agent.recording.is_none().then_some("D4RL"),
+        };
+        if let Some(like) = unknown {
+            say!("how this data was recorded is not known; taken to be as {like} was");
         }
         say!(
             "playing {} (update {}): protocol {}, {} episodes for each target of {}",
             self.checkpoint.path.display(),
             state.step,
-            self.protocol.name,
+            self.protocol.name(),
             self.plan.episodes,
-            describe_targets(&options.target, &self.plan.targets, &state.episode_returns)
+            ask::describe_targets(&self.asked, &self.plan.targets, &state.episode_returns)
         );
+    }
+
+    /// What the report says of it before it is played by `simulator`.
+    fn setting(&self, simulator: String, rom_md5: Option<&str>) -> report::Setting {
+        let state = &self.checkpoint.state;
+        let inside = self.checkpoint.path.strip_prefix(self.run.path());
+        let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
+        let how = match &self.protocol {
+            Play::Atari(protocol) => {
+                format!("protocol={} temperature={}", protocol.name, protocol.temperature)
+            }
+            Play::Continuous(protocol) => format!(
+                "actions={} revision={}",
+                ask::action_choice_name(protocol.action_choice),
+                protocol.simulation.revision.name()
+            ),
+        };
+        report::Setting {
+            task: state.agent.task().to_owned(),
+            simulator,
+            rom_md5: rom_md5.map(str::to_owned),
+            policy: format!("{}, {} data", describe_model(&state.agent), state.dataset_kind),
+            protocol: self.protocol.clone(),
+            checkpoint: Some(report::CheckpointRef {
+                path: inside.unwrap_or(&self.checkpoint.path).to_owned(),
+                step: state.step,
+            }),
+            dataset_hash: Some(state.dataset_hash.clone()),
+            command: format!(
+                "just evaluate rollouts run={} checkpoint={} episodes={} target={} {how} seed={}",
+                self.run.path().display(),
+                state.step,
+                self.plan.episodes,
+                targets.join(","),
+                self.plan.seed
+            ),
+            reference: overtone_eval::Convention::default_for(state.agent.task()),
+        }
+    }
+}
+
+/// `Decision Transformer, linear head, softmax attention`.
+fn describe_model(agent: &Agent) -> String {
+    let transformer = |conditioning, head: String, attention: &AttentionConfig| {
+        let kind = match conditioning {
+            Conditioning::Return => "Decision Transformer",
+            Conditioning::None => "transformer cloning behaviour",
+        };
+        let attention = match attention {
+            AttentionConfig::Softmax => "softmax attention".to_owned(),
+            AttentionConfig::Fourier(fourier) => {
+                format!("Fourier attention of power {}", fourier.power)
+            }
+        };
+        format!("{kind}, {head}, {attention}")
+    };
+    match agent {
+        Agent::Atari(agent) => {
+            let ModelConfig { conditioning, attention, head, .. } = &agent.model;
+            transformer(*conditioning, head.describe(), attention)
+        }
+        Agent::Continuous(agent) => match &agent.model {
+            ContinuousAgentConfig::Transformer(model) => {
+                transformer(model.conditioning, model.head.describe(), &model.attention)
+            }
+            ContinuousAgentConfig::Mlp(model) => {
+                format!("perceptron cloning behaviour, {}", model.head.describe())
+            }
+        },
     }
 }
 
@@ -200,25 +293,21 @@ fn play_all(
 ) -> Result<()> {
     if let [first, others @ ..] = entries {
         let alike = |entry: &&Entry| {
-            entry.checkpoint.state.game == first.checkpoint.state.game
-                && entry.protocol.emulation == first.protocol.emulation
+            entry.checkpoint.state.agent.task() == first.checkpoint.state.agent.task()
+                && entry.protocol.runs_as(&first.protocol)
         };
         if let Some(other) = others.iter().find(|entry| !alike(entry)) {
             bail!(
-                "{} and {} were recorded from different games, or differently: evaluate them \
+                "{} and {} were recorded from different tasks, or differently: evaluate them \
                  one after the other",
                 first.run.path().display(),
                 other.run.path().display()
             );
         }
     }
-    entries.iter().for_each(|entry| entry.announce(options));
+    entries.iter().for_each(Entry::announce);
     let chosen = device::choose(device)?;
-    let models = entries
-        .iter()
-        .map(|entry| Ok(entry.checkpoint.model(&chosen.device)?))
-        .collect::<Result<Vec<_>>>()?;
-    let played = play_models(entries, &models, chosen.is_gpu, options, stop)?;
+    let played = playing::play(entries, &chosen.device, chosen.is_gpu, options.parallel, stop)?;
     for (entry, evaluation) in entries.iter().zip(played) {
         evaluation.write(&entry.out).context("cannot write the report")?;
         say!("{}", evaluation.to_text());
@@ -234,196 +323,4 @@ fn play_all(
         metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores)?;
     }
     Ok(())
-}
-
-/// The protocol and the target returns of `options`, for data that was `recording` so and
-/// whose ascending episode returns are `returns`.
-///
-/// # Errors
-/// When they cannot be asked for.
-pub fn what_to_ask(
-    options: &EvaluationSettings,
-    recording: Option<&Emulation>,
-    returns: &[f32],
-) -> Result<(Protocol, Vec<f32>)> {
-    let recording = recording.cloned().unwrap_or_else(Emulation::dqn_replay);
-    let protocol = settings::protocol(&options.protocol, &recording, options.temperature)?;
-    if protocol.return_units == ReturnUnits::Raw && options.target.contains('p') {
-        bail!(
-            "target={}: percentiles are of the data's clipped returns, and the protocol {} counts \
-             raw points; say a number (the reference asked for 1150 in Seaquest)",
-            options.target,
-            protocol.name
-        );
-    }
-    let targets = settings::targets(&options.target, returns)?;
-    Ok((protocol, targets))
-}
-
-/// `36 (p90 of the data's episode returns …)`.
-fn describe_targets(text: &str, targets: &[f32], returns: &[f32]) -> String {
-    let list = |items: &[String]| items.join(", ");
-    let numbers: Vec<String> = targets.iter().map(f32::to_string).collect();
-    match (text.contains('p'), returns.first(), returns.last()) {
-        (true, Some(lowest), Some(highest)) => format!(
-            "{} ({text} of the data's {} episode returns, which lie between {lowest} and {highest})",
-            list(&numbers),
-            returns.len()
-        ),
-        _ => list(&numbers),
-    }
-}
-
-/// Episodes played at once unless options say otherwise: more make a step no cheaper, and
-/// each emulator takes a tenth of a second to start.
-#[cfg(feature = "python")]
-const AT_ONCE: usize = 100;
-
-/// Plays all entries together; `models[i]` is that of `entries[i]`, on a GPU or not.
-#[cfg(feature = "python")]
-fn play_models(
-    entries: &[Entry],
-    models: &[DecisionTransformer],
-    is_gpu: bool,
-    options: &EvaluationSettings,
-    stop: &AtomicBool,
-) -> Result<Vec<Evaluation>> {
-    use std::{ops::ControlFlow, sync::atomic::Ordering};
-
-    use overtone_eval::{Player, rollout_together};
-    use overtone_model::TransformerPolicy;
-
-    use crate::progress;
-
-    let Some(first) = entries.first() else { return Ok(Vec::new()) };
-    let game: overtone_ale::Game = first.checkpoint.state.game.parse()?;
-    let n_episodes: usize = entries.iter().map(|entry| entry.plan.n_episodes()).sum();
-    let slots = match options.parallel {
-        0 => n_episodes.min(AT_ONCE),
-        parallel => parallel.min(n_episodes),
-    };
-    if slots >= 20 {
-        // About a tenth of a second each, one after the other.
-        say!("starting {slots} emulators");
-    }
-    // Two halves where a GPU acts: the emulators of one step meanwhile. On a CPU both want the
-    // same cores, and one whole batch is quicker (docs/results/speed.md).
-    let sizes = if is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
-    let mut envs = sizes
-        .into_iter()
-        .filter(|&size| size > 0)
-        .map(|size| Ok(overtone_ale::open(game, &first.protocol.emulation, size)?))
-        .collect::<Result<Vec<_>>>()?;
-    let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
-    let mut policies: Vec<TransformerPolicy> = entries
-        .iter()
-        .zip(models)
-        .map(|(entry, model)| TransformerPolicy::new(model, &entry.protocol))
-        .collect();
-    let mut players: Vec<Player<'_>> = policies
-        .iter_mut()
-        .zip(entries)
-        .map(|(policy, entry)| Player { policy, plan: &entry.plan })
-        .collect();
-    let bar = progress::episodes(n_episodes);
-    let started = std::time::Instant::now();
-    let played = rollout_together(&mut groups, &mut players, &mut |progress| {
-        bar.set_position(progress.episodes_done as u64);
-        let rate = progress.steps as f64 / started.elapsed().as_secs_f64().max(1e-9);
-        bar.set_message(format!("{} live, {rate:.0} steps/s", progress.live));
-        match stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    })?;
-    bar.finish_and_clear();
-    entries
-        .iter()
-        .zip(played)
-        .map(|(entry, played)| {
-            let setting = entry.setting(game.name(), Some(game.rom_md5()));
-            Ok(Evaluation::new(setting, &entry.plan, played)?)
-        })
-        .collect()
-}
-
-#[cfg(not(feature = "python"))]
-fn play_models(
-    _: &[Entry],
-    _: &[DecisionTransformer],
-    _: bool,
-    _: &EvaluationSettings,
-    _: &AtomicBool,
-) -> Result<Vec<Evaluation>> {
-    let _ = Entry::setting;
-    bail!("this program was built without the feature `python`, so it can train but not play")
-}
-
-impl Entry {
-    fn setting(&self, game: &str, rom_md5: Option<&str>) -> report::Setting {
-        let state = &self.checkpoint.state;
-        let inside = self.checkpoint.path.strip_prefix(self.run.path());
-        let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
-        let head = match &state.model.head {
-            overtone_model::HeadConfig::Linear => "linear head".to_owned(),
-            overtone_model::HeadConfig::Fourier(fourier) => {
-                format!("Fourier head of {} frequencies", fourier.frequencies)
-            }
-            overtone_model::HeadConfig::Gmm(gmm) => {
-                format!("Gaussian-mixture head of {} components", gmm.components)
-            }
-        };
-        let attention = match &state.model.attention {
-            overtone_model::AttentionConfig::Softmax => "softmax attention".to_owned(),
-            overtone_model::AttentionConfig::Fourier(fourier) => {
-                format!("Fourier attention of power {}", fourier.power)
-            }
-        };
-        report::Setting {
-            task: game.to_owned(),
-            rom_md5: rom_md5.map(str::to_owned),
-            policy: format!(
-                "Decision Transformer, {head}, {attention}, {} data",
-                state.dataset_kind
-            ),
-            protocol: self.protocol.clone(),
-            checkpoint: Some(report::CheckpointRef {
-                path: inside.unwrap_or(&self.checkpoint.path).to_owned(),
-                step: state.step,
-            }),
-            dataset_hash: Some(state.dataset_hash.clone()),
-            command: format!(
-                "just evaluate rollouts run={} checkpoint={} episodes={} target={} protocol={} \
-                 temperature={} seed={}",
-                self.run.path().display(),
-                state.step,
-                self.plan.episodes,
-                targets.join(","),
-                self.protocol.name,
-                self.protocol.temperature,
-                self.plan.seed
-            ),
-            reference: overtone_eval::Convention::default_for(game),
-        }
-    }
-}
-
-/// Finds out before training whether the game can be played afterwards.
-///
-/// # Errors
-/// When Python, a package or the ROM is missing, in one sentence.
-pub fn check_playable(game: &str) -> Result<()> {
-    #[cfg(feature = "python")]
-    {
-        let game: overtone_ale::Game = game.parse()?;
-        overtone_ale::check(game).context(
-            "the agent could not be played after training (evaluation.episodes=0 trains alone)",
-        )?;
-        Ok(())
-    }
-    #[cfg(not(feature = "python"))]
-    {
-        let _ = game;
-        bail!("built without the feature `python`: say evaluation.episodes=0 to train alone")
-    }
 }

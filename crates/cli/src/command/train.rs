@@ -1,63 +1,63 @@
 //! `overtone train` and `overtone resume`.
 
-use std::{path::PathBuf, sync::Arc, time::SystemTime};
+use std::{path::PathBuf, time::SystemTime};
 
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
-use overtone_data::AtariDataset;
 use overtone_model::device;
 use overtone_train::{
-    Checkpoint, Finished, Job, Observer, RunDir, StepReport, TrainError, Trainer, run_dir::CONFIG,
+    Checkpoint, Finished, Job, Learner, Observer, RunDir, StepReport, TrainError, Trainer,
+    run_dir::CONFIG,
 };
 use toml::Value;
 
-use super::{dataset, evaluate};
+use super::{evaluate, experiment::Experiment};
 use crate::{
     interrupt,
     keys::{self, Keys},
     progress,
-    settings::{Profile, Resume, Settings},
+    settings::{self, AtariSettings, Common, ContinuousSettings, Profile, Resume},
 };
 
 /// `overtone train key=value…`.
 pub fn train(options: &[String]) -> Result<()> {
-    let settings = Settings::resolve(options, |settings| {
-        let gpu = device::choose(&settings.device).is_ok_and(|chosen| chosen.is_gpu);
-        if gpu && dataset::is_published(settings) { Profile::Paper } else { Profile::Quick }
-    })?;
-    overtone_data::known_game(&settings.game)?;
-    device::choose(&settings.device)?;
-    if settings.evaluation.episodes > 0 {
-        evaluate::check_playable(&settings.game)?;
+    match settings::is_about_a_robot(options) {
+        true => train_one::<ContinuousSettings>(options),
+        false => train_one::<AtariSettings>(options),
     }
-    let data = dataset::open(&settings)?;
-    if settings.evaluation.episodes > 0 {
+}
+
+fn train_one<E: Experiment>(options: &[String]) -> Result<()> {
+    let settings = E::resolve(options, |settings| {
+        let gpu = device::choose(settings.common().device).is_ok_and(|chosen| chosen.is_gpu);
+        if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
+    })?;
+    let Common { seed, device, runs, resume, evaluation, .. } = settings.common();
+    device::choose(device)?;
+    settings.check_playable()?;
+    let learner = settings.learner()?;
+    if evaluation.episodes > 0 {
         // What cannot be asked for is found before training, not after.
-        let recording = data.manifest().origin.recording.as_ref();
-        evaluate::what_to_ask(&settings.evaluation, recording, &sorted_returns(&data))?;
+        evaluate::what_to_ask(evaluation, &learner.agent(), &learner.data().episode_returns)?;
     }
 
-    if settings.resume == Resume::Auto
+    if resume == Resume::Auto
         && let Some(run) = unfinished(&settings)
     {
         say!("an unfinished run of these settings is there (resume=never begins a new one)");
-        return go_on(&settings, &run, data);
+        return go_on(&settings, &run, learner);
     }
     let name = format!(
-        "{}-{}-{}-s{}",
+        "{}-{}-{}-s{seed}",
         date(SystemTime::now()),
-        settings.game.to_lowercase(),
-        settings.model_name(),
-        settings.seed
+        settings.task(),
+        settings.model_name()
     );
-    // A model that cannot be is found before there is a folder for it.
-    settings.model_config(data.n_actions(), data.episodes().longest())?;
-    let run = RunDir::create(&settings.runs, &name).with_context(|| {
-        format!("cannot make a folder for the run in runs={}", settings.runs.display())
-    })?;
+    let run = RunDir::create(runs, &name)
+        .with_context(|| format!("cannot make a folder for the run in runs={}", runs.display()))?;
     let _lock = run.lock()?;
     run.write(CONFIG, settings.to_toml()?.as_bytes())?;
-    run_and_evaluate(&settings, &run, data, None)
+    run_and_evaluate(&settings, &run, learner, None)
 }
 
 /// `overtone resume [run=…]`.
@@ -72,25 +72,34 @@ pub fn resume(options: &[String]) -> Result<()> {
         "" => RunDir::newest(&root)?,
         name => RunDir::open(&root, name)?,
     };
-    let mut settings = Settings::load(&run.path().join(CONFIG))?;
+    let config = run.path().join(CONFIG);
+    if settings::is_a_robots(&config)? {
+        let mut settings = <ContinuousSettings as settings::Settings>::load(&config)?;
+        if !text("device").is_empty() {
+            settings.device = text("device");
+        }
+        return go_on(&settings, &run, settings.learner()?);
+    }
+    let mut settings = <AtariSettings as settings::Settings>::load(&config)?;
     if !text("device").is_empty() {
         settings.device = text("device");
     }
-    let data = dataset::open(&settings)?;
-    go_on(&settings, &run, data)
+    go_on(&settings, &run, settings.learner()?)
 }
 
 /// The newest run of exactly these settings whose last update is missing, and in which no
 /// process trains.
-fn unfinished(settings: &Settings) -> Option<RunDir> {
-    RunDir::all(&settings.runs).into_iter().find(|run| {
-        let same = Settings::load(&run.path().join(CONFIG))
-            .is_ok_and(|other| Settings { resume: settings.resume, ..other } == *settings);
+fn unfinished<E: Experiment>(settings: &E) -> Option<RunDir> {
+    RunDir::all(settings.common().runs).into_iter().find(|run| {
+        // Whatever the run says about going on with it.
+        let resume = settings.common().resume;
+        let same =
+            E::load(&run.path().join(CONFIG)).is_ok_and(|other| other.with(resume) == *settings);
         same && !run.path().join(FINISHED).exists() && run.lock().is_ok()
     })
 }
 
-fn go_on(settings: &Settings, run: &RunDir, data: Arc<AtariDataset>) -> Result<()> {
+fn go_on<E: Experiment>(settings: &E, run: &RunDir, learner: E::Learner) -> Result<()> {
     let _lock = run.lock()?;
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
@@ -112,48 +121,32 @@ fn go_on(settings: &Settings, run: &RunDir, data: Arc<AtariDataset>) -> Result<(
             });
         }
     };
-    run_and_evaluate(settings, run, data, checkpoint.as_ref())
-}
-
-fn sorted_returns(data: &AtariDataset) -> Vec<f32> {
-    let mut returns = data.episode_returns();
-    returns.sort_by(f32::total_cmp);
-    returns
+    run_and_evaluate(settings, run, learner, checkpoint.as_ref())
 }
 
 /// Written into a run's folder after its last update.
 const FINISHED: &str = "finished";
 
-fn run_and_evaluate(
-    settings: &Settings,
+fn run_and_evaluate<E: Experiment>(
+    settings: &E,
     run: &RunDir,
-    data: Arc<AtariDataset>,
+    learner: E::Learner,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<()> {
-    let device = device::choose(&settings.device)?;
-    let model = settings.model_config(data.n_actions(), data.episodes().longest())?;
-    let job = Job {
-        run: run.clone(),
-        config: settings.train.clone(),
-        model,
-        dataset: data,
-        game: overtone_data::known_game(&settings.game)?.to_owned(),
-        seed: settings.seed,
-        device: device.device,
-    };
+    let Common { seed, device: device_name, train, evaluation, .. } = settings.common();
+    let device = device::choose(device_name)?;
+    let job = Job { run: run.clone(), config: train.clone(), learner, seed, device: device.device };
     let trainer = Trainer::new(job, checkpoint)?;
-    print_profile(settings);
+    say!("profile: {}", settings.describe_profile());
     say!("device: {}", device.name);
     say!(
-        "model: {} parameters, {} head, {} attention, context {}; {} updates of {} contexts",
+        "model: {} parameters, {}; {} updates of {} contexts",
         overtone_model::weights::n_parameters(trainer.model()),
-        settings.head_name(),
-        settings.attention_name(),
-        settings.model.context_length,
+        settings.describe_model(),
         trainer.n_updates(),
-        settings.train.batch_size
+        train.batch_size
     );
-    say!("frames: {}", trainer.frames_described());
+    say!("{}", trainer.memory());
     say!("run: {} (curves: just tensorboard)", run.path().display());
     let stop = interrupt::listen()?;
     let mut printer = Printer::new(trainer.state().step, trainer.n_updates());
@@ -165,28 +158,11 @@ fn run_and_evaluate(
         return Ok(());
     }
     run.write(FINISHED, b"")?;
-    if settings.evaluation.episodes == 0 {
+    if evaluation.episodes == 0 {
         return Ok(());
     }
-    evaluate::play(run, &finished.checkpoint, &settings.evaluation, &settings.device, &stop)
+    evaluate::play(run, &finished.checkpoint, evaluation, device_name, &stop)
         .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))
-}
-
-fn print_profile(settings: &Settings) {
-    match settings.profile {
-        Profile::Paper => say!(
-            "profile: paper ({} epochs of {} transitions, batch {})",
-            settings.train.epochs,
-            settings.data.transitions,
-            settings.train.batch_size
-        ),
-        _ => say!(
-            "profile: quick, {} updates of {} contexts, for a first look. The paper's profile is \
-             5 epochs of 500,000 transitions in batches of 128: profile=paper",
-            settings.train.updates,
-            settings.train.batch_size
-        ),
-    }
 }
 
 fn print_finished(finished: &Finished) {
@@ -219,12 +195,16 @@ impl Observer for Printer {
     fn logged(&mut self, report: &StepReport) {
         if self.bar.is_hidden() && report.step >= self.next_line.min(report.n_updates) {
             self.next_line = report.step + (report.n_updates / 10).max(1);
+            let figures = report
+                .figures
+                .iter()
+                .map(|(name, figure)| format!(", {} {figure:.3}", name.replace('_', " ")));
             say!(
-                "update {}/{}: loss {:.3}, accuracy {:.3}, {:.0} timesteps/s",
+                "update {}/{}: loss {:.3}{}, {:.0} timesteps/s",
                 report.step,
                 report.n_updates,
                 report.loss,
-                report.accuracy,
+                figures.collect::<String>(),
                 report.timesteps_per_s
             );
         }

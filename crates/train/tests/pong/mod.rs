@@ -13,8 +13,8 @@ use overtone_data::{AtariDataset, Origin, Plan, ReplayLog, Sampling, Selection};
 use overtone_model::{AttentionConfig, Conditioning, HeadConfig, ModelConfig};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
-    AdamWConfig, Checkpoint, Decayed, Finished, Job, Observer, Precision, RunDir, StepReport,
-    TrainConfig, TrainError, Trainer,
+    AdamWConfig, AtariLearner, Checkpoint, Decayed, Finished, Job, Observer, Precision, RunDir,
+    ScheduleKind, StepReport, TrainConfig, TrainError, Trainer,
 };
 use tempfile::TempDir;
 
@@ -35,8 +35,10 @@ pub fn config(updates: u64) -> TrainConfig {
         epochs: 0,
         batch_size: BATCH,
         learning_rate: 1e-3,
+        schedule: ScheduleKind::Cosine,
         warmup_tokens: 0.0,
         decay_horizon: 1.2,
+        warmup_updates: 0,
         optimizer: ADAM,
         sampling: Sampling::Uniform,
         log_every: 1,
@@ -104,17 +106,22 @@ impl Bench {
         }
     }
 
-    pub fn trainer(&self, config: TrainConfig, resume: Option<&Checkpoint>) -> Trainer {
-        let job = Job {
+    pub fn job(&self, config: TrainConfig) -> Job<AtariLearner> {
+        Job {
             run: self.run.clone(),
             config,
-            model: self.model(),
-            dataset: self.dataset.clone(),
-            game: "Pong".into(),
+            learner: AtariLearner::new(self.model(), self.dataset.clone(), "Pong"),
             seed: 5,
             device: Device::flex(),
-        };
-        Trainer::new(job, resume).unwrap()
+        }
+    }
+
+    pub fn trainer(
+        &self,
+        config: TrainConfig,
+        resume: Option<&Checkpoint>,
+    ) -> Trainer<AtariLearner> {
+        Trainer::new(self.job(config), resume).unwrap()
     }
 
     pub fn train(&self, config: TrainConfig) -> (Result<Finished, TrainError>, Witness) {

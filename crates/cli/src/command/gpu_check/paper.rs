@@ -10,13 +10,13 @@ use anyhow::{Context, Result};
 use overtone_data::AtariDataset;
 use overtone_model::device;
 use overtone_train::{
-    Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig, Trainer,
+    AtariLearner, Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig, Trainer,
 };
 
 use super::{Scale, report::Row};
 use crate::{
     command::dataset,
-    settings::{Profile, Settings},
+    settings::{AtariSettings, Profile, Settings},
 };
 
 /// What the paper trains for: 5 epochs of 500,000 transitions in batches of 128.
@@ -39,7 +39,7 @@ pub fn train(
     let device = if device.starts_with("cpu") { "cpu" } else { device };
     let (updates, batch_size) = scale.paper;
     let words = [format!("game={game}"), "profile=paper".into(), format!("device={device}")];
-    let settings = Settings::resolve(&words, |_| Profile::Paper)?;
+    let settings = AtariSettings::resolve(&words, |_| Profile::Paper)?;
     if let Err(error) = dataset::find(&settings) {
         return Ok((Row::skipped(crate::sentence(&error)), None));
     }
@@ -65,7 +65,7 @@ pub fn train(
 
 fn timed(
     scale: &Scale,
-    settings: &Settings,
+    settings: &AtariSettings,
     config: TrainConfig,
     data: Arc<AtariDataset>,
     folder: &Path,
@@ -77,15 +77,13 @@ fn timed(
     let run = RunDir::create(folder, &name).context("cannot make a folder for the run")?;
     let job = Job {
         run,
-        model,
         config: config.clone(),
-        dataset: data,
-        game: overtone_data::known_game(&settings.game)?.to_owned(),
+        learner: AtariLearner::new(model, data, overtone_data::known_game(&settings.game)?),
         seed: settings.seed,
         device: device::choose(device)?.device,
     };
     let trainer = Trainer::new(job, None)?;
-    let frames = trainer.frames_described();
+    let memory = trainer.memory();
     let mut clock = Clock::default();
     let finished = trainer.train(&AtomicBool::new(false), &mut clock)?;
     let per_update = clock.seconds_per_update().context("too few updates to time")?;
@@ -94,9 +92,9 @@ fn timed(
     let note = match scale.is_full {
         true => format!(
             "all {UPDATES:.0} updates: {hours:.2} h; {waited:.1} % of the time waiting for data; \
-             frames {frames}"
+             {memory}"
         ),
-        false => format!("a small model; frames {frames}"),
+        false => format!("a small model; {memory}"),
     };
     let what = format!("{name}, {} updates of {}", config.updates, config.batch_size);
     let row = Row { what, value: Some(1e3 * per_update), unit: "ms", note, ..Row::default() };

@@ -24,6 +24,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     use overtone_core::{Emulation, Protocol};
     use overtone_eval::{Plan, rollout};
     use overtone_model::{TransformerPolicy, device::is_cpu};
+    use overtone_train::Agent;
 
     if seconds == 0 {
         return Ok(Row::skipped("playing=0"));
@@ -31,7 +32,10 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     let Some(trained) = trained else {
         return Ok(Row::skipped("no agent was trained"));
     };
-    let game: overtone_ale::Game = trained.state.game.parse()?;
+    let Agent::Atari(agent) = &trained.state.agent else {
+        return Ok(Row::skipped("the agent plays no game"));
+    };
+    let game: overtone_ale::Game = agent.game.parse()?;
     if let Err(error) = overtone_ale::check(game) {
         return Ok(Row::skipped(crate::sentence(&error.into())));
     }
@@ -43,7 +47,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
         seed: 1,
         return_units: protocol.return_units,
     };
-    let model = trained.model(device)?;
+    let model = trained.atari_model(agent, device)?;
     let mut policy = TransformerPolicy::new(&model, &protocol);
     let mut env = overtone_ale::open(game, &protocol.emulation, episodes)?;
     let mut marks: Vec<(Instant, u64)> = Vec::new();

@@ -1,0 +1,43 @@
+//! [`Experiment`]: what `train` and `resume` ask of a kind of run.
+
+mod atari;
+mod continuous;
+
+use anyhow::Result;
+use overtone_train::Learner;
+
+use crate::settings::Settings;
+
+/// A kind of run: its settings, and what they lead to.
+pub trait Experiment: Settings {
+    /// What is trained.
+    type Learner: Learner;
+
+    /// The task as a part of a run's name: `seaquest`, `hopper-medium`.
+    fn task(&self) -> String;
+
+    /// The model as a part of a run's name.
+    fn model_name(&self) -> String;
+
+    /// The model in a few words, after its number of parameters.
+    fn describe_model(&self) -> String;
+
+    /// How long the run is, in a sentence.
+    fn describe_profile(&self) -> String;
+
+    /// Whether the published data is there.
+    fn is_published(&self) -> bool;
+
+    /// Finds out before training whether the agent can be played afterwards.
+    ///
+    /// # Errors
+    /// When the task is unknown, or what plays it is missing, in one sentence.
+    fn check_playable(&self) -> Result<()>;
+
+    /// Finds the data, prepares it where that was not done yet, says so, and puts the model
+    /// beside it.
+    ///
+    /// # Errors
+    /// When the data is missing or broken, or the settings describe no model for it.
+    fn learner(&self) -> Result<Self::Learner>;
+}

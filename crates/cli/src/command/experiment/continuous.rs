@@ -1,0 +1,112 @@
+//! Runs on a robot.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context, Result, bail};
+use overtone_data::{
+    ContinuousDataset, Kind, LocatedContinuous, datasets_folder, locate_continuous,
+};
+use overtone_mujoco::Task;
+use overtone_train::ContinuousLearner;
+
+use super::Experiment;
+use crate::settings::{ContinuousSettings, Profile};
+
+impl Experiment for ContinuousSettings {
+    type Learner = ContinuousLearner;
+
+    fn task(&self) -> String {
+        let dataset = Path::new(&self.dataset).file_stem().unwrap_or_default().to_string_lossy();
+        let env = self.env.to_lowercase();
+        match dataset.to_lowercase().strip_prefix(&format!("{env}_")) {
+            Some(rest) => format!("{env}-{rest}"),
+            None => format!("{env}-{dataset}"),
+        }
+    }
+
+    fn model_name(&self) -> String {
+        self.model_name()
+    }
+
+    fn describe_model(&self) -> String {
+        format!(
+            "{} ({} head, {} attention, context {})",
+            self.model_name(),
+            self.head_name(),
+            self.attention.name(),
+            self.model.context_length
+        )
+    }
+
+    fn describe_profile(&self) -> String {
+        let (updates, batch) = (self.train.updates, self.train.batch_size);
+        match self.profile {
+            Profile::Paper => format!("paper ({updates} updates of {batch} contexts)"),
+            _ => format!(
+                "quick, {updates} updates of {batch} contexts, for a first look. The paper's \
+                 profile is 100,000 updates: profile=paper"
+            ),
+        }
+    }
+
+    fn is_published(&self) -> bool {
+        find(self).is_ok_and(|located| located.origin.kind == Kind::Published)
+    }
+
+    fn check_playable(&self) -> Result<()> {
+        let _: Task = self.env.parse()?;
+        if self.evaluation.episodes == 0 {
+            return Ok(());
+        }
+        overtone_mujoco::check().context(crate::command::evaluate::NOT_PLAYABLE)
+    }
+
+    fn learner(&self) -> Result<ContinuousLearner> {
+        let task: Task = self.env.parse()?;
+        let located = find(self)?;
+        say!("{located}");
+        let data = ContinuousDataset::open(&located.path, &self.options(located.origin.clone()))?;
+        let counts = data.counts();
+        say!(
+            "dataset: {} transitions in {} episodes ({} cut off and left out, {} not among the \
+             best); content {}",
+            counts.rows,
+            counts.episodes,
+            counts.fragment_rows,
+            counts.filtered_rows,
+            &data.content_hash()[..16]
+        );
+        let recording = located.origin.recording.clone();
+        let horizon = recording.as_ref().map_or(1000, |recording| recording.max_steps as usize);
+        let (wide, narrow) = (data.observation_width(), data.action_width());
+        if (wide, narrow) != (task.observation_width(), task.action_width()) {
+            bail!(
+                "{}: has observations of {wide} numbers and actions of {narrow}, and {} has {} \
+                 and {}; is it another robot's?",
+                located.path.display(),
+                task.name(),
+                task.observation_width(),
+                task.action_width()
+            );
+        }
+        Ok(ContinuousLearner {
+            model: self.model_config(wide, narrow, horizon)?,
+            dataset: Arc::new(data),
+            env: task.name().to_owned(),
+            dataset_name: located.dataset,
+            return_scale: self.data.return_scale,
+            delayed_reward: self.data.delayed_reward,
+            recording,
+        })
+    }
+}
+
+/// Where the data of `settings` is.
+fn find(settings: &ContinuousSettings) -> Result<LocatedContinuous> {
+    let path = match (settings.data.path.as_os_str().is_empty(), &settings.dataset) {
+        (true, file) if file.contains('/') || file.ends_with(".hdf5") => Some(Path::new(file)),
+        (true, _) => None,
+        (false, _) => Some(&*settings.data.path),
+    };
+    Ok(locate_continuous(&settings.env, &settings.dataset, path, &datasets_folder()?)?)
+}

@@ -1,0 +1,194 @@
+//! Training on a game's frames: [`AtariLearner`].
+
+use std::sync::Arc;
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use overtone_core::seed::Generator;
+use overtone_data::{
+    AtariBatch, AtariDataset, DataError, Loader, LoaderConfig, Sampling, WindowSampler,
+};
+use overtone_model::{
+    DecisionTransformer, Inputs, ModelConfig,
+    decision_transformer::{DropoutSeed, FRAME, Form, Frames, Half, STACK},
+    device::is_cpu,
+};
+
+use crate::{
+    agent::{Agent, AtariAgent},
+    config::{Precision, TrainConfig},
+    error::TrainError,
+    frame_bank::FrameBank,
+    learner::{BatchFacts, DataFacts, Learner, StepLoss},
+};
+
+/// A Decision Transformer that learns a game.
+#[derive(Clone, Debug)]
+pub struct AtariLearner {
+    /// The model.
+    pub model: ModelConfig,
+    /// The data.
+    pub dataset: Arc<AtariDataset>,
+    /// The game, such as `Seaquest`.
+    pub game: String,
+    /// All frames, where they are on the device.
+    frames: Option<FrameBank>,
+    /// The most that they may take there, in GB (10⁹ bytes).
+    frames_on_gpu_gb: f64,
+}
+
+impl AtariLearner {
+    /// Learns `game` from `dataset`.
+    pub fn new(model: ModelConfig, dataset: Arc<AtariDataset>, game: impl Into<String>) -> Self {
+        Self { model, dataset, game: game.into(), frames: None, frames_on_gpu_gb: 0.0 }
+    }
+
+    /// Keeps all frames on the device from here on, whatever their size.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn keep_frames_on(&mut self, device: &Device) -> Result<(), TrainError> {
+        self.frames = Some(FrameBank::upload(&self.dataset, device)?);
+        Ok(())
+    }
+}
+
+impl Learner for AtariLearner {
+    type Model = DecisionTransformer;
+    type Batch = AtariBatch;
+
+    /// In nats per action, and the share of logged actions that are the most probable one.
+    const FIGURES: &'static [&'static str] = &["cross_entropy", "accuracy"];
+
+    fn agent(&self) -> Agent {
+        Agent::Atari(AtariAgent {
+            game: self.game.clone(),
+            model: self.model.clone(),
+            recording: self.dataset.manifest().origin.recording.clone(),
+        })
+    }
+
+    fn context_length(&self) -> usize {
+        self.model.context_length
+    }
+
+    fn data(&self) -> DataFacts {
+        let manifest = self.dataset.manifest();
+        let mut episode_returns = self.dataset.episode_returns();
+        episode_returns.sort_by(f32::total_cmp);
+        DataFacts {
+            hash: manifest.content_hash.clone(),
+            kind: manifest.origin.kind.to_string(),
+            episode_returns,
+        }
+    }
+
+    fn init(&self, device: &Device, generator: &mut Generator) -> Result<Self::Model, TrainError> {
+        Ok(DecisionTransformer::init(&self.model, device, generator)?)
+    }
+
+    fn prepare(
+        &mut self,
+        model: Self::Model,
+        config: &TrainConfig,
+        device: &Device,
+    ) -> Result<Self::Model, TrainError> {
+        self.frames_on_gpu_gb = config.frames_on_gpu_gb;
+        let fits = FrameBank::bytes(&self.dataset) as f64 <= config.frames_on_gpu_gb * 1e9;
+        if self.frames.is_none() && !is_cpu(device) && fits {
+            self.keep_frames_on(device)?;
+        }
+        let form = match config.precision {
+            Precision::F32 => Form::Auto,
+            Precision::Bf16 => Form::Mixed(Half::Bf16),
+        };
+        Ok(DecisionTransformer { form, ..model })
+    }
+
+    fn sampler(&self, sampling: Sampling, run_seed: u64) -> Result<WindowSampler, DataError> {
+        WindowSampler::new(
+            self.dataset.index().clone(),
+            sampling,
+            self.model.context_length,
+            run_seed,
+        )
+    }
+
+    fn load(
+        &self,
+        sampler: WindowSampler,
+        batch_size: usize,
+    ) -> Result<Loader<AtariBatch>, DataError> {
+        let config =
+            LoaderConfig { with_frames: self.frames.is_none(), ..LoaderConfig::new(batch_size) };
+        Loader::atari(self.dataset.clone(), sampler, config)
+    }
+
+    fn facts(&self, batch: &AtariBatch) -> BatchFacts {
+        BatchFacts {
+            n_labels: batch.n_real.iter().map(|&n| n as u64).sum(),
+            n_drawn: batch.drawn,
+            indices: batch.last_indices.clone(),
+        }
+    }
+
+    fn loss(
+        &self,
+        model: &DecisionTransformer,
+        batch: &mut AtariBatch,
+        dropout: DropoutSeed,
+        device: &Device,
+    ) -> StepLoss {
+        let frames = match &self.frames {
+            Some(bank) => bank.stacks(batch),
+            None => windows(batch, device),
+        };
+        let loss = model.loss(frames, &inputs(batch, device), Some(dropout));
+        StepLoss { total: loss.total, figures: vec![loss.cross_entropy, loss.accuracy] }
+    }
+
+    fn memory(&self, device: &Device) -> String {
+        let gb = FrameBank::bytes(&self.dataset) as f64 / 1e9;
+        match &self.frames {
+            Some(_) => format!("frames: {gb:.2} GB, all on the device"),
+            None if is_cpu(device) => format!("frames: {gb:.2} GB, read where they lie"),
+            None => format!(
+                "frames: {gb:.2} GB, sent to the device batch by batch: more than \
+                 train.frames_on_gpu_gb={}",
+                self.frames_on_gpu_gb
+            ),
+        }
+    }
+}
+
+/// Moves a batch to the device: frames as bytes, every frame once. What is left of the
+/// batch is given back for its memory.
+pub fn to_device(mut batch: AtariBatch, device: &Device) -> (Frames, Inputs, AtariBatch) {
+    let frames = windows(&mut batch, device);
+    (frames, inputs(&batch, device), batch)
+}
+
+/// The frames of a batch, which are taken out of it, on the device.
+fn windows(batch: &mut AtariBatch, device: &Device) -> Frames {
+    let pixels = std::mem::take(&mut batch.frames);
+    let shape = [batch.batch, batch.context_length + STACK - 1, FRAME, FRAME];
+    let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
+    Frames::Windows(frames)
+}
+
+/// The rest of a batch on the device.
+fn inputs(batch: &AtariBatch, device: &Device) -> Inputs {
+    let (rows, time) = (batch.batch, batch.context_length);
+    let ints = |values: &[i32]| TensorData::new(values.to_vec(), [rows, time]);
+    Inputs {
+        actions: Tensor::from_data(ints(&batch.actions), device),
+        returns_to_go: Tensor::from_data(
+            TensorData::new(batch.returns_to_go.clone(), [rows, time]),
+            device,
+        ),
+        global_timesteps: Tensor::from_data(
+            TensorData::new(batch.first_timesteps.clone(), [rows]),
+            device,
+        ),
+        n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
+    }
+}

@@ -1,0 +1,155 @@
+//! Training on vectors and real-valued actions: [`ContinuousLearner`].
+
+use std::sync::Arc;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use overtone_core::{Simulation, seed::Generator};
+use overtone_data::{
+    ContinuousBatch, ContinuousDataset, DataError, Loader, LoaderConfig, Sampling, WindowSampler,
+};
+use overtone_model::{
+    ContinuousAgent, ContinuousAgentConfig, ContinuousInputs,
+    decision_transformer::{DropoutSeed, Form, Half},
+};
+
+use crate::{
+    agent::{Agent, ContinuousTaskAgent},
+    config::{Precision, TrainConfig},
+    error::TrainError,
+    learner::{BatchFacts, DataFacts, Learner, StepLoss},
+};
+
+/// A model of vectors that learns a task.
+#[derive(Clone, Debug)]
+pub struct ContinuousLearner {
+    /// The model.
+    pub model: ContinuousAgentConfig,
+    /// The data.
+    pub dataset: Arc<ContinuousDataset>,
+    /// The environment, such as `Hopper`.
+    pub env: String,
+    /// Which of its datasets, such as `medium`.
+    pub dataset_name: String,
+    /// What returns-to-go are divided by.
+    pub return_scale: f32,
+    /// Whether all reward comes with an episode's last step.
+    pub delayed_reward: bool,
+    /// How the data was recorded, where it is known.
+    pub recording: Option<Simulation>,
+}
+
+impl Learner for ContinuousLearner {
+    type Model = ContinuousAgent;
+    type Batch = ContinuousBatch;
+
+    /// In the head's own unit: squared error, averaged over an action's numbers, or nats,
+    /// added up over them.
+    const FIGURES: &'static [&'static str] = &["action_loss"];
+
+    fn agent(&self) -> Agent {
+        Agent::Continuous(ContinuousTaskAgent {
+            env: self.env.clone(),
+            dataset: self.dataset_name.clone(),
+            model: self.model.clone(),
+            normalization: self.dataset.normalization().clone(),
+            return_scale: self.return_scale,
+            delayed_reward: self.delayed_reward,
+            recording: self.recording.clone(),
+        })
+    }
+
+    fn context_length(&self) -> usize {
+        self.model.context_shape().context_length
+    }
+
+    fn data(&self) -> DataFacts {
+        let mut episode_returns = self.dataset.episode_returns();
+        episode_returns.sort_by(f32::total_cmp);
+        DataFacts {
+            hash: self.dataset.content_hash().to_owned(),
+            kind: self.dataset.kind().to_string(),
+            episode_returns,
+        }
+    }
+
+    fn init(&self, device: &Device, generator: &mut Generator) -> Result<Self::Model, TrainError> {
+        Ok(ContinuousAgent::init(&self.model, device, generator)?)
+    }
+
+    fn prepare(
+        &mut self,
+        model: Self::Model,
+        config: &TrainConfig,
+        _device: &Device,
+    ) -> Result<Self::Model, TrainError> {
+        let form = match config.precision {
+            Precision::F32 => Form::Auto,
+            Precision::Bf16 => Form::Mixed(Half::Bf16),
+        };
+        Ok(model.with_form(form))
+    }
+
+    fn sampler(&self, sampling: Sampling, run_seed: u64) -> Result<WindowSampler, DataError> {
+        WindowSampler::new(self.dataset.index().clone(), sampling, self.context_length(), run_seed)
+    }
+
+    fn load(
+        &self,
+        sampler: WindowSampler,
+        batch_size: usize,
+    ) -> Result<Loader<ContinuousBatch>, DataError> {
+        let config = LoaderConfig::new(batch_size);
+        Loader::continuous(self.dataset.clone(), sampler, self.return_scale, config)
+    }
+
+    fn facts(&self, batch: &ContinuousBatch) -> BatchFacts {
+        BatchFacts {
+            n_labels: batch.n_real.iter().map(|&n| n as u64).sum(),
+            n_drawn: batch.drawn,
+            indices: batch.last_indices.clone(),
+        }
+    }
+
+    fn loss(
+        &self,
+        model: &ContinuousAgent,
+        batch: &mut ContinuousBatch,
+        dropout: DropoutSeed,
+        device: &Device,
+    ) -> StepLoss {
+        let loss = model.loss(&inputs(batch, device), Some(dropout));
+        StepLoss { total: loss.total, figures: vec![loss.action] }
+    }
+
+    fn memory(&self, _device: &Device) -> String {
+        let numbers = self.dataset.observation_width() + self.dataset.action_width() + 2;
+        let mb = (self.dataset.n_transitions() * numbers * 4) as f64 / 1e6;
+        format!("data: {mb:.1} MB, in memory")
+    }
+}
+
+/// A batch on the device.
+fn inputs(batch: &ContinuousBatch, device: &Device) -> ContinuousInputs {
+    let (rows, time) = (batch.batch, batch.context_length);
+    let [wide, narrow] =
+        [&batch.observations, &batch.actions].map(|column| column.len() / (rows * time).max(1));
+    ContinuousInputs {
+        observations: Tensor::from_data(
+            TensorData::new(batch.observations.clone(), [rows, time, wide]),
+            device,
+        ),
+        actions: Tensor::from_data(
+            TensorData::new(batch.actions.clone(), [rows, time, narrow]),
+            device,
+        ),
+        returns_to_go: Tensor::from_data(
+            TensorData::new(batch.returns_to_go.clone(), [rows, time]),
+            device,
+        ),
+        timesteps: Tensor::from_data(
+            TensorData::new(batch.timesteps.clone(), [rows, time]),
+            device,
+        ),
+        n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
+    }
+}
