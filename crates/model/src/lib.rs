@@ -2,9 +2,11 @@
 //! policy that plays with it.
 //!
 //! Start with [`decision_transformer`]. Its sibling for vectors and real-valued actions is
-//! [`continuous_decision_transformer`]; both are read by one [`transformer`].
+//! [`continuous_decision_transformer`]; both are read by one [`transformer`]. [`mlp_bc`] is the
+//! baseline without one, and a [`ContinuousAgent`] is either model of vectors.
 
 pub mod config;
+pub mod continuous_agent;
 pub mod continuous_config;
 pub mod continuous_decision_transformer;
 pub mod continuous_history;
@@ -13,6 +15,7 @@ pub mod device;
 pub mod error;
 pub mod head;
 pub mod init;
+pub mod mlp_bc;
 pub mod policy;
 pub mod published;
 pub mod tokens;
@@ -22,10 +25,14 @@ pub mod weights;
 
 pub use burn;
 pub use config::{AttentionConfig, Conditioning, FourierAttentionConfig, ModelConfig, RShape};
+pub use continuous_agent::{ContinuousAgent, ContinuousAgentConfig};
 pub use continuous_config::ContinuousModelConfig;
-pub use continuous_decision_transformer::{ContinuousDecisionTransformer, ContinuousInputs};
-pub use continuous_history::ContinuousHistory;
+pub use continuous_decision_transformer::{
+    ContinuousDecisionTransformer, ContinuousInputs, ContinuousLoss,
+};
+pub use continuous_history::{ContextShape, ContinuousHistory};
 pub use decision_transformer::{DecisionTransformer, Inputs};
 pub use error::ModelError;
 pub use head::{Head, HeadConfig};
+pub use mlp_bc::{MlpBc, MlpConfig};
 pub use policy::TransformerPolicy;
