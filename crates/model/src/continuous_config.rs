@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::{AttentionConfig, Conditioning, FourierAttentionConfig, RShape, config_error},
+    continuous_history::ContextShape,
     error::ModelError,
     head::ContinuousHeadConfig,
     transformer::TransformerConfig,
@@ -97,6 +98,15 @@ impl ContinuousModelConfig {
             return Err(config_error("horizon", self.horizon, "must be below 2147483648"));
         }
         self.head.validate(self.action_width)
+    }
+
+    /// What its contexts are like.
+    pub fn context_shape(&self) -> ContextShape {
+        ContextShape {
+            context_length: self.context_length,
+            observation_width: self.observation_width,
+            action_width: self.action_width,
+        }
     }
 
     /// The transformer's part; its perceptrons have the reference's ReLU.

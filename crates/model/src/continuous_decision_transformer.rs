@@ -30,9 +30,15 @@ use overtone_kernels::layer_norm;
 
 pub use crate::transformer::DropoutSeed;
 use crate::{
-    config::Conditioning, continuous_config::ContinuousModelConfig,
-    continuous_history::ContinuousHistory, error::ModelError, head::ContinuousHead, init, tokens,
-    tokens::Steps, transformer::Transformer, transformer_block::TransformerBlock,
+    config::Conditioning,
+    continuous_config::ContinuousModelConfig,
+    continuous_history::ContinuousHistory,
+    error::ModelError,
+    head::{ContinuousHead, HeadLoss},
+    init, tokens,
+    tokens::Steps,
+    transformer::Transformer,
+    transformer_block::TransformerBlock,
 };
 
 /// A batch of contexts. Padded places may hold any finite number.
@@ -189,12 +195,7 @@ impl ContinuousDecisionTransformer {
 
         let (device, dtype) = (loss.rows.device(), loss.rows.dtype());
         let shares = tokens::shares(&inputs.n_padding, time, &device, dtype);
-        let action = (loss.rows * shares.clone()).sum();
-        let total = match loss.regularization {
-            Some(rows) => action.clone() + (rows * shares).sum(),
-            None => action.clone(),
-        };
-        ContinuousLoss { total, action: action.detach() }
+        ContinuousLoss::of(loss, shares)
     }
 
     /// What the head reads to choose each agent's next action: the output at its newest
@@ -210,7 +211,7 @@ impl ContinuousDecisionTransformer {
         let table = self.timestep_embedding.val();
         let inputs = ContinuousInputs::of_histories(
             histories,
-            &self.config,
+            self.config.context_shape(),
             (&table.device(), table.dtype()),
         )?;
         let [batch, _, _] = inputs.observations.dims();
@@ -226,4 +227,16 @@ pub struct ContinuousLoss {
     /// Mean loss of the logged actions in the head's own unit: squared error, averaged over an
     /// action's numbers, or nats, added up over them.
     pub action: Tensor<1>,
+}
+
+impl ContinuousLoss {
+    /// Of rows that have these shares in the mean, `[rows]`.
+    pub(crate) fn of(loss: HeadLoss, shares: Tensor<1>) -> Self {
+        let action = (loss.rows * shares.clone()).sum();
+        let total = match loss.regularization {
+            Some(rows) => action.clone() + (rows * shares).sum(),
+            None => action.clone(),
+        };
+        Self { total, action: action.detach() }
+    }
 }

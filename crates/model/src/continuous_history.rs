@@ -3,10 +3,18 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::Window;
 
-use crate::{
-    continuous_config::ContinuousModelConfig, continuous_decision_transformer::ContinuousInputs,
-    error::ModelError,
-};
+use crate::{continuous_decision_transformer::ContinuousInputs, error::ModelError};
+
+/// What a model's contexts are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContextShape {
+    /// Timesteps the model sees.
+    pub context_length: usize,
+    /// Numbers in an observation.
+    pub observation_width: usize,
+    /// Numbers in an action.
+    pub action_width: usize,
+}
 
 /// One agent's episode up to the observation it must act on, or the end of it: of a longer
 /// one the model sees the last `context_length` timesteps.
@@ -32,10 +40,10 @@ impl ContinuousInputs {
     /// When there is no history, or one is empty or does not fit itself or the model.
     pub fn of_histories(
         histories: &[ContinuousHistory<'_>],
-        config: &ContinuousModelConfig,
+        shape: ContextShape,
         (device, dtype): (&Device, DType),
     ) -> Result<Self, ModelError> {
-        let (wide, narrow) = (config.observation_width, config.action_width);
+        let (wide, narrow) = (shape.observation_width, shape.action_width);
         histories.iter().try_for_each(|history| history.check(wide, narrow))?;
         let longest = histories.iter().map(|history| history.returns_to_go.len()).max();
         let longest = longest.ok_or_else(|| ModelError::Input {
@@ -43,7 +51,7 @@ impl ContinuousInputs {
             got: "none".into(),
             expected: "at least one".into(),
         })?;
-        let (batch, time) = (histories.len(), longest.min(config.context_length));
+        let (batch, time) = (histories.len(), longest.min(shape.context_length));
 
         let mut observations = vec![0.0f32; batch * time * wide];
         let mut actions = vec![0.0f32; batch * time * narrow];
@@ -110,9 +118,8 @@ mod tests {
     use super::*;
 
     fn inputs(histories: &[ContinuousHistory<'_>]) -> Result<ContinuousInputs, ModelError> {
-        let config =
-            ContinuousModelConfig { context_length: 3, ..ContinuousModelConfig::gym(2, 1, 9) };
-        ContinuousInputs::of_histories(histories, &config, (&Device::flex(), DType::F32))
+        let shape = ContextShape { context_length: 3, observation_width: 2, action_width: 1 };
+        ContinuousInputs::of_histories(histories, shape, (&Device::flex(), DType::F32))
     }
 
     fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {

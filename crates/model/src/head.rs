@@ -4,10 +4,13 @@
 //! otherwise (the Fourier head on Atari) permutes inside, so targets, inputs and played
 //! actions all speak the environment's ids.
 //!
-//! Heads for real-valued actions are a second enum, [`ContinuousHead`]. Where real values are
-//! to be categories of a head on bins, [`Binning`] says which value is in which bin.
+//! Heads for real-valued actions are a second enum, [`ContinuousHead`]. One of them,
+//! [`BinnedHead`], cuts every number of an action into bins and has a [`Head`] for each. Where
+//! other real values are to be categories of a head on bins, [`Binning`] says which value is
+//! in which bin.
 
 pub mod action_order;
+pub mod binned;
 pub mod binning;
 pub mod continuous;
 pub mod fourier;
@@ -30,6 +33,7 @@ use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
 pub use action_order::ActionOrder;
+pub use binned::{BinnedConfig, BinnedHead};
 pub use binning::{Binning, BinningConfig, Precision};
 pub use continuous::{ContinuousHead, ContinuousHeadConfig};
 pub use fourier::{FourierHead, FourierHeadConfig};

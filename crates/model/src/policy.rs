@@ -19,6 +19,7 @@ use overtone_core::{
 use rand::RngExt;
 
 use crate::{
+    categorical,
     decision_transformer::{DecisionTransformer, FRAME, Frames, Inputs, STACK},
     error::ModelError,
     head::{ActionOrder, Head},
@@ -80,22 +81,6 @@ impl TransformerPolicy {
         let (histories, played) = (Vec::new(), Vec::new());
         let memory = None;
         Self { model, protocol, device, histories, memory, bin_of, played, played_order }
-    }
-
-    /// # Errors
-    /// When an agent's episode has not started.
-    fn check(&self, turns: &[Turn]) -> Result<(), ModelError> {
-        let has_started = |turn: &Turn| {
-            turn.start.is_some() || self.histories.get(turn.agent).is_some_and(Option::is_some)
-        };
-        match turns.iter().find(|turn| !has_started(turn)) {
-            None => Ok(()),
-            Some(turn) => Err(ModelError::Input {
-                what: "turn",
-                got: format!("agent {} in mid-episode", turn.agent),
-                expected: "an episode start first".into(),
-            }),
-        }
     }
 
     /// Updates each agent's history with its reward and its new observation, whose embedding
@@ -219,7 +204,7 @@ impl Policy for TransformerPolicy {
         if turns.is_empty() {
             return Ok(Actions::Discrete(Vec::new()));
         }
-        self.check(turns)?;
+        check_started(turns, |agent| self.histories.get(agent).is_some_and(Option::is_some))?;
         let frames = Tensor::<4, Int>::from_data(
             TensorData::new(pixels.to_vec(), shape),
             (&self.device, DType::U8),
@@ -236,8 +221,8 @@ impl Policy for TransformerPolicy {
         for (turn, logits) in turns.iter().zip(logits.chunks_exact(n_actions)) {
             let Some(history) = &mut self.histories[turn.agent] else { continue };
             let draw = history.generator.random::<f64>();
-            let weights = weights(logits, self.protocol.temperature);
-            let action = sample(&weights, draw);
+            let weights = categorical::weights(logits, self.protocol.temperature);
+            let action = categorical::sample(&weights, draw);
             let total: f64 = weights.iter().sum();
             self.played.extend(self.played_order.1.iter().map(|&action| weights[action] / total));
             let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
@@ -278,39 +263,18 @@ fn wrong_observations(got: String, n: usize) -> ModelError {
     }
 }
 
-/// Softmax at `temperature`, not yet divided by its sum; the largest is 1.
-fn weights(logits: &[f32], temperature: f32) -> Vec<f64> {
-    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let weight = |logit: &f32| (f64::from(logit - highest) / f64::from(temperature)).exp();
-    logits.iter().map(weight).collect()
-}
-
-/// The action whose part of the cumulative distribution holds `draw`, uniform in [0, 1).
-fn sample(weights: &[f64], draw: f64) -> usize {
-    let total: f64 = weights.iter().sum();
-    let mut below = 0.0;
-    for (action, weight) in weights.iter().enumerate() {
-        below += weight;
-        if draw * total < below {
-            return action;
-        }
-    }
-    weights.len() - 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{sample, weights};
-
-    #[test]
-    fn sampling_inverts_the_cumulative_distribution() {
-        let logits = [0.25f32.ln(), 0.5f32.ln(), 0.25f32.ln()];
-        let at = |draw| sample(&weights(&logits, 1.0), draw);
-        assert_eq!([0.0, 0.2, 0.3, 0.7, 0.8, 0.999].map(at), [0, 0, 1, 1, 2, 2]);
-        // At half the temperature the weights are squared: 1/16, 1/4, 1/16 → 1/6, 4/6, 1/6.
-        assert_eq!(
-            [0.1, 0.2, 0.8, 0.9].map(|draw| sample(&weights(&logits, 0.5), draw)),
-            [0, 1, 1, 2]
-        );
+/// # Errors
+/// When an agent neither plays already nor begins an episode with its turn.
+pub(crate) fn check_started(
+    turns: &[Turn],
+    plays: impl Fn(usize) -> bool,
+) -> Result<(), ModelError> {
+    match turns.iter().find(|turn| turn.start.is_none() && !plays(turn.agent)) {
+        None => Ok(()),
+        Some(turn) => Err(ModelError::Input {
+            what: "turn",
+            got: format!("agent {} in mid-episode", turn.agent),
+            expected: "an episode start first".into(),
+        }),
     }
 }

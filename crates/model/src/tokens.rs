@@ -51,15 +51,19 @@ pub fn observations(steps: Steps, conditioning: Conditioning, n_tokens: usize) -
     }
 }
 
+/// For each timestep of each context, `[batch · time]`: 1 if it is real, 0 if it is padding.
+///
+/// `n_padding` counts the padded timesteps at the start of each context.
+pub fn real_mask(n_padding: &[usize], time: usize) -> Vec<f32> {
+    n_padding.iter().flat_map(|&pad| (0..time).map(move |place| f32::from(place >= pad))).collect()
+}
+
 /// The share of each timestep in a mean over real timesteps, `[batch · time]`: zero for
 /// padding, the others add up to one.
 ///
 /// `n_padding` counts the padded timesteps at the start of each context.
 pub fn shares(n_padding: &[usize], time: usize, device: &Device, dtype: DType) -> Tensor<1> {
-    let real: Vec<f32> = n_padding
-        .iter()
-        .flat_map(|&pad| (0..time).map(move |place| f32::from(place >= pad)))
-        .collect();
+    let real = real_mask(n_padding, time);
     let n_real: f32 = real.iter().sum();
     Tensor::from_data(TensorData::from(&real[..]), (device, dtype)) / f64::from(n_real.max(1.0))
 }

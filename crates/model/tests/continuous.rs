@@ -6,10 +6,14 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::seed;
 use overtone_model::{
-    AttentionConfig, Conditioning, ContinuousDecisionTransformer, ContinuousHistory,
-    ContinuousInputs, ContinuousModelConfig, FourierAttentionConfig, RShape,
+    AttentionConfig, Conditioning, ContinuousAgent, ContinuousAgentConfig,
+    ContinuousDecisionTransformer, ContinuousHistory, ContinuousInputs, ContinuousModelConfig,
+    FourierAttentionConfig, MlpBc, MlpConfig, RShape,
     continuous_decision_transformer::{DropoutSeed, Form},
-    head::{ContinuousHeadConfig, FourierLikelihoodConfig, GmmLikelihoodConfig},
+    head::{
+        BinnedConfig, ContinuousHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig,
+        GmmHeadConfig, GmmLikelihoodConfig, HeadConfig,
+    },
     tokens::Steps,
     weights::{self, NamedTensors},
 };
@@ -26,7 +30,10 @@ const FORMS: f64 = 1e-5;
 /// Of a gradient, relative to the largest entry of its tensor. Largest seen: 5e-7.
 const GRADIENT: f64 = 1e-5;
 
-fn heads() -> [ContinuousHeadConfig; 5] {
+fn heads() -> [ContinuousHeadConfig; 8] {
+    let binned = |head| ContinuousHeadConfig::Binned(BinnedConfig { bins: 6, head });
+    let half_range =
+        FourierHeadConfig { gamma: 1e-3, domain: Domain::HalfRange, ..FourierHeadConfig::new(3) };
     let fourier = FourierLikelihoodConfig { gamma: 1e-3, ..FourierLikelihoodConfig::new(3) };
     [
         ContinuousHeadConfig::Tanh,
@@ -34,6 +41,9 @@ fn heads() -> [ContinuousHeadConfig; 5] {
         ContinuousHeadConfig::Gaussian,
         ContinuousHeadConfig::Fourier(fourier),
         ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components: 2 }),
+        binned(HeadConfig::Linear),
+        binned(HeadConfig::Fourier(half_range)),
+        binned(HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None })),
     ]
 }
 
@@ -244,10 +254,12 @@ fn dropout_follows_its_seed() {
 
 /// In `f64`, with padding: every parameter's gradient against central differences.
 #[track_caller]
-fn check_gradients(config: &ContinuousModelConfig) {
-    let config = ContinuousModelConfig { n_layers: 1, d_model: 4, ..config.clone() };
+fn check_gradients(config: &ContinuousAgentConfig) {
+    let init = |device: &Device| {
+        ContinuousAgent::init(config, device, &mut seed::generator(3, "init")).unwrap()
+    };
     // At the start a transformer's matrices are so small that differences by them are rounding.
-    let parameters: NamedTensors = weights::export(&init(&config, &Device::flex()))
+    let parameters: NamedTensors = weights::export(&init(&Device::flex()))
         .into_iter()
         .map(|(name, data)| {
             let small = name.starts_with("blocks.") && !name.ends_with("fourier_r");
@@ -270,13 +282,13 @@ fn check_gradients(config: &ContinuousModelConfig) {
         }
     };
     let tracked = Device::flex().autodiff();
-    let model = weights::import(init(&config, &tracked), &parameters).unwrap();
+    let model = weights::import(init(&tracked), &parameters).unwrap();
     let gradients = model.loss(&inputs(&tracked), None).total.backward();
     let gradients = weights::export_gradients(&model, &gradients);
     assert_eq!(gradients.len(), parameters.len());
 
     let (plain, untracked) = (Device::flex(), inputs(&Device::flex()));
-    let fresh = init(&config, &plain);
+    let fresh = init(&plain);
     let loss = |moved: &NamedTensors| {
         let model = weights::import(fresh.clone(), moved).unwrap();
         numbers(model.loss(&untracked, None).total)[0]
@@ -301,28 +313,77 @@ fn check_gradients(config: &ContinuousModelConfig) {
         let scale = differences.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
         // The bias of keys has no effect on softmax attention: its differences are rounding.
         let absolute = GRADIENT * scale.max(1e-4);
-        let what = format!("{name} of {:?} with {:?}", config.head, config.attention);
+        let what = format!("{name} of {config:?}");
         assert_close(&what, &gradient, &differences, 0.0, absolute);
     }
+}
+
+fn check_transformer(
+    head: ContinuousHeadConfig,
+    attention: AttentionConfig,
+    conditioning: Conditioning,
+) {
+    let config = config(head, attention, conditioning);
+    let config = ContinuousModelConfig { n_layers: 1, d_model: 4, ..config };
+    check_gradients(&ContinuousAgentConfig::Transformer(config));
 }
 
 #[test]
 fn gradients_of_every_head() {
     for head in heads() {
-        check_gradients(&config(head, AttentionConfig::Softmax, Conditioning::Return));
+        check_transformer(head, AttentionConfig::Softmax, Conditioning::Return);
     }
 }
 
 #[test]
 fn gradients_of_every_attention() {
     for (power, r) in [(2, RShape::Scalar), (4, RShape::PerHead), (6, RShape::PerDimension)] {
-        let head = ContinuousHeadConfig::Tanh;
-        check_gradients(&config(head, kernel(power, r), Conditioning::Return));
+        check_transformer(ContinuousHeadConfig::Tanh, kernel(power, r), Conditioning::Return);
     }
 }
 
 #[test]
 fn gradients_without_returns() {
-    let head = ContinuousHeadConfig::Tanh;
-    check_gradients(&config(head, AttentionConfig::Softmax, Conditioning::None));
+    check_transformer(ContinuousHeadConfig::Tanh, AttentionConfig::Softmax, Conditioning::None);
+}
+
+#[test]
+fn gradients_of_a_perceptron() {
+    for head in heads() {
+        let gym = MlpConfig::gym(OBSERVATION_WIDTH, ACTION_WIDTH);
+        let config = MlpConfig { n_layers: 2, width: 6, context_length: CONTEXT, head, ..gym };
+        check_gradients(&ContinuousAgentConfig::Mlp(config));
+    }
+}
+
+/// A perceptron reads the last observations and nothing else; what stands in padding does not
+/// matter, and dropout follows its seed.
+#[test]
+fn a_perceptron_reads_observations_alone() {
+    let gym = MlpConfig::gym(OBSERVATION_WIDTH, ACTION_WIDTH);
+    let config = MlpConfig { width: 16, context_length: CONTEXT, dropout: 0.5, ..gym };
+    let mut generator = seed::generator(3, "init");
+    let model = MlpBc::init(&config, &Device::flex(), &mut generator).unwrap();
+    let episode = Episode::random(CONTEXT + 2);
+    let mut other = episode.clone();
+    other.observations[2 * OBSERVATION_WIDTH - 1] += 1.0; // of step 1, which has gone by
+    other.actions.iter_mut().for_each(|action| *action += 0.1);
+    other.returns_to_go.iter_mut().for_each(|returns| *returns += 1.0);
+    let last = CONTEXT + 1;
+    let current = |history| numbers(model.current(&[history]).unwrap());
+    assert_eq!(current(episode.history(0, last)), current(other.history(0, last)));
+    assert_ne!(current(episode.history(0, last - 1)), current(other.history(0, last - 1)));
+
+    let hidden = |noise| numbers(model.hidden(&episode.context(0, 2, 2, noise), None));
+    assert_eq!(hidden(0.0), hidden(-10.0));
+    let both = [episode.history(0, 1), episode.history(0, last)];
+    let together = numbers(model.current(&both).unwrap());
+    let alone = both.map(|history| numbers(model.current(&[history]).unwrap())).concat();
+    assert_close("current", &together, &alone, 0.0, ROUNDING);
+
+    let inputs = episode.context(0, CONTEXT, 0, 0.0);
+    let with = |seed: Option<u64>| numbers(model.hidden(&inputs, seed.map(DropoutSeed)));
+    assert_eq!(with(Some(1)), with(Some(1)));
+    assert_ne!(with(Some(1)), with(Some(2)));
+    assert_ne!(with(Some(1)), with(None));
 }

@@ -10,6 +10,7 @@
 //! | [`GaussianHead`] | one bump, as wide everywhere | negative log-likelihood |
 //! | [`GmmLikelihoodHead`] | G bumps, as wide everywhere | negative log-likelihood |
 //! | [`FourierLikelihoodHead`] | any shape of N frequencies | negative log-likelihood |
+//! | [`BinnedHead`] | a probability for each of m bins | cross-entropy |
 
 use burn::{
     module::Module,
@@ -20,8 +21,8 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    FourierLikelihoodConfig, FourierLikelihoodHead, GaussianHead, GmmLikelihoodConfig,
-    GmmLikelihoodHead, HeadLoss, PointwiseHead, TanhHead,
+    BinnedConfig, BinnedHead, FourierLikelihoodConfig, FourierLikelihoodHead, GaussianHead,
+    GmmLikelihoodConfig, GmmLikelihoodHead, HeadLoss, PointwiseHead, TanhHead,
 };
 use crate::{config::config_error, error::ModelError, init};
 
@@ -39,6 +40,8 @@ pub enum ContinuousHeadConfig {
     Fourier(FourierLikelihoodConfig),
     /// A mixture of Gaussians for each dimension.
     Gmm(GmmLikelihoodConfig),
+    /// Each dimension cut into bins.
+    Binned(BinnedConfig),
 }
 
 impl ContinuousHeadConfig {
@@ -52,6 +55,7 @@ impl ContinuousHeadConfig {
             Self::Tanh | Self::Pointwise | Self::Gaussian => Ok(()),
             Self::Fourier(config) => config.validate(),
             Self::Gmm(config) => config.validate(),
+            Self::Binned(config) => config.validate(),
         }
     }
 
@@ -78,6 +82,9 @@ impl ContinuousHeadConfig {
             Self::Gmm(config) => ContinuousHead::Gmm(GmmLikelihoodHead::init(
                 config, d, dimensions, device, generator,
             )),
+            Self::Binned(config) => {
+                ContinuousHead::Binned(BinnedHead::init(config, d, dimensions, device, generator))
+            }
         }
     }
 }
@@ -96,6 +103,8 @@ pub enum ContinuousHead {
     Fourier(FourierLikelihoodHead),
     /// See [`GmmLikelihoodHead`].
     Gmm(GmmLikelihoodHead),
+    /// See [`BinnedHead`].
+    Binned(BinnedHead),
 }
 
 impl ContinuousHead {
@@ -111,6 +120,19 @@ impl ContinuousHead {
             Self::Gaussian(head) => head.loss(hidden, targets),
             Self::Fourier(head) => head.loss(hidden, targets),
             Self::Gmm(head) => head.loss(hidden, targets),
+            Self::Binned(head) => head.loss(hidden, targets),
+        }
+    }
+
+    /// Numbers in an action.
+    pub fn dimensions(&self) -> usize {
+        match self {
+            Self::Tanh(head) => head.bias.dims()[0],
+            Self::Pointwise(head) => head.bias.dims()[0],
+            Self::Gaussian(head) => head.log_std.dims()[0],
+            Self::Fourier(head) => head.dimensions,
+            Self::Gmm(head) => head.dimensions,
+            Self::Binned(head) => head.heads.len(),
         }
     }
 
@@ -126,38 +148,61 @@ impl ContinuousHead {
             Self::Gaussian(head) => read(head.means(hidden)),
             Self::Fourier(head) => head.densities(hidden).iter().map(|d| d.mode()).collect(),
             Self::Gmm(head) => head.densities(hidden).iter().map(|d| d.mode()).collect(),
+            Self::Binned(head) => head.mode(hidden),
         };
         within_range(actions)
     }
 
-    /// An action drawn for each row; the prediction where there is no density. What a Gaussian
-    /// draws outside [-1, 1] becomes the nearer end.
+    /// An action drawn for each row from its own generator; the prediction, and nothing drawn,
+    /// where there is no density. What a Gaussian draws outside [-1, 1] becomes the nearer end,
+    /// and what lies in a bin its centre.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`; result `rows · dimensions` numbers
-    pub fn sample(&self, hidden: Tensor<2>, generator: &mut Generator) -> Vec<f64> {
-        let actions = match self {
+    /// - `generators`: one for each row
+    ///
+    /// # Panics
+    /// When there are fewer generators than rows: a caller's bug.
+    pub fn sample<'a>(
+        &self,
+        hidden: Tensor<2>,
+        generators: impl IntoIterator<Item = &'a mut Generator>,
+    ) -> Vec<f64> {
+        let [rows, _] = hidden.dims();
+        let dimensions = self.dimensions();
+        let draw: Draw = match self {
             Self::Tanh(_) | Self::Pointwise(_) => return self.mode(hidden),
             Self::Gaussian(head) => {
-                let stds = read(head.log_stds().exp());
-                read(head.means(hidden))
-                    .into_iter()
-                    .zip(stds.into_iter().cycle())
-                    .map(|(mean, std)| mean + std * init::standard_normal(generator))
-                    .collect()
+                let (means, stds) = (read(head.means(hidden)), read(head.log_stds().exp()));
+                Box::new(move |place, generator| {
+                    means[place] + stds[place % dimensions] * init::standard_normal(generator)
+                })
             }
-            Self::Fourier(head) => head
-                .densities(hidden)
-                .iter()
-                .map(|density| density.inverse_cdf(generator.random()))
-                .collect(),
+            Self::Fourier(head) => {
+                let densities = head.densities(hidden);
+                Box::new(move |place, generator| densities[place].inverse_cdf(generator.random()))
+            }
             Self::Gmm(head) => {
-                head.densities(hidden).iter().map(|density| density.sample(generator)).collect()
+                let densities = head.densities(hidden);
+                Box::new(move |place, generator| densities[place].sample(generator))
+            }
+            Self::Binned(head) => {
+                let distributions = head.distributions(hidden);
+                Box::new(move |place, generator| distributions.sample(place, generator.random()))
             }
         };
+        let mut actions = Vec::with_capacity(rows * dimensions);
+        for (row, generator) in (0..rows).zip(generators) {
+            let places = row * dimensions..(row + 1) * dimensions;
+            actions.extend(places.map(|place| draw(place, generator)));
+        }
+        assert_eq!(actions.len(), rows * dimensions, "a generator for each row");
         within_range(actions)
     }
 }
+
+/// Draws the number at a place of a batch of actions.
+type Draw = Box<dyn Fn(usize, &mut Generator) -> f64>;
 
 fn read<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
@@ -173,7 +218,7 @@ fn within_range(mut actions: Vec<f64>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::Domain;
+    use crate::head::{Domain, FourierHeadConfig, GmmHeadConfig, HeadConfig};
     use burn::tensor::TensorData;
     use overtone_core::seed;
 
@@ -196,7 +241,18 @@ mod tests {
             fourier(Domain::Periodic),
             fourier(Domain::HalfRange),
             ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components: 2 }),
+            binned(HeadConfig::Linear),
+            binned(HeadConfig::Fourier(FourierHeadConfig::new(3))),
+            binned(HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None })),
         ]
+    }
+
+    fn binned(head: HeadConfig) -> ContinuousHeadConfig {
+        ContinuousHeadConfig::Binned(BinnedConfig { bins: 10, head })
+    }
+
+    fn generators(n: usize) -> Vec<Generator> {
+        (0..n as u64).map(|seed| seed::generator(seed, "policy")).collect()
     }
 
     fn heads() -> Vec<ContinuousHead> {
@@ -215,14 +271,14 @@ mod tests {
 
     #[test]
     fn every_head_has_one_loss_a_row_and_one_number_a_dimension() {
-        let mut generator = seed::generator(1, "policy");
         for head in heads() {
+            assert_eq!(head.dimensions(), DIMENSIONS);
             let hidden = || filled([ROWS, D_MODEL], 0.7);
             let loss = head.loss(hidden(), filled([ROWS, DIMENSIONS], 0.3));
             let rows: Vec<f64> = read(loss.rows);
             assert_eq!(rows.len(), ROWS);
             assert!(rows.iter().all(|x| x.is_finite()), "{head:?}: {rows:?}");
-            for actions in [head.mode(hidden()), head.sample(hidden(), &mut generator)] {
+            for actions in [head.mode(hidden()), head.sample(hidden(), &mut generators(ROWS))] {
                 assert_eq!(actions.len(), ROWS * DIMENSIONS);
                 assert!(actions.iter().all(|x| (-1.0..=1.0).contains(x)), "{head:?}: {actions:?}");
             }
@@ -236,12 +292,17 @@ mod tests {
             let (hidden, targets) = (filled([ROWS, D_MODEL], 0.7), filled([ROWS, DIMENSIONS], 0.3));
             let all: Vec<f64> = read(head.loss(hidden.clone(), targets.clone()).rows);
             let modes = head.mode(hidden.clone());
+            let draws = head.sample(hidden.clone(), &mut generators(ROWS));
             for row in 0..ROWS {
                 let one = |tensor: &Tensor<2>| tensor.clone().narrow(0, row, 1);
                 let alone: Vec<f64> = read(head.loss(one(&hidden), one(&targets)).rows);
                 assert!((alone[0] - all[row]).abs() < 1e-5, "{head:?}");
                 let mode = head.mode(one(&hidden));
                 for (got, expected) in modes[row * DIMENSIONS..].iter().zip(mode) {
+                    assert!((got - expected).abs() < 1e-5, "{head:?}");
+                }
+                let draw = head.sample(one(&hidden), [&mut generators(ROWS)[row]]);
+                for (got, expected) in draws[row * DIMENSIONS..].iter().zip(draw) {
                     assert!((got - expected).abs() < 1e-5, "{head:?}");
                 }
             }
@@ -299,8 +360,7 @@ mod tests {
         head.log_std = set(0.1f32.ln());
         let n = 20_000;
         let hidden = Tensor::ones([n, 1], &device);
-        let mut generator = seed::generator(5, "policy");
-        let draws = ContinuousHead::Gaussian(head).sample(hidden, &mut generator);
+        let draws = ContinuousHead::Gaussian(head).sample(hidden, &mut generators(n));
         let mean = draws.iter().sum::<f64>() / n as f64;
         let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64;
         // Five standard errors: 5·0.1/√n and 5·0.01·√(2/n).

@@ -1,0 +1,275 @@
+//! Bins of real-valued actions: every number of an action is cut into m bins of one width on
+//! [-1, 1], and a [`Head`] on bins of its own says how probable each is.
+//!
+//! With the [Fourier head](super::FourierHead) this is what Gillman et al. (2025) do on Atari,
+//! carried over to numbers, whose bins have a natural order: a smooth density, learned as
+//! categories. Numbers of one action are independent given the token.
+//!
+//! An action is played as the *centre* of its bin, so the m centres are the only values there
+//! are, and no value is off by more than 1/m.
+
+use burn::{
+    module::Module,
+    tensor::{Device, Int, Tensor},
+};
+use overtone_core::seed::Generator;
+use serde::{Deserialize, Serialize};
+
+use super::{Head, HeadConfig, HeadLoss, HeadOutput, bin_centres, cross_entropy};
+use crate::{categorical, config::config_error, error::ModelError};
+
+/// Options of the heads on bins of real-valued actions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BinnedConfig {
+    /// m: bins of each number.
+    pub bins: usize,
+    /// The head of each number, its "actions" the bins.
+    pub head: HeadConfig,
+}
+
+impl BinnedConfig {
+    /// # Errors
+    /// When there are fewer than two bins, the bins are put in another order than that of
+    /// their values, or the head's options describe none.
+    pub fn validate(&self) -> Result<(), ModelError> {
+        if self.bins < 2 {
+            return Err(config_error("head.bins", self.bins, "must be at least 2"));
+        }
+        let order = match &self.head {
+            HeadConfig::Linear => None,
+            HeadConfig::Fourier(config) => config.action_order.as_ref(),
+            HeadConfig::Gmm(config) => config.action_order.as_ref(),
+        };
+        if order.is_some() {
+            let expected = "must be absent: bins of numbers are in the order of their values";
+            return Err(config_error("head.action_order", "an order", expected));
+        }
+        self.head.validate(self.bins)
+    }
+}
+
+/// See the [module's documentation](self).
+#[derive(Module, Debug)]
+pub struct BinnedHead {
+    /// One for each number of an action.
+    pub heads: Vec<Head>,
+    /// m.
+    pub bins: usize,
+}
+
+impl BinnedHead {
+    /// Each number's head as it is alone.
+    pub fn init(
+        config: &BinnedConfig,
+        d_model: usize,
+        dimensions: usize,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Self {
+        let bins = config.bins;
+        let heads =
+            (0..dimensions).map(|_| config.head.init(d_model, bins, device, generator)).collect();
+        Self { heads, bins }
+    }
+
+    /// Logits of the bins of every row and number, `[rows · dimensions, m]`, and the
+    /// regulariser of each row, `[rows]`.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    pub fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
+        let [rows, _] = hidden.dims();
+        let outputs = self.heads.iter().map(|head| head.forward(hidden.clone()));
+        let (logits, regularization): (Vec<Tensor<2>>, Vec<Option<Tensor<1>>>) =
+            outputs.map(|output| (output.logits, output.regularization)).unzip();
+        HeadOutput {
+            logits: Tensor::stack::<3>(logits, 1).reshape([rows * self.heads.len(), self.bins]),
+            regularization: regularization.into_iter().flatten().reduce(|sum, rows| sum + rows),
+        }
+    }
+
+    /// `-ln y_j` of the bin j that holds the action, added up over numbers, and the regulariser
+    /// of each row.
+    ///
+    /// These are nats of a bin's probability. Of a density that is constant in each bin it
+    /// would be `ln(2/m)` for each number more.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    /// - `targets`: `[rows, dimensions]`, in [-1, 1]
+    pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+        let [rows, dimensions] = targets.dims();
+        let HeadOutput { logits, regularization } = self.forward(hidden);
+        let bins = bin_of(targets, self.bins).reshape([rows * dimensions]);
+        let nats = cross_entropy(logits, bins).reshape([rows, dimensions]);
+        HeadLoss { rows: nats.sum_dim(1).squeeze_dim::<1>(1), regularization }
+    }
+
+    /// The centre of each row's and number's most probable bin, row by row; of equals the
+    /// lowest.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`; result `rows · dimensions` numbers
+    pub fn mode(&self, hidden: Tensor<2>) -> Vec<f64> {
+        let distributions = self.distributions(hidden);
+        let centre = |logits: &[f32]| distributions.centres[categorical::most_probable(logits)];
+        distributions.logits.chunks_exact(self.bins).map(centre).collect()
+    }
+
+    /// What each row's numbers are drawn from, on the host.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    pub fn distributions(&self, hidden: Tensor<2>) -> BinDistributions {
+        let logits = self.forward(hidden).logits.into_data().iter::<f32>().collect();
+        BinDistributions { logits, centres: bin_centres(self.bins, None) }
+    }
+}
+
+/// Distributions over bins, on the host.
+pub struct BinDistributions {
+    /// `[rows · dimensions, m]`
+    logits: Vec<f32>,
+    /// `[m]`
+    centres: Vec<f64>,
+}
+
+impl BinDistributions {
+    /// The centre of the bin whose part of the `place`-th cumulative distribution holds `draw`,
+    /// uniform in [0, 1).
+    ///
+    /// # Panics
+    /// When there is no such place.
+    pub fn sample(&self, place: usize, draw: f64) -> f64 {
+        let m = self.centres.len();
+        let weights = categorical::weights(&self.logits[place * m..(place + 1) * m], 1.0);
+        self.centres[categorical::sample(&weights, draw)]
+    }
+}
+
+/// The bin of each value among `m` of one width on [-1, 1]; beyond the ends the nearest one.
+fn bin_of(values: Tensor<2>, m: usize) -> Tensor<2, Int> {
+    ((values + 1.0) * (m as f64 / 2.0)).int().clamp(0, m as i64 - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::{
+        ActionOrder, Binning, BinningConfig, FourierHeadConfig, GmmHeadConfig, Precision,
+    };
+    use burn::module::Param;
+    use burn::tensor::TensorData;
+    use overtone_core::seed;
+
+    fn binned(bins: usize, head: HeadConfig) -> BinnedConfig {
+        BinnedConfig { bins, head }
+    }
+
+    /// Two numbers of four bins, their logits the logarithms of these probabilities.
+    const PROBABILITIES: [[f32; 4]; 2] = [[0.1, 0.2, 0.6, 0.1], [0.5, 0.25, 0.0625, 0.1875]];
+
+    fn head() -> BinnedHead {
+        let device = Device::flex();
+        let config = binned(4, HeadConfig::Linear);
+        let generator = &mut seed::generator(1, "init");
+        let mut head = BinnedHead::init(&config, 1, 2, &device, generator);
+        for (head, probabilities) in head.heads.iter_mut().zip(PROBABILITIES) {
+            let Head::Linear(head) = head else { panic!("{head:?}") };
+            let logits = TensorData::new(probabilities.map(f32::ln).to_vec(), [1, 4]);
+            head.weight = Param::from_data(logits, &device);
+        }
+        head
+    }
+
+    fn one() -> Tensor<2> {
+        Tensor::ones([1, 1], &Device::flex())
+    }
+
+    #[test]
+    fn the_loss_by_hand() {
+        let targets = Tensor::from_data([[0.3f32, -0.9]], &Device::flex());
+        let loss: f64 = head().loss(one(), targets).rows.into_scalar();
+        // Bins 2 and 0: -ln 0.6 - ln 0.5.
+        assert!((loss + 0.3f64.ln()).abs() < 1e-6, "{loss}");
+    }
+
+    #[test]
+    fn actions_are_centres_of_bins() {
+        assert_eq!(head().mode(one()), [0.25, -0.75]);
+        let distributions = head().distributions(one());
+        let first = [0.0, 0.09, 0.11, 0.29, 0.31, 0.89, 0.91, 0.999];
+        let first = first.map(|draw| distributions.sample(0, draw));
+        assert_eq!(first, [-0.75, -0.75, -0.25, -0.25, 0.25, 0.25, 0.75, 0.75]);
+        let second = [0.49, 0.51, 0.76, 0.82].map(|draw| distributions.sample(1, draw));
+        assert_eq!(second, [-0.75, -0.25, 0.25, 0.75]);
+    }
+
+    /// The bins are those of [`Binning`], which is not asked because it works on the host.
+    #[test]
+    fn bins_are_uniform() {
+        for m in [2, 3, 16, 51] {
+            let range = [-1.0, 1.0];
+            let config = BinningConfig { bins: m, range, precision: Precision::Uniform };
+            let binning = Binning::new(config).unwrap();
+            let mut values: Vec<f32> = binning.centres().iter().map(|&x| x as f32).collect();
+            // On either side of every edge, at the ends, and beyond.
+            values.extend(binning.edges().iter().flat_map(|&x| [x as f32 - 1e-5, x as f32 + 1e-5]));
+            values.extend([-1.0, 1.0, -7.0, 7.0]);
+            let expected: Vec<i32> =
+                values.iter().map(|&x| binning.bin_of(f64::from(x)) as i32).collect();
+            let shape = [1, values.len()];
+            let values = Tensor::from_data(TensorData::new(values, shape), &Device::flex());
+            let got: Vec<i32> = bin_of(values, m).into_data().iter().collect();
+            assert_eq!(got, expected, "{m} bins");
+            for (got, expected) in bin_centres(m, None).into_iter().zip(binning.centres()) {
+                assert!((got - expected).abs() < 1e-12);
+            }
+        }
+    }
+
+    /// With a regulariser every number's head adds its own.
+    #[test]
+    fn regularisers_add_up() {
+        let config = FourierHeadConfig { gamma: 0.5, ..FourierHeadConfig::new(3) };
+        let generator = &mut seed::generator(1, "init");
+        let config = binned(8, HeadConfig::Fourier(config));
+        let head = BinnedHead::init(&config, 1, 2, &Device::flex(), generator);
+        let number = |tensor: Option<Tensor<1>>| tensor.unwrap().into_scalar::<f64>();
+        let alone = head.heads.iter().map(|head| number(head.forward(one()).regularization));
+        let sum: f64 = alone.sum();
+        let got = number(head.forward(one()).regularization);
+        assert!(sum > 0.0 && (got - sum).abs() < 1e-6 * sum, "{got} against {sum}");
+    }
+
+    #[test]
+    fn what_describes_no_head_is_refused() {
+        let order = || ActionOrder::new(vec![1, 0, 2, 3]);
+        let refused =
+            |bins, head: HeadConfig| binned(bins, head).validate().unwrap_err().to_string();
+        assert!(refused(1, HeadConfig::Linear).contains("head.bins"));
+        let ordered = FourierHeadConfig { action_order: order(), ..FourierHeadConfig::new(3) };
+        assert!(refused(4, HeadConfig::Fourier(ordered)).contains("head.action_order"));
+        let ordered = GmmHeadConfig { components: 2, action_order: order() };
+        assert!(refused(4, HeadConfig::Gmm(ordered)).contains("head.action_order"));
+        let none = HeadConfig::Fourier(FourierHeadConfig::new(0));
+        assert!(refused(4, none).contains("head.frequencies"));
+        assert!(binned(2, HeadConfig::Linear).validate().is_ok());
+    }
+
+    #[test]
+    fn configurations_survive_being_stored() {
+        let config = crate::head::ContinuousHeadConfig::Binned(binned(
+            32,
+            HeadConfig::Fourier(FourierHeadConfig::new(6)),
+        ));
+        let stored = serde_json::to_string(&config).unwrap();
+        let expected = r#"{"kind":"binned","bins":32,"head":{"kind":"fourier","frequencies":6,"#;
+        assert!(stored.starts_with(expected), "{stored}");
+        assert_eq!(
+            serde_json::from_str::<crate::head::ContinuousHeadConfig>(&stored).unwrap(),
+            config
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! [`Recent`]: the last rows of a table that grows at its end.
+
+/// The last rows of a table, always in one slice.
+///
+/// Holds up to twice as many as asked for, so that most new rows move no old one.
+pub(crate) struct Recent {
+    width: usize,
+    kept: usize,
+    values: Vec<f32>,
+}
+
+impl Recent {
+    /// Of rows of `width` numbers the last `kept`.
+    pub fn new(width: usize, kept: usize) -> Self {
+        Self { width, kept, values: Vec::with_capacity(width * (2 * kept).max(1)) }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: &[f32]) {
+        debug_assert_eq!(row.len(), self.width, "numbers of a row");
+        let kept = self.kept * self.width;
+        if self.values.len() >= 2 * kept {
+            self.values.drain(..self.values.len() - kept);
+        }
+        self.values.extend_from_slice(row);
+    }
+
+    /// The kept rows, oldest first; fewer while there are fewer.
+    pub fn rows(&self) -> &[f32] {
+        &self.values[self.values.len().saturating_sub(self.kept * self.width)..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Recent;
+
+    #[test]
+    fn the_last_rows_are_kept_in_order() {
+        for kept in 0..4 {
+            let mut recent = Recent::new(2, kept);
+            let capacity = recent.values.capacity();
+            let mut all = Vec::new();
+            for row in 0..20u8 {
+                let row = [f32::from(row), f32::from(row) + 0.5];
+                recent.push(&row);
+                all.extend(row);
+                assert_eq!(recent.rows(), &all[all.len().saturating_sub(2 * kept)..]);
+            }
+            assert_eq!(recent.values.capacity(), capacity, "grew");
+        }
+    }
+}

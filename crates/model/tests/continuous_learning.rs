@@ -1,0 +1,231 @@
+//! Models of vectors learn: toy tasks whose best answer is known.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may")]
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor, TensorData},
+};
+use overtone_core::{
+    Actions, ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn,
+    policy::EpisodeStart,
+    protocol::ActionChoice,
+    seed::{self, Generator},
+};
+use overtone_kernels::{AdamW, Form, Slot, adamw_step};
+use overtone_model::{
+    ContinuousAgent, ContinuousAgentConfig, ContinuousInputs, ContinuousModelConfig,
+    ContinuousPolicy, MlpConfig,
+    head::{
+        BinnedConfig, ContinuousHead, ContinuousHeadConfig, Domain, FourierHeadConfig,
+        GmmHeadConfig, HeadConfig,
+    },
+    weights::{self, NamedTensors},
+};
+use rand::RngExt;
+
+/// `steps` steps of Adam on the loss of each step's own batch.
+fn learn<M: Module>(
+    mut model: M,
+    steps: u64,
+    learning_rate: f64,
+    loss: impl Fn(&M, u64) -> Tensor<1>,
+) -> M {
+    let optimizer = AdamW { learning_rate, ..AdamW::default() };
+    let mut moments: BTreeMap<String, [Vec<f32>; 2]> = BTreeMap::new();
+    for step in 1..=steps {
+        let gradients = weights::export_gradients(&model, &loss(&model, step).backward());
+        let mut moved = NamedTensors::new();
+        for (name, parameter) in weights::export(&model) {
+            let gradient: Vec<f32> = gradients[&name].iter().collect();
+            let zeros = || vec![0.0; gradient.len()];
+            let [first_moment, second_moment] =
+                moments.entry(name.clone()).or_insert_with(|| [zeros(), zeros()]);
+            let mut values: Vec<f32> = parameter.iter().collect();
+            let slot = Slot {
+                parameter: &mut values,
+                gradient: &gradient,
+                first_moment,
+                second_moment,
+                weight_decay: 0.0,
+            };
+            adamw_step(optimizer, step, 1.0, vec![slot], Form::Reference);
+            moved.insert(name, TensorData::new(values, parameter.shape().clone()));
+        }
+        model = weights::import(model, &moved).unwrap();
+    }
+    model
+}
+
+/// Of each token the two actions that are seen, equally often.
+const SEEN: [[f64; 2]; 2] = [[-0.55, 0.55], [-0.35, 0.65]];
+
+/// Tokens by turns, one-hot, and an action seen with each.
+fn two_humps(generator: &mut Generator, device: &Device) -> (Tensor<2>, Tensor<2>) {
+    let rows = 64;
+    let (mut tokens, mut actions) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let token = row % 2;
+        tokens.extend([token == 0, token == 1].map(f32::from));
+        actions.push(SEEN[token][usize::from(generator.random_bool(0.5))] as f32);
+    }
+    let tensor = |values, width| Tensor::from_data(TensorData::new(values, [rows, width]), device);
+    (tensor(tokens, 2), tensor(actions, 1))
+}
+
+/// How far actions drawn for each token are from the nearer one seen, on average.
+fn distance(head: &ContinuousHead) -> f64 {
+    let draws = 500;
+    let tokens = Tensor::<2>::from_data([[1.0f32, 0.0], [0.0, 1.0]], &Device::flex());
+    let tokens = tokens.repeat_dim(0, draws);
+    let mut generators: Vec<Generator> =
+        (0..2 * draws as u64).map(|row| seed::generator(row, "policy")).collect();
+    let actions = head.sample(tokens, &mut generators);
+    let off = actions.iter().zip(SEEN.iter().cycle()).map(|(action, seen)| {
+        seen.iter().map(|x| (x - action).abs()).fold(f64::INFINITY, f64::min)
+    });
+    off.sum::<f64>() / actions.len() as f64
+}
+
+fn learned_from_two_humps(config: &ContinuousHeadConfig) -> ContinuousHead {
+    let device = Device::flex().autodiff();
+    let head = config.init(2, 1, &device, &mut seed::generator(1, "init"));
+    let head = learn(head, 300, 0.05, |head, step| {
+        let (tokens, actions) = two_humps(&mut seed::generator(step, "batch"), &device);
+        head.loss(tokens, actions).rows.mean()
+    });
+    head.valid()
+}
+
+#[test]
+fn bins_learn_two_humps_where_their_mean_is_far_from_both() {
+    let mean = distance(&learned_from_two_humps(&ContinuousHeadConfig::Pointwise));
+    // The means 0 and 0.15 are 0.55 and 0.5 away.
+    assert!((mean - 0.525).abs() < 0.03, "{mean}");
+    let half_range = FourierHeadConfig { domain: Domain::HalfRange, ..FourierHeadConfig::new(16) };
+    for head in [
+        HeadConfig::Linear,
+        HeadConfig::Fourier(FourierHeadConfig::new(10)),
+        HeadConfig::Fourier(half_range),
+        HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }),
+    ] {
+        let config = ContinuousHeadConfig::Binned(BinnedConfig { bins: 20, head });
+        let head = learned_from_two_humps(&config);
+        let drawn = distance(&head);
+        println!("{config:?}: {drawn} from the actions seen");
+        assert!(drawn < 0.1, "{config:?}: {drawn}");
+        let tokens = Tensor::<2>::from_data([[1.0f32, 0.0], [0.0, 1.0]], &Device::flex());
+        for (mode, seen) in head.mode(tokens).iter().zip(SEEN) {
+            assert!(seen.iter().any(|x| (x - mode).abs() < 0.051), "{config:?}: {mode}");
+        }
+    }
+}
+
+const CONTEXT: usize = 3;
+
+/// What is played in the toy task, of a normalized observation and a scaled return-to-go.
+fn right_action(observation: &[f32], return_to_go: f32) -> [f32; 2] {
+    [0.4 * observation[0] + 0.3 * (return_to_go - 1.0), -0.5 * observation[1]]
+}
+
+/// Contexts of the toy task on a device.
+fn batch(generator: &mut Generator, device: &Device) -> ContinuousInputs {
+    let rows = 32;
+    let mut random = |n: usize, low: f32, high: f32| -> Vec<f32> {
+        (0..n).map(|_| generator.random_range(low..high)).collect()
+    };
+    let observations = random(rows * CONTEXT * 2, -1.5, 1.5);
+    let returns_to_go = random(rows * CONTEXT, 0.0, 2.0);
+    let actions = observations
+        .chunks_exact(2)
+        .zip(&returns_to_go)
+        .flat_map(|(observation, &to_go)| right_action(observation, to_go))
+        .collect();
+    let begins = random(rows, 0.0, 8.0);
+    let timesteps = begins.iter().flat_map(|&t| (0..CONTEXT as i32).map(move |k| t as i32 + k));
+    let pairs = |values| Tensor::from_data(TensorData::new(values, [rows, CONTEXT, 2]), device);
+    ContinuousInputs {
+        observations: pairs(observations),
+        actions: pairs(actions),
+        returns_to_go: Tensor::from_data(TensorData::new(returns_to_go, [rows, CONTEXT]), device),
+        timesteps: Tensor::from_data(
+            TensorData::new(timesteps.collect::<Vec<i32>>(), [rows, CONTEXT]),
+            device,
+        ),
+        n_padding: (0..rows).map(|row| row % CONTEXT).collect(),
+    }
+}
+
+/// Plays 16 episodes of 8 steps of the toy task, in the environment's units: root mean square
+/// of the actions' errors.
+fn action_error(model: &ContinuousAgent) -> f64 {
+    let normalization = Normalization { mean: vec![10.0, -3.0], std: vec![4.0, 0.25] };
+    let protocol = ContinuousProtocol {
+        name: "d4rl".into(),
+        simulation: Simulation::d4rl(),
+        action_choice: ActionChoice::Mode,
+        return_scale: 100.0,
+        delayed_reward: false,
+    };
+    let mut policy = ContinuousPolicy::new(model, &normalization, &protocol).unwrap();
+    let mut generator = seed::generator(7, "episode");
+    let n = 16;
+    let mut left: Vec<f32> = (0..n).map(|_| generator.random_range(150.0..200.0)).collect();
+    let (mut squares, mut count) = (0.0, 0);
+    for t in 0..8 {
+        let (mut turns, mut raw, mut right) = (Vec::new(), Vec::new(), Vec::new());
+        for (agent, left) in left.iter_mut().enumerate() {
+            let start = EpisodeStart { seed: agent as u64, target_return: *left };
+            let start = (t == 0).then_some(start);
+            let reward = if t == 0 { 0.0 } else { generator.random_range(0.0..20.0) };
+            *left -= reward;
+            let x: [f32; 2] = std::array::from_fn(|_| generator.random_range(-1.5..1.5));
+            right.extend(right_action(&x, *left / 100.0));
+            raw.extend([10.0 + 4.0 * x[0], -3.0 + 0.25 * x[1]]);
+            turns.push(Turn { agent, reward, start });
+        }
+        let actions = policy.act(&turns, Observations::Vectors(&raw)).unwrap();
+        let Actions::Continuous { values, .. } = actions else { panic!("{actions:?}") };
+        for (action, right) in values.iter().zip(right) {
+            squares += f64::from(action - right).powi(2);
+            count += 1;
+        }
+    }
+    (squares / f64::from(count)).sqrt()
+}
+
+#[track_caller]
+fn check_learning(config: &ContinuousAgentConfig, steps: u64, at_most: f64) {
+    let device = Device::flex().autodiff();
+    let model = ContinuousAgent::init(config, &device, &mut seed::generator(1, "init")).unwrap();
+    let before = action_error(&model);
+    let model = learn(model, steps, 3e-3, |model, step| {
+        model.loss(&batch(&mut seed::generator(step, "batch"), &device), None).total
+    });
+    let after = action_error(&model);
+    println!("error of the actions played: {before} before, {after} after");
+    assert!(before > 0.3, "{before}");
+    assert!(after < at_most, "{after}");
+}
+
+#[test]
+fn a_policy_learns_to_play_what_observation_and_return_ask_for() {
+    let config = ContinuousModelConfig {
+        n_layers: 1,
+        d_model: 32,
+        context_length: CONTEXT,
+        ..ContinuousModelConfig::gym(2, 2, 10)
+    };
+    check_learning(&ContinuousAgentConfig::Transformer(config), 400, 0.06);
+}
+
+/// The perceptron is not told the return: the error that is left is the return's part,
+/// 0.3 · std of returns-to-go uniform in [0, 2] while training, so about 0.3/√3/√2 over both
+/// numbers, and more or less for those that are played.
+#[test]
+fn a_perceptron_learns_what_observations_say() {
+    let config = MlpConfig { width: 32, context_length: CONTEXT, ..MlpConfig::gym(2, 2) };
+    check_learning(&ContinuousAgentConfig::Mlp(config), 400, 0.15);
+}

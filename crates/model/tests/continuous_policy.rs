@@ -1,0 +1,295 @@
+//! Playing on vectors: what a policy plays is what the model says to the histories that a
+//! reader would write down, and nothing else changes it.
+
+#![allow(clippy::unwrap_used, reason = "a test's helpers may")]
+
+use burn::tensor::Device;
+use overtone_core::{
+    Actions, ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn,
+    policy::EpisodeStart, protocol::ActionChoice, seed,
+};
+use overtone_model::{
+    ContinuousAgent, ContinuousAgentConfig, ContinuousHistory, ContinuousModelConfig,
+    ContinuousPolicy, MlpConfig,
+    head::{
+        BinnedConfig, ContinuousHead, ContinuousHeadConfig, FourierHeadConfig,
+        FourierLikelihoodConfig, GmmLikelihoodConfig, HeadConfig,
+    },
+};
+use overtone_testkit::assert_close;
+use rand::RngExt;
+
+const CONTEXT: usize = 3;
+const OBSERVATION_WIDTH: usize = 4;
+const ACTION_WIDTH: usize = 2;
+const SCALE: f32 = 50.0;
+/// Between an agent alone and in a batch. None was seen; a batch's matrix products may be
+/// grouped otherwise elsewhere.
+const ROUNDING: f64 = 1e-5;
+
+fn heads() -> [ContinuousHeadConfig; 5] {
+    let binned = HeadConfig::Fourier(FourierHeadConfig::new(4));
+    [
+        ContinuousHeadConfig::Tanh,
+        ContinuousHeadConfig::Gaussian,
+        ContinuousHeadConfig::Fourier(FourierLikelihoodConfig::new(4)),
+        ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components: 2 }),
+        ContinuousHeadConfig::Binned(BinnedConfig { bins: 12, head: binned }),
+    ]
+}
+
+/// Either model with every head.
+fn models() -> Vec<ContinuousAgent> {
+    let gym = ContinuousModelConfig::gym(OBSERVATION_WIDTH, ACTION_WIDTH, 6);
+    let perceptron = MlpConfig::gym(OBSERVATION_WIDTH, ACTION_WIDTH);
+    let configs = heads().into_iter().flat_map(|head| {
+        let transformer = ContinuousModelConfig {
+            d_model: 16,
+            context_length: CONTEXT,
+            head: head.clone(),
+            ..gym.clone()
+        };
+        let perceptron =
+            MlpConfig { width: 16, context_length: CONTEXT, head, ..perceptron.clone() };
+        [ContinuousAgentConfig::Transformer(transformer), ContinuousAgentConfig::Mlp(perceptron)]
+    });
+    let mut generator = seed::generator(2, "init");
+    configs
+        .map(|config| ContinuousAgent::init(&config, &Device::flex(), &mut generator).unwrap())
+        .collect()
+}
+
+fn normalization() -> Normalization {
+    Normalization { mean: vec![1.0, -2.0, 0.0, 5.0], std: vec![2.0, 0.5, 1.0, 4.0] }
+}
+
+fn protocol(action_choice: ActionChoice, delayed_reward: bool) -> ContinuousProtocol {
+    ContinuousProtocol {
+        name: "d4rl".into(),
+        simulation: Simulation::d4rl(),
+        action_choice,
+        return_scale: SCALE,
+        delayed_reward,
+    }
+}
+
+/// An episode as its environment tells it, whatever is played.
+#[derive(Clone)]
+struct Episode {
+    start: EpisodeStart,
+    observations: Vec<f32>,
+    /// The reward that comes with each observation; of the first, none.
+    rewards: Vec<f32>,
+}
+
+impl Episode {
+    fn random(seed: u64, length: usize) -> Self {
+        let mut generator = seed::generator(seed, "episode");
+        let mut random = |n: usize, size: f32| -> Vec<f32> {
+            (0..n).map(|_| size * generator.random_range(-1.0..1.0)).collect()
+        };
+        Self {
+            start: EpisodeStart { seed, target_return: 40.0 + 10.0 * seed as f32 },
+            observations: random(length * OBSERVATION_WIDTH, 5.0),
+            rewards: random(length, 20.0),
+        }
+    }
+
+    fn length(&self) -> usize {
+        self.rewards.len()
+    }
+
+    fn observation(&self, t: usize) -> &[f32] {
+        &self.observations[t * OBSERVATION_WIDTH..(t + 1) * OBSERVATION_WIDTH]
+    }
+
+    fn turn(&self, agent: usize, t: usize) -> Turn {
+        Turn { agent, reward: self.rewards[t], start: (t == 0).then_some(self.start) }
+    }
+}
+
+fn act(policy: &mut ContinuousPolicy, turns: &[Turn], observations: &[f32]) -> Vec<f32> {
+    match policy.act(turns, Observations::Vectors(observations)).unwrap() {
+        Actions::Continuous { width: ACTION_WIDTH, values } => values,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Plays an episode as the only agent; `[length, action_width]`.
+fn play_alone(policy: &mut ContinuousPolicy, episode: &Episode) -> Vec<f32> {
+    (0..episode.length())
+        .flat_map(|t| act(policy, &[episode.turn(0, t)], episode.observation(t)))
+        .collect()
+}
+
+#[test]
+fn actions_are_the_model_s_for_histories_written_by_hand() {
+    let episode = Episode::random(1, 8);
+    // (o - mean) / (std + 1e-6), number by number.
+    let [mean, std] = [[1.0f32, -2.0, 0.0, 5.0], [2.0, 0.5, 1.0, 4.0]];
+    let observations: Vec<f32> = (0..)
+        .zip(&episode.observations)
+        .map(|(i, x)| (x - mean[i % OBSERVATION_WIDTH]) / (std[i % OBSERVATION_WIDTH] + 1e-6))
+        .collect();
+    for delayed in [false, true] {
+        // 50 asked for, in units of 50; less what has been paid.
+        let mut returns_to_go = vec![1.0f32];
+        for reward in &episode.rewards[1..] {
+            let paid = if delayed { 0.0 } else { reward / 50.0 };
+            returns_to_go.push(returns_to_go[returns_to_go.len() - 1] - paid);
+        }
+        for choice in [ActionChoice::Mode, ActionChoice::Sample] {
+            for model in models() {
+                let protocol = protocol(choice, delayed);
+                let mut policy =
+                    ContinuousPolicy::new(&model, &normalization(), &protocol).unwrap();
+                let played = play_alone(&mut policy, &episode);
+                let mut generator = seed::generator(episode.start.seed, "policy");
+                for t in 0..episode.length() {
+                    let history = ContinuousHistory {
+                        observations: &observations[..(t + 1) * OBSERVATION_WIDTH],
+                        actions: &played[..t * ACTION_WIDTH],
+                        returns_to_go: &returns_to_go[..=t],
+                        timestep: t,
+                    };
+                    let hidden = model.current(&[history]).unwrap();
+                    let expected = match choice {
+                        ActionChoice::Mode => model.head().mode(hidden),
+                        ActionChoice::Sample => model.head().sample(hidden, [&mut generator]),
+                    };
+                    let expected: Vec<f32> = expected.iter().map(|&x| x as f32).collect();
+                    let at = t * ACTION_WIDTH..(t + 1) * ACTION_WIDTH;
+                    assert_eq!(played[at], expected, "{choice:?}, step {t}: {model:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Episodes of different lengths, begun at different times, in changing order.
+#[test]
+fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
+    let episodes = [(1, 9), (2, 4), (3, 6)].map(|(seed, length)| Episode::random(seed, length));
+    let begins = [0, 2, 3];
+    for choice in [ActionChoice::Mode, ActionChoice::Sample] {
+        for model in models() {
+            let new = || {
+                ContinuousPolicy::new(&model, &normalization(), &protocol(choice, false)).unwrap()
+            };
+            let mut together = new();
+            let mut played = vec![Vec::new(); episodes.len()];
+            for now in 0..9 {
+                let mut acting: Vec<usize> = (0..episodes.len())
+                    .filter(|&agent| {
+                        (begins[agent]..begins[agent] + episodes[agent].length()).contains(&now)
+                    })
+                    .collect();
+                let n_acting = acting.len();
+                acting.rotate_left(now % n_acting);
+                let steps = acting.iter().map(|&agent| (agent, now - begins[agent]));
+                let turns: Vec<Turn> =
+                    steps.clone().map(|(agent, t)| episodes[agent].turn(agent, t)).collect();
+                let observations: Vec<f32> =
+                    steps.flat_map(|(agent, t)| episodes[agent].observation(t).to_vec()).collect();
+                let actions = act(&mut together, &turns, &observations);
+                for (agent, action) in acting.iter().zip(actions.chunks_exact(ACTION_WIDTH)) {
+                    played[*agent].extend(action.iter().map(|&x| f64::from(x)));
+                }
+            }
+            // One policy plays all in turn: a new episode begins from nothing.
+            let mut alone = new();
+            for (episode, played) in episodes.iter().zip(played) {
+                let expected: Vec<f64> =
+                    play_alone(&mut alone, episode).into_iter().map(f64::from).collect();
+                assert_close("played together", &played, &expected, 0.0, ROUNDING);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_future_changes_no_past_action() {
+    let episode = Episode::random(4, 7);
+    let mut other = episode.clone();
+    let changed = 4;
+    for x in &mut other.observations[changed * OBSERVATION_WIDTH..] {
+        *x += 3.0;
+    }
+    other.rewards[changed..].fill(7.0);
+    for model in models() {
+        let protocol = protocol(ActionChoice::Mode, false);
+        let [one, other] = [&episode, &other].map(|episode| {
+            let mut policy = ContinuousPolicy::new(&model, &normalization(), &protocol).unwrap();
+            play_alone(&mut policy, episode)
+        });
+        let past = changed * ACTION_WIDTH;
+        assert_eq!(one[..past], other[..past], "{model:?}");
+        assert_ne!(one[past..], other[past..], "the present does not matter at all: {model:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_played_is_named() {
+    let model = &models()[0];
+    let mode = protocol(ActionChoice::Mode, false);
+    let refused = |normalization: &Normalization, protocol: &ContinuousProtocol| {
+        let error = ContinuousPolicy::new(model, normalization, protocol).err().unwrap();
+        error.to_string()
+    };
+    let narrow = Normalization::identity(3);
+    assert!(refused(&narrow, &mode).contains("means of observations: got 3, expected 4"));
+    let uneven = Normalization { std: vec![1.0; 5], ..normalization() };
+    assert!(refused(&uneven, &mode).contains("standard deviations of observations: got 5"));
+    for return_scale in [0.0, -1.0, f32::NAN] {
+        let protocol = ContinuousProtocol { return_scale, ..mode.clone() };
+        assert!(refused(&normalization(), &protocol).contains("return scale"));
+    }
+
+    let episode = Episode::random(1, 2);
+    let (first, second) = (episode.turn(0, 0), episode.turn(0, 1));
+    let fresh = || ContinuousPolicy::new(model, &normalization(), &mode).unwrap();
+    let fails = |turns: &[Turn], observations: Observations<'_>| {
+        let mut policy = fresh();
+        let error = policy.act(turns, observations).unwrap_err().to_string();
+        // Nothing was remembered of it: the agent still has to begin.
+        assert!(policy.act(&[second], Observations::Vectors(&[0.0; 4])).is_err());
+        error
+    };
+    let error = fails(&[first], Observations::Pixels(&[0; 4]));
+    assert_eq!(error, "observations: got pixels, expected 1 vectors of 4 numbers");
+    let error = fails(&[first], Observations::Vectors(&[0.0; 5]));
+    assert_eq!(error, "observations: got 5 numbers, expected 1 vectors of 4 numbers");
+    let error = fails(&[second], Observations::Vectors(&[0.0; 4]));
+    assert!(error.contains("agent 0 in mid-episode"), "{error}");
+    let error = fails(&[first, first], Observations::Vectors(&[0.0; 8]));
+    assert!(error.contains("2 turns of 1 agents"), "{error}");
+    for number in [f32::NAN, f32::INFINITY] {
+        let observation = [0.0, 0.0, number, 0.0];
+        let error = fails(&[first], Observations::Vectors(&observation));
+        assert!(error.contains(&format!("got {number} for agent 0")), "{error}");
+    }
+    let endless = EpisodeStart { target_return: f32::INFINITY, ..episode.start };
+    let error = fails(&[Turn { start: Some(endless), ..first }], Observations::Vectors(&[0.0; 4]));
+    assert!(error.contains("got inf for agent 0"), "{error}");
+
+    let none = fresh().act(&[], Observations::Vectors(&[])).unwrap();
+    assert_eq!(none, Actions::Continuous { width: ACTION_WIDTH, values: Vec::new() });
+}
+
+#[test]
+fn broken_weights_are_told() {
+    let ContinuousAgent::Transformer(mut model) = models().swap_remove(0) else { panic!() };
+    model.head = match model.head {
+        ContinuousHead::Tanh(mut head) => {
+            head.bias = head.bias.map(|bias| bias * f32::NAN);
+            ContinuousHead::Tanh(head)
+        }
+        other => panic!("{other:?}"),
+    };
+    let broken = ContinuousAgent::Transformer(model);
+    let protocol = protocol(ActionChoice::Mode, false);
+    let mut policy = ContinuousPolicy::new(&broken, &normalization(), &protocol).unwrap();
+    let turn = Episode::random(1, 1).turn(0, 0);
+    let error = policy.act(&[turn], Observations::Vectors(&[0.0; 4])).unwrap_err().to_string();
+    assert!(error.contains("are the model's weights finite?"), "{error}");
+}
