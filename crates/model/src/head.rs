@@ -72,6 +72,15 @@ impl HeadConfig {
         }
     }
 
+    /// In a few words: `Fourier head of 14 frequencies`.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Linear => "linear head".into(),
+            Self::Fourier(config) => format!("Fourier head of {} frequencies", config.frequencies),
+            Self::Gmm(config) => format!("Gaussian-mixture head of {} components", config.components),
+        }
+    }
+
     /// A head for `n_actions` actions, its weights drawn from `generator`.
     pub fn init(
         &self,

@@ -59,6 +59,22 @@ impl ContinuousHeadConfig {
         }
     }
 
+    /// In a few words: `Fourier likelihood head of 14 frequencies`.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Tanh => "tanh head".into(),
+            Self::Pointwise => "pointwise head".into(),
+            Self::Gaussian => "Gaussian head".into(),
+            Self::Fourier(config) => {
+                format!("Fourier likelihood head of {} frequencies", config.frequencies)
+            }
+            Self::Gmm(config) => {
+                format!("Gaussian-mixture likelihood head of {} components", config.components)
+            }
+            Self::Binned(config) => format!("{} on {} bins", config.head.describe(), config.bins),
+        }
+    }
+
     /// A head for actions of `dimensions` numbers, its weights drawn from `generator`.
     pub fn init(
         &self,
