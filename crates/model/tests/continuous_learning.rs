@@ -221,9 +221,8 @@ fn a_policy_learns_to_play_what_observation_and_return_ask_for() {
     check_learning(&ContinuousAgentConfig::Transformer(config), 400, 0.06);
 }
 
-/// The perceptron is not told the return: the error that is left is the return's part,
-/// 0.3 · std of returns-to-go uniform in [0, 2] while training, so about 0.3/√3/√2 over both
-/// numbers, and more or less for those that are played.
+/// The perceptron is not told the return: the part of the action that asks for it, up to 0.3 in
+/// one of two numbers, is left as an error.
 #[test]
 fn a_perceptron_learns_what_observations_say() {
     let config = MlpConfig { width: 32, context_length: CONTEXT, ..MlpConfig::gym(2, 2) };

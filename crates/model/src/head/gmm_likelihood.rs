@@ -150,18 +150,27 @@ impl GaussianMixture {
 
     /// Where the density is largest. From each mean in turn
     /// `z ← Σ_g r_g μ_g/σ_g² / Σ_g r_g/σ_g²` climbs to a maximum, with `r_g` the components'
-    /// densities at `z` (Carreira-Perpiñán 2000); the highest one counts.
+    /// densities at `z` (Carreira-Perpiñán 2000), until it stands still; the highest one counts.
     pub fn mode(&self) -> f64 {
+        let step = |z: f64| {
+            let (mut above, mut below) = (0.0, 0.0);
+            for ((part, mean), std) in self.parts(z).zip(&self.means).zip(&self.stds) {
+                let pull = part / (std * std);
+                above += pull * mean;
+                below += pull;
+            }
+            above / below
+        };
         let climb = |start: f64| {
-            (0..200).fold(start, |z, _| {
-                let (mut above, mut below) = (0.0, 0.0);
-                for ((part, mean), std) in self.parts(z).zip(&self.means).zip(&self.stds) {
-                    let pull = part / (std * std);
-                    above += pull * mean;
-                    below += pull;
+            let mut z = start;
+            for _ in 0..200 {
+                let before = z;
+                z = step(before);
+                if (z - before).abs() < 1e-12 {
+                    break;
                 }
-                above / below
-            })
+            }
+            z
         };
         let tops = self.means.iter().map(|&mean| climb(mean)).map(|z| (z, self.pdf(z)));
         tops.fold((0.0, f64::NEG_INFINITY), |best, top| if top.1 > best.1 { top } else { best }).0
