@@ -42,9 +42,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     for (name, with_frames) in [("with frames", true), ("rows only", false)] {
-        let sampler = WindowSampler::new(dataset.clone(), Sampling::Uniform, 30, 1)?;
+        let sampler = WindowSampler::new(dataset.index().clone(), Sampling::Uniform, 30, 1)?;
         let config = LoaderConfig { with_frames, ..LoaderConfig::new(16) };
-        let mut loader = Loader::start(sampler, config)?;
+        let mut loader = Loader::atari(dataset.clone(), sampler, config)?;
         let (warm_up, measured) = (50, 500);
         let mut start = Instant::now();
         for batch in 0..warm_up + measured {

@@ -1,5 +1,7 @@
 //! [`AtariBatch`]: windows of a dataset, laid out as the model takes them.
 
+use std::sync::Arc;
+
 use overtone_core::Window;
 use rayon::prelude::*;
 
@@ -42,20 +44,24 @@ pub struct AtariBatch {
 }
 
 impl AtariBatch {
-    /// Draws the next `batch` windows into this batch, reusing its memory; frames are copied
-    /// by the current rayon pool. `with_frames` off leaves [`AtariBatch::frames`] empty, for
+    /// Draws the next `batch` windows of `dataset` into this batch, reusing its memory; frames
+    /// are copied by the current rayon pool. `with_frames` off leaves [`AtariBatch::frames`] empty, for
     /// callers that keep all frames elsewhere and need only their rows.
     ///
     /// # Errors
     /// When the frames cannot be read.
+    ///
+    /// # Panics
+    /// When the sampler draws from another dataset's index: a caller's bug.
     pub fn fill(
         &mut self,
+        dataset: &AtariDataset,
         sampler: &mut WindowSampler,
         batch: usize,
         with_frames: bool,
     ) -> Result<(), DataError> {
+        assert!(Arc::ptr_eq(dataset.index(), sampler.index()), "a sampler of another dataset");
         let context = sampler.context_length();
-        let dataset = sampler.dataset().clone();
         let windows: Vec<Window> = (0..batch).map(|_| sampler.draw()).collect();
         // The reference's windows show whatever rows come before, where its dataset keeps the
         // padding rows that make this harmless.
@@ -108,7 +114,7 @@ impl AtariBatch {
         let windows = self.frames.par_chunks_mut(distinct * FRAME);
         windows
             .zip(self.frame_rows.par_chunks(distinct))
-            .try_for_each(|(frames, rows)| lay_frames(&dataset, rows, frames))
+            .try_for_each(|(frames, rows)| lay_frames(dataset, rows, frames))
     }
 }
 

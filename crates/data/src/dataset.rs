@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memmap2::Mmap;
 use overtone_core::{Episode, Episodes, Outcome, returns_to_go};
@@ -10,6 +11,7 @@ use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors};
 
 use crate::content_hash::RowHashes;
+use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::frame_store::Layout;
 use crate::manifest::{FORMAT, Manifest};
@@ -26,9 +28,7 @@ pub struct AtariDataset {
     map: Mmap,
     /// Where the frames begin in the map.
     frames: usize,
-    episodes: Episodes,
-    /// For each row, the first row of its episode.
-    starts: Vec<u32>,
+    index: Arc<EpisodeIndex>,
     actions: Vec<u8>,
     rewards: Vec<f32>,
     returns_to_go: Vec<f32>,
@@ -97,9 +97,11 @@ impl AtariDataset {
             list.push(Episode { start: size(start)?, length: size(length)?, outcome });
         }
         let episodes = Episodes::new(list).map_err(|error| bad(error.to_string()))?;
-        if episodes.n_transitions() != layout.rows || u32::try_from(layout.rows).is_err() {
+        if episodes.n_transitions() != layout.rows {
             return Err(bad("its episodes do not cover its rows".into()));
         }
+        let index = EpisodeIndex::new(episodes)
+            .ok_or_else(|| bad("it has more rows than can be numbered".into()))?;
         let actions = bytes("actions")?.to_vec();
         if let Some(&action) =
             actions.iter().find(|&&action| usize::from(action) >= manifest.n_actions)
@@ -112,18 +114,15 @@ impl AtariDataset {
             return Err(bad("a reward is not a finite number".into()));
         }
         let frames = bytes("frames")?.as_ptr().addr() - map.as_ptr().addr();
-        let (mut to_go, mut starts) =
-            (Vec::with_capacity(layout.rows), Vec::with_capacity(layout.rows));
-        for episode in episodes.as_slice() {
+        let mut to_go = Vec::with_capacity(layout.rows);
+        for episode in index.episodes().as_slice() {
             to_go.extend(returns_to_go(&rewards[episode.range()], 1.0));
-            starts.extend(std::iter::repeat_n(episode.start as u32, episode.length));
         }
         Ok(Self {
             path: path.to_path_buf(),
             file,
             frames,
-            episodes,
-            starts,
+            index: Arc::new(index),
             actions,
             rewards,
             returns_to_go: to_go,
@@ -149,32 +148,36 @@ impl AtariDataset {
 
     /// The episodes, which cover all rows in order.
     pub fn episodes(&self) -> &Episodes {
-        &self.episodes
+        self.index.episodes()
     }
 
-    /// First row of the episode that row `row` belongs to.
+    /// Which rows belong to which episode: what a sampler draws from.
+    pub fn index(&self) -> &Arc<EpisodeIndex> {
+        &self.index
+    }
+
+    /// As [`EpisodeIndex::episode_start`].
     ///
     /// # Panics
     /// When there is no such row.
     pub fn episode_start(&self, row: usize) -> usize {
-        self.starts[row] as usize
+        self.index.episode_start(row)
     }
 
-    /// One past the last row of the episode that row `row` belongs to.
+    /// As [`EpisodeIndex::episode_end`].
     ///
     /// # Panics
     /// When there is no such row.
     pub fn episode_end(&self, row: usize) -> usize {
-        let episode = self.episodes.containing(row);
-        episode.map_or_else(|| panic!("row {row} of {}", self.n_transitions()), Episode::end)
+        self.index.episode_end(row)
     }
 
-    /// The in-episode timestep of row `row`, from 0.
+    /// As [`EpisodeIndex::timestep`].
     ///
     /// # Panics
     /// When there is no such row.
     pub fn timestep(&self, row: usize) -> usize {
-        row - self.episode_start(row)
+        self.index.timestep(row)
     }
 
     /// `[rows]`, indices into the game's action set.
@@ -195,7 +198,7 @@ impl AtariDataset {
 
     /// Return of each episode, in clipped units.
     pub fn episode_returns(&self) -> Vec<f32> {
-        self.episodes.as_slice().iter().map(|e| self.returns_to_go[e.start]).collect()
+        self.episodes().as_slice().iter().map(|e| self.returns_to_go[e.start]).collect()
     }
 
     /// The observation of row `row`, `[84, 84]`.
@@ -244,7 +247,7 @@ impl AtariDataset {
                 sum
             })
             .reduce(RowHashes::default, RowHashes::plus);
-        let episodes = self.episodes.as_slice();
+        let episodes = self.episodes().as_slice();
         let i64s = |number: fn(&Episode) -> usize| -> Vec<u8> {
             episodes.iter().flat_map(|episode| (number(episode) as i64).to_le_bytes()).collect()
         };

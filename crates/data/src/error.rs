@@ -26,7 +26,7 @@ pub enum DataError {
         /// The reason given.
         source: io::Error,
     },
-    /// A folder that holds no replay log, or more than one.
+    /// A folder that holds no recording, or more than one.
     #[error("{}: {reason}", path.display())]
     NoLog {
         /// The folder.
@@ -127,6 +127,104 @@ pub enum DataError {
         /// What does not agree.
         reason: String,
     },
+    /// Not an HDF5 file.
+    #[error(
+        "{}: not an HDF5 file, as D4RL's and Minari's are; name another, or fetch or copy it again",
+        path.display()
+    )]
+    NotHdf5 {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The HDF5 library cannot read a file or an array in it.
+    #[error("{}: {what} cannot be read ({reason}); fetch or copy the file again", path.display())]
+    Hdf5 {
+        /// The file.
+        path: PathBuf,
+        /// What in it.
+        what: String,
+        /// What the library says.
+        reason: String,
+    },
+    /// An HDF5 file without an array that is needed.
+    #[error("{}: has no `{dataset}`: {hint}", path.display())]
+    MissingDataset {
+        /// The file.
+        path: PathBuf,
+        /// The array's name in the file.
+        dataset: String,
+        /// What there is instead, or what to do.
+        hint: String,
+    },
+    /// An array in an HDF5 file with elements of another type.
+    #[error("{}: `{dataset}` holds {got}, expected {expected}", path.display())]
+    DatasetType {
+        /// The file.
+        path: PathBuf,
+        /// The array's name in the file.
+        dataset: String,
+        /// What it holds.
+        got: String,
+        /// What is read.
+        expected: &'static str,
+    },
+    /// An array in an HDF5 file of another shape.
+    #[error("{}: `{dataset}` has shape {got:?}, expected {expected}", path.display())]
+    DatasetShape {
+        /// The file.
+        path: PathBuf,
+        /// The array's name in the file.
+        dataset: String,
+        /// The shape as written.
+        got: Vec<usize>,
+        /// The shape needed.
+        expected: String,
+    },
+    /// Two arrays in an HDF5 file that do not belong together.
+    #[error(
+        "{}: `{dataset}` has {got} rows, expected {expected} because of `{other}`",
+        path.display()
+    )]
+    DatasetLength {
+        /// The file.
+        path: PathBuf,
+        /// The array's name in the file.
+        dataset: String,
+        /// Its rows.
+        got: usize,
+        /// The rows it should have.
+        expected: usize,
+        /// The array that says so.
+        other: String,
+    },
+    /// An array in an HDF5 file whose header claims far more than is stored.
+    #[error(
+        "{}: `{dataset}` claims {claimed} bytes where {stored} are stored; fetch or copy the file \
+         again",
+        path.display()
+    )]
+    DatasetClaim {
+        /// The file.
+        path: PathBuf,
+        /// The array's name in the file.
+        dataset: String,
+        /// Bytes its shape and type make.
+        claimed: u64,
+        /// Bytes in the file.
+        stored: u64,
+    },
+    /// A value in an HDF5 file that no log can hold.
+    #[error("{}: `{dataset}` holds in row {row} {what}", path.display())]
+    DatasetValue {
+        /// The file.
+        path: PathBuf,
+        /// The array's name in the file.
+        dataset: String,
+        /// The row, from 0.
+        row: usize,
+        /// The value, and what was expected.
+        what: String,
+    },
     /// A selection that leaves no transition.
     #[error("{}: the selection leaves nothing to train on ({reason})", path.display())]
     NothingSelected {
@@ -170,6 +268,18 @@ pub enum DataError {
     UnknownGame {
         /// As asked.
         game: String,
+        /// The nearest known name.
+        nearest: String,
+        /// All known names.
+        known: String,
+    },
+    /// A robot or a kind of data that no dataset is known for.
+    #[error("unknown {what} `{name}`: did you mean `{nearest}`? Known are {known}")]
+    UnknownName {
+        /// What it was to be: `environment` or `dataset`.
+        what: &'static str,
+        /// As asked.
+        name: String,
         /// The nearest known name.
         nearest: String,
         /// All known names.

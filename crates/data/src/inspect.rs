@@ -62,7 +62,8 @@ pub struct Inspection {
 /// Returns, and what they are counted in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Returns {
-    /// Always `clipped`: the log holds rewards clipped to [-1, 1], not the game's score.
+    /// `clipped` where the log holds rewards clipped to [-1, 1] and not the game's score, else
+    /// `raw`.
     pub units: &'static str,
     /// The returns themselves.
     #[serde(flatten)]

@@ -1,10 +1,14 @@
-//! Atari datasets on disk: reading DQN-replay logs, converting a selection of them into a
-//! memory-mapped frame store, and drawing batches of context windows from it.
+//! Datasets on disk, and batches of context windows drawn from them.
+//!
+//! Atari: DQN-replay logs are read, and a selection of them converted into a memory-mapped
+//! frame store. Continuous control: D4RL and Minari files are read into memory.
 //!
 //! ```text
-//! locate ─► ReplayLog::open ─► Plan::new ─► Plan::ensure ─► AtariDataset
-//!                                                              │
-//!                                Loader ◄── WindowSampler ◄────┘
+//! locate ─► ReplayLog::open ─► Plan::new ─► Plan::ensure ─► AtariDataset ─────────┐
+//!                                                                                 ▼
+//!                                                   Loader ◄── WindowSampler ◄── EpisodeIndex
+//!                                                                                 ▲
+//! locate_continuous ─────────► ContinuousLog::open ──────► ContinuousDataset ─────┘
 //! ```
 //!
 //! Nothing here prints; a conversion reports to a callback.
@@ -12,9 +16,13 @@
 pub mod batch;
 pub mod card;
 mod content_hash;
+pub mod continuous;
 pub mod dataset;
+pub mod episode_index;
 pub mod error;
+pub mod family;
 pub mod frame_store;
+mod hdf5_file;
 pub mod inspect;
 pub mod loader;
 pub mod locate;
@@ -28,9 +36,16 @@ pub mod selection;
 mod shuffle;
 
 pub use batch::AtariBatch;
-pub use card::DatasetCard;
+pub use card::{AtariCard, ContinuousCard, DatasetCard};
+pub use continuous::{
+    ContinuousBatch, ContinuousDataset, ContinuousInspection, ContinuousLog, ContinuousManifest,
+    ContinuousOptions, ContinuousOrigin, Fragment, LocatedContinuous, inspect_continuous,
+    locate_continuous,
+};
 pub use dataset::AtariDataset;
+pub use episode_index::EpisodeIndex;
 pub use error::DataError;
+pub use family::{Family, family_of};
 pub use inspect::{Inspection, inspect};
 pub use loader::{Loader, LoaderConfig};
 pub use locate::{Located, datasets_folder, known_game, locate};

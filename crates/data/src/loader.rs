@@ -1,10 +1,13 @@
 //! [`Loader`]: batches assembled ahead of the training thread.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::batch::AtariBatch;
+use crate::continuous::{ContinuousBatch, ContinuousDataset};
+use crate::dataset::AtariDataset;
 use crate::error::DataError;
 use crate::sampler::WindowSampler;
 
@@ -17,7 +20,7 @@ pub struct LoaderConfig {
     pub ahead: usize,
     /// Threads that copy frames; one gives some 20,000 windows of 30 timesteps a second.
     pub threads: usize,
-    /// Whether frames are copied at all (see [`AtariBatch::fill`]).
+    /// Whether frames are copied at all (see [`AtariBatch::fill`]); of no meaning for vectors.
     pub with_frames: bool,
 }
 
@@ -30,23 +33,62 @@ impl LoaderConfig {
     }
 }
 
-/// Endless batches from a sampler, assembled by a thread of its own.
+/// Endless batches, assembled by a thread of its own.
 ///
 /// The thread ends when the loader is dropped.
 #[derive(Debug)]
-pub struct Loader {
-    batches: Option<Receiver<Result<AtariBatch, DataError>>>,
-    used: SyncSender<AtariBatch>,
+pub struct Loader<B> {
+    batches: Option<Receiver<Result<B, DataError>>>,
+    used: SyncSender<B>,
     thread: Option<JoinHandle<()>>,
     waited: Duration,
 }
 
-impl Loader {
-    /// Starts assembling from where `sampler` stands.
+impl Loader<AtariBatch> {
+    /// Batches of `dataset` from where `sampler` stands.
+    ///
+    /// # Errors
+    /// As [`Loader::start`].
+    pub fn atari(
+        dataset: Arc<AtariDataset>,
+        mut sampler: WindowSampler,
+        config: LoaderConfig,
+    ) -> Result<Self, DataError> {
+        let LoaderConfig { batch: n, with_frames, .. } = config;
+        Self::start(config, move |batch: &mut AtariBatch| {
+            batch.fill(&dataset, &mut sampler, n, with_frames)
+        })
+    }
+}
+
+impl Loader<ContinuousBatch> {
+    /// Batches of `dataset` from where `sampler` stands, with returns-to-go divided by
+    /// `return_scale`.
+    ///
+    /// # Errors
+    /// As [`Loader::start`].
+    pub fn continuous(
+        dataset: Arc<ContinuousDataset>,
+        mut sampler: WindowSampler,
+        return_scale: f32,
+        config: LoaderConfig,
+    ) -> Result<Self, DataError> {
+        Self::start(config, move |batch: &mut ContinuousBatch| {
+            batch.fill(&dataset, &mut sampler, config.batch, return_scale)
+        })
+    }
+}
+
+impl<B: Default + Send + 'static> Loader<B> {
+    /// Starts filling batches with `fill`, one after the other, which runs in the loader's own
+    /// pool and may find an earlier batch's contents in what it is given.
     ///
     /// # Errors
     /// When the batch size is 0 or a thread cannot be started.
-    pub fn start(sampler: WindowSampler, config: LoaderConfig) -> Result<Self, DataError> {
+    pub fn start(
+        config: LoaderConfig,
+        mut fill: impl FnMut(&mut B) -> Result<(), DataError> + Send + 'static,
+    ) -> Result<Self, DataError> {
         if config.batch == 0 {
             return Err(DataError::Sampling { reason: "a batch needs at least one window".into() });
         }
@@ -61,14 +103,12 @@ impl Loader {
         let ahead = config.ahead.max(1);
         let (send, batches) = sync_channel(ahead);
         let (used, reusable) = sync_channel(ahead + 2);
-        let mut sampler = sampler;
         let thread = thread::Builder::new()
             .name("batches".into())
             .spawn(move || {
                 loop {
-                    let mut batch: AtariBatch = reusable.try_recv().unwrap_or_default();
-                    let filled =
-                        pool.install(|| batch.fill(&mut sampler, config.batch, config.with_frames));
+                    let mut batch: B = reusable.try_recv().unwrap_or_default();
+                    let filled = pool.install(|| fill(&mut batch));
                     let failed = filled.is_err();
                     // Sending fails once the loader is dropped.
                     if send.send(filled.map(|()| batch)).is_err() || failed {
@@ -79,15 +119,17 @@ impl Loader {
             .map_err(|error| stopped(&error))?;
         Ok(Self { batches: Some(batches), used, thread: Some(thread), waited: Duration::ZERO })
     }
+}
 
+impl<B> Loader<B> {
     /// The next batch; give it back with [`Loader::recycle`] when done, so that its memory is
     /// used again.
     ///
     /// # Errors
-    /// When frames cannot be read, or [`DataError::Loader`] when the assembling thread has
+    /// When a batch cannot be filled, or [`DataError::Loader`] when the assembling thread has
     /// ended: after an error, or by a panic.
     #[expect(clippy::should_implement_trait, reason = "endless and fallible: no iterator")]
-    pub fn next(&mut self) -> Result<AtariBatch, DataError> {
+    pub fn next(&mut self) -> Result<B, DataError> {
         let start = Instant::now();
         let received = self.batches.as_ref().and_then(|batches| batches.recv().ok());
         self.waited += start.elapsed();
@@ -104,7 +146,7 @@ impl Loader {
     }
 
     /// Gives a batch's memory back.
-    pub fn recycle(&self, batch: AtariBatch) {
+    pub fn recycle(&self, batch: B) {
         match self.used.try_send(batch) {
             // Full: enough spare memory is waiting. Disconnected: nobody needs it any more.
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
@@ -117,7 +159,7 @@ impl Loader {
     }
 }
 
-impl Drop for Loader {
+impl<B> Drop for Loader<B> {
     fn drop(&mut self) {
         // First the receiver: the thread may be waiting for room.
         self.batches = None;

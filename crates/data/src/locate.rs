@@ -52,7 +52,8 @@ pub fn locate(
         return at(path, datasets);
     }
     let game = known_game(game)?;
-    let cards = DatasetCard::load_all(datasets)?;
+    let cards: Vec<_> =
+        DatasetCard::load_all(datasets)?.into_iter().filter_map(DatasetCard::atari).collect();
     for kind in [Kind::Published, Kind::Starter] {
         let matching = cards.iter().filter(|card| card.kind == kind);
         for card in matching.filter(|card| card.games.iter().any(|known| known == game)) {
@@ -84,7 +85,8 @@ fn at(path: &Path, datasets: &Path) -> Result<Located, DataError> {
     let found = crate::RunFolder::find(path)?;
     let mut origin = Origin::other();
     // Without the project's folder there is no description, and that is no error here.
-    for card in DatasetCard::load_all(datasets).unwrap_or_default() {
+    let cards = DatasetCard::load_all(datasets).unwrap_or_default();
+    for card in cards.into_iter().filter_map(DatasetCard::atari) {
         let Ok(folder) = datasets.join(&card.folder).canonicalize() else { continue };
         if found.folder.starts_with(folder) && card.games.contains(&found.game) {
             origin = card.origin();
@@ -98,22 +100,25 @@ fn at(path: &Path, datasets: &Path) -> Result<Located, DataError> {
 /// # Errors
 /// [`DataError::UnknownGame`] with the nearest known name.
 pub fn known_game(game: &str) -> Result<&'static str, DataError> {
-    let plain = |name: &str| -> String {
-        name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
-    let wanted = plain(game);
-    if let Some(known) = GAMES.iter().find(|known| plain(known) == wanted) {
-        return Ok(known);
-    }
-    let nearest = GAMES
-        .iter()
-        .min_by_key(|known| strsim::levenshtein(&plain(known), &wanted))
-        .map_or("", |name| name);
-    Err(DataError::UnknownGame {
+    let (at, nearest) = find_name(&GAMES, game);
+    at.map(|at| GAMES[at]).ok_or_else(|| DataError::UnknownGame {
         game: game.into(),
-        nearest: plain(nearest),
+        nearest: plain(GAMES[nearest]),
         known: GAMES.map(plain).join(", "),
     })
+}
+
+/// A name in lower case, without what stands between its words.
+pub(crate) fn plain(name: &str) -> String {
+    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Position in `known` of `name` in any spelling, if it is there, and of the one nearest to it.
+pub(crate) fn find_name(known: &[&str], name: &str) -> (Option<usize>, usize) {
+    let wanted = plain(name);
+    let distance = |at: &usize| strsim::levenshtein(&plain(known[*at]), &wanted);
+    let nearest = (0..known.len()).min_by_key(distance).unwrap_or(0);
+    ((0..known.len()).find(|&at| plain(known[at]) == wanted), nearest)
 }
 
 /// The folder of datasets: `OVERTONE_DATASETS` where it is set, else `datasets` here or in

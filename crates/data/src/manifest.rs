@@ -14,7 +14,7 @@ pub const FORMAT: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The DQN Replay Dataset as published.
+    /// A dataset as published.
     Published,
     /// A small recording that comes with the project.
     Starter,

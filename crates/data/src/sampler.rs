@@ -5,9 +5,9 @@ use std::sync::Arc;
 use overtone_core::{Window, seed};
 use serde::{Deserialize, Serialize};
 
-use crate::dataset::AtariDataset;
+use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
-use crate::shuffle::permutation;
+use crate::shuffle::{permutation, scale};
 
 /// Which windows there are to draw.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,20 +17,25 @@ pub enum Sampling {
     /// meets them, short ones at an episode's start included.
     #[default]
     Uniform,
-    /// As the released Decision Transformer: for each `idx` in `0 .. rows - 3·context_length`,
+    /// As the released Decision Transformer for Atari: for each `idx` in `0 .. rows - 3·context_length`,
     /// the window of `context_length` timesteps that ends at `idx + context_length`, moved
     /// back to the end of the episode of `idx` where that comes first. Always full; it begins
     /// in the episode before when its own is shorter than the context.
     Released,
+    /// As the released Decision Transformer for `gym`: each window *begins* at a timestep
+    /// drawn with replacement, all equally likely, and reaches up to `context_length`
+    /// timesteps on, to the episode's end where that comes first. (The reference draws an
+    /// episode in proportion to its length, then a timestep of it; that is the same.)
+    FromStart,
 }
 
 /// Draws windows: a function of the seed and of how many were drawn.
 ///
 /// Each epoch is a permutation of all drawable positions, so every position is drawn once
-/// before any is drawn again.
+/// before any is drawn again; but for [`Sampling::FromStart`], where every draw is for itself.
 #[derive(Clone, Debug)]
 pub struct WindowSampler {
-    dataset: Arc<AtariDataset>,
+    index: Arc<EpisodeIndex>,
     sampling: Sampling,
     context_length: usize,
     seed: u64,
@@ -41,24 +46,24 @@ pub struct WindowSampler {
 }
 
 impl WindowSampler {
-    /// A sampler at its beginning, for the run with seed `run_seed`.
+    /// A sampler of a dataset's episodes at its beginning, for the run with seed `run_seed`.
     ///
     /// # Errors
     /// [`DataError::Sampling`] when the dataset has no window of this kind, or
     /// `context_length` is 0.
     pub fn new(
-        dataset: Arc<AtariDataset>,
+        index: Arc<EpisodeIndex>,
         sampling: Sampling,
         context_length: usize,
         run_seed: u64,
     ) -> Result<Self, DataError> {
-        let rows = dataset.n_transitions();
+        let rows = index.n_transitions();
         let refuse = |reason: String| Err(DataError::Sampling { reason });
         if context_length == 0 {
             return refuse("the context length is 0, and a context needs a timestep".into());
         }
         let n_positions = match sampling {
-            Sampling::Uniform => rows,
+            Sampling::Uniform | Sampling::FromStart => rows,
             Sampling::Released => rows.saturating_sub(3 * context_length),
         };
         if n_positions == 0 {
@@ -67,7 +72,7 @@ impl WindowSampler {
             ));
         }
         // The reference fails on such a dataset when it first draws the window.
-        let first = dataset.episodes().as_slice().first().map_or(0, |episode| episode.length);
+        let first = index.episodes().as_slice().first().map_or(0, |episode| episode.length);
         if sampling == Sampling::Released && first < context_length {
             return refuse(format!(
                 "the first episode has {first} transitions, fewer than the context's \
@@ -76,7 +81,7 @@ impl WindowSampler {
         }
         let seed = seed::derive(run_seed, "sampling");
         let mut sampler = Self {
-            dataset,
+            index,
             sampling,
             context_length,
             seed,
@@ -84,13 +89,15 @@ impl WindowSampler {
             drawn: 0,
             order: (0, Vec::new()),
         };
-        sampler.order.1 = sampler.order_of(0);
+        if sampling != Sampling::FromStart {
+            sampler.order.1 = sampler.order_of(0);
+        }
         Ok(sampler)
     }
 
-    /// The dataset drawn from.
-    pub fn dataset(&self) -> &Arc<AtariDataset> {
-        &self.dataset
+    /// The episodes drawn from.
+    pub fn index(&self) -> &Arc<EpisodeIndex> {
+        &self.index
     }
 
     /// Which windows there are to draw.
@@ -103,7 +110,7 @@ impl WindowSampler {
         self.context_length
     }
 
-    /// Windows of one epoch.
+    /// Windows of one epoch; with replacement, as many draws as there are timesteps.
     pub fn epoch_len(&self) -> usize {
         self.n_positions
     }
@@ -121,6 +128,11 @@ impl WindowSampler {
     /// The next window.
     pub fn draw(&mut self) -> Window {
         let n = self.n_positions as u64;
+        if self.sampling == Sampling::FromStart {
+            let bits = seed::derive_nth(self.seed, self.drawn);
+            self.drawn += 1;
+            return self.window_at(scale(bits, self.n_positions));
+        }
         let (epoch, place) = (self.drawn / n, (self.drawn % n) as usize);
         if self.order.0 != epoch {
             self.order = (epoch, self.order_of(epoch));
@@ -136,14 +148,12 @@ impl WindowSampler {
     pub fn window_at(&self, position: usize) -> Window {
         assert!(position < self.n_positions, "position {position} of {}", self.n_positions);
         match self.sampling {
-            Sampling::Uniform => Window::ending_at(
-                self.dataset.episode_start(position),
-                position,
-                self.context_length,
-            ),
+            Sampling::Uniform => {
+                Window::ending_at(self.index.episode_start(position), position, self.context_length)
+            }
             Sampling::Released => {
                 // The reference's ends are exclusive, and it takes the first end > idx.
-                let episode_end = self.dataset.episode_end(position);
+                let episode_end = self.index.episode_end(position);
                 let end = episode_end.min(position + self.context_length);
                 Window {
                     context_length: self.context_length,
@@ -151,6 +161,11 @@ impl WindowSampler {
                     n_real: self.context_length,
                 }
             }
+            Sampling::FromStart => Window {
+                context_length: self.context_length,
+                first: position,
+                n_real: (self.index.episode_end(position) - position).min(self.context_length),
+            },
         }
     }
 

@@ -4,13 +4,22 @@
 use overtone_core::seed::Generator;
 use rand::{Rng, SeedableRng};
 
-/// A number below `n`, by Lemire's multiplication; the bias is under `n / 2⁶⁴`.
+/// A number below `n`; see [`scale`].
 ///
 /// # Panics
 /// When `n` is 0: a caller's bug.
 pub fn below(rng: &mut Generator, n: usize) -> usize {
+    scale(rng.next_u64(), n)
+}
+
+/// 64 random bits as a number below `n`, by Lemire's multiplication; the bias is under
+/// `n / 2⁶⁴`.
+///
+/// # Panics
+/// When `n` is 0: a caller's bug.
+pub fn scale(bits: u64, n: usize) -> usize {
     assert!(n > 0, "nothing lies below 0");
-    ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
+    ((u128::from(bits) * n as u128) >> 64) as usize
 }
 
 /// A permutation of `0 .. n` (Fisher and Yates).

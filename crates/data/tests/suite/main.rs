@@ -5,5 +5,9 @@
 mod conversion;
 mod logs;
 mod rejections;
+mod robots;
 mod starter;
+mod vector_logs;
+mod vector_starter;
+mod vector_windows;
 mod windows;

@@ -28,9 +28,9 @@ fn dataset(lengths: &[usize], selection: Selection) -> (TempDir, Arc<AtariDatase
     (dir, Arc::new(dataset))
 }
 
-fn fill(sampler: &mut WindowSampler, n: usize) -> AtariBatch {
+fn fill(data: &AtariDataset, sampler: &mut WindowSampler, n: usize) -> AtariBatch {
     let mut batch = AtariBatch::default();
-    batch.fill(sampler, n, true).unwrap();
+    batch.fill(data, sampler, n, true).unwrap();
     batch
 }
 
@@ -39,8 +39,9 @@ fn a_batch_shows_the_steps_of_its_windows() {
     let (lengths, context, n) = ([4, 7, 2], 5, 13);
     let (_dir, data) = dataset(&lengths, Selection::uniform(1000));
     assert_eq!(data.n_transitions(), 13);
-    let mut sampler = WindowSampler::new(data.clone(), Sampling::Uniform, context, 3).unwrap();
-    let batch = fill(&mut sampler, n);
+    let mut sampler =
+        WindowSampler::new(data.index().clone(), Sampling::Uniform, context, 3).unwrap();
+    let batch = fill(&data, &mut sampler, n);
     assert_eq!((batch.batch, batch.context_length, batch.drawn), (n, context, 13));
     assert_eq!(batch.frames.len(), n * (context + 3) * FRAME);
     let mut lasts = batch.last_indices.clone();
@@ -81,14 +82,15 @@ fn a_batch_shows_the_steps_of_its_windows() {
 #[test]
 fn memory_of_another_batch_leaves_no_trace() {
     let (_dir, data) = dataset(&[6, 9], Selection::uniform(1000));
-    let sampler = |seed| WindowSampler::new(data.clone(), Sampling::Uniform, 4, seed).unwrap();
-    let mut used = fill(&mut sampler(1), 11);
+    let sampler =
+        |seed| WindowSampler::new(data.index().clone(), Sampling::Uniform, 4, seed).unwrap();
+    let mut used = fill(&data, &mut sampler(1), 11);
     used.frames.fill(99);
-    used.fill(&mut sampler(2), 7, true).unwrap();
-    assert_eq!(used, fill(&mut sampler(2), 7));
-    used.fill(&mut sampler(2), 7, false).unwrap();
+    used.fill(&data, &mut sampler(2), 7, true).unwrap();
+    assert_eq!(used, fill(&data, &mut sampler(2), 7));
+    used.fill(&data, &mut sampler(2), 7, false).unwrap();
     assert!(used.frames.is_empty());
-    assert_eq!(used.frame_rows, fill(&mut sampler(2), 7).frame_rows);
+    assert_eq!(used.frame_rows, fill(&data, &mut sampler(2), 7).frame_rows);
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn released_windows_end_where_the_reference_ends_them() {
     assert_eq!(data.n_transitions(), 33);
     assert_eq!(data.manifest().counts.padding_rows, 9);
     let context = 6;
-    let sampler = WindowSampler::new(data.clone(), Sampling::Released, context, 1).unwrap();
+    let sampler = WindowSampler::new(data.index().clone(), Sampling::Released, context, 1).unwrap();
     assert_eq!(sampler.epoch_len(), 33 - 18);
     let ends = [13, 18, 33];
     for idx in 0..sampler.epoch_len() {
@@ -111,7 +113,7 @@ fn released_windows_end_where_the_reference_ends_them() {
     // Position 13 lies in the second episode, shorter than the context: its window begins in
     // the first, and shows its last row.
     let mut sampler = sampler;
-    let batch = fill(&mut sampler, 15);
+    let batch = fill(&data, &mut sampler, 15);
     let row = batch.last_indices.iter().position(|&last| last == 17).unwrap();
     let rows: Vec<i64> = (9..18).collect();
     assert_eq!(batch.frame_rows[row * 9..(row + 1) * 9], rows);
@@ -124,26 +126,26 @@ fn released_windows_end_where_the_reference_ends_them() {
 fn refuses_what_cannot_be_drawn() {
     let (_dir, data) = dataset(&[3, 9], Selection::uniform(1000));
     let refused = |sampling, context| {
-        let sampler = WindowSampler::new(data.clone(), sampling, context, 1);
+        let sampler = WindowSampler::new(data.index().clone(), sampling, context, 1);
         matches!(sampler, Err(DataError::Sampling { .. }))
     };
     assert!(refused(Sampling::Uniform, 0));
     assert!(refused(Sampling::Released, 4)); // 12 rows - 3·4.
     assert!(!refused(Sampling::Released, 3));
-    let sampler = WindowSampler::new(data.clone(), Sampling::Uniform, 2, 1).unwrap();
-    assert!(Loader::start(sampler, LoaderConfig::new(0)).is_err());
+    let sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 2, 1).unwrap();
+    assert!(Loader::atari(data, sampler, LoaderConfig::new(0)).is_err());
 }
 
 #[test]
 fn the_loader_gives_the_samplers_batches_and_ends_when_dropped() {
     let (_dir, data) = dataset(&[6, 9, 4], Selection::uniform(1000));
-    let sampler = WindowSampler::new(data, Sampling::Uniform, 4, 5).unwrap();
+    let sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 4, 5).unwrap();
     let mut direct = sampler.clone();
     let config = LoaderConfig { ahead: 2, threads: 2, ..LoaderConfig::new(3) };
-    let mut loader = Loader::start(sampler.clone(), config).unwrap();
+    let mut loader = Loader::atari(data.clone(), sampler.clone(), config).unwrap();
     for n in 1..40 {
         let batch = loader.next().unwrap();
-        assert_eq!(batch, fill(&mut direct, 3));
+        assert_eq!(batch, fill(&data, &mut direct, 3));
         assert_eq!(batch.drawn, 3 * n);
         if n % 2 == 0 {
             loader.recycle(batch);
@@ -154,17 +156,17 @@ fn the_loader_gives_the_samplers_batches_and_ends_when_dropped() {
     // Resumed from a cursor, it goes on with the same batches.
     let mut resumed = sampler;
     resumed.seek(3 * 39);
-    let mut loader = Loader::start(resumed, config).unwrap();
-    assert_eq!(loader.next().unwrap(), fill(&mut direct, 3));
+    let mut loader = Loader::atari(data.clone(), resumed, config).unwrap();
+    assert_eq!(loader.next().unwrap(), fill(&data, &mut direct, 3));
 }
 
 #[test]
 fn a_store_that_shrinks_is_an_error() {
     let (_dir, data) = dataset(&[6, 9], Selection::uniform(1000));
-    let sampler = WindowSampler::new(data.clone(), Sampling::Uniform, 4, 5).unwrap();
+    let sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 4, 5).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(data.path()).unwrap();
     file.set_len(2000).unwrap();
-    let mut loader = Loader::start(sampler, LoaderConfig::new(3)).unwrap();
+    let mut loader = Loader::atari(data, sampler, LoaderConfig::new(3)).unwrap();
     let error = loader.next().unwrap_err();
     assert!(matches!(error, DataError::Io { .. }), "{error}");
     assert!(matches!(loader.next(), Err(DataError::Loader { .. })));
@@ -180,7 +182,7 @@ proptest! {
         let (_dir, data) = dataset(&lengths, Selection::uniform(1000));
         let n = data.n_transitions();
         prop_assert_eq!(n, lengths.iter().sum::<usize>());
-        let mut sampler = WindowSampler::new(data.clone(), Sampling::Uniform, context, seed).unwrap();
+        let mut sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, context, seed).unwrap();
         let windows: Vec<_> = (0..3 * n).map(|_| sampler.draw()).collect();
         for epoch in windows.chunks(n) {
             let mut lasts: Vec<_> = epoch.iter().map(|window| window.range().end - 1).collect();

@@ -1,0 +1,143 @@
+//! Which episodes of a recording are trained on, and with which rewards.
+
+use overtone_core::Episode;
+use serde::{Deserialize, Serialize};
+
+use crate::continuous::log::ContinuousLog;
+use crate::continuous::manifest::ContinuousOrigin;
+use crate::error::DataError;
+
+/// What becomes of an episode that the end of the recording cuts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fragment {
+    /// It is trained on like the others, although its returns-to-go lack what came after.
+    Keep,
+    /// It is left out, as the released Decision Transformer does.
+    #[default]
+    Drop,
+}
+
+/// How a [`crate::ContinuousDataset`] is made of a recording.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContinuousOptions {
+    /// What becomes of unfinished episodes.
+    pub fragment: Fragment,
+    /// Percent of the transitions, above 0: the episodes of highest return are kept as long as
+    /// they make up no more (Chen et al. 2021's %BC); at least one is. 100 keeps all.
+    pub best_percent: f64,
+    /// Whether an episode's whole return comes with its last step, and nothing before (the
+    /// paper's delayed reward).
+    pub delayed_reward: bool,
+    /// What is known of the recording beyond its file.
+    pub origin: ContinuousOrigin,
+}
+
+impl Default for ContinuousOptions {
+    /// All finished episodes, as recorded, of unknown origin.
+    fn default() -> Self {
+        Self {
+            fragment: Fragment::Drop,
+            best_percent: 100.0,
+            delayed_reward: false,
+            origin: ContinuousOrigin::other(),
+        }
+    }
+}
+
+impl ContinuousOptions {
+    /// Refuses a share of nothing or of more than all.
+    pub(super) fn check(&self) -> Result<(), DataError> {
+        if self.best_percent > 0.0 && self.best_percent <= 100.0 {
+            return Ok(());
+        }
+        Err(DataError::Sampling {
+            reason: format!(
+                "best_percent is {}, and must lie above 0 and at most at 100",
+                self.best_percent
+            ),
+        })
+    }
+}
+
+/// The episodes of highest return, as positions in `lengths`, ascending: they are taken one by
+/// one, best first, until the next would make it more than `percent` of all steps; at least
+/// one. Of equal returns the earlier is taken first.
+pub(super) fn best_episodes(lengths: &[usize], returns: &[f64], percent: f64) -> Vec<usize> {
+    let total: usize = lengths.iter().sum();
+    let allowed = (percent * total as f64 / 100.0) as usize;
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by(|&a, &b| returns[b].total_cmp(&returns[a]));
+    let mut taken = 0;
+    let fits = |&&episode: &&usize| {
+        taken += lengths[episode];
+        taken <= allowed
+    };
+    let n = order.iter().take_while(fits).count();
+    order.truncate(n.max(1));
+    order.sort_unstable();
+    order
+}
+
+/// Leaves in `log` only the episodes at positions `kept`, which ascend; nothing is copied where
+/// that is all of them.
+pub(super) fn keep(log: &mut ContinuousLog, kept: &[usize]) {
+    if kept.len() == log.episodes.len() {
+        return;
+    }
+    let spans: Vec<Episode> = kept.iter().map(|&episode| log.episodes[episode]).collect();
+    keep_rows(&mut log.observations, log.observation_width, &spans);
+    keep_rows(&mut log.actions, log.action_width, &spans);
+    keep_rows(&mut log.rewards, 1, &spans);
+    log.finished = kept.iter().map(|&episode| log.finished[episode]).collect();
+    let mut start = 0;
+    log.episodes = spans;
+    for episode in &mut log.episodes {
+        episode.start = start;
+        start = episode.end();
+    }
+}
+
+fn keep_rows(column: &mut Vec<f32>, width: usize, spans: &[Episode]) {
+    let mut to = 0;
+    for span in spans {
+        column.copy_within(span.start * width..span.end() * width, to);
+        to += span.length * width;
+    }
+    column.truncate(to);
+}
+
+/// Moves each episode's return to its last step.
+pub(super) fn delay_rewards(log: &mut ContinuousLog) {
+    for episode in &log.episodes {
+        let total = log.episode_return(episode);
+        let rewards = &mut log.rewards[episode.range()];
+        rewards.fill(0.0);
+        if let Some(last) = rewards.last_mut() {
+            *last = total as f32;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::best_episodes;
+
+    #[test]
+    fn the_best_by_hand() {
+        let (lengths, returns) = ([10, 30, 20, 40], [5.0, 9.0, 7.0, 1.0]);
+        let best = |percent| best_episodes(&lengths, &returns, percent);
+        // Best first they are 30, 20, 10 and 40 of 100 steps long.
+        assert_eq!(best(1.0), [1]); // At least one, although longer than allowed.
+        assert_eq!(best(30.0), [1]);
+        assert_eq!(best(49.0), [1]);
+        assert_eq!(best(50.0), [1, 2]); // Exactly filled.
+        assert_eq!(best(60.0), [0, 1, 2]);
+        // The next best does not fit, and none after it is taken instead.
+        assert_eq!(best(55.0), [1, 2]);
+        assert_eq!(best(99.9), [0, 1, 2]);
+        assert_eq!(best(100.0), [0, 1, 2, 3]);
+        // Equal returns: the earlier first.
+        assert_eq!(best_episodes(&[1, 1, 1], &[2.0, 2.0, 2.0], 70.0), [0, 1]);
+    }
+}

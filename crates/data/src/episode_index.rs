@@ -1,0 +1,58 @@
+//! [`EpisodeIndex`]: which rows of a dataset belong to which episode.
+
+use overtone_core::{Episode, Episodes};
+
+/// The episodes of a dataset, to be asked by row: all that a sampler needs to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EpisodeIndex {
+    episodes: Episodes,
+    /// For each row, the first row of its episode.
+    starts: Vec<u32>,
+}
+
+impl EpisodeIndex {
+    /// Of `episodes`; `None` when their rows cannot be numbered in 32 bits.
+    pub fn new(episodes: Episodes) -> Option<Self> {
+        u32::try_from(episodes.n_transitions()).ok()?;
+        let mut starts = Vec::with_capacity(episodes.n_transitions());
+        for episode in episodes.as_slice() {
+            starts.extend(std::iter::repeat_n(episode.start as u32, episode.length));
+        }
+        Some(Self { episodes, starts })
+    }
+
+    /// The episodes, which cover all rows in order.
+    pub fn episodes(&self) -> &Episodes {
+        &self.episodes
+    }
+
+    /// Number of rows.
+    pub fn n_transitions(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// First row of the episode that row `row` belongs to.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn episode_start(&self, row: usize) -> usize {
+        self.starts[row] as usize
+    }
+
+    /// One past the last row of the episode that row `row` belongs to.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn episode_end(&self, row: usize) -> usize {
+        let episode = self.episodes.containing(row);
+        episode.map_or_else(|| panic!("row {row} of {}", self.n_transitions()), Episode::end)
+    }
+
+    /// The in-episode timestep of row `row`, from 0.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn timestep(&self, row: usize) -> usize {
+        row - self.episode_start(row)
+    }
+}

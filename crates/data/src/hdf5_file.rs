@@ -1,0 +1,260 @@
+//! [`Hdf5File`]: arrays of an HDF5 file, read as what they are expected to be.
+//!
+//! Whatever a file says about an array is checked before memory is taken for it, and every
+//! error names the array. The C library's own error printing is switched off by the bindings.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hdf5::types::{FloatSize, TypeDescriptor};
+use hdf5::{Dataset, MinorErrorCode};
+
+use crate::error::DataError;
+
+/// Most rows of an array: row numbers are stored in 32 bits.
+const MAX_ROWS: usize = u32::MAX as usize;
+/// Most numbers of a row.
+const MAX_WIDTH: usize = 1 << 16;
+/// How many times its stored bytes an array may hold. Deflate reaches 1032.
+const MOST_COMPRESSED: u64 = 4096;
+/// Bytes that are allowed without any being stored.
+const ALWAYS_ALLOWED: u64 = 1 << 20;
+/// Names that an error lists at most.
+const NAMES_SHOWN: usize = 12;
+
+/// An HDF5 file that is open for reading.
+#[derive(Debug)]
+pub(crate) struct Hdf5File {
+    path: PathBuf,
+    file: hdf5::File,
+}
+
+/// Rows of numbers, all of them finite.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Matrix {
+    /// `[rows, width]`
+    pub values: Vec<f32>,
+    /// Number of rows.
+    pub rows: usize,
+    /// Numbers of a row.
+    pub width: usize,
+}
+
+impl Hdf5File {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// [`DataError::Missing`], [`DataError::NotHdf5`], or [`DataError::Hdf5`] when it is cut
+    /// short or damaged.
+    pub fn open(path: &Path) -> Result<Self, DataError> {
+        // Asked of the system first, which says better why a file cannot be opened.
+        fs::File::open(path).map_err(DataError::open(path, "name an HDF5 file that is there"))?;
+        let file = hdf5::File::open(path).map_err(|error| {
+            if error.contains_minor(MinorErrorCode::NotHdf5) {
+                return DataError::NotHdf5 { path: path.to_path_buf() };
+            }
+            DataError::Hdf5 {
+                path: path.to_path_buf(),
+                what: "it".into(),
+                reason: error.to_string(),
+            }
+        })?;
+        Ok(Self { path: path.to_path_buf(), file })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether there is an array or a group of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.file.link_exists(name)
+    }
+
+    /// Names of the arrays and groups at the top, in no meaningful order.
+    ///
+    /// # Errors
+    /// [`DataError::Hdf5`] when they cannot be listed.
+    pub fn names(&self) -> Result<Vec<String>, DataError> {
+        self.file.member_names().map_err(|error| self.unreadable("its list of arrays", &error))
+    }
+
+    /// The attribute `name` of the file itself, where there is one and it is a whole number.
+    pub fn attribute(&self, name: &str) -> Option<i64> {
+        self.file.attr(name).ok()?.read_scalar().ok()
+    }
+
+    /// Shape of array `name`, which is not read.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn shape(&self, name: &str) -> Result<Vec<usize>, DataError> {
+        let shape = self.dataset(name)?.space().map(|space| space.shape());
+        shape.map_err(|error| self.unreadable(&format!("`{name}`"), &error))
+    }
+
+    /// Array `name` of numbers (`f32`, `f64` or integers), `[rows, width]`.
+    ///
+    /// # Errors
+    /// When it is not there, of another shape or type, or a number is not finite.
+    pub fn matrix(&self, name: &str) -> Result<Matrix, DataError> {
+        let shape = self.shape(name)?;
+        let &[rows, width] = shape.as_slice() else {
+            return Err(self.wrong_shape(name, &shape, "[rows, width]"));
+        };
+        if width == 0 {
+            return Err(self.wrong_shape(name, &shape, "[rows, width], at least one wide"));
+        }
+        Ok(Matrix { values: self.numbers(name, width)?, rows, width })
+    }
+
+    /// Array `name` of one number a row, `[rows]` or `[rows, 1]`.
+    ///
+    /// # Errors
+    /// As [`Hdf5File::matrix`].
+    pub fn column(&self, name: &str) -> Result<Vec<f32>, DataError> {
+        self.check_column(name)?;
+        self.numbers(name, 1)
+    }
+
+    /// Array `name` of booleans, or of numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.
+    ///
+    /// # Errors
+    /// When it is not there, of another shape or type, or holds another number.
+    pub fn flags(&self, name: &str) -> Result<Vec<bool>, DataError> {
+        self.check_column(name)?;
+        let dataset = self.dataset(name)?;
+        let numbers: Vec<f64> = match self.check_claim(name, &dataset)? {
+            // A byte may hold more than 0 and 1 even where the type says boolean.
+            TypeDescriptor::Boolean | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
+                let integers = self.read::<i64>(name, &dataset)?;
+                integers.into_iter().map(|integer| integer as f64).collect()
+            }
+            TypeDescriptor::Float(_) => self.read(name, &dataset)?,
+            other => return Err(self.wrong_type(name, other.to_string(), "booleans")),
+        };
+        let flag = |(row, &number): (usize, &f64)| match number {
+            0.0 => Ok(false),
+            1.0 => Ok(true),
+            _ => Err(self.wrong_value(name, row, format!("{number}, expected 0 or 1"))),
+        };
+        numbers.iter().enumerate().map(flag).collect()
+    }
+
+    /// The error for an array that has `got` rows where `other` has `expected`.
+    pub fn wrong_length(&self, name: &str, got: usize, expected: usize, other: &str) -> DataError {
+        DataError::DatasetLength {
+            path: self.path.clone(),
+            dataset: name.into(),
+            got,
+            expected,
+            other: other.into(),
+        }
+    }
+
+    /// The error for an array of another shape.
+    pub fn wrong_shape(&self, name: &str, got: &[usize], expected: &str) -> DataError {
+        DataError::DatasetShape {
+            path: self.path.clone(),
+            dataset: name.into(),
+            got: got.to_vec(),
+            expected: expected.into(),
+        }
+    }
+
+    /// What there is beside an array that is not: `it has actions, rewards`.
+    pub fn what_it_has(&self) -> String {
+        let names = self.file.member_names().unwrap_or_default();
+        let shown: Vec<_> = names.iter().take(NAMES_SHOWN).map(String::as_str).collect();
+        match (shown.join(", "), names.len().saturating_sub(NAMES_SHOWN)) {
+            (none, _) if none.is_empty() => "it is empty".into(),
+            (shown, 0) => format!("it has {shown}"),
+            (shown, more) => format!("it has {shown} and {more} more"),
+        }
+    }
+
+    fn dataset(&self, name: &str) -> Result<Dataset, DataError> {
+        if !self.has(name) {
+            return Err(DataError::MissingDataset {
+                path: self.path.clone(),
+                dataset: name.into(),
+                hint: self.what_it_has(),
+            });
+        }
+        self.file.dataset(name).map_err(|error| {
+            if self.file.group(name).is_ok() {
+                return self.wrong_type(name, "a group of arrays".into(), "one array");
+            }
+            self.unreadable(&format!("`{name}`"), &error)
+        })
+    }
+
+    fn check_column(&self, name: &str) -> Result<(), DataError> {
+        let shape = self.shape(name)?;
+        match shape.as_slice() {
+            [_] | [_, 1] => Ok(()),
+            _ => Err(self.wrong_shape(name, &shape, "[rows] or [rows, 1]")),
+        }
+    }
+
+    fn numbers(&self, name: &str, width: usize) -> Result<Vec<f32>, DataError> {
+        let dataset = self.dataset(name)?;
+        let values: Vec<f32> = match self.check_claim(name, &dataset)? {
+            TypeDescriptor::Float(FloatSize::U4) => self.read(name, &dataset)?,
+            TypeDescriptor::Float(_) | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
+                self.read::<f64>(name, &dataset)?.into_iter().map(|number| number as f32).collect()
+            }
+            other => return Err(self.wrong_type(name, other.to_string(), "real numbers")),
+        };
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            let what = format!("{} at place {}, expected a finite number", values[at], at % width);
+            return Err(self.wrong_value(name, at / width, what));
+        }
+        Ok(values)
+    }
+
+    /// Refuses an array that is larger than any log, or holds much more than is stored for it;
+    /// gives the type of its elements.
+    fn check_claim(&self, name: &str, dataset: &Dataset) -> Result<TypeDescriptor, DataError> {
+        let shape = dataset.shape();
+        // Of one or two dimensions, as its reader has seen.
+        let size = |axis: usize| shape.get(axis).copied().unwrap_or(1);
+        let (rows, width) = (size(0), size(1));
+        if rows > MAX_ROWS || width > MAX_WIDTH {
+            let expected = format!("at most [{MAX_ROWS}, {MAX_WIDTH}]");
+            return Err(self.wrong_shape(name, &shape, &expected));
+        }
+        let of_type = dataset.dtype().map_err(|error| self.unreadable(name, &error))?;
+        let descriptor = of_type
+            .to_descriptor()
+            .map_err(|error| self.wrong_type(name, error.to_string(), "numbers or booleans"))?;
+        let claimed = (rows as u64 * width as u64).saturating_mul(descriptor.size() as u64);
+        let stored = dataset.storage_size();
+        if claimed > stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED) {
+            return Err(DataError::DatasetClaim {
+                path: self.path.clone(),
+                dataset: name.into(),
+                claimed,
+                stored,
+            });
+        }
+        Ok(descriptor)
+    }
+
+    fn read<T: hdf5::H5Type>(&self, name: &str, dataset: &Dataset) -> Result<Vec<T>, DataError> {
+        dataset.read_raw().map_err(|error| self.unreadable(&format!("`{name}`"), &error))
+    }
+
+    fn unreadable(&self, what: &str, error: &hdf5::Error) -> DataError {
+        DataError::Hdf5 { path: self.path.clone(), what: what.into(), reason: error.to_string() }
+    }
+
+    fn wrong_type(&self, name: &str, got: String, expected: &'static str) -> DataError {
+        DataError::DatasetType { path: self.path.clone(), dataset: name.into(), got, expected }
+    }
+
+    fn wrong_value(&self, name: &str, row: usize, what: String) -> DataError {
+        DataError::DatasetValue { path: self.path.clone(), dataset: name.into(), row, what }
+    }
+}

@@ -1,0 +1,352 @@
+//! Reading D4RL and Minari files: each layout, and each way a file can be wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hdf5::File;
+use overtone_core::{Episode, Outcome};
+use overtone_data::continuous::LogFormat;
+use overtone_data::{ContinuousLog, DataError, Family, family_of, inspect_continuous};
+
+use crate::robots::{WIDTHS, action, d4rl, minari, observation, put, replace, reward, write_d4rl};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// Checks a log whose steps are those of [`crate::robots`].
+#[track_caller]
+fn check_log(log: &ContinuousLog, episodes: &[(usize, Outcome, bool)]) {
+    let n = episodes.iter().map(|episode| episode.0).sum();
+    assert_eq!((log.observation_width, log.action_width), WIDTHS);
+    assert_eq!(log.observations, (0..n).flat_map(observation).collect::<Vec<_>>());
+    assert_eq!(log.actions, (0..n).flat_map(action).collect::<Vec<_>>());
+    assert_eq!(log.rewards, (0..n).map(reward).collect::<Vec<_>>());
+    let mut start = 0;
+    for (at, &(length, outcome, finished)) in episodes.iter().enumerate() {
+        assert_eq!(log.episodes[at], Episode { start, length, outcome });
+        assert_eq!(log.finished[at], finished);
+        start += length;
+    }
+    assert_eq!((log.episodes.len(), log.finished.len()), (episodes.len(), episodes.len()));
+}
+
+#[test]
+fn files_of_h5py_read_alike() {
+    use Outcome::{Terminated, Truncated};
+    let episodes =
+        [(4, Terminated, true), (2, Truncated, true), (2, Truncated, true), (1, Truncated, false)];
+    // Compressed with gzip or LZF; doubles, big-endian actions and columns of one number.
+    for (name, format) in [
+        ("gzip.hdf5", LogFormat::D4rl),
+        ("lzf.hdf5", LogFormat::D4rl),
+        ("doubles.hdf5", LogFormat::D4rl),
+        ("minari.hdf5", LogFormat::Minari),
+    ] {
+        let log = ContinuousLog::open(&fixture(name)).unwrap();
+        check_log(&log, &episodes);
+        assert_eq!((log.format, log.odd.len()), (format, 0), "{name}");
+        assert_eq!(ContinuousLog::widths(&fixture(name)).unwrap(), WIDTHS);
+        assert_eq!(log.finished_episodes().count(), 3);
+    }
+}
+
+#[test]
+fn episodes_of_a_file() {
+    use Outcome::{Terminated, Truncated};
+    let (_dir, path) = d4rl("..tlb.");
+    let log = ContinuousLog::open(&path).unwrap();
+    let ends =
+        [(3, Terminated, true), (1, Truncated, true), (1, Terminated, true), (1, Truncated, false)];
+    check_log(&log, &ends);
+    assert_eq!(log.odd.len(), 1);
+    assert!(log.odd[0].ends_with("taken as the task's: 1"), "{:?}", log.odd);
+    // An empty file is read, and is nothing to train on.
+    let (_dir, path) = d4rl("");
+    let log = ContinuousLog::open(&path).unwrap();
+    assert_eq!((log.n_transitions(), log.episodes.len()), (0, 0));
+}
+
+#[test]
+fn episodes_of_minari_come_in_the_order_of_their_numbers() {
+    use Outcome::{Terminated, Truncated};
+    // Twelve, so that episode_10 sorts before episode_2.
+    let steps = "..t .l .. t t t t t t t t .b";
+    let (dir, path) = minari(steps);
+    let log = ContinuousLog::open(&path).unwrap();
+    let mut ends = vec![(3, Terminated, true), (2, Truncated, true), (2, Truncated, false)];
+    ends.extend([(1, Terminated, true); 8]);
+    ends.push((2, Terminated, true));
+    check_log(&log, &ends);
+    assert_eq!(log.odd.len(), 1, "{:?}", log.odd);
+    // Found from its folder, and from the one above.
+    assert_eq!(ContinuousLog::open(dir.path()).unwrap(), log);
+    let above = tempfile::tempdir().unwrap();
+    fs::create_dir(above.path().join("data")).unwrap();
+    fs::copy(&path, above.path().join("data/main_data.hdf5")).unwrap();
+    assert_eq!(ContinuousLog::open(above.path()).unwrap().rewards, log.rewards);
+
+    let (_dir, path) = minari("t..t ..l");
+    let log = ContinuousLog::open(&path).unwrap();
+    assert!(log.odd[0].ends_with("taken as whole: 1"), "{:?}", log.odd);
+    check_log(&log, &[(4, Terminated, true), (3, Truncated, true)]);
+}
+
+#[test]
+fn a_minari_episode_without_a_step_is_left_out() {
+    let (_dir, path) = minari("..t .l");
+    let file = File::open_rw(&path).unwrap();
+    let group = file.group("episode_0").unwrap();
+    for name in ["observations", "actions", "rewards", "terminations", "truncations"] {
+        group.unlink(name).unwrap();
+    }
+    put(&group, "observations", &observation(0), 3);
+    put::<f32>(&group, "actions", &[], 2);
+    put::<f32>(&group, "rewards", &[], 0);
+    put::<bool>(&group, "terminations", &[], 0);
+    put::<bool>(&group, "truncations", &[], 0);
+    drop((group, file));
+    let log = ContinuousLog::open(&path).unwrap();
+    assert_eq!((log.episodes.len(), log.rewards.len()), (1, 2));
+    assert!(log.odd[0].contains("without a step, left out: 1"), "{:?}", log.odd);
+}
+
+/// What opening a file says that was good before `spoil`.
+#[track_caller]
+fn check_spoiled(spoil: impl FnOnce(&Path), expected: &str) {
+    let (_dir, path) = d4rl("..t..l.");
+    spoil(&path);
+    check_error(&path, expected);
+}
+
+#[track_caller]
+fn check_error(path: &Path, expected: &str) {
+    let error = ContinuousLog::open(path).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+    assert!(error.contains(path.file_name().unwrap().to_str().unwrap()), "no file in: {error}");
+    assert!(!error.contains('\n'), "more than a sentence: {error}");
+}
+
+#[test]
+fn arrays_that_are_missing() {
+    let without =
+        |name: &'static str| move |path: &Path| File::open_rw(path).unwrap().unlink(name).unwrap();
+    for name in ["actions", "rewards", "terminals"] {
+        check_spoiled(without(name), &format!("has no `{name}`: it has "));
+    }
+    check_spoiled(without("timeouts"), "from version 2 on");
+    check_spoiled(without("observations"), "neither D4RL's arrays nor Minari's episodes");
+    let grouped = |path: &Path| {
+        let file = File::open_rw(path).unwrap();
+        file.unlink("observations").unwrap();
+        put(&file.create_group("observations").unwrap(), "camera", &[0.0f32], 0);
+    };
+    check_spoiled(grouped, "`observations` holds a group of arrays, expected one array");
+}
+
+#[test]
+fn arrays_of_another_shape_or_length() {
+    let with = |name: &'static str, n: usize, width: usize| {
+        move |path: &Path| replace(path, name, &vec![0.5f32; n], width)
+    };
+    check_spoiled(
+        with("observations", 7, 0),
+        "`observations` has shape [7], expected [rows, width]",
+    );
+    check_spoiled(with("actions", 0, 0), "`actions` has shape [0]");
+    check_spoiled(
+        with("rewards", 14, 2),
+        "`rewards` has shape [7, 2], expected [rows] or [rows, 1]",
+    );
+    check_spoiled(
+        with("rewards", 6, 0),
+        "`rewards` has 6 rows, expected 7 because of `observations`",
+    );
+    check_spoiled(with("actions", 16, 2), "`actions` has 8 rows, expected 7");
+    let flags = |path: &Path| replace(path, "timeouts", &[false; 8], 0);
+    check_spoiled(flags, "`timeouts` has 8 rows, expected 7");
+    let flat = |path: &Path| {
+        let file = File::open_rw(path).unwrap();
+        file.unlink("actions").unwrap();
+        file.new_dataset::<f32>().shape((7, 0)).create("actions").unwrap();
+    };
+    check_spoiled(flat, "`actions` has shape [7, 0], expected [rows, width], at least one wide");
+}
+
+#[test]
+fn arrays_of_another_type() {
+    let words = |path: &Path| {
+        let word = hdf5::types::FixedAscii::<4>::from_ascii("zero").unwrap();
+        replace(path, "rewards", &[word; 7], 0);
+    };
+    check_spoiled(words, "`rewards` holds string");
+    let words = |path: &Path| {
+        let word = hdf5::types::FixedAscii::<4>::from_ascii("true").unwrap();
+        replace(path, "terminals", &[word; 7], 0);
+    };
+    check_spoiled(words, "`terminals` holds string");
+    check_spoiled(|path| replace(path, "rewards", &[true; 7], 0), "`rewards` holds bool");
+    // Integers are numbers, and 0 and 1 are flags.
+    let (_dir, path) = d4rl("..t..l.");
+    replace(&path, "rewards", &[1i64, 2, 3, 4, 5, 6, 7], 0);
+    replace(&path, "terminals", &[0i32, 0, 1, 0, 0, 0, 0], 1);
+    let log = ContinuousLog::open(&path).unwrap();
+    assert_eq!(log.rewards, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
+    assert_eq!(log.finished, [true, true, false]);
+}
+
+#[test]
+fn values_that_cannot_be() {
+    let nan = |path: &Path| {
+        let mut values: Vec<f32> = (0..7).flat_map(observation).collect();
+        values[3 * 4 + 2] = f32::NAN;
+        replace(path, "observations", &values, 3);
+    };
+    check_spoiled(nan, "`observations` holds in row 4 NaN at place 2");
+    let infinite =
+        |path: &Path| replace(path, "rewards", &[0.0, 0.0, f64::INFINITY, 0.0, 0.0, 0.0, 0.0], 0);
+    check_spoiled(infinite, "`rewards` holds in row 2 inf");
+    // More than a single-precision number can hold.
+    let large = |path: &Path| replace(path, "rewards", &[0.0, 1e300, 0.0, 0.0, 0.0, 0.0, 0.0], 0);
+    check_spoiled(large, "`rewards` holds in row 1 inf");
+    let flag = |path: &Path| replace(path, "terminals", &[0u8, 0, 0, 0, 2, 0, 0], 0);
+    check_spoiled(flag, "`terminals` holds in row 4 2, expected 0 or 1");
+    let half = |path: &Path| replace(path, "timeouts", &[0.0f32, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0], 0);
+    check_spoiled(half, "`timeouts` holds in row 1 0.5");
+}
+
+#[test]
+fn claims_are_compared_with_what_is_stored() {
+    let claim = |name: &'static str, rows: usize, width: usize| {
+        move |path: &Path| {
+            let file = File::open_rw(path).unwrap();
+            file.unlink(name).unwrap();
+            let empty = file.new_dataset::<f32>().chunk((rows.min(1024), 1)).shape((rows, width));
+            empty.create(name).unwrap();
+        }
+    };
+    check_spoiled(
+        claim("observations", 1 << 30, 17),
+        "`observations` claims 73014444032 bytes where 0",
+    );
+    check_spoiled(claim("actions", 1 << 40, 6), "expected at most [4294967295, 65536]");
+    check_spoiled(claim("actions", 7, 1 << 40), "expected at most [4294967295, 65536]");
+    check_spoiled(claim("rewards", 1 << 31, 1), "`rewards` claims");
+}
+
+#[test]
+fn files_that_are_cut_short_or_damaged() {
+    let whole = fs::read(fixture("gzip.hdf5")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("cut.hdf5");
+    for length in [0, 7, 8, 100, 600, whole.len() / 2, whole.len() - 1] {
+        fs::write(&path, &whole[..length]).unwrap();
+        let error = ContinuousLog::open(&path).unwrap_err();
+        let expected = if length < 8 { "not an HDF5 file" } else { "cut.hdf5: " };
+        assert!(error.to_string().contains(expected), "{length}: {error}");
+        assert!(
+            matches!(error, DataError::NotHdf5 { .. } | DataError::Hdf5 { .. }),
+            "{length}: {error}"
+        );
+    }
+    fs::write(&path, "observations,actions\n1,2\n".repeat(100)).unwrap();
+    check_error(&path, "not an HDF5 file");
+    // A damaged piece of a compressed array.
+    let starter = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../datasets/starter/mujoco/hopper_medium.hdf5");
+    let mut bytes = fs::read(starter).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 64].fill(0xa5);
+    fs::write(&path, &bytes).unwrap();
+    let error = ContinuousLog::open(&path).unwrap_err();
+    assert!(matches!(error, DataError::Hdf5 { .. }), "{error}");
+    let error = ContinuousLog::open(&dir.path().join("none.hdf5")).unwrap_err();
+    assert!(matches!(error, DataError::Missing { .. }), "{error}");
+}
+
+#[test]
+fn episodes_of_minari_that_do_not_fit() {
+    let spoiled = |spoil: &dyn Fn(&File), expected: &str| {
+        let (_dir, path) = minari("..t .l");
+        spoil(&File::open_rw(&path).unwrap());
+        check_error(&path, expected);
+    };
+    spoiled(&|file| file.unlink("episode_1").unwrap(), "says total_episodes is 2, and has 1");
+    spoiled(
+        &|file| file.unlink("episode_1/truncations").unwrap(),
+        "has no `episode_1/truncations`",
+    );
+    let wider = |file: &File| {
+        file.unlink("episode_1/observations").unwrap();
+        put(&file.group("episode_1").unwrap(), "observations", &[0.0f32; 12], 4);
+    };
+    spoiled(&wider, "`episode_1/observations` has shape [3, 4], expected [rows, 3]");
+    let short = |file: &File| {
+        file.unlink("episode_0/observations").unwrap();
+        put(&file.group("episode_0").unwrap(), "observations", &[0.0f32; 9], 3);
+    };
+    spoiled(
+        &short,
+        "`episode_0/observations` has 3 rows, expected 4 because of `episode_0/actions`",
+    );
+    let grouped = |file: &File| {
+        file.unlink("episode_0/observations").unwrap();
+        file.create_group("episode_0/observations").unwrap();
+    };
+    spoiled(&grouped, "`episode_0/observations` holds a group of arrays");
+}
+
+#[test]
+fn inspections_count() {
+    let (_dir, path) = d4rl("..t.l...");
+    replace(
+        &path,
+        "actions",
+        &[0.5f32, 1.5, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -2.0],
+        2,
+    );
+    let found = inspect_continuous(&path).unwrap();
+    assert_eq!((found.transitions, found.episodes), (8, 2));
+    assert_eq!((found.terminated, found.truncated), (1, 1));
+    assert_eq!((found.fragments, found.fragment_transitions), (1, 3));
+    assert_eq!((found.observation_width, found.action_width), WIDTHS);
+    assert_eq!(found.actions_outside, 2);
+    assert_eq!((found.actions[1].min, found.actions[1].max), (-2.0, 1.5));
+    // Rewards are -1, -0.75, -0.5 | -0.25, 0: returns -2.25 and -0.25.
+    assert_eq!((found.returns.units, found.returns.spread.mean), ("raw", -1.25));
+    assert_eq!((found.lengths.min, found.lengths.max), (2.0, 3.0));
+    // Rows 0 to 7: mean 3.5, variance (64 - 1) / 12.
+    assert_eq!(found.observations[0].mean, 3.5);
+    assert!((found.observations[0].std - (63.0f64 / 12.0).sqrt()).abs() < 1e-12);
+    assert_eq!((found.observations[2].min, found.observations[2].max), (-7.0, 0.0));
+    assert_eq!((found.rewards.min, found.rewards.max), (-1.0, 0.75));
+    assert_eq!(found.odd, ["actions outside [-1, 1]: 2"]);
+    let text = found.to_string();
+    assert!(text.contains("2 finished: 1 by the task's end, 1 by a step limit"), "{text}");
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(
+        (json["format"].as_str(), json["returns"]["mean"].as_f64()),
+        (Some("d4rl"), Some(-1.25))
+    );
+
+    replace(&path, "observations", &[7.0f32; 24], 3);
+    let found = inspect_continuous(&path).unwrap();
+    assert!(found.odd.contains(&"number 2 of the observations is always 7".into()));
+    let (_dir, path) = d4rl("...");
+    assert_eq!(inspect_continuous(&path).unwrap().odd, ["no episode is finished"]);
+}
+
+#[test]
+fn folders_and_families() {
+    let (dir, path) = d4rl("..t");
+    assert_eq!(family_of(&path).unwrap(), Family::Continuous);
+    assert_eq!(family_of(dir.path()).unwrap(), Family::Continuous);
+    assert_eq!(ContinuousLog::open(dir.path()).unwrap().n_transitions(), 3);
+    write_d4rl(&dir.path().join("other.h5"), "t");
+    let error = ContinuousLog::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("2 HDF5 files here; name one"), "{error}");
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(family_of(empty.path()).unwrap(), Family::Atari);
+    assert!(matches!(ContinuousLog::open(empty.path()), Err(DataError::NoLog { .. })));
+    assert!(matches!(family_of(&empty.path().join("none")), Err(DataError::Missing { .. })));
+}

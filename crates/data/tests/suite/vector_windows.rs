@@ -1,0 +1,303 @@
+//! Datasets of vectors, windows of them, batches and the loader.
+
+use std::sync::Arc;
+
+use hdf5::File;
+use overtone_core::{Episode, Episodes, Normalization, Outcome};
+use overtone_data::{
+    ContinuousBatch, ContinuousDataset, ContinuousOptions, DataError, EpisodeIndex, Fragment,
+    Loader, LoaderConfig, Sampling, WindowSampler,
+};
+use proptest::prelude::*;
+
+use crate::robots::{action, d4rl, minari, observation, replace, reward};
+
+fn dataset(steps: &str, options: &ContinuousOptions) -> Arc<ContinuousDataset> {
+    let (_dir, path) = d4rl(steps);
+    Arc::new(ContinuousDataset::open(&path, options).unwrap())
+}
+
+fn keeping() -> ContinuousOptions {
+    ContinuousOptions { fragment: Fragment::Keep, ..Default::default() }
+}
+
+fn index(lengths: &[usize]) -> Arc<EpisodeIndex> {
+    let mut start = 0;
+    let episodes = lengths.iter().map(|&length| {
+        start += length;
+        Episode { start: start - length, length, outcome: Outcome::Terminated }
+    });
+    Arc::new(EpisodeIndex::new(Episodes::new(episodes.collect()).unwrap()).unwrap())
+}
+
+#[test]
+fn a_dataset_holds_finished_episodes() {
+    let data = dataset("..t.l..", &ContinuousOptions::default());
+    assert_eq!((data.n_transitions(), data.observation_width(), data.action_width()), (5, 3, 2));
+    assert_eq!(data.observations(), (0..5).flat_map(observation).collect::<Vec<_>>());
+    assert_eq!(data.actions(), (0..5).flat_map(action).collect::<Vec<_>>());
+    // Rewards are -1, -0.75, -0.5 | -0.25, 0.
+    assert_eq!(data.rewards(), [-1.0, -0.75, -0.5, -0.25, 0.0]);
+    assert_eq!(data.returns_to_go(), [-2.25, -1.25, -0.5, -0.25, 0.0]);
+    assert_eq!(data.episode_returns(), [-2.25, -0.25]);
+    let counts = data.counts();
+    assert_eq!((counts.rows, counts.episodes), (5, 2));
+    assert_eq!((counts.log_rows, counts.log_episodes), (7, 2));
+    assert_eq!((counts.fragment_rows, counts.filtered_rows), (2, 0));
+    assert_eq!(*data.normalization(), Normalization::of(data.observations(), 3));
+
+    let whole = dataset("..t.l..", &keeping());
+    assert_eq!((whole.n_transitions(), whole.episodes().as_slice().len()), (7, 3));
+    assert_eq!(whole.episode_returns(), [-2.25, -0.25]);
+    assert_eq!(whole.counts().fragment_rows, 0);
+    assert_ne!(whole.normalization(), data.normalization());
+
+    let (_dir, path) = d4rl("...");
+    let refused = ContinuousDataset::open(&path, &ContinuousOptions::default()).unwrap_err();
+    assert!(matches!(refused, DataError::NothingSelected { .. }), "{refused}");
+    assert!(ContinuousDataset::open(&path, &keeping()).is_ok());
+    let (_dir, path) = d4rl("");
+    let refused = ContinuousDataset::open(&path, &keeping()).unwrap_err().to_string();
+    assert!(refused.contains("holds no step"), "{refused}");
+}
+
+#[test]
+fn a_minari_dataset_leaves_out_unfinished_episodes_in_the_middle() {
+    let (_dir, path) = minari(".t .. .l");
+    let data = ContinuousDataset::open(&path, &ContinuousOptions::default()).unwrap();
+    assert_eq!((data.n_transitions(), data.counts().fragment_rows), (4, 2));
+    let rows = [0, 1, 4, 5];
+    assert_eq!(data.observations(), rows.into_iter().flat_map(observation).collect::<Vec<_>>());
+    assert_eq!(data.actions(), rows.into_iter().flat_map(action).collect::<Vec<_>>());
+    assert_eq!(data.rewards(), rows.map(reward));
+    let starts: Vec<_> = data.episodes().as_slice().iter().map(|episode| episode.start).collect();
+    assert_eq!(starts, [0, 2]);
+}
+
+#[test]
+fn the_best_episodes_alone() {
+    // Returns: rows 0 to 2: -2.25, 3 and 4: -0.25, 5 to 8: 0.25 + 0.5 + 0.75 + 1 = 2.5.
+    let best = |best_percent| {
+        dataset("..t.l...t.", &ContinuousOptions { best_percent, ..Default::default() })
+    };
+    let all = best(100.0);
+    assert_eq!((all.n_transitions(), all.counts().filtered_rows), (9, 0));
+    // 45 % of 9 steps are 4, and the best episode has 4.
+    let one = best(45.0);
+    assert_eq!((one.n_transitions(), one.counts().filtered_rows), (4, 5));
+    assert_eq!(one.counts().fragment_rows, 1);
+    assert_eq!(one.episode_returns(), [2.5]);
+    assert_eq!(one.observations(), (5..9).flat_map(observation).collect::<Vec<_>>());
+    // Statistics are those of all finished episodes.
+    assert_eq!(one.normalization(), all.normalization());
+    assert_eq!(best(10.0).n_transitions(), 4);
+    assert_eq!(best(67.0).episode_returns(), [-0.25, 2.5]);
+    for wrong in [0.0, -1.0, 100.1, f64::NAN] {
+        let options = ContinuousOptions { best_percent: wrong, ..Default::default() };
+        let (_dir, path) = d4rl("..t");
+        let refused = ContinuousDataset::open(&path, &options);
+        assert!(matches!(refused, Err(DataError::Sampling { .. })), "{wrong}");
+    }
+}
+
+#[test]
+fn delayed_rewards_come_last() {
+    let options = ContinuousOptions { delayed_reward: true, ..Default::default() };
+    let data = dataset("..t.l..", &options);
+    assert_eq!(data.rewards(), [0.0, 0.0, -2.25, 0.0, -0.25]);
+    assert_eq!(data.returns_to_go(), [-2.25, -2.25, -2.25, -0.25, -0.25]);
+    assert_eq!(data.episode_returns(), [-2.25, -0.25]);
+    assert!(data.manifest().delayed_reward);
+}
+
+#[test]
+fn the_content_hash_is_of_all_that_training_sees() {
+    let plain = ContinuousOptions::default();
+    let hash = |steps: &str, options: &ContinuousOptions| {
+        dataset(steps, options).content_hash().to_owned()
+    };
+    let one = hash("..t.l", &plain);
+    assert_eq!(one, hash("..t.l", &plain));
+    // What is not trained on makes no difference.
+    assert_eq!(one, hash("..t.l..", &plain));
+    let others = [
+        hash("..t.l..", &keeping()),
+        hash("..t.t", &plain),
+        hash(".t..l", &plain),
+        hash("..t.l", &ContinuousOptions { delayed_reward: true, ..plain.clone() }),
+        hash("..t.l", &ContinuousOptions { best_percent: 50.0, ..plain.clone() }),
+    ];
+    assert!(others.iter().all(|other| *other != one), "{others:?}");
+    for name in ["observations", "actions", "rewards"] {
+        let (_dir, path) = d4rl("..t.l");
+        let mut values: Vec<f32> =
+            File::open(&path).unwrap().dataset(name).unwrap().read_raw().unwrap();
+        *values.last_mut().unwrap() += 0.25;
+        replace(&path, name, &values, if name == "rewards" { 0 } else { values.len() / 5 });
+        let other = ContinuousDataset::open(&path, &plain).unwrap();
+        assert_ne!(other.content_hash(), one, "{name}");
+    }
+    // A Minari file of the same steps is the same training data.
+    let (_dir, path) = minari("..t .l");
+    assert_eq!(ContinuousDataset::open(&path, &plain).unwrap().content_hash(), one);
+}
+
+/// Compares every number of a batch with the dataset's, one at a time.
+fn check_batch(data: &ContinuousDataset, batch: &ContinuousBatch, return_scale: f32) {
+    let (context, wide, acts) =
+        (batch.context_length, data.observation_width(), data.action_width());
+    let normalization = data.normalization();
+    assert_eq!(batch.observations.len(), batch.batch * context * wide);
+    assert_eq!(batch.actions.len(), batch.batch * context * acts);
+    for row in 0..batch.batch {
+        let n_real = batch.n_real[row] as usize;
+        assert!((1..=context).contains(&n_real));
+        for place in 0..context {
+            let cell = row * context + place;
+            let observed = &batch.observations[cell * wide..][..wide];
+            let acted = &batch.actions[cell * acts..][..acts];
+            if place < context - n_real {
+                assert!(observed.iter().chain(acted).all(|&x| x == 0.0));
+                assert_eq!((batch.returns_to_go[cell], batch.timesteps[cell]), (0.0, 0));
+                continue;
+            }
+            let step = batch.last_indices[row] as usize + 1 + place - context;
+            for (i, &got) in observed.iter().enumerate() {
+                let raw = data.observations()[step * wide + i];
+                assert_eq!(got, (raw - normalization.mean[i]) / (normalization.std[i] + 1e-6));
+            }
+            assert_eq!(acted, &data.actions()[step * acts..][..acts]);
+            assert_eq!(batch.returns_to_go[cell], data.returns_to_go()[step] / return_scale);
+            let episode = data.episodes().containing(step).unwrap();
+            assert_eq!(batch.timesteps[cell] as usize, step - episode.start);
+        }
+    }
+}
+
+#[test]
+fn batches_show_the_steps_of_their_windows() {
+    let data = dataset("...t......l.t", &ContinuousOptions::default());
+    for (sampling, context) in
+        [(Sampling::Uniform, 5), (Sampling::FromStart, 5), (Sampling::FromStart, 1)]
+    {
+        let mut sampler = WindowSampler::new(data.index().clone(), sampling, context, 3).unwrap();
+        let mut batch = ContinuousBatch::default();
+        batch.fill(&data, &mut sampler, 26, 4.0).unwrap();
+        assert_eq!((batch.batch, batch.context_length, batch.drawn), (26, context, 26));
+        check_batch(&data, &batch, 4.0);
+        // The memory of another batch leaves no trace.
+        let mut fresh = ContinuousBatch::default();
+        batch.fill(&data, &mut sampler, 7, 0.5).unwrap();
+        sampler.seek(26);
+        fresh.fill(&data, &mut sampler, 7, 0.5).unwrap();
+        assert_eq!(batch, fresh);
+        check_batch(&data, &batch, 0.5);
+    }
+    let mut sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 2, 3).unwrap();
+    for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+        let refused = ContinuousBatch::default().fill(&data, &mut sampler, 2, scale);
+        assert!(matches!(refused, Err(DataError::Sampling { .. })), "{scale}");
+    }
+    assert_eq!(sampler.drawn(), 0);
+}
+
+#[test]
+fn windows_from_their_start_by_hand() {
+    let index = index(&[3, 1, 5]);
+    let sampler = WindowSampler::new(index, Sampling::FromStart, 3, 1).unwrap();
+    assert_eq!(sampler.epoch_len(), 9);
+    let ranges: Vec<_> = (0..9).map(|at| sampler.window_at(at).range()).collect();
+    // To the episode's end at 3, at 4 or at 9, or three steps on.
+    assert_eq!(ranges, [0..3, 1..3, 2..3, 3..4, 4..7, 5..8, 6..9, 7..9, 8..9]);
+    assert_eq!(sampler.window_at(1).n_padding(), 1);
+}
+
+#[test]
+fn draws_with_replacement_are_uniform_and_pinned() {
+    let index = index(&[1, 4, 5]);
+    let mut sampler = WindowSampler::new(index.clone(), Sampling::FromStart, 2, 7).unwrap();
+    let mut counts = [0u32; 10];
+    for _ in 0..20_000 {
+        counts[sampler.draw().first] += 1;
+    }
+    // 2000 expected; the standard deviation is about 42. Episodes are so drawn in proportion
+    // to their lengths.
+    assert!(counts.iter().all(|count| (1800..2200).contains(count)), "{counts:?}");
+    // Drawn with replacement: the first epoch does not hold each row once.
+    sampler.seek(0);
+    let firsts: Vec<_> = (0..10).map(|_| sampler.draw().first).collect();
+    let mut distinct = firsts.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert!(distinct.len() < 10, "{firsts:?}");
+    // Pinned: a stored cursor means these draws.
+    assert_eq!(firsts, [5, 3, 4, 7, 0, 5, 2, 5, 6, 0]);
+    assert_eq!(serde_json::to_value(Sampling::FromStart).unwrap(), "from_start");
+    let mut other = WindowSampler::new(index, Sampling::FromStart, 2, 8).unwrap();
+    assert!((0..10).map(|_| other.draw().first).ne(firsts));
+}
+
+#[test]
+fn the_loader_gives_the_samplers_batches() {
+    let data = dataset("...t......l.t", &ContinuousOptions::default());
+    let sampler = WindowSampler::new(data.index().clone(), Sampling::FromStart, 4, 5).unwrap();
+    let mut direct = sampler.clone();
+    let config = LoaderConfig::new(3);
+    let mut loader = Loader::continuous(data.clone(), sampler.clone(), 10.0, config).unwrap();
+    for n in 1..20 {
+        let batch = loader.next().unwrap();
+        let mut expected = ContinuousBatch::default();
+        expected.fill(&data, &mut direct, 3, 10.0).unwrap();
+        assert_eq!(batch, expected);
+        assert_eq!(batch.drawn, 3 * n);
+        loader.recycle(batch);
+    }
+    assert!(Loader::continuous(data.clone(), sampler.clone(), 10.0, LoaderConfig::new(0)).is_err());
+    let mut loader = Loader::continuous(data, sampler, 0.0, config).unwrap();
+    assert!(matches!(loader.next(), Err(DataError::Sampling { .. })));
+    assert!(matches!(loader.next(), Err(DataError::Loader { .. })));
+}
+
+#[test]
+fn a_loader_fills_batches_of_any_kind_and_says_why_it_stopped() {
+    let mut n = 0;
+    let count = move |batch: &mut u64| {
+        n += 1;
+        assert!(n < 5, "no more than four");
+        *batch = n;
+        Ok(())
+    };
+    let mut loader = Loader::start(LoaderConfig::new(1), count).unwrap();
+    for expected in 1..5 {
+        assert_eq!(loader.next().unwrap(), expected);
+    }
+    let error = loader.next().unwrap_err().to_string();
+    assert!(error.contains("no more than four"), "{error}");
+}
+
+#[test]
+#[should_panic(expected = "a sampler of another dataset")]
+fn a_sampler_of_another_dataset_is_a_bug() {
+    let data = dataset("..t", &ContinuousOptions::default());
+    let mut sampler = WindowSampler::new(index(&[3]), Sampling::Uniform, 2, 1).unwrap();
+    let _ = ContinuousBatch::default().fill(&data, &mut sampler, 1, 1.0);
+}
+
+proptest! {
+    #[test]
+    fn windows_from_their_start_stay_in_their_episode(
+        lengths in prop::collection::vec(1usize..12, 1..6),
+        context in 1usize..9, seed in any::<u64>(), skip in 0u64..1000,
+    ) {
+        let index = index(&lengths);
+        let mut sampler = WindowSampler::new(index.clone(), Sampling::FromStart, context, seed).unwrap();
+        prop_assert_eq!(sampler.epoch_len(), index.n_transitions());
+        sampler.seek(skip);
+        let window = sampler.draw();
+        let end = index.episode_end(window.first);
+        prop_assert_eq!(window.range().end, end.min(window.first + context));
+        prop_assert_eq!((window.context_length, sampler.drawn()), (context, skip + 1));
+        sampler.seek(skip);
+        prop_assert_eq!(sampler.draw(), window);
+    }
+}
