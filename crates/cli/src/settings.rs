@@ -7,7 +7,7 @@ mod atari;
 mod continuous;
 mod targets;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use overtone_core::protocol::ActionChoice;

@@ -3,14 +3,38 @@
 use std::path::Path;
 
 use anyhow::Result;
+use overtone_data::{Family, family_of, inspect_continuous};
+use overtone_eval::Convention;
 
 /// `overtone data inspect PATH [--json]`.
 pub fn inspect(path: &Path, json: bool) -> Result<()> {
-    let inspection = overtone_data::inspect(path)?;
-    if json {
-        say!("{}", serde_json::to_string_pretty(&inspection)?);
-    } else {
-        say!("{inspection}");
+    match family_of(path)? {
+        Family::Atari => show(&overtone_data::inspect(path)?, json),
+        Family::Continuous => {
+            let inspection = inspect_continuous(path)?;
+            // D4RL's files, and ours, begin with the robot's name.
+            let env = inspection.file.split(['_', '-', '.']).next().unwrap_or_default();
+            let pair = Convention::D4rl.pair(env).filter(|_| inspection.episodes > 0);
+            let normalized = pair.map(|pair| pair.normalize(inspection.returns.spread.mean));
+            if !json {
+                show(&inspection, false)?;
+                if let Some(normalized) = normalized {
+                    say!("{:<14} mean {normalized:.1} [D4RL: random 0, expert 100]", "normalized");
+                }
+                return Ok(());
+            }
+            let mut value = serde_json::to_value(&inspection)?;
+            value["d4rl_normalized_return"] = normalized.into();
+            say!("{}", serde_json::to_string_pretty(&value)?);
+            Ok(())
+        }
+    }
+}
+
+fn show<T: serde::Serialize + std::fmt::Display>(inspection: &T, json: bool) -> Result<()> {
+    match json {
+        true => say!("{}", serde_json::to_string_pretty(inspection)?),
+        false => say!("{inspection}"),
     }
     Ok(())
 }

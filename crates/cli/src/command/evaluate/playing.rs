@@ -135,7 +135,7 @@ fn simulator(entry: &Entry) -> Result<(String, Option<&'static str>)> {
         Play::Continuous(protocol) => {
             let task: Task = task.parse()?;
             let id = task.gymnasium_id(protocol.simulation.revision);
-            Ok((format!("MuJoCo {}, {id}", overtone_mujoco::version()?), None))
+            Ok((format!("MuJoCo {}, {id}", overtone_mujoco::MUJOCO_VERSION), None))
         }
     }
 }

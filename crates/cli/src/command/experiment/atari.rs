@@ -50,7 +50,7 @@ impl Experiment for AtariSettings {
     }
 
     fn is_published(&self) -> bool {
-        find(self).is_ok_and(|located| located.origin.kind == Kind::Published)
+        self.find().is_ok_and(|located| located.origin.kind == Kind::Published)
     }
 
     fn check_playable(&self) -> Result<()> {
@@ -74,33 +74,13 @@ impl Experiment for AtariSettings {
     }
 }
 
-/// Where the data of `settings` is.
-///
-/// # Errors
-/// When there is none, or the game is unknown.
-fn find(settings: &AtariSettings) -> Result<Located> {
-    let game = known_game(&settings.game)?;
-    let path = (!settings.data.path.as_os_str().is_empty()).then_some(&*settings.data.path);
-    let located = locate(game, &settings.data.run, path, &datasets_folder()?)?;
-    // A folder of the user's own may have any name, but not another game's.
-    if known_game(&located.game).is_ok_and(|other| other != game) {
-        bail!(
-            "{} holds {}, and game={} was asked for; change one of them",
-            located.path.display(),
-            located.game,
-            settings.game
-        );
-    }
-    Ok(located)
-}
-
 /// Opens the dataset of `settings`, converting it first where that was not done yet, and
 /// says so.
 ///
 /// # Errors
 /// When the data is missing or broken, or the disk is too small.
-pub fn open(settings: &AtariSettings) -> Result<Arc<AtariDataset>> {
-    let located = find(settings)?;
+fn open(settings: &AtariSettings) -> Result<Arc<AtariDataset>> {
+    let located = settings.find()?;
     say!("{located}");
     let log = ReplayLog::open(&located.path)?;
     let cache = match settings.data.cache.as_os_str().is_empty() {
@@ -125,4 +105,26 @@ pub fn open(settings: &AtariSettings) -> Result<Arc<AtariDataset>> {
         &dataset.manifest().content_hash[..16]
     );
     Ok(Arc::new(dataset))
+}
+
+impl AtariSettings {
+    /// Where the data is.
+    ///
+    /// # Errors
+    /// When there is none, or the game is unknown.
+    pub fn find(&self) -> Result<Located> {
+        let game = known_game(&self.game)?;
+        let path = (!self.data.path.as_os_str().is_empty()).then_some(&*self.data.path);
+        let located = locate(game, &self.data.run, path, &datasets_folder()?)?;
+        // A folder of the user's own may have any name, but not another game's.
+        if known_game(&located.game).is_ok_and(|other| other != game) {
+            bail!(
+                "{} holds {}, and game={} was asked for; change one of them",
+                located.path.display(),
+                located.game,
+                self.game
+            );
+        }
+        Ok(located)
+    }
 }

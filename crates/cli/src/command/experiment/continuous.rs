@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail};
+use overtone_core::protocol::Revision;
 use overtone_data::{
     ContinuousDataset, Kind, LocatedContinuous, datasets_folder, locate_continuous,
 };
@@ -54,11 +55,12 @@ impl Experiment for ContinuousSettings {
     }
 
     fn check_playable(&self) -> Result<()> {
-        let _: Task = self.env.parse()?;
+        let task: Task = self.env.parse()?;
         if self.evaluation.episodes == 0 {
             return Ok(());
         }
-        overtone_mujoco::check().context(crate::command::evaluate::NOT_PLAYABLE)
+        // Which revision is known with the data; whatever is missing is missing for both.
+        overtone_mujoco::check(task, Revision::V4).context(crate::command::evaluate::NOT_PLAYABLE)
     }
 
     fn learner(&self) -> Result<ContinuousLearner> {

@@ -1,13 +1,8 @@
 //! Some updates of the paper's profile, and how long all of them would take.
 
-use std::{
-    path::Path,
-    sync::{Arc, atomic::AtomicBool},
-    time::Instant,
-};
+use std::{path::Path, sync::atomic::AtomicBool, time::Instant};
 
 use anyhow::{Context, Result};
-use overtone_data::AtariDataset;
 use overtone_model::device;
 use overtone_train::{
     AtariLearner, Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig, Trainer,
@@ -15,7 +10,7 @@ use overtone_train::{
 
 use super::{Scale, report::Row};
 use crate::{
-    command::dataset,
+    command::experiment::Experiment,
     settings::{AtariSettings, Profile, Settings},
 };
 
@@ -40,10 +35,10 @@ pub fn train(
     let (updates, batch_size) = scale.paper;
     let words = [format!("game={game}"), "profile=paper".into(), format!("device={device}")];
     let settings = AtariSettings::resolve(&words, |_| Profile::Paper)?;
-    if let Err(error) = dataset::find(&settings) {
+    if let Err(error) = settings.find() {
         return Ok((Row::skipped(crate::sentence(&error)), None));
     }
-    let data = dataset::open(&settings)?;
+    let learner = settings.learner()?;
     let mut rows = Vec::new();
     let mut first = None;
     for precision in [Precision::F32, Precision::Bf16] {
@@ -56,7 +51,7 @@ pub fn train(
             checkpoint_every: updates,
             ..settings.train.clone()
         };
-        let (row, checkpoint) = timed(scale, &settings, config, data.clone(), folder, device)?;
+        let (row, checkpoint) = timed(scale, &settings, config, learner.clone(), folder, device)?;
         rows.push(row);
         first.get_or_insert(checkpoint);
     }
@@ -67,18 +62,17 @@ fn timed(
     scale: &Scale,
     settings: &AtariSettings,
     config: TrainConfig,
-    data: Arc<AtariDataset>,
+    mut learner: AtariLearner,
     folder: &Path,
     device: &str,
 ) -> Result<(Row, Checkpoint)> {
-    let mut model = settings.model_config(data.n_actions(), data.episodes().longest())?;
-    model.n_layers = scale.layers;
+    learner.model.n_layers = scale.layers;
     let name = format!("{:?}", config.precision).to_lowercase();
     let run = RunDir::create(folder, &name).context("cannot make a folder for the run")?;
     let job = Job {
         run,
         config: config.clone(),
-        learner: AtariLearner::new(model, data, overtone_data::known_game(&settings.game)?),
+        learner,
         seed: settings.seed,
         device: device::choose(device)?.device,
     };
