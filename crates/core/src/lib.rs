@@ -5,6 +5,7 @@
 
 pub mod episode;
 pub mod normalization;
+pub mod numpy;
 pub mod policy;
 pub mod protocol;
 pub mod returns;

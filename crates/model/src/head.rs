@@ -77,7 +77,9 @@ impl HeadConfig {
         match self {
             Self::Linear => "linear head".into(),
             Self::Fourier(config) => format!("Fourier head of {} frequencies", config.frequencies),
-            Self::Gmm(config) => format!("Gaussian-mixture head of {} components", config.components),
+            Self::Gmm(config) => {
+                format!("Gaussian-mixture head of {} components", config.components)
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use overtone_core::{Emulation, Protocol};
 use overtone_data::Selection;
 use overtone_model::{
     Conditioning, HeadConfig, ModelConfig,
@@ -215,22 +214,6 @@ impl AtariSettings {
     pub fn model_name(&self) -> String {
         self.head_name() + &self.attention.suffix()
     }
-}
-
-/// The protocol of this name, for data recorded like `recording`.
-///
-/// # Errors
-/// When there is no such protocol.
-pub fn protocol(name: &str, recording: &Emulation, temperature: f32) -> Result<Protocol> {
-    if !(temperature.is_finite() && temperature > 0.0) {
-        bail!("temperature={temperature}: must be positive");
-    }
-    let preset = match name {
-        "matched" => Protocol::matched(recording),
-        "released" => Protocol::released(),
-        other => bail!("protocol={other}: there are matched and released"),
-    };
-    Ok(Protocol { temperature, ..preset })
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ impl Pcg64 {
     /// The stream of NumPy's `default_rng(seed)`.
     ///
     /// ```
-    /// use overtone_lab::toy::random::Pcg64;
+    /// use overtone_core::numpy::Pcg64;
     /// assert_eq!(Pcg64::new(42).uniform(), 0.7739560485559633);
     /// ```
     pub fn new(seed: u64) -> Self {
@@ -41,6 +41,11 @@ impl Pcg64 {
     /// Uniform on [0, 1), a multiple of 2⁻⁵³.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Uniform between `low` and `high`: NumPy's `uniform(low, high)`.
+    pub fn uniform_between(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.uniform()
     }
 
     /// `n` signs, alike likely: NumPy's `choice([1, -1], n)`. Each takes 32 bits, the lower half
@@ -105,6 +110,14 @@ mod tests {
         let signs = [-1, -1, -1, -1, -1, -1, -1, 1, 1, 1, 1, -1].map(f64::from);
         assert_eq!(Pcg64::new(7).signs(12), signs);
         assert_eq!(Pcg64::new(7).signs(11), signs[..11]);
+    }
+
+    /// Expected: NumPy 2.4's `default_rng(42).uniform(-0.1, 0.1, 3)`.
+    #[test]
+    fn intervals_round_as_numpy_rounds_them() {
+        let mut generator = Pcg64::new(42);
+        let draws: [f64; 3] = std::array::from_fn(|_| generator.uniform_between(-0.1, 0.1));
+        assert_eq!(draws, [0.05479120971119267, -0.012224312049589542, 0.07171958398227649]);
     }
 
     #[test]

@@ -1,0 +1,83 @@
+//! Where MuJoCo's library and Gymnasium's models lie: in the Python packages that set-up
+//! installs. Files are found, and no Python runs.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use overtone_core::protocol::Revision;
+
+use crate::{MujocoError, Task};
+
+/// The variable that names the folder of Python packages, instead of a virtual environment.
+pub const SITE_PACKAGES: &str = "OVERTONE_SITE_PACKAGES";
+
+/// The library's file name in the `mujoco` package of version [`crate::MUJOCO_VERSION`].
+const LIBRARY: &str =
+    if cfg!(target_os = "macos") { "libmujoco.3.17.0.dylib" } else { "libmujoco.so.3.17.0" };
+
+/// The folder of Python packages that library and models come from.
+///
+/// # Errors
+/// When there is none.
+pub fn packages() -> Result<PathBuf, MujocoError> {
+    if let Some(folder) = env::var_os(SITE_PACKAGES) {
+        return Ok(folder.into());
+    }
+    let folders: Vec<PathBuf> =
+        virtual_envs().iter().flat_map(|venv| site_packages(venv)).collect();
+    let with_mujoco = folders.iter().find(|folder| folder.join("mujoco").is_dir());
+    with_mujoco.or(folders.first()).cloned().ok_or(MujocoError::NoPackages)
+}
+
+/// MuJoCo's library.
+///
+/// # Errors
+/// When it is missing, or another version is there.
+pub(crate) fn library() -> Result<PathBuf, MujocoError> {
+    let folder = packages()?.join("mujoco");
+    let path = folder.join(LIBRARY);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let is_library = |path: &PathBuf| {
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libmujoco"))
+    };
+    match entries(&folder).into_iter().find(is_library) {
+        Some(path) => Err(MujocoError::OtherLibrary { path }),
+        None => Err(MujocoError::NoLibrary { path }),
+    }
+}
+
+/// Gymnasium's model of `task`.
+///
+/// # Errors
+/// When it is missing.
+pub(crate) fn model(task: Task, revision: Revision) -> Result<PathBuf, MujocoError> {
+    let assets = packages()?.join("gymnasium/envs/mujoco/assets");
+    let path = assets.join(task.model_file(revision));
+    if path.is_file() { Ok(path) } else { Err(MujocoError::NoModel { path }) }
+}
+
+/// The folders of packages in a virtual environment, whatever its Python.
+fn site_packages(venv: &Path) -> Vec<PathBuf> {
+    let folders = entries(&venv.join("lib")).into_iter().map(|python| python.join("site-packages"));
+    folders.filter(|folder| folder.is_dir()).collect()
+}
+
+/// What is in `folder`, by name; nothing when it cannot be read.
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Virtual environments in the order they are asked: `VIRTUAL_ENV`, then `.venv` under the
+/// current folder and its parents.
+fn virtual_envs() -> Vec<PathBuf> {
+    let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+    let here = env::current_dir().unwrap_or_default();
+    let above = here.ancestors().map(|folder| folder.join(".venv"));
+    active.into_iter().chain(above).filter(|venv| venv.join("pyvenv.cfg").is_file()).collect()
+}

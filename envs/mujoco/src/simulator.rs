@@ -1,0 +1,185 @@
+//! One model, and one simulation of it.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use overtone_core::protocol::Revision;
+
+use crate::library::{self, CONTROLS, Library, POSITIONS, RawData, RawModel, TIME, VELOCITIES};
+use crate::{MujocoError, Task, packages};
+
+/// A robot and its world, read from a model file and never changed.
+pub(crate) struct Model {
+    library: &'static Library,
+    raw: NonNull<RawModel>,
+}
+
+// SAFETY: MuJoCo reads a model while it simulates and does not write to it.
+unsafe impl Send for Model {}
+unsafe impl Sync for Model {}
+
+/// A simulation. The state in it is positions, then velocities.
+pub(crate) struct Data {
+    model: Arc<Model>,
+    raw: NonNull<RawData>,
+}
+
+// SAFETY: MuJoCo keeps nothing of a simulation in the thread that made it.
+unsafe impl Send for Data {}
+
+impl Model {
+    /// Reads and checks Gymnasium's model of `task`.
+    ///
+    /// # Errors
+    /// When library or model is missing, unreadable or another than expected.
+    pub(crate) fn load(task: Task, revision: Revision) -> Result<Arc<Self>, MujocoError> {
+        let library = library::load()?;
+        let path = packages::model(task, revision)?;
+        let model = Arc::new(Self { library, raw: read(library, &path)? });
+        model.check(task, &path)?;
+        Ok(model)
+    }
+
+    /// Checks the model's sizes, and its timestep by taking one.
+    fn check(self: &Arc<Self>, task: Task, path: &Path) -> Result<(), MujocoError> {
+        let expect = |what: &str, got: f64, expected: f64| {
+            if got == expected {
+                return Ok(());
+            }
+            let (got, expected) = (format!("{got} {what}"), expected.to_string());
+            Err(MujocoError::OtherModel { path: path.to_owned(), got, expected })
+        };
+        expect("positions", self.size(POSITIONS), task.n_positions() as f64)?;
+        expect("velocities", self.size(VELOCITIES), task.n_velocities() as f64)?;
+        expect("motors", self.size(CONTROLS), task.action_width() as f64)?;
+        let mut data = Data::new(self)?;
+        data.step(&vec![0.0; task.action_width()], 1)
+            .map_err(|message| MujocoError::BadModel { path: path.to_owned(), message })?;
+        let mut time = [0.0];
+        data.get(&mut time, TIME);
+        expect("seconds a step", time[0], task.timestep())
+    }
+
+    /// Numbers in these parts of a state.
+    fn size(&self, parts: c_int) -> f64 {
+        // SAFETY: the model is valid.
+        f64::from(unsafe { (self.library.state_size)(self.raw.as_ptr(), parts) })
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: made by `mj_loadXML`; every simulation of it is gone, since each holds it.
+        unsafe { (self.library.delete_model)(self.raw.as_ptr()) }
+    }
+}
+
+impl Data {
+    /// A simulation in the model's own state.
+    ///
+    /// # Errors
+    /// When MuJoCo has no memory.
+    pub(crate) fn new(model: &Arc<Model>) -> Result<Self, MujocoError> {
+        // SAFETY: the model is valid.
+        let raw = unsafe { (model.library.make_data)(model.raw.as_ptr()) };
+        let raw = NonNull::new(raw).ok_or(MujocoError::NoMemory)?;
+        Ok(Self { model: model.clone(), raw })
+    }
+
+    /// Forgets everything and starts from `state`, `[n_positions + n_velocities]`.
+    ///
+    /// # Errors
+    /// MuJoCo's words, when it warns.
+    pub(crate) fn reset(&mut self, state: &[f64]) -> Result<(), String> {
+        let (library, model, raw) =
+            (self.model.library, self.model.raw.as_ptr(), self.raw.as_ptr());
+        library::watch(|| {
+            // SAFETY: model and simulation are valid and belong together.
+            unsafe { (library.reset_data)(model, raw) };
+            self.set(state, POSITIONS | VELOCITIES);
+            // SAFETY: as above.
+            unsafe { (library.forward)(model, raw) };
+        })
+    }
+
+    /// Takes `n_steps` steps of the simulator with these controls, `[action_width]`.
+    ///
+    /// # Errors
+    /// MuJoCo's words, when it warns. In a step it warns of numbers beyond all bounds, of a
+    /// singular inertia and of lacking memory: whichever, what it computed is no physics.
+    pub(crate) fn step(&mut self, controls: &[f64], n_steps: usize) -> Result<(), String> {
+        self.set(controls, CONTROLS);
+        let (library, model, raw) =
+            (self.model.library, self.model.raw.as_ptr(), self.raw.as_ptr());
+        // SAFETY: model and simulation are valid and belong together.
+        library::watch(|| (0..n_steps).for_each(|_| unsafe { (library.step)(model, raw) }))
+    }
+
+    /// Copies the state out, `[n_positions + n_velocities]`.
+    pub(crate) fn state(&self, state: &mut [f64]) {
+        self.get(state, POSITIONS | VELOCITIES);
+    }
+
+    fn get(&self, values: &mut [f64], parts: c_int) {
+        assert_eq!(values.len() as f64, self.model.size(parts), "the size of a state");
+        let (model, raw) = (self.model.raw.as_ptr(), self.raw.as_ptr());
+        // SAFETY: as in `step`, and `values` is as long as MuJoCo writes.
+        unsafe { (self.model.library.get_state)(model, raw, values.as_mut_ptr(), parts) };
+    }
+
+    fn set(&mut self, values: &[f64], parts: c_int) {
+        assert_eq!(values.len() as f64, self.model.size(parts), "the size of a state");
+        let (model, raw) = (self.model.raw.as_ptr(), self.raw.as_ptr());
+        // SAFETY: as in `step`, and `values` is as long as MuJoCo reads.
+        unsafe { (self.model.library.set_state)(model, raw, values.as_ptr(), parts) };
+    }
+}
+
+impl Drop for Data {
+    fn drop(&mut self) {
+        // SAFETY: made by `mj_makeData`, and not used again.
+        unsafe { (self.model.library.delete_data)(self.raw.as_ptr()) }
+    }
+}
+
+fn read(library: &Library, path: &Path) -> Result<NonNull<RawModel>, MujocoError> {
+    let bad = |message: String| MujocoError::BadModel { path: path.to_owned(), message };
+    let name = path.to_str().and_then(|name| CString::new(name).ok());
+    let name = name.ok_or_else(|| bad("its path is no text".into()))?;
+    let mut message: [c_char; 1024] = [0; 1024];
+    let (buffer, size) = (message.as_mut_ptr(), message.len() as c_int);
+    // SAFETY: a path that ends in zero, no virtual file system, and a buffer of this size.
+    let raw = unsafe { (library.load_xml)(name.as_ptr(), std::ptr::null(), buffer, size) };
+    NonNull::new(raw).ok_or_else(|| {
+        // SAFETY: MuJoCo ends its messages with zero; the buffer was all zeros before.
+        let said = unsafe { CStr::from_ptr(message.as_ptr()) };
+        bad(said.to_string_lossy().trim_end().to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn models_of_other_robots_are_refused() {
+        let model = Model::load(Task::Hopper, Revision::V4).unwrap();
+        let message = model.check(Task::Walker2d, Path::new("h.xml")).unwrap_err().to_string();
+        assert!(message.contains("`h.xml` has 6 positions, 9 were expected"), "{message}");
+        let model = Model::load(Task::Walker2d, Revision::V4).unwrap();
+        let message = model.check(Task::HalfCheetah, Path::new("w.xml")).unwrap_err().to_string();
+        assert!(message.contains("has 0.002 seconds a step, 0.01 were expected"), "{message}");
+    }
+
+    #[test]
+    fn files_that_are_no_models_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("robot.xml");
+        std::fs::write(&path, "<mujoco><worldbody><body/></mujoco>").unwrap();
+        let library = library::load().unwrap();
+        let message = read(library, &path).unwrap_err().to_string();
+        assert!(message.starts_with("MuJoCo does not read") && message.len() > 60, "{message}");
+    }
+}

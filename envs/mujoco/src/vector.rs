@@ -1,0 +1,300 @@
+//! [`MujocoVectorEnv`]: many robots of one task, stepped side by side.
+
+use std::sync::Arc;
+
+use overtone_core::numpy::Ziggurats;
+use overtone_core::protocol::{Revision, Simulation};
+use overtone_core::{Actions, Observations, Outcome};
+use overtone_env::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
+use rayon::prelude::*;
+
+use crate::simulator::{Data, Model};
+use crate::{MujocoError, Task, rules, start};
+
+/// Environments of one task.
+///
+/// They share one model; each has a simulation of its own, and several are stepped at once.
+/// The episode with seed `s` starts as Gymnasium's `reset(seed=s)` does. Actions beyond
+/// [-1, 1] are let through, as Gymnasium does: the motors cut them, and the reward pays for
+/// them whole.
+///
+/// When a simulation diverges, that environment's episode is over and the call fails; the
+/// other environments took their step, and can go on.
+pub struct MujocoVectorEnv {
+    task: Task,
+    revision: Revision,
+    max_steps: u32,
+    /// The model's own state, `[n_positions + n_velocities]`.
+    initial: Vec<f64>,
+    ziggurats: Ziggurats,
+    lanes: Vec<Lane>,
+    slots: Slots,
+    observations: Vec<f32>,
+    observation_space: ObservationSpace,
+    action_space: ActionSpace,
+}
+
+/// One environment.
+struct Lane {
+    data: Data,
+    /// After the last step or reset, `[n_positions + n_velocities]`.
+    state: Vec<f64>,
+    /// What the state looks like, `[observation_width]`.
+    observation: Vec<f64>,
+    /// Of the last step.
+    reward: f64,
+    /// Steps taken in this episode.
+    n_steps: u32,
+}
+
+/// One environment's part in a call: itself, where its observation goes, and what it is to do.
+struct Job<'a, Order> {
+    env: usize,
+    lane: &'a mut Lane,
+    row: &'a mut [f32],
+    order: Order,
+}
+
+impl MujocoVectorEnv {
+    /// Loads the model and makes `n_envs` simulations of it.
+    ///
+    /// # Errors
+    /// When the library or the model is missing or another than expected, or `simulation` has
+    /// a limit of zero steps.
+    pub fn new(task: Task, simulation: &Simulation, n_envs: usize) -> Result<Self, MujocoError> {
+        let Simulation { revision, max_steps } = *simulation;
+        if max_steps == 0 {
+            return Err(MujocoError::NoSteps);
+        }
+        let model = Model::load(task, revision)?;
+        let mut initial = vec![0.0; task.n_positions() + task.n_velocities()];
+        Data::new(&model)?.state(&mut initial);
+        let lane = |_| Lane::new(task, &model);
+        Ok(Self {
+            task,
+            revision,
+            max_steps,
+            initial,
+            ziggurats: Ziggurats::default(),
+            lanes: (0..n_envs).map(lane).collect::<Result<_, _>>()?,
+            slots: Slots::new(n_envs),
+            observations: vec![0.0; n_envs * task.observation_width()],
+            observation_space: ObservationSpace::Vectors { width: task.observation_width() },
+            action_space: ActionSpace::Continuous { width: task.action_width(), bound: 1.0 },
+        })
+    }
+
+    /// The task.
+    pub fn task(&self) -> Task {
+        self.task
+    }
+
+    /// Begins an episode in `env` in a state of the caller's choice instead of a drawn one.
+    /// An episode under way there is abandoned.
+    ///
+    /// # Shapes
+    /// - `positions`: `[n_positions]`, metres and radians
+    /// - `velocities`: `[n_velocities]`, the same per second
+    ///
+    /// # Errors
+    /// For an unknown environment, or a state of other sizes or that is not finite.
+    pub fn reset_to(
+        &mut self,
+        env: usize,
+        positions: &[f64],
+        velocities: &[f64],
+    ) -> Result<(), EnvError> {
+        self.slots.check_reset(&[env], &[0])?;
+        let (n_positions, n_velocities) = (self.task.n_positions(), self.task.n_velocities());
+        let state = [positions, velocities].concat();
+        let fits = positions.len() == n_positions && velocities.len() == n_velocities;
+        if !fits || state.iter().any(|value| !value.is_finite()) {
+            let (positions, velocities) = (positions.len(), velocities.len());
+            let got = if fits {
+                "a number that is not finite".into()
+            } else {
+                format!("{positions} and {velocities}")
+            };
+            return Err(MujocoError::BadState { env, n_positions, n_velocities, got }.into());
+        }
+        self.begin(&[env], vec![state])
+    }
+
+    /// Positions (metres and radians) and velocities of environment `env`; zeros before its
+    /// first reset.
+    ///
+    /// # Panics
+    /// When there is no environment `env`: a caller's bug.
+    pub fn state(&self, env: usize) -> (&[f64], &[f64]) {
+        self.lanes[env].state.split_at(self.task.n_positions())
+    }
+
+    /// The observation of environment `env` in the simulator's own 64 bits.
+    ///
+    /// # Panics
+    /// When there is no environment `env`: a caller's bug.
+    pub fn observation(&self, env: usize) -> &[f64] {
+        &self.lanes[env].observation
+    }
+
+    /// The reward of the last step of environment `env` in the simulator's own 64 bits.
+    ///
+    /// # Panics
+    /// When there is no environment `env`: a caller's bug.
+    pub fn reward(&self, env: usize) -> f64 {
+        self.lanes[env].reward
+    }
+
+    /// Begins an episode in each of `envs` (distinct and known), in these states.
+    fn begin(&mut self, envs: &[usize], states: Vec<Vec<f64>>) -> Result<(), EnvError> {
+        let task = self.task;
+        let results = side_by_side(self.jobs(envs, states), |job| {
+            let begun = job.lane.begin(task, &job.order);
+            job.lane.show(job.row);
+            begun.map_err(|message| MujocoError::Diverged { env: job.env, message })
+        });
+        for (&env, result) in envs.iter().zip(&results) {
+            match result {
+                Ok(()) => self.slots.begin(env),
+                Err(_) => self.slots.end(env),
+            }
+        }
+        results.into_iter().collect::<Result<(), MujocoError>>().map_err(EnvError::from)
+    }
+
+    /// A job for each of `envs` (distinct and known), in that order.
+    fn jobs<Order>(
+        &mut self,
+        envs: &[usize],
+        orders: impl IntoIterator<Item = Order>,
+    ) -> Vec<Job<'_, Order>> {
+        let rows = self.observations.chunks_mut(self.task.observation_width());
+        let mut lanes: Vec<_> = self.lanes.iter_mut().zip(rows).map(Some).collect();
+        let mut jobs = Vec::with_capacity(envs.len());
+        for (&env, order) in envs.iter().zip(orders) {
+            if let Some((lane, row)) = lanes[env].take() {
+                jobs.push(Job { env, lane, row, order });
+            }
+        }
+        jobs
+    }
+}
+
+impl VectorEnv for MujocoVectorEnv {
+    fn n_envs(&self) -> usize {
+        self.slots.n_envs()
+    }
+
+    fn observation_space(&self) -> &ObservationSpace {
+        &self.observation_space
+    }
+
+    fn action_space(&self) -> &ActionSpace {
+        &self.action_space
+    }
+
+    fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
+        self.slots.check_reset(envs, seeds)?;
+        let draw = |&seed| start::draw(self.task, seed, &self.initial, &self.ziggurats);
+        let states = seeds.iter().map(draw).collect();
+        self.begin(envs, states)
+    }
+
+    fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
+        self.slots.check_step(envs, actions, &self.action_space)?;
+        let Actions::Continuous { width, values } = actions else { unreachable!("checked above") };
+        let rows = || values.chunks_exact(*width);
+        let finite = |row: &[f32]| row.iter().all(|value| value.is_finite());
+        if let Some((&env, _)) = envs.iter().zip(rows()).find(|(_, row)| !finite(row)) {
+            return Err(MujocoError::NonFiniteAction { env }.into());
+        }
+        let (task, revision, max_steps) = (self.task, self.revision, self.max_steps);
+        let results = side_by_side(self.jobs(envs, rows()), |job| {
+            let stepped = job.lane.step(task, revision, job.order);
+            job.lane.show(job.row);
+            let fallen =
+                stepped.map_err(|message| MujocoError::Diverged { env: job.env, message })?;
+            let outcome = if fallen {
+                Some(Outcome::Terminated)
+            } else {
+                (job.lane.n_steps >= max_steps).then_some(Outcome::Truncated)
+            };
+            Ok(Step { reward: job.lane.reward as f32, outcome })
+        });
+        for (&env, result) in envs.iter().zip(&results) {
+            if result.as_ref().map_or(true, |step| step.outcome.is_some()) {
+                self.slots.end(env);
+            }
+        }
+        results.into_iter().collect::<Result<_, MujocoError>>().map_err(EnvError::from)
+    }
+
+    fn observations(&self) -> Observations<'_> {
+        Observations::Vectors(&self.observations)
+    }
+}
+
+impl Lane {
+    fn new(task: Task, model: &Arc<Model>) -> Result<Self, MujocoError> {
+        Ok(Self {
+            data: Data::new(model)?,
+            state: vec![0.0; task.n_positions() + task.n_velocities()],
+            observation: vec![0.0; task.observation_width()],
+            reward: 0.0,
+            n_steps: 0,
+        })
+    }
+
+    /// Begins an episode in `state`. The error, here and in `step`, says why the simulation is
+    /// no physics.
+    fn begin(&mut self, task: Task, state: &[f64]) -> Result<(), String> {
+        let begun = self.data.reset(state);
+        (self.reward, self.n_steps) = (0.0, 0);
+        self.observe(task);
+        begun
+    }
+
+    /// Takes an action; the answer is whether the robot has fallen.
+    ///
+    /// A fallen robot's state may be anything, as in Gymnasium. Its reward, and the state of one
+    /// that has not fallen, must be finite.
+    fn step(&mut self, task: Task, revision: Revision, action: &[f32]) -> Result<bool, String> {
+        let before = self.state[0];
+        let controls: Vec<f64> = action.iter().copied().map(f64::from).collect();
+        let stepped = self.data.step(&controls, task.frame_skip());
+        self.observe(task);
+        self.n_steps += 1;
+        let healthy = rules::is_healthy(task, &self.state);
+        self.reward = rules::reward(task, revision, (before, self.state[0]), action, healthy);
+        stepped?;
+        if !self.reward.is_finite() {
+            return Err("its reward is not finite".into());
+        }
+        if healthy && self.state.iter().any(|value| !value.is_finite()) {
+            return Err("its state is not finite".into());
+        }
+        Ok(!healthy)
+    }
+
+    fn observe(&mut self, task: Task) {
+        self.data.state(&mut self.state);
+        rules::observe(task, &self.state, &mut self.observation);
+    }
+
+    fn show(&self, row: &mut [f32]) {
+        row.iter_mut().zip(&self.observation).for_each(|(shown, &value)| *shown = value as f32);
+    }
+}
+
+/// Does all jobs, several at once where there are several. A step takes tens of microseconds,
+/// far more than handing it to another thread.
+fn side_by_side<Order: Send, T: Send>(
+    jobs: Vec<Job<'_, Order>>,
+    work: impl Fn(Job<'_, Order>) -> Result<T, MujocoError> + Send + Sync,
+) -> Vec<Result<T, MujocoError>> {
+    if jobs.len() < 2 {
+        jobs.into_iter().map(work).collect()
+    } else {
+        jobs.into_par_iter().map(work).collect()
+    }
+}

@@ -1,0 +1,183 @@
+//! Episodes here, without Python: batches, limits, falls, and what is refused.
+
+#![allow(clippy::unwrap_used)]
+
+use overtone_core::protocol::{Revision, Simulation};
+use overtone_core::{Actions, Observations, Outcome};
+use overtone_env::{ActionSpace, EnvError, ObservationSpace, VectorEnv};
+use overtone_mujoco::{MujocoError, MujocoVectorEnv, Task, open};
+
+/// A step's reward, how it ended, and the observation after it.
+type Seen = (f32, Option<Outcome>, Vec<f32>);
+
+fn simulation(max_steps: u32) -> Simulation {
+    Simulation { revision: Revision::V4, max_steps }
+}
+
+fn observation(env: &MujocoVectorEnv, slot: usize) -> Vec<f32> {
+    let Observations::Vectors(rows) = env.observations() else { unreachable!() };
+    let width = env.task().observation_width();
+    rows[slot * width..(slot + 1) * width].to_vec()
+}
+
+/// Some action, the same at each call.
+fn action(task: Task, step_idx: usize) -> Vec<f32> {
+    (0..task.action_width()).map(|i| ((step_idx * 7 + i * 3) as f32).sin()).collect()
+}
+
+fn actions(task: Task, rows: &[Vec<f32>]) -> Actions {
+    Actions::Continuous { width: task.action_width(), values: rows.concat() }
+}
+
+/// An episode in `slot`, at most `steps` long.
+fn play(env: &mut MujocoVectorEnv, slot: usize, seed: u64, steps: usize) -> Vec<Seen> {
+    let task = env.task();
+    env.reset(&[slot], &[seed]).unwrap();
+    let mut seen = vec![(0.0, None, observation(env, slot))];
+    for step_idx in 0..steps {
+        let step = env.step(&[slot], &actions(task, &[action(task, step_idx)])).unwrap()[0];
+        seen.push((step.reward, step.outcome, observation(env, slot)));
+        if step.outcome.is_some() {
+            break;
+        }
+    }
+    seen
+}
+
+#[test]
+fn an_episode_is_its_seed_and_its_actions() {
+    for task in Task::ALL {
+        let mut one = open(task, &simulation(1000), 1).unwrap();
+        let alone = play(&mut one, 0, 9, 60);
+        assert!(alone.len() > 5);
+        assert_eq!(play(&mut one, 0, 9, 60), alone, "again in the same environment");
+        assert_ne!(play(&mut one, 0, 10, 60), alone, "another seed is another episode");
+
+        // Among others that start at other times, act otherwise and fall in between.
+        let mut many = open(task, &simulation(1000), 7).unwrap();
+        many.reset(&[0, 1, 2, 3, 4, 5, 6], &[1, 2, 3, 4, 5, 6, 7]).unwrap();
+        many.step(&[0, 2], &actions(task, &[action(task, 50), action(task, 60)])).unwrap();
+        many.reset(&[2, 0], &[9, 5]).unwrap();
+        assert_eq!(observation(&many, 2), alone[0].2);
+        for (step_idx, expected) in alone[1..].iter().enumerate() {
+            many.reset(&[1, 4], &[step_idx as u64, 9]).unwrap();
+            let envs = if step_idx % 3 == 0 { vec![4, 2] } else { vec![1, 2, 4] };
+            let of = |env: &usize| action(task, if *env == 2 { step_idx } else { 100 + env });
+            let rows: Vec<Vec<f32>> = envs.iter().map(of).collect();
+            let steps = many.step(&envs, &actions(task, &rows)).unwrap();
+            let mine = steps[envs.iter().position(|&env| env == 2).unwrap()];
+            assert_eq!((mine.reward, mine.outcome), (expected.0, expected.1), "step {step_idx}");
+            assert_eq!(observation(&many, 2), expected.2, "step {step_idx}");
+        }
+    }
+}
+
+#[test]
+fn the_limit_truncates_and_a_reset_is_due() {
+    let mut env = open(Task::HalfCheetah, &simulation(12), 1).unwrap();
+    for seed in [1, 2] {
+        let seen = play(&mut env, 0, seed, 100);
+        assert_eq!(seen.len() - 1, 12);
+        assert_eq!(seen.last().unwrap().1, Some(Outcome::Truncated));
+        let error = env.step(&[0], &actions(Task::HalfCheetah, &[vec![0.0; 6]])).unwrap_err();
+        assert!(matches!(error, EnvError::NoEpisode { env: 0 }));
+    }
+    assert!(matches!(open(Task::Hopper, &simulation(0), 1), Err(MujocoError::NoSteps)));
+}
+
+#[test]
+fn a_fall_terminates_even_at_the_limit() {
+    let mut env = open(Task::Hopper, &simulation(1000), 1).unwrap();
+    let seen = play(&mut env, 0, 3, 1000);
+    assert_eq!(seen.last().unwrap().1, Some(Outcome::Terminated));
+    let steps = seen.len() - 1;
+    let mut env = open(Task::Hopper, &simulation(steps as u32), 1).unwrap();
+    assert_eq!(play(&mut env, 0, 3, 1000), seen);
+}
+
+#[test]
+fn spaces_fit_the_task() {
+    for (task, observation, action) in
+        [(Task::HalfCheetah, 17, 6), (Task::Hopper, 11, 3), (Task::Walker2d, 17, 6)]
+    {
+        let env = open(task, &simulation(10), 2).unwrap();
+        assert_eq!(env.n_envs(), 2);
+        assert_eq!(env.observation_space(), &ObservationSpace::Vectors { width: observation });
+        assert_eq!(env.action_space(), &ActionSpace::Continuous { width: action, bound: 1.0 });
+        let Observations::Vectors(rows) = env.observations() else { unreachable!() };
+        assert_eq!(rows, vec![0.0; 2 * observation]);
+    }
+}
+
+#[track_caller]
+fn refused<T>(result: Result<T, EnvError>, message: &str) {
+    let error = result.map(drop).unwrap_err().to_string();
+    assert!(error.contains(message), "{error}");
+}
+
+#[test]
+fn misuse_is_named_and_changes_nothing() {
+    let mut env = open(Task::Hopper, &simulation(10), 3).unwrap();
+    let still = |n: usize| actions(Task::Hopper, &vec![vec![0.0; 3]; n]);
+    refused(env.step(&[0], &still(1)), "environment 0 has no episode under way");
+    refused(env.reset(&[0, 3], &[1, 2]), "there is no environment 3");
+    refused(env.reset(&[0, 0], &[1, 2]), "environment 0 is named twice");
+    refused(env.reset(&[0], &[1, 2]), "2 seeds for 1 environments");
+    env.reset(&[0, 1], &[1, 2]).unwrap();
+    let before = env.state(0).0.to_vec();
+    refused(env.step(&[0, 1], &still(1)), "1 actions for 2 environments");
+    refused(env.step(&[0], &Actions::Discrete(vec![1])), "the environment takes vectors of 3");
+    let wide = Actions::Continuous { width: 6, values: vec![0.0; 6] };
+    refused(env.step(&[0], &wide), "the actions are vectors of 6 numbers");
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let rows = [vec![0.0; 3], vec![0.0, bad, 0.0]];
+        let result = env.step(&[0, 1], &actions(Task::Hopper, &rows));
+        refused(result, "the action for environment 1 has a number that is not finite");
+    }
+    assert_eq!(env.state(0).0, before);
+    env.step(&[0, 1], &still(2)).unwrap();
+}
+
+#[test]
+fn an_episode_begins_in_a_given_state() {
+    let mut env = open(Task::Walker2d, &simulation(10), 2).unwrap();
+    let positions = [3.0, 1.3, 0.1, -0.2, -0.3, 0.4, -0.5, -0.6, 0.7];
+    let velocities = [1.0, 0.0, 0.0, 0.0, 20.0, 0.0, 0.0, 0.0, -0.5];
+    env.reset_to(1, &positions, &velocities).unwrap();
+    assert_eq!(env.state(1), (&positions[..], &velocities[..]));
+    assert_eq!(env.observation(1)[..2], [1.3, 0.1]);
+    assert_eq!(env.observation(1)[12], 10.0, "shown velocities are cut");
+    env.step(&[1], &actions(Task::Walker2d, &[vec![0.0; 6]])).unwrap();
+    assert!(env.state(1).0[0] > 3.0);
+
+    refused(env.reset_to(2, &positions, &velocities), "there is no environment 2");
+    refused(env.reset_to(0, &positions[1..], &velocities), "was given 8 and 9");
+    refused(env.reset_to(0, &[f64::NAN; 9], &velocities), "a number that is not finite");
+}
+
+/// MuJoCo puts such a robot back to its start, and Gymnasium goes on.
+#[test]
+fn a_simulation_that_diverges_ends_alone() {
+    for task in Task::ALL {
+        let mut env = open(task, &simulation(100), 3).unwrap();
+        let mut alone = open(task, &simulation(100), 1).unwrap();
+        env.reset(&[0, 2], &[1, 2]).unwrap();
+        alone.reset(&[0], &[2]).unwrap();
+        let mut positions = vec![0.0; task.n_positions()];
+        positions[1] = 1.25;
+        env.reset_to(1, &positions, &vec![1e11; task.n_velocities()]).unwrap();
+        let row = action(task, 4);
+        let all = |n| Actions::Continuous { width: row.len(), values: row.repeat(n) };
+        let result = env.step(&[0, 1, 2], &all(3));
+        refused(result, "the simulation of environment 1 diverged: Nan, Inf");
+
+        let step = alone.step(&[0], &all(1)).unwrap()[0];
+        assert_eq!(env.reward(2) as f32, step.reward);
+        assert_eq!(observation(&env, 2), observation(&alone, 0));
+        refused(env.step(&[0, 1], &all(2)), "environment 1 has no episode under way");
+        env.step(&[0, 2], &all(2)).unwrap();
+        env.reset(&[1], &[2]).unwrap();
+        env.step(&[1], &all(1)).unwrap();
+        assert_eq!(observation(&env, 1), observation(&alone, 0), "nothing is left of it");
+    }
+}

@@ -1,0 +1,96 @@
+"""Steps one of Gymnasium's environments as it is told, for this crate's tests and benches.
+
+    gymnasium.py NAME N_ENVS
+
+Reads a command a line and answers with a line of numbers, written so that they are read back
+to the bit. `play` is for benches; with more than one environment it is the only command.
+"""
+
+import pathlib
+import sys
+import warnings
+
+# This file's own folder comes first on the path, and this file is called as the package is.
+sys.path = [path for path in sys.path if path != str(pathlib.Path(__file__).resolve().parent)]
+
+import gymnasium
+import mujoco
+import numpy as np
+
+# `-v4` is called out of date; it is what D4RL's data is nearest to.
+warnings.filterwarnings("ignore")
+gymnasium.logger.min_level = gymnasium.logger.ERROR
+mujoco.set_mju_user_warning(lambda message: None)
+
+
+class One:
+    """A single environment."""
+
+    def __init__(self, name):
+        self.env = gymnasium.make(name, disable_env_checker=True)
+        self.seed = 0
+
+    def reset(self, seed):
+        """The observation."""
+        return self.env.reset(seed=int(seed))[0]
+
+    def reset_to(self, *state):
+        """Begins an episode in a given state, as `reset` does in a drawn one."""
+        self.env.reset(seed=0)
+        robot = self.env.unwrapped
+        mujoco.mj_resetData(robot.model, robot.data)
+        state, n_positions = np.array(state, dtype=float), robot.model.nq
+        robot.set_state(state[:n_positions], state[n_positions:])
+        return robot._get_obs()
+
+    def step(self, *action):
+        """The observation, the reward, whether it terminated, whether it was truncated."""
+        action = np.array(action, dtype=float).astype(np.float32)
+        observation, reward, terminated, truncated, _ = self.env.step(action)
+        return [*observation, reward, terminated, truncated]
+
+    def play(self, n_steps):
+        """Takes uniform actions, with the resets they lead to."""
+        for action in uniform(int(n_steps), self.env.action_space.shape):
+            _, _, terminated, truncated, _ = self.env.step(action)
+            if terminated or truncated:
+                self.seed += 1
+                self.env.reset(seed=self.seed)
+        return []
+
+
+class Many:
+    """A batch, which resets by itself in a step of its own."""
+
+    def __init__(self, name, n_envs):
+        make = lambda: gymnasium.make(name, disable_env_checker=True)
+        self.env = gymnasium.vector.SyncVectorEnv([make] * n_envs)
+
+    def reset(self, seed):
+        self.env.reset(seed=int(seed))
+        return []
+
+    def play(self, n_steps):
+        """Takes uniform actions in every environment."""
+        for actions in uniform(int(n_steps), self.env.action_space.shape):
+            self.env.step(actions)
+        return []
+
+
+def uniform(n_steps, shape):
+    """Actions for `n_steps` steps."""
+    draws = np.random.default_rng(0).random((n_steps, *shape), dtype=np.float32)
+    return 2 * draws - 1
+
+
+def main():
+    name, n_envs = sys.argv[1], int(sys.argv[2])
+    env = One(name) if n_envs == 1 else Many(name, n_envs)
+    for line in sys.stdin:
+        command, *arguments = line.split()
+        answer = getattr(env, command)(*arguments)
+        print(*(repr(float(number)) for number in answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
