@@ -250,9 +250,9 @@ fn batches(plan: &Plan) -> Result<()> {
 
 /// Batches a second that reach the device, on the CPU.
 fn our_batches(dataset: Arc<AtariDataset>) -> Result<f64> {
-    let sampler = WindowSampler::new(dataset, Sampling::Uniform, 30, 1)?;
+    let sampler = WindowSampler::new(dataset.index().clone(), Sampling::Uniform, 30, 1)?;
     let mut loader =
-        Loader::start(sampler, LoaderConfig { threads: 1, ..LoaderConfig::new(BATCH) })?;
+        Loader::atari(dataset, sampler, LoaderConfig { threads: 1, ..LoaderConfig::new(BATCH) })?;
     let device = Device::flex();
     let mut start = Instant::now();
     let warm_up = 20;
