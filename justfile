@@ -86,7 +86,7 @@ check: setup && test
 bench *args: setup
     cargo bench {{ cargo_args }} --bench '*' -- "$@"
 
-# Time the same work here and in PyTorch by turns: just bench-peers [training|rollouts|job|density]
+# Time the same work here and in PyTorch by turns: just bench-peers [training|rollouts|robots|job|density]
 bench-peers *args: build
     @scripts/peers/setup.sh >&2
     @.venv-peers/bin/python scripts/peers/bench.py --program {{ overtone }} --features '{{ features }}' "$@"

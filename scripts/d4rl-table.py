@@ -22,7 +22,7 @@ ENVS = ["hopper", "halfcheetah", "walker2d"]
 QUALITIES = ["medium", "medium-replay", "medium-expert"]
 ATTENTION = {"softmax": "tanh", "fourier": "tanh-attention-fourier4"}
 # What quick=true changes of the quick profile: the size for an hour.
-QUICK = ["train.updates=1000", "evaluation.episodes=20"]
+QUICK = ["train.updates=700", "evaluation.episodes=20"]
 
 
 def option(words: list[str], name: str, default: str) -> str:

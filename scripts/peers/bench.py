@@ -5,7 +5,7 @@
     just bench-peers training job         some of them
     just bench-peers rollouts rounds=1    fewer rounds
 
-Parts: training (a training step), rollouts (playing), job (from cold files to an agent that has
+Parts: training (a training step), rollouts (playing a game), robots (moving one), job (from cold files to an agent that has
 played), density (the lab's toy networks). Each part's numbers replace what an earlier run left of
 it in docs/results/training.json, and docs/results/training.md is written from that file.
 """
@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import density_table
@@ -30,7 +31,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS = ROOT / "docs/results"
 # Each with its rounds.
-PARTS = {"training": 5, "rollouts": 2, "job": 2, "density": 2}
+PARTS = {"training": 5, "rollouts": 2, "robots": 3, "job": 2, "density": 2}
 BENCH = ["bench", "--workspace", "--locked", "--bench", "training_cost", "--no-run",
          "--message-format", "json-render-diagnostics"]
 
@@ -67,7 +68,7 @@ def versions() -> dict:
                             stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
     compiler = subprocess.run(["rustc", "--version"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
                               check=True).stdout.strip()
-    packages = {name: version(name) for name in ("torch", "numpy", "d3rlpy", "ale-py")}
+    packages = {name: version(name) for name in ("torch", "numpy", "d3rlpy", "ale-py", "mujoco")}
     return {"overtone": commit, "rustc": compiler, "python": platform.python_version(), **packages}
 
 
@@ -76,7 +77,8 @@ def page(results: dict) -> str:
     text = ("# Against PyTorch, as measured\n\n```text\njust bench-peers\n```\n\n"
             "Both sides of every comparison take turns in one run on one machine. "
             "The numbers are in [training.json](training.json).\n\n")
-    renderers = {"training": training.markdown, "rollouts": rollouts.markdown,
+    renderers = {"training": training.markdown,
+                 **{part: partial(rollouts.markdown, part) for part in rollouts.TASKS},
                  "job": job.markdown, "density": density_table.markdown}
     for part, render in renderers.items():
         if part not in results:
@@ -88,7 +90,8 @@ def page(results: dict) -> str:
                  f"(family/model {at['family_model']}), {at['cores']} cores, "
                  f"{', '.join(at['instruction_sets'])}, {at['memory_gib']} GiB; Overtone "
                  f"{of['overtone']}, {of['rustc']}; Python {of['python']}, PyTorch {of['torch']}, "
-                 f"d3rlpy {of['d3rlpy']}, ale-py {of['ale-py']}.*\n\n")
+                 f"d3rlpy {of['d3rlpy']}, ale-py {of['ale-py']}, "
+                 f"MuJoCo {of.get('mujoco', '-')}.*\n\n")
     return text.rstrip() + "\n"
 
 
@@ -125,9 +128,9 @@ def main() -> None:
                 section = training.measure(built_bench(chosen.features), python,
                                            str(HERE / "trainer.py"), log, environment, rounds,
                                            os.cpu_count())
-            elif part == "rollouts":
-                section = rollouts.measure(program, python, str(HERE / "play.py"), log,
-                                           environment, rounds, Path(folder))
+            elif part in rollouts.TASKS:
+                section = rollouts.measure(part, program, python, HERE, log, environment, rounds,
+                                           Path(folder))
             elif part == "job":
                 section = job.measure(program, python, str(HERE / "job_pytorch.py"), ROOT, log,
                                       environment, rounds)

@@ -29,6 +29,12 @@ pub struct ContinuousModelConfig {
     pub action_width: usize,
     /// Step limit of an episode: rows of the timestep table. Later timesteps use its last row.
     pub horizon: usize,
+    /// Standard deviation of the timestep table before training.
+    ///
+    /// The reference's 1 is larger than what observations bring to a token, and is noise on
+    /// them until every row was trained often: tens of thousands of updates.
+    #[serde(default = "reference_timestep_std")]
+    pub timestep_std: f64,
     /// Probability of dropping an embedding, an attention weight or a residual while training.
     pub dropout: f64,
     /// What the model is told before each observation.
@@ -37,6 +43,10 @@ pub struct ContinuousModelConfig {
     pub attention: AttentionConfig,
     /// How a token becomes an action.
     pub head: ContinuousHeadConfig,
+}
+
+fn reference_timestep_std() -> f64 {
+    1.0
 }
 
 impl ContinuousModelConfig {
@@ -51,6 +61,7 @@ impl ContinuousModelConfig {
             observation_width,
             action_width,
             horizon,
+            timestep_std: reference_timestep_std(),
             dropout: 0.1,
             conditioning: Conditioning::Return,
             attention: AttentionConfig::Softmax,
@@ -92,6 +103,9 @@ impl ContinuousModelConfig {
             if value == 0 {
                 return Err(config_error(key, value, "must be at least 1"));
             }
+        }
+        if !(self.timestep_std >= 0.0 && self.timestep_std.is_finite()) {
+            return Err(config_error("timestep_std", self.timestep_std, "must be 0 or positive"));
         }
         // Timesteps are 32-bit integers on the device.
         if i32::try_from(self.horizon).is_err() {
@@ -167,6 +181,7 @@ mod tests {
             ("action_width", refused(|config| config.action_width = 0)),
             ("horizon", refused(|config| config.horizon = 0)),
             ("horizon", refused(|config| config.horizon = 1 << 31)),
+            ("timestep_std", refused(|config| config.timestep_std = -1.0)),
             ("dropout", refused(|config| config.dropout = 1.0)),
             (
                 "head.components",

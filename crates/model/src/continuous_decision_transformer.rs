@@ -108,8 +108,8 @@ impl ContinuousDecisionTransformer {
         config.validate()?;
         let d = config.d_model;
         let with_returns = config.conditioning == Conditioning::Return;
-        // Outside the transformer PyTorch's defaults: U(±1/√fan_in) for affine layers, N(0, 1)
-        // for tables.
+        // Outside the transformer PyTorch's defaults: U(±1/√fan_in) for affine layers, and for
+        // tables N(0, 1) unless another deviation is asked for.
         let bound = |fan_in: usize| 1.0 / (fan_in as f64).sqrt();
         let of_observation = bound(config.observation_width);
         let of_action = bound(config.action_width);
@@ -125,7 +125,12 @@ impl ContinuousDecisionTransformer {
             observation_bias: init::uniform([d], of_observation, device, generator),
             action_weight: init::uniform([config.action_width, d], of_action, device, generator),
             action_bias: init::uniform([d], of_action, device, generator),
-            timestep_embedding: init::normal([config.horizon, d], 1.0, device, generator),
+            timestep_embedding: init::normal(
+                [config.horizon, d],
+                config.timestep_std,
+                device,
+                generator,
+            ),
             embedding_norm_weight: init::constant([d], 1.0, device),
             embedding_norm_bias: init::constant([d], 0.0, device),
             blocks: (0..config.n_layers)

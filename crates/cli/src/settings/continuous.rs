@@ -80,6 +80,7 @@ pub struct ModelSettings {
     pub n_layers: usize,
     pub n_heads: usize,
     pub d_model: usize,
+    pub timestep_std: f64,
     pub dropout: f64,
 }
 
@@ -201,6 +202,7 @@ impl ContinuousSettings {
                 observation_width,
                 action_width,
                 horizon,
+                timestep_std: self.model.timestep_std,
                 dropout,
                 conditioning: self.model.conditioning,
                 attention: self.attention.config(),
@@ -318,7 +320,7 @@ mod tests {
 
     #[test]
     fn the_fourierformer_preset_is_the_paper_s() {
-        let settings = resolve(&["env=hopper", "preset=fourierformer"]).unwrap();
+        let settings = resolve(&["env=hopper", "preset=fourierformer", "profile=paper"]).unwrap();
         let expected = ContinuousModelConfig::fourierformer(11, 3, 1000);
         let got = settings.model_config(11, 3, 1000).unwrap();
         assert_eq!(got, ContinuousAgentConfig::Transformer(expected));

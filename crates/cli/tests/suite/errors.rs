@@ -10,7 +10,7 @@ use crate::desk::{Desk, copy, names, said};
 fn options() {
     let desk = Desk::new();
     let refuses = |words: &str, parts: &[&str]| desk.refuses(&desk.tiny(words), parts);
-    desk.refuses("train", &["which game?", "game=seaquest"]);
+    desk.refuses("train", &["which game, or which robot?", "game=seaquest", "env=hopper"]);
     refuses("game=seaqest", &["unknown game `seaqest`", "did you mean `seaquest`"]);
     refuses("head=cubic", &["head=cubic", "`linear`, `fourier`, `gmm`"]);
     refuses("attention=cubic", &["attention=cubic", "`softmax`"]);
@@ -69,7 +69,6 @@ fn runs_that_are_not_there() {
     desk.refuses("evaluate rollouts protocol=foo", &["protocol=foo", "matched and released"]);
     desk.refuses("evaluate rollouts episodes=0", &["episodes=0", "nothing to play"]);
     desk.refuses("evaluate rollouts parallel=-1", &["parallel=-1", "0 or more"]);
-    desk.refuses("evaluate rollouts target=", &["target=", "expected numbers"]);
     desk.refuses("evaluate rollouts out=nowhere/a.json", &["out=nowhere/a.json", "a folder"]);
     let run = desk.only_run("runs");
     fs::write(run.join("config.toml"), "game = 3").unwrap();

@@ -12,4 +12,5 @@ mod lab_integral;
 mod output;
 #[cfg(feature = "python")]
 mod playing;
+mod robots;
 mod runs;

@@ -44,6 +44,7 @@ impl Gym {
             observation_width: self.0.integer("state_dim"),
             action_width: self.0.integer("act_dim"),
             horizon: self.0.integer("max_ep_len"),
+            timestep_std: 1.0,
             dropout: 0.0,
             conditioning: Conditioning::Return,
             attention: AttentionConfig::Softmax,

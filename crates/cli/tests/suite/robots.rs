@@ -1,0 +1,188 @@
+//! Robots: training on the starter recordings, then playing in MuJoCo.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::{
+    desk::{Desk, checkpoint, names, project, same_run},
+    runs::events,
+};
+
+/// A model and a run as small as they can be.
+const TINY: &str = "env=hopper evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
+                    model.context_length=5 train.batch_size=3 train.updates=4";
+
+fn tiny(words: &str) -> String {
+    format!("train {TINY} {words}")
+}
+
+fn report(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// What makes an episode: target, number, seed, length, return.
+fn episodes(report: &Value) -> Vec<Value> {
+    let fields = ["target_return", "episode", "seed", "length", "raw_return", "outcome"];
+    let episodes = report["episodes"].as_array().unwrap().iter();
+    let picked = |episode: &Value| fields.map(|field| episode[field].clone());
+    episodes.map(|episode| Value::from(picked(episode).to_vec())).collect()
+}
+
+#[test]
+fn a_trained_robot_plays_and_is_scored() {
+    let desk = Desk::new();
+    let stdout = desk.succeeds(&tiny("evaluation.episodes=3"));
+    let run = desk.only_run("runs");
+    let name = run.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.ends_with("-hopper-medium-tanh-s123"), "{name}");
+    assert!(stdout.contains("comes with the project, not D4RL"), "{stdout}");
+    let first = report(&run.join("evaluation.json"));
+    assert_eq!(first["task"], "Hopper");
+    assert_eq!(first["simulator"], "MuJoCo 3.17.0, Hopper-v4");
+    assert_eq!(
+        (&first["protocol"]["family"], &first["protocol"]["name"]),
+        (&"continuous".into(), &"matched".into())
+    );
+    assert_eq!(first["protocol"]["simulation"]["max_steps"], 1000);
+    let state: Value = serde_json::from_slice(&checkpoint(&run, 4)["state.json"]).unwrap();
+    assert_eq!(first["dataset_hash"], state["dataset_hash"]);
+    assert_eq!(state["agent"]["normalization"]["mean"].as_array().unwrap().len(), 11);
+
+    // The reference's targets, three episodes each, both in the same episodes.
+    let played = first["episodes"].as_array().unwrap();
+    let targets: Vec<&Value> = played.iter().map(|episode| &episode["target_return"]).collect();
+    assert_eq!(targets, [3600.0, 3600.0, 3600.0, 1800.0, 1800.0, 1800.0]);
+    assert_eq!(played[1]["seed"], played[4]["seed"]);
+    assert_ne!(played[0]["seed"], played[1]["seed"]);
+    for target in first["targets"].as_array().unwrap() {
+        let (raw, normalized) = (&target["raw_return"]["mean"], &target["normalized"]["mean"]);
+        let expected = (raw.as_f64().unwrap() + 20.272305) / (3234.3 + 20.272305) * 100.0;
+        assert!((normalized.as_f64().unwrap() - expected).abs() < 1e-9, "{target}");
+    }
+    assert!(!stdout.contains("clipped"), "{stdout}");
+    let curves = events(&run);
+    for tag in ["train/action_loss", "eval/raw_return/target_3600"] {
+        assert_eq!(curves[tag].last().unwrap().0, 4, "{tag}");
+    }
+
+    // Played again, one after the other and by the report's own command: the same episodes.
+    desk.succeeds("evaluate rollouts episodes=3 parallel=1 out=again.json");
+    assert_eq!(episodes(&report(&desk.path("again.json"))), episodes(&first));
+    let command = first["command"].as_str().unwrap().strip_prefix("just ").unwrap();
+    desk.succeeds(&format!("{command} out=told.json"));
+    assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
+    // Other seeds, targets and rules are others.
+    desk.succeeds("evaluate rollouts episodes=3 seed=2 out=other.json");
+    assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
+    desk.succeeds("evaluate rollouts episodes=2 targets=100,p90 revision=v5 out=v5.json");
+    let v5 = report(&desk.path("v5.json"));
+    assert_eq!(v5["simulator"], "MuJoCo 3.17.0, Hopper-v5");
+    assert_eq!(v5["protocol"]["name"], "v5");
+    let asked: Vec<f64> = v5["targets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["target_return"].as_f64().unwrap())
+        .collect();
+    assert_eq!(asked[0], 100.0);
+    assert!(asked[1] > 2000.0 && asked[1] < 3000.0, "{asked:?}"); // of a recording that ends at 3570
+}
+
+#[test]
+fn every_model_and_head_trains_and_plays() {
+    for (words, name) in [
+        ("head=gaussian attention=fourier", "gaussian-attention-fourier4"),
+        ("head=fourier", "fourier14"),
+        ("head=gmm preset=fourierformer", "gmm2-attention-fourier4"),
+        ("head=linear head.bins=9", "linear-bins9"),
+        ("head=fourier head.bins=9 head.domain=periodic", "fourier14-bins9"),
+        ("head=gmm head.bins=9", "gmm2-bins9"),
+        ("model.conditioning=none data.best_percent=10", "best10-bc-tanh"),
+        ("model.kind=mlp", "mlp-tanh"),
+        ("model.kind=mlp head=fourier", "mlp-fourier14"),
+        ("data.delayed_reward=true train.sampling=from_start", "tanh"),
+    ] {
+        let desk = Desk::new();
+        desk.succeeds(&tiny(&format!(
+            "{words} train.updates=2 evaluation.episodes=1 evaluation.target=50 \
+             evaluation.actions=sample"
+        )));
+        let run = desk.only_run("runs");
+        let folder = run.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(folder.ends_with(&format!("-hopper-medium-{name}-s123")), "{words}: {folder}");
+        let played = report(&run.join("evaluation.json"));
+        assert_eq!(played["protocol"]["action_choice"], "sample");
+        assert!(played["targets"][0]["raw_return"]["mean"].as_f64().unwrap().is_finite());
+        assert_eq!(played["protocol"]["delayed_reward"], words.contains("delayed"));
+    }
+}
+
+#[test]
+fn a_stopped_run_goes_on_to_the_same_weights() {
+    let desk = Desk::new();
+    let words = "train.updates=6 train.checkpoint_every=3 train.log_every=1";
+    desk.succeeds(&tiny(&format!("{words} runs=whole")));
+    desk.succeeds(&tiny(&format!("{words} runs=cut")));
+    let (whole, cut) = (desk.only_run("whole"), desk.only_run("cut"));
+    // As if it had been killed after its first checkpoint.
+    fs::remove_dir_all(cut.join("checkpoints/step-00000006")).unwrap();
+    fs::remove_file(cut.join("finished")).unwrap();
+    let stdout = desk.succeeds(&format!("resume run={}", cut.display()));
+    assert!(stdout.contains("resuming after update 3"), "{stdout}");
+    same_run(&whole, &cut, 6);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let desk = Desk::new();
+    desk.refuses("train", &["which game, or which robot", "env=hopper"]);
+    desk.refuses("train env=hoper", &["hoper", "hopper"]);
+    desk.refuses("train env=hopper dataset=mediun", &["mediun", "medium"]);
+    desk.refuses("train env=hopper dataset=expert", &["hopper_expert", "dataset="]);
+    desk.refuses("train env=hopper game=seaquest", &["no option `game`"]);
+    desk.refuses("train env=hopper dataset=/no/such.hdf5", &["/no/such.hdf5"]);
+    desk.refuses(&tiny("head=linear"), &["head.bins=50"]);
+    desk.refuses(&tiny("evaluation.target=high evaluation.episodes=1"), &["target=high"]);
+    desk.refuses(&tiny("evaluation.revision=v3 evaluation.episodes=1"), &["revision=v3", "v4"]);
+    desk.refuses(&tiny("evaluation.actions=best"), &["evaluation.actions=best"]);
+    fs::write(desk.path("text.hdf5"), "not HDF5").unwrap();
+    let text = format!("train env=hopper dataset={}", desk.path("text.hdf5").display());
+    desk.refuses(&text, &["text.hdf5", "HDF5"]);
+    let other = project().join("datasets/starter/mujoco/walker2d_medium.hdf5");
+    desk.refuses(&format!("train env=hopper dataset={}", other.display()), &["17", "11"]);
+    assert!(names(&desk.path("runs")).is_empty(), "nothing was begun");
+
+    let mut command = desk.command(&tiny("evaluation.episodes=1"));
+    command.env("OVERTONE_SITE_PACKAGES", desk.path("nowhere"));
+    let said = crate::desk::said(command.output().unwrap());
+    said.refused(&["nowhere", "just setup"]);
+    desk.succeeds(&tiny(""));
+    desk.refuses("evaluate rollouts episodes=1 actions=best", &["actions=best", "sample"]);
+    desk.refuses("evaluate rollouts episodes=1 targets=nan", &["target=nan"]);
+}
+
+#[test]
+fn robots_and_games_are_not_played_together() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny("runs=first"));
+    desk.succeeds(&tiny("runs=second env=walker2d"));
+    let [first, second] = ["first", "second"].map(|root| desk.only_run(root));
+    desk.refuses(
+        &format!("evaluate rollouts run={},{} episodes=1", first.display(), second.display()),
+        &["different tasks", "one after the other"],
+    );
+}
+
+#[test]
+fn a_recording_is_described_with_its_normalized_return() {
+    let desk = Desk::new();
+    let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
+    let stdout = desk.succeeds(&format!("data inspect {}", file.display()));
+    // 1453.9 raw, datasets/README.md.
+    assert!(stdout.contains("mean 45.3 [D4RL: random 0, expert 100]"), "{stdout}");
+    let json = desk.succeeds(&format!("data inspect {} --json", file.display()));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!((json["d4rl_normalized_return"].as_f64().unwrap() - 45.3).abs() < 0.05, "{json}");
+    assert_eq!(json["episodes"], 179);
+}
