@@ -3,6 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use overtone_env::virtual_envs;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -115,13 +116,4 @@ fn add_packages(py: Python<'_>) -> Result<Option<PathBuf>, AleError> {
         path.call_method1("insert", (0, &packages)).map_err(failed(doing))?;
     }
     Ok(Some(venv.clone()))
-}
-
-/// Virtual environments in the order they are asked: `VIRTUAL_ENV`, then `.venv` under the
-/// current folder and its parents.
-fn virtual_envs() -> Vec<PathBuf> {
-    let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let here = env::current_dir().unwrap_or_default();
-    let above = here.ancestors().map(|folder| folder.join(".venv"));
-    active.into_iter().chain(above).filter(|venv| venv.join("pyvenv.cfg").is_file()).collect()
 }

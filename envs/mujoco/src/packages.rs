@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::protocol::Revision;
+use overtone_env::virtual_envs;
 
 use crate::{MujocoError, Task};
 
@@ -71,13 +72,4 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
     paths
-}
-
-/// Virtual environments in the order they are asked: `VIRTUAL_ENV`, then `.venv` under the
-/// current folder and its parents.
-fn virtual_envs() -> Vec<PathBuf> {
-    let active = env::var_os("VIRTUAL_ENV").map(PathBuf::from);
-    let here = env::current_dir().unwrap_or_default();
-    let above = here.ancestors().map(|folder| folder.join(".venv"));
-    active.into_iter().chain(above).filter(|venv| venv.join("pyvenv.cfg").is_file()).collect()
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use overtone_data::{Family, family_of, inspect_continuous};
+use overtone_data::{Family, continuous::locate::ENVIRONMENTS, family_of, inspect_continuous};
 use overtone_eval::Convention;
 
 /// `overtone data inspect PATH [--json]`.
@@ -12,9 +12,8 @@ pub fn inspect(path: &Path, json: bool) -> Result<()> {
         Family::Atari => show(&overtone_data::inspect(path)?, json),
         Family::Continuous => {
             let inspection = inspect_continuous(path)?;
-            // D4RL's files, and ours, begin with the robot's name.
-            let env = inspection.file.split(['_', '-', '.']).next().unwrap_or_default();
-            let pair = Convention::D4rl.pair(env).filter(|_| inspection.episodes > 0);
+            let pair = robot_in(path).filter(|_| inspection.episodes > 0);
+            let pair = pair.and_then(|robot| Convention::D4rl.pair(robot));
             let normalized = pair.map(|pair| pair.normalize(inspection.returns.spread.mean));
             if !json {
                 show(&inspection, false)?;
@@ -29,6 +28,14 @@ pub fn inspect(path: &Path, json: bool) -> Result<()> {
             Ok(())
         }
     }
+}
+
+/// The robot that a path names: D4RL's files and ours begin with it, Minari's lie in folders
+/// that do.
+fn robot_in(path: &Path) -> Option<&'static str> {
+    let names = path.iter().rev().map(|part| part.to_string_lossy().to_lowercase());
+    let robot = |name: String| ENVIRONMENTS.iter().find(|env| name.starts_with(env.name));
+    names.filter_map(robot).map(|env| env.name).next()
 }
 
 fn show<T: serde::Serialize + std::fmt::Display>(inspection: &T, json: bool) -> Result<()> {
