@@ -58,6 +58,10 @@ starter-table *args: build
 d4rl-table *args: build
     @.venv/bin/python scripts/d4rl-table.py "$@"
 
+# Kill training at random instants and compare it with undisturbed runs [n=100 seed=1]
+kills *args: build
+    @.venv/bin/python scripts/kills.py "$@"
+
 # Install the Python packages and name what is missing; quick when nothing is
 setup:
     @scripts/setup.sh >&2

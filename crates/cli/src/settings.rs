@@ -16,7 +16,7 @@ use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use atari::AtariSettings;
-pub use continuous::{ContinuousSettings, default_targets};
+pub use continuous::{ContinuousSettings, ModelKind, default_targets};
 pub use targets::targets;
 
 use crate::keys::{self, Keys};

@@ -7,11 +7,12 @@ use overtone_core::protocol::Revision;
 use overtone_data::{
     ContinuousDataset, Kind, LocatedContinuous, datasets_folder, locate_continuous,
 };
+use overtone_model::Conditioning;
 use overtone_mujoco::Task;
 use overtone_train::ContinuousLearner;
 
 use super::Experiment;
-use crate::settings::{ContinuousSettings, Profile};
+use crate::settings::{ContinuousSettings, ModelKind, Profile};
 
 impl Experiment for ContinuousSettings {
     type Learner = ContinuousLearner;
@@ -30,13 +31,21 @@ impl Experiment for ContinuousSettings {
     }
 
     fn describe_model(&self) -> String {
-        format!(
-            "{} ({} head, {} attention, context {})",
-            self.model_name(),
-            self.head_name(),
-            self.attention.name(),
-            self.model.context_length
-        )
+        let context = self.model.context_length;
+        let head = self.head_name();
+        match (self.model.kind, self.model.conditioning) {
+            (ModelKind::Mlp, _) => {
+                format!("a perceptron cloning behaviour, {head} head, context {context}")
+            }
+            (ModelKind::Transformer, conditioning) => {
+                let attention = self.attention.name();
+                let clones = match conditioning {
+                    Conditioning::Return => "",
+                    Conditioning::None => "cloning behaviour, ",
+                };
+                format!("{clones}{head} head, {attention} attention, context {context}")
+            }
+        }
     }
 
     fn describe_profile(&self) -> String {

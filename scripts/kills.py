@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Kills training at random instants and sees whether it goes on as if nothing had happened.
+
+    just kills [n=100] [seed=1]
+
+A short run of a game (with the conversion of its data) and one of a robot are trained to their
+ends undisturbed. Then each is trained again and again, and killed by SIGKILL at an instant drawn
+uniformly over the time it takes, until n kills have been counted; the next start of the same
+command goes on. Whenever a run comes to its end it is compared with the undisturbed one: its last
+checkpoints byte by byte, every row of metrics.csv but times, every point in TensorBoard's files,
+and for the game the converted data byte by byte. A difference, or a run that does not go on, ends
+the program with exit code 1.
+"""
+
+import csv
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# Columns of metrics.csv that are times.
+TIMES = {"timesteps_per_s", "waited_share", "seconds"}
+UPDATES = 120
+COMMON = (f"evaluation.episodes=0 model.n_layers=1 model.context_length=5 train.updates={UPDATES} "
+          "train.log_every=1 train.checkpoint_every=3 train.keep_checkpoints=3")
+KINDS = {
+    "game": f"game=seaquest data.transitions=4000 model.d_model=32 model.n_heads=2 "
+            f"train.batch_size=4 {COMMON}",
+    "robot": f"env=hopper model.d_model=32 train.batch_size=16 {COMMON}",
+}
+
+
+class Bench:
+    """One kind of run, in a folder of its own."""
+
+    def __init__(self, program: Path, kind: str, folder: Path):
+        self.program, self.kind, self.folder = program, kind, folder
+        self.whole = folder / "whole"
+        began = time.monotonic()
+        self.start("whole").wait()
+        self.seconds = time.monotonic() - began
+        if not self.finished("whole"):
+            sys.exit(f"the undisturbed {kind} run did not finish: see {self.log}")
+        self.expected = self.facts("whole")
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    def start(self, name: str) -> subprocess.Popen:
+        words = [*KINDS[self.kind].split(), f"runs={self.folder / name / 'runs'}"]
+        if self.kind == "game":
+            words.append(f"data.cache={self.folder / name / 'cache'}")
+        log = self.log.open("a", encoding="utf-8")
+        return subprocess.Popen([self.program, "train", *words], cwd=ROOT, stdout=log, stderr=log)
+
+    def runs(self, name: str) -> list[Path]:
+        """Runs that had begun; a kill may leave the empty folder of one that had not."""
+        folders = sorted((self.folder / name / "runs").glob("*"))
+        return [folder for folder in folders if (folder / "config.toml").is_file()]
+
+    def finished(self, name: str) -> bool:
+        return [run for run in self.runs(name) if (run / "finished").is_file()] != []
+
+    def facts(self, name: str) -> dict:
+        """What must not depend on kills."""
+        (run,) = self.runs(name)
+        facts = {}
+        for file in sorted((run / "checkpoints").rglob("*")):
+            if file.is_file():
+                facts[str(file.relative_to(run))] = hashlib.sha256(file.read_bytes()).hexdigest()
+        with (run / "metrics.csv").open(encoding="utf-8") as rows:
+            facts["metrics"] = [{key: cell for key, cell in row.items() if key not in TIMES}
+                                for row in csv.DictReader(rows)]
+        facts["events"] = points(run)
+        for file in sorted((self.folder / name / "cache").rglob("frames.safetensors")):
+            facts[file.parent.name] = hashlib.sha256(file.read_bytes()).hexdigest()
+        return facts
+
+
+def points(run: Path) -> dict:
+    """Steps and values in a run's TensorBoard files, by tag; times are left out."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(run), size_guidance={"scalars": 0})
+    events.Reload()
+    tags = [tag for tag in events.Tags()["scalars"] if not tag.startswith("perf/")]
+    return {tag: [(point.step, point.value) for point in events.Scalars(tag)] for tag in tags}
+
+
+def main() -> None:
+    options = dict(word.split("=", 1) for word in sys.argv[1:])
+    n, seed = int(options.get("n", 100)), int(options.get("seed", 1))
+    program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/overtone"
+    draw = random.Random(seed)
+    folder = Path(tempfile.mkdtemp(prefix="overtone-kills-"))
+    benches = {}
+    for kind in KINDS:
+        (folder / kind).mkdir()
+        benches[kind] = Bench(program, kind, folder / kind)
+        print(f"{kind}: {UPDATES} updates in {benches[kind].seconds:.1f} s undisturbed")
+    counts = {kind: {"kills": 0, "ended": 0, "before_a_checkpoint": 0} for kind in KINDS}
+    while sum(count["kills"] for count in counts.values()) < n:
+        kind = draw.choice(list(KINDS))
+        bench, count = benches[kind], counts[kind]
+        process = bench.start("killed")
+        try:
+            process.wait(timeout=draw.uniform(0.0, bench.seconds))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            count["kills"] += 1
+            runs = bench.runs("killed")
+            count["before_a_checkpoint"] += not any(
+                folder.name.startswith("step-") for run in runs
+                for folder in (run / "checkpoints").glob("*"))
+            continue
+        if process.returncode != 0:
+            sys.exit(f"a killed {kind} run did not go on: see {bench.log}")
+        check(bench, count)
+    # The last runs are let come to their ends.
+    for kind, bench in benches.items():
+        if bench.runs("killed") and not bench.finished("killed"):
+            if bench.start("killed").wait() != 0:
+                sys.exit(f"a killed {kind} run did not go on: see {bench.log}")
+        if bench.finished("killed"):
+            check(bench, counts[kind])
+    print(json.dumps(counts))
+    kills, ended = (sum(count[key] for count in counts.values()) for key in ("kills", "ended"))
+    print(f"{kills} kills, {ended} runs come to their ends, all as if undisturbed")
+    shutil.rmtree(folder)
+
+
+def check(bench: Bench, count: dict) -> None:
+    """Compares the run that came to its end, and clears the place for the next."""
+    got = bench.facts("killed")
+    for key in sorted(bench.expected | got):
+        if bench.expected.get(key) != got.get(key):
+            sys.exit(f"{bench.kind}: {key} is not that of the undisturbed run: see {bench.folder}")
+    count["ended"] += 1
+    shutil.rmtree(bench.folder / "killed")
+
+
+if __name__ == "__main__":
+    main()
