@@ -1,15 +1,18 @@
 //! Playing: rollouts of any `Policy` in any `VectorEnv`, and the report about them.
 //!
-//! Also the statistics a report is made of, the smoothness of distributions among them.
+//! Also the statistics a report is made of, the smoothness of distributions among them, and the
+//! page about several runs.
 //!
 //! This crate does not know the model: its own tests play hand-written policies.
 
 pub mod fourier_transform;
 pub mod normalize;
+pub mod page;
 pub mod random;
 pub mod report;
 pub mod rollout;
 pub mod smoothness;
+pub mod statistics;
 pub mod summary;
 pub mod table;
 

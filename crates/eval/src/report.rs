@@ -322,13 +322,18 @@ impl Evaluation {
                 episode.length.to_string(),
                 format!("{:.0}", episode.raw_return),
                 format!("{:.0}", episode.clipped_return),
-                match episode.outcome {
-                    Outcome::Terminated => "terminated".into(),
-                    Outcome::Truncated => "truncated".into(),
-                },
+                ended(episode.outcome).into(),
             ]);
         }
         table.to_string()
+    }
+}
+
+/// How an episode ended, in a word.
+pub(crate) fn ended(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Terminated => "terminated",
+        Outcome::Truncated => "truncated",
     }
 }
 

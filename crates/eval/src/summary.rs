@@ -14,8 +14,8 @@ pub struct Summary {
     pub sd: Option<f64>,
     /// Median; between the middle two for an even count.
     pub median: f64,
-    /// Interquartile mean: the mean of the middle half, with fractional weights at its ends
-    /// (Agarwal et al. 2021).
+    /// Interquartile mean: the mean without the `⌊n/4⌋` smallest and as many largest (Agarwal
+    /// et al. 2021).
     pub iqm: f64,
     /// Smallest.
     pub min: f64,
@@ -44,7 +44,7 @@ impl Summary {
             n,
             mean,
             sd: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()),
-            median: (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0,
+            median: middle(&sorted),
             iqm: interquartile_mean(&sorted),
             min: sorted[0],
             max: sorted[n - 1],
@@ -52,20 +52,20 @@ impl Summary {
     }
 }
 
-/// Each sorted value stands for an interval of length 1; the middle half is
-/// `n/4 .. 3n/4`, and a value counts by the length of its interval inside.
-fn interquartile_mean(sorted: &[f64]) -> f64 {
-    let n = sorted.len() as f64;
-    let (low, high) = (n / 4.0, 3.0 * n / 4.0);
-    let total: f64 = sorted
-        .iter()
-        .enumerate()
-        .map(|(i, value)| {
-            let inside = (i as f64 + 1.0).min(high) - (i as f64).max(low);
-            value * inside.max(0.0)
-        })
-        .sum();
-    total / (high - low)
+/// The median of numbers in ascending order, of which there is at least one.
+pub(crate) fn middle(sorted: &[f64]) -> f64 {
+    let n = sorted.len();
+    (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0
+}
+
+/// Interquartile mean, the 25 % trimmed mean: of `n` numbers the `⌊n/4⌋` smallest and as many
+/// largest are left out (Agarwal et al. 2021; `scipy.stats.trim_mean(x, 0.25)`).
+///
+/// `sorted` is in ascending order and not empty.
+pub(crate) fn interquartile_mean(sorted: &[f64]) -> f64 {
+    let cut = sorted.len() / 4;
+    let middle = &sorted[cut..sorted.len() - cut];
+    middle.iter().sum::<f64>() / middle.len() as f64
 }
 
 #[cfg(test)]
@@ -91,10 +91,11 @@ mod tests {
     }
 
     #[test]
-    fn the_interquartile_mean_takes_fractions_at_its_ends() {
-        // n = 6: the middle half is 1.5 .. 4.5, that is half of 2, all of 3 and 4, half of 50:
-        // (1 + 3 + 4 + 25) / 3.
-        let summary = Summary::of(&[50.0, 4.0, 3.0, 2.0, 1.0, 60.0]).unwrap();
-        assert!((summary.iqm - 11.0).abs() < 1e-12);
+    fn the_interquartile_mean_leaves_out_whole_numbers_at_both_ends() {
+        // n = 6: one at each end; (2 + 3 + 4 + 50) / 4. n = 3: none.
+        let iqm = |values: &[f64]| Summary::of(values).unwrap().iqm;
+        assert!((iqm(&[50.0, 4.0, 3.0, 2.0, 1.0, 60.0]) - 14.75).abs() < 1e-12);
+        assert!((iqm(&[9.0, 1.0, 2.0]) - 4.0).abs() < 1e-12);
+        assert_eq!(iqm(&[7.0; 13]), 7.0);
     }
 }

@@ -22,6 +22,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// The header, and the rows under it.
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
+    }
+
     /// The table in Markdown, columns aligned to the right.
     pub fn to_markdown(&self) -> String {
         let mut text = String::new();

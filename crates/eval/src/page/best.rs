@@ -1,0 +1,72 @@
+//! Several checkpoints of one run: the last and the best, side by side.
+
+use super::curve::Curve;
+use super::scores::{Role, Row, spread};
+use crate::table::Table;
+
+/// The rows of one run, protocol and target, by the updates of the weights.
+fn checkpoints<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
+    let mut found: Vec<Vec<&Row<'_>>> = Vec::new();
+    for row in rows.iter().filter(|row| row.role != Role::NoWeights) {
+        let alike = |other: &Row<'_>| {
+            std::ptr::eq(row.run, other.run)
+                && row.protocol == other.protocol
+                && row.target.target_return == other.target.target_return
+        };
+        match found.iter_mut().find(|group| alike(group[0])) {
+            // The same weights again: the first file of theirs stands for them.
+            Some(group) if group.iter().any(|other| other.step() == row.step()) => {}
+            Some(group) => group.push(row),
+            None => found.push(vec![row]),
+        }
+    }
+    found.retain(|group| group.len() > 1);
+    found.iter_mut().for_each(|group| group.sort_by_key(|row| row.step()));
+    found
+}
+
+/// A row for each run, protocol and target of which several checkpoints were played; `None`
+/// if there is none.
+pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
+    let groups = checkpoints(rows);
+    let mut table = Table::new(&[
+        "run",
+        "protocol",
+        "target",
+        "checkpoints played",
+        "last (updates)",
+        "best (updates)",
+    ]);
+    groups.first()?;
+    for group in groups {
+        let told = |row: Option<&&Row<'_>>| {
+            let words = |row: &&Row<'_>| {
+                format!("{} ({})", spread(&row.raw, 1), row.step().unwrap_or_default())
+            };
+            row.map_or("not played".to_owned(), words)
+        };
+        let best = group.iter().max_by(|a, b| a.raw.mean.total_cmp(&b.raw.mean));
+        table.row(vec![
+            group[0].run.name.clone(),
+            group[0].protocol.clone(),
+            group[0].target.target_return.to_string(),
+            group.len().to_string(),
+            told(group.iter().find(|row| row.role == Role::Last)),
+            told(best),
+        ]);
+    }
+    Some(table)
+}
+
+/// The mean raw return against updates, for the same groups.
+pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Curve> {
+    let curve = |group: Vec<&Row<'_>>| {
+        let point = |row: &&Row<'_>| Some([row.step()? as f64, row.raw.mean]);
+        let target = group[0].target.target_return;
+        Curve {
+            name: format!("{}, {}, target {target}", group[0].run.name, group[0].protocol),
+            points: group.iter().filter_map(point).collect(),
+        }
+    };
+    checkpoints(rows).into_iter().map(curve).collect()
+}

@@ -1,0 +1,113 @@
+//! Blocks as one HTML file that needs no other and runs no script.
+
+use super::document::Block;
+use crate::table::Table;
+
+/// The browser itself refuses to load or run anything, whatever a page may hold.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+const STYLE: &str = "\
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --code: #f4f4f4 }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e4e4; --paper: #16181c; --faint: #9a9a9a; --line: #3a3d42; --code: #23262b }
+}
+body { color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif; max-width: 92rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.6rem } h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) } h3 { font-size: 1.05rem }
+p { max-width: 50rem }
+.wide { overflow-x: auto }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; margin: .5rem 0 }
+th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
+th { color: var(--faint); font-weight: 600 }
+th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 12rem }
+pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem }
+summary { cursor: pointer; color: var(--faint) }
+svg { max-width: 100%; height: auto }
+figure { display: inline-block; margin: .5rem 1rem .5rem 0; width: 42rem; max-width: 100% }
+";
+
+/// Text for the inside of an element or of a quoted attribute. Control characters, which HTML
+/// forbids, become the replacement character.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            '\n' | '\t' => escaped.push(character),
+            _ if character.is_control() => escaped.push('\u{fffd}'),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// The whole file.
+pub(super) fn render(title: &str, blocks: &[Block]) -> String {
+    let title = escape(title);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    );
+    push(&mut page, blocks);
+    page + "</body>\n</html>\n"
+}
+
+fn push(page: &mut String, blocks: &[Block]) {
+    for block in blocks {
+        match block {
+            Block::Heading(words) => *page += &format!("<h2>{}</h2>\n", escape(words)),
+            Block::Subheading(words) => *page += &format!("<h3>{}</h3>\n", escape(words)),
+            Block::Text(words) => *page += &format!("<p>{}</p>\n", escape(words)),
+            // A line end right after `<pre>` is not part of it.
+            Block::Code(words) => *page += &format!("<pre>\n{}</pre>\n", escape(words)),
+            Block::Table(table) => push_table(page, table),
+            Block::Plot { svg, .. } => *page += &format!("<figure>\n{svg}</figure>\n"),
+            Block::Fold(summary, blocks) => {
+                *page += &format!("<details>\n<summary>{}</summary>\n", escape(summary));
+                push(page, blocks);
+                *page += "</details>\n";
+            }
+        }
+    }
+}
+
+fn push_table(page: &mut String, table: &Table) {
+    *page += "<div class=\"wide\"><table>\n";
+    for (i, row) in table.rows().iter().enumerate() {
+        let tag = if i == 0 { "th" } else { "td" };
+        let cells = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
+        *page += &format!("<tr>{}</tr>\n", cells.collect::<String>());
+    }
+    *page += "</table></div>\n";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_text_is_markup() {
+        assert_eq!(
+            escape("a<b> & \"c\" 'd'\0"),
+            "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;\u{fffd}"
+        );
+        let mut table = Table::new(&["<i>"]);
+        table.row(vec!["</td><script>".into()]);
+        let bad = || "</pre><script>x</script>".to_owned();
+        let blocks = [
+            Block::Heading(bad()),
+            Block::Code(bad()),
+            Block::Table(table),
+            Block::Fold(bad(), vec![Block::Text(bad())]),
+        ];
+        let page = render(&bad(), &blocks);
+        assert!(!page.contains("<script") && !page.contains("<i>"), "{page}");
+        assert_eq!(page.matches("&lt;script&gt;x&lt;/script&gt;").count(), 6, "{page}");
+        assert_eq!(page.matches("</pre>").count(), 1);
+    }
+}

@@ -1,0 +1,240 @@
+//! What a run's folder holds, as far as a page tells of it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::{Evaluation, PlayedEpisode, ReportError, TargetResult};
+
+/// The files of one training run.
+#[derive(Clone, Debug)]
+pub struct RunFiles {
+    /// The folder's name.
+    pub name: String,
+    /// `config.toml` as it stands.
+    pub config_text: String,
+    /// The same, parsed.
+    pub config: toml::Table,
+    /// `metrics.csv`; absent if there is none.
+    pub metrics: Option<Metrics>,
+    /// The highest step of a checkpoint in the folder; without any, of the metrics.
+    pub last_step: Option<u64>,
+    /// Its evaluations: every `evaluation*.json`, in order of names.
+    pub evaluations: Vec<EvaluationFile>,
+}
+
+/// An evaluation, and where it was read.
+#[derive(Clone, Debug)]
+pub struct EvaluationFile {
+    /// The file's name.
+    pub file: String,
+    /// What is in it.
+    pub evaluation: Evaluation,
+}
+
+/// The rows of `metrics.csv`, by columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Every column has as many rows; a loss may be no number.
+    pub columns: BTreeMap<String, Vec<f64>>,
+}
+
+/// Why there is no page about a run.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    /// A page about nothing.
+    #[error("there is no run to report on")]
+    NoRun,
+    /// A file or folder could not be read or written.
+    #[error("`{path}`")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A configuration that is no TOML.
+    #[error("`{path}` is no configuration")]
+    Config {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<toml::de::Error>,
+    },
+    /// A file of metrics that is none.
+    #[error("`{path}`, line {line}: {what}")]
+    Metrics {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// An evaluation that cannot be read.
+    #[error("an evaluation cannot be read")]
+    Evaluation(#[from] ReportError),
+    /// An evaluation whose statistics and episodes do not belong together.
+    #[error("`{path}`: {listed} episodes are listed for the target {target}, {told} are told of")]
+    Contradiction {
+        /// The file.
+        path: PathBuf,
+        /// The return asked for.
+        target: f32,
+        /// Episodes in the list.
+        listed: usize,
+        /// Episodes in the statistics.
+        told: usize,
+    },
+    /// Scores without statistics.
+    #[error(transparent)]
+    Statistics(#[from] crate::statistics::StatisticsError),
+}
+
+impl PageError {
+    pub(super) fn file(path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        |source| Self::File { path, source }
+    }
+}
+
+impl RunFiles {
+    /// Reads `config.toml`, and `metrics.csv` and `evaluation*.json` where they are.
+    ///
+    /// # Errors
+    /// When the folder has no configuration, or a file cannot be read or understood.
+    pub fn read(folder: &Path) -> Result<Self, PageError> {
+        let path = folder.join("config.toml");
+        let config_text = fs::read_to_string(&path).map_err(PageError::file(&path))?;
+        let config = config_text
+            .parse()
+            .map_err(|source| PageError::Config { path, source: Box::new(source) })?;
+        let path = folder.join("metrics.csv");
+        let metrics = match fs::read_to_string(&path) {
+            Ok(text) => Some(Metrics::parse(&text, &path)?),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            Err(error) => return Err(PageError::file(&path)(error)),
+        };
+        let evaluations = evaluations(folder)?;
+        let last_step = last_checkpoint(folder)?.or_else(|| metrics.as_ref()?.last_step());
+        // Of `.`, too, the folder's own name.
+        let real = fs::canonicalize(folder).map_err(PageError::file(folder))?;
+        let name = real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned();
+        Ok(Self { name, config_text, config, metrics, last_step, evaluations })
+    }
+}
+
+impl EvaluationFile {
+    fn read(path: &Path, file: String) -> Result<Self, PageError> {
+        let found = Self { evaluation: Evaluation::read(path)?, file };
+        for target in &found.evaluation.targets {
+            let (listed, told) = (found.episodes(target).count(), target.raw_return.n);
+            if listed != told {
+                let (path, target) = (path.to_path_buf(), target.target_return);
+                return Err(PageError::Contradiction { path, target, listed, told });
+            }
+        }
+        Ok(found)
+    }
+
+    /// The episodes of a target.
+    pub fn episodes(&self, target: &TargetResult) -> impl Iterator<Item = &PlayedEpisode> {
+        let asked = target.target_return;
+        self.evaluation.episodes.iter().filter(move |episode| episode.target_return == asked)
+    }
+}
+
+impl Metrics {
+    /// Rows with the right number of cells, all of them numbers. A last line without its end is
+    /// a row that was being written, and left out.
+    fn parse(text: &str, path: &Path) -> Result<Self, PageError> {
+        let error = |line: usize, what: String| {
+            let path = path.to_path_buf();
+            PageError::Metrics { path, line, what }
+        };
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut lines = whole.lines().enumerate();
+        let header: Vec<&str> =
+            lines.next().map_or(Vec::new(), |(_, line)| line.split(',').collect());
+        let mut columns = vec![Vec::new(); header.len()];
+        for (i, line) in lines {
+            let cells: Vec<&str> = line.split(',').collect();
+            if cells.len() != header.len() {
+                let what = format!("{} cells, expected {}", cells.len(), header.len());
+                return Err(error(i + 1, what));
+            }
+            for (column, cell) in columns.iter_mut().zip(cells) {
+                let number: f64 =
+                    cell.parse().map_err(|_| error(i + 1, format!("`{cell}` is no number")))?;
+                column.push(number);
+            }
+        }
+        Ok(Self { columns: header.iter().map(|name| name.to_string()).zip(columns).collect() })
+    }
+
+    fn last_step(&self) -> Option<u64> {
+        self.columns.get("step")?.last().map(|step| *step as u64)
+    }
+
+    /// A column against the steps.
+    pub fn against_steps(&self, column: &str) -> Option<Vec<[f64; 2]>> {
+        let steps = self.columns.get("step")?;
+        Some(steps.iter().zip(self.columns.get(column)?).map(|(x, y)| [*x, *y]).collect())
+    }
+}
+
+fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
+    let mut names = names(folder)?;
+    names.retain(|name| name.starts_with("evaluation") && name.ends_with(".json"));
+    names.into_iter().map(|name| EvaluationFile::read(&folder.join(&name), name)).collect()
+}
+
+fn last_checkpoint(folder: &Path) -> Result<Option<u64>, PageError> {
+    let folder = folder.join("checkpoints");
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    let steps = names(&folder)?;
+    Ok(steps.iter().filter_map(|name| name.strip_prefix("step-")?.parse().ok()).max())
+}
+
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Result<Vec<String>, PageError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(PageError::file(folder))? {
+        let entry = entry.map_err(PageError::file(folder))?;
+        names.push(entry.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Metrics, PageError> {
+        Metrics::parse(text, Path::new("metrics.csv"))
+    }
+
+    #[test]
+    fn metrics_are_columns_and_half_a_row_is_none() {
+        let metrics = parse("step,loss\n10,0.5\n20,NaN\n30,0.2").unwrap();
+        let points = metrics.against_steps("loss").unwrap();
+        assert_eq!(points.len(), 2, "the row that was being written is left out");
+        assert_eq!(points[0], [10.0, 0.5]);
+        assert!(points[1][1].is_nan());
+        assert_eq!((metrics.last_step(), metrics.against_steps("return")), (Some(20), None));
+        assert_eq!(parse("").unwrap(), Metrics::default());
+    }
+
+    #[test]
+    fn what_is_no_metric_is_refused() {
+        for (text, expected) in [
+            ("step,loss\n1,0.5\n2\n", "`metrics.csv`, line 3: 1 cells, expected 2"),
+            ("step,loss\n1,<b>\n", "`metrics.csv`, line 2: `<b>` is no number"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().to_string(), expected);
+        }
+    }
+}

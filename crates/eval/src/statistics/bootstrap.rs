@@ -1,0 +1,210 @@
+//! The stratified bootstrap: how much an estimate would move with other runs.
+
+use overtone_core::seed::{Generator, derive, derive_nth};
+use rand::SeedableRng;
+use rayon::prelude::*;
+
+use super::{ScoreMatrix, StatisticsError};
+
+/// How intervals are made: runs are drawn with replacement within each task, as many as there
+/// are, the estimate is made of what was drawn, and that again and again; the interval lies
+/// between two percentiles of these estimates (Agarwal et al. 2021, section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bootstrap {
+    /// How often.
+    pub replications: usize,
+    /// Share of the estimates inside the interval, such as 0.95.
+    pub level: f64,
+    /// Determines what is drawn, on any number of cores.
+    pub seed: u64,
+}
+
+/// Ends of an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// A number estimated from runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Its value for the runs there are.
+    pub value: f64,
+    /// Absent where a task has only one run: nothing is known about others.
+    pub interval: Option<Interval>,
+}
+
+/// What can be drawn again.
+pub(super) trait Sample: Clone + Sync {
+    /// Fills `other`, of the same size, with a new draw.
+    fn draw(&self, generator: &mut Generator, other: &mut Self);
+    /// Fewest runs of a task.
+    fn fewest_runs(&self) -> usize;
+}
+
+impl Sample for ScoreMatrix {
+    fn draw(&self, generator: &mut Generator, other: &mut Self) {
+        self.resample(generator, other);
+    }
+
+    fn fewest_runs(&self) -> usize {
+        self.n_runs()
+    }
+}
+
+impl Default for Bootstrap {
+    /// 50,000 replications and 95 %, as the paper.
+    fn default() -> Self {
+        Self { replications: 50_000, level: 0.95, seed: 0 }
+    }
+}
+
+impl Bootstrap {
+    /// `statistic` of `scores`, with its interval.
+    ///
+    /// # Errors
+    /// When there is no replication, or `level` is not between 0 and 1.
+    pub fn estimate(
+        &self,
+        scores: &ScoreMatrix,
+        statistic: impl Fn(&ScoreMatrix) -> f64 + Sync,
+    ) -> Result<Estimate, StatisticsError> {
+        self.estimates(scores, |scores| [statistic(scores)]).map(|[estimate]| estimate)
+    }
+
+    /// Several statistics of the same draws, each with its interval.
+    ///
+    /// # Errors
+    /// As [`estimate`](Self::estimate).
+    pub fn estimates<const N: usize>(
+        &self,
+        scores: &ScoreMatrix,
+        statistics: impl Fn(&ScoreMatrix) -> [f64; N] + Sync,
+    ) -> Result<[Estimate; N], StatisticsError> {
+        let fill = |scores: &ScoreMatrix, out: &mut [f64]| out.copy_from_slice(&statistics(scores));
+        let values = statistics(scores);
+        let intervals = self.intervals(scores, N, fill)?;
+        let interval = |i: usize| intervals.as_ref().map(|intervals| intervals[i]);
+        Ok(std::array::from_fn(|i| Estimate { value: values[i], interval: interval(i) }))
+    }
+
+    /// Intervals of the `n` numbers that `statistics` makes of a sample; `None` where a task
+    /// has only one run.
+    pub(super) fn intervals<S: Sample + Send>(
+        &self,
+        sample: &S,
+        n: usize,
+        statistics: impl Fn(&S, &mut [f64]) + Sync,
+    ) -> Result<Option<Vec<Interval>>, StatisticsError> {
+        let &Self { replications, level, seed } = self;
+        if replications == 0 || !(level > 0.0 && level < 1.0) {
+            return Err(StatisticsError::Bootstrap { replications, level });
+        }
+        if sample.fewest_runs() < 2 || n == 0 {
+            return Ok(None);
+        }
+        let seed = derive(seed, "bootstrap");
+        // [replication, statistic]. Each replication has its own seed: the order of the
+        // threads decides nothing.
+        let mut drawn = vec![0.0; replications * n];
+        drawn.par_chunks_mut(n).with_min_len(256).enumerate().for_each_init(
+            || sample.clone(),
+            |other, (i, out)| {
+                let mut generator = Generator::seed_from_u64(derive_nth(seed, i as u64));
+                sample.draw(&mut generator, other);
+                statistics(other, out);
+            },
+        );
+        let interval = |i: usize| {
+            let mut sorted: Vec<f64> = drawn.iter().skip(i).step_by(n).copied().collect();
+            sorted.sort_unstable_by(f64::total_cmp);
+            let tail = (1.0 - level) / 2.0;
+            Interval { low: quantile(&sorted, tail), high: quantile(&sorted, 1.0 - tail) }
+        };
+        Ok(Some((0..n).into_par_iter().map(interval).collect()))
+    }
+}
+
+/// The quantile `q` of sorted numbers, on a line between the two nearest.
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let place = q * (sorted.len() - 1) as f64;
+    let below = place.floor() as usize;
+    let above = (below + 1).min(sorted.len() - 1);
+    sorted[below] + (sorted[above] - sorted[below]) * (place - below as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::mean;
+
+    fn runs(n: usize) -> ScoreMatrix {
+        // 0, 1, 2, 3, 4 again and again: the spread does not depend on n.
+        let scores: Vec<f64> = (0..n).map(|i| (i % 5) as f64).collect();
+        ScoreMatrix::one_task("a", &scores).unwrap()
+    }
+
+    fn interval(n: usize, bootstrap: Bootstrap) -> Interval {
+        bootstrap.estimate(&runs(n), mean).unwrap().interval.unwrap()
+    }
+
+    #[test]
+    fn quantiles_lie_on_lines() {
+        // 0.25 of the way from the first to the last of 3 is half-way to the second.
+        assert_eq!(quantile(&[1.0, 3.0, 10.0], 0.25), 2.0);
+        assert_eq!([0.0, 0.5, 1.0].map(|q| quantile(&[1.0, 3.0, 10.0], q)), [1.0, 3.0, 10.0]);
+        assert_eq!(quantile(&[7.0], 0.3), 7.0);
+    }
+
+    #[test]
+    fn the_interval_of_a_mean_is_that_of_theory() {
+        // A mean of 100 scores of variance 2 (0, 1, 2, 3, 4): nearly normal with a standard
+        // deviation of √(2/100) = 0.1414, so 2 ± 1.96 · 0.1414.
+        let Interval { low, high } = interval(100, Bootstrap::default());
+        assert!((low - 1.7228).abs() < 0.01 && (high - 2.2772).abs() < 0.01, "{low} {high}");
+        let half = Bootstrap { level: 0.5, ..Bootstrap::default() };
+        let Interval { low, high } = interval(100, half);
+        assert!((low - 1.9046).abs() < 0.011 && (high - 2.0954).abs() < 0.011, "{low} {high}");
+    }
+
+    #[test]
+    fn more_runs_make_it_narrower() {
+        let width = |n| {
+            let Interval { low, high } = interval(n, Bootstrap::default());
+            assert!(low <= 2.0 && 2.0 <= high, "the estimate lies inside");
+            high - low
+        };
+        let [few, more, most] = [5, 20, 80].map(width);
+        assert!(few > 1.5 * more && more > 1.5 * most, "{few} {more} {most}");
+    }
+
+    #[test]
+    fn the_seed_alone_decides() {
+        let seeded = |seed| Bootstrap { replications: 1000, seed, ..Bootstrap::default() };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let alone = pool.install(|| interval(7, seeded(3)));
+        assert_eq!(interval(7, seeded(3)), alone, "on any number of cores");
+        assert_ne!(interval(7, seeded(4)), alone);
+    }
+
+    #[test]
+    fn one_run_has_no_interval_and_equal_runs_have_an_empty_one() {
+        let estimate = Bootstrap::default().estimate(&runs(1), mean).unwrap();
+        assert_eq!(estimate, Estimate { value: 0.0, interval: None });
+        let same = ScoreMatrix::one_task("a", &[2.5; 4]).unwrap();
+        let estimate = Bootstrap::default().estimate(&same, mean).unwrap();
+        assert_eq!(estimate.interval, Some(Interval { low: 2.5, high: 2.5 }));
+    }
+
+    #[test]
+    fn impossible_bootstraps_are_refused() {
+        for (replications, level) in [(0, 0.95), (10, 0.0), (10, 1.0), (10, f64::NAN)] {
+            let bootstrap = Bootstrap { replications, level, seed: 0 };
+            let error = bootstrap.estimate(&runs(5), mean).unwrap_err();
+            assert!(matches!(error, StatisticsError::Bootstrap { .. }), "{error}");
+        }
+    }
+}
