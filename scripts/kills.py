@@ -15,6 +15,7 @@ the program with exit code 1.
 import csv
 import hashlib
 import json
+import logging
 import os
 import random
 import shutil
@@ -90,6 +91,8 @@ def points(run: Path) -> dict:
     """Steps and values in a run's TensorBoard files, by tag; times are left out."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+    # That what a killed run had logged beyond its checkpoint is dropped, as it should be.
+    logging.getLogger("tensorboard").setLevel(logging.ERROR)
     events = EventAccumulator(str(run), size_guidance={"scalars": 0})
     events.Reload()
     tags = [tag for tag in events.Tags()["scalars"] if not tag.startswith("perf/")]

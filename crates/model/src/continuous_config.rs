@@ -32,7 +32,7 @@ pub struct ContinuousModelConfig {
     /// Standard deviation of the timestep table before training.
     ///
     /// The reference's 1 is larger than what observations bring to a token, and is noise on
-    /// them until every row was trained often: tens of thousands of updates.
+    /// them until every row was trained often.
     #[serde(default = "reference_timestep_std")]
     pub timestep_std: f64,
     /// Probability of dropping an embedding, an attention weight or a residual while training.
