@@ -19,6 +19,7 @@ mod content_hash;
 pub mod continuous;
 pub mod dataset;
 mod disk;
+pub mod download;
 pub mod episode_index;
 pub mod error;
 pub mod family;
