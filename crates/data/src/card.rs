@@ -8,8 +8,11 @@ use overtone_core::{Emulation, Simulation};
 use serde::{Deserialize, Serialize};
 
 use crate::continuous::ContinuousOrigin;
+use crate::continuous::log::find_file;
 use crate::error::DataError;
+use crate::family::{Family, family_of};
 use crate::manifest::{Kind, Origin};
+use crate::run_folder::RunFolder;
 
 /// A dataset's description: where it comes from, and how it was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,6 +52,8 @@ pub struct AtariCard {
     pub n_actions: usize,
     /// How the emulator was run when it was recorded.
     pub recording: Emulation,
+    /// Where its files can be fetched, with `{game}`, `{run}` and `{file}`.
+    pub download: Option<Download>,
 }
 
 /// Counts of one run.
@@ -65,6 +70,29 @@ pub struct CardCounts {
     pub episodes: Option<u64>,
     /// Size on disk.
     pub bytes: Option<u64>,
+}
+
+/// Where a dataset's files can be fetched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Download {
+    /// The address of a file, `http` or `https`, with names in braces to be filled in.
+    pub address: String,
+    /// Hosts that may be asked, also where one sends on to another; `host`, or `host:port`.
+    pub hosts: Vec<String>,
+    /// Sizes and hashes of files, where they are public; by the file's path.
+    #[serde(default)]
+    pub files: BTreeMap<String, Published>,
+}
+
+/// What is public about a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Published {
+    /// Its size.
+    pub bytes: Option<u64>,
+    /// Its SHA-256, in hexadecimal.
+    pub sha256: Option<String>,
 }
 
 /// The description of a dataset of continuous control.
@@ -98,6 +126,8 @@ pub struct ContinuousCard {
     pub counts: BTreeMap<String, FileCounts>,
     /// How the robot was simulated when it was recorded.
     pub recording: Simulation,
+    /// Where its files can be fetched, with `{environment}` and `{dataset}`.
+    pub download: Option<Download>,
 }
 
 /// Counts of one file.
@@ -119,6 +149,24 @@ impl ContinuousCard {
         file.replace("{dataset}", dataset).into()
     }
 
+    /// The environment and the dataset whose file is named as `file` is, where there is one.
+    pub fn named(&self, file: &Path) -> Option<(&str, &str)> {
+        let datasets =
+            |environment| self.qualities.iter().map(move |dataset| (environment, dataset));
+        let named = self.environments.iter().flat_map(datasets).find(|&(environment, dataset)| {
+            self.file(environment, dataset).file_name() == file.file_name()
+        });
+        named.map(|(environment, dataset)| (environment.as_str(), dataset.as_str()))
+    }
+
+    /// As [`ContinuousCard::named`], of a file that lies where this description says, below
+    /// the folder `datasets`.
+    pub fn describes(&self, file: &Path, datasets: &Path) -> Option<(&str, &str)> {
+        let (environment, dataset) = self.named(file)?;
+        let known = datasets.join(self.file(environment, dataset)).canonicalize().ok()?;
+        (file.canonicalize().ok()? == known).then_some((environment, dataset))
+    }
+
     /// How [`ContinuousCard::counts`] names a file.
     pub fn counted(environment: &str, dataset: &str) -> String {
         format!("{environment}_{dataset}")
@@ -135,6 +183,12 @@ impl ContinuousCard {
 }
 
 impl AtariCard {
+    /// Whether `run` is one of this description's, below the folder `datasets`.
+    pub fn describes(&self, run: &RunFolder, datasets: &Path) -> bool {
+        let folder = datasets.join(&self.folder).canonicalize();
+        folder.is_ok_and(|folder| run.folder.starts_with(folder)) && self.games.contains(&run.game)
+    }
+
     /// What a log of this dataset is known to be.
     pub fn origin(&self) -> Origin {
         Origin {
@@ -174,6 +228,32 @@ impl DatasetCard {
         }
         paths.sort();
         paths.iter().map(|path| Self::load(path)).collect()
+    }
+
+    /// The description in the folder `datasets` of the recording at `path`, where there is one.
+    ///
+    /// # Errors
+    /// When the descriptions cannot be read, or `path` is no recording.
+    pub fn of(path: &Path, datasets: &Path) -> Result<Option<Self>, DataError> {
+        let cards = Self::load_all(datasets)?;
+        match family_of(path)? {
+            Family::Atari => {
+                let run = RunFolder::find(path)?;
+                let of_run = |card: &Self| match card {
+                    Self::Atari(card) => card.describes(&run, datasets),
+                    Self::Continuous(_) => false,
+                };
+                Ok(cards.into_iter().find(of_run))
+            }
+            Family::Continuous => {
+                let file = find_file(path)?;
+                let of_file = |card: &Self| match card {
+                    Self::Atari(_) => false,
+                    Self::Continuous(card) => card.describes(&file, datasets).is_some(),
+                };
+                Ok(cards.into_iter().find(of_file))
+            }
+        }
     }
 
     /// The dataset's name.

@@ -7,13 +7,13 @@
 //! ```
 
 pub mod batch;
-mod d4rl;
+pub(crate) mod d4rl;
 pub mod dataset;
 pub mod inspect;
 pub mod locate;
 pub mod log;
 pub mod manifest;
-mod minari;
+pub(crate) mod minari;
 mod selection;
 
 pub use batch::ContinuousBatch;

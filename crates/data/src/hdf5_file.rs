@@ -29,7 +29,7 @@ pub(crate) struct Hdf5File {
     file: hdf5::File,
 }
 
-/// Rows of numbers, all of them finite.
+/// Rows of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Matrix {
     /// `[rows, width]`
@@ -94,11 +94,38 @@ impl Hdf5File {
         shape.map_err(|error| self.unreadable(&format!("`{name}`"), &error))
     }
 
-    /// Array `name` of numbers (`f32`, `f64` or integers), `[rows, width]`.
+    /// Type of the elements of array `name`, which is not read.
+    ///
+    /// # Errors
+    /// When there is no such array, or its elements are of a type unknown here.
+    pub fn element(&self, name: &str) -> Result<TypeDescriptor, DataError> {
+        let of_type = self.dataset(name)?.dtype();
+        of_type
+            .and_then(|of_type| of_type.to_descriptor())
+            .map_err(|error| self.wrong_type(name, error.to_string(), "numbers or booleans"))
+    }
+
+    /// Names of the arrays and groups in group `group`; none where there is no such group.
+    pub fn names_in(&self, group: &str) -> Vec<String> {
+        let group = self.file.group(group);
+        group.and_then(|group| group.member_names()).unwrap_or_default()
+    }
+
+    /// Array `name` of numbers (`f32`, `f64` or integers), `[rows, width]`, all of them finite.
     ///
     /// # Errors
     /// When it is not there, of another shape or type, or a number is not finite.
     pub fn matrix(&self, name: &str) -> Result<Matrix, DataError> {
+        let matrix = self.any_matrix(name)?;
+        self.check_finite(name, &matrix.values, matrix.width)?;
+        Ok(matrix)
+    }
+
+    /// As [`Hdf5File::matrix`], of numbers that may not be finite.
+    ///
+    /// # Errors
+    /// When it is not there, or of another shape or type.
+    pub fn any_matrix(&self, name: &str) -> Result<Matrix, DataError> {
         let shape = self.shape(name)?;
         let &[rows, width] = shape.as_slice() else {
             return Err(self.wrong_shape(name, &shape, "[rows, width]"));
@@ -106,16 +133,26 @@ impl Hdf5File {
         if width == 0 {
             return Err(self.wrong_shape(name, &shape, "[rows, width], at least one wide"));
         }
-        Ok(Matrix { values: self.numbers(name, width)?, rows, width })
+        Ok(Matrix { values: self.numbers(name)?, rows, width })
     }
 
-    /// Array `name` of one number a row, `[rows]` or `[rows, 1]`.
+    /// Array `name` of one number a row, `[rows]` or `[rows, 1]`, all of them finite.
     ///
     /// # Errors
     /// As [`Hdf5File::matrix`].
     pub fn column(&self, name: &str) -> Result<Vec<f32>, DataError> {
+        let column = self.any_column(name)?;
+        self.check_finite(name, &column, 1)?;
+        Ok(column)
+    }
+
+    /// As [`Hdf5File::column`], of numbers that may not be finite.
+    ///
+    /// # Errors
+    /// As [`Hdf5File::any_matrix`].
+    pub fn any_column(&self, name: &str) -> Result<Vec<f32>, DataError> {
         self.check_column(name)?;
-        self.numbers(name, 1)
+        self.numbers(name)
     }
 
     /// Array `name` of booleans, or of numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.
@@ -198,20 +235,23 @@ impl Hdf5File {
         }
     }
 
-    fn numbers(&self, name: &str, width: usize) -> Result<Vec<f32>, DataError> {
+    fn numbers(&self, name: &str) -> Result<Vec<f32>, DataError> {
         let dataset = self.dataset(name)?;
-        let values: Vec<f32> = match self.check_claim(name, &dataset)? {
+        Ok(match self.check_claim(name, &dataset)? {
             TypeDescriptor::Float(FloatSize::U4) => self.read(name, &dataset)?,
             TypeDescriptor::Float(_) | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
                 self.read::<f64>(name, &dataset)?.into_iter().map(|number| number as f32).collect()
             }
             other => return Err(self.wrong_type(name, other.to_string(), "real numbers")),
-        };
+        })
+    }
+
+    fn check_finite(&self, name: &str, values: &[f32], width: usize) -> Result<(), DataError> {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             let what = format!("{} at place {}, expected a finite number", values[at], at % width);
             return Err(self.wrong_value(name, at / width, what));
         }
-        Ok(values)
+        Ok(())
     }
 
     /// Refuses an array that is larger than any log, or holds much more than is stored for it;

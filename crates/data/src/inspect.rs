@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::DataError;
-use crate::replay_log::{Ending, FRAME, MAX_REWARDS, ReplayLog};
+use crate::replay_log::{Ending, MAX_REWARDS, ReplayLog};
 use crate::run_folder::Column;
 
 /// Compressed bytes of frames up to which they are read through: a second or two of work.
@@ -117,6 +117,17 @@ pub enum ReadFrames {
     Never,
 }
 
+impl ReadFrames {
+    /// Whether the frames of `log` are read.
+    pub(crate) fn of(self, log: &ReplayLog) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::IfSmall => frame_bytes(log) <= READ_FRAMES_UP_TO,
+        }
+    }
+}
+
 /// Inspects the run below `path` (see [`crate::RunFolder::find`]).
 ///
 /// # Errors
@@ -131,12 +142,8 @@ pub fn inspect(path: &Path) -> Result<Inspection, DataError> {
 /// As [`inspect`].
 pub fn inspect_with(path: &Path, frames: ReadFrames) -> Result<Inspection, DataError> {
     let log = ReplayLog::open(path)?;
-    let mut odd = log.odd.clone();
-    let read = match frames {
-        ReadFrames::Always => true,
-        ReadFrames::Never => false,
-        ReadFrames::IfSmall => frame_bytes(&log) <= READ_FRAMES_UP_TO,
-    };
+    let mut odd: Vec<String> = log.odd.iter().map(ToString::to_string).collect();
+    let read = frames.of(&log);
     if read {
         let pictures = pictures_in_padding(&log)?;
         if pictures > 0 {
@@ -210,23 +217,14 @@ fn frame_bytes(log: &ReplayLog) -> u64 {
 
 /// Reads all frames, so that a damaged shard is noticed, and counts padding that is not black.
 fn pictures_in_padding(log: &ReplayLog) -> Result<u64, DataError> {
-    let mut padding = vec![Vec::new(); log.files.len()];
-    for range in log.episodes.iter().flat_map(|episode| log.locate(episode.padding_adds())) {
-        padding[range.file].extend(range.slot..range.slot + range.length);
-    }
     let pictures = AtomicU64::new(0);
-    padding.par_iter_mut().enumerate().try_for_each(|(file, padding)| {
-        padding.sort_unstable();
-        let mut frames = log.frames(file)?;
-        let mut frame = vec![0; FRAME];
-        for slot in 0..log.capacity {
-            frames.read_exact(&mut frame)?;
+    log.padding_slots().par_iter().enumerate().try_for_each(|(file, padding)| {
+        log.each_frame(file, |slot, frame| {
             let padded = padding.binary_search(&slot).is_ok();
             if padded && frame.iter().any(|&pixel| pixel != 0) {
                 pictures.fetch_add(1, Ordering::Relaxed);
             }
-        }
-        frames.finish()
+        })
     })?;
     Ok(pictures.into_inner())
 }

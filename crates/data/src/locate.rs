@@ -87,8 +87,7 @@ fn at(path: &Path, datasets: &Path) -> Result<Located, DataError> {
     // Without the project's folder there is no description, and that is no error here.
     let cards = DatasetCard::load_all(datasets).unwrap_or_default();
     for card in cards.into_iter().filter_map(DatasetCard::atari) {
-        let Ok(folder) = datasets.join(&card.folder).canonicalize() else { continue };
-        if found.folder.starts_with(folder) && card.games.contains(&found.game) {
+        if card.describes(&found, datasets) {
             origin = card.origin();
         }
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::dataset::AtariDataset;
+use crate::disk::{SPARE, free_near};
 use crate::error::DataError;
 use crate::frame_store::{self, Layout, STORE_FILE};
 use crate::manifest::{FORMAT, Manifest, Origin, StoreCounts};
@@ -20,8 +21,6 @@ use crate::selection::{Selected, Selection};
 const INFLATE_RATE: f64 = 500e6;
 /// Compressed bytes hashed per second and thread, with a margin.
 const HASH_RATE: f64 = 300e6;
-/// Kept free on the disk beside what is written.
-const SPARE: u64 = 64_000_000;
 
 /// A selection of a log, and what it takes to have it as a frame store.
 #[derive(Clone, Debug)]
@@ -158,16 +157,10 @@ impl Plan {
     /// # Errors
     /// [`DataError::DiskFull`], or the disk cannot be asked.
     pub fn check_disk(&self) -> Result<(), DataError> {
-        // The nearest folder that exists is on the disk the file will be on.
-        let Some(folder) = self.store.ancestors().skip(1).find(|folder| folder.is_dir()) else {
-            return Ok(());
-        };
-        let disk = rustix::fs::statvfs(folder)
-            .map_err(|error| DataError::io(folder, "measure the free space of")(error.into()))?;
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let Some((folder, free)) = free_near(&self.store)? else { return Ok(()) };
         let needed = self.disk_bytes + SPARE;
         if free < needed {
-            return Err(DataError::DiskFull { path: folder.to_path_buf(), needed, free });
+            return Err(DataError::DiskFull { path: folder, needed, free });
         }
         Ok(())
     }

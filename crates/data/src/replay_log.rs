@@ -40,6 +40,7 @@
 mod scan;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
@@ -60,7 +61,7 @@ const MAX_SLOTS: usize = 8_000_000;
 pub const MAX_ACTIONS: usize = 18;
 /// Agent steps after which the recorded episodes were cut (108,000 raw frames, skip 4);
 /// Dopamine stores `terminal` there as well.
-const STEP_LIMIT: u64 = 27_000;
+pub const STEP_LIMIT: u64 = 27_000;
 /// Distinct rewards counted one by one; clipped ones are usually -1, 0 and 1.
 pub const MAX_REWARDS: usize = 1000;
 
@@ -139,6 +140,44 @@ pub struct Counts {
     pub other_rewards: u64,
 }
 
+/// In what way a log is not as Dopamine writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OddKind {
+    /// A file holds nothing that earlier files do not.
+    NothingNew,
+    /// Slots between two files are in no file.
+    MissingSlots,
+    /// The first file is not of the recording's first pass.
+    LateBeginning,
+    /// A file was saved with the cursor elsewhere than at the last slot.
+    Cursor,
+    /// A file's `invalid_range` does not follow from its cursor, or is not there.
+    InvalidRange,
+    /// An episode does not begin with [`PADDING`] padding slots.
+    Padding,
+    /// Steps whose episode's beginning is not in the log.
+    Headless,
+    /// There is more than is told.
+    More,
+}
+
+/// Something in a log that is not as Dopamine writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Odd {
+    /// What it is.
+    pub kind: OddKind,
+    /// Number of the file where it was noticed.
+    pub file: u32,
+    /// One sentence, without a full stop.
+    pub sentence: String,
+}
+
+impl fmt::Display for Odd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
 /// The small columns of one file, in slot order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SmallColumns {
@@ -163,8 +202,8 @@ pub struct ReplayLog {
     pub episodes: Vec<LoggedEpisode>,
     /// What was counted.
     pub counts: Counts,
-    /// Anything that is not as Dopamine writes it, one sentence each.
-    pub odd: Vec<String>,
+    /// Anything that is not as Dopamine writes it.
+    pub odd: Vec<Odd>,
 }
 
 impl LoggedEpisode {
@@ -193,30 +232,56 @@ impl ReplayLog {
     /// # Errors
     /// Anything wrong with the files; see [`DataError`].
     pub fn open(path: &Path) -> Result<Self, DataError> {
+        Self::open_with(path, |errors| errors.into_iter().next().map_or(Ok(()), Err))
+    }
+
+    /// As [`ReplayLog::open`], but a file that cannot be read is left out as if it were not
+    /// there; gives what is wrong with each of those as well.
+    ///
+    /// # Errors
+    /// When there is no run below `path`.
+    pub fn open_sound(path: &Path) -> Result<(Self, Vec<DataError>), DataError> {
+        let mut broken = Vec::new();
+        let log = Self::open_with(path, |errors| {
+            broken.extend(errors);
+            Ok(())
+        })?;
+        Ok((log, broken))
+    }
+
+    /// Leaves out each file whose errors `allow` accepts, and gives the first it does not.
+    fn open_with(
+        path: &Path,
+        mut allow: impl FnMut(Vec<DataError>) -> Result<(), DataError>,
+    ) -> Result<Self, DataError> {
         let folder = RunFolder::find(path)?;
         let mut scan = Scan::default();
         let mut files: Vec<LogFile> = Vec::new();
         let mut capacity = None;
         // A few files at a time: their columns are some 6 MB each in a published set.
         for numbers in folder.numbers.chunks(rayon::current_num_threads().max(1)) {
-            let loaded: Vec<_> = numbers
-                .par_iter()
-                .map(|&number| load(&folder, number))
-                .collect::<Result<_, _>>()?;
-            for (&number, (columns, add_count)) in numbers.iter().zip(loaded) {
-                let slots = columns.actions.len();
+            let loaded: Vec<_> = numbers.par_iter().map(|&number| load(&folder, number)).collect();
+            for (&number, loaded) in numbers.iter().zip(loaded) {
+                let loaded = match loaded {
+                    Ok(loaded) => loaded,
+                    Err(errors) => {
+                        allow(errors)?;
+                        continue;
+                    }
+                };
+                let slots = loaded.columns.actions.len();
                 let expected = *capacity.get_or_insert(slots);
                 if slots != expected {
-                    return Err(DataError::Inconsistent {
+                    allow(vec![DataError::Inconsistent {
                         path: folder.column(Column::Action, number),
                         reason: format!(
                             "has {slots} slots where the run's first file has {expected}; it \
                              belongs to another run"
                         ),
-                    });
+                    }])?;
+                    continue;
                 }
-                let file = scan.file(&folder, number, &columns, add_count)?;
-                files.push(file);
+                files.push(scan.file(number, &loaded));
             }
         }
         scan.break_off();
@@ -279,7 +344,11 @@ impl ReplayLog {
     /// # Errors
     /// As [`ReplayLog::open`].
     pub fn columns(&self, file: usize) -> Result<SmallColumns, DataError> {
-        small_columns(&self.folder, self.files[file].number)
+        let (folder, number) = (&self.folder, self.files[file].number);
+        let actions = read_actions(folder, number)?;
+        let rewards = read_rewards(folder, number, Some(actions.len()))?;
+        let terminals = read_terminals(folder, number, Some(actions.len()))?;
+        Ok(SmallColumns { actions, rewards, terminals })
     }
 
     /// Opens the frames of file `file` for reading, hashing the file on the way.
@@ -292,19 +361,77 @@ impl ReplayLog {
         npy.expect::<u8>(&[Some(self.capacity), Some(84), Some(84)])?;
         Ok(npy)
     }
+
+    /// Reads the frames of file `file` to their end, giving each slot and its frame to `each`.
+    ///
+    /// # Errors
+    /// As [`ReplayLog::open`].
+    pub(crate) fn each_frame(
+        &self,
+        file: usize,
+        mut each: impl FnMut(usize, &[u8]),
+    ) -> Result<(), DataError> {
+        let mut frames = self.frames(file)?;
+        let mut frame = vec![0; FRAME];
+        for slot in 0..self.capacity {
+            frames.read_exact(&mut frame)?;
+            each(slot, &frame);
+        }
+        frames.finish()
+    }
+
+    /// For each file, the slots that pad an episode's start, ascending.
+    pub(crate) fn padding_slots(&self) -> Vec<Vec<usize>> {
+        let mut padding = vec![Vec::new(); self.files.len()];
+        for range in self.episodes.iter().flat_map(|episode| self.locate(episode.padding_adds())) {
+            padding[range.file].extend(range.slot..range.slot + range.length);
+        }
+        padding.iter_mut().for_each(|slots| slots.sort_unstable());
+        padding
+    }
 }
 
-/// Columns and `add_count` of one file, with the frames' header checked against them.
-fn load(folder: &RunFolder, number: u32) -> Result<(SmallColumns, u64), DataError> {
-    let columns = small_columns(folder, number)?;
-    let slots = columns.actions.len();
-    let frames = NpyStream::open(&folder.column(Column::Observation, number))?;
-    frames.expect::<u8>(&[Some(slots), Some(84), Some(84)])?;
+/// What the small files of one number hold.
+struct Loaded {
+    columns: SmallColumns,
+    add_count: u64,
+    /// `None` where there is no such file, which is not needed.
+    invalid_range: Option<Vec<i64>>,
+}
+
+/// Reads the small files of one number and checks the frames' header against them; all that
+/// is wrong with them where something is.
+fn load(folder: &RunFolder, number: u32) -> Result<Loaded, Vec<DataError>> {
+    let actions = read_actions(folder, number);
+    let slots = actions.as_ref().ok().map(Vec::len);
+    let rewards = read_rewards(folder, number, slots);
+    let terminals = read_terminals(folder, number, slots);
+    let frames = NpyStream::open(&folder.column(Column::Observation, number))
+        .and_then(|frames| frames.expect::<u8>(&[slots, Some(84), Some(84)]));
+    let add_count = read_add_count(folder, number);
+    let invalid_range = match npy::read_small::<i64>(&folder.invalid_range(number), 64) {
+        Err(DataError::Missing { .. }) => Ok(None),
+        read => read.map(Some),
+    };
+    match (actions, rewards, terminals, frames, add_count, invalid_range) {
+        (Ok(actions), Ok(rewards), Ok(terminals), Ok(()), Ok(add_count), Ok(invalid_range)) => {
+            let columns = SmallColumns { actions, rewards, terminals };
+            Ok(Loaded { columns, add_count, invalid_range })
+        }
+        (actions, rewards, terminals, frames, add_count, invalid_range) => {
+            let errors = [actions.err(), rewards.err(), terminals.err(), frames.err()];
+            let more = [add_count.err(), invalid_range.err()];
+            Err(errors.into_iter().chain(more).flatten().collect())
+        }
+    }
+}
+
+fn read_add_count(folder: &RunFolder, number: u32) -> Result<u64, DataError> {
     let path = folder.add_count(number);
     let counts = npy::read_small::<i64>(&path, 1)?;
     let add_count = counts.first().and_then(|&count| u64::try_from(count).ok());
     match add_count {
-        Some(add_count) if add_count > 0 => Ok((columns, add_count)),
+        Some(add_count) if add_count > 0 => Ok(add_count),
         _ => Err(DataError::Value {
             path,
             slot: 0,
@@ -313,10 +440,47 @@ fn load(folder: &RunFolder, number: u32) -> Result<(SmallColumns, u64), DataErro
     }
 }
 
-fn small_columns(folder: &RunFolder, number: u32) -> Result<SmallColumns, DataError> {
-    let path = folder.column(Column::Action, number);
+fn read_actions(folder: &RunFolder, number: u32) -> Result<Vec<u8>, DataError> {
+    read_column(folder, Column::Action, number, None, |action: i32| match u8::try_from(action) {
+        Ok(small) if usize::from(small) < MAX_ACTIONS => Ok(small),
+        _ => Err(format!("action {action}, expected 0 to {}", MAX_ACTIONS - 1)),
+    })
+}
+
+fn read_rewards(
+    folder: &RunFolder,
+    number: u32,
+    slots: Option<usize>,
+) -> Result<Vec<f32>, DataError> {
+    read_column(folder, Column::Reward, number, slots, |reward: f32| {
+        let finite = reward.is_finite().then_some(reward);
+        finite.ok_or_else(|| format!("reward {reward}, expected a finite number"))
+    })
+}
+
+fn read_terminals(
+    folder: &RunFolder,
+    number: u32,
+    slots: Option<usize>,
+) -> Result<Vec<bool>, DataError> {
+    read_column(folder, Column::Terminal, number, slots, |terminal: u8| match terminal {
+        0 | 1 => Ok(terminal == 1),
+        _ => Err(format!("terminal {terminal}, expected 0 or 1")),
+    })
+}
+
+/// Reads a small column of `slots` elements, or as many as it has, each checked by `value`,
+/// which says what an impossible one is.
+fn read_column<T: npy::Element, V>(
+    folder: &RunFolder,
+    column: Column,
+    number: u32,
+    slots: Option<usize>,
+    value: impl Fn(T) -> Result<V, String>,
+) -> Result<Vec<V>, DataError> {
+    let path = folder.column(column, number);
     let npy = NpyStream::open(&path)?;
-    npy.expect::<i32>(&[None])?;
+    npy.expect::<T>(&[slots])?;
     let slots = npy.shape()[0];
     if slots == 0 || slots > MAX_SLOTS {
         return Err(DataError::Shape {
@@ -325,38 +489,13 @@ fn small_columns(folder: &RunFolder, number: u32) -> Result<SmallColumns, DataEr
             expected: format!("between 1 and {MAX_SLOTS} slots"),
         });
     }
-    let value = |path: &Path, slot, what| DataError::Value { path: path.to_path_buf(), slot, what };
-    let mut actions = Vec::new();
-    npy.for_each::<i32>(|slot, action| match u8::try_from(action) {
-        Ok(small) if usize::from(small) < MAX_ACTIONS => {
-            actions.push(small);
+    let mut values = Vec::new();
+    npy.for_each::<T>(|slot, element| match value(element) {
+        Ok(value) => {
+            values.push(value);
             Ok(())
         }
-        _ => Err(value(&path, slot, format!("action {action}, expected 0 to {}", MAX_ACTIONS - 1))),
+        Err(what) => Err(DataError::Value { path: path.clone(), slot, what }),
     })?;
-
-    let path = folder.column(Column::Reward, number);
-    let npy = NpyStream::open(&path)?;
-    npy.expect::<f32>(&[Some(slots)])?;
-    let mut rewards = Vec::new();
-    npy.for_each::<f32>(|slot, reward| {
-        if !reward.is_finite() {
-            return Err(value(&path, slot, format!("reward {reward}, expected a finite number")));
-        }
-        rewards.push(reward);
-        Ok(())
-    })?;
-
-    let path = folder.column(Column::Terminal, number);
-    let npy = NpyStream::open(&path)?;
-    npy.expect::<u8>(&[Some(slots)])?;
-    let mut terminals = Vec::new();
-    npy.for_each::<u8>(|slot, terminal| {
-        if terminal > 1 {
-            return Err(value(&path, slot, format!("terminal {terminal}, expected 0 or 1")));
-        }
-        terminals.push(terminal == 1);
-        Ok(())
-    })?;
-    Ok(SmallColumns { actions, rewards, terminals })
+    Ok(values)
 }

@@ -59,7 +59,7 @@ pub fn read(file: &Hdf5File) -> Result<ContinuousLog, DataError> {
 
 /// The episodes that end where a flag is set, and which of them are finished: what follows
 /// the last flag is not.
-fn cut(terminals: &[bool], timeouts: &[bool]) -> (Vec<Episode>, Vec<bool>) {
+pub fn cut(terminals: &[bool], timeouts: &[bool]) -> (Vec<Episode>, Vec<bool>) {
     let (mut episodes, mut finished, mut start) = (Vec::new(), Vec::new(), 0);
     for (row, (&terminal, &timeout)) in terminals.iter().zip(timeouts).enumerate() {
         if let Some(outcome) = outcome(terminal, timeout) {

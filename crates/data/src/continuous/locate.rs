@@ -113,6 +113,13 @@ pub fn known_environment(name: &str) -> Result<&'static Environment, DataError> 
     at.map(|at| &ENVIRONMENTS[at]).ok_or_else(|| unknown("environment", name, &known, nearest))
 }
 
+/// The robot that a path names: D4RL's files begin with it, Minari's lie in folders that do.
+pub fn environment_of(path: &Path) -> Option<&'static Environment> {
+    let names = path.iter().rev().map(|part| part.to_string_lossy().to_lowercase());
+    let robot = |name: String| ENVIRONMENTS.iter().find(|robot| name.starts_with(robot.name));
+    names.filter_map(robot).next()
+}
+
 /// D4RL's name of a dataset, from any spelling (`medium`, `medium-replay`).
 ///
 /// # Errors
@@ -188,16 +195,14 @@ fn at(
     let absolute = file.canonicalize().map_err(DataError::io(&file, "open"))?;
     // Without the project's folder there is no description, and that is no error here.
     for card in cards(DatasetCard::load_all(datasets).unwrap_or_default()) {
-        for dataset in card.qualities.iter().filter(|_| has(&card.environments, environment.name)) {
-            let known = datasets.join(card.file(environment.name, dataset));
-            if known.canonicalize().is_ok_and(|known| known == absolute) {
-                return Ok(LocatedContinuous {
-                    path: file,
-                    env: environment.name,
-                    dataset: dataset.clone(),
-                    origin: card.origin(),
-                });
-            }
+        let described = card.describes(&file, datasets);
+        if let Some((_, dataset)) = described.filter(|(robot, _)| *robot == environment.name) {
+            return Ok(LocatedContinuous {
+                path: file,
+                env: environment.name,
+                dataset: dataset.into(),
+                origin: card.origin(),
+            });
         }
     }
     let name = absolute.file_stem().unwrap_or_default().to_string_lossy().into_owned();

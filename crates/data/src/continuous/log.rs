@@ -184,7 +184,11 @@ pub(crate) fn hdf5_files(folder: &Path) -> Result<Vec<PathBuf>, DataError> {
     Ok(files)
 }
 
-fn format_of(file: &Hdf5File) -> Result<LogFormat, DataError> {
+/// How a file is laid out.
+///
+/// # Errors
+/// [`DataError::MissingDataset`] when it is neither D4RL's nor Minari's.
+pub(crate) fn format_of(file: &Hdf5File) -> Result<LogFormat, DataError> {
     if file.has("observations") {
         return Ok(LogFormat::D4rl);
     }

@@ -2,12 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::{Counts, Ending, LogFile, LoggedEpisode, MAX_REWARDS, PADDING, SmallColumns};
-use crate::error::DataError;
-use crate::npy;
-use crate::run_folder::RunFolder;
+use super::{Counts, Ending, Loaded, LogFile, LoggedEpisode, MAX_REWARDS, Odd, OddKind, PADDING};
 
-/// Sentences kept about what is odd.
+/// Oddities kept.
 const MAX_ODD: usize = 32;
 
 /// Where in an episode the scan stands.
@@ -27,22 +24,20 @@ enum Place {
 pub(super) struct Scan {
     place: Place,
     headless_steps: u64,
+    /// Number of the file it walks.
+    number: u32,
     /// One past the last add seen.
     next: u64,
     pub(super) episodes: Vec<LoggedEpisode>,
     pub(super) counts: Counts,
-    pub(super) odd: Vec<String>,
+    pub(super) odd: Vec<Odd>,
 }
 
 impl Scan {
     /// Walks the adds that file `number` has and the files before it have not.
-    pub(super) fn file(
-        &mut self,
-        folder: &RunFolder,
-        number: u32,
-        columns: &SmallColumns,
-        add_count: u64,
-    ) -> Result<LogFile, DataError> {
+    pub(super) fn file(&mut self, number: u32, loaded: &Loaded) -> LogFile {
+        let Loaded { columns, add_count, invalid_range } = loaded;
+        let add_count = *add_count;
         let slots = columns.actions.len();
         let capacity = slots as u64;
         let first_file = self.counts.slots == 0;
@@ -51,79 +46,86 @@ impl Scan {
         if cursor != 0 {
             self.counts.stale += capacity - cursor;
         }
-        self.check_cursor(folder, number, capacity, cursor)?;
+        self.number = number;
+        self.check_cursor(number, invalid_range.as_deref(), capacity, cursor);
 
         let oldest = add_count.saturating_sub(capacity);
         let start = oldest.max(self.next);
         if start >= add_count {
-            self.note(format!(
-                "file {number} holds nothing that earlier files do not (its add_count is {add_count})"
-            ));
-            return Ok(LogFile { number, add_count, adds: self.next..self.next });
+            self.note(
+                OddKind::NothingNew,
+                format!(
+                    "file {number} holds nothing that earlier files do not (its add_count is \
+                     {add_count})"
+                ),
+            );
+            return LogFile { number, add_count, adds: self.next..self.next };
         }
         if start > self.next || first_file {
             if !first_file {
-                self.note(format!(
+                let sentence = format!(
                     "{} slots are missing before file {number}: the episode there is cut",
                     start - self.next
-                ));
+                );
                 self.break_off();
+                self.note(OddKind::MissingSlots, sentence);
             } else if start > 0 {
-                self.note(format!(
-                    "the log begins at file {number}, {start} slots after the recording began"
-                ));
+                self.note(
+                    OddKind::LateBeginning,
+                    format!(
+                        "the log begins at file {number}, {start} slots after the recording began"
+                    ),
+                );
             }
             self.place = if start == 0 { Place::Padding(PADDING) } else { Place::Headless };
         }
         self.counts.recovered += (add_count - cursor).saturating_sub(start);
         for add in start..add_count {
             let slot = (add % capacity) as usize;
-            self.step(
-                add,
-                columns.actions[slot],
-                columns.rewards[slot],
-                columns.terminals[slot],
-                number,
-            );
+            self.step(add, columns.actions[slot], columns.rewards[slot], columns.terminals[slot]);
         }
         self.next = add_count;
-        Ok(LogFile { number, add_count, adds: start..add_count })
+        LogFile { number, add_count, adds: start..add_count }
     }
 
     /// Notes a cursor that is not where Dopamine saves, or an invalid range that is not its.
     fn check_cursor(
         &mut self,
-        folder: &RunFolder,
         number: u32,
+        invalid_range: Option<&[i64]>,
         capacity: u64,
         cursor: u64,
-    ) -> Result<(), DataError> {
+    ) {
         if cursor != capacity - 1 {
-            self.note(format!(
-                "file {number} was saved with the cursor at slot {cursor}, not {}",
-                capacity - 1
-            ));
+            self.note(
+                OddKind::Cursor,
+                format!(
+                    "file {number} was saved with the cursor at slot {cursor}, not {}",
+                    capacity - 1
+                ),
+            );
         }
-        match npy::read_small::<i64>(&folder.invalid_range(number), 64) {
-            Ok(range) => {
-                let expected = (0..range.len() as u64)
-                    .map(|i| ((cursor + capacity - 1 + i) % capacity) as i64)
-                    .collect::<Vec<_>>();
-                if range != expected {
-                    self.note(format!(
-                        "file {number}: invalid_range is {range:?}, and the cursor gives {expected:?}"
-                    ));
-                }
-            }
-            Err(DataError::Missing { .. }) => {
-                self.note(format!("file {number} has no invalid_range (it is not needed)"));
-            }
-            Err(error) => return Err(error),
+        let Some(range) = invalid_range else {
+            self.note(
+                OddKind::InvalidRange,
+                format!("file {number} has no invalid_range (it is not needed)"),
+            );
+            return;
+        };
+        let expected = (0..range.len() as u64)
+            .map(|i| ((cursor + capacity - 1 + i) % capacity) as i64)
+            .collect::<Vec<_>>();
+        if range != expected {
+            self.note(
+                OddKind::InvalidRange,
+                format!(
+                    "file {number}: invalid_range is {range:?}, and the cursor gives {expected:?}"
+                ),
+            );
         }
-        Ok(())
     }
 
-    fn step(&mut self, add: u64, action: u8, reward: f32, terminal: bool, number: u32) {
+    fn step(&mut self, add: u64, action: u8, reward: f32, terminal: bool) {
         if let Place::Padding(left) = self.place {
             if action == 0 && reward == 0.0 && !terminal && left > 0 {
                 self.counts.padding += 1;
@@ -131,10 +133,13 @@ impl Scan {
                 return;
             }
             if left > 0 {
-                self.note(format!(
-                    "file {number}: an episode begins with {} padding slots, not {PADDING}",
-                    PADDING - left
-                ));
+                let (number, found) = (self.number, PADDING - left);
+                self.note(
+                    OddKind::Padding,
+                    format!(
+                        "file {number}: an episode begins with {found} padding slots, not {PADDING}"
+                    ),
+                );
             }
             self.place = Place::Inside { first: add, padding: PADDING - left, length: 0, sum: 0.0 };
         }
@@ -172,11 +177,15 @@ impl Scan {
         }
     }
 
-    /// Adds a sentence to the odd list, which a hostile log must not make endless.
-    fn note(&mut self, sentence: String) {
+    /// Adds to the odd list, which a hostile log must not make endless.
+    fn note(&mut self, kind: OddKind, sentence: String) {
+        let file = self.number;
         match self.odd.len().cmp(&MAX_ODD) {
-            Ordering::Less => self.odd.push(sentence),
-            Ordering::Equal => self.odd.push("and more of the kind".into()),
+            Ordering::Less => self.odd.push(Odd { kind, file, sentence }),
+            Ordering::Equal => {
+                let sentence = "and more of the kind".into();
+                self.odd.push(Odd { kind: OddKind::More, file, sentence });
+            }
             Ordering::Greater => {}
         }
     }
@@ -184,10 +193,13 @@ impl Scan {
     fn end_headless(&mut self) {
         if self.headless_steps > 0 {
             self.counts.headless += 1;
-            self.note(format!(
-                "{} steps belong to an episode whose beginning is not in the log",
-                self.headless_steps
-            ));
+            self.note(
+                OddKind::Headless,
+                format!(
+                    "{} steps belong to an episode whose beginning is not in the log",
+                    self.headless_steps
+                ),
+            );
             self.headless_steps = 0;
         }
     }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 mod conversion;
+mod download;
+mod lint;
 mod logs;
 mod rejections;
 mod robots;

@@ -1,0 +1,151 @@
+//! [`DownloadError`]: everything that can be wrong with a download.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::DataError;
+
+/// What is wrong with a download; each message is one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum DownloadError {
+    /// A dataset that is not to be had from the network.
+    #[error("the dataset `{dataset}` has no address to be fetched from: {hint}")]
+    NoAddress {
+        /// Its name.
+        dataset: String,
+        /// Where it is to be had.
+        hint: String,
+    },
+    /// Something that the dataset does not have.
+    #[error("the dataset `{dataset}` has no {what} `{name}`; it has {known}")]
+    Unlisted {
+        /// The dataset's name.
+        dataset: String,
+        /// What was asked for: `game`, `run`, …
+        what: &'static str,
+        /// As asked.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A name that leads out of the folder that is written to.
+    #[error("the file name `{name}` leads out of the folder, or is none, and is refused")]
+    Name {
+        /// As given.
+        name: String,
+    },
+    /// An address that cannot be asked.
+    #[error("{url} is not an address that can be asked: {reason}")]
+    Address {
+        /// The address.
+        url: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A host that is not in the dataset's description.
+    #[error("{url} leads to the host `{host}`, and only {allowed} may be asked")]
+    Host {
+        /// The address, or the one that sent on to it.
+        url: String,
+        /// The host it leads to.
+        host: String,
+        /// Those that may be asked.
+        allowed: String,
+    },
+    /// A server that sends on and on.
+    #[error("{url} is sent on more than {limit} times; fetch it by other means")]
+    Redirects {
+        /// The first address.
+        url: String,
+        /// How often it was followed.
+        limit: usize,
+    },
+    /// A server that has no such file, or does not give it.
+    #[error("{url} cannot be had: the server answers {status}")]
+    Status {
+        /// The address.
+        url: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// Too many requests that brought nothing new.
+    #[error(
+        "{url} is given up after {attempts} requests that brought nothing new ({reason}); run it \
+         again to go on"
+    )]
+    GivenUp {
+        /// The address.
+        url: String,
+        /// How many.
+        attempts: u32,
+        /// What was wrong with the last.
+        reason: String,
+    },
+    /// A file of another size than it should have.
+    #[error("{}: has {got} bytes, expected {expected}; {hint}", path.display())]
+    Size {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        got: u64,
+        /// As the description or the server says.
+        expected: u64,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A file of another content than it should have.
+    #[error(
+        "{}: its SHA-256 is {got}, expected {expected}; what was fetched is deleted, so run it \
+         again",
+        path.display()
+    )]
+    Hash {
+        /// Where it would have been.
+        path: PathBuf,
+        /// Its hash.
+        got: String,
+        /// As the description says.
+        expected: String,
+    },
+    /// Another process fetches the same file.
+    #[error("{}: another process is fetching it; wait for it, or end it", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The disk cannot hold it.
+    #[error(
+        "{}: the download needs {} MB more and the disk has {} MB free; free some space or take \
+         fewer files",
+        path.display(), needed.div_ceil(1_000_000), free / 1_000_000
+    )]
+    DiskFull {
+        /// Where it would be written.
+        path: PathBuf,
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes free.
+        free: u64,
+    },
+    /// The operating system refused.
+    #[error("{}: cannot {doing} it ({source})", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was attempted, as a verb.
+        doing: &'static str,
+        /// The reason given.
+        source: io::Error,
+    },
+    /// The disk could not be asked.
+    #[error(transparent)]
+    Data(#[from] DataError),
+}
+
+impl DownloadError {
+    /// Wraps an I/O error with the path and the verb of what was attempted.
+    pub(super) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io { path, doing, source }
+    }
+}

@@ -1,0 +1,222 @@
+//! One file, from the first request to its name.
+
+use std::io::Read;
+use std::thread;
+use std::time::Duration;
+
+use overtone_core::seed;
+use ureq::Body;
+
+use crate::download::http::{Answer, Client};
+use crate::download::partial::Partial;
+use crate::download::{DownloadError, DownloadOptions, RemoteFile};
+
+/// Bytes read at a time.
+const CHUNK: usize = 128 * 1024;
+
+/// How long it is slept before it is asked whether to go on.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Waits longer from time to time, and gives up in the end.
+pub(super) struct Patience<'a> {
+    options: &'a DownloadOptions,
+    url: &'a str,
+    failed: u32,
+}
+
+impl<'a> Patience<'a> {
+    pub fn new(url: &'a str, options: &'a DownloadOptions) -> Self {
+        Self { options, url, failed: 0 }
+    }
+
+    /// Something was received: the waits begin anew.
+    fn rewarded(&mut self) {
+        self.failed = 0;
+    }
+
+    /// Waits before the next request, at least as long as the server asks for, up to the
+    /// longest wait, and as long as `go_on` says.
+    ///
+    /// # Errors
+    /// [`DownloadError::GivenUp`] when it was the last.
+    pub fn wait(
+        &mut self,
+        reason: String,
+        asked: Option<Duration>,
+        go_on: &dyn Fn() -> bool,
+    ) -> Result<(), DownloadError> {
+        self.failed += 1;
+        if self.failed >= self.options.attempts {
+            let (url, attempts) = (self.url.to_owned(), self.failed);
+            return Err(DownloadError::GivenUp { url, attempts, reason });
+        }
+        let doubled = self.options.first_wait * 2u32.saturating_pow(self.failed - 1);
+        // Between half of it and all, so that many files do not ask at the same moment.
+        let random = seed::derive_nth(
+            seed::derive(u64::from(std::process::id()), self.url),
+            u64::from(self.failed),
+        );
+        let share = 0.5 + 0.5 * (random >> 11) as f64 / (1u64 << 53) as f64;
+        let wait = doubled.min(self.options.longest_wait).mul_f64(share);
+        let mut left = wait.max(asked.unwrap_or_default()).min(self.options.longest_wait);
+        while !left.is_zero() && go_on() {
+            let nap = left.min(NAP);
+            thread::sleep(nap);
+            left -= nap;
+        }
+        Ok(())
+    }
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fetched {
+    /// It is whole.
+    Whole,
+    /// The server does not have it, and it is not needed.
+    NotThere,
+    /// Another file's error ended the work.
+    Stopped,
+}
+
+/// Tells how many bytes have come (below 0: were dropped), and is told whether to go on.
+pub(super) type Tell<'a> = &'a dyn Fn(i64) -> bool;
+
+/// Fetches `file` into `partial` and gives it its name when it is whole.
+///
+/// # Errors
+/// When it cannot be had, or is not what it should be. What was fetched stays for the next
+/// time, unless its hash is wrong.
+pub(super) fn fetch(
+    client: &Client,
+    file: &RemoteFile,
+    mut partial: Partial,
+    options: &DownloadOptions,
+    tell: Tell,
+) -> Result<Fetched, DownloadError> {
+    let mut patience = Patience::new(&file.url, options);
+    let go_on = || tell(0);
+    let clear = |partial: &mut Partial| {
+        tell(-(partial.bytes as i64));
+        partial.clear()
+    };
+    let mut size = file.bytes;
+    // The most there ever was: only more than that is progress.
+    let mut furthest = partial.bytes;
+    while size != Some(partial.bytes) {
+        if !go_on() {
+            return Ok(Fetched::Stopped);
+        }
+        // Without a version nothing says that the next part is of the same file, unless a
+        // hash will; and what is longer than the file is not of it.
+        let version = partial.version();
+        let unsure = version.is_none() && file.sha256.is_none();
+        if unsure || size.is_some_and(|size| partial.bytes > size) {
+            clear(&mut partial)?;
+        }
+        let answer = match client.get(&file.url, partial.bytes, version.as_deref()) {
+            Err(DownloadError::Status { status: 404, .. }) if file.optional => {
+                partial.delete()?;
+                return Ok(Fetched::NotThere);
+            }
+            answer => answer?,
+        };
+        let (start, total, answered, body) = match answer {
+            Answer::Part { start, total, version, body } => (start, total, version, body),
+            Answer::BeyondEnd { total } if total == Some(partial.bytes) && file.bytes.is_none() => {
+                size = total;
+                continue;
+            }
+            Answer::BeyondEnd { .. } => {
+                clear(&mut partial)?;
+                let reason = "the server has fewer bytes than were fetched".into();
+                patience.wait(reason, None, &go_on)?;
+                continue;
+            }
+            Answer::Later { reason, wait } => {
+                patience.wait(reason, wait, &go_on)?;
+                continue;
+            }
+        };
+        if let (Some(expected), Some(got)) = (file.bytes, total)
+            && expected != got
+        {
+            let path = file.path.clone();
+            let hint = "the server has another version, so correct the dataset's description";
+            return Err(DownloadError::Size { path, got, expected, hint });
+        }
+        let changed = version.is_some() && answered.is_some() && version != answered;
+        if start != 0 && (start != partial.bytes || changed) {
+            clear(&mut partial)?;
+            let reason = format!("a part from byte {start} on, which does not fit the one before");
+            patience.wait(reason, None, &go_on)?;
+            continue;
+        }
+        if start == 0 {
+            // The whole file: ranges are ignored, or it has changed.
+            clear(&mut partial)?;
+            partial.set_version(answered.as_deref())?;
+        }
+        size = file.bytes.or(total);
+        let end = receive(*body, &mut partial, size, tell)?;
+        if partial.bytes > furthest {
+            furthest = partial.bytes;
+            patience.rewarded();
+        }
+        let reason = match end {
+            End::Stopped => return Ok(Fetched::Stopped),
+            // Without a size, the end of the answer is the file's.
+            End::Whole if size.is_none() => break,
+            End::Whole if size == Some(partial.bytes) => break,
+            End::Whole => "the answer ends before the file does".into(),
+            End::Broken(reason) => reason,
+        };
+        patience.wait(reason, None, &go_on)?;
+    }
+    if let Some(expected) = file.sha256.as_deref() {
+        let got = partial.sha256()?;
+        if !got.eq_ignore_ascii_case(expected) {
+            tell(-(partial.bytes as i64));
+            partial.delete()?;
+            let (path, expected) = (file.path.clone(), expected.to_owned());
+            return Err(DownloadError::Hash { path, got, expected });
+        }
+    }
+    partial.finish()?;
+    Ok(Fetched::Whole)
+}
+
+/// How an answer's bytes ended.
+enum End {
+    Whole,
+    Broken(String),
+    Stopped,
+}
+
+/// Adds what comes to `partial`, up to `size` bytes in all.
+fn receive(
+    body: Body,
+    partial: &mut Partial,
+    size: Option<u64>,
+    tell: Tell,
+) -> Result<End, DownloadError> {
+    let mut reader = body.into_reader();
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let left = size.map_or(u64::MAX, |size| size.saturating_sub(partial.bytes));
+        let room = chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        if room == 0 {
+            return Ok(End::Whole);
+        }
+        match reader.read(&mut chunk[..room]) {
+            Ok(0) => return Ok(End::Whole),
+            Ok(n) => {
+                partial.push(&chunk[..n])?;
+                if !tell(n as i64) {
+                    return Ok(End::Stopped);
+                }
+            }
+            Err(error) => return Ok(End::Broken(error.to_string())),
+        }
+    }
+}

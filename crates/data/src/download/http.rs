@@ -1,0 +1,259 @@
+//! Requests for a part of a file, to allowed hosts alone.
+
+use std::time::Duration;
+
+use ureq::http::header::{
+    CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, IF_RANGE, LAST_MODIFIED, LOCATION, RANGE,
+    RETRY_AFTER,
+};
+use ureq::http::{Response, Uri};
+use ureq::{Agent, Body, Proxy};
+
+use crate::download::{DownloadError, DownloadOptions};
+
+/// How often a request may be sent on.
+const MAX_REDIRECTS: usize = 5;
+
+/// Asks the allowed hosts.
+pub(super) struct Client {
+    agent: Agent,
+    hosts: Vec<String>,
+}
+
+/// What a server answered.
+pub(super) enum Answer {
+    /// The file, or its part from byte `start` on.
+    Part {
+        /// Which byte comes first.
+        start: u64,
+        /// Size of the whole file, where the server says it.
+        total: Option<u64>,
+        /// What tells this version of the file from others, where the server says it.
+        version: Option<String>,
+        /// The bytes; none where only the size was asked for.
+        body: Box<Body>,
+    },
+    /// The part asked for begins at or after the file's end.
+    BeyondEnd {
+        /// Size of the whole file, where the server says it.
+        total: Option<u64>,
+    },
+    /// Nothing now, and perhaps later.
+    Later {
+        /// What is wrong.
+        reason: String,
+        /// How long the server asks to wait.
+        wait: Option<Duration>,
+    },
+}
+
+impl Client {
+    pub fn new(hosts: &[String], options: &DownloadOptions) -> Self {
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            // Followed here, where the host can be looked at.
+            .max_redirects(0)
+            .timeout_connect(Some(options.silence))
+            .timeout_recv_response(Some(options.silence))
+            .timeout_per_read(Some(options.silence))
+            .proxy(options.proxy.then(Proxy::try_from_env).flatten())
+            .user_agent(concat!("overtone/", env!("CARGO_PKG_VERSION")))
+            // The bytes of the file as it is stored.
+            .accept_encoding("identity")
+            .build();
+        Self { agent: agent.into(), hosts: hosts.to_vec() }
+    }
+
+    /// Asks how large a file is.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn head(&self, url: &str) -> Result<Answer, DownloadError> {
+        self.ask(url, None, true)
+    }
+
+    /// Asks for a file from byte `start` on, if its version is `version`, else for all of it.
+    ///
+    /// # Errors
+    /// When the server has no such file, or sends on to a host that may not be asked.
+    pub fn get(
+        &self,
+        url: &str,
+        start: u64,
+        version: Option<&str>,
+    ) -> Result<Answer, DownloadError> {
+        self.ask(url, Some((start, version)), false)
+    }
+
+    fn ask(
+        &self,
+        first: &str,
+        part: Option<(u64, Option<&str>)>,
+        head: bool,
+    ) -> Result<Answer, DownloadError> {
+        let mut url = self.allowed(first, first)?;
+        for _ in 0..=MAX_REDIRECTS {
+            let text = url.to_string();
+            let mut request = if head { self.agent.head(&text) } else { self.agent.get(&text) };
+            if let Some((start, version)) = part {
+                request = request.header(RANGE, format!("bytes={start}-"));
+                if let Some(version) = version.filter(|_| start > 0) {
+                    request = request.header(IF_RANGE, version);
+                }
+            }
+            let response = match request.call() {
+                Ok(response) => response,
+                Err(error) => return Ok(Answer::Later { reason: error.to_string(), wait: None }),
+            };
+            if let 301 | 302 | 303 | 307 | 308 = response.status().as_u16() {
+                let to = header(&response, LOCATION).unwrap_or_default();
+                url = self.sent_on(first, &url, &to)?;
+                continue;
+            }
+            return answer(first, response);
+        }
+        Err(DownloadError::Redirects { url: first.into(), limit: MAX_REDIRECTS })
+    }
+
+    /// `url`, if it may be asked; `first` is the address it comes from.
+    fn allowed(&self, first: &str, url: &str) -> Result<Uri, DownloadError> {
+        let refuse =
+            |reason: &str| DownloadError::Address { url: url.into(), reason: reason.into() };
+        let uri: Uri = url.parse().map_err(|_| refuse("it is malformed"))?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(refuse("it has no scheme or no host"));
+        };
+        if !["http", "https"].contains(&scheme) {
+            return Err(refuse("its scheme is neither http nor https"));
+        }
+        // The whole of it: neither a user's name nor another port slips through.
+        let host = authority.as_str().to_lowercase();
+        if !self.hosts.iter().any(|allowed| *allowed == host) {
+            let allowed = self.hosts.join(", ");
+            return Err(DownloadError::Host { url: first.into(), host, allowed });
+        }
+        Ok(uri)
+    }
+
+    /// Where `from` sends on to with `to`, an address or a path.
+    fn sent_on(&self, first: &str, from: &Uri, to: &str) -> Result<Uri, DownloadError> {
+        let scheme = from.scheme_str().unwrap_or("https");
+        let to = match to {
+            to if to.starts_with("//") => format!("{scheme}:{to}"),
+            to if to.starts_with('/') => {
+                format!("{scheme}://{}{to}", from.authority().map_or("", |host| host.as_str()))
+            }
+            to => to.to_owned(),
+        };
+        let uri = self.allowed(first, &to)?;
+        if scheme == "https" && uri.scheme_str() != Some("https") {
+            let reason = "an encrypted address sends on to it, and it is not encrypted".into();
+            return Err(DownloadError::Address { url: to, reason });
+        }
+        Ok(uri)
+    }
+}
+
+fn answer(url: &str, response: Response<Body>) -> Result<Answer, DownloadError> {
+    let status = response.status().as_u16();
+    let length = header(&response, CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    // Weak ones name versions that mean the same, and need not be the same bytes.
+    let strong = |etag: &String| !etag.starts_with("W/");
+    let version = header(&response, ETAG).filter(strong);
+    let version = version.or_else(|| header(&response, LAST_MODIFIED));
+    let (start, total) = match status {
+        200 => (0, length),
+        206 => match header(&response, CONTENT_RANGE).as_deref().and_then(range) {
+            Some(range) => range,
+            None => {
+                let reason = "a part without a usable Content-Range".into();
+                return Ok(Answer::Later { reason, wait: None });
+            }
+        },
+        416 => {
+            let range = header(&response, CONTENT_RANGE);
+            let total = range.as_deref().and_then(|range| range.strip_prefix("bytes */"));
+            return Ok(Answer::BeyondEnd { total: total.and_then(|total| total.parse().ok()) });
+        }
+        408 | 425 | 429 | 500..=599 => {
+            let seconds = header(&response, RETRY_AFTER).and_then(|wait| wait.parse().ok());
+            let reason = format!("the server answers {status}");
+            return Ok(Answer::Later { reason, wait: seconds.map(Duration::from_secs) });
+        }
+        _ => return Err(DownloadError::Status { url: url.into(), status }),
+    };
+    Ok(Answer::Part { start, total, version, body: Box::new(response.into_body()) })
+}
+
+fn header(response: &Response<Body>, name: HeaderName) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(ToOwned::to_owned)
+}
+
+/// The first byte and the total of `bytes 5-9/10`; the total may be `*`, unknown.
+fn range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (part, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    let (start, _) = part.split_once('-')?;
+    let total = if total == "*" { None } else { Some(total.parse().ok()?) };
+    Some((start.parse().ok()?, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client() -> Client {
+        Client::new(&["a.org".into(), "b.org:8080".into()], &DownloadOptions::default())
+    }
+
+    #[test]
+    fn hosts() {
+        let client = client();
+        let allowed = |url: &str| client.allowed(url, url).is_ok();
+        for good in ["https://a.org/x", "http://A.org/x?y", "http://b.org:8080/"] {
+            assert!(allowed(good), "{good}");
+        }
+        for bad in [
+            "https://b.org/x",
+            "https://a.org:8080/x",
+            "https://a.org.evil.com/x",
+            "https://a.org@evil.com/x",
+            "https://user@a.org/x",
+            "ftp://a.org/x",
+            "file:///etc/passwd",
+            "/x",
+            "a.org/x",
+            "",
+            "https://sub.a.org/x",
+        ] {
+            assert!(!allowed(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn where_a_server_sends_on_to() {
+        let client = client();
+        let from = |url: &str, to: &str| {
+            let from = url.parse().unwrap();
+            client.sent_on("first", &from, to).map(|to| to.to_string()).ok()
+        };
+        let secure = "https://a.org/x";
+        assert_eq!(from(secure, "/y").unwrap(), "https://a.org/y");
+        assert_eq!(from(secure, "//a.org/y").unwrap(), "https://a.org/y");
+        assert_eq!(from("http://b.org:8080/x", "https://a.org/z").unwrap(), "https://a.org/z");
+        assert_eq!(from(secure, "http://a.org/y"), None);
+        assert_eq!(from(secure, "//evil.com/y"), None);
+        assert_eq!(from(secure, "https://evil.com/y"), None);
+        assert_eq!(from(secure, "y"), None);
+        assert_eq!(from(secure, ""), None);
+    }
+
+    #[test]
+    fn ranges() {
+        assert_eq!(range("bytes 5-9/10"), Some((5, Some(10))));
+        assert_eq!(range("bytes 0-9/*"), Some((0, None)));
+        for bad in ["", "bytes", "bytes */10", "bytes 5-9", "bytes a-9/10", "5-9/10", "bytes 5-9/x"]
+        {
+            assert_eq!(range(bad), None, "{bad}");
+        }
+    }
+}

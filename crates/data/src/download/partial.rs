@@ -1,0 +1,152 @@
+//! A file that is not whole yet, under a name of its own and for one process alone.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::download::DownloadError;
+use crate::npy::hex;
+
+/// Bytes hashed at a time.
+const CHUNK: usize = 1 << 20;
+
+/// `<name>.partial`, locked as long as this is there.
+pub(super) struct Partial {
+    /// Where the file will be.
+    whole: PathBuf,
+    path: PathBuf,
+    file: File,
+    /// Bytes that it has; the cursor is at their end.
+    pub bytes: u64,
+}
+
+impl Partial {
+    /// Opens what there is of `whole` or begins it; `None` where `whole` is there.
+    ///
+    /// # Errors
+    /// [`DownloadError::Busy`] when another process has it, or it cannot be written.
+    pub fn open(whole: &Path) -> Result<Option<Self>, DownloadError> {
+        let path = path_of(whole);
+        if let Some(folder) = whole.parent() {
+            fs::create_dir_all(folder).map_err(DownloadError::io(folder, "make"))?;
+        }
+        let open =
+            || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = open().map_err(DownloadError::io(&path, "open"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(DownloadError::Busy { path: whole.to_path_buf() });
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(DownloadError::io(&path, "lock")(error));
+            }
+        }
+        // Between opening and locking, another process may have made the file whole and given
+        // it its name: then this is that file, or nothing has the name any more.
+        let named = fs::metadata(&path).map(|named| named.ino());
+        let opened = file.metadata().map(|opened| opened.ino());
+        let same = matches!((named, opened), (Ok(named), Ok(opened)) if named == opened);
+        if whole.exists() {
+            if same {
+                fs::remove_file(&path).map_err(DownloadError::io(&path, "delete"))?;
+                remove_tag(whole)?;
+            }
+            return Ok(None);
+        }
+        if !same {
+            return Err(DownloadError::Busy { path: whole.to_path_buf() });
+        }
+        let bytes = file.seek(SeekFrom::End(0)).map_err(DownloadError::io(&path, "read"))?;
+        Ok(Some(Self { whole: whole.to_path_buf(), path, file, bytes }))
+    }
+
+    /// The version of the remote file that this is of, where it is known.
+    pub fn version(&self) -> Option<String> {
+        let usable = |version: &String| {
+            !version.is_empty() && version.bytes().all(|byte| (b' '..=b'~').contains(&byte))
+        };
+        fs::read_to_string(tag_of(&self.whole)).ok().filter(usable)
+    }
+
+    /// Notes which version this is of; before any of its bytes.
+    pub fn set_version(&self, version: Option<&str>) -> Result<(), DownloadError> {
+        let path = tag_of(&self.whole);
+        fs::write(&path, version.unwrap_or_default()).map_err(DownloadError::io(&path, "write"))
+    }
+
+    /// Adds bytes at the end.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<(), DownloadError> {
+        self.file.write_all(bytes).map_err(DownloadError::io(&self.path, "write"))?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Drops all bytes.
+    pub fn clear(&mut self) -> Result<(), DownloadError> {
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.seek(SeekFrom::Start(0)))
+            .map_err(DownloadError::io(&self.path, "empty"))?;
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// SHA-256 of all bytes.
+    pub fn sha256(&mut self) -> Result<String, DownloadError> {
+        let mut hash = Sha256::new();
+        let mut read = || -> io::Result<()> {
+            self.file.seek(SeekFrom::Start(0))?;
+            let mut chunk = vec![0; CHUNK];
+            loop {
+                match self.file.read(&mut chunk)? {
+                    0 => return Ok(()),
+                    n => hash.update(&chunk[..n]),
+                }
+            }
+        };
+        read().map_err(DownloadError::io(&self.path, "read"))?;
+        Ok(hex(&hash.finalize()))
+    }
+
+    /// Gives the file its name; it is on the disk before that.
+    pub fn finish(self) -> Result<(), DownloadError> {
+        self.file.sync_all().map_err(DownloadError::io(&self.path, "write"))?;
+        fs::rename(&self.path, &self.whole).map_err(DownloadError::io(&self.whole, "name"))?;
+        remove_tag(&self.whole)
+    }
+
+    /// Deletes what there is.
+    pub fn delete(self) -> Result<(), DownloadError> {
+        fs::remove_file(&self.path).map_err(DownloadError::io(&self.path, "delete"))?;
+        remove_tag(&self.whole)
+    }
+}
+
+/// Where the part of `whole` is that was fetched.
+pub(super) fn path_of(whole: &Path) -> PathBuf {
+    with_end(whole, ".partial")
+}
+
+fn tag_of(whole: &Path) -> PathBuf {
+    with_end(whole, ".partial.tag")
+}
+
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+fn remove_tag(whole: &Path) -> Result<(), DownloadError> {
+    let path = tag_of(whole);
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(DownloadError::io(&path, "delete")(error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,267 @@
+//! What a download will take, known before anything is fetched.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::thread;
+
+use crate::disk::{SPARE, free_near};
+use crate::download::fetch::{Fetched, Patience, fetch};
+use crate::download::http::{Answer, Client};
+use crate::download::partial::{self, Partial};
+use crate::download::{DownloadError, DownloadOptions, DownloadProgress, Remote, RemoteFile};
+
+/// Requests for a file's size before it is given up.
+const PLAN_ATTEMPTS: u32 = 3;
+
+/// How much of a file is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// All of it.
+    Whole,
+    /// So many bytes, from which it goes on.
+    Partial(u64),
+    /// Nothing.
+    Absent,
+    /// The server does not have it, and it is not needed.
+    NotThere,
+}
+
+/// A file of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedFile {
+    /// Which it is.
+    pub remote: RemoteFile,
+    /// Its size, as the description or else the server says.
+    pub bytes: Option<u64>,
+    /// How much of it is there.
+    pub presence: Presence,
+}
+
+impl PlannedFile {
+    /// Bytes of it that are there.
+    fn there(&self) -> u64 {
+        match self.presence {
+            Presence::Whole => self.bytes.unwrap_or(0),
+            Presence::Partial(bytes) => bytes,
+            Presence::Absent | Presence::NotThere => 0,
+        }
+    }
+
+    fn missing(&self) -> bool {
+        matches!(self.presence, Presence::Absent | Presence::Partial(_))
+    }
+}
+
+/// Files to fetch, and what that takes.
+#[derive(Clone, Debug)]
+pub struct DownloadPlan {
+    /// Where they go.
+    pub folder: PathBuf,
+    /// The files.
+    pub files: Vec<PlannedFile>,
+    /// Bytes still to come, of the files whose size is known.
+    pub bytes: u64,
+    /// Files still to come whose size is not known.
+    pub unknown: usize,
+    /// Bytes free on the disk, where it can be asked.
+    pub free: Option<u64>,
+    hosts: Vec<String>,
+    options: DownloadOptions,
+}
+
+impl DownloadPlan {
+    /// Looks at what of `remote` is in `folder`, and asks the servers for the sizes of the rest.
+    ///
+    /// # Errors
+    /// When a server does not answer or does not have a file, or a file that is there has not
+    /// the size that its description says.
+    pub fn new(
+        remote: Remote,
+        folder: &Path,
+        options: DownloadOptions,
+    ) -> Result<Self, DownloadError> {
+        let client = Client::new(&remote.hosts, &options);
+        let planned: Vec<Mutex<Option<PlannedFile>>> =
+            remote.files.iter().map(|_| Mutex::new(None)).collect();
+        at_once(&remote.files, options.parallel, |at, file, _| {
+            let file = plan_file(&client, file, folder, &options)?;
+            *planned[at].lock().unwrap_or_else(|poison| poison.into_inner()) = Some(file);
+            Ok(())
+        })?;
+        let files: Vec<PlannedFile> = planned
+            .into_iter()
+            .filter_map(|file| file.into_inner().unwrap_or_else(|poison| poison.into_inner()))
+            .collect();
+        let missing = || files.iter().filter(|file| file.missing());
+        let to_come = |file: &PlannedFile| file.bytes.map(|all| all.saturating_sub(file.there()));
+        Ok(Self {
+            folder: folder.to_path_buf(),
+            bytes: missing().filter_map(to_come).sum(),
+            unknown: missing().filter(|file| file.bytes.is_none()).count(),
+            free: free_near(&folder.join("file"))?.map(|(_, free)| free),
+            files,
+            hosts: remote.hosts,
+            options,
+        })
+    }
+
+    /// Whether nothing is missing.
+    pub fn ready(&self) -> bool {
+        !self.files.iter().any(PlannedFile::missing)
+    }
+
+    /// Refuses what the disk cannot hold, as far as sizes are known.
+    ///
+    /// # Errors
+    /// [`DownloadError::DiskFull`].
+    pub fn check_disk(&self) -> Result<(), DownloadError> {
+        let needed = self.bytes + SPARE;
+        match self.free {
+            Some(free) if free < needed && !self.ready() => {
+                Err(DownloadError::DiskFull { path: self.folder.clone(), needed, free })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Fetches what is missing, several files at a time; the disk is asked first. `progress`
+    /// is called from several threads.
+    ///
+    /// # Errors
+    /// The first of any file: no other is begun then, and what was fetched of the others stays
+    /// for the next time.
+    pub fn fetch(&self, progress: &(dyn Fn(DownloadProgress) + Sync)) -> Result<(), DownloadError> {
+        self.check_disk()?;
+        let client = Client::new(&self.hosts, &self.options);
+        let bytes = AtomicI64::new(self.files.iter().map(|file| file.there() as i64).sum());
+        let whole = self.files.iter().filter(|file| file.presence == Presence::Whole).count();
+        let whole = AtomicUsize::new(whole);
+        let total = self.files.iter().filter_map(|file| file.bytes).sum();
+        let tell = |more: i64| {
+            let bytes = bytes.fetch_add(more, Ordering::Relaxed) + more;
+            let files = whole.load(Ordering::Relaxed);
+            progress(DownloadProgress { bytes: bytes.max(0) as u64, total, files });
+        };
+        let missing: Vec<_> = self.files.iter().filter(|file| file.missing()).collect();
+        at_once(&missing, self.options.parallel, |_, file, stop| {
+            let path = self.folder.join(&file.remote.path);
+            let Some(partial) = Partial::open(&path)? else {
+                whole.fetch_add(1, Ordering::Relaxed);
+                return Ok(());
+            };
+            // Other processes may have fetched more of it since it was planned.
+            tell(partial.bytes as i64 - file.there() as i64);
+            let tell = |more: i64| {
+                tell(more);
+                !stop.load(Ordering::Relaxed)
+            };
+            if fetch(&client, &file.remote, partial, &self.options, &tell)? == Fetched::Whole {
+                whole.fetch_add(1, Ordering::Relaxed);
+                tell(0);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Does `work` for all `items`, `parallel` at a time, and none after an error.
+fn at_once<T: Sync>(
+    items: &[T],
+    parallel: usize,
+    work: impl Fn(usize, &T, &AtomicBool) -> Result<(), DownloadError> + Sync,
+) -> Result<(), DownloadError> {
+    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let first_error = Mutex::new(None);
+    thread::scope(|scope| {
+        for _ in 0..parallel.clamp(1, items.len().max(1)) {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(at) else { return };
+                    if let Err(error) = work(at, item, &stop) {
+                        stop.store(true, Ordering::Relaxed);
+                        let mut first = first_error.lock().unwrap_or_else(|p| p.into_inner());
+                        first.get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    match first_error.into_inner().unwrap_or_else(|poison| poison.into_inner()) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+fn plan_file(
+    client: &Client,
+    remote: &RemoteFile,
+    folder: &Path,
+    options: &DownloadOptions,
+) -> Result<PlannedFile, DownloadError> {
+    let path = folder.join(&remote.path);
+    let size = |path: &Path| fs::metadata(path).ok().map(|data| data.len());
+    let planned = |bytes, presence| Ok(PlannedFile { remote: remote.clone(), bytes, presence });
+    if let Some(got) = size(&path) {
+        return match remote.bytes {
+            Some(expected) if expected != got => Err(DownloadError::Size {
+                path,
+                got,
+                expected,
+                hint: "delete it, and it is fetched again",
+            }),
+            _ => planned(Some(got), Presence::Whole),
+        };
+    }
+    let presence = match size(&partial::path_of(&path)) {
+        Some(0) | None => Presence::Absent,
+        Some(bytes) => Presence::Partial(bytes),
+    };
+    if remote.bytes.is_some() {
+        return planned(remote.bytes, presence);
+    }
+    // Somebody waits for the plan.
+    let attempts = options.attempts.min(PLAN_ATTEMPTS);
+    let options = DownloadOptions { attempts, ..options.clone() };
+    let mut patience = Patience::new(&remote.url, &options);
+    loop {
+        match client.head(&remote.url) {
+            Ok(Answer::Part { total, .. }) => return planned(total, presence),
+            Ok(Answer::Later { reason, wait }) => patience.wait(reason, wait, &|| true)?,
+            Ok(Answer::BeyondEnd { .. }) => return planned(None, presence),
+            Err(DownloadError::Status { status: 404, .. }) if remote.optional => {
+                return planned(None, Presence::NotThere);
+            }
+            // A server that answers no questions may still give files.
+            Err(DownloadError::Status { status: 405 | 501, .. }) => return planned(None, presence),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl fmt::Display for DownloadPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mb = |bytes: u64| bytes.div_ceil(1_000_000);
+        let missing = self.files.iter().filter(|file| file.missing()).count();
+        if missing == 0 {
+            return write!(f, "all {} files are in {}", self.files.len(), self.folder.display());
+        }
+        write!(f, "{missing} of {} files to fetch, ", self.files.len())?;
+        if self.unknown < missing {
+            write!(f, "{} MB", mb(self.bytes))?;
+        }
+        match self.unknown {
+            0 => {}
+            all if all == missing => write!(f, "of unknown size")?,
+            some => write!(f, " and {some} of unknown size")?,
+        }
+        write!(f, ", into {}", self.folder.display())?;
+        match self.free {
+            Some(free) => write!(f, " ({} MB free)", free / 1_000_000),
+            None => Ok(()),
+        }
+    }
+}

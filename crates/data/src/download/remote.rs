@@ -1,0 +1,233 @@
+//! Which files are to be fetched, from where, and under which names.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::card::{AtariCard, ContinuousCard, Download};
+use crate::download::DownloadError;
+use crate::run_folder::{Column, RunFolder};
+use crate::selection::Selection;
+
+/// A file to fetch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteFile {
+    /// Its address.
+    pub url: String,
+    /// Its place below the folder that is written to.
+    pub path: PathBuf,
+    /// Its size, where it is public.
+    pub bytes: Option<u64>,
+    /// Its SHA-256 in hexadecimal, where it is public.
+    pub sha256: Option<String>,
+    /// Whether it is no error that the server does not have it.
+    pub optional: bool,
+}
+
+/// Files to fetch, and the hosts that may be asked for them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remote {
+    /// The files.
+    pub files: Vec<RemoteFile>,
+    /// Hosts, `host` or `host:port`.
+    pub hosts: Vec<String>,
+}
+
+impl AtariCard {
+    /// The files of run `run` of `game` with the numbers `numbers`, below `datasets/`.
+    ///
+    /// # Errors
+    /// When the dataset has no address, no such game or no such file number.
+    pub fn remote(&self, game: &str, run: &str, numbers: &[u32]) -> Result<Remote, DownloadError> {
+        let download = address(self.download.as_ref(), &self.name, &self.source)?;
+        let unlisted = |what, name: &str, known| DownloadError::Unlisted {
+            dataset: self.name.clone(),
+            what,
+            name: name.into(),
+            known,
+        };
+        if !self.games.iter().any(|known| known == game) {
+            return Err(unlisted("game", game, self.games.join(", ")));
+        }
+        if run.is_empty() || !run.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(unlisted("run", run, "runs named by a number".into()));
+        }
+        let n_files = self.counts.map_or(u64::MAX, |counts| counts.files);
+        if let Some(number) = numbers.iter().find(|&&number| u64::from(number) >= n_files) {
+            return Err(unlisted("file", &number.to_string(), format!("0 to {}", n_files - 1)));
+        }
+        let folder = Path::new(&self.folder).join(game).join(run).join("replay_logs");
+        let named = RunFolder {
+            folder: folder.clone(),
+            game: game.into(),
+            run: run.into(),
+            numbers: numbers.to_vec(),
+        };
+        let mut files = Vec::new();
+        for &number in numbers {
+            // The reader needs all but the last, so the small ones come first.
+            let mut paths = vec![(named.add_count(number), false)];
+            let columns = [Column::Action, Column::Reward, Column::Terminal, Column::Observation];
+            paths.extend(columns.map(|column| (named.column(column, number), false)));
+            paths.push((named.invalid_range(number), true));
+            for (path, optional) in paths {
+                let file = path.strip_prefix(&folder).unwrap_or(&path).to_string_lossy();
+                let names = [("{game}", game), ("{run}", run), ("{file}", &*file)];
+                files.push(RemoteFile { optional, ..of(download, &names, path.clone()) });
+            }
+        }
+        Remote::new(files, &download.hosts)
+    }
+}
+
+impl ContinuousCard {
+    /// The file of one environment and dataset, below `datasets/`.
+    ///
+    /// # Errors
+    /// When the dataset has no address, or no such file.
+    pub fn remote(&self, environment: &str, dataset: &str) -> Result<Remote, DownloadError> {
+        let download = address(self.download.as_ref(), &self.name, &self.source)?;
+        for (what, name, known) in [
+            ("environment", environment, &self.environments),
+            ("dataset", dataset, &self.qualities),
+        ] {
+            if !known.iter().any(|known| known == name) {
+                return Err(DownloadError::Unlisted {
+                    dataset: self.name.clone(),
+                    what,
+                    name: name.into(),
+                    known: known.join(", "),
+                });
+            }
+        }
+        let names = [("{environment}", environment), ("{dataset}", dataset)];
+        let file = of(download, &names, self.file(environment, dataset));
+        Remote::new(vec![file], &download.hosts)
+    }
+}
+
+impl Remote {
+    /// `files`, from `hosts` alone.
+    ///
+    /// # Errors
+    /// [`DownloadError::Name`] when a file would not lie below the folder that is written to.
+    pub fn new(files: Vec<RemoteFile>, hosts: &[String]) -> Result<Self, DownloadError> {
+        for file in &files {
+            check_name(&file.path)?;
+        }
+        Ok(Self { files, hosts: hosts.to_vec() })
+    }
+}
+
+/// Numbers of the files that `selection` needs of a run of `n_files`: those that the released
+/// rule draws from, its `num_buffers` last; for the uniform rule all, or where `at_most` says
+/// how many, as many spread evenly from the first to the last (one: the last).
+pub fn shards(selection: &Selection, n_files: u32, at_most: Option<u32>) -> Vec<u32> {
+    match *selection {
+        Selection::Released { num_buffers, .. } => {
+            let n = u32::try_from(num_buffers).unwrap_or(u32::MAX);
+            let n = n.min(at_most.unwrap_or(n));
+            (n_files.saturating_sub(n)..n_files).collect()
+        }
+        Selection::Uniform { .. } => {
+            let n = at_most.unwrap_or(n_files).min(n_files);
+            let last = n_files.saturating_sub(1);
+            match n {
+                0 => Vec::new(),
+                1 => vec![last],
+                _ => (0..n).map(|i| i * last / (n - 1)).collect(),
+            }
+        }
+    }
+}
+
+fn address<'a>(
+    download: Option<&'a Download>,
+    dataset: &str,
+    source: &str,
+) -> Result<&'a Download, DownloadError> {
+    let hint = source.to_owned();
+    download.ok_or_else(|| DownloadError::NoAddress { dataset: dataset.into(), hint })
+}
+
+/// The file at `path`, whose address has the values of `names` in place of the names.
+fn of(download: &Download, names: &[(&str, &str)], path: PathBuf) -> RemoteFile {
+    let mut url = download.address.clone();
+    for (name, value) in names {
+        url = url.replace(name, &escaped(value));
+    }
+    let published = download.files.get(&*path.to_string_lossy()).cloned().unwrap_or_default();
+    RemoteFile { url, path, bytes: published.bytes, sha256: published.sha256, optional: false }
+}
+
+/// `name` with `%24` and so on for all that stands for something else in an address.
+fn escaped(name: &str) -> String {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+    let escape = |byte: u8| {
+        if plain(&byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    name.bytes().map(escape).collect()
+}
+
+/// Refuses a path that is not one of plain names below a folder.
+fn check_name(path: &Path) -> Result<(), DownloadError> {
+    let text = path.to_str().unwrap_or_default();
+    let plain = |part: Component| matches!(part, Component::Normal(_));
+    let odd = |c: char| c == '\\' || c == ':' || c.is_control();
+    // `components` passes over `.` and `//`, which are no names either.
+    let same = path.components().collect::<PathBuf>().as_os_str() == path.as_os_str();
+    let taken = text.ends_with(".partial") || text.ends_with(".tag");
+    if text.is_empty() || text.contains(odd) || taken || !same || !path.components().all(plain) {
+        return Err(DownloadError::Name { name: path.to_string_lossy().into_owned() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_below_the_folder() {
+        let name = |path: &str| check_name(Path::new(path)).is_ok();
+        for good in ["a", "a/b.hdf5", "published/Pong/1/$store$_action_ckpt.0.gz", "..a", "a..b"] {
+            assert!(name(good), "{good}");
+        }
+        for bad in [
+            "",
+            "/etc/passwd",
+            "..",
+            "../a",
+            "a/../b",
+            "a/..",
+            "./a",
+            "a//b",
+            "a/",
+            "a\\..\\b",
+            "C:a",
+            "a\0b",
+            "a\nb",
+            "a.partial",
+            "a.partial.tag",
+        ] {
+            assert!(!name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn files_a_selection_needs() {
+        let released = |num_buffers| Selection::Released {
+            num_steps: 1000,
+            num_buffers,
+            trajectories_per_buffer: 10,
+        };
+        let uniform = Selection::uniform(1000);
+        assert_eq!(shards(&released(3), 50, None), [47, 48, 49]);
+        assert_eq!(shards(&released(3), 50, Some(2)), [48, 49]);
+        assert_eq!(shards(&released(50), 50, None).len(), 50);
+        assert_eq!(shards(&released(60), 5, None), [0, 1, 2, 3, 4]);
+        assert_eq!(shards(&uniform, 4, None), [0, 1, 2, 3]);
+        assert_eq!(shards(&uniform, 50, Some(3)), [0, 24, 49]);
+        assert_eq!(shards(&uniform, 50, Some(1)), [49]);
+        assert_eq!(shards(&uniform, 3, Some(9)), [0, 1, 2]);
+        assert_eq!(shards(&uniform, 50, Some(0)), [0; 0]);
+    }
+}

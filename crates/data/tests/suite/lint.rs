@@ -1,0 +1,424 @@
+//! What is said about a recording that is not as it should be.
+
+use std::fs;
+use std::path::Path;
+
+use hdf5::File;
+use overtone_data::card::{CardCounts, FileCounts};
+use overtone_data::inspect::ReadFrames;
+use overtone_data::{AtariCard, ContinuousCard, DatasetCard, LintReport, Severity, lint};
+use overtone_testkit::dopamine::{Recorder, Slot};
+
+use crate::robots::{d4rl, minari, observation, put, replace, write_d4rl};
+use crate::starter::datasets;
+
+fn card(name: &str) -> DatasetCard {
+    DatasetCard::load(&datasets().join(name)).unwrap()
+}
+
+fn atari_card() -> AtariCard {
+    AtariCard { counts: None, ..card("starter-seaquest.toml").atari().unwrap() }
+}
+
+/// Checks that all that is found is `expected`: severity, code, and what the finding's file,
+/// array and words hold among them.
+#[track_caller]
+fn check(report: &LintReport, expected: &[(Severity, &str, &str)]) {
+    let found: Vec<_> = report.findings.iter().map(|f| (f.severity, f.code)).collect();
+    let codes: Vec<_> = expected.iter().map(|&(severity, code, _)| (severity, code)).collect();
+    assert_eq!(found, codes, "{report}");
+    for (finding, (_, code, words)) in report.findings.iter().zip(expected) {
+        let dataset = finding.dataset.as_deref().unwrap_or_default();
+        let told = format!("{}: {dataset}: {}", finding.file, finding.found);
+        assert!(told.contains(words), "{code}: {told}");
+        assert!(finding.advice.ends_with('.') && !finding.advice.contains('\n'), "{report}");
+    }
+}
+
+use Severity::{Error, Note, Warning};
+
+/// A run of one file and one episode, after `spoil`.
+#[track_caller]
+fn check_run(
+    card: Option<AtariCard>,
+    spoil: impl FnOnce(&mut Recorder),
+    expected: &[(Severity, &str, &str)],
+) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::new(dir.path(), "Pong", 40);
+    recorder.episode(36); // Three slots of padding, and the last one stale.
+    recorder.files = 0;
+    spoil(&mut recorder);
+    recorder.save();
+    let card = card.map(DatasetCard::Atari);
+    check(&lint(recorder.game(), card.as_ref(), ReadFrames::IfSmall).unwrap(), expected);
+}
+
+#[test]
+fn slots_of_a_run() {
+    check_run(None, |_| {}, &[]);
+    check_run(Some(atari_card()), |_| {}, &[]);
+    let reward = |reward| move |run: &mut Recorder| run.ring[10].reward = reward;
+    let words = "$store$_reward_ckpt.0.gz: : 1 rewards outside, the first in slot 10: 2";
+    check_run(None, reward(2.0), &[(Error, "unclipped-rewards", words)]);
+    check_run(None, reward(0.5), &[(Warning, "fractional-rewards", "slot 10: 0.5")]);
+    let few = AtariCard { n_actions: 6, ..atari_card() };
+    let words = "$store$_action_ckpt.0.gz: : 5 actions beyond it, the first in slot 6: 6";
+    check_run(Some(few), |_| {}, &[(Error, "action-beyond-set", words)]);
+    let words = "$store$_observation_ckpt.0.gz: : 1 padding slots with a picture";
+    check_run(None, |run| run.ring[1].pixel = 9, &[(Error, "padding-not-black", words)]);
+    let words = "begins with 2 padding slots, not 3";
+    check_run(None, |run| run.ring[2].action = 3, &[(Warning, "missing-padding", words)]);
+    let still = |run: &mut Recorder| run.ring[3..39].iter_mut().for_each(|slot| slot.pixel = 7);
+    check_run(None, still, &[(Error, "equal-frames", "all 36 frames equal")]);
+    // Padding without the terminal that comes before it; two slots of it, or four, are none.
+    let black = |n: usize| move |run: &mut Recorder| run.ring[15..15 + n].fill(Slot::default());
+    let words = "$store$_terminal_ckpt.0.gz: : 1 times padding inside an episode, the first in \
+                 slot 15";
+    check_run(None, black(3), &[(Warning, "missing-terminal", words)]);
+    check_run(None, black(2), &[]);
+    check_run(None, black(4), &[]);
+    // Nothing was ever written to the last slot.
+    let words = "$store$_observation_ckpt.0.gz";
+    check_run(None, |run| run.ring[39].pixel = 5, &[(Warning, "written-stale-slots", words)]);
+    let words = "$store$_action_ckpt.0.gz";
+    check_run(None, |run| run.ring[39].action = 5, &[(Warning, "written-stale-slots", words)]);
+}
+
+#[test]
+fn episodes_of_a_run() {
+    check_run(None, |run| run.ring[38].terminal = 0, &[(Error, "no-episode", "none")]);
+    let mut short = atari_card();
+    short.recording.max_frames = 4 * 36;
+    check_run(Some(short.clone()), |_| {}, &[]);
+    short.recording.max_frames = 4 * 35;
+    let words = "1 longer episodes, the first in file 0, slot 3";
+    check_run(Some(short), |_| {}, &[(Error, "episode-too-long", words)]);
+    let more = |run: &mut Recorder| {
+        run.files = 1;
+        run.episode(5);
+    };
+    check_run(None, more, &[(Warning, "stale-slots", "cursor at slot 7, not 39")]);
+    let counts = |files, transitions, episodes| {
+        let counts = CardCounts {
+            files,
+            slots_per_file: 40,
+            transitions: Some(transitions),
+            episodes: Some(episodes),
+            bytes: None,
+        };
+        Some(AtariCard { counts: Some(counts), ..atari_card() })
+    };
+    check_run(counts(1, 36, 1), |_| {}, &[]);
+    let wrong = [(Error, "transition-count", "36"), (Error, "episode-count", "1")];
+    check_run(counts(1, 37, 2), |_| {}, &wrong);
+    // A part of the files: what is in them cannot be compared.
+    check_run(counts(5, 180, 5), |_| {}, &[(Warning, "file-count", "1")]);
+}
+
+#[test]
+fn broken_files_are_named_and_do_not_end_the_look() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::new(dir.path(), "Pong", 40);
+    recorder.episode(36);
+    for _ in 0..3 {
+        recorder.episode(37);
+    }
+    assert_eq!(recorder.saved.len(), 4);
+    let look = |frames| lint(recorder.game(), None, frames).unwrap();
+    check(&look(ReadFrames::IfSmall), &[]);
+    assert_eq!(
+        (look(ReadFrames::IfSmall).worst(), look(ReadFrames::IfSmall).exit_code()),
+        (None, 0)
+    );
+    check(&look(ReadFrames::Never), &[(Note, "frames-not-read", "replay_logs")]);
+    assert_eq!(look(ReadFrames::Never).exit_code(), 0);
+    let file = |name: &str| recorder.folder.join(name);
+    let cut = |name: &str| {
+        let bytes = fs::read(file(name)).unwrap();
+        fs::write(file(name), &bytes[..bytes.len() / 2]).unwrap();
+    };
+    // In the frames, which are read last: their file's columns are looked at all the same.
+    cut("$store$_observation_ckpt.0.gz");
+    let broken = look(ReadFrames::IfSmall);
+    check(&broken, &[(Error, "cut-file", "$store$_observation_ckpt.0.gz")]);
+    assert_eq!(broken.exit_code(), 2);
+    // Two of file 1, one of file 3; the rest of file 2 is looked at.
+    cut("$store$_action_ckpt.1.gz");
+    fs::remove_file(file("$store$_terminal_ckpt.1.gz")).unwrap();
+    fs::write(file("add_count_ckpt.3.gz"), b"no gzip").unwrap();
+    let broken = look(ReadFrames::IfSmall);
+    let found = [
+        (Error, "broken-file", "$store$_action_ckpt.1.gz"),
+        (Error, "missing-file", "$store$_terminal_ckpt.1.gz"),
+        (Error, "broken-file", "add_count_ckpt.3.gz"),
+        (Error, "cut-file", "$store$_observation_ckpt.0.gz"),
+        (Warning, "missing-slots", "40 slots are missing before file 2"),
+        (Note, "headless-steps", "replay_logs"),
+    ];
+    check(&broken, &found);
+    let text = broken.to_string();
+    assert!(text.starts_with("error    broken-file     $store$_action_ckpt.1.gz\n"), "{text}");
+    assert!(text.contains("\n         expected        "), "{text}");
+    assert!(text.ends_with("\n4 errors, 1 warning, 1 note"), "{text}");
+    let json = serde_json::to_value(&broken).unwrap();
+    assert_eq!(json["findings"][0]["code"], "broken-file");
+    assert_eq!(
+        (&json["family"], &json["findings"][0]["severity"]),
+        (&"atari".into(), &"error".into())
+    );
+    // Nothing left to read is a finding too; nothing there at all is not.
+    for name in fs::read_dir(&recorder.folder).unwrap() {
+        fs::write(name.unwrap().path(), b"").unwrap();
+    }
+    assert!(look(ReadFrames::IfSmall).findings.iter().any(|finding| finding.code == "no-episode"));
+    assert!(lint(&dir.path().join("none"), None, ReadFrames::IfSmall).is_err());
+}
+
+#[test]
+fn another_familys_description() {
+    let (_dir, path) = d4rl("..t");
+    let report = lint(&path, Some(&DatasetCard::Atari(atari_card())), ReadFrames::IfSmall).unwrap();
+    check(&report, &[(Error, "other-family", "robot.hdf5")]);
+}
+
+/// What is found in a D4RL file that was good before `spoil`.
+#[track_caller]
+fn check_file(steps: &str, spoil: impl FnOnce(&Path), expected: &[(Severity, &str, &str)]) {
+    let (_dir, path) = d4rl(steps);
+    spoil(&path);
+    check(&lint(&path, None, ReadFrames::IfSmall).unwrap(), expected);
+}
+
+fn remove(name: &str) -> impl FnOnce(&Path) {
+    move |path| File::open_rw(path).unwrap().unlink(name).unwrap()
+}
+
+#[test]
+fn flags_of_a_file() {
+    check_file("..t..l", |_| {}, &[]);
+    check_file(
+        "..t..b",
+        |_| {},
+        &[(Warning, "doubled-flag", "1 steps with both, the first in row 5")],
+    );
+    check_file("..t..l..", |_| {}, &[(Note, "trailing-fragment", "1 of 2 steps, from row 6")]);
+    let no_end = [(Error, "no-episode", "none"), (Note, "trailing-fragment", "from row 0")];
+    check_file("....", |_| {}, &no_end);
+    check_file("..t..t", remove("timeouts"), &[(Error, "no-timeouts", "robot.hdf5: timeouts")]);
+    let both = [(Error, "missing-array", "robot.hdf5: terminals")];
+    check_file("..t..t", remove("terminals"), &both);
+}
+
+#[test]
+fn where_the_next_observations_lead() {
+    // Row 2 ends an episode by its flag, row 4 does without one.
+    let next = |ends: &'static [usize]| {
+        move |path: &Path| {
+            let led = |row: usize| if ends.contains(&row) { 900 } else { row + 1 };
+            let next: Vec<f32> = (0..8).flat_map(|row| observation(led(row))).collect();
+            put(&File::open_rw(path).unwrap(), "next_observations", &next, 3);
+        }
+    };
+    check_file("..t....l", next(&[2, 7]), &[]);
+    check_file("..t....l", next(&[]), &[]);
+    let words = "next_observations: 1 steps that lead elsewhere without a flag, the first in row 4";
+    check_file("..t....l", next(&[2, 4, 7]), &[(Error, "unflagged-jump", words)]);
+    // A missing flag is found in a file without timeouts as well.
+    let spoil = |path: &Path| {
+        next(&[2, 4, 7])(path);
+        remove("timeouts")(path);
+    };
+    let found = [
+        (Error, "no-timeouts", "timeouts"),
+        (Error, "unflagged-jump", "first in row 4"),
+        (Note, "trailing-fragment", "1 of 5 steps"),
+    ];
+    check_file("..t....l", spoil, &found);
+}
+
+#[test]
+fn numbers_of_a_file() {
+    let rewards = |path: &Path| {
+        replace(path, "rewards", &[0.0, 1.0, f32::NAN, 0.0, f32::INFINITY, 0.0], 0);
+    };
+    let words = "rewards: 2 that are not, the first in row 2: NaN";
+    check_file("..t..l", rewards, &[(Error, "non-finite", words)]);
+    // All arrays are looked at, those too that are not read.
+    let all = |path: &Path| {
+        let mut broken = vec![0.5f32; 12];
+        broken[7] = f32::NEG_INFINITY;
+        replace(path, "actions", &broken, 2);
+        let file = File::open_rw(path).unwrap();
+        let infos = file.create_group("infos").unwrap();
+        put(&infos, "qpos", &[1.0, f32::NAN, 1.0], 1);
+        put(&infos, "name", &[b'x'; 8], 0);
+    };
+    let found = [
+        (Error, "non-finite", "actions: 1 that are not, the first in row 3: -inf"),
+        (Warning, "non-finite", "infos/qpos: 1 that are not, the first in row 1: NaN"),
+        (Warning, "constant-dimension", "actions: the same in every step at place 0"),
+    ];
+    check_file("..t..l", all, &found);
+    let outside = |path: &Path| replace(path, "actions", &[0.0f32, 0.0, 0.5, 1.5, -2.0, 0.0], 2);
+    let found = [(Warning, "actions-outside", "2 steps outside, the first in row 1: 1.5")];
+    check_file("..t", outside, &found);
+    let constant = |path: &Path| {
+        let fixed: Vec<f32> = (0..3).flat_map(|row| [row as f32, 7.0, -1.0]).collect();
+        replace(path, "observations", &fixed, 3);
+    };
+    let found =
+        [(Warning, "constant-dimension", "observations: the same in every step at place 1, 2")];
+    check_file("..t", constant, &found);
+}
+
+#[test]
+fn repetitions_of_a_file() {
+    // Row 4 is row 3 again; that row 3 is row 2 again is no repetition: an episode lies between.
+    let rows = |path: &Path| {
+        let rows: Vec<f32> = [0, 1, 2, 2, 2, 3].into_iter().flat_map(observation).collect();
+        replace(path, "observations", &rows, 3);
+    };
+    let words = "1 rows equal to the row before, the first in row 4";
+    check_file("..t..l", rows, &[(Warning, "repeated-observations", words)]);
+    // The second episode is the first again, in observations, actions and rewards.
+    let twice = |path: &Path| {
+        let rows: Vec<f32> = [0, 1, 2, 0, 1, 2].into_iter().flat_map(observation).collect();
+        replace(path, "observations", &rows, 3);
+        replace(path, "rewards", &[1.0f32, 2.0, 3.0, 1.0, 2.0, 3.0], 0);
+        let actions: Vec<f32> = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6].repeat(2);
+        replace(path, "actions", &actions, 2);
+    };
+    let words = "1 episodes there already, the first in row 3, as the one in row 0";
+    check_file("..t..t", twice, &[(Warning, "repeated-episodes", words)]);
+    let but_a_reward = |path: &Path| {
+        twice(path);
+        replace(path, "rewards", &[1.0f32, 2.0, 3.0, 1.0, 2.0, 4.0], 0);
+    };
+    check_file("..t..t", but_a_reward, &[]);
+}
+
+#[test]
+fn forms_of_a_file() {
+    let form = |path: &Path| replace(path, "rewards", &[1.0f64, 2.0, 0.5], 1);
+    let found = [
+        (Note, "not-float32", "rewards: float64"),
+        (Note, "column-shape", "rewards: shape [3, 1]"),
+    ];
+    check_file("..t", form, &found);
+    let length = |path: &Path| replace(path, "rewards", &[1.0f32, 2.0], 0);
+    check_file("..t", length, &[(Error, "wrong-length", "rewards: 2 rows")]);
+    let shape = |path: &Path| replace(path, "observations", &[0.0f32; 3], 0);
+    check_file("..t", shape, &[(Error, "wrong-shape", "observations: [3]")]);
+    let flag = |path: &Path| replace(path, "terminals", &[0u8, 1, 4], 0);
+    check_file("..t", flag, &[(Error, "impossible-value", "terminals: in row 2: 4")]);
+    // What cannot be opened at all, or is cut, is told in the same way.
+    let other = |path: &Path| fs::write(path, b"text").unwrap();
+    check_file("..t", other, &[(Error, "broken-file", "robot.hdf5")]);
+    let cut = |path: &Path| {
+        let bytes = fs::read(path).unwrap();
+        fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
+    };
+    check_file("..t", cut, &[(Error, "broken-file", "robot.hdf5")]);
+}
+
+#[test]
+fn a_file_against_its_robot_and_description() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("hopper_medium.hdf5");
+    write_d4rl(&path, "..t..l");
+    let widths = [
+        (Error, "wrong-width", "hopper_medium.hdf5: observations: 3"),
+        (Error, "wrong-width", "hopper_medium.hdf5: actions: 2"),
+    ];
+    check(&lint(&path, None, ReadFrames::IfSmall).unwrap(), &widths);
+    let mut card = card("starter-mujoco.toml").continuous().unwrap();
+    let bytes = fs::metadata(&path).unwrap().len();
+    let counts = |transitions, episodes, bytes| FileCounts { transitions, episodes, bytes };
+    let mut look = |counts, max_steps| {
+        card.counts.insert("hopper_medium".into(), counts);
+        card.recording.max_steps = max_steps;
+        let report = lint(&path, Some(&DatasetCard::Continuous(card.clone())), ReadFrames::IfSmall);
+        let mut report = report.unwrap();
+        report.findings.retain(|finding| finding.code != "wrong-width");
+        report
+    };
+    check(&look(counts(6, 2, bytes), 3), &[]);
+    let wrong = [
+        (Error, "transition-count", "6"),
+        (Error, "episode-count", "2"),
+        (Error, "byte-count", ""),
+    ];
+    check(&look(counts(7, 3, bytes + 1), 3), &wrong);
+    let long = [(Error, "episode-too-long", "2 longer episodes, the first in row 0, 3 steps long")];
+    check(&look(counts(6, 2, bytes), 2), &long);
+}
+
+#[test]
+fn episodes_of_minari() {
+    let look = |path: &Path| lint(path, None, ReadFrames::IfSmall).unwrap();
+    let (_dir, path) = minari("..t ..l");
+    check(&look(&path), &[]);
+    let (_dir, path) = minari("t..t .b ..");
+    let found = [
+        (Warning, "doubled-flag", "episode_1, row 1"),
+        (Warning, "early-flag", "episode_0, row 0"),
+        (Warning, "trailing-fragment", "1 of 2 steps, from episode_2, row 0"),
+    ];
+    check(&look(&path), &found);
+    // One episode's array is broken, another is not there: the others are looked at.
+    let (_dir, path) = minari("..t ..l .t .b");
+    replace(&path, "episode_0/rewards", &[0.0f64, f64::NAN, 1.0], 0);
+    replace(&path, "episode_1/actions", &[0.0f32; 6], 3);
+    File::open_rw(&path).unwrap().unlink("episode_2").unwrap();
+    let found = [
+        (Error, "missing-episodes", "3"),
+        (Error, "wrong-length", "episode_1/observations: 4 rows"),
+        (Error, "wrong-length", "episode_1/rewards: 3 rows"),
+        (Error, "wrong-length", "episode_1/terminations: 3 rows"),
+        (Error, "wrong-length", "episode_1/truncations: 3 rows"),
+        (Error, "wrong-width", "episode_1/actions: 3"),
+        (Error, "non-finite", "rewards: 1 that are not, the first in episode_0, row 1: NaN"),
+        (Warning, "doubled-flag", "episode_3, row 1"),
+    ];
+    check(&look(&path), &found);
+}
+
+#[test]
+fn many_findings_of_a_kind_are_counted() {
+    let episodes = vec!["..t"; 30].join(" ");
+    let (_dir, path) = minari(&episodes);
+    for episode in 0..30 {
+        replace(&path, &format!("episode_{episode}/rewards"), &[0.0f64; 2], 0);
+    }
+    let report = lint(&path, None, ReadFrames::IfSmall).unwrap();
+    assert_eq!((report.findings.len(), report.left_out["wrong-length"]), (20, 10));
+    assert!(report.to_string().contains("10 more of wrong-length"), "{report}");
+}
+
+#[test]
+fn the_starter_sets_are_as_described() {
+    let starter = datasets().join("starter");
+    for game in ["BankHeist", "DoubleDunk", "Gravitar", "Seaquest"] {
+        let card = DatasetCard::of(&starter.join(game), &datasets()).unwrap().unwrap();
+        let report = lint(&starter.join(game), Some(&card), ReadFrames::Always).unwrap();
+        check(&report, &[]);
+        assert_eq!(report.expected.unwrap(), format!("starter-{}", game.to_lowercase()));
+    }
+    let fragment: &[_] = &[(Note, "trailing-fragment", "1 of")];
+    for (robot, expected) in
+        [("halfcheetah", &[][..]), ("hopper", fragment), ("walker2d", fragment)]
+    {
+        let path = starter.join(format!("mujoco/{robot}_medium.hdf5"));
+        let card = DatasetCard::of(&path, &datasets()).unwrap().unwrap();
+        assert!(
+            matches!(&card, DatasetCard::Continuous(ContinuousCard { name, .. }) if name == "starter-mujoco")
+        );
+        check(&lint(&path, Some(&card), ReadFrames::IfSmall).unwrap(), expected);
+    }
+    // A copy elsewhere is compared only when it is asked for.
+    let dir = tempfile::tempdir().unwrap();
+    let copy = dir.path().join("hopper_medium.hdf5");
+    fs::copy(starter.join("mujoco/hopper_medium.hdf5"), &copy).unwrap();
+    assert_eq!(DatasetCard::of(&copy, &datasets()).unwrap(), None);
+}
