@@ -30,6 +30,14 @@ train *args: build
 evaluate *args: build
     @{{ overtone }} evaluate "$@"
 
+# One page about runs, with scores, intervals, curves and a video: just report [RUN...]
+report *args: build
+    @{{ overtone }} report "$@"
+
+# Film one episode of the last evaluation: just video [run=... episode=best]
+video *args: build
+    @{{ overtone }} video "$@"
+
 # Continue an interrupted run, the newest by default: just resume [run=...]
 resume *args: build
     @{{ overtone }} resume "$@"

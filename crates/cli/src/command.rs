@@ -5,4 +5,6 @@ pub mod evaluate;
 pub mod experiment;
 pub mod gpu_check;
 pub mod lab;
+pub mod report;
 pub mod train;
+pub mod video;

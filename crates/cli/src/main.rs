@@ -48,6 +48,20 @@ enum Command {
         #[command(subcommand)]
         what: Evaluate,
     },
+    /// Write one page about runs: scores with intervals, protocol, curves, actions, a video
+    #[command(after_help = report_help())]
+    Report {
+        /// Runs, by folder or name (the newest by default), and options, `key=value`
+        #[arg(value_name = "RUN | KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Film one episode of an evaluation, with what the agent draws from beside it
+    #[command(after_help = video_help())]
+    Video {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
     /// Check that a GPU computes what the CPU computes, and how fast
     #[command(after_help = gpu_check_help())]
     GpuCheck {
@@ -158,6 +172,22 @@ fn evaluate_help() -> String {
     )
 }
 
+fn report_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone report RUN-s123 RUN-s231 RUN-s312 out=runs/reports",
+        keys::help(command::report::OPTIONS)
+    )
+}
+
+fn video_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone video episode=best every=1",
+        keys::help(command::video::OPTIONS)
+    )
+}
+
 fn gpu_check_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
@@ -173,6 +203,8 @@ fn main() -> ExitCode {
         Command::Evaluate { what: Evaluate::Rollouts { options } } => {
             command::evaluate::rollouts(&options)
         }
+        Command::Report { words } => command::report::run(&words),
+        Command::Video { options } => command::video::run(&options),
         Command::GpuCheck { options } => command::gpu_check::run(&options),
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
         Command::Lab { what: Lab::Forecast { options } } => command::lab::forecast::run(&options),

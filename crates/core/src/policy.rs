@@ -77,8 +77,8 @@ impl BinOrder {
 pub struct Played<'a> {
     /// `[turns, n_bins]`, each row summing to 1.
     pub probs: &'a [f64],
-    /// Bins of each distribution.
-    pub n_bins: usize,
+    /// The environment's action of each bin.
+    pub actions: &'a [usize],
     /// Which bins are neighbours.
     pub order: BinOrder,
 }

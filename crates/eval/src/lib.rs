@@ -9,6 +9,7 @@ pub mod fourier_transform;
 pub mod normalize;
 pub mod page;
 pub mod random;
+pub mod replay;
 pub mod report;
 pub mod rollout;
 pub mod smoothness;
@@ -19,10 +20,13 @@ pub mod table;
 pub use fourier_transform::FourierTransform;
 pub use normalize::{Convention, Pair};
 pub use random::RandomPolicy;
-pub use report::{CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult};
+pub use replay::{Moment, replay};
+pub use report::{
+    ActionShare, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult,
+};
 pub use rollout::{
-    Pace, Plan, PlayedEpisode, PlayedSmoothness, Player, Progress, Rollout, RolloutError, rollout,
-    rollout_together,
+    Pace, Plan, PlayedDistributions, PlayedEpisode, Player, Progress, Rollout, RolloutError,
+    rollout, rollout_together,
 };
 pub use smoothness::{Pooled, Smoothness};
 pub use summary::Summary;

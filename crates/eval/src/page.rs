@@ -10,10 +10,10 @@
 //! their own, and so has the best of several, which is picked by the very scores it then shows.
 
 mod best;
-mod curve;
 mod document;
 mod html;
 mod markdown;
+mod pictures;
 mod protocols;
 mod run_files;
 mod scores;
@@ -22,13 +22,14 @@ mod seeds;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use overtone_plot::Line;
+
 use crate::report::ended;
 use crate::statistics::Bootstrap;
 use crate::table::Table;
-use curve::Curve;
 use document::{Block, Document};
 use protocols::Protocols;
-pub use run_files::{EvaluationFile, Metrics, PageError, RunFiles};
+pub use run_files::{EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
 use scores::{Role, Row};
 use seeds::Groups;
 
@@ -60,6 +61,7 @@ impl Page {
         scores_section(&rows, bootstrap, &mut blocks);
         seeds_section(&groups, bootstrap, &mut blocks);
         checkpoints_section(&rows, &mut blocks);
+        playing_section(&runs, &rows, &mut blocks);
         protocol_section(&protocols, &mut blocks);
         curves_section(&runs, &rows, &mut blocks);
         runs_section(&runs, &mut blocks);
@@ -77,25 +79,25 @@ impl Page {
         self.document.to_html()
     }
 
-    /// The page in Markdown; its curves are the files `<stem>-<name>.svg`.
+    /// The page in Markdown; its pictures are the files `<stem>-<name>.svg` and `.gif`.
     pub fn to_markdown(&self, stem: &str) -> String {
         self.document.to_markdown(stem)
     }
 
-    /// Every file: `<stem>.html`, `<stem>.md`, the curves that the latter shows, and `scores`,
-    /// `episodes`, `seeds` and `protocols` as `<stem>-<name>.csv`.
-    pub fn files(&self, stem: &str) -> Vec<(String, String)> {
-        let mut files: Vec<(String, String)> = Vec::new();
+    /// Every file: `<stem>.html`, `<stem>.md`, the pictures that the latter shows, and
+    /// `scores`, `episodes`, `seeds` and `protocols` as `<stem>-<name>.csv`.
+    pub fn files(&self, stem: &str) -> Vec<(String, Vec<u8>)> {
+        let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         for (name, table) in &self.csv {
-            files.push((format!("{stem}-{name}.csv"), table.to_csv()));
+            files.push((format!("{stem}-{name}.csv"), table.to_csv().into_bytes()));
         }
         for block in &self.document.blocks {
-            if let Block::Plot { name, svg, .. } = block {
-                files.push((format!("{stem}-{name}.svg"), svg.clone()));
+            if let Some((file, bytes)) = block.picture(stem) {
+                files.push((file, bytes.to_vec()));
             }
         }
-        files.push((format!("{stem}.md"), self.to_markdown(stem)));
-        files.push((format!("{stem}.html"), self.to_html()));
+        files.push((format!("{stem}.md"), self.to_markdown(stem).into_bytes()));
+        files.push((format!("{stem}.html"), self.to_html().into_bytes()));
         files
     }
 
@@ -248,6 +250,26 @@ fn protocol_section(protocols: &Protocols<'_>, blocks: &mut Vec<Block>) {
     blocks.push(Block::Table(protocols.table()));
 }
 
+fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
+    let (videos, actions) = (pictures::videos(runs), pictures::actions(rows));
+    if !videos.is_empty() {
+        blocks.push(heading("Video"));
+        blocks.extend(videos);
+        blocks.push(text(
+            "One episode. Beside the screen: the probability of each action, and in orange the \
+             action that was drawn; for a robot, its action.",
+        ));
+    }
+    if !actions.is_empty() {
+        blocks.push(heading("Actions"));
+        blocks.extend(actions);
+        blocks.push(text(
+            "The probability of each action when one was drawn, averaged over all steps of all \
+             episodes of a target. Neighbours are neighbours to the Fourier head.",
+        ));
+    }
+}
+
 fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
     let mut plots = Vec::new();
     for (name, column, title) in [
@@ -255,25 +277,19 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
         ("learning-rate", "learning_rate", "learning rate"),
         ("grad-norm", "grad_norm", "gradient norm before clipping"),
     ] {
-        let curve = |run: &RunFiles| {
+        let line = |run: &RunFiles| {
             let points = run.metrics.as_ref()?.against_steps(column)?;
-            Some(Curve { name: run.name.clone(), points })
+            Some(Line::new(run.name.clone(), points))
         };
-        let curves: Vec<Curve> = runs.iter().filter_map(curve).collect();
-        plots.extend(plotted(name, title, &curves));
+        plots.extend(pictures::curves(name, title, runs.iter().filter_map(line).collect()));
     }
-    let returns = best::curves(rows);
-    plots.extend(plotted("return", "mean raw return of the checkpoints played", &returns));
+    let title = "mean raw return of the checkpoints played";
+    plots.extend(pictures::curves("return", title, best::curves(rows)));
     if !plots.is_empty() {
         blocks.push(heading("Curves"));
         blocks.extend(plots);
         blocks.push(text("Against updates. Of many points, neighbours are averaged."));
     }
-}
-
-fn plotted(name: &str, title: &str, curves: &[Curve]) -> Option<Block> {
-    let svg = curve::plot(title, "updates", curves)?;
-    Some(Block::Plot { name: name.to_owned(), title: title.to_owned(), svg })
 }
 
 fn runs_section(runs: &[RunFiles], blocks: &mut Vec<Block>) {

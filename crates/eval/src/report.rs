@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::io::Write;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use overtone_core::{BinOrder, Outcome, Play};
 use serde::{Deserialize, Serialize};
 
 use crate::table::Table;
-use crate::{Pace, Pair, Plan, PlayedEpisode, Pooled, Rollout, Summary};
+use crate::{Pace, Pair, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary};
 
 /// Version of `evaluation.json`.
 pub const FORMAT: u32 = 2;
@@ -64,6 +65,16 @@ pub struct SmoothnessResult {
     pub sd: Option<f64>,
 }
 
+/// An action, and its probability on average.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionShare {
+    /// The environment's name of the action.
+    pub action: String,
+    /// Mean over all steps of all episodes of its probability when an action was drawn.
+    pub share: f64,
+}
+
 /// The episodes of one target return, in numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +94,9 @@ pub struct TargetResult {
     /// Absent for a policy that does not say what it draws from, and in older reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<SmoothnessResult>,
+    /// How probable each action was, in the order of the smoothness' bins; absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actions: Option<Vec<ActionShare>>,
 }
 
 /// A finished evaluation.
@@ -151,18 +165,10 @@ impl Evaluation {
             .zip(rollout.episodes.chunks(plan.episodes.max(1)))
             .map(result)
             .collect::<Result<Vec<_>, _>>()?;
-        if let Some(played) = &rollout.smoothness {
-            let episodes = played.episodes.chunks(plan.episodes.max(1));
-            for (target, episodes) in targets.iter_mut().zip(episodes) {
-                let mut pooled = Pooled::default();
-                episodes.iter().for_each(|episode| pooled.join(episode));
-                target.smoothness = (pooled.n > 0).then(|| SmoothnessResult {
-                    n_bins: played.n_bins,
-                    order: played.order,
-                    n: pooled.n,
-                    mean: pooled.mean,
-                    sd: pooled.sd(),
-                });
+        if let Some(played) = &rollout.played {
+            for (i, target) in targets.iter_mut().enumerate() {
+                let episodes = i * plan.episodes..(i + 1) * plan.episodes;
+                (target.smoothness, target.actions) = played_in(played, episodes);
             }
         }
         Ok(Self {
@@ -368,5 +374,34 @@ fn summarize(
         normalized,
         truncated: episodes.iter().filter(|e| e.outcome == Outcome::Truncated).count(),
         smoothness: None,
+        actions: None,
     })
+}
+
+/// Smoothness and mean of the distributions that were played from in these episodes.
+fn played_in(
+    played: &PlayedDistributions,
+    episodes: Range<usize>,
+) -> (Option<SmoothnessResult>, Option<Vec<ActionShare>>) {
+    let mut pooled = Pooled::default();
+    played.smoothness[episodes.clone()].iter().for_each(|episode| pooled.join(episode));
+    if pooled.n == 0 {
+        return (None, None);
+    }
+    let smoothness = SmoothnessResult {
+        n_bins: played.actions.len(),
+        order: played.order,
+        n: pooled.n,
+        mean: pooled.mean,
+        sd: pooled.sd(),
+    };
+    let share = |bin: usize| {
+        played.sums[episodes.clone()].iter().map(|sums| sums[bin]).sum::<f64>() / pooled.n as f64
+    };
+    let shares = played
+        .actions
+        .iter()
+        .enumerate()
+        .map(|(bin, action)| ActionShare { action: action.clone(), share: share(bin) });
+    (Some(smoothness), Some(shares.collect()))
 }

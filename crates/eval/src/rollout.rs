@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::seed::{derive, derive_nth};
 use overtone_core::{BinOrder, Outcome, Policy, PolicyError};
-use overtone_env::{EnvError, VectorEnv};
+use overtone_env::{ActionSpace, EnvError, VectorEnv};
 use serde::{Deserialize, Serialize};
 
 use crate::Pooled;
@@ -96,15 +96,17 @@ pub struct Progress {
     pub live: usize,
 }
 
-/// The smoothness of every distribution that was played from.
+/// Every distribution that was played from, summed up for each episode.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PlayedSmoothness {
-    /// Bins of each distribution.
-    pub n_bins: usize,
+pub struct PlayedDistributions {
+    /// The environment's name of each bin's action.
+    pub actions: Vec<String>,
     /// Which bins are neighbours.
     pub order: BinOrder,
-    /// One for each episode, in the order of the episodes.
-    pub episodes: Vec<Pooled>,
+    /// Smoothness, one for each episode, in the order of the episodes.
+    pub smoothness: Vec<Pooled>,
+    /// Sums of the distributions, `[episodes, n_bins]`.
+    pub sums: Vec<Vec<f64>>,
 }
 
 /// What a rollout gave.
@@ -113,7 +115,7 @@ pub struct Rollout {
     /// Every episode, target by target, in order of their numbers.
     pub episodes: Vec<PlayedEpisode>,
     /// Absent when the policy does not say what it draws from.
-    pub smoothness: Option<PlayedSmoothness>,
+    pub played: Option<PlayedDistributions>,
     /// Actions taken, all episodes together.
     pub steps: u64,
     /// Environments used at once, at most.
@@ -157,7 +159,10 @@ pub enum RolloutError {
     #[error("the policy failed")]
     Policy(#[source] PolicyError),
     /// The policy says it drew from what is no distribution.
-    #[error("the policy says it drew {turns} actions from {numbers} numbers in rows of {n_bins}")]
+    #[error(
+        "the policy says it drew {turns} actions from {numbers} numbers in rows of {n_bins}, \
+         which are no distributions over the environment's {n_actions} actions"
+    )]
     Played {
         /// Agents that acted.
         turns: usize,
@@ -165,6 +170,8 @@ pub enum RolloutError {
         numbers: usize,
         /// Bins of each row.
         n_bins: usize,
+        /// What the environment takes.
+        n_actions: usize,
     },
     /// The policy says it drew from a distribution with a number that is none.
     #[error("the policy says it drew an action with a probability that is not a number")]
@@ -223,7 +230,12 @@ pub fn rollout_together(
     }
     let episodes: usize = plans.iter().map(|plan| plan.n_episodes()).sum();
     let n_slots = n_envs.min(episodes);
+    let action_names = match groups.first().map(|env| env.action_space()) {
+        Some(ActionSpace::Discrete { names }) => names.clone(),
+        _ => Vec::new(),
+    };
     let mut game = Game {
+        action_names,
         queue: Queue::new(&plans),
         records: plans.iter().map(|plan| Record::new(plan)).collect(),
         clock: Clock::start(),
@@ -270,6 +282,8 @@ fn check(plan: &Plan) -> Result<(), RolloutError> {
 
 /// How a rollout stands, beside the groups and the policies.
 struct Game<'a> {
+    /// Empty for actions without names.
+    action_names: Vec<String>,
     queue: Queue<'a>,
     /// One for each player.
     records: Vec<Record<'a>>,
@@ -328,7 +342,16 @@ impl Game<'_> {
             let actions = acted.map_err(RolloutError::Policy)?;
             if let Some(played) = player.policy.played() {
                 let record = &mut self.records[player_idx];
-                Tally::add(&mut record.tally, &played, &numbers, record.played.len())?;
+                let tally = match &mut record.tally {
+                    Some(tally) => tally,
+                    none => none.insert(Tally::new(
+                        &played,
+                        numbers.len(),
+                        &self.action_names,
+                        record.played.len(),
+                    )?),
+                };
+                tally.add(&played, &numbers)?;
             }
             work.push(Work { envs, actions });
         }
@@ -352,7 +375,7 @@ impl<'a> Record<'a> {
     fn finish(self, n_slots: usize, wall_seconds: f64, pace: Pace) -> Rollout {
         let episodes: Vec<PlayedEpisode> = self.played.into_iter().flatten().collect();
         Rollout {
-            smoothness: self.tally.map(|tally| tally.found),
+            played: self.tally.map(|tally| tally.found),
             steps: episodes.iter().map(|episode| episode.length).sum(),
             slots: n_slots.min(episodes.len()),
             episodes,

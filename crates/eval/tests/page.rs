@@ -12,8 +12,10 @@ use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::page::{Page, PageError, RunFiles};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    CheckpointRef, Convention, Evaluation, Plan, RandomPolicy, ReportError, Setting, rollout,
+    ActionShare, CheckpointRef, Convention, Evaluation, Plan, RandomPolicy, ReportError, Setting,
+    rollout,
 };
+use overtone_plot::{Animation, Image};
 use tempfile::TempDir;
 
 const QUICK: Bootstrap = Bootstrap { replications: 500, level: 0.95, seed: 1 };
@@ -64,7 +66,8 @@ fn page(folders: &[&Path]) -> Page {
 
 fn file(page: &Page, name: &str) -> String {
     let files = page.files("report");
-    files.into_iter().find(|(file, _)| file == name).unwrap_or_else(|| panic!("no {name}")).1
+    let found = files.into_iter().find(|(file, _)| file == name);
+    String::from_utf8(found.unwrap_or_else(|| panic!("no {name}")).1).unwrap()
 }
 
 /// The names of all tags. Panics where one is not closed, or closed by another.
@@ -78,7 +81,7 @@ fn tags(html: &str) -> Vec<String> {
             Some(name) => assert_eq!(open.pop().as_deref(), Some(name), "closed"),
             None => {
                 seen.push(name.clone());
-                if !tag.ends_with('/') && !["!DOCTYPE", "meta"].contains(&name.as_str()) {
+                if !tag.ends_with('/') && !["!DOCTYPE", "meta", "img"].contains(&name.as_str()) {
                     open.push(name);
                 }
             }
@@ -162,6 +165,35 @@ fn markdown_and_csv_hold_the_same_tables() {
 }
 
 #[test]
+fn actions_and_videos_are_pictures_inside_the_page() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let mut report = evaluation(200, 5, matched());
+    let share = |action: &str, share| ActionShare { action: action.into(), share };
+    report.targets[1].actions = Some(vec![share("LEFT", 0.25), share("RIGHT", 0.75)]);
+    report.write(&folder.join("evaluation.json")).unwrap();
+    let mut animation = Animation::new(Vec::new(), [2, 1]).unwrap();
+    animation.push(&Image::filled(2, 1, [255, 0, 0]), 10).unwrap();
+    let gif = animation.finish().unwrap();
+    fs::write(folder.join("video.gif"), &gif).unwrap();
+    let page = page(&[&folder]);
+    let html = page.to_html();
+    tags(&html);
+    assert_eq!(html.matches("src=\"data:image/gif;base64,R0lGOD").count(), 1, "{html}");
+    assert!(html.contains(">LEFT</text>") && html.contains("one, matched, target 32"));
+    let files = page.files("report");
+    assert!(files.contains(&("report-video-1.gif".into(), gif)));
+    let markdown = page.to_markdown("report");
+    for picture in ["video-1.gif", "actions-1.svg"] {
+        assert!(markdown.contains(&format!("](report-{picture})")), "{markdown}");
+    }
+    // What makes no picture is refused, not shown broken.
+    fs::write(folder.join("video.gif"), "<html>").unwrap();
+    let error = RunFiles::read(&folder).unwrap_err();
+    assert!(matches!(error, PageError::NoVideo { .. }), "{error}");
+}
+
+#[test]
 fn text_from_files_stays_text() {
     let bad =
         "</pre></td></title></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
@@ -189,7 +221,7 @@ fn text_from_files_stays_text() {
     let ours = [
         "!DOCTYPE", "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "pre",
         "div", "table", "tr", "th", "td", "details", "summary", "figure", "svg", "text",
-        "polyline", "circle",
+        "polyline", "circle", "rect",
     ];
     let foreign: Vec<String> =
         tags(&html).into_iter().filter(|tag| !ours.contains(&tag.as_str())).collect();

@@ -9,15 +9,15 @@ use overtone_core::Play;
 use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{
-    CheckpointRef, Convention, Evaluation, Plan, PlayedSmoothness, Pooled, RandomPolicy,
+    CheckpointRef, Convention, Evaluation, Plan, PlayedDistributions, Pooled, RandomPolicy,
     ReportError, Setting, SmoothnessResult, rollout,
 };
 
 fn evaluation() -> Evaluation {
-    with_smoothness(None)
+    with_distributions(None)
 }
 
-fn with_smoothness(smoothness: Option<PlayedSmoothness>) -> Evaluation {
+fn with_distributions(distributions: Option<PlayedDistributions>) -> Evaluation {
     let plan = Plan {
         episodes: 6,
         targets: vec![1.0, 2.5],
@@ -28,7 +28,7 @@ fn with_smoothness(smoothness: Option<PlayedSmoothness>) -> Evaluation {
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
     let mut played =
         rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(())).unwrap();
-    played.smoothness = smoothness;
+    played.played = distributions;
     let setting = Setting {
         task: "Seaquest".into(),
         simulator: "ALE".into(),
@@ -98,15 +98,35 @@ fn the_text_names_the_convention_and_every_target() {
 }
 
 #[test]
-fn the_smoothness_of_a_target_is_that_of_all_its_steps() {
+fn smoothness_and_actions_of_a_target_are_those_of_all_its_steps() {
+    let sums = |first: f64, last: f64| {
+        let mut sums = vec![0.0; 18];
+        (sums[0], sums[17]) = (first, last);
+        sums
+    };
     // Six episodes a target. The first target's steps: 1, 2 and 6, in two episodes; mean 3,
     // squared deviations 4 + 1 + 9. The second's: 5.
     let episodes = [&[1.0, 2.0][..], &[], &[6.0], &[], &[], &[], &[5.0], &[], &[], &[], &[], &[]];
-    let report = with_smoothness(Some(PlayedSmoothness {
-        n_bins: 18,
+    let report = with_distributions(Some(PlayedDistributions {
+        actions: (0..18).map(|action| format!("action {action}")).collect(),
         order: BinOrder::Compass,
-        episodes: episodes.map(|steps| steps.iter().copied().collect::<Pooled>()).to_vec(),
+        smoothness: episodes.map(|steps| steps.iter().copied().collect::<Pooled>()).to_vec(),
+        // A step of action 0 and two of action 17; a step between them.
+        sums: (0..12)
+            .map(|episode| match episode {
+                0 => sums(1.0, 1.0),
+                2 => sums(0.0, 1.0),
+                6 => sums(0.5, 0.5),
+                _ => sums(0.0, 0.0),
+            })
+            .collect(),
     }));
+    let shares = |target: usize| {
+        let shares = report.targets[target].actions.as_ref().unwrap();
+        assert_eq!((shares.len(), shares[17].action.as_str()), (18, "action 17"));
+        [shares[0].share, shares[1].share, shares[17].share]
+    };
+    assert_eq!((shares(0), shares(1)), ([1.0 / 3.0, 0.0, 2.0 / 3.0], [0.5, 0.0, 0.5]));
     let [first, second] = [0, 1].map(|target| report.targets[target].smoothness.unwrap());
     assert_eq!((first.n_bins, first.order, first.n), (18, BinOrder::Compass, 3));
     assert!((first.mean - 3.0).abs() < 1e-12 && (first.sd.unwrap() - 7f64.sqrt()).abs() < 1e-12);
@@ -125,7 +145,9 @@ fn the_smoothness_of_a_target_is_that_of_all_its_steps() {
     assert_eq!(serde_json::from_value::<Evaluation>(json.clone()).unwrap(), report);
     let mut before = json;
     for target in before["targets"].as_array_mut().unwrap() {
-        assert!(target.as_object_mut().unwrap().remove("smoothness").is_some());
+        for key in ["smoothness", "actions"] {
+            assert!(target.as_object_mut().unwrap().remove(key).is_some());
+        }
     }
     let read: Evaluation = serde_json::from_value(before).unwrap();
     assert!(read.targets.iter().all(|target| target.smoothness.is_none()));

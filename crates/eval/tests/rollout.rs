@@ -11,8 +11,8 @@ use overtone_core::{Actions, BinOrder, Observations, Outcome, Played, Policy, Po
 use overtone_env::{ActionSpace, Corridor, EnvError, ObservationSpace, Step, VectorEnv};
 use overtone_eval::rollout::role_seeds;
 use overtone_eval::{
-    Plan, PlayedEpisode, Player, Pooled, RandomPolicy, Rollout, RolloutError, Smoothness, rollout,
-    rollout_together,
+    Moment, Plan, PlayedEpisode, Player, Pooled, RandomPolicy, Rollout, RolloutError, Smoothness,
+    replay, rollout, rollout_together,
 };
 
 fn plan(episodes: usize, targets: &[f32]) -> Plan {
@@ -354,11 +354,13 @@ impl Policy for Failing {
 
 /// Goes right; the distribution it says it drew from depends on the step of the episode.
 struct Sayer {
-    n_bins: usize,
     probs: Vec<f64>,
 }
 
 impl Sayer {
+    /// The action of each bin: twice right, and left in between.
+    const ACTIONS: [usize; 4] = [1, 0, 1, 0];
+
     /// `[0.75, 0.25, 0, …]`, turned by one bin a step from the third on: the first two steps
     /// are uniform.
     fn pmf(n_bins: usize, step: usize) -> Vec<f64> {
@@ -376,31 +378,36 @@ impl Policy for Sayer {
     fn act(&mut self, turns: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
         let Observations::Vectors(rows) = seen else { return Err("vectors expected".into()) };
         // The second number of an observation counts the steps of that agent's episode.
-        let pmfs = rows.chunks(2).map(|row| Self::pmf(self.n_bins, row[1] as usize));
+        let pmfs = rows.chunks(2).map(|row| Self::pmf(4, row[1] as usize));
         self.probs = pmfs.flatten().collect();
         Ok(Actions::Discrete(vec![1; turns.len()]))
     }
 
     fn played(&self) -> Option<Played<'_>> {
-        Some(Played { probs: &self.probs, n_bins: self.n_bins, order: BinOrder::Head })
+        Some(Played { probs: &self.probs, actions: &Self::ACTIONS, order: BinOrder::Head })
     }
 }
 
 #[test]
-fn the_smoothness_of_what_was_played_is_counted_by_episode() {
+fn what_was_played_from_is_counted_by_episode() {
     let plan = plan(5, &[1.0, 2.0]);
     let play = |n_envs| {
         let mut env = Corridor::new(n_envs, 6, 40, 0.3);
-        let mut policy = Sayer { n_bins: 4, probs: Vec::new() };
+        let mut policy = Sayer { probs: Vec::new() };
         rollout(&mut env, &mut policy, &plan, &mut go).unwrap()
     };
     let (alone, together) = (play(1), play(3));
-    assert_eq!(alone.smoothness, together.smoothness);
-    let smoothness = alone.smoothness.unwrap();
-    assert_eq!((smoothness.n_bins, smoothness.order), (4, BinOrder::Head));
+    assert_eq!(alone.played, together.played);
+    let played = alone.played.unwrap();
+    assert_eq!(played.actions, ["right", "left", "right", "left"]);
+    assert_eq!(played.order, BinOrder::Head);
     let sharp = Smoothness::new(4).l2(&[0.75, 0.25, 0.0, 0.0]);
-    assert_eq!(smoothness.episodes.len(), 10);
-    for (episode, pooled) in alone.episodes.iter().zip(&smoothness.episodes) {
+    assert_eq!((played.smoothness.len(), played.sums.len()), (10, 10));
+    let each = played.smoothness.iter().zip(&played.sums);
+    for (episode, (pooled, sums)) in alone.episodes.iter().zip(each) {
+        assert!((sums.iter().sum::<f64>() - episode.length as f64).abs() < 1e-9);
+        let pmfs = (0..episode.length as usize).map(|step| Sayer::pmf(4, step)[2]);
+        assert!((sums[2] - pmfs.sum::<f64>()).abs() < 1e-9);
         assert!(episode.length > 2);
         // Two steps of 0, the others alike: a turned ring is as smooth.
         let steps = (0..episode.length).map(|step| if step < 2 { 0.0 } else { sharp });
@@ -410,7 +417,7 @@ fn the_smoothness_of_what_was_played_is_counted_by_episode() {
         assert!((pooled.sd().unwrap() - expected.sd().unwrap()).abs() < 1e-12);
     }
     let quiet = random_play(2, &plan);
-    assert_eq!(quiet.smoothness, None, "this policy does not say");
+    assert_eq!(quiet.played, None, "this policy does not say");
 }
 
 #[test]
@@ -418,7 +425,7 @@ fn what_is_no_distribution_ends_the_rollout() {
     /// Says the same row for every turn.
     struct Wrong<'a> {
         row: &'a [f64],
-        n_bins: usize,
+        actions: &'a [usize],
         probs: Vec<f64>,
     }
     impl Policy for Wrong<'_> {
@@ -428,19 +435,53 @@ fn what_is_no_distribution_ends_the_rollout() {
         }
         fn played(&self) -> Option<Played<'_>> {
             let order = BinOrder::Environment;
-            Some(Played { probs: &self.probs, n_bins: self.n_bins, order })
+            Some(Played { probs: &self.probs, actions: self.actions, order })
         }
     }
-    let play = |row: &[f64], n_bins| {
+    let play = |row: &[f64], actions: &[usize]| {
         let mut env = Corridor::new(2, 5, 40, 0.0);
-        let mut policy = Wrong { row, n_bins, probs: Vec::new() };
+        let mut policy = Wrong { row, actions, probs: Vec::new() };
         rollout(&mut env, &mut policy, &plan(2, &[1.0]), &mut go)
     };
-    assert!(play(&[0.5; 2], 2).is_ok());
-    for (row, n_bins) in [(&[0.5; 2][..], 4), (&[0.5; 3], 2), (&[], 0)] {
-        let error = play(row, n_bins).unwrap_err();
+    assert!(play(&[0.5; 2], &[1, 0]).is_ok());
+    let rows = [(&[0.5; 2][..], &[0, 1, 0, 1][..]), (&[0.5; 3], &[0, 1]), (&[], &[])];
+    // The environment has no action 2.
+    for (row, actions) in rows.into_iter().chain([(&[0.5; 2][..], &[0, 2][..])]) {
+        let error = play(row, actions).unwrap_err();
         assert!(matches!(error, RolloutError::Played { turns: 2, .. }), "{error}");
     }
-    let error = play(&[0.5, f64::NAN], 2).unwrap_err();
+    let error = play(&[0.5, f64::NAN], &[0, 1]).unwrap_err();
     assert!(matches!(error, RolloutError::Probability), "{error}");
+}
+
+#[test]
+fn an_episode_played_again_is_the_same() {
+    let plan = plan(4, &[1.0, 3.0]);
+    let played = random_play(3, &plan);
+    for episode in &played.episodes {
+        let mut env = Corridor::new(2, 6, 40, 0.2);
+        let mut policy = RandomPolicy::new(env.action_space().clone(), 1);
+        let mut steps = Vec::new();
+        let mut to_go = Vec::new();
+        let mut look = |moment: &Moment<'_>| {
+            steps.push(moment.step);
+            to_go.push(moment.return_to_go);
+            assert!(matches!(moment.observation, Observations::Vectors([_, _])));
+            ControlFlow::Continue(())
+        };
+        let again = replay(&mut env, &mut policy, episode, plan.return_units, &mut look).unwrap();
+        assert_eq!(again, *episode);
+        assert_eq!(steps, (0..episode.length).collect::<Vec<_>>());
+        assert_eq!(to_go[0], episode.target_return);
+    }
+    // It ends where the one who looks has seen enough.
+    let mut env = Corridor::new(1, 6, 40, 0.2);
+    let mut policy = RandomPolicy::new(env.action_space().clone(), 1);
+    let mut look = |moment: &Moment<'_>| match moment.step {
+        2 => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    let episode = &played.episodes[0];
+    let again = replay(&mut env, &mut policy, episode, plan.return_units, &mut look).unwrap();
+    assert_eq!((again.length, again.seed), (2, episode.seed));
 }

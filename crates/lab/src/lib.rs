@@ -9,7 +9,6 @@ pub mod fourier_integral;
 pub mod likelihood;
 pub mod noise;
 pub mod page;
-pub mod plot;
 pub mod pmf_file;
 pub mod power_law;
 pub mod scaling_law;
@@ -19,6 +18,5 @@ pub mod toy;
 
 pub use noise::Colour;
 pub use page::Page;
-pub use plot::{Line, LinePlot, Scale, Stroke};
 pub use pmf_file::{Pmf, PmfFileError};
 pub use power_law::PowerLaw;

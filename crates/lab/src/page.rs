@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use overtone_eval::table::Table;
 
-use crate::plot::LinePlot;
+use overtone_plot::LinePlot;
 
 /// A page and the files it names, in memory until [`Page::write`].
 #[derive(Clone, Debug)]
@@ -80,7 +80,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::Line;
+    use overtone_plot::Line;
 
     #[test]
     fn a_page_and_everything_it_names_is_written() {

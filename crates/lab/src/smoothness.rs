@@ -10,8 +10,8 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterato
 
 use crate::noise::Colour;
 use crate::page::Page;
-use crate::plot::{Line, LinePlot};
 use crate::square_wave::square_waves;
+use overtone_plot::{Line, LinePlot};
 
 /// Points of the square waves; the paper's "sample rate of 2048".
 pub const SQUARE_WAVE_LENGTH: usize = 2048;

@@ -234,7 +234,7 @@ impl Policy for TransformerPolicy {
 
     fn played(&self) -> Option<Played<'_>> {
         let (order, action_of) = &self.played_order;
-        Some(Played { probs: &self.played, n_bins: action_of.len(), order: *order })
+        Some(Played { probs: &self.played, actions: action_of, order: *order })
     }
 }
 

@@ -279,7 +279,8 @@ fn played_distributions_are_those_of_the_logits() {
         policy.act(&turns, Observations::Pixels(&pixels)).unwrap();
 
         let played = policy.played().unwrap();
-        assert_eq!((played.n_bins, played.order), (N_ACTIONS, BinOrder::Compass));
+        assert_eq!(played.actions, ActionOrder::atari().action_of());
+        assert_eq!(played.order, BinOrder::Compass);
         assert_eq!(played.probs.len(), 2 * N_ACTIONS);
         let logits = logits(&model, episode.context(0, 1, 0, 0), 1);
         let total: f64 = logits.iter().map(|x| (x / f64::from(temperature)).exp()).sum();

@@ -8,6 +8,7 @@
 //! The Python packages are looked for in `VIRTUAL_ENV`, then in `.venv` under the current
 //! folder and its parents.
 
+pub mod colour;
 mod error;
 mod game;
 mod python;
@@ -16,6 +17,7 @@ pub mod screen;
 pub mod seed;
 pub mod vector;
 
+pub use colour::ColourScreens;
 pub use error::AleError;
 pub use game::{ACTIONS, Game};
 pub use released::ReleasedAle;

@@ -7,6 +7,8 @@
 //! it steps all or none, and resets by itself. Separate interfaces cost nothing: 100
 //! environments on two cores take 5600 actions/s, one interface for all of them 5400.
 
+use std::path::Path;
+
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn};
 use overtone_core::protocol::{Emulation, Resize};
 use overtone_core::{Actions, Observations, Outcome};
@@ -38,7 +40,7 @@ pub struct AleVectorEnv {
 }
 
 /// One emulator, and the arrays its actions go in.
-struct Lane {
+pub(crate) struct Lane {
     ale: Py<PyAny>,
     action: Py<PyArray1<i32>>,
     paddle: Py<PyArray1<f32>>,
@@ -54,23 +56,10 @@ impl AleVectorEnv {
     pub fn new(game: Game, emulation: &Emulation, n_envs: usize) -> Result<Self, AleError> {
         check(emulation)?;
         let rom = python::rom(game)?;
-        let lanes = Python::attach(|py| {
-            let doing = "starting an emulator";
-            let class = python::ale_py(py)?.getattr("ALEVectorInterface").map_err(failed(doing))?;
-            let settings = settings(py, emulation).map_err(failed(doing))?;
-            settings.set_item("rom_path", &rom).map_err(failed(doing))?;
-            let lane = |_| {
-                let ale = class.call((), Some(&settings)).map_err(failed(doing))?;
-                let actions = ale.call_method0("get_action_set").map_err(failed(doing))?;
-                python::check_actions(game, actions)?;
-                Ok(Lane {
-                    ale: ale.unbind(),
-                    action: PyArray1::from_slice(py, &[0]).unbind(),
-                    paddle: PyArray1::from_slice(py, &[1.0]).unbind(),
-                })
-            };
-            (0..n_envs).map(lane).collect::<Result<Vec<_>, AleError>>()
-        })?;
+        let picture = Picture { frames: STACK, height: SIDE, width: SIDE, grey: true };
+        let lanes = (0..n_envs)
+            .map(|_| Lane::start(game, &rom, emulation, &picture))
+            .collect::<Result<Vec<_>, AleError>>()?;
         Ok(Self {
             lanes,
             slots: Slots::new(n_envs),
@@ -165,8 +154,42 @@ impl Drop for AleVectorEnv {
     }
 }
 
+/// What a lane shows.
+pub(crate) struct Picture {
+    /// The last so many.
+    pub frames: usize,
+    pub height: usize,
+    pub width: usize,
+    /// Whether it has one byte a pixel, or three.
+    pub grey: bool,
+}
+
 impl Lane {
-    fn reset(&self, seed: i32, row: &mut [u8]) -> Result<(), AleError> {
+    /// Starts an emulator with this ROM.
+    pub(crate) fn start(
+        game: Game,
+        rom: &Path,
+        emulation: &Emulation,
+        picture: &Picture,
+    ) -> Result<Self, AleError> {
+        let doing = "starting an emulator";
+        Python::attach(|py| {
+            let class = python::ale_py(py)?.getattr("ALEVectorInterface").map_err(failed(doing))?;
+            let settings = settings(py, emulation, picture).map_err(failed(doing))?;
+            settings.set_item("rom_path", rom).map_err(failed(doing))?;
+            let ale = class.call((), Some(&settings)).map_err(failed(doing))?;
+            let actions = ale.call_method0("get_action_set").map_err(failed(doing))?;
+            python::check_actions(game, actions)?;
+            Ok(Self {
+                ale: ale.unbind(),
+                action: PyArray1::from_slice(py, &[0]).unbind(),
+                paddle: PyArray1::from_slice(py, &[1.0]).unbind(),
+            })
+        })
+    }
+
+    /// Begins an episode and shows its first picture.
+    pub(crate) fn reset(&self, seed: i32, row: &mut [u8]) -> Result<(), AleError> {
         Python::attach(|py| {
             let (index, seed) = (PyArray1::from_slice(py, &[0i64]), [i64::from(seed)]);
             let arguments = (index, PyArray1::from_slice(py, &seed));
@@ -176,14 +199,14 @@ impl Lane {
         .map_err(failed("resetting"))
     }
 
-    fn send(&self, py: Python<'_>, action: usize) -> PyResult<()> {
+    pub(crate) fn send(&self, py: Python<'_>, action: usize) -> PyResult<()> {
         let array = self.action.bind(py);
         array.readwrite().as_slice_mut()?[0] = action as i32;
         let arguments = (array, self.paddle.bind(py));
         self.ale.bind(py).call_method1(intern!(py, "send"), arguments).map(drop)
     }
 
-    fn receive(&self, py: Python<'_>, row: &mut [u8]) -> PyResult<Step> {
+    pub(crate) fn receive(&self, py: Python<'_>, row: &mut [u8]) -> PyResult<Step> {
         let answer = self.ale.bind(py).call_method0(intern!(py, "recv"))?;
         let answer = answer.cast_into::<PyTuple>()?;
         copy_observation(&answer.get_item(0)?, row)?;
@@ -223,7 +246,7 @@ fn copy_observation(array: &Bound<'_, PyAny>, row: &mut [u8]) -> PyResult<()> {
     Ok(())
 }
 
-fn check(emulation: &Emulation) -> Result<(), AleError> {
+pub(crate) fn check(emulation: &Emulation) -> Result<(), AleError> {
     let unsupported = |what: String| Err(AleError::Unsupported { what });
     if emulation.resize != Resize::MaxThenArea {
         return unsupported("bilinear resizing in the vector interface".into());
@@ -248,7 +271,11 @@ fn check(emulation: &Emulation) -> Result<(), AleError> {
 
 /// The interface's arguments, all of them: its defaults clip rewards, press fire, and play up
 /// to 29 no-ops.
-fn settings<'py>(py: Python<'py>, emulation: &Emulation) -> PyResult<Bound<'py, PyDict>> {
+fn settings<'py>(
+    py: Python<'py>,
+    emulation: &Emulation,
+    picture: &Picture,
+) -> PyResult<Bound<'py, PyDict>> {
     let settings = PyDict::new(py);
     settings.set_item("num_envs", 1)?;
     settings.set_item("batch_size", 0)?;
@@ -257,10 +284,10 @@ fn settings<'py>(py: Python<'py>, emulation: &Emulation) -> PyResult<Bound<'py, 
     // A finished environment is reset, with a seed, before its next step: never by itself.
     settings.set_item("autoreset_mode", "NextStep")?;
     settings.set_item("frame_skip", emulation.frame_skip)?;
-    settings.set_item("stack_num", STACK)?;
-    settings.set_item("img_height", SIDE)?;
-    settings.set_item("img_width", SIDE)?;
-    settings.set_item("grayscale", true)?;
+    settings.set_item("stack_num", picture.frames)?;
+    settings.set_item("img_height", picture.height)?;
+    settings.set_item("img_width", picture.width)?;
+    settings.set_item("grayscale", picture.grey)?;
     settings.set_item("maxpool", true)?;
     // Uniform over `0 .. noop_max`, exclusive; 0 is none.
     let noop_max = if emulation.max_noops == 0 { 0 } else { emulation.max_noops + 1 };

@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 
-use overtone_ale::{AleVectorEnv, Game, ReleasedAle, open};
+use overtone_ale::{AleVectorEnv, ColourScreens, Game, ReleasedAle, open};
 use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{EnvError, VectorEnv};
@@ -165,4 +165,39 @@ fn random_play_is_the_same_whatever_the_number_of_environments() {
     for groups in [&[7][..], &[2, 3], &[1, 1, 2]] {
         assert_eq!(random_play(&emulation, groups, 5), expected, "{groups:?}");
     }
+}
+
+/// The colour twin goes through the same episode, and what it shows is what the agent sees.
+#[test]
+fn colour_screens_follow_the_same_episode() {
+    let emulation = Emulation::dqn_replay();
+    let mut env = open(Game::Seaquest, &emulation, 1).unwrap();
+    let mut screens = ColourScreens::new(Game::Seaquest, &emulation).unwrap();
+    let mut rewards = 0.0;
+    for seed in [9, 10, 11] {
+        let seen = play(&mut *env, 0, seed, 400);
+        screens.reset(seed).unwrap();
+        let mut brightness = Vec::new();
+        for (step_idx, (reward, outcome, frames)) in seen[1..].iter().enumerate() {
+            let step = screens.step(action(step_idx)).unwrap();
+            assert_eq!((step.reward, step.outcome), (*reward, *outcome), "step {step_idx}");
+            rewards += reward;
+            let mean = |bytes: &[u8]| {
+                bytes.iter().map(|&byte| f64::from(byte)).sum::<f64>() / bytes.len() as f64
+            };
+            // Luminance of the whole screen, against the grey frame: two ways to one picture.
+            let luminance: Vec<u8> = screens
+                .screen()
+                .chunks_exact(3)
+                .map(|p| {
+                    (0.299 * f64::from(p[0]) + 0.587 * f64::from(p[1]) + 0.114 * f64::from(p[2]))
+                        as u8
+                })
+                .collect();
+            brightness.push((mean(&luminance) - mean(&frames[3 * 84 * 84..])).abs());
+        }
+        let furthest = brightness.into_iter().fold(0.0, f64::max);
+        assert!(furthest < 3.0, "{furthest}");
+    }
+    assert!(rewards > 0.0, "something happened");
 }

@@ -20,6 +20,7 @@
 //! | `library.rs` | the C functions we use, and what happens when MuJoCo complains |
 //! | `simulator.rs` | one model, and one simulation of it |
 //! | `vector.rs` | many at once |
+//! | `figure.rs` | where a robot's limbs are, to be drawn |
 //!
 //! # Where we differ from Gymnasium
 //! - MuJoCo puts a robot whose numbers grow beyond all bounds back to its start and warns;
@@ -28,6 +29,7 @@
 //! - An action that is not finite is refused, where MuJoCo would replace it by zeros.
 
 mod error;
+mod figure;
 mod library;
 mod packages;
 mod rules;
@@ -37,6 +39,7 @@ mod task;
 mod vector;
 
 pub use error::MujocoError;
+pub use figure::{Capsule, Figure};
 pub use packages::{SITE_PACKAGES, packages};
 pub use task::Task;
 pub use vector::MujocoVectorEnv;

@@ -88,6 +88,11 @@ impl Task {
         }
     }
 
+    /// Seconds that an action lasts.
+    pub fn seconds_per_action(self) -> f64 {
+        self.frame_skip() as f64 * self.timestep()
+    }
+
     /// Gymnasium's model file. Of Walker2d, `-v4` has feet of unequal friction.
     pub(crate) fn model_file(self, revision: Revision) -> &'static str {
         match (self, revision) {

@@ -3,7 +3,7 @@
 //! All episodes of all targets of all checkpoints share the emulators.
 
 mod ask;
-mod playing;
+pub mod playing;
 
 use std::{
     path::{Path, PathBuf},

@@ -1,6 +1,7 @@
 //! Several checkpoints of one run: the last and the best, side by side.
 
-use super::curve::Curve;
+use overtone_plot::{Line, Stroke};
+
 use super::scores::{Role, Row, spread};
 use crate::table::Table;
 
@@ -59,14 +60,12 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
 }
 
 /// The mean raw return against updates, for the same groups.
-pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Curve> {
+pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Line> {
     let curve = |group: Vec<&Row<'_>>| {
         let point = |row: &&Row<'_>| Some([row.step()? as f64, row.raw.mean]);
         let target = group[0].target.target_return;
-        Curve {
-            name: format!("{}, {}, target {target}", group[0].run.name, group[0].protocol),
-            points: group.iter().filter_map(point).collect(),
-        }
+        let name = format!("{}, {}, target {target}", group[0].run.name, group[0].protocol);
+        Line::new(name, group.iter().filter_map(point).collect()).stroke(Stroke::Marked)
     };
     checkpoints(rows).into_iter().map(curve).collect()
 }

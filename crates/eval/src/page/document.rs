@@ -26,8 +26,28 @@ pub(super) enum Block {
         /// The picture.
         svg: String,
     },
+    /// A moving picture.
+    Video {
+        /// Its file's name beside a Markdown page, without the ending: of letters and `-`.
+        name: String,
+        /// What it shows.
+        title: String,
+        /// The file.
+        gif: Vec<u8>,
+    },
     /// What is shown on demand.
     Fold(String, Vec<Block>),
+}
+
+impl Block {
+    /// Name and contents of the file that holds the block's picture beside a Markdown page.
+    pub(super) fn picture(&self, stem: &str) -> Option<(String, &[u8])> {
+        match self {
+            Self::Plot { name, svg, .. } => Some((format!("{stem}-{name}.svg"), svg.as_bytes())),
+            Self::Video { name, gif, .. } => Some((format!("{stem}-{name}.gif"), gif)),
+            _ => None,
+        }
+    }
 }
 
 /// A title and what is below it.

@@ -1,10 +1,13 @@
 //! Blocks as one HTML file that needs no other and runs no script.
 
+use base64::prelude::{BASE64_STANDARD, Engine};
+use overtone_plot::escape;
+
 use super::document::Block;
 use crate::table::Table;
 
 /// The browser itself refuses to load or run anything, whatever a page may hold.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --code: #f4f4f4 }
@@ -21,28 +24,10 @@ th { color: var(--faint); font-weight: 600 }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 12rem }
 pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem }
 summary { cursor: pointer; color: var(--faint) }
-svg { max-width: 100%; height: auto }
+svg, img { max-width: 100%; height: auto }
+figcaption { color: var(--faint); font-size: .9rem }
 figure { display: inline-block; margin: .5rem 1rem .5rem 0; width: 42rem; max-width: 100% }
 ";
-
-/// Text for the inside of an element or of a quoted attribute. Control characters, which HTML
-/// forbids, become the replacement character.
-pub(super) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            '\'' => escaped += "&#39;",
-            '\n' | '\t' => escaped.push(character),
-            _ if character.is_control() => escaped.push('\u{fffd}'),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
-}
 
 /// The whole file.
 pub(super) fn render(title: &str, blocks: &[Block]) -> String {
@@ -67,6 +52,13 @@ fn push(page: &mut String, blocks: &[Block]) {
             Block::Code(words) => *page += &format!("<pre>\n{}</pre>\n", escape(words)),
             Block::Table(table) => push_table(page, table),
             Block::Plot { svg, .. } => *page += &format!("<figure>\n{svg}</figure>\n"),
+            Block::Video { title, gif, .. } => {
+                let (words, gif) = (escape(title), BASE64_STANDARD.encode(gif));
+                *page += &format!(
+                    "<figure>\n<img alt=\"{words}\" src=\"data:image/gif;base64,{gif}\">\n\
+                     <figcaption>{words}</figcaption>\n</figure>\n"
+                );
+            }
             Block::Fold(summary, blocks) => {
                 *page += &format!("<details>\n<summary>{}</summary>\n", escape(summary));
                 push(page, blocks);
@@ -92,10 +84,6 @@ mod tests {
 
     #[test]
     fn nothing_in_text_is_markup() {
-        assert_eq!(
-            escape("a<b> & \"c\" 'd'\0"),
-            "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;\u{fffd}"
-        );
         let mut table = Table::new(&["<i>"]);
         table.row(vec!["</td><script>".into()]);
         let bad = || "</pre><script>x</script>".to_owned();
@@ -103,11 +91,13 @@ mod tests {
             Block::Heading(bad()),
             Block::Code(bad()),
             Block::Table(table),
+            Block::Video { name: "video".into(), title: bad(), gif: vec![1, 2, 3] },
             Block::Fold(bad(), vec![Block::Text(bad())]),
         ];
         let page = render(&bad(), &blocks);
         assert!(!page.contains("<script") && !page.contains("<i>"), "{page}");
-        assert_eq!(page.matches("&lt;script&gt;x&lt;/script&gt;").count(), 6, "{page}");
+        assert_eq!(page.matches("&lt;script&gt;x&lt;/script&gt;").count(), 8, "{page}");
         assert_eq!(page.matches("</pre>").count(), 1);
+        assert!(page.contains("src=\"data:image/gif;base64,AQID\""), "{page}");
     }
 }

@@ -19,7 +19,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The page; its plots are the files `<stem>-<name>.svg`.
+/// The page; its pictures are the files `<stem>-<name>.svg` and `.gif`.
 pub(super) fn render(title: &str, blocks: &[Block], stem: &str) -> String {
     let mut page = format!("# {}\n", escape(title));
     push(&mut page, blocks, stem);
@@ -35,8 +35,9 @@ fn push(page: &mut String, blocks: &[Block], stem: &str) {
             Block::Text(words) => *page += &format!("{}\n", escape(words)),
             Block::Code(words) => *page += &code(words),
             Block::Table(table) => *page += &escaped(table).to_markdown(),
-            Block::Plot { name, title, .. } => {
-                *page += &format!("![{}]({stem}-{name}.svg)\n", escape(title));
+            Block::Plot { title, .. } | Block::Video { title, .. } => {
+                let file = block.picture(stem).map(|(file, _)| file).unwrap_or_default();
+                *page += &format!("![{}]({file})\n", escape(title));
             }
             // GitHub's Markdown shows this element, others its contents.
             Block::Fold(summary, blocks) => {

@@ -21,6 +21,17 @@ pub struct RunFiles {
     pub last_step: Option<u64>,
     /// Its evaluations: every `evaluation*.json`, in order of names.
     pub evaluations: Vec<EvaluationFile>,
+    /// Its videos: every `video*.gif`, in order of names.
+    pub videos: Vec<VideoFile>,
+}
+
+/// A video, and where it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VideoFile {
+    /// The file's name.
+    pub file: String,
+    /// What is in it.
+    pub gif: Vec<u8>,
 }
 
 /// An evaluation, and where it was read.
@@ -71,6 +82,20 @@ pub enum PageError {
         /// What is wrong with it.
         what: String,
     },
+    /// A video that is too large for a page.
+    #[error("`{path}` has {size} bytes, more than a page can hold: move it elsewhere")]
+    Video {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        size: u64,
+    },
+    /// A file named as a video that is none.
+    #[error("`{path}` is no GIF: move it elsewhere")]
+    NoVideo {
+        /// The file.
+        path: PathBuf,
+    },
     /// An evaluation that cannot be read.
     #[error("an evaluation cannot be read")]
     Evaluation(#[from] ReportError),
@@ -115,12 +140,12 @@ impl RunFiles {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(PageError::file(&path)(error)),
         };
-        let evaluations = evaluations(folder)?;
+        let (evaluations, videos) = (evaluations(folder)?, videos(folder)?);
         let last_step = last_checkpoint(folder)?.or_else(|| metrics.as_ref()?.last_step());
         // Of `.`, too, the folder's own name.
         let real = fs::canonicalize(folder).map_err(PageError::file(folder))?;
         let name = real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { name, config_text, config, metrics, last_step, evaluations })
+        Ok(Self { name, config_text, config, metrics, last_step, evaluations, videos })
     }
 }
 
@@ -187,6 +212,29 @@ fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
     let mut names = names(folder)?;
     names.retain(|name| name.starts_with("evaluation") && name.ends_with(".json"));
     names.into_iter().map(|name| EvaluationFile::read(&folder.join(&name), name)).collect()
+}
+
+/// Videos of at most this many bytes: a page must open.
+const LARGEST_VIDEO: u64 = 64 << 20;
+
+fn videos(folder: &Path) -> Result<Vec<VideoFile>, PageError> {
+    let mut videos = Vec::new();
+    for file in names(folder)? {
+        if !(file.starts_with("video") && file.ends_with(".gif")) {
+            continue;
+        }
+        let path = folder.join(&file);
+        let size = fs::metadata(&path).map_err(PageError::file(&path))?.len();
+        if size > LARGEST_VIDEO {
+            return Err(PageError::Video { path, size });
+        }
+        let gif = fs::read(&path).map_err(PageError::file(&path))?;
+        if !gif.starts_with(b"GIF8") {
+            return Err(PageError::NoVideo { path });
+        }
+        videos.push(VideoFile { file, gif });
+    }
+    Ok(videos)
 }
 
 fn last_checkpoint(folder: &Path) -> Result<Option<u64>, PageError> {

@@ -1,41 +1,58 @@
-//! The smoothness of what was played so far.
+//! What was played from so far.
 
 use overtone_core::Played;
 
-use super::{PlayedSmoothness, RolloutError};
+use super::{PlayedDistributions, RolloutError};
 use crate::{Pooled, Smoothness};
 
-/// The smoothness of every distribution that one player played from.
+/// The distributions that one player played from.
 pub(super) struct Tally {
     metric: Smoothness,
-    pub found: PlayedSmoothness,
+    n_actions: usize,
+    pub found: PlayedDistributions,
 }
 
 impl Tally {
-    /// Adds the distributions of one batch; row `i` belongs to the `i`-th of `numbers`, an
-    /// episode of the `episodes` in the plan.
-    pub fn add(
-        tally: &mut Option<Self>,
+    /// Nothing yet of distributions such as `played` of so many turns, in `episodes` episodes of an environment
+    /// with actions of these names.
+    pub fn new(
         played: &Played<'_>,
-        numbers: &[usize],
+        turns: usize,
+        action_names: &[String],
         episodes: usize,
-    ) -> Result<(), RolloutError> {
-        let &Played { probs, n_bins, order } = played;
-        let n_bins_before = tally.as_ref().map_or(n_bins, |tally| tally.found.n_bins);
-        if n_bins == 0 || n_bins != n_bins_before || probs.len() != numbers.len() * n_bins {
-            let (turns, numbers) = (numbers.len(), probs.len());
-            return Err(RolloutError::Played { turns, numbers, n_bins });
+    ) -> Result<Self, RolloutError> {
+        let n_bins = played.actions.len();
+        let names = played.actions.iter().map(|&action| action_names.get(action).cloned());
+        let actions: Option<Vec<String>> = names.collect();
+        let n_actions = action_names.len();
+        let Some(actions) = actions.filter(|actions| !actions.is_empty()) else {
+            let numbers = played.probs.len();
+            return Err(RolloutError::Played { turns, numbers, n_bins, n_actions });
+        };
+        let found = PlayedDistributions {
+            actions,
+            order: played.order,
+            smoothness: vec![Pooled::default(); episodes],
+            sums: vec![vec![0.0; n_bins]; episodes],
+        };
+        Ok(Self { metric: Smoothness::new(n_bins), n_actions, found })
+    }
+
+    /// Adds the distributions of one batch; row `i` belongs to the `i`-th of `numbers`, an
+    /// episode of the plan.
+    pub fn add(&mut self, played: &Played<'_>, numbers: &[usize]) -> Result<(), RolloutError> {
+        let (probs, n_bins) = (played.probs, played.actions.len());
+        if n_bins != self.found.actions.len() || probs.len() != numbers.len() * n_bins {
+            let (turns, numbers, n_actions) = (numbers.len(), probs.len(), self.n_actions);
+            return Err(RolloutError::Played { turns, numbers, n_bins, n_actions });
         }
-        let Self { metric, found } = tally.get_or_insert_with(|| Self {
-            metric: Smoothness::new(n_bins),
-            found: PlayedSmoothness { n_bins, order, episodes: vec![Pooled::default(); episodes] },
-        });
         for (&number, pmf) in numbers.iter().zip(probs.chunks_exact(n_bins)) {
-            let smoothness = metric.l2(pmf);
+            let smoothness = self.metric.l2(pmf);
             if !smoothness.is_finite() {
                 return Err(RolloutError::Probability);
             }
-            found.episodes[number].add(smoothness);
+            self.found.smoothness[number].add(smoothness);
+            self.found.sums[number].iter_mut().zip(pmf).for_each(|(sum, prob)| *sum += prob);
         }
         Ok(())
     }

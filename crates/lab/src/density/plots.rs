@@ -3,11 +3,11 @@
 use super::compare::Metric;
 use super::page::HEADLINE;
 use super::{Evaluation, Findings, GAMMAS};
-use crate::plot::{Line, LinePlot, Scale, Stroke};
 use crate::toy::data::bin_centre;
 use crate::toy::head::gamma_text;
 use crate::toy::study::{Run, Spread};
 use crate::toy::{Dataset, HeadKind};
+use overtone_plot::{Line, LinePlot, Scale, Stroke};
 
 impl Findings {
     /// Figure 8: a metric over N, with the baselines as levels.

@@ -6,11 +6,11 @@ use super::{Evaluation, Findings, GRID, heads};
 use crate::density::GAMMAS;
 use crate::density::saved::MeanSd;
 use crate::page::Page;
-use crate::plot::{Line, LinePlot, Scale, Stroke};
 use crate::toy::data::bin_centre;
 use crate::toy::head::gamma_text;
 use crate::toy::study::{CHANCE, Run, Spread, mean};
 use crate::toy::{Dataset, HeadKind};
+use overtone_plot::{Line, LinePlot, Scale, Stroke};
 
 /// N of the paper's table.
 const HEADLINE: usize = 12;

@@ -5,8 +5,8 @@ use overtone_eval::table::Table;
 use super::target::Shape;
 use super::{Finding, Findings, WIDTHS};
 use crate::page::Page;
-use crate::plot::{Line, LinePlot, Scale, Stroke};
 use crate::power_law::PowerLaw;
+use overtone_plot::{Line, LinePlot, Scale, Stroke};
 
 /// The seen exponent of `1/N`: the slope, turned positive.
 fn seen(law: Option<PowerLaw>) -> String {

@@ -49,6 +49,21 @@ class One:
         observation, reward, terminated, truncated, _ = self.env.step(action)
         return [*observation, reward, terminated, truncated]
 
+    def capsules(self):
+        """x and z of both ends, and radius, of each of the robot's limbs."""
+        robot = self.env.unwrapped
+        mujoco.mj_kinematics(robot.model, robot.data)
+        numbers = []
+        for i in range(robot.model.ngeom):
+            if robot.model.geom_type[i] != mujoco.mjtGeom.mjGEOM_CAPSULE:
+                continue
+            radius, half = robot.model.geom_size[i][:2]
+            along = half * robot.data.geom_xmat[i].reshape(3, 3)[:, 2]
+            for end in (robot.data.geom_xpos[i] + along, robot.data.geom_xpos[i] - along):
+                numbers += [end[0], end[2]]
+            numbers.append(radius)
+        return numbers
+
     def play(self, n_steps):
         """Takes uniform actions, with the resets they lead to."""
         for action in uniform(int(n_steps), self.env.action_space.shape):

@@ -12,7 +12,7 @@ use overtone_env::VectorEnv;
 use overtone_eval::{Evaluation, Player, rollout_together};
 use overtone_model::{ContinuousPolicy, TransformerPolicy, burn::tensor::Device};
 use overtone_mujoco::Task;
-use overtone_train::Agent;
+use overtone_train::{Agent, Checkpoint};
 
 use super::Entry;
 use crate::progress;
@@ -30,7 +30,7 @@ fn at_once(protocol: &Play) -> usize {
 ///
 /// # Errors
 /// When an environment or the device is not there, or playing fails or is stopped.
-pub fn play(
+pub(super) fn play(
     entries: &[Entry],
     device: &Device,
     is_gpu: bool,
@@ -43,14 +43,15 @@ pub fn play(
         0 => n_episodes.min(at_once(&first.protocol)),
         parallel => parallel.min(n_episodes),
     };
-    let mut policies =
-        entries.iter().map(|entry| policy(entry, device)).collect::<Result<Vec<_>>>()?;
+    let policies = entries.iter().map(|entry| policy(&entry.checkpoint, &entry.protocol, device));
+    let mut policies = policies.collect::<Result<Vec<_>>>()?;
     // Two halves where a GPU acts: the environments of one step meanwhile. On a CPU both want
     // the same cores, and one whole batch is quicker (docs/results/speed.md).
     let sizes = if is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
+    let task = first.checkpoint.state.agent.task();
     let mut envs = Vec::new();
     for size in sizes.into_iter().filter(|&size| size > 0) {
-        envs.push(open(first, size)?);
+        envs.push(open(task, &first.protocol, size)?);
     }
     let simulator = simulator(first)?;
     let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
@@ -82,25 +83,34 @@ pub fn play(
         .collect()
 }
 
-/// The policy of an entry's weights.
-fn policy(entry: &Entry, device: &Device) -> Result<Box<dyn Policy>> {
-    Ok(match (&entry.checkpoint.state.agent, &entry.protocol) {
+/// The policy of a checkpoint's weights, played so.
+///
+/// # Errors
+/// When the weights cannot be read, or the protocol is another family's.
+pub fn policy(
+    checkpoint: &Checkpoint,
+    protocol: &Play,
+    device: &Device,
+) -> Result<Box<dyn Policy>> {
+    Ok(match (&checkpoint.state.agent, protocol) {
         (Agent::Atari(agent), Play::Atari(protocol)) => {
-            let model = entry.checkpoint.atari_model(agent, device)?;
+            let model = checkpoint.atari_model(agent, device)?;
             Box::new(TransformerPolicy::new(&model, protocol))
         }
         (Agent::Continuous(agent), Play::Continuous(protocol)) => {
-            let model = entry.checkpoint.continuous_model(agent, device)?;
+            let model = checkpoint.continuous_model(agent, device)?;
             Box::new(ContinuousPolicy::new(&model, &agent.normalization, protocol)?)
         }
-        _ => bail!("{} is played by another protocol", entry.checkpoint.path.display()),
+        _ => bail!("{} is played by another protocol", checkpoint.path.display()),
     })
 }
 
-/// So many environments of an entry's task.
-fn open(entry: &Entry, size: usize) -> Result<Box<dyn VectorEnv>> {
-    let task = entry.checkpoint.state.agent.task();
-    match &entry.protocol {
+/// So many environments of a task, played so.
+///
+/// # Errors
+/// When what runs them is not there.
+pub fn open(task: &str, protocol: &Play, size: usize) -> Result<Box<dyn VectorEnv>> {
+    match protocol {
         #[cfg(feature = "python")]
         Play::Atari(protocol) => {
             if size >= 20 {

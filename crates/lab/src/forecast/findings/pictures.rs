@@ -6,7 +6,7 @@ use super::{Example, Findings, VariantFinding};
 use crate::forecast::Variant;
 use crate::forecast::metrics::{MEDIAN, QUANTILES};
 use crate::page::Page;
-use crate::plot::{Line, LinePlot, Scale, Stroke};
+use overtone_plot::{Line, LinePlot, Scale, Stroke};
 
 /// A number of a variant over its seeds.
 type Metric<'a> = &'a dyn Fn(&VariantFinding) -> Pooled;

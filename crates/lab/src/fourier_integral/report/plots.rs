@@ -6,7 +6,7 @@ use crate::fourier_integral::kernel::{Kernel, POWERS};
 use crate::fourier_integral::mise::{Mise, Smoother, Target};
 use crate::fourier_integral::rates::{Drawn, Rate, geometric, silvermans_error};
 use crate::fourier_integral::synthetic::Finding;
-use crate::plot::{Line, LinePlot, Scale, Stroke};
+use overtone_plot::{Line, LinePlot, Scale, Stroke};
 
 impl Findings {
     pub(super) fn example_plot(&self, finding: &Finding) -> LinePlot {

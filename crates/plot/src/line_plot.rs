@@ -1,11 +1,12 @@
 //! Line plots: axes, ticks, a legend; as SVG, and as the PNG of that SVG.
 
 mod axis;
-mod png;
 
 use std::fmt::Write;
 
 use axis::Axis;
+
+use crate::svg::{self, text};
 
 /// How values become places along an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl LinePlot {
     /// The picture as SVG.
     pub fn to_svg(&self) -> String {
         let frame = Frame::new(self);
-        let mut svg = frame.opening();
+        let mut svg = svg::opening([frame.width, SIZE[1]]);
         frame.grid(self, &mut svg);
         for (i, line) in self.lines.iter().enumerate() {
             frame.curve(line, colour(i, line), &mut svg);
@@ -120,9 +121,9 @@ impl LinePlot {
         svg + "</svg>\n"
     }
 
-    /// The picture as PNG, with two pixels for each unit of the SVG.
+    /// The picture as PNG, with two pixels for each unit of the SVG: sharp on dense screens.
     pub fn to_png(&self) -> Vec<u8> {
-        png::render(&self.to_svg())
+        crate::raster::png(&self.to_svg(), 2.0)
     }
 }
 
@@ -162,15 +163,6 @@ impl Frame {
             SIZE[1] - bottom - (SIZE[1] - top - bottom) * self.y.share(y),
         ];
         place.iter().all(|x| x.is_finite()).then_some(place)
-    }
-
-    fn opening(&self) -> String {
-        let (width, height) = (self.width, SIZE[1]);
-        format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-             font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n"
-        )
     }
 
     /// Title, labels, numbers, and the lines behind the curves.
@@ -266,11 +258,6 @@ impl Frame {
             text(svg, [x + 32.0, y + 4.0], "", &line.name);
         }
     }
-}
-
-fn text(svg: &mut String, [x, y]: [f64; 2], more: &str, words: &str) {
-    let words = words.replace('&', "&amp;").replace('<', "&lt;");
-    let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" {more}>{words}</text>");
 }
 
 /// Joins places on the picture. Inside a level stretch, points draw nothing and are left out.

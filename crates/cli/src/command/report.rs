@@ -1,0 +1,89 @@
+//! `overtone report`: one page about one or several runs.
+
+use std::{path::PathBuf, sync::atomic::AtomicBool};
+
+use anyhow::{Context, Result, bail};
+use overtone_eval::{
+    page::{Page, RunFiles},
+    statistics::Bootstrap,
+};
+use overtone_train::RunDir;
+
+use super::video::{self, Request};
+use crate::{interrupt, keys};
+
+/// Every option with its default and reason.
+pub const OPTIONS: &str = r#"
+# Folder of the runs.
+runs = "runs"
+# Where to write; empty: the run's own folder, or runs/reports for several.
+out = ""
+# Name of the files, without their endings.
+name = "report"
+# Whether to film the median episode of a run that was played and has no video yet (a minute or less each).
+video = true
+# Bootstrap replications of the intervals (Agarwal et al. 2021 take 50,000).
+replications = 50000
+# Confidence of the intervals.
+level = 0.95
+# Seed of the bootstrap: the same numbers each time.
+seed = 1
+"#;
+
+/// `overtone report RUN… key=value…`: words without `=` are runs, by folder or name.
+pub fn run(words: &[String]) -> Result<()> {
+    let (options, names): (Vec<String>, Vec<String>) =
+        words.iter().cloned().partition(|word| word.contains('='));
+    let mut keys = keys::flatten(&OPTIONS.parse()?);
+    keys::apply(&mut keys, &options)?;
+    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+    let root = PathBuf::from(text("runs"));
+    let runs = match &names[..] {
+        [] => vec![RunDir::newest(&root)?],
+        names => {
+            names.iter().map(|name| RunDir::open(&root, name)).collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    let whole = |key: &str| keys.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
+    let bootstrap = Bootstrap {
+        replications: usize::try_from(whole("replications")).ok().filter(|n| *n > 0).with_context(
+            || format!("replications={}: must be at least 1", text("replications")),
+        )?,
+        level: keys.get("level").and_then(toml::Value::as_float).unwrap_or(0.95),
+        seed: u64::try_from(whole("seed")).ok().context("seed: must be 0 or more")?,
+    };
+    if !(bootstrap.level > 0.0 && bootstrap.level < 1.0) {
+        bail!("level={}: must lie between 0 and 1", bootstrap.level);
+    }
+    let out = match (text("out"), &runs[..]) {
+        (empty, [run]) if empty.is_empty() => run.path().to_owned(),
+        (empty, _) if empty.is_empty() => root.join("reports"),
+        (out, _) => PathBuf::from(out),
+    };
+    let stop = interrupt::listen()?;
+    if keys.get("video").and_then(toml::Value::as_bool).unwrap_or(true) {
+        runs.iter().try_for_each(|run| film(run, &stop))?;
+    }
+    let files: Vec<RunFiles> =
+        runs.iter().map(|run| RunFiles::read(run.path())).collect::<Result<_, _>>()?;
+    let page = Page::new(&files, &bootstrap)?.write(&out, &text("name"))?;
+    say!("report: {} (and beside it the same as Markdown and CSV)", page.display());
+    Ok(())
+}
+
+/// Films a run that was played and has no video. A report without one is a report all the
+/// same: what hinders is said, and no more.
+fn film(run: &RunDir, stop: &AtomicBool) -> Result<()> {
+    let request = Request::of(run.clone())?;
+    let played = run.path().join(&request.evaluation).is_file();
+    if !played || request.out.exists() {
+        return Ok(());
+    }
+    if let Err(error) = video::film(&request, stop) {
+        if stop.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err(error);
+        }
+        eprintln!("warning: {} is reported on without a video: {error:#}", run.path().display());
+    }
+    Ok(())
+}

@@ -1,0 +1,365 @@
+//! `overtone video`: one episode of an evaluation, played again and drawn.
+
+mod camera;
+
+use std::{
+    fs::File,
+    io::BufWriter,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use anyhow::{Context, Result, bail};
+use overtone_core::{Actions, Play};
+use overtone_env::ActionSpace;
+use overtone_eval::{Evaluation, Moment, PlayedEpisode, TargetResult, replay, rollout::role_seeds};
+use overtone_model::device;
+use overtone_mujoco::Task;
+use overtone_plot::{Animation, Bars, Caption, Image};
+use overtone_train::{Checkpoint, RunDir};
+
+use self::camera::Camera;
+use super::evaluate::playing;
+use crate::{interrupt, keys, progress};
+
+/// Every option with its default and reason.
+pub const OPTIONS: &str = r#"
+# A run's folder or name; empty: the newest run.
+run = ""
+# Folder of the runs.
+runs = "runs"
+# The evaluation in the run's folder whose episode is shown.
+evaluation = "evaluation.json"
+# Of several returns asked for, which; empty: the first.
+target = ""
+# Which of its episodes: median, best or worst by the raw return, or a number from 0. The best of many is no typical one.
+episode = "median"
+# Steps of the episode that are shown, at most.
+steps = 1500
+# A picture every so many steps: 2 halves the file. A step is shown as long as it took in the game (1/15 s) or the simulation.
+every = 2
+# Where to compute: auto, cpu, cuda or cuda:N. Elsewhere than where the evaluation was made, rounding may lead to another episode.
+device = "auto"
+# Where to write; empty: video.gif in the run's folder.
+out = ""
+"#;
+
+/// What to film.
+pub struct Request {
+    /// The run that was played.
+    pub run: RunDir,
+    /// The evaluation's file name in the run's folder.
+    pub evaluation: String,
+    /// The return that was asked for; empty: the first.
+    pub target: String,
+    /// `median`, `best`, `worst` or a number.
+    pub episode: String,
+    /// At most so many steps.
+    pub steps: u64,
+    /// A picture every so many steps.
+    pub every: u64,
+    /// Where to compute.
+    pub device: String,
+    /// Where to write.
+    pub out: PathBuf,
+}
+
+impl Request {
+    /// The defaults, for the last evaluation of a run.
+    pub fn of(run: RunDir) -> Result<Self> {
+        Self::parse(run, &keys::flatten(&OPTIONS.parse()?))
+    }
+
+    fn parse(run: RunDir, keys: &keys::Keys) -> Result<Self> {
+        let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+        let count = |key: &str| {
+            let number = keys.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
+            u64::try_from(number)
+                .ok()
+                .filter(|n| *n > 0)
+                .with_context(|| format!("{key}={number}: must be at least 1"))
+        };
+        let out = match text("out") {
+            empty if empty.is_empty() => run.path().join("video.gif"),
+            path => PathBuf::from(path),
+        };
+        Ok(Self {
+            evaluation: text("evaluation"),
+            target: text("target"),
+            episode: text("episode"),
+            steps: count("steps")?,
+            every: count("every")?,
+            device: text("device"),
+            out,
+            run,
+        })
+    }
+}
+
+/// `overtone video key=value…`.
+pub fn run(options: &[String]) -> Result<()> {
+    let mut keys = keys::flatten(&OPTIONS.parse()?);
+    keys::apply(&mut keys, options)?;
+    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+    let root = PathBuf::from(text("runs"));
+    let run = match text("run") {
+        empty if empty.is_empty() => RunDir::newest(&root)?,
+        name => RunDir::open(&root, &name)?,
+    };
+    let stop = interrupt::listen()?;
+    film(&Request::parse(run, &keys)?, &stop)
+}
+
+/// Plays the episode and writes its video.
+///
+/// # Errors
+/// When there is no such evaluation or episode, what it was played with is not there any more,
+/// or the file cannot be written.
+pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
+    let path = request.run.path().join(&request.evaluation);
+    if !path.is_file() {
+        bail!(
+            "{} is not there: play the agent first (just evaluate rollouts run={})",
+            path.display(),
+            request.run.path().display()
+        );
+    }
+    let evaluation = Evaluation::read(&path)?;
+    let (target, episode) = choose(&evaluation, &request.target, &request.episode)?;
+    let setting = &evaluation.setting;
+    let Some(played) = &setting.checkpoint else {
+        bail!("{}: no checkpoint was played", path.display())
+    };
+    let checkpoint = Checkpoint::open(&request.run.path().join(&played.path)).context(
+        "the checkpoint that was played is not there any more; play again, then film it",
+    )?;
+    let chosen = device::choose(&request.device)?;
+    let mut policy = playing::policy(&checkpoint, &setting.protocol, &chosen.device)?;
+    let mut env = playing::open(&setting.task, &setting.protocol, 1)?;
+    let mut camera = Camera::open(&setting.task, &setting.protocol)?;
+    camera.reset(role_seeds(episode.seed).0)?;
+    say!(
+        "filming {} of {} (raw return {}, {} steps; target {}) under the {} protocol",
+        format_args!("episode {}", episode.episode),
+        target.raw_return.n,
+        episode.raw_return,
+        episode.length,
+        episode.target_return,
+        setting.protocol.name()
+    );
+    let bar = progress::parts("filming", episode.length.min(request.steps) as usize);
+    let beside = beside(&request.out);
+    let file =
+        File::create(&beside).with_context(|| format!("cannot write {}", request.out.display()))?;
+    let mut reel = Reel {
+        animation: None,
+        file: Some(BufWriter::new(file)),
+        title: setting.task.clone(),
+        names: match env.action_space() {
+            ActionSpace::Discrete { names } => names.clone(),
+            ActionSpace::Continuous { .. } => camera.motors().to_vec(),
+        },
+        hundredths: hundredths(&setting.task, &setting.protocol, request.every)?,
+        camera,
+    };
+    let mut failed = None;
+    let units = setting.protocol.return_units();
+    let again = replay(env.as_mut(), policy.as_mut(), episode, units, &mut |moment| {
+        bar.set_position(moment.step);
+        if moment.step >= request.steps || stop.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        let shown = if moment.step % request.every == 0 { reel.show(moment) } else { Ok(()) };
+        match shown.and_then(|()| reel.camera.step(moment.actions)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    });
+    bar.finish_and_clear();
+    let finished = again.map_err(anyhow::Error::from).and_then(|again| match failed {
+        Some(error) => Err(error),
+        None if stop.load(Ordering::Relaxed) => bail!("stopped"),
+        None => reel.finish().map(|()| again),
+    });
+    let again = match finished {
+        Ok(again) => again,
+        Err(error) => {
+            let _ = std::fs::remove_file(&beside);
+            return Err(error);
+        }
+    };
+    std::fs::rename(&beside, &request.out)
+        .with_context(|| format!("cannot write {}", request.out.display()))?;
+    if again.length < request.steps && again != *episode {
+        say!(
+            "note: this time the episode returned {} in {} steps; in a batch of another size, or \
+             on another machine, sums are rounded differently, and a draw can fall differently",
+            again.raw_return,
+            again.length
+        );
+    }
+    say!("video: {}", request.out.display());
+    Ok(())
+}
+
+fn beside(out: &Path) -> PathBuf {
+    let name = out.file_name().unwrap_or_default().to_string_lossy();
+    out.with_file_name(format!(".{name}.{}", std::process::id()))
+}
+
+/// The target and its episode that are asked for.
+fn choose<'a>(
+    evaluation: &'a Evaluation,
+    target: &str,
+    which: &str,
+) -> Result<(&'a TargetResult, &'a PlayedEpisode)> {
+    let targets = &evaluation.targets;
+    let found = match target {
+        "" => targets.first(),
+        text => {
+            let asked: f32 =
+                text.parse().ok().with_context(|| format!("target={text}: expected a number"))?;
+            targets.iter().find(|target| target.target_return == asked)
+        }
+    };
+    let Some(target) = found else {
+        let known: Vec<String> = targets.iter().map(|t| t.target_return.to_string()).collect();
+        bail!("target={target}: the evaluation asked for {}", known.join(", "))
+    };
+    let mut episodes: Vec<&PlayedEpisode> = evaluation
+        .episodes
+        .iter()
+        .filter(|episode| episode.target_return == target.target_return)
+        .collect();
+    let n = episodes.len();
+    let place = match which {
+        "worst" => 0,
+        "median" => n.saturating_sub(1) / 2,
+        "best" => n.saturating_sub(1),
+        number => {
+            let number: usize = number.parse().ok().with_context(|| {
+                format!("episode={which}: expected median, best, worst or a number from 0")
+            })?;
+            let found = episodes.iter().find(|episode| episode.episode == number);
+            return match found {
+                Some(episode) => Ok((target, episode)),
+                None => bail!("episode={number}: {n} were played, counted from 0"),
+            };
+        }
+    };
+    episodes.sort_by(|a, b| a.raw_return.total_cmp(&b.raw_return));
+    let episode = episodes.get(place).context("no episode was played")?;
+    Ok((target, episode))
+}
+
+/// How long a picture is seen.
+fn hundredths(task: &str, protocol: &Play, every: u64) -> Result<u16> {
+    let seconds = match protocol {
+        Play::Atari(protocol) => f64::from(protocol.emulation.frame_skip) / 60.0,
+        Play::Continuous(_) => task.parse::<Task>()?.seconds_per_action(),
+    };
+    // Viewers show no more than 50 pictures a second.
+    Ok((100.0 * seconds * every as f64).round().clamp(2.0, 1000.0) as u16)
+}
+
+/// The pictures on their way into a file.
+struct Reel {
+    camera: Camera,
+    /// Begun with the first picture, which says how large all are.
+    animation: Option<Animation<BufWriter<File>>>,
+    file: Option<BufWriter<File>>,
+    title: String,
+    names: Vec<String>,
+    hundredths: u16,
+}
+
+impl Reel {
+    fn show(&mut self, moment: &Moment<'_>) -> Result<()> {
+        let screen = self.camera.shot(moment)?;
+        let caption = Caption {
+            width: 320,
+            lines: vec![
+                self.title.clone(),
+                format!("step {}", moment.step),
+                format!("return so far {:.1}", moment.raw_return),
+                format!("return still asked for {:.1}", moment.return_to_go),
+            ],
+        };
+        let caption = Image::of_svg(&caption.to_svg(), 1.0);
+        let bars = Image::of_svg(&self.bars(moment).to_svg(), 1.0);
+        let height = screen.height().max(caption.height() + bars.height());
+        let width = screen.width() + caption.width().max(bars.width());
+        let mut picture = Image::filled(width, height, [255; 3]);
+        picture.draw(&screen, 0, (height - screen.height()) / 2);
+        picture.draw(&caption, screen.width(), 0);
+        picture.draw(&bars, screen.width(), caption.height());
+        if let Some(file) = self.file.take() {
+            self.animation = Some(Animation::new(file, [picture.width(), picture.height()])?);
+        }
+        match &mut self.animation {
+            Some(animation) => Ok(animation.push(&picture, self.hundredths)?),
+            None => bail!("the animation could not be begun"),
+        }
+    }
+
+    /// What the agent draws from and what it drew, or its action.
+    fn bars(&self, moment: &Moment<'_>) -> Bars {
+        match (moment.actions, &moment.played) {
+            (Actions::Discrete(actions), Some(played)) => Bars {
+                title: "probability of each action".into(),
+                bars: played
+                    .actions
+                    .iter()
+                    .zip(played.probs)
+                    .map(|(&action, &prob)| (self.name(action), prob))
+                    .collect(),
+                marked: played.actions.iter().position(|action| actions.first() == Some(action)),
+                full: 1.0,
+            },
+            (Actions::Discrete(actions), None) => Bars {
+                title: "action".into(),
+                bars: actions.iter().map(|&action| (self.name(action), 1.0)).collect(),
+                ..Bars::default()
+            },
+            (Actions::Continuous { values, .. }, _) => Bars {
+                title: "action: torque of each motor".into(),
+                bars: values
+                    .iter()
+                    .enumerate()
+                    .map(|(i, &value)| (self.name(i), f64::from(value)))
+                    .collect(),
+                marked: None,
+                full: 1.0,
+            },
+        }
+    }
+
+    fn name(&self, action: usize) -> String {
+        self.names.get(action).cloned().unwrap_or_else(|| format!("{}", action + 1))
+    }
+
+    fn finish(self) -> Result<()> {
+        let Some(animation) = self.animation else { bail!("the episode has no step to show") };
+        let file = animation.finish()?;
+        let file = file.into_inner().map_err(|error| error.into_error())?;
+        Ok(file.sync_all()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_are_seen_as_long_as_they_took() {
+        use overtone_core::protocol::{Emulation, Protocol};
+        let play = Play::Atari(Protocol::matched(&Emulation::dqn_replay()));
+        // 4 of 60 frames a second, twice.
+        assert_eq!(hundredths("Seaquest", &play, 2).unwrap(), 13);
+        assert_eq!(hundredths("Seaquest", &play, 1_000_000).unwrap(), 1000);
+    }
+}

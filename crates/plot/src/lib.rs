@@ -1,0 +1,20 @@
+//! Pictures: line plots and bars as SVG and PNG, and animations as GIF.
+//!
+//! Every picture is SVG first; pixels are made of it with a font that comes along, so that
+//! they are the same on every machine.
+
+pub mod animation;
+pub mod bars;
+pub mod caption;
+pub mod line_plot;
+pub mod raster;
+pub mod sketch;
+mod svg;
+
+pub use animation::{Animation, AnimationError};
+pub use bars::Bars;
+pub use caption::Caption;
+pub use line_plot::{Line, LinePlot, Scale, Stroke};
+pub use raster::Image;
+pub use sketch::{Limb, Sketch};
+pub use svg::escape;

@@ -1,0 +1,64 @@
+//! [`ColourScreens`]: one emulator's screens as a person sees them, for videos.
+
+use overtone_core::protocol::Emulation;
+use overtone_env::Step;
+use pyo3::prelude::*;
+
+use crate::python::{self, failed};
+use crate::screen::RAW;
+use crate::seed::ale_seed;
+use crate::vector::{Lane, Picture, check};
+use crate::{AleError, Game};
+
+/// An emulator that goes through the same episode as an
+/// [`AleVectorEnv`](crate::AleVectorEnv) given the same seed and actions, and shows whole
+/// screens in colour.
+///
+/// A screen is the pixel-wise maximum of an action's last two raw ones, as the agent's is:
+/// what flickers is seen.
+pub struct ColourScreens {
+    lane: Lane,
+    screen: Vec<u8>,
+}
+
+impl ColourScreens {
+    /// Rows and columns of a screen.
+    pub const SIZE: [usize; 2] = RAW;
+
+    /// Starts an emulator.
+    ///
+    /// # Errors
+    /// As [`AleVectorEnv::new`](crate::AleVectorEnv::new).
+    pub fn new(game: Game, emulation: &Emulation) -> Result<Self, AleError> {
+        check(emulation)?;
+        let rom = python::rom(game)?;
+        let [height, width] = RAW;
+        let picture = Picture { frames: 1, height, width, grey: false };
+        let lane = Lane::start(game, &rom, emulation, &picture)?;
+        Ok(Self { lane, screen: vec![0; height * width * 3] })
+    }
+
+    /// Begins the episode with this seed.
+    ///
+    /// # Errors
+    /// When the emulator fails.
+    pub fn reset(&mut self, seed: u64) -> Result<(), AleError> {
+        self.lane.reset(ale_seed(seed), &mut self.screen)
+    }
+
+    /// Takes an action.
+    ///
+    /// # Errors
+    /// When the emulator fails, or there is no such action.
+    pub fn step(&mut self, action: usize) -> Result<Step, AleError> {
+        Python::attach(|py| {
+            self.lane.send(py, action).map_err(failed("sending an action"))?;
+            self.lane.receive(py, &mut self.screen).map_err(failed("playing"))
+        })
+    }
+
+    /// The last screen, `[rows, columns, 3]`, red, green and blue.
+    pub fn screen(&self) -> &[u8] {
+        &self.screen
+    }
+}

@@ -1,0 +1,62 @@
+//! A figure's capsules against those of MuJoCo's own kinematics.
+
+#![allow(clippy::unwrap_used)]
+
+mod peer;
+
+use overtone_core::protocol::Revision;
+use overtone_core::seed::generator;
+use overtone_mujoco::{Figure, Task};
+use rand::RngExt;
+
+use peer::Gymnasium;
+
+/// MuJoCo turns by quaternions, we by angles. The largest difference seen is 2e-15.
+const TOLERANCE: f64 = 1e-12;
+
+#[track_caller]
+fn check(task: Task, revision: Revision) {
+    let figure = Figure::load(task, revision).unwrap();
+    let mut theirs = Gymnasium::start(task, revision, 1);
+    let mut generator = generator(3, "positions");
+    let mut largest = 0.0_f64;
+    for _ in 0..20 {
+        let n = task.n_positions();
+        let positions: Vec<f64> = (0..n).map(|_| generator.random_range(-2.0..2.0)).collect();
+        let state = positions.iter().copied().chain((0..task.n_velocities()).map(|_| 0.0));
+        let order = state.fold("reset_to".to_owned(), |line, x| format!("{line} {x:?}"));
+        theirs.ask(&order);
+        let theirs = theirs.ask("capsules");
+        let ours = figure.capsules(&positions);
+        assert_eq!(ours.len() * 5, theirs.len());
+        for (capsule, theirs) in ours.iter().zip(theirs.chunks_exact(5)) {
+            let mut ends = capsule.ends;
+            // Which end is the first is left to MuJoCo.
+            if (ends[0][0] - theirs[0]).abs() + (ends[0][1] - theirs[1]).abs() > TOLERANCE {
+                ends.reverse();
+            }
+            let ours = [ends[0][0], ends[0][1], ends[1][0], ends[1][1], capsule.radius];
+            for (a, b) in ours.iter().zip(theirs) {
+                largest = largest.max((a - b).abs());
+            }
+        }
+    }
+    println!("{}: largest difference {largest:e}", task.gymnasium_id(revision));
+    assert!(largest < TOLERANCE, "{largest:e}");
+}
+
+#[test]
+fn limbs_are_where_mujoco_has_them() {
+    for task in [Task::HalfCheetah, Task::Hopper, Task::Walker2d] {
+        check(task, Revision::V4);
+    }
+    check(Task::Walker2d, Revision::V5);
+}
+
+#[test]
+fn every_motor_has_a_name() {
+    let names = |task| Figure::load(task, Revision::V4).unwrap().motors().join(", ");
+    assert_eq!(names(Task::Hopper), "thigh, leg, foot");
+    assert_eq!(names(Task::HalfCheetah), "bthigh, bshin, bfoot, fthigh, fshin, ffoot");
+    assert_eq!(names(Task::Walker2d), "thigh, leg, foot, thigh left, leg left, foot left");
+}
