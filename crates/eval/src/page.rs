@@ -201,7 +201,7 @@ fn scores_section(rows: &[Row<'_>], bootstrap: &Bootstrap, blocks: &mut Vec<Bloc
 }
 
 fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Block>) {
-    if groups.groups.is_empty() && groups.left_out.is_empty() {
+    if groups.groups.is_empty() && groups.notes.is_empty() {
         return;
     }
     blocks.push(heading("Over training seeds"));
@@ -217,14 +217,14 @@ fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Bl
     }
     if !groups.groups.is_empty() {
         blocks.push(text(format!(
-            "Runs of one configuration and data set that differ in their seed alone, played by \
-             the same protocol; each row is named by its first. A run's score is the mean of its episodes; ±: the sample \
+            "Runs of one configuration that differ in their seed alone, played by the same \
+             protocol; each row is named by its first. A run's score is the mean of its episodes; ±: the sample \
              standard deviation (ddof 1) of runs; intervals are over runs: {}. With few runs \
              such intervals are too narrow (Agarwal et al. 2021).",
             how_made(bootstrap)
         )));
     }
-    blocks.extend(groups.left_out.iter().map(text));
+    blocks.extend(groups.notes.iter().map(text));
 }
 
 fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {

@@ -10,6 +10,7 @@ mod lab;
 mod lab_forecast;
 mod lab_integral;
 mod output;
+mod pages;
 #[cfg(feature = "python")]
 mod playing;
 mod robots;

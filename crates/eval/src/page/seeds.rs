@@ -24,8 +24,8 @@ pub(super) struct Group<'a> {
 /// What was put together, and what was not.
 pub(super) struct Groups<'a> {
     pub(super) groups: Vec<Group<'a>>,
-    /// Sentences about rows that would have counted twice.
-    pub(super) left_out: Vec<String>,
+    /// Sentences about rows that would have counted twice, and about data that differ.
+    pub(super) notes: Vec<String>,
 }
 
 /// What rows of one group have in common.
@@ -37,7 +37,8 @@ fn key(row: &Row<'_>) -> Key {
     let setting = &row.evaluation().setting;
     // Last checkpoints are of the same step where the configurations are alike.
     let step = row.step().filter(|_| row.role == Role::Chosen);
-    let data = format!("{:?} {:?}", setting.reference, setting.dataset_hash);
+    // Not the data's hash: a seed may draw its own transitions from a recording.
+    let data = format!("{:?} {}", setting.reference, setting.policy);
     let target = row.target.target_return.to_bits();
     (setting.task.clone(), config.to_string(), row.protocol.clone(), row.role, step, target, data)
 }
@@ -48,7 +49,7 @@ impl<'a> Groups<'a> {
     pub(super) fn of(rows: &'a [Row<'a>], bootstrap: &Bootstrap) -> Result<Self, PageError> {
         let mut places: BTreeMap<Key, usize> = BTreeMap::new();
         let mut members: Vec<Vec<(&Row<'_>, String)>> = Vec::new();
-        let mut left_out = Vec::new();
+        let mut notes = Vec::new();
         for row in rows {
             let place = *places.entry(key(row)).or_insert(members.len());
             if place == members.len() {
@@ -57,7 +58,7 @@ impl<'a> Groups<'a> {
             let seed = row.run.config.get("seed").map_or("-".to_owned(), ToString::to_string);
             let group = &mut members[place];
             match group.iter().find(|(_, other)| *other == seed) {
-                Some((first, _)) => left_out.push(format!(
+                Some((first, _)) => notes.push(format!(
                     "{} of {} (target {}) is left out: seed {seed} is there already, from {} of {}.",
                     row.source.file, row.run.name, row.target.target_return, first.source.file,
                     first.run.name
@@ -65,9 +66,20 @@ impl<'a> Groups<'a> {
                 None => group.push((row, seed)),
             }
         }
+        for rows in &members {
+            let hash = |row: &Row<'_>| row.evaluation().setting.dataset_hash.clone();
+            let first = rows[0].0;
+            let note = format!(
+                "Each run like {} was trained on transitions of its own, drawn with its seed.",
+                first.run.name
+            );
+            if rows.iter().any(|(row, _)| hash(row) != hash(first)) && !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
         let groups = members.into_iter().filter(|rows| rows.len() > 1);
         let groups = groups.map(|rows| Group::new(rows, bootstrap)).collect::<Result<_, _>>()?;
-        Ok(Self { groups, left_out })
+        Ok(Self { groups, notes })
     }
 
     /// To be read; the groups of one role.

@@ -1,0 +1,101 @@
+//! Reports and videos of runs that were really played.
+
+use std::{fs, path::Path};
+
+use serde_json::Value;
+
+use crate::desk::{Desk, names};
+
+const ROBOT: &str = "train env=hopper evaluation.episodes=3 model.n_layers=1 model.d_model=16 \
+                     model.context_length=5 train.batch_size=3 train.updates=4";
+
+/// Width, height and number of frames of a GIF, read as the format says.
+#[track_caller]
+fn gif(path: &Path) -> (u16, u16, usize) {
+    let bytes = fs::read(path).unwrap();
+    assert_eq!(&bytes[..6], b"GIF89a");
+    let short = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    // Each frame begins with a graphic control extension of four bytes, a zero, and an image.
+    let frames =
+        bytes.windows(9).filter(|w| w[..3] == [0x21, 0xf9, 4] && w[7..] == [0, 0x2c]).count();
+    assert_eq!(*bytes.last().unwrap(), 0x3b, "the file is whole");
+    (short(6), short(8), frames)
+}
+
+#[test]
+fn a_robots_page_has_its_video() {
+    let desk = Desk::new();
+    desk.succeeds(ROBOT);
+    let run = desk.only_run("runs");
+    let stdout = desk.succeeds("report replications=200");
+    assert!(stdout.contains("filming episode") && stdout.contains("report: runs/"), "{stdout}");
+    assert!(!stdout.contains("note: this time"), "the episode came out as it did: {stdout}");
+    let evaluation: Value =
+        serde_json::from_slice(&fs::read(run.join("evaluation.json")).unwrap()).unwrap();
+    let mut episodes: Vec<(f64, u64)> = evaluation["episodes"].as_array().unwrap()[..3]
+        .iter()
+        .map(|e| (e["raw_return"].as_f64().unwrap(), e["length"].as_u64().unwrap()))
+        .collect();
+    episodes.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (width, height, frames) = gif(&run.join("video.gif"));
+    // A figure of 480 × 400 and a column of 320 beside it; every second step.
+    assert_eq!((width, height), (800, 400));
+    assert_eq!(frames as u64, episodes[1].1.div_ceil(2), "the median episode: {episodes:?}");
+
+    let html = fs::read_to_string(run.join("report.html")).unwrap();
+    for part in ["data:image/gif;base64,", "Hopper", "training loss", "updates = 4"] {
+        assert!(html.contains(part), "no {part}");
+    }
+    let files = names(&run);
+    for name in ["report.md", "report-scores.csv", "report-episodes.csv", "report-video-1.gif"] {
+        assert!(files.contains(&name.to_owned()), "{files:?}");
+    }
+    assert!(files.iter().all(|name| !name.ends_with(".part")), "{files:?}");
+
+    // Made again, the same page; the video is kept.
+    let stdout = desk.succeeds("report replications=200");
+    assert!(!stdout.contains("filming"), "{stdout}");
+    assert_eq!(fs::read_to_string(run.join("report.html")).unwrap(), html);
+
+    desk.succeeds("video episode=0 steps=10 every=5 out=short.gif");
+    assert_eq!(gif(&desk.path("short.gif")).2, 2);
+    desk.refuses("video episode=3", &["episode=3", "3 were played"]);
+    desk.refuses("video target=7", &["target=7", "3600, 1800"]);
+    desk.refuses("video steps=0", &["steps=0", "at least 1"]);
+    desk.refuses("report nowhere", &["there is no run `nowhere`"]);
+    desk.refuses("report level=1.5", &["level=1.5", "between 0 and 1"]);
+}
+
+#[test]
+fn a_run_that_was_not_played_has_a_page_and_no_video() {
+    let desk = Desk::new();
+    desk.succeeds(&ROBOT.replace("evaluation.episodes=3", "evaluation.episodes=0"));
+    desk.refuses("video", &["evaluation.json is not there", "just evaluate rollouts"]);
+    let run = desk.only_run("runs");
+    desk.succeeds("report out=pages name=page replications=200");
+    let html = fs::read_to_string(desk.path("pages/page.html")).unwrap();
+    assert!(html.contains("No evaluation was found"), "{html}");
+    assert!(!names(&run).contains(&"video.gif".to_owned()));
+}
+
+#[cfg(feature = "python")]
+#[test]
+fn runs_that_differ_in_their_seed_share_a_page() {
+    let desk = Desk::new();
+    for seed in [1, 2] {
+        let words = format!("seed={seed} evaluation.episodes=2 evaluation.target=5");
+        desk.succeeds(&desk.tiny(&words));
+    }
+    let runs = names(&desk.path("runs"));
+    let stdout = desk.succeeds(&format!("report {} replications=200", runs.join(" ")));
+    assert!(stdout.contains("report: runs/reports/report.html"), "{stdout}");
+    let html = fs::read_to_string(desk.path("runs/reports/report.html")).unwrap();
+    assert!(html.contains("Over training seeds") && html.contains("2 runs"), "{stdout}");
+    // Every action has a bar, whether in the video or beside the scores.
+    assert!(html.contains(">UPLEFTFIRE</text>"));
+    assert_eq!(html.matches("data:image/gif;base64,").count(), 2);
+    let (width, height, frames) = gif(&desk.path("runs").join(&runs[0]).join("video.gif"));
+    // A screen of 160 × 210 twice as large, and a column of 320.
+    assert_eq!((width, height), (640, 420));
+    assert!(frames > 15, "{frames}");
+}
