@@ -34,7 +34,7 @@ pub(crate) fn text(svg: &mut String, [x, y]: [f64; 2], more: &str, words: &str) 
 pub(crate) fn opening([width, height]: [f64; 2]) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
-         font-family=\"sans-serif\" font-size=\"12\">\n\
+         width=\"{width}\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"{width}\" height=\"{height}\" fill=\"white\"/>\n"
     )
 }

@@ -318,7 +318,8 @@ impl Reel {
                     .map(|(&action, &prob)| (self.name(action), prob))
                     .collect(),
                 marked: played.actions.iter().position(|action| actions.first() == Some(action)),
-                full: 1.0,
+                // Most are small.
+                full: 0.5,
             },
             (Actions::Discrete(actions), None) => Bars {
                 title: "action".into(),

@@ -18,15 +18,15 @@ body { color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sa
 h1 { font-size: 1.6rem } h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) } h3 { font-size: 1.05rem }
 p { max-width: 50rem }
 .wide { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; margin: .5rem 0 }
-th, td { padding: .2rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .85rem; margin: .5rem 0 }
+th, td { padding: .2rem .45rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
 th { color: var(--faint); font-weight: 600 }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 12rem }
 pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem }
 summary { cursor: pointer; color: var(--faint) }
 svg, img { max-width: 100%; height: auto }
-figcaption { color: var(--faint); font-size: .9rem }
-figure { display: inline-block; margin: .5rem 1rem .5rem 0; width: 42rem; max-width: 100% }
+figcaption { color: var(--faint); font-size: .9rem; margin-bottom: .2rem }
+figure { display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
 ";
 
 /// The whole file.
@@ -51,12 +51,15 @@ fn push(page: &mut String, blocks: &[Block]) {
             // A line end right after `<pre>` is not part of it.
             Block::Code(words) => *page += &format!("<pre>\n{}</pre>\n", escape(words)),
             Block::Table(table) => push_table(page, table),
-            Block::Plot { svg, .. } => *page += &format!("<figure>\n{svg}</figure>\n"),
+            Block::Plot { title, svg, .. } => {
+                let words = escape(title);
+                *page += &format!("<figure>\n<figcaption>{words}</figcaption>\n{svg}</figure>\n");
+            }
             Block::Video { title, gif, .. } => {
                 let (words, gif) = (escape(title), BASE64_STANDARD.encode(gif));
                 *page += &format!(
-                    "<figure>\n<img alt=\"{words}\" src=\"data:image/gif;base64,{gif}\">\n\
-                     <figcaption>{words}</figcaption>\n</figure>\n"
+                    "<figure>\n<figcaption>{words}</figcaption>\n\
+                     <img alt=\"{words}\" src=\"data:image/gif;base64,{gif}\">\n</figure>\n"
                 );
             }
             Block::Fold(summary, blocks) => {

@@ -37,7 +37,7 @@ fn push(page: &mut String, blocks: &[Block], stem: &str) {
             Block::Table(table) => *page += &escaped(table).to_markdown(),
             Block::Plot { title, .. } | Block::Video { title, .. } => {
                 let file = block.picture(stem).map(|(file, _)| file).unwrap_or_default();
-                *page += &format!("![{}]({file})\n", escape(title));
+                *page += &format!("{0}\n\n![{0}]({file})\n", escape(title));
             }
             // GitHub's Markdown shows this element, others its contents.
             Block::Fold(summary, blocks) => {

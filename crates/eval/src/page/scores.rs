@@ -118,10 +118,8 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
         "raw mean ± sd",
         "IQM [interval]",
         "normalized mean ± sd",
-        "normalized by",
         "median",
-        "min",
-        "max",
+        "min to max",
         "length",
     ];
     if smoothness {
@@ -140,10 +138,8 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             spread(&row.raw, 1),
             estimate(&row.iqm, 1),
             row.normalized.as_ref().map_or_else(dash, |normalized| spread(normalized, 2)),
-            row.convention().to_owned(),
             format!("{:.1}", row.raw.median),
-            format!("{:.1}", row.raw.min),
-            format!("{:.1}", row.raw.max),
+            format!("{:.1} to {:.1}", row.raw.min, row.raw.max),
             spread(&row.target.length, 0),
         ];
         cells.push(row.target.smoothness.map_or_else(dash, |played| {
