@@ -71,6 +71,15 @@ class Bench:
     def finished(self, name: str) -> bool:
         return [run for run in self.runs(name) if (run / "finished").is_file()] != []
 
+    def left(self) -> dict:
+        """Where a killed run stood, by what it left behind."""
+        checkpoints = [folder for run in self.runs("killed") for folder in run.glob("checkpoints/*")]
+        return {
+            "before_a_checkpoint": not any(c.name.startswith("step-") for c in checkpoints),
+            "in_a_checkpoint": any(c.name.startswith(".step-") for c in checkpoints),
+            "in_a_conversion": any((self.folder / "killed").rglob(".frames-*.partial")),
+        }
+
     def facts(self, name: str) -> dict:
         """What must not depend on kills."""
         (run,) = self.runs(name)
@@ -110,7 +119,8 @@ def main() -> None:
         (folder / kind).mkdir()
         benches[kind] = Bench(program, kind, folder / kind)
         print(f"{kind}: {UPDATES} updates in {benches[kind].seconds:.1f} s undisturbed")
-    counts = {kind: {"kills": 0, "ended": 0, "before_a_checkpoint": 0} for kind in KINDS}
+    began = ["before_a_checkpoint", "in_a_checkpoint", "in_a_conversion"]
+    counts = {kind: dict.fromkeys(["kills", "ended", *began], 0) for kind in KINDS}
     while sum(count["kills"] for count in counts.values()) < n:
         kind = draw.choice(list(KINDS))
         bench, count = benches[kind], counts[kind]
@@ -121,10 +131,8 @@ def main() -> None:
             process.send_signal(signal.SIGKILL)
             process.wait()
             count["kills"] += 1
-            runs = bench.runs("killed")
-            count["before_a_checkpoint"] += not any(
-                folder.name.startswith("step-") for run in runs
-                for folder in (run / "checkpoints").glob("*"))
+            for what, there in bench.left().items():
+                count[what] += there
             continue
         if process.returncode != 0:
             sys.exit(f"a killed {kind} run did not go on: see {bench.log}")

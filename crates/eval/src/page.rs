@@ -9,6 +9,7 @@
 //! What was measured differently is kept apart: last checkpoints and chosen ones have tables of
 //! their own, and so has the best of several, which is picked by the very scores it then shows.
 
+mod agents;
 mod best;
 mod document;
 mod html;
@@ -60,6 +61,11 @@ impl Page {
         let mut blocks = Vec::new();
         scores_section(&rows, bootstrap, &mut blocks);
         seeds_section(&groups, bootstrap, &mut blocks);
+        let agents = agents::section(&rows, &protocols, bootstrap)?;
+        if !agents.is_empty() {
+            blocks.push(heading("Agents and tasks"));
+            blocks.extend(agents);
+        }
         checkpoints_section(&rows, &mut blocks);
         playing_section(&runs, &rows, &mut blocks);
         protocol_section(&protocols, &mut blocks);

@@ -219,9 +219,32 @@ fn text_from_files_stays_text() {
     let page = page(&[&folder, &folder]);
     let html = page.to_html();
     let ours = [
-        "!DOCTYPE", "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "pre",
-        "div", "table", "tr", "th", "td", "details", "summary", "figure", "svg", "text",
-        "polyline", "circle", "rect",
+        "!DOCTYPE",
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "pre",
+        "div",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "details",
+        "summary",
+        "figure",
+        "svg",
+        "text",
+        "polyline",
+        "circle",
+        "rect",
+        "figcaption",
     ];
     let foreign: Vec<String> =
         tags(&html).into_iter().filter(|tag| !ours.contains(&tag.as_str())).collect();
@@ -356,4 +379,54 @@ fn what_cannot_be_told_is_refused() {
     fs::write(folder.join("metrics.csv"), "").unwrap();
     fs::write(folder.join("config.toml"), "seed = ").unwrap();
     assert!(matches!(read(), Err(PageError::Config { .. })));
+}
+
+#[test]
+fn agents_are_compared_over_tasks() {
+    let root = TempDir::new().unwrap();
+    let mut folders = Vec::new();
+    // Two heads on two games, two seeds each; the second always scores 100 points more.
+    let mut scores = [0.0; 2];
+    for (head, better) in [("linear", 0.0), ("fourier", 100.0)] {
+        for game in ["Seaquest", "BankHeist"] {
+            for seed in [1, 2] {
+                let folder = run(&root, &format!("{head}-{game}-{seed}"), seed);
+                let config =
+                    format!("game = \"{game}\"\nseed = {seed}\n[head]\nkind = \"{head}\"\n");
+                fs::write(folder.join("config.toml"), config).unwrap();
+                let mut report = evaluation(200, 10 + seed, matched());
+                report.setting.task = game.into();
+                report.setting.policy = head.into();
+                report.setting.reference = Convention::default_for(game);
+                report.episodes.iter_mut().for_each(|episode| episode.raw_return += better);
+                let pair = report.setting.reference.unwrap();
+                let first = &report.episodes[..8];
+                let mean = first.iter().map(|e| pair.normalize(e.raw_return)).sum::<f64>() / 8.0;
+                scores[usize::from(better > 0.0)] += mean / 4.0;
+                report.write(&folder.join("evaluation.json")).unwrap();
+                folders.push(folder);
+            }
+        }
+    }
+    let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+    let markdown = page(&folders).to_markdown("report");
+    let row = |start: &str| {
+        let row = markdown.lines().find(|line| line.starts_with(start));
+        row.unwrap_or_else(|| panic!("no {start} in\n{markdown}")).to_owned()
+    };
+    for (head, mean) in [("linear", scores[0]), ("fourier", scores[1])] {
+        let row = row(&format!("| {head}, matched | BankHeist, Seaquest | 2 |"));
+        assert!(row.contains(&format!("| {mean:.2} \\[")), "{mean} in {row}");
+    }
+    assert!(
+        row("| linear, matched | fourier, matched | 2 |").contains("| 0.00 \\[0.00, 0.00\\] |")
+    );
+    assert!(markdown.contains("](report-profile.svg)"));
+
+    // A run more of one game: the agent is left out, and it is said.
+    let markdown = page(&folders[1..]).to_markdown("report");
+    assert!(markdown.contains("linear, matched has unequally many runs of its tasks (2, 1)"));
+    // One agent, one task: nothing to put together.
+    let alone = page(&folders[..2]).to_markdown("report");
+    assert!(!alone.contains("Agents and tasks"), "{alone}");
 }

@@ -15,6 +15,8 @@ pub struct Bars {
     pub marked: Option<usize>,
     /// The length that reaches the edge; 0: the longest bar's.
     pub full: f64,
+    /// Whether there is room to the left even if no bar needs it.
+    pub signed: bool,
 }
 
 const WIDTH: f64 = 320.0;
@@ -49,7 +51,7 @@ impl Bars {
         };
         let room = (WIDTH - left - NUMBER).max(1.0);
         // Bars to the left take half of the room.
-        let both = lengths().any(|length| length < 0.0);
+        let both = self.signed || lengths().any(|length| length < 0.0);
         let (zero, reach) = if both { (left + room / 2.0, room / 2.0) } else { (left, room) };
         for (i, (name, length)) in self.bars.iter().enumerate() {
             let y = self.top() + ROW * i as f64;
@@ -93,6 +95,8 @@ mod tests {
 
     #[test]
     fn negative_bars_go_left() {
+        let svg = Bars { signed: true, ..bars(&[4.0]) }.to_svg();
+        assert!(svg.contains("x=\"146.0\" y=\"6.0\" width=\"130.0\""), "{svg}");
         let svg = Bars { full: 1.0, ..bars(&[-0.5, 9.0]) }.to_svg();
         // Zero at 16 + 130; half of 130, and no further than the edge.
         assert!(svg.contains("x=\"81.0\" y=\"6.0\" width=\"65.0\""), "{svg}");

@@ -320,6 +320,7 @@ impl Reel {
                 marked: played.actions.iter().position(|action| actions.first() == Some(action)),
                 // Most are small.
                 full: 0.5,
+                signed: false,
             },
             (Actions::Discrete(actions), None) => Bars {
                 title: "action".into(),
@@ -327,7 +328,7 @@ impl Reel {
                 ..Bars::default()
             },
             (Actions::Continuous { values, .. }, _) => Bars {
-                title: "action: torque of each motor".into(),
+                title: "action of each motor, from -1 to 1".into(),
                 bars: values
                     .iter()
                     .enumerate()
@@ -335,6 +336,7 @@ impl Reel {
                     .collect(),
                 marked: None,
                 full: 1.0,
+                signed: true,
             },
         }
     }

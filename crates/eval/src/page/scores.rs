@@ -39,6 +39,10 @@ impl Role {
     }
 }
 
+/// Keys of a configuration that do not change what is learned: the seed, where a run lies, how
+/// it is played, and what it was computed on.
+const BESIDE: [&str; 5] = ["seed", "runs", "resume", "device", "evaluation"];
+
 /// The episodes of one target, in numbers computed here from the episodes themselves.
 pub(super) struct Row<'a> {
     pub(super) run: &'a RunFiles,
@@ -98,6 +102,13 @@ impl<'a> Row<'a> {
     /// Updates of the weights that were played.
     pub(super) fn step(&self) -> Option<u64> {
         self.evaluation().setting.checkpoint.as_ref().map(|played| played.step)
+    }
+
+    /// What the run learned by, whatever its seed, and without these keys.
+    pub(super) fn configuration(&self, without: &[&str]) -> String {
+        let mut config = self.run.config.clone();
+        BESIDE.iter().chain(without).for_each(|key| drop(config.remove(*key)));
+        config.to_string()
     }
 
     fn convention(&self) -> &'static str {

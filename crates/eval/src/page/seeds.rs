@@ -8,10 +8,6 @@ use crate::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use crate::table::Table;
 use crate::{Pair, ReportError, Summary};
 
-/// Keys of a configuration that do not change what is learned: the seed, where a run lies, how
-/// it is played, and what it was computed on.
-const BESIDE: [&str; 5] = ["seed", "runs", "resume", "device", "evaluation"];
-
 /// The same agent trained with several seeds, played alike.
 pub(super) struct Group<'a> {
     rows: Vec<(&'a Row<'a>, String)>,
@@ -32,15 +28,21 @@ pub(super) struct Groups<'a> {
 type Key = (String, String, String, Role, Option<u64>, u32, String);
 
 fn key(row: &Row<'_>) -> Key {
-    let mut config = row.run.config.clone();
-    BESIDE.iter().for_each(|key| drop(config.remove(*key)));
     let setting = &row.evaluation().setting;
     // Last checkpoints are of the same step where the configurations are alike.
     let step = row.step().filter(|_| row.role == Role::Chosen);
     // Not the data's hash: a seed may draw its own transitions from a recording.
     let data = format!("{:?} {}", setting.reference, setting.policy);
     let target = row.target.target_return.to_bits();
-    (setting.task.clone(), config.to_string(), row.protocol.clone(), row.role, step, target, data)
+    (
+        setting.task.clone(),
+        row.configuration(&[]),
+        row.protocol.clone(),
+        row.role,
+        step,
+        target,
+        data,
+    )
 }
 
 impl<'a> Groups<'a> {
