@@ -5,7 +5,8 @@
 
 A short run of a game (with the conversion of its data) and one of a robot are trained to their
 ends undisturbed. Then each is trained again and again, and killed by SIGKILL at an instant drawn
-uniformly over the time it takes, until n kills have been counted; the next start of the same
+uniformly over the time it takes (for half of the first starts: over the time to the first
+checkpoint, conversion included), until n kills have been counted; the next start of the same
 command goes on. Whenever a run comes to its end it is compared with the undisturbed one: its last
 checkpoints byte by byte, every row of metrics.csv but times, every point in TensorBoard's files,
 and for the game the converted data byte by byte. A difference, or a run that does not go on, ends
@@ -46,7 +47,12 @@ class Bench:
         self.program, self.kind, self.folder = program, kind, folder
         self.whole = folder / "whole"
         began = time.monotonic()
-        self.start("whole").wait()
+        process = self.start("whole")
+        self.to_first_checkpoint = None
+        while process.poll() is None:
+            if self.to_first_checkpoint is None and self.checkpoints("whole"):
+                self.to_first_checkpoint = time.monotonic() - began
+            time.sleep(0.002)
         self.seconds = time.monotonic() - began
         if not self.finished("whole"):
             sys.exit(f"the undisturbed {kind} run did not finish: see {self.log}")
@@ -71,12 +77,19 @@ class Bench:
     def finished(self, name: str) -> bool:
         return [run for run in self.runs(name) if (run / "finished").is_file()] != []
 
+    def checkpoints(self, name: str, prefix: str = "step-") -> list[Path]:
+        return [folder for run in self.runs(name) for folder in run.glob(f"checkpoints/{prefix}*")]
+
+    def until(self, draw: random.Random) -> float:
+        """An instant to kill at: of a run's first start, every second before a checkpoint."""
+        early = not self.checkpoints("killed") and self.to_first_checkpoint
+        return draw.uniform(0.0, draw.choice([early or self.seconds, self.seconds]))
+
     def left(self) -> dict:
         """Where a killed run stood, by what it left behind."""
-        checkpoints = [folder for run in self.runs("killed") for folder in run.glob("checkpoints/*")]
         return {
-            "before_a_checkpoint": not any(c.name.startswith("step-") for c in checkpoints),
-            "in_a_checkpoint": any(c.name.startswith(".step-") for c in checkpoints),
+            "before_a_checkpoint": not self.checkpoints("killed"),
+            "in_a_checkpoint": self.checkpoints("killed", ".step-") != [],
             "in_a_conversion": any((self.folder / "killed").rglob(".frames-*.partial")),
         }
 
@@ -126,7 +139,7 @@ def main() -> None:
         bench, count = benches[kind], counts[kind]
         process = bench.start("killed")
         try:
-            process.wait(timeout=draw.uniform(0.0, bench.seconds))
+            process.wait(timeout=bench.until(draw))
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             process.wait()
