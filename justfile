@@ -42,7 +42,11 @@ video *args: build
 resume *args: build
     @{{ overtone }} resume "$@"
 
-# Look at recorded data: just data inspect PATH [--json]
+# Fetch a published dataset: just download game=seaquest [files=10 plan=true] | env=hopper dataset=medium
+download *args: build
+    @{{ overtone }} download "$@"
+
+# Look at recorded data: just data inspect PATH [--json] | lint PATH [--json]
 data *args: build
     @{{ overtone }} data "$@"
 

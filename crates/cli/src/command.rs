@@ -1,6 +1,7 @@
 //! One file per command.
 
 pub mod data;
+pub mod download;
 pub mod evaluate;
 pub mod experiment;
 pub mod gpu_check;

@@ -69,6 +69,13 @@ enum Command {
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
+    /// Fetch a published dataset into datasets/
+    #[command(after_help = download_help())]
+    Download {
+        /// Options, `key=value`; game=… or env=… must be given
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
     /// Look at recorded data
     Data {
         /// What to do with it
@@ -104,7 +111,30 @@ enum Data {
         #[arg(long)]
         json: bool,
     },
+    /// Say what is wrong with a recording: what was expected, what was found, what to do
+    #[command(after_help = LINT_HELP)]
+    Lint {
+        /// A game's or a run's folder of DQN-replay files, or a D4RL or Minari file (HDF5)
+        path: std::path::PathBuf,
+        /// Print JSON on standard output
+        #[arg(long)]
+        json: bool,
+        /// The description to compare it with; by default the one in datasets/ that it is of
+        #[arg(long, value_name = "FILE.toml")]
+        card: Option<std::path::PathBuf>,
+        /// Read the frames of large recordings too, which takes minutes
+        #[arg(long)]
+        all_frames: bool,
+    },
 }
+
+const LINT_HELP: &str = "\
+Exit code: 0 when nothing or only notes were found, 1 for warnings (it can be read, and is not \
+as it should be), 2 for errors (it cannot be read, or training would learn something else than \
+what was recorded), and when there is nothing to look at.
+docs/data.md says what each code means.
+
+Example: overtone data lint datasets/starter/Seaquest";
 
 #[derive(Subcommand)]
 enum Lab {
@@ -196,8 +226,34 @@ fn gpu_check_help() -> String {
     )
 }
 
+fn download_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         The plan is printed first: files, size, time, room on the disk. What was interrupted \
+         goes on where it stopped when the same command is given again. Training finds the files \
+         by itself.\n\n\
+         Examples: overtone download game=seaquest files=10 plan=true\n          \
+         overtone download env=hopper dataset=medium",
+        keys::help(command::download::OPTIONS)
+    )
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // Where the exit code says how bad the data is, nothing to look at is the worst.
+    let is_lint = matches!(command, Command::Data { what: Data::Lint { .. } });
+    match run(command) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {}", sentence(&error));
+            ExitCode::from(if is_lint { 2 } else { 1 })
+        }
+    }
+}
+
+/// Does what was asked; gives the exit code.
+fn run(command: Command) -> anyhow::Result<u8> {
+    match command {
         Command::Train { options } => command::train::train(&options),
         Command::Resume { options } => command::train::resume(&options),
         Command::Evaluate { what: Evaluate::Rollouts { options } } => {
@@ -206,7 +262,11 @@ fn main() -> ExitCode {
         Command::Report { words } => command::report::run(&words),
         Command::Video { options } => command::video::run(&options),
         Command::GpuCheck { options } => command::gpu_check::run(&options),
+        Command::Download { options } => command::download::run(&options),
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
+        Command::Data { what: Data::Lint { path, json, card, all_frames } } => {
+            return command::data::lint(&path, json, card.as_deref(), all_frames);
+        }
         Command::Lab { what: Lab::Forecast { options } } => command::lab::forecast::run(&options),
         Command::Lab { what: Lab::Density { words } } => command::lab::density::run(&words),
         Command::Lab { what: Lab::Likelihood { words } } => command::lab::likelihood::run(&words),
@@ -215,14 +275,8 @@ fn main() -> ExitCode {
             command::lab::fourier_integral::run(&words)
         }
         Command::Lab { what: Lab::ScalingLaw { words } } => command::lab::scaling_law::run(&words),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", sentence(&error));
-            ExitCode::FAILURE
-        }
-    }
+    }?;
+    Ok(0)
 }
 
 /// An error and its causes as one sentence; causes that it says already are left out, since

@@ -264,6 +264,14 @@ impl DatasetCard {
         }
     }
 
+    /// What kind of data it is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Atari(card) => card.kind,
+            Self::Continuous(card) => card.kind,
+        }
+    }
+
     /// The description, where it is of Atari games.
     pub fn atari(self) -> Option<AtariCard> {
         match self {

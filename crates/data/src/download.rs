@@ -19,7 +19,8 @@ mod remote;
 use std::time::Duration;
 
 pub use error::DownloadError;
-pub use plan::{DownloadPlan, PlannedFile, Presence};
+pub(crate) use partial::{is_unfinished, unfinished_in};
+pub use plan::{DownloadPlan, PlannedFile, Presence, size};
 pub use remote::{Remote, RemoteFile, shards};
 
 /// How files are fetched.

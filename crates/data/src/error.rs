@@ -16,6 +16,16 @@ pub enum DataError {
         /// What to do about it.
         hint: String,
     },
+    /// Data of which a part is still to be fetched.
+    #[error(
+        "{}: its download is not finished; give the same download command again, or delete \
+         the .partial files beside it to do without",
+        path.display()
+    )]
+    Unfinished {
+        /// The first file that is not whole.
+        path: PathBuf,
+    },
     /// The operating system refused.
     #[error("{}: cannot {doing} it ({source})", path.display())]
     Io {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::card::{DATASETS_HINT, DatasetCard};
+use crate::download::unfinished_in;
 use crate::error::DataError;
 use crate::manifest::{Kind, Origin};
 
@@ -41,7 +42,8 @@ impl fmt::Display for Located {
 /// below the folder `datasets`, else the starter set there.
 ///
 /// # Errors
-/// When the game is unknown (the nearest known one is named), or there is no data.
+/// When the game is unknown (the nearest known one is named), when there is no data, and when
+/// its download is not finished.
 pub fn locate(
     game: &str,
     run: &str,
@@ -58,6 +60,9 @@ pub fn locate(
         let matching = cards.iter().filter(|card| card.kind == kind);
         for card in matching.filter(|card| card.games.iter().any(|known| known == game)) {
             let folder = datasets.join(&card.folder).join(game).join(run);
+            if let Some(path) = unfinished_in(&folder.join("replay_logs")).into_iter().next() {
+                return Err(DataError::Unfinished { path });
+            }
             if folder.join("replay_logs").is_dir() {
                 return Ok(Located { path: folder, game: game.into(), origin: card.origin() });
             }

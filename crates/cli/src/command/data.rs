@@ -1,9 +1,12 @@
-//! `overtone data`.
+//! `overtone data`: what a recording holds, and what is wrong with it.
 
 use std::path::Path;
 
 use anyhow::Result;
-use overtone_data::{Family, continuous::locate::ENVIRONMENTS, family_of, inspect_continuous};
+use overtone_data::{
+    DatasetCard, Family, continuous::locate::environment_of, datasets_folder, family_of,
+    inspect::ReadFrames, inspect_continuous,
+};
 use overtone_eval::Convention;
 
 /// `overtone data inspect PATH [--json]`.
@@ -12,8 +15,8 @@ pub fn inspect(path: &Path, json: bool) -> Result<()> {
         Family::Atari => show(&overtone_data::inspect(path)?, json),
         Family::Continuous => {
             let inspection = inspect_continuous(path)?;
-            let pair = robot_in(path).filter(|_| inspection.episodes > 0);
-            let pair = pair.and_then(|robot| Convention::D4rl.pair(robot));
+            let robot = environment_of(path).filter(|_| inspection.episodes > 0);
+            let pair = robot.and_then(|robot| Convention::D4rl.pair(robot.name));
             let normalized = pair.map(|pair| pair.normalize(inspection.returns.spread.mean));
             if !json {
                 show(&inspection, false)?;
@@ -30,12 +33,26 @@ pub fn inspect(path: &Path, json: bool) -> Result<()> {
     }
 }
 
-/// The robot that a path names: D4RL's files and ours begin with it, Minari's lie in folders
-/// that do.
-fn robot_in(path: &Path) -> Option<&'static str> {
-    let names = path.iter().rev().map(|part| part.to_string_lossy().to_lowercase());
-    let robot = |name: String| ENVIRONMENTS.iter().find(|env| name.starts_with(env.name));
-    names.filter_map(robot).map(|env| env.name).next()
+/// `overtone data lint PATH [--json] [--card FILE] [--all-frames]`; gives the exit code.
+pub fn lint(path: &Path, json: bool, card: Option<&Path>, all_frames: bool) -> Result<u8> {
+    let card = match card {
+        Some(card) => Some(DatasetCard::load(card)?),
+        // Without the project's folder there is no description, and that is no error here.
+        None => match datasets_folder() {
+            Ok(datasets) => DatasetCard::of(path, &datasets)?,
+            Err(_) => None,
+        },
+    };
+    let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
+    let report = overtone_data::lint(path, card.as_ref(), frames)?;
+    if !json {
+        match &report.expected {
+            Some(name) => say!("{}, compared with {name}.toml", path.display()),
+            None => say!("{}, of which there is no description", path.display()),
+        }
+    }
+    show(&report, json)?;
+    Ok(report.exit_code())
 }
 
 fn show<T: serde::Serialize + std::fmt::Display>(inspection: &T, json: bool) -> Result<()> {

@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 mod desk;
+mod downloads;
 mod errors;
 mod gpu_check;
 mod kills;
 mod lab;
 mod lab_forecast;
 mod lab_integral;
+mod linting;
 mod output;
 mod pages;
 #[cfg(feature = "python")]

@@ -40,7 +40,7 @@ fn help_lists_every_key_with_a_reason() {
         lists(&help, key);
     }
     let help = desk.succeeds("--help");
-    for command in ["train", "resume", "evaluate", "data"] {
+    for command in ["train", "resume", "evaluate", "download", "data"] {
         assert!(help.contains(command), "{help}");
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::card::{ContinuousCard, DatasetCard};
 use crate::continuous::log::{ContinuousLog, find_file, hdf5_files};
 use crate::continuous::manifest::ContinuousOrigin;
+use crate::download::is_unfinished;
 use crate::error::DataError;
 use crate::locate::find_name;
 use crate::manifest::Kind;
@@ -73,7 +74,7 @@ impl fmt::Display for LocatedContinuous {
 ///
 /// # Errors
 /// When the environment or the dataset is unknown (the nearest known one is named), when there
-/// is no data, and when what there is has observations or actions of another robot.
+/// is no data or its download is not finished, and when what there is has observations or actions of another robot.
 pub fn locate_continuous(
     environment: &str,
     dataset: &str,
@@ -148,6 +149,9 @@ fn described(
     let of_kind = |kind: Kind| cards.iter().filter(move |card| card.kind == kind);
     for card in of_kind(Kind::Published).chain(of_kind(Kind::Starter)) {
         let path = datasets.join(card.file(environment.name, dataset));
+        if is_unfinished(&path) {
+            return Err(DataError::Unfinished { path });
+        }
         if has(&card.environments, environment.name)
             && has(&card.qualities, dataset)
             && path.is_file()

@@ -68,6 +68,31 @@ pub enum DownloadError {
         /// The HTTP status.
         status: u16,
     },
+    /// An answer that is not the file's own bytes.
+    #[error("{url} is sent in the encoding `{encoding}`, which was not asked for")]
+    Encoded {
+        /// The address.
+        url: String,
+        /// Its name.
+        encoding: String,
+    },
+    /// An answer of which nothing says when it is whole.
+    #[error(
+        "{url} is sent without a size, so that a cut connection could not be told from the \
+         file's end; fetch it by other means, or add its size to the dataset's description"
+    )]
+    NoSize {
+        /// The address.
+        url: String,
+    },
+    /// More bytes than the server or the description announced.
+    #[error("{url} goes on after the {announced} bytes that were announced, and is refused")]
+    TooLong {
+        /// The address.
+        url: String,
+        /// How many.
+        announced: u64,
+    },
     /// Too many requests that brought nothing new.
     #[error(
         "{url} is given up after {attempts} requests that brought nothing new ({reason}); run it \

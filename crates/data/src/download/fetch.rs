@@ -7,8 +7,9 @@ use std::time::Duration;
 use overtone_core::seed;
 use ureq::Body;
 
+use crate::disk::SPARE;
 use crate::download::http::{Answer, Client};
-use crate::download::partial::Partial;
+use crate::download::partial::{Partial, Version};
 use crate::download::{DownloadError, DownloadOptions, RemoteFile};
 
 /// Bytes read at a time.
@@ -86,7 +87,7 @@ pub(super) type Tell<'a> = &'a dyn Fn(i64) -> bool;
 ///
 /// # Errors
 /// When it cannot be had, or is not what it should be. What was fetched stays for the next
-/// time, unless its hash is wrong.
+/// time, unless it is too long or its hash is wrong.
 pub(super) fn fetch(
     client: &Client,
     file: &RemoteFile,
@@ -96,10 +97,6 @@ pub(super) fn fetch(
 ) -> Result<Fetched, DownloadError> {
     let mut patience = Patience::new(&file.url, options);
     let go_on = || tell(0);
-    let clear = |partial: &mut Partial| {
-        tell(-(partial.bytes as i64));
-        partial.clear()
-    };
     let mut size = file.bytes;
     // The most there ever was: only more than that is progress.
     let mut furthest = partial.bytes;
@@ -112,23 +109,24 @@ pub(super) fn fetch(
         let version = partial.version();
         let unsure = version.is_none() && file.sha256.is_none();
         if unsure || size.is_some_and(|size| partial.bytes > size) {
-            clear(&mut partial)?;
+            clear(&mut partial, tell)?;
         }
-        let answer = match client.get(&file.url, partial.bytes, version.as_deref()) {
+        let tag = version.as_ref().map(|version| version.tag.as_str());
+        let answer = match client.get(&file.url, partial.bytes, tag) {
             Err(DownloadError::Status { status: 404, .. }) if file.optional => {
                 partial.delete()?;
                 return Ok(Fetched::NotThere);
             }
             answer => answer?,
         };
-        let (start, total, answered, body) = match answer {
-            Answer::Part { start, total, version, body } => (start, total, version, body),
+        let part = match answer {
+            Answer::Part(part) => part,
             Answer::BeyondEnd { total } if total == Some(partial.bytes) && file.bytes.is_none() => {
                 size = total;
                 continue;
             }
             Answer::BeyondEnd { .. } => {
-                clear(&mut partial)?;
+                clear(&mut partial, tell)?;
                 let reason = "the server has fewer bytes than were fetched".into();
                 patience.wait(reason, None, &go_on)?;
                 continue;
@@ -138,38 +136,54 @@ pub(super) fn fetch(
                 continue;
             }
         };
-        if let (Some(expected), Some(got)) = (file.bytes, total)
+        if let (Some(expected), Some(got)) = (file.bytes, part.total)
             && expected != got
         {
             let path = file.path.clone();
             let hint = "the server has another version, so correct the dataset's description";
             return Err(DownloadError::Size { path, got, expected, hint });
         }
-        let changed = version.is_some() && answered.is_some() && version != answered;
-        if start != 0 && (start != partial.bytes || changed) {
-            clear(&mut partial)?;
-            let reason = format!("a part from byte {start} on, which does not fit the one before");
+        let answered = part.tag.clone().map(|tag| Version { tag, total: part.total });
+        // A part that does not say its version is believed only where a hash will tell.
+        let same = match (&version, &answered) {
+            (Some(version), Some(answered)) => version.agrees(answered),
+            _ => file.sha256.is_some(),
+        };
+        if part.start != 0 && (part.start != partial.bytes || !same) {
+            clear(&mut partial, tell)?;
+            let reason =
+                format!("a part from byte {} on, which does not fit the one before", part.start);
             patience.wait(reason, None, &go_on)?;
             continue;
         }
-        if start == 0 {
+        if part.start == 0 {
             // The whole file: ranges are ignored, or it has changed.
-            clear(&mut partial)?;
-            partial.set_version(answered.as_deref())?;
+            clear(&mut partial, tell)?;
+            partial.set_version(answered.as_ref())?;
         }
-        size = file.bytes.or(total);
-        let end = receive(*body, &mut partial, size, tell)?;
+        size = file.bytes.or(part.total);
+        if size.is_none() && !part.ends_visibly && file.sha256.is_none() {
+            return Err(DownloadError::NoSize { url: file.url.clone() });
+        }
+        let announced = [size, part.end].into_iter().flatten().min();
+        let limit = check_disk(&partial, size)?.min(announced.unwrap_or(u64::MAX));
+        let end = receive(*part.body, &mut partial, limit, tell)?;
         if partial.bytes > furthest {
             furthest = partial.bytes;
             patience.rewarded();
         }
-        let reason = match end {
-            End::Stopped => return Ok(Fetched::Stopped),
+        let reason = match (end, announced) {
+            (End::Stopped, _) => return Ok(Fetched::Stopped),
+            (End::TooLong, Some(announced)) => {
+                tell(-(partial.bytes as i64));
+                partial.delete()?;
+                return Err(DownloadError::TooLong { url: file.url.clone(), announced });
+            }
+            (End::TooLong, None) => return Err(disk_full(&partial, SPARE, partial.free()?)),
             // Without a size, the end of the answer is the file's.
-            End::Whole if size.is_none() => break,
-            End::Whole if size == Some(partial.bytes) => break,
-            End::Whole => "the answer ends before the file does".into(),
-            End::Broken(reason) => reason,
+            (End::Whole, _) if size.is_none_or(|size| size == partial.bytes) => break,
+            (End::Whole, _) => "the answer ends before the file does".into(),
+            (End::Broken(reason), _) => reason,
         };
         patience.wait(reason, None, &go_on)?;
     }
@@ -186,30 +200,49 @@ pub(super) fn fetch(
     Ok(Fetched::Whole)
 }
 
+fn clear(partial: &mut Partial, tell: Tell) -> Result<(), DownloadError> {
+    tell(-(partial.bytes as i64));
+    partial.clear()
+}
+
+/// The most bytes that the disk can hold of the file, which must be `size` where it is known.
+fn check_disk(partial: &Partial, size: Option<u64>) -> Result<u64, DownloadError> {
+    let free = partial.free()?;
+    let most = partial.bytes.saturating_add(free.saturating_sub(SPARE));
+    if let Some(size) = size
+        && size > most
+    {
+        return Err(disk_full(partial, (size - partial.bytes).saturating_add(SPARE), free));
+    }
+    Ok(most)
+}
+
+fn disk_full(partial: &Partial, needed: u64, free: u64) -> DownloadError {
+    DownloadError::DiskFull { path: partial.whole().to_path_buf(), needed, free }
+}
+
 /// How an answer's bytes ended.
 enum End {
     Whole,
+    /// There were more than there may be.
+    TooLong,
     Broken(String),
     Stopped,
 }
 
-/// Adds what comes to `partial`, up to `size` bytes in all.
+/// Adds what comes to `partial`, which may have `limit` bytes in all.
 fn receive(
     body: Body,
     partial: &mut Partial,
-    size: Option<u64>,
+    limit: u64,
     tell: Tell,
 ) -> Result<End, DownloadError> {
     let mut reader = body.into_reader();
     let mut chunk = vec![0; CHUNK];
     loop {
-        let left = size.map_or(u64::MAX, |size| size.saturating_sub(partial.bytes));
-        let room = chunk.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-        if room == 0 {
-            return Ok(End::Whole);
-        }
-        match reader.read(&mut chunk[..room]) {
+        match reader.read(&mut chunk) {
             Ok(0) => return Ok(End::Whole),
+            Ok(n) if n as u64 > limit.saturating_sub(partial.bytes) => return Ok(End::TooLong),
             Ok(n) => {
                 partial.push(&chunk[..n])?;
                 if !tell(n as i64) {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ureq::http::header::{
-    CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, IF_RANGE, LAST_MODIFIED, LOCATION, RANGE,
-    RETRY_AFTER,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, IF_RANGE, LAST_MODIFIED,
+    LOCATION, RANGE, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use ureq::http::{Response, Uri};
 use ureq::{Agent, Body, Proxy};
@@ -22,17 +22,8 @@ pub(super) struct Client {
 
 /// What a server answered.
 pub(super) enum Answer {
-    /// The file, or its part from byte `start` on.
-    Part {
-        /// Which byte comes first.
-        start: u64,
-        /// Size of the whole file, where the server says it.
-        total: Option<u64>,
-        /// What tells this version of the file from others, where the server says it.
-        version: Option<String>,
-        /// The bytes; none where only the size was asked for.
-        body: Box<Body>,
-    },
+    /// The file, or a part of it.
+    Part(Part),
     /// The part asked for begins at or after the file's end.
     BeyondEnd {
         /// Size of the whole file, where the server says it.
@@ -45,6 +36,22 @@ pub(super) enum Answer {
         /// How long the server asks to wait.
         wait: Option<Duration>,
     },
+}
+
+/// The file, or its part from byte `start` on.
+pub(super) struct Part {
+    /// Which byte comes first.
+    pub start: u64,
+    /// The byte after the last, where the server says it.
+    pub end: Option<u64>,
+    /// Size of the whole file, where the server says it.
+    pub total: Option<u64>,
+    /// Whether an answer that breaks off can be told from one that ends.
+    pub ends_visibly: bool,
+    /// What tells this version of the file from others, where the server says it.
+    pub tag: Option<String>,
+    /// The bytes; none where only the size was asked for.
+    pub body: Box<Body>,
 }
 
 impl Client {
@@ -110,7 +117,7 @@ impl Client {
                 url = self.sent_on(first, &url, &to)?;
                 continue;
             }
-            return answer(first, response);
+            return answer(first, response, head);
         }
         Err(DownloadError::Redirects { url: first.into(), limit: MAX_REDIRECTS })
     }
@@ -154,17 +161,20 @@ impl Client {
     }
 }
 
-fn answer(url: &str, response: Response<Body>) -> Result<Answer, DownloadError> {
+fn answer(url: &str, response: Response<Body>, head: bool) -> Result<Answer, DownloadError> {
     let status = response.status().as_u16();
-    let length = header(&response, CONTENT_LENGTH).and_then(|length| length.parse().ok());
+    let chunked = header(&response, TRANSFER_ENCODING).is_some();
+    // Where an answer comes in chunks, a length beside them means nothing.
+    let length = header(&response, CONTENT_LENGTH).filter(|_| !chunked);
+    let length = length.and_then(|length| length.parse().ok());
     // Weak ones name versions that mean the same, and need not be the same bytes.
     let strong = |etag: &String| !etag.starts_with("W/");
-    let version = header(&response, ETAG).filter(strong);
-    let version = version.or_else(|| header(&response, LAST_MODIFIED));
-    let (start, total) = match status {
-        200 => (0, length),
+    let tag = header(&response, ETAG).filter(strong);
+    let tag = tag.or_else(|| header(&response, LAST_MODIFIED));
+    let (start, end, total) = match status {
+        200 => (0, length, length),
         206 => match header(&response, CONTENT_RANGE).as_deref().and_then(range) {
-            Some(range) => range,
+            Some((start, end, total)) => (start, Some(end), total),
             None => {
                 let reason = "a part without a usable Content-Range".into();
                 return Ok(Answer::Later { reason, wait: None });
@@ -182,19 +192,27 @@ fn answer(url: &str, response: Response<Body>) -> Result<Answer, DownloadError> 
         }
         _ => return Err(DownloadError::Status { url: url.into(), status }),
     };
-    Ok(Answer::Part { start, total, version, body: Box::new(response.into_body()) })
+    if let Some(encoding) = header(&response, CONTENT_ENCODING).filter(|name| name != "identity") {
+        return Err(DownloadError::Encoded { url: url.into(), encoding });
+    }
+    let ends_visibly = head || chunked || length.is_some();
+    let body = Box::new(response.into_body());
+    Ok(Answer::Part(Part { start, end, total, ends_visibly, tag, body }))
 }
 
 fn header(response: &Response<Body>, name: HeaderName) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(ToOwned::to_owned)
 }
 
-/// The first byte and the total of `bytes 5-9/10`; the total may be `*`, unknown.
-fn range(text: &str) -> Option<(u64, Option<u64>)> {
+/// The first byte, the one after the last, and the total of `bytes 5-9/10`; the total may be
+/// `*`, unknown.
+fn range(text: &str) -> Option<(u64, u64, Option<u64>)> {
     let (part, total) = text.strip_prefix("bytes ")?.split_once('/')?;
-    let (start, _) = part.split_once('-')?;
-    let total = if total == "*" { None } else { Some(total.parse().ok()?) };
-    Some((start.parse().ok()?, total))
+    let (start, last) = part.split_once('-')?;
+    let total: Option<u64> = if total == "*" { None } else { Some(total.parse().ok()?) };
+    let (start, last): (u64, u64) = (start.parse().ok()?, last.parse().ok()?);
+    let fits = start <= last && total.is_none_or(|total| last < total);
+    Some((start, last.checked_add(1)?, total)).filter(|_| fits)
 }
 
 #[cfg(test)]
@@ -249,10 +267,20 @@ mod tests {
 
     #[test]
     fn ranges() {
-        assert_eq!(range("bytes 5-9/10"), Some((5, Some(10))));
-        assert_eq!(range("bytes 0-9/*"), Some((0, None)));
-        for bad in ["", "bytes", "bytes */10", "bytes 5-9", "bytes a-9/10", "5-9/10", "bytes 5-9/x"]
-        {
+        assert_eq!(range("bytes 5-9/10"), Some((5, 10, Some(10))));
+        assert_eq!(range("bytes 0-9/*"), Some((0, 10, None)));
+        for bad in [
+            "",
+            "bytes",
+            "bytes */10",
+            "bytes 5-9",
+            "bytes a-9/10",
+            "5-9/10",
+            "bytes 5-9/x",
+            "bytes 5-4/10",
+            "bytes 5-10/10",
+            "bytes 0-18446744073709551615/*",
+        ] {
             assert_eq!(range(bad), None, "{bad}");
         }
     }

@@ -1,5 +1,6 @@
 //! A file that is not whole yet, under a name of its own and for one process alone.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
@@ -7,11 +8,50 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use crate::disk::free_near;
 use crate::download::DownloadError;
 use crate::npy::hex;
 
 /// Bytes hashed at a time.
 const CHUNK: usize = 1 << 20;
+/// What the name of a file ends with as long as it is not whole.
+const ENDING: &str = ".partial";
+
+/// What tells a version of a remote file from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    /// The server's `ETag`, else its `Last-Modified`.
+    pub tag: String,
+    /// The whole file's size, where the server says it.
+    pub total: Option<u64>,
+}
+
+impl Version {
+    /// Whether both may be the same version: a size that is not known agrees with any.
+    pub fn agrees(&self, other: &Self) -> bool {
+        let sizes = self.total.zip(other.total);
+        self.tag == other.tag && sizes.is_none_or(|(one, another)| one == another)
+    }
+
+    /// Reads what [`Version`]'s `Display` wrote: the tag's line and, where it is known, the size's.
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines();
+        let tag = lines.next()?;
+        let total = lines.next().map(|size| size.parse().ok()).map_or(Some(None), |n| n.map(Some));
+        let usable = !tag.is_empty() && tag.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+        if !usable || lines.next().is_some() {
+            return None;
+        }
+        Some(Self { tag: tag.to_owned(), total: total? })
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.tag)?;
+        self.total.map_or(Ok(()), |total| write!(f, "\n{total}"))
+    }
+}
 
 /// `<name>.partial`, locked as long as this is there.
 pub(super) struct Partial {
@@ -64,18 +104,26 @@ impl Partial {
         Ok(Some(Self { whole: whole.to_path_buf(), path, file, bytes }))
     }
 
+    /// Where the file will be.
+    pub fn whole(&self) -> &Path {
+        &self.whole
+    }
+
     /// The version of the remote file that this is of, where it is known.
-    pub fn version(&self) -> Option<String> {
-        let usable = |version: &String| {
-            !version.is_empty() && version.bytes().all(|byte| (b' '..=b'~').contains(&byte))
-        };
-        fs::read_to_string(tag_of(&self.whole)).ok().filter(usable)
+    pub fn version(&self) -> Option<Version> {
+        Version::parse(&fs::read_to_string(tag_of(&self.whole)).ok()?)
     }
 
     /// Notes which version this is of; before any of its bytes.
-    pub fn set_version(&self, version: Option<&str>) -> Result<(), DownloadError> {
+    pub fn set_version(&self, version: Option<&Version>) -> Result<(), DownloadError> {
         let path = tag_of(&self.whole);
-        fs::write(&path, version.unwrap_or_default()).map_err(DownloadError::io(&path, "write"))
+        let text = version.map(ToString::to_string).unwrap_or_default();
+        fs::write(&path, text).map_err(DownloadError::io(&path, "write"))
+    }
+
+    /// Bytes free on its disk.
+    pub fn free(&self) -> Result<u64, DownloadError> {
+        Ok(free_near(&self.path)?.map_or(u64::MAX, |(_, free)| free))
     }
 
     /// Adds bytes at the end.
@@ -126,9 +174,36 @@ impl Partial {
     }
 }
 
+/// Begins `whole` if nothing of it is there, so that it can be seen that it is to come.
+pub(super) fn begin(whole: &Path) -> Result<(), DownloadError> {
+    let path = path_of(whole);
+    if let Some(folder) = whole.parent() {
+        fs::create_dir_all(folder).map_err(DownloadError::io(folder, "make"))?;
+    }
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    file.map(drop).map_err(DownloadError::io(&path, "open"))
+}
+
+/// Whether `whole` is being fetched, or its download was interrupted.
+pub(crate) fn is_unfinished(whole: &Path) -> bool {
+    !whole.exists() && path_of(whole).exists()
+}
+
+/// The files in `folder` of which only a part is there, by the names they will have, sorted.
+pub(crate) fn unfinished_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let whole = |path: PathBuf| {
+        let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?.to_owned();
+        Some(path.with_file_name(name)).filter(|whole| !whole.exists())
+    };
+    let mut files: Vec<_> = entries.filter_map(|entry| whole(entry.path())).collect();
+    files.sort();
+    files
+}
+
 /// Where the part of `whole` is that was fetched.
 pub(super) fn path_of(whole: &Path) -> PathBuf {
-    with_end(whole, ".partial")
+    with_end(whole, ENDING)
 }
 
 fn tag_of(whole: &Path) -> PathBuf {

@@ -13,6 +13,9 @@ use crate::download::http::{Answer, Client};
 use crate::download::partial::{self, Partial};
 use crate::download::{DownloadError, DownloadOptions, DownloadProgress, Remote, RemoteFile};
 
+/// Bytes a second that the plan's time is for: a line of 80 Mbit/s.
+const RATE: u64 = 10_000_000;
+
 /// Requests for a file's size before it is given up.
 const PLAN_ATTEMPTS: u32 = 3;
 
@@ -99,13 +102,18 @@ impl DownloadPlan {
         let to_come = |file: &PlannedFile| file.bytes.map(|all| all.saturating_sub(file.there()));
         Ok(Self {
             folder: folder.to_path_buf(),
-            bytes: missing().filter_map(to_come).sum(),
+            bytes: missing().filter_map(to_come).fold(0, u64::saturating_add),
             unknown: missing().filter(|file| file.bytes.is_none()).count(),
             free: free_near(&folder.join("file"))?.map(|(_, free)| free),
             files,
             hosts: remote.hosts,
             options,
         })
+    }
+
+    /// Bytes that are there already.
+    pub fn there(&self) -> u64 {
+        self.files.iter().map(PlannedFile::there).fold(0, u64::saturating_add)
     }
 
     /// Whether nothing is missing.
@@ -118,7 +126,7 @@ impl DownloadPlan {
     /// # Errors
     /// [`DownloadError::DiskFull`].
     pub fn check_disk(&self) -> Result<(), DownloadError> {
-        let needed = self.bytes + SPARE;
+        let needed = self.bytes.saturating_add(SPARE);
         match self.free {
             Some(free) if free < needed && !self.ready() => {
                 Err(DownloadError::DiskFull { path: self.folder.clone(), needed, free })
@@ -136,16 +144,20 @@ impl DownloadPlan {
     pub fn fetch(&self, progress: &(dyn Fn(DownloadProgress) + Sync)) -> Result<(), DownloadError> {
         self.check_disk()?;
         let client = Client::new(&self.hosts, &self.options);
-        let bytes = AtomicI64::new(self.files.iter().map(|file| file.there() as i64).sum());
+        let bytes = AtomicI64::new(self.there() as i64);
         let whole = self.files.iter().filter(|file| file.presence == Presence::Whole).count();
         let whole = AtomicUsize::new(whole);
-        let total = self.files.iter().filter_map(|file| file.bytes).sum();
+        let total = self.files.iter().filter_map(|file| file.bytes).fold(0, u64::saturating_add);
         let tell = |more: i64| {
             let bytes = bytes.fetch_add(more, Ordering::Relaxed) + more;
             let files = whole.load(Ordering::Relaxed);
             progress(DownloadProgress { bytes: bytes.max(0) as u64, total, files });
         };
         let missing: Vec<_> = self.files.iter().filter(|file| file.missing()).collect();
+        // All at once: as long as one is missing, it can be seen that the set is not whole.
+        for file in &missing {
+            partial::begin(&self.folder.join(&file.remote.path))?;
+        }
         at_once(&missing, self.options.parallel, |_, file, stop| {
             let path = self.folder.join(&file.remote.path);
             let Some(partial) = Partial::open(&path)? else {
@@ -229,7 +241,7 @@ fn plan_file(
     let mut patience = Patience::new(&remote.url, &options);
     loop {
         match client.head(&remote.url) {
-            Ok(Answer::Part { total, .. }) => return planned(total, presence),
+            Ok(Answer::Part(part)) => return planned(part.total, presence),
             Ok(Answer::Later { reason, wait }) => patience.wait(reason, wait, &|| true)?,
             Ok(Answer::BeyondEnd { .. }) => return planned(None, presence),
             Err(DownloadError::Status { status: 404, .. }) if remote.optional => {
@@ -244,14 +256,14 @@ fn plan_file(
 
 impl fmt::Display for DownloadPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mb = |bytes: u64| bytes.div_ceil(1_000_000);
         let missing = self.files.iter().filter(|file| file.missing()).count();
         if missing == 0 {
             return write!(f, "all {} files are in {}", self.files.len(), self.folder.display());
         }
         write!(f, "{missing} of {} files to fetch, ", self.files.len())?;
         if self.unknown < missing {
-            write!(f, "{} MB", mb(self.bytes))?;
+            let seconds = self.bytes.div_ceil(RATE);
+            write!(f, "{} (about {} at {}/s)", size(self.bytes), duration(seconds), size(RATE))?;
         }
         match self.unknown {
             0 => {}
@@ -260,8 +272,43 @@ impl fmt::Display for DownloadPlan {
         }
         write!(f, ", into {}", self.folder.display())?;
         match self.free {
-            Some(free) => write!(f, " ({} MB free)", free / 1_000_000),
+            Some(free) => write!(f, " ({} free)", size(free)),
             None => Ok(()),
         }
+    }
+}
+
+/// A number of bytes as people say it: `3 MB`, `12.4 GB`.
+pub fn size(bytes: u64) -> String {
+    match bytes {
+        ..1_000 => format!("{bytes} bytes"),
+        ..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        ..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
+    }
+}
+
+/// A number of seconds as people say it: `40 s`, `21 min`, `3.5 h`.
+fn duration(seconds: u64) -> String {
+    match seconds {
+        ..100 => format!("{seconds} s"),
+        ..7200 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{:.1} h", seconds as f64 / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_people_say_them() {
+        let sizes = [0, 999, 1_001, 1_000_000, 2_000_001, 999_000_001, 12_440_000_000];
+        let said = ["0 bytes", "999 bytes", "2 kB", "1 MB", "3 MB", "1000 MB", "12.4 GB"];
+        assert_eq!(sizes.map(size), said);
+        assert_eq!(
+            [0, 99, 100, 7199, 12_600].map(duration),
+            ["0 s", "99 s", "2 min", "120 min", "3.5 h"]
+        );
     }
 }

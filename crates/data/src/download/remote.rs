@@ -2,6 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use ureq::http::Uri;
+
 use crate::card::{AtariCard, ContinuousCard, Download};
 use crate::download::DownloadError;
 use crate::run_folder::{Column, RunFolder};
@@ -32,6 +34,17 @@ pub struct Remote {
 }
 
 impl AtariCard {
+    /// The same dataset from a mirror: `base` is the address of the folder that holds the games'
+    /// folders there.
+    ///
+    /// # Errors
+    /// When the dataset has no address, or `base` is none.
+    pub fn from_mirror(mut self, base: &str) -> Result<Self, DownloadError> {
+        let download = address(self.download.as_ref(), &self.name, &self.source)?;
+        self.download = Some(mirrored(download, base)?);
+        Ok(self)
+    }
+
     /// The files of run `run` of `game` with the numbers `numbers`, below `datasets/`.
     ///
     /// # Errors
@@ -79,6 +92,17 @@ impl AtariCard {
 }
 
 impl ContinuousCard {
+    /// The same dataset from a mirror: `base` is the address of the folder that holds the files
+    /// there.
+    ///
+    /// # Errors
+    /// When the dataset has no address, or `base` is none.
+    pub fn from_mirror(mut self, base: &str) -> Result<Self, DownloadError> {
+        let download = address(self.download.as_ref(), &self.name, &self.source)?;
+        self.download = Some(mirrored(download, base)?);
+        Ok(self)
+    }
+
     /// The file of one environment and dataset, below `datasets/`.
     ///
     /// # Errors
@@ -133,7 +157,10 @@ pub fn shards(selection: &Selection, n_files: u32, at_most: Option<u32>) -> Vec<
             match n {
                 0 => Vec::new(),
                 1 => vec![last],
-                _ => (0..n).map(|i| i * last / (n - 1)).collect(),
+                _ => {
+                    let place = |i| u64::from(i) * u64::from(last) / u64::from(n - 1);
+                    (0..n).filter_map(|i| u32::try_from(place(i)).ok()).collect()
+                }
             }
         }
     }
@@ -146,6 +173,22 @@ fn address<'a>(
 ) -> Result<&'a Download, DownloadError> {
     let hint = source.to_owned();
     download.ok_or_else(|| DownloadError::NoAddress { dataset: dataset.into(), hint })
+}
+
+/// `download` with `base` in place of all that comes before the first name in braces.
+fn mirrored(download: &Download, base: &str) -> Result<Download, DownloadError> {
+    let refuse = |reason: &str| DownloadError::Address { url: base.into(), reason: reason.into() };
+    let uri: Uri = base.parse().map_err(|_| refuse("it is malformed"))?;
+    let host = match (uri.scheme_str(), uri.authority()) {
+        (Some("http" | "https"), Some(authority)) => authority.as_str().to_lowercase(),
+        _ => return Err(refuse("it does not begin with http:// or https:// and a host")),
+    };
+    if host.contains('@') || base.contains(['{', '}', '?', '#']) {
+        return Err(refuse("a folder's address has no user, no braces, no `?` and no `#`"));
+    }
+    let files = download.address.find('{').map_or("", |at| &download.address[at..]);
+    let address = format!("{}/{files}", base.trim_end_matches('/'));
+    Ok(Download { address, hosts: vec![host], files: download.files.clone() })
 }
 
 /// The file at `path`, whose address has the values of `names` in place of the names.

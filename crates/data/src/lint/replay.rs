@@ -56,7 +56,7 @@ pub(super) fn lint(
             "",
             "frames that were looked at",
             "their headers alone, because they are large",
-            "Have all frames read, which takes minutes, before the data is relied on.",
+            "Have all frames read (--all-frames), which takes minutes, before the data is relied on.",
         );
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Fetching files from a server that behaves as servers do, and worse.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -12,91 +12,26 @@ use std::time::{Duration, Instant};
 use overtone_data::download::{
     DownloadError, DownloadOptions, DownloadPlan, DownloadProgress, Presence, Remote, RemoteFile,
 };
-use overtone_data::{AtariCard, ContinuousCard, DatasetCard};
+use overtone_data::{AtariCard, ContinuousCard, DataError, DatasetCard, locate, locate_continuous};
+use overtone_testkit::web_server::{Request, WebServer, answer_empty, answer_head, answer_part};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::starter::datasets;
 
-/// A request as the server saw it.
-#[derive(Clone, Debug)]
-struct Request {
-    method: String,
-    path: String,
-    /// The first byte asked for.
-    start: Option<usize>,
-    if_range: Option<String>,
-    /// How many of this method came for this path before.
-    before: usize,
-}
-
-/// A server on this machine, for as long as the tests run.
-struct Server {
-    address: SocketAddr,
-    requests: Arc<Mutex<Vec<Request>>>,
-}
-
-impl Server {
-    /// Answers each request with `answer`, on a connection of its own.
-    fn start(answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let (seen, answer) = (requests.clone(), Arc::new(answer));
-        thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (mut stream, seen, answer) = (stream.unwrap(), seen.clone(), answer.clone());
-                thread::spawn(move || {
-                    if let Some(request) = read_request(&stream, &seen) {
-                        answer(&request, &mut stream);
-                    }
-                });
-            }
-        });
-        Self { address, requests }
-    }
-
-    fn file(&self, name: &str) -> RemoteFile {
-        RemoteFile {
-            url: format!("http://{}/{name}", self.address),
-            path: name.into(),
-            bytes: None,
-            sha256: None,
-            optional: false,
-        }
-    }
-
-    fn remote(&self, files: Vec<RemoteFile>) -> Remote {
-        Remote::new(files, &[self.address.to_string()]).unwrap()
-    }
-
-    /// The first bytes that the requests of `method` asked for.
-    fn starts(&self, method: &str) -> Vec<usize> {
-        let requests = self.requests.lock().unwrap();
-        let of_method = requests.iter().filter(|request| request.method == method);
-        of_method.map(|request| request.start.unwrap_or(0)).collect()
+/// A file of the server's, of which nothing is known.
+fn remote_file(server: &WebServer, name: &str) -> RemoteFile {
+    RemoteFile {
+        url: format!("http://{}/{name}", server.address),
+        path: name.into(),
+        bytes: None,
+        sha256: None,
+        optional: false,
     }
 }
 
-fn read_request(stream: &TcpStream, seen: &Mutex<Vec<Request>>) -> Option<Request> {
-    let mut lines = BufReader::new(stream).lines();
-    let first = lines.next()?.ok()?;
-    let mut words = first.split(' ');
-    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let (mut start, mut if_range) = (None, None);
-    for line in lines.map_while(Result::ok).take_while(|line| !line.is_empty()) {
-        let (name, value) = line.split_once(": ")?;
-        match name.to_lowercase().as_str() {
-            "range" => start = value.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok(),
-            "if-range" => if_range = Some(value.to_owned()),
-            _ => {}
-        }
-    }
-    let mut seen = seen.lock().unwrap();
-    let before = seen.iter().filter(|r| r.method == method && r.path == path).count();
-    let request = Request { method, path, start, if_range, before };
-    seen.push(request.clone());
-    Some(request)
+fn remote(server: &WebServer, files: Vec<RemoteFile>) -> Remote {
+    Remote::new(files, &[server.address.to_string()]).unwrap()
 }
 
 /// What the files of the tests hold: 300,000 bytes, which differ from place to place.
@@ -108,42 +43,9 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes the head of an answer; a client that is gone is no matter.
-fn head(stream: &mut TcpStream, status: &str, headers: &[String]) {
-    let mut text = format!("HTTP/1.1 {status}\r\nConnection: close\r\n");
-    headers.iter().for_each(|header| text.push_str(&format!("{header}\r\n")));
-    let _ = stream.write_all(format!("{text}\r\n").as_bytes());
-}
-
-fn nothing(stream: &mut TcpStream, status: &str) {
-    head(stream, status, &["Content-Length: 0".into()]);
-}
-
-/// Answers as a good server with version `tag` of `bytes`, but after `at_most` bytes of its
-/// body it is gone.
-fn good(request: &Request, stream: &mut TcpStream, bytes: &[u8], tag: &str, at_most: usize) {
-    let mut start = request.start;
-    if request.if_range.as_ref().is_some_and(|version| version != tag) {
-        start = None;
-    }
-    let from = start.unwrap_or(0);
-    if from > 0 && from >= bytes.len() {
-        let range = format!("Content-Range: bytes */{}", bytes.len());
-        head(stream, "416 Range Not Satisfiable", &[range, "Content-Length: 0".into()]);
-        return;
-    }
-    let body = &bytes[from..];
-    let mut headers = vec![format!("Content-Length: {}", body.len()), format!("ETag: {tag}")];
-    let mut status = "200 OK";
-    if start.is_some() {
-        let last = bytes.len() - 1;
-        headers.push(format!("Content-Range: bytes {from}-{last}/{}", bytes.len()));
-        status = "206 Partial Content";
-    }
-    head(stream, status, &headers);
-    if request.method == "GET" {
-        let _ = stream.write_all(&body[..at_most.min(body.len())]);
-    }
+/// A server with nothing wrong.
+fn good() -> WebServer {
+    WebServer::start(|request, stream| answer_part(request, stream, &content(), TAG, ALL))
 }
 
 const TAG: &str = "\"one\"";
@@ -166,8 +68,8 @@ fn fetch(remote: Remote, folder: &Path) -> Result<(), DownloadError> {
 
 /// Fetches a file from a server, and checks that it is whole and alone.
 #[track_caller]
-fn check_whole(server: &Server, dir: &TempDir) {
-    fetch(server.remote(vec![server.file("a.bin")]), dir.path()).unwrap();
+fn check_whole(server: &WebServer, dir: &TempDir) {
+    fetch(remote(server, vec![remote_file(server, "a.bin")]), dir.path()).unwrap();
     assert_eq!(names(dir), ["a.bin"]);
     assert!(fs::read(dir.path().join("a.bin")).unwrap() == content(), "other bytes");
 }
@@ -181,9 +83,9 @@ fn names(dir: &TempDir) -> Vec<String> {
 
 /// What fetching a file says, in one sentence.
 #[track_caller]
-fn check_error(server: &Server, file: RemoteFile, expected: &str) {
+fn check_error(server: &WebServer, file: RemoteFile, expected: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let error = fetch(server.remote(vec![file]), dir.path()).unwrap_err().to_string();
+    let error = fetch(remote(server, vec![file]), dir.path()).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     assert!(!error.contains('\n'), "{error}");
     assert!(!dir.path().join("a.bin").exists());
@@ -191,16 +93,23 @@ fn check_error(server: &Server, file: RemoteFile, expected: &str) {
 
 #[test]
 fn a_plan_and_its_files() {
-    let server = Server::start(|request, stream| good(request, stream, &content(), TAG, ALL));
+    let server = good();
     let dir = tempfile::tempdir().unwrap();
     let files = || {
-        let known = RemoteFile { bytes: Some(300_000), ..server.file("deep/down/b.bin") };
+        let known = RemoteFile { bytes: Some(300_000), ..remote_file(&server, "deep/down/b.bin") };
         let hash = Some(sha256(&content()).to_uppercase());
-        vec![server.file("a.bin"), known, RemoteFile { sha256: hash, ..server.file("c.bin") }]
+        vec![
+            remote_file(&server, "a.bin"),
+            known,
+            RemoteFile { sha256: hash, ..remote_file(&server, "c.bin") },
+        ]
     };
-    let plan = DownloadPlan::new(server.remote(files()), dir.path(), options()).unwrap();
+    let plan = DownloadPlan::new(remote(&server, files()), dir.path(), options()).unwrap();
     assert_eq!((plan.bytes, plan.unknown, plan.ready()), (900_000, 0, false));
-    assert!(plan.to_string().starts_with("3 of 3 files to fetch, 1 MB, into "), "{plan}");
+    assert!(
+        plan.to_string().starts_with("3 of 3 files to fetch, 900 kB (about 1 s at 10 MB/s), into "),
+        "{plan}"
+    );
     assert_eq!(server.starts("HEAD").len(), 2); // One size is known.
     let seen = Mutex::new(Vec::new());
     plan.fetch(&|progress| seen.lock().unwrap().push(progress)).unwrap();
@@ -212,21 +121,21 @@ fn a_plan_and_its_files() {
     }
     // Nothing is asked again.
     let before = server.requests.lock().unwrap().len();
-    let plan = DownloadPlan::new(server.remote(files()), dir.path(), options()).unwrap();
+    let plan = DownloadPlan::new(remote(&server, files()), dir.path(), options()).unwrap();
     assert!(plan.ready() && plan.to_string().starts_with("all 3 files are in "), "{plan}");
     plan.fetch(&|_| {}).unwrap();
     assert_eq!(server.requests.lock().unwrap().len(), before);
     // A file that is there and has another size is not this file.
     fs::write(dir.path().join("deep/down/b.bin"), b"short").unwrap();
-    let error = DownloadPlan::new(server.remote(files()), dir.path(), options()).unwrap_err();
+    let error = DownloadPlan::new(remote(&server, files()), dir.path(), options()).unwrap_err();
     assert!(error.to_string().contains("has 5 bytes, expected 300000; delete it"), "{error}");
 }
 
 #[test]
 fn a_disk_that_is_too_small() {
-    let server = Server::start(|request, stream| good(request, stream, &content(), TAG, ALL));
+    let server = good();
     let dir = tempfile::tempdir().unwrap();
-    let remote = server.remote(vec![server.file("a.bin")]);
+    let remote = remote(&server, vec![remote_file(&server, "a.bin")]);
     let mut plan = DownloadPlan::new(remote, dir.path(), options()).unwrap();
     plan.check_disk().unwrap();
     plan.free = Some(1_000_000);
@@ -238,7 +147,8 @@ fn a_disk_that_is_too_small() {
 #[test]
 fn cut_connections_are_gone_on_with() {
     // Each answer breaks off after 100,000 bytes.
-    let server = Server::start(|request, stream| good(request, stream, &content(), TAG, 100_000));
+    let server =
+        WebServer::start(|request, stream| answer_part(request, stream, &content(), TAG, 100_000));
     check_whole(&server, &tempfile::tempdir().unwrap());
     assert_eq!(server.starts("GET"), [0, 100_000, 200_000]);
     let requests = server.requests.lock().unwrap();
@@ -247,25 +157,25 @@ fn cut_connections_are_gone_on_with() {
 
 #[test]
 fn a_server_that_ignores_ranges() {
-    let server = Server::start(|request, stream| {
+    let server = WebServer::start(|request, stream| {
         let at_most = if request.before == 0 { 100_000 } else { ALL };
         let whole = Request { start: None, if_range: None, ..request.clone() };
-        good(&whole, stream, &content(), TAG, at_most);
+        answer_part(&whole, stream, &content(), TAG, at_most);
     });
     check_whole(&server, &tempfile::tempdir().unwrap());
     assert_eq!(server.starts("GET"), [0, 100_000]);
     // One that never gets further than that is given up.
-    let server = Server::start(|request, stream| {
+    let server = WebServer::start(|request, stream| {
         let whole = Request { start: None, if_range: None, ..request.clone() };
-        good(&whole, stream, &content(), TAG, 100_000);
+        answer_part(&whole, stream, &content(), TAG, 100_000);
     });
-    check_error(&server, server.file("a.bin"), "given up after 3 requests");
+    check_error(&server, remote_file(&server, "a.bin"), "given up after 3 requests");
 }
 
 #[test]
 fn a_server_without_sizes_and_versions() {
-    let server = Server::start(|request, stream| {
-        head(stream, "200 OK", &["Transfer-Encoding: chunked".into()]);
+    let server = WebServer::start(|request, stream| {
+        answer_head(stream, "200 OK", &["Transfer-Encoding: chunked".into()]);
         if request.method == "GET" {
             let bytes = content();
             let n = if request.before == 0 { 2 } else { 3 };
@@ -279,7 +189,7 @@ fn a_server_without_sizes_and_versions() {
             }
         }
     });
-    let plan = server.remote(vec![server.file("a.bin")]);
+    let plan = remote(&server, vec![remote_file(&server, "a.bin")]);
     let dir = tempfile::tempdir().unwrap();
     let plan = DownloadPlan::new(plan, dir.path(), options()).unwrap();
     assert_eq!((plan.bytes, plan.unknown), (0, 1));
@@ -292,81 +202,191 @@ fn a_server_without_sizes_and_versions() {
 #[test]
 fn a_server_that_lies_about_sizes() {
     let lie = |length: usize| {
-        Server::start(move |request, stream| {
-            head(stream, "200 OK", &[format!("Content-Length: {length}")]);
+        WebServer::start(move |request, stream| {
+            answer_head(stream, "200 OK", &[format!("Content-Length: {length}")]);
             if request.method == "GET" {
                 let _ = stream.write_all(&content());
             }
         })
     };
     let server = lie(400_000);
-    check_error(&server, server.file("a.bin"), "given up after 3 requests");
+    check_error(&server, remote_file(&server, "a.bin"), "given up after 3 requests");
     assert_eq!(server.starts("GET"), [0; 3]); // What came cannot be gone on with.
     let server = lie(200_000);
-    let known = RemoteFile { bytes: Some(300_000), ..server.file("a.bin") };
+    let known = RemoteFile { bytes: Some(300_000), ..remote_file(&server, "a.bin") };
     check_error(&server, known, "has 200000 bytes, expected 300000; the server has another");
+}
+
+/// Sends all bytes as one chunk.
+fn send_chunk(stream: &mut TcpStream, bytes: &[u8]) {
+    let _ = stream.write_all(format!("{:x}\r\n", bytes.len()).as_bytes());
+    let _ = stream.write_all(bytes);
+    let _ = stream.write_all(b"\r\n0\r\n\r\n");
+}
+
+#[test]
+fn bytes_beyond_the_announced_size_are_refused() {
+    // The description knows the size, the server says none.
+    let chunked = |headers: &'static [&str]| {
+        WebServer::start(move |request, stream| {
+            let all = [&["Transfer-Encoding: chunked"], headers].concat();
+            answer_head(stream, "200 OK", &all.iter().map(ToString::to_string).collect::<Vec<_>>());
+            if request.method == "GET" {
+                send_chunk(stream, &content());
+            }
+        })
+    };
+    let server = chunked(&[]);
+    let known = RemoteFile { bytes: Some(299_999), ..remote_file(&server, "a.bin") };
+    check_error(&server, known, "goes on after the 299999 bytes that were announced");
+    // A length beside chunks is to be ignored (RFC 9112, section 6.3).
+    check_whole(&chunked(&["Content-Length: 7"]), &tempfile::tempdir().unwrap());
+    // A part that is longer than it says.
+    let server = WebServer::start(|request, stream| match request.start {
+        Some(100_000) => {
+            let range = "Content-Range: bytes 100000-149999/300000".to_owned();
+            let headers = ["Transfer-Encoding: chunked".into(), range, format!("ETag: {TAG}")];
+            answer_head(stream, "206 Partial Content", &headers);
+            send_chunk(stream, &content()[100_000..]);
+        }
+        _ => answer_part(request, stream, &content(), TAG, 100_000),
+    });
+    let expected = "goes on after the 150000 bytes that were announced";
+    check_error(&server, remote_file(&server, "a.bin"), expected);
+}
+
+#[test]
+fn parts_of_less_than_what_was_asked_for() {
+    let server = WebServer::start(|request, stream| {
+        let (bytes, from) = (content(), request.start.unwrap_or(0));
+        let end = (from + 120_000).min(bytes.len());
+        let range = format!("Content-Range: bytes {from}-{}/{}", end - 1, bytes.len());
+        let length = format!("Content-Length: {}", end - from);
+        answer_head(stream, "206 Partial Content", &[range, length, format!("ETag: {TAG}")]);
+        if request.method == "GET" {
+            let _ = stream.write_all(&bytes[from..end]);
+        }
+    });
+    check_whole(&server, &tempfile::tempdir().unwrap());
+    assert_eq!(server.starts("GET"), [0, 120_000, 240_000]);
+}
+
+#[test]
+fn answers_whose_end_cannot_be_told() {
+    let server = WebServer::start(|request, stream| {
+        answer_head(stream, "200 OK", &[]);
+        if request.method == "GET" {
+            let _ = stream.write_all(&content());
+        }
+    });
+    check_error(&server, remote_file(&server, "a.bin"), "is sent without a size");
+    // A size or a hash in the description tells it.
+    let known = RemoteFile { bytes: Some(300_000), ..remote_file(&server, "a.bin") };
+    let hashed = RemoteFile { sha256: Some(sha256(&content())), ..remote_file(&server, "a.bin") };
+    for file in [known, hashed] {
+        fetch(remote(&server, vec![file]), tempfile::tempdir().unwrap().path()).unwrap();
+    }
+    let server = WebServer::start(|_, stream| {
+        let headers = ["Content-Encoding: gzip".into(), "Content-Length: 9".into()];
+        answer_head(stream, "200 OK", &headers);
+        let _ = stream.write_all(b"123456789");
+    });
+    check_error(&server, remote_file(&server, "a.bin"), "is sent in the encoding `gzip`");
+}
+
+#[test]
+fn sizes_that_no_disk_holds() {
+    let huge = |says_at_head: bool| {
+        WebServer::start(move |request, stream| {
+            if request.method == "HEAD" && !says_at_head {
+                return answer_empty(stream, "405 Method Not Allowed");
+            }
+            answer_head(stream, "200 OK", &[format!("Content-Length: {}", u64::MAX)]);
+            let _ = stream.write_all(&content());
+        })
+    };
+    for (says_at_head, gets) in [(true, 0), (false, 1)] {
+        let (server, dir) = (huge(says_at_head), tempfile::tempdir().unwrap());
+        let files = vec![remote_file(&server, "a.bin"), remote_file(&server, "b.bin")];
+        let plan = DownloadPlan::new(
+            remote(&server, files),
+            dir.path(),
+            DownloadOptions { parallel: 1, ..options() },
+        );
+        let error = plan.unwrap().fetch(&|_| {}).unwrap_err();
+        assert!(matches!(error, DownloadError::DiskFull { .. }), "{error}");
+        assert_eq!(server.starts("GET").len(), gets);
+        for name in names(&dir) {
+            assert_eq!(fs::metadata(dir.path().join(&name)).unwrap().len(), 0, "{name}");
+        }
+    }
 }
 
 #[test]
 fn wrong_bytes_are_not_kept() {
-    let server = Server::start(|request, stream| {
+    let server = WebServer::start(|request, stream| {
         let mut bytes = content();
         if request.before == 0 {
             bytes[12_345] ^= 1;
         }
-        good(request, stream, &bytes, TAG, ALL);
+        answer_part(request, stream, &bytes, TAG, ALL);
     });
-    let file = RemoteFile { sha256: Some(sha256(&content())), ..server.file("a.bin") };
+    let file = RemoteFile { sha256: Some(sha256(&content())), ..remote_file(&server, "a.bin") };
     let dir = tempfile::tempdir().unwrap();
-    let error = fetch(server.remote(vec![file.clone()]), dir.path()).unwrap_err();
+    let error = fetch(remote(&server, vec![file.clone()]), dir.path()).unwrap_err();
     assert!(matches!(error, DownloadError::Hash { .. }), "{error}");
     assert_eq!(names(&dir), [""; 0]);
-    fetch(server.remote(vec![file]), dir.path()).unwrap();
+    fetch(remote(&server, vec![file]), dir.path()).unwrap();
     assert_eq!(names(&dir), ["a.bin"]);
 }
 
 #[test]
 fn a_server_that_sends_on() {
-    let other = Server::start(|request, stream| good(request, stream, &content(), TAG, ALL));
+    let other = good();
     let to = format!("http://{}/a.bin", other.address);
-    let server = Server::start(move |request, stream| {
+    let server = WebServer::start(move |request, stream| {
         let to = match request.path.as_str() {
             "/a.bin" => "/b.bin",
-            "/b.bin" => return good(request, stream, &content(), TAG, ALL),
+            "/b.bin" => return answer_part(request, stream, &content(), TAG, ALL),
             "/round" => "/round",
             _ => to.as_str(),
         };
-        head(stream, "302 Found", &[format!("Location: {to}"), "Content-Length: 0".into()]);
+        answer_head(stream, "302 Found", &[format!("Location: {to}"), "Content-Length: 0".into()]);
     });
     check_whole(&server, &tempfile::tempdir().unwrap());
-    check_error(&server, server.file("round"), "is sent on more than 5 times");
+    check_error(&server, remote_file(&server, "round"), "is sent on more than 5 times");
     let host = format!("leads to the host `{}`, and only {}", other.address, server.address);
-    check_error(&server, server.file("elsewhere"), &host);
+    check_error(&server, remote_file(&server, "elsewhere"), &host);
     assert_eq!(other.requests.lock().unwrap().len(), 0);
     // Where both may be asked, it is.
     let hosts = [server.address.to_string(), other.address.to_string()];
-    let remote = Remote::new(vec![server.file("elsewhere")], &hosts).unwrap();
+    let remote = Remote::new(vec![remote_file(&server, "elsewhere")], &hosts).unwrap();
     fetch(remote, tempfile::tempdir().unwrap().path()).unwrap();
     // An address that is not allowed to begin with is not asked.
-    let remote = Remote::new(vec![server.file("a.bin")], &["elsewhere.org".into()]).unwrap();
+    let remote =
+        Remote::new(vec![remote_file(&server, "a.bin")], &["elsewhere.org".into()]).unwrap();
     let error = fetch(remote, tempfile::tempdir().unwrap().path()).unwrap_err();
     assert!(matches!(error, DownloadError::Host { .. }), "{error}");
 }
 
 #[test]
 fn files_that_are_not_there() {
-    let server = Server::start(|request, stream| match request.path.as_str() {
-        "/a.bin" => good(request, stream, &content(), TAG, ALL),
-        "/secret" => nothing(stream, "403 Forbidden"),
-        _ => nothing(stream, "404 Not Found"),
+    let server = WebServer::start(|request, stream| match request.path.as_str() {
+        "/a.bin" => answer_part(request, stream, &content(), TAG, ALL),
+        "/secret" => answer_empty(stream, "403 Forbidden"),
+        _ => answer_empty(stream, "404 Not Found"),
     });
-    check_error(&server, server.file("b.bin"), "/b.bin cannot be had: the server answers 404");
-    check_error(&server, server.file("secret"), "answers 403");
+    check_error(
+        &server,
+        remote_file(&server, "b.bin"),
+        "/b.bin cannot be had: the server answers 404",
+    );
+    check_error(&server, remote_file(&server, "secret"), "answers 403");
     assert_eq!(server.starts("HEAD").len(), 2); // Not asked again.
-    let optional = RemoteFile { optional: true, ..server.file("b.bin") };
-    let files = vec![optional, server.file("a.bin")];
+    let optional = RemoteFile { optional: true, ..remote_file(&server, "b.bin") };
+    let files = vec![optional, remote_file(&server, "a.bin")];
     let dir = tempfile::tempdir().unwrap();
-    let plan = DownloadPlan::new(server.remote(files), dir.path(), options()).unwrap();
+    let plan = DownloadPlan::new(remote(&server, files), dir.path(), options()).unwrap();
     assert_eq!(plan.files[0].presence, Presence::NotThere);
     plan.fetch(&|_| {}).unwrap();
     assert_eq!(names(&dir), ["a.bin"]);
@@ -374,26 +394,27 @@ fn files_that_are_not_there() {
 
 #[test]
 fn a_server_that_is_busy_for_a_while() {
-    let server = Server::start(|request, stream| match (request.method.as_str(), request.before) {
-        (_, 0) => head(
-            stream,
-            "503 Service Unavailable",
-            &["Retry-After: 100".into(), "Content-Length: 0".into()],
-        ),
-        (_, 1) => nothing(stream, "429 Too Many Requests"),
-        _ => good(request, stream, &content(), TAG, ALL),
-    });
+    let server =
+        WebServer::start(|request, stream| match (request.method.as_str(), request.before) {
+            (_, 0) => answer_head(
+                stream,
+                "503 Service Unavailable",
+                &["Retry-After: 100".into(), "Content-Length: 0".into()],
+            ),
+            (_, 1) => answer_empty(stream, "429 Too Many Requests"),
+            _ => answer_part(request, stream, &content(), TAG, ALL),
+        });
     // The server's hundred seconds are cut to the longest wait.
     check_whole(&server, &tempfile::tempdir().unwrap());
     assert_eq!((server.starts("HEAD").len(), server.starts("GET").len()), (3, 3));
-    let server = Server::start(|_, stream| nothing(stream, "503 Service Unavailable"));
-    check_error(&server, server.file("a.bin"), "nothing new (the server answers 503)");
+    let server = WebServer::start(|_, stream| answer_empty(stream, "503 Service Unavailable"));
+    check_error(&server, remote_file(&server, "a.bin"), "nothing new (the server answers 503)");
 }
 
 #[test]
 fn slow_servers_and_silent_ones() {
-    let drip = Server::start(|request, stream| {
-        good(request, stream, &content(), TAG, 0);
+    let drip = WebServer::start(|request, stream| {
+        answer_part(request, stream, &content(), TAG, 0);
         for part in content().chunks(60_000).take_while(|_| request.method == "GET") {
             thread::sleep(Duration::from_millis(50));
             let _ = stream.write_all(part);
@@ -402,8 +423,14 @@ fn slow_servers_and_silent_ones() {
     check_whole(&drip, &tempfile::tempdir().unwrap());
     assert_eq!(drip.starts("GET"), [0]);
     // Says nothing in the middle of the first answer; the next goes on there.
-    let silent = Server::start(|request, stream| {
-        good(request, stream, &content(), TAG, if request.before == 0 { 50_000 } else { ALL });
+    let silent = WebServer::start(|request, stream| {
+        answer_part(
+            request,
+            stream,
+            &content(),
+            TAG,
+            if request.before == 0 { 50_000 } else { ALL },
+        );
         if request.method == "GET" && request.before == 0 {
             thread::sleep(Duration::from_secs(5));
         }
@@ -414,35 +441,70 @@ fn slow_servers_and_silent_ones() {
     assert_eq!(silent.starts("GET"), [0, 50_000]);
     // Nobody listens.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let gone = Server { address, requests: Arc::default() };
-    check_error(&gone, gone.file("a.bin"), "given up after 3 requests");
+    let gone = WebServer { address, requests: Arc::default() };
+    check_error(&gone, remote_file(&gone, "a.bin"), "given up after 3 requests");
 }
 
 #[test]
 fn a_file_that_changed_is_fetched_anew() {
-    let server = Server::start(|request, stream| {
+    let server = WebServer::start(|request, stream| {
         match request.before {
-            0 => good(request, stream, &[7; 300_000], "\"old\"", 100_000),
-            _ => good(request, stream, &content(), TAG, ALL),
+            0 => answer_part(request, stream, &[7; 300_000], "\"old\"", 100_000),
+            _ => answer_part(request, stream, &content(), TAG, ALL),
         };
     });
     check_whole(&server, &tempfile::tempdir().unwrap());
     assert_eq!(server.starts("GET"), [0, 100_000]);
     // So is one whose server does not mind which version was asked for.
-    let server = Server::start(|request, stream| match request.before {
-        0 => good(request, stream, &[7; 300_000], "\"old\"", 100_000),
+    let server = WebServer::start(|request, stream| match request.before {
+        0 => answer_part(request, stream, &[7; 300_000], "\"old\"", 100_000),
         _ => {
             let careless = Request { if_range: None, ..request.clone() };
-            good(&careless, stream, &content(), TAG, ALL);
+            answer_part(&careless, stream, &content(), TAG, ALL);
         }
     });
     check_whole(&server, &tempfile::tempdir().unwrap());
     assert_eq!(server.starts("GET"), [0, 100_000, 0]);
+    // And one of the same version and another size, or whose parts do not say their version.
+    let part = |headers: [String; 2]| {
+        WebServer::start(move |request, stream| match request.before {
+            1 if request.method == "GET" => {
+                answer_head(stream, "206 Partial Content", &headers);
+                let _ = stream.write_all(&[7; 200_000]);
+            }
+            before => {
+                let at_most = if before == 0 { 100_000 } else { ALL };
+                answer_part(request, stream, &content(), TAG, at_most);
+            }
+        })
+    };
+    let tag = format!("ETag: {TAG}");
+    let silent = "Content-Range: bytes 100000-299999/300000".to_owned();
+    let other = "Content-Range: bytes 100000-299999/300001".to_owned();
+    for headers in [[other, tag], [silent, "Content-Length: 200000".into()]] {
+        let server = part(headers);
+        check_whole(&server, &tempfile::tempdir().unwrap());
+        assert_eq!(server.starts("GET"), [0, 100_000, 0]);
+    }
+    // Where the hash is known it tells, and nothing need be fetched again.
+    let server = WebServer::start(|request, stream| {
+        let (bytes, from) = (content(), request.start.unwrap_or(0));
+        let range = format!("Content-Range: bytes {from}-299999/300000");
+        let length = format!("Content-Length: {}", bytes.len() - from);
+        answer_head(stream, "206 Partial Content", &[range, length]);
+        if request.method == "GET" {
+            let at_most = if request.before == 0 { 100_000 } else { ALL };
+            let _ = stream.write_all(&bytes[from..][..at_most.min(bytes.len() - from)]);
+        }
+    });
+    let file = RemoteFile { sha256: Some(sha256(&content())), ..remote_file(&server, "a.bin") };
+    fetch(remote(&server, vec![file]), tempfile::tempdir().unwrap().path()).unwrap();
+    assert_eq!(server.starts("GET"), [0, 100_000]);
 }
 
 #[test]
 fn what_is_there_already_is_gone_on_with() {
-    let server = Server::start(|request, stream| good(request, stream, &content(), TAG, ALL));
+    let server = good();
     let left = |bytes: &[u8], tag: &str| {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("a.bin.partial"), bytes).unwrap();
@@ -450,9 +512,13 @@ fn what_is_there_already_is_gone_on_with() {
         dir
     };
     let (whole, other) = (content(), vec![1; 300_001]);
-    // A part; all but the name; more than there is; no word, or a strange one, of which version.
-    let cases: [(&[u8], &str, &[usize]); 5] = [
+    // A part, also of known size; all but the name; more than there is; of another size; no
+    // word, or a strange one, of which version.
+    let (of_size, of_other) = (format!("{TAG}\n300000"), format!("{TAG}\n300001"));
+    let cases: [(&[u8], &str, &[usize]); 7] = [
         (&whole[..250_000], TAG, &[250_000]),
+        (&whole[..250_000], &of_size, &[250_000]),
+        (&other[..250_000], &of_other, &[250_000, 0]),
         (&whole, TAG, &[300_000]),
         (&other, TAG, &[300_001, 0]),
         (&other[..100_000], "", &[0]),
@@ -464,15 +530,15 @@ fn what_is_there_already_is_gone_on_with() {
         assert_eq!(server.starts("GET"), starts);
     }
     let dir = left(&whole[..250_000], TAG);
-    let remote = server.remote(vec![server.file("a.bin")]);
+    let remote = remote(&server, vec![remote_file(&server, "a.bin")]);
     let plan = DownloadPlan::new(remote, dir.path(), options()).unwrap();
     assert_eq!((plan.bytes, plan.files[0].presence), (50_000, Presence::Partial(250_000)));
 }
 
 /// A server that sends a file in half a minute.
-fn slow() -> Server {
-    Server::start(|request, stream| {
-        good(request, stream, &content(), TAG, 0);
+fn slow() -> WebServer {
+    WebServer::start(|request, stream| {
+        answer_part(request, stream, &content(), TAG, 0);
         let from = request.start.unwrap_or(0);
         for part in content()[from..].chunks(1000).take_while(|_| request.method == "GET") {
             if stream.write_all(part).is_err() {
@@ -500,8 +566,8 @@ fn child() {
     let Some(task) = std::env::var_os(CHILD) else { return };
     let task = task.into_string().unwrap();
     let (address, folder) = task.split_once(' ').unwrap();
-    let server = Server { address: address.parse().unwrap(), requests: Arc::default() };
-    fetch(server.remote(vec![server.file("a.bin")]), Path::new(folder)).unwrap();
+    let server = WebServer { address: address.parse().unwrap(), requests: Arc::default() };
+    fetch(remote(&server, vec![remote_file(&server, "a.bin")]), Path::new(folder)).unwrap();
 }
 
 #[test]
@@ -517,34 +583,87 @@ fn a_killed_download_is_gone_on_with_and_two_at_once_are_refused() {
         .unwrap();
     wait_for(|| bytes(&partial) >= 2000);
     // Another process has it.
-    let second = fetch(server.remote(vec![server.file("a.bin")]), dir.path());
+    let second = fetch(remote(&server, vec![remote_file(&server, "a.bin")]), dir.path());
     assert!(matches!(second, Err(DownloadError::Busy { .. })), "{second:?}");
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!dir.path().join("a.bin").exists());
     let there = bytes(&partial);
-    let server = Server::start(|request, stream| good(request, stream, &content(), TAG, ALL));
+    let server = good();
     check_whole(&server, &dir);
     assert_eq!(server.starts("GET"), [there as usize]);
 }
 
 #[test]
 fn an_error_stops_the_other_files() {
-    let server = Server::start(|request, stream| match request.path.as_str() {
+    let server = WebServer::start(|request, stream| match request.path.as_str() {
         "/a.bin" => {
             let at_most = if request.method == "GET" { 1000 } else { ALL };
-            good(request, stream, &content(), TAG, at_most);
+            answer_part(request, stream, &content(), TAG, at_most);
             thread::sleep(Duration::from_millis(300));
         }
-        _ if request.method == "HEAD" => good(request, stream, &content(), TAG, ALL),
-        _ => nothing(stream, "410 Gone"),
+        _ if request.method == "HEAD" => answer_part(request, stream, &content(), TAG, ALL),
+        _ => answer_empty(stream, "410 Gone"),
     });
     let dir = tempfile::tempdir().unwrap();
-    let files = vec![server.file("a.bin"), server.file("b.bin"), server.file("c.bin")];
-    let error = fetch(server.remote(files), dir.path()).unwrap_err();
+    let files = vec![
+        remote_file(&server, "a.bin"),
+        remote_file(&server, "b.bin"),
+        remote_file(&server, "c.bin"),
+    ];
+    let error = fetch(remote(&server, files), dir.path()).unwrap_err();
     assert!(matches!(error, DownloadError::Status { status: 410, .. }), "{error}");
     assert!(server.starts("GET").len() <= 3);
-    assert!(dir.path().join("a.bin.partial").exists());
+    // As long as one of a set is not whole, it can be seen.
+    assert_eq!(
+        names(&dir).into_iter().filter(|name| name.ends_with(".partial")).collect::<Vec<_>>(),
+        ["a.bin.partial", "b.bin.partial", "c.bin.partial"]
+    );
+}
+
+#[test]
+fn a_mirror_has_the_same_files() {
+    let games: AtariCard =
+        DatasetCard::load(&datasets().join("dqn-replay.toml")).unwrap().atari().unwrap();
+    let at = |base: &str| games.clone().from_mirror(base);
+    let remote = at("http://127.0.0.1:8000/dqn/").unwrap().remote("Seaquest", "1", &[0]).unwrap();
+    assert_eq!(remote.hosts, ["127.0.0.1:8000"]);
+    let first = "http://127.0.0.1:8000/dqn/Seaquest/1/replay_logs/add_count_ckpt.0.gz";
+    assert_eq!(remote.files[0].url, first);
+    let robots: ContinuousCard =
+        DatasetCard::load(&datasets().join("d4rl.toml")).unwrap().continuous().unwrap();
+    let remote = robots.from_mirror("https://Mirror.org").unwrap().remote("hopper", "medium");
+    assert_eq!(remote.unwrap().files[0].url, "https://Mirror.org/hopper_medium-v2.hdf5");
+    for bad in ["", "mirror.org", "ftp://mirror.org", "http://user@mirror.org", "http://", "/x"] {
+        assert!(matches!(at(bad), Err(DownloadError::Address { .. })), "{bad}");
+    }
+}
+
+#[test]
+fn a_set_that_is_not_whole_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    for card in ["dqn-replay.toml", "d4rl.toml"] {
+        fs::copy(datasets().join(card), dir.path().join(card)).unwrap();
+    }
+    let refused = |located: Result<(), DataError>, name: &str| {
+        let error = located.unwrap_err();
+        assert!(matches!(error, DataError::Unfinished { .. }), "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+    };
+    let logs = dir.path().join("published/dqn-replay/Seaquest/1/replay_logs");
+    fs::create_dir_all(&logs).unwrap();
+    let game = || locate("seaquest", "1", None, dir.path()).map(drop);
+    game().unwrap();
+    fs::write(logs.join("$store$_action_ckpt.3.gz.partial"), "").unwrap();
+    refused(game(), "$store$_action_ckpt.3.gz: its download is not finished");
+    // One that another process made whole meanwhile.
+    fs::write(logs.join("$store$_action_ckpt.3.gz"), "").unwrap();
+    game().unwrap();
+    let file = dir.path().join("published/d4rl/hopper_medium-v2.hdf5.partial");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, "").unwrap();
+    let robot = locate_continuous("hopper", "medium", None, dir.path()).map(drop);
+    refused(robot, "hopper_medium-v2.hdf5: its download is not finished");
 }
 
 #[test]

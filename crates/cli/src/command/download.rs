@@ -1,0 +1,220 @@
+//! `overtone download`: a published dataset, fetched into the folder of datasets.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use overtone_data::{
+    DatasetCard, Kind, Selection,
+    continuous::locate::{known_dataset, known_environment},
+    datasets_folder,
+    download::{DownloadOptions, DownloadPlan, DownloadProgress, Remote, shards, size},
+    known_game,
+};
+
+use crate::{
+    keys::{self, Keys},
+    progress,
+};
+
+/// Every option with its default and reason.
+pub const OPTIONS: &str = r#"
+# A game of the DQN Replay Dataset: seaquest, gravitar, bank_heist or double_dunk. This or env must be given.
+game = ""
+# Which of the game's five runs, 1 to 5; training takes 1 unless told otherwise.
+run = "1"
+# How many of the run's 50 files, a million slots each; 0: all of them, which both rules of the paper profile draw from.
+files = 0
+# Which files, if not all, by data.selection in training: uniform (spread evenly from the first to the last) or released (the last ones).
+selection = "uniform"
+# A robot of D4RL: hopper, halfcheetah or walker2d.
+env = ""
+# Which of the robot's recordings: random, medium, expert, medium_replay, full_replay or medium_expert.
+dataset = "medium"
+# A mirror to fetch from: the address of the folder that holds Seaquest/1/replay_logs/… or hopper_medium-v2.hdf5; empty: the public address in the dataset's description.
+from = ""
+# Files at a time; more is not kind to a public server.
+parallel = 4
+# true: say what would be fetched, and fetch nothing.
+plan = false
+"#;
+
+/// How often it is told how far the work is where there is no terminal for a bar.
+const TELL_EVERY: Duration = Duration::from_secs(30);
+
+/// What is to be fetched.
+struct Wanted {
+    /// The dataset in one sentence, and its terms.
+    title: String,
+    licence: String,
+    remote: Remote,
+    /// Where it will be, below the folder of datasets.
+    path: PathBuf,
+    /// The words after `train` that use it.
+    train: String,
+}
+
+/// `overtone download key=value…`.
+pub fn run(options: &[String]) -> Result<()> {
+    let mut keys = keys::flatten(&OPTIONS.parse()?);
+    keys::apply(&mut keys, options)?;
+    let datasets = datasets_folder()?;
+    let wanted = match (text(&keys, "game").as_str(), text(&keys, "env").as_str()) {
+        ("", "") => bail!(
+            "which data? Say game=seaquest, gravitar, bank_heist or double_dunk; or env=hopper, \
+             halfcheetah or walker2d with dataset=medium"
+        ),
+        (game, "") => game_files(game, &keys, &datasets)?,
+        ("", env) => robot_file(env, &keys, &datasets)?,
+        _ => bail!("game=… and env=… are two downloads: give one of them"),
+    };
+    let options = DownloadOptions {
+        parallel: usize::try_from(whole(&keys, "parallel", 1, 16)?)?,
+        ..DownloadOptions::default()
+    };
+    say!("data: {}", wanted.title);
+    say!("licence: {}", wanted.licence);
+    say!("from: {}", wanted.remote.hosts.join(", "));
+    let plan = DownloadPlan::new(wanted.remote, &datasets, options)?;
+    say!("plan: {plan}");
+    plan.check_disk()?;
+    if text(&keys, "plan") == "true" {
+        return Ok(());
+    }
+    if !plan.ready() {
+        fetch(&plan)?;
+    }
+    let path = datasets.join(wanted.path);
+    say!("it is in {}", path.display());
+    say!("check it: just data lint '{}'", path.display());
+    say!("use it:   just train {}", wanted.train);
+    Ok(())
+}
+
+/// The files of a game's run.
+fn game_files(game: &str, keys: &Keys, datasets: &Path) -> Result<Wanted> {
+    let game = known_game(game)?;
+    let run = text(keys, "run");
+    let mut cards = published(datasets)?.into_iter().filter_map(DatasetCard::atari);
+    let card = cards
+        .find(|card| card.games.iter().any(|known| known == game))
+        .with_context(|| format!("no description in {} has {game}", datasets.display()))?;
+    let n_files = card.counts.and_then(|counts| u32::try_from(counts.files).ok());
+    let n_files = n_files
+        .with_context(|| format!("{}.toml does not say how many files a run has", card.name))?;
+    let at_most = whole(keys, "files", 0, i64::from(n_files))?;
+    let at_most = u32::try_from(at_most).ok().filter(|&files| files > 0);
+    let selection = match text(keys, "selection").as_str() {
+        "uniform" => Selection::uniform(0),
+        "released" => Selection::RELEASED,
+        other => bail!("selection={other}: there are uniform and released"),
+    };
+    let numbers = shards(&selection, n_files, at_most);
+    let card = match text(keys, "from").as_str() {
+        "" => card,
+        base => card.from_mirror(base)?,
+    };
+    let remote = card.remote(game, &run, &numbers)?;
+    let words = if run == "1" { String::new() } else { format!(" data.run={run}") };
+    Ok(Wanted {
+        title: format!("{}: {game}, run {run}, {} of {n_files} files", card.title, numbers.len()),
+        licence: card.licence,
+        remote,
+        path: Path::new(&card.folder).join(game).join(&run),
+        train: format!("game={}{words}", text(keys, "game")),
+    })
+}
+
+/// A robot's file.
+fn robot_file(env: &str, keys: &Keys, datasets: &Path) -> Result<Wanted> {
+    let env = known_environment(env)?.name;
+    let dataset = known_dataset(&text(keys, "dataset"))?;
+    let mut cards = published(datasets)?.into_iter().filter_map(DatasetCard::continuous);
+    let card = cards
+        .find(|card| card.environments.iter().any(|known| known == env))
+        .with_context(|| format!("no description in {} has {env}", datasets.display()))?;
+    let card = match text(keys, "from").as_str() {
+        "" => card,
+        base => card.from_mirror(base)?,
+    };
+    Ok(Wanted {
+        title: format!("{}: {env}, {dataset}", card.title),
+        remote: card.remote(env, dataset)?,
+        path: card.file(env, dataset),
+        licence: card.licence,
+        train: format!("env={env} dataset={dataset}"),
+    })
+}
+
+/// The descriptions of published datasets.
+fn published(datasets: &Path) -> Result<Vec<DatasetCard>> {
+    let mut cards = DatasetCard::load_all(datasets)?;
+    cards.retain(|card| card.kind() == Kind::Published);
+    Ok(cards)
+}
+
+/// Fetches, and says how far it is: a bar on a terminal, else a line from time to time.
+fn fetch(plan: &DownloadPlan) -> Result<()> {
+    let bar = progress::bytes("downloading", false);
+    bar.set_position(plan.there());
+    bar.reset_eta();
+    let began = Instant::now();
+    let told = Mutex::new(began);
+    plan.fetch(&|progress| {
+        bar.set_length(progress.total.max(progress.bytes));
+        bar.set_position(progress.bytes);
+        if bar.is_hidden()
+            && let Ok(mut told) = told.lock()
+            && told.elapsed() >= TELL_EVERY
+        {
+            *told = Instant::now();
+            say!("{}", how_far(progress, plan.there(), began.elapsed()));
+        }
+    })?;
+    bar.finish_and_clear();
+    let fetched = plan.bytes as f64 / began.elapsed().as_secs_f64().max(1e-3);
+    say!("fetched {} at {}/s", size(plan.bytes), size(fetched as u64));
+    Ok(())
+}
+
+/// How much is there, how fast it came since `first` bytes were, and how long it will take.
+fn how_far(progress: DownloadProgress, first: u64, elapsed: Duration) -> String {
+    let DownloadProgress { bytes, total, files } = progress;
+    let rate = bytes.saturating_sub(first) as f64 / elapsed.as_secs_f64().max(1e-3);
+    let left = total.saturating_sub(bytes) as f64 / rate.max(1.0) / 60.0;
+    format!(
+        "{} of {}, {files} files whole, {}/s, about {} min left",
+        size(bytes),
+        size(total),
+        size(rate as u64),
+        left.ceil()
+    )
+}
+
+fn text(keys: &Keys, key: &str) -> String {
+    keys.get(key).map(keys::plain).unwrap_or_default()
+}
+
+/// A whole number between `least` and `most`.
+fn whole(keys: &Keys, key: &str, least: i64, most: i64) -> Result<i64> {
+    match keys.get(key).and_then(toml::Value::as_integer) {
+        Some(number) if (least..=most).contains(&number) => Ok(number),
+        _ => bail!("{key}={}: must be between {least} and {most}", text(keys, key)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_it_is() {
+        let progress = DownloadProgress { bytes: 70_000_000, total: 19_070_000_000, files: 3 };
+        let said = how_far(progress, 10_000_000, Duration::from_secs(6));
+        // 60 MB in 6 s, and 19 GB to come: 1,900 s.
+        assert_eq!(said, "70 MB of 19.1 GB, 3 files whole, 10 MB/s, about 32 min left");
+    }
+}

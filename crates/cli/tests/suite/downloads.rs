@@ -1,0 +1,167 @@
+//! Fetching a published dataset from a server on this machine, and training on it.
+
+use std::{fs, path::PathBuf};
+
+use overtone_testkit::{dopamine::Recorder, web_server::WebServer};
+
+use crate::desk::{Desk, Said, names, project, said};
+
+/// A folder of datasets with the published descriptions alone, in which a game's run has two
+/// files; and a mirror's folder for each, as [`WebServer::of_folder`] serves it.
+struct Mirror {
+    desk: Desk,
+    games: PathBuf,
+    robots: PathBuf,
+}
+
+impl Mirror {
+    fn new() -> Self {
+        let desk = Desk::new();
+        let datasets = desk.path("datasets");
+        fs::create_dir_all(&datasets).unwrap();
+        for card in ["dqn-replay.toml", "d4rl.toml"] {
+            let text = fs::read_to_string(project().join("datasets").join(card)).unwrap();
+            let text = text.replace("files = 50\nslots_per_file = 1000000", "files = 2");
+            let text = text.replace("files = 2\n", "files = 2\nslots_per_file = 400\n");
+            fs::write(datasets.join(card), text).unwrap();
+        }
+        let (games, robots) = (desk.path("mirror/dqn"), desk.path("mirror/d4rl"));
+        let mut recorder = Recorder::new(&games, "Seaquest", 400);
+        while recorder.files < 2 {
+            recorder.episode(45);
+        }
+        fs::create_dir_all(&robots).unwrap();
+        let starter = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
+        fs::copy(starter, robots.join("hopper_medium-v2.hdf5")).unwrap();
+        Self { desk, games, robots }
+    }
+
+    /// The program with the words of `line` in this folder of datasets, without a proxy.
+    fn run(&self, line: &str) -> Said {
+        let mut command = self.desk.command(line);
+        for proxy in ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY"] {
+            command.env_remove(proxy).env_remove(proxy.to_lowercase());
+        }
+        command.env("OVERTONE_DATASETS", self.desk.path("datasets"));
+        said(command.output().unwrap())
+    }
+
+    #[track_caller]
+    fn succeeds(&self, line: &str) -> String {
+        let said = self.run(line);
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{line}\n{}", said.stdout);
+        said.stdout
+    }
+}
+
+#[test]
+fn a_game_is_fetched_checked_and_trained_on() {
+    let mirror = Mirror::new();
+    let server = WebServer::of_folder(mirror.games.clone(), 100);
+    let line = format!("download game=seaquest from=http://{}", server.address);
+    // The plan alone fetches nothing.
+    let text = mirror.succeeds(&format!("{line} plan=true"));
+    for part in ["data: The DQN Replay Dataset", "Seaquest, run 1, 2 of 2 files", "licence: See"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.contains("plan: 12 of 12 files to fetch, "), "{text}");
+    assert!(text.contains(" free)") && text.contains(" at 10 MB/s"), "{text}");
+    assert_eq!(server.starts("GET").len(), 0);
+    assert!(!mirror.desk.path("datasets/published").exists());
+    // Each file's first answer breaks off after 100 bytes.
+    let text = mirror.succeeds(&line);
+    let run = "datasets/published/dqn-replay/Seaquest/1";
+    let path = mirror.desk.path(run);
+    assert!(text.contains(&format!("it is in {}", path.display())), "{text}");
+    assert!(text.contains("use it:   just train game=seaquest"), "{text}");
+    let logs = mirror.desk.path(run).join("replay_logs");
+    let original = mirror.games.join("Seaquest/1/replay_logs");
+    assert_eq!(names(&logs), names(&original));
+    for name in names(&logs) {
+        let same = fs::read(logs.join(&name)).unwrap() == fs::read(original.join(&name)).unwrap();
+        assert!(same, "{name}");
+    }
+    assert!(server.starts("GET").contains(&100));
+    // Again: nothing to do.
+    let asked = server.requests.lock().unwrap().len();
+    assert!(mirror.succeeds(&line).contains("plan: all 12 files are in "));
+    assert_eq!(server.requests.lock().unwrap().len(), asked);
+    // It is sound, and what training takes.
+    let lint = mirror.run(&format!("data lint {}", path.display()));
+    assert_eq!(lint.code, Some(0), "{}", lint.stdout);
+    assert!(lint.stdout.contains("compared with dqn-replay.toml"), "{}", lint.stdout);
+    let tiny = crate::desk::TINY.replace("data.transitions=1500", "data.transitions=300");
+    let text = mirror.succeeds(&format!("train {tiny}"));
+    assert!(text.contains("data: the published DQN Replay Dataset in "), "{text}");
+    // As long as a file of it is to come, it is not used.
+    let last = "$store$_observation_ckpt.1.gz";
+    fs::rename(logs.join(last), logs.join(format!("{last}.partial"))).unwrap();
+    mirror.run(&format!("train {tiny}")).refused(&[last, "its download is not finished"]);
+}
+
+#[test]
+fn some_files_of_a_game() {
+    let mirror = Mirror::new();
+    let server = WebServer::of_folder(mirror.games.clone(), usize::MAX);
+    let line = format!("download game=Seaquest files=1 from=http://{}/", server.address);
+    assert!(mirror.succeeds(&line).contains("1 of 2 files"));
+    let logs = mirror.desk.path("datasets/published/dqn-replay/Seaquest/1/replay_logs");
+    assert_eq!(names(&logs).len(), 6);
+    assert!(names(&logs).iter().all(|name| name.ends_with("_ckpt.1.gz")), "{:?}", names(&logs));
+    // Run 2 is not there.
+    let words = format!("{line} run=2");
+    let parts = ["Seaquest/2/replay_logs/add_count_ckpt.1.gz cannot be had", "answers 404"];
+    mirror.run(&words).refused(&parts);
+}
+
+#[test]
+fn a_robot_is_fetched_and_trained_on() {
+    let mirror = Mirror::new();
+    let server = WebServer::of_folder(mirror.robots.clone(), 1_000_000);
+    let from = format!("from=http://{}", server.address);
+    let text = mirror.succeeds(&format!("download env=hopper dataset=medium {from}"));
+    assert!(text.contains("plan: 1 of 1 files to fetch, 4 MB"), "{text}");
+    assert_eq!(server.starts("GET"), [0, 1_000_000]);
+    let file = mirror.desk.path("datasets/published/d4rl/hopper_medium-v2.hdf5");
+    let original = mirror.robots.join("hopper_medium-v2.hdf5");
+    assert!(fs::read(&file).unwrap() == fs::read(original).unwrap());
+    let text = mirror.succeeds(
+        "train env=hopper dataset=medium evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
+         model.context_length=4 train.batch_size=4 train.updates=2",
+    );
+    assert!(text.contains("data: D4RL's hopper-medium as published, in "), "{text}");
+}
+
+#[test]
+fn what_cannot_be_fetched() {
+    let mirror = Mirror::new();
+    let refuses = |words: &str, parts: &[&str]| {
+        mirror.run(&format!("download {words}")).refused(parts);
+    };
+    refuses("", &["which data?", "game=seaquest", "env=hopper"]);
+    refuses("game=seaquest env=hopper", &["two downloads"]);
+    refuses("game=seaqest", &["unknown game `seaqest`", "did you mean `seaquest`"]);
+    refuses("env=ant", &["unknown environment `ant`"]);
+    refuses("env=hopper dataset=medum", &["unknown dataset `medum`", "medium"]);
+    refuses("game=seaquest run=../1", &["has no run `../1`"]);
+    refuses("game=seaquest files=3", &["files=3: must be between 0 and 2"]);
+    refuses("game=seaquest parallel=0", &["parallel=0: must be between 1 and 16"]);
+    refuses("game=seaquest selection=all", &["selection=all", "uniform and released"]);
+    refuses("game=seaquest from=mirror.org", &["mirror.org", "not an address"]);
+    refuses("gam=seaquest", &["no option `gam`", "`game`"]);
+    // Nothing is written, and nobody but the mirror is asked.
+    let elsewhere = WebServer::of_folder(mirror.games.clone(), usize::MAX);
+    let to = format!("Location: http://{}/a", elsewhere.address);
+    let server = WebServer::start(move |_, stream| {
+        let headers = [to.clone(), "Content-Length: 0".into()];
+        overtone_testkit::web_server::answer_head(stream, "302 Found", &headers);
+    });
+    let words = format!("game=seaquest from=http://{}", server.address);
+    refuses(&words, &[&format!("leads to the host `{}`", elsewhere.address), "may be asked"]);
+    assert_eq!(elsewhere.requests.lock().unwrap().len(), 0);
+    assert_eq!(names(&mirror.desk.path("datasets")), ["d4rl.toml", "dqn-replay.toml"]);
+    let help = mirror.succeeds("download --help");
+    for key in ["game", "run", "files", "selection", "env", "dataset", "from", "parallel", "plan"] {
+        assert!(help.contains(&format!("  {key}=")), "{key}: {help}");
+    }
+}
