@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O, reads a clock, or draws from a global generator.
 
+pub mod crc32c;
 pub mod episode;
 pub mod normalization;
 pub mod numpy;

@@ -73,8 +73,8 @@ pub fn locate(
     Err(DataError::Missing {
         path: datasets.join(folder).join(game).join(run),
         hint: format!(
-            "put run {run} of the published set there, or give the folder of other data \
-             (data.path=…)"
+            "fetch run {run} of the published set (`just download`), or give the folder of other \
+             data (data.path=…)"
         ),
     })
 }

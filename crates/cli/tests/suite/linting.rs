@@ -14,7 +14,8 @@ fn sound_recordings() {
         let text = desk.succeeds(&format!("data lint {}", starter.join(name).display()));
         let first = text.lines().next().unwrap();
         assert!(first.contains("compared with starter-"), "{first}");
-        assert!(text.ends_with("0 errors, 0 warnings, 0 notes\n"), "{text}");
+        // A recording may end in the middle of an episode.
+        assert!(text.contains("\n0 errors, 0 warnings, "), "{text}");
     }
 }
 
@@ -48,7 +49,9 @@ fn the_exit_code_is_the_severity() {
     // For people.
     let said = desk.run("data lint wrong/Pong");
     assert_eq!(said.code, Some(2));
-    for part in ["wrong/Pong, of which there is no", "error", "unclipped-rewards", "1 error, 0 warnings"] {
+    for part in
+        ["wrong/Pong, of which there is no", "error", "unclipped-rewards", "1 error, 0 warnings"]
+    {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
 }

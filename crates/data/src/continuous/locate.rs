@@ -174,8 +174,8 @@ fn described(
     Err(DataError::Missing {
         path: datasets.join(file),
         hint: format!(
-            "put D4RL's file there, or name other data (data.path=…); the starter sets of {} are: \
-             {}",
+            "fetch D4RL's file (`just download`), or name other data (data.path=…); the starter \
+             sets of {} are: {}",
             environment.name,
             starter.join(", ")
         ),

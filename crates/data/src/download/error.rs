@@ -120,16 +120,18 @@ pub enum DownloadError {
     },
     /// A file of another content than it should have.
     #[error(
-        "{}: its SHA-256 is {got}, expected {expected}; what was fetched is deleted, so run it \
+        "{}: its {hash} is {got}, expected {expected}; what was fetched is deleted, so run it \
          again",
         path.display()
     )]
     Hash {
         /// Where it would have been.
         path: PathBuf,
+        /// `SHA-256`, of the description, or `CRC-32C`, of the server.
+        hash: &'static str,
         /// Its hash.
         got: String,
-        /// As the description says.
+        /// As it should be.
         expected: String,
     },
     /// Another process fetches the same file.

@@ -98,6 +98,7 @@ pub(super) fn fetch(
     let mut patience = Patience::new(&file.url, options);
     let go_on = || tell(0);
     let mut size = file.bytes;
+    let mut crc32c = None;
     // The most there ever was: only more than that is progress.
     let mut furthest = partial.bytes;
     while size != Some(partial.bytes) {
@@ -162,6 +163,7 @@ pub(super) fn fetch(
             partial.set_version(answered.as_ref())?;
         }
         size = file.bytes.or(part.total);
+        crc32c = part.crc32c;
         if size.is_none() && !part.ends_visibly && file.sha256.is_none() {
             return Err(DownloadError::NoSize { url: file.url.clone() });
         }
@@ -187,14 +189,17 @@ pub(super) fn fetch(
         };
         patience.wait(reason, None, &go_on)?;
     }
-    if let Some(expected) = file.sha256.as_deref() {
-        let got = partial.sha256()?;
-        if !got.eq_ignore_ascii_case(expected) {
-            tell(-(partial.bytes as i64));
-            partial.delete()?;
-            let (path, expected) = (file.path.clone(), expected.to_owned());
-            return Err(DownloadError::Hash { path, got, expected });
+    let (hash, got, expected) = match (file.sha256.as_deref(), crc32c) {
+        (Some(expected), _) => ("SHA-256", partial.sha256()?, expected.to_lowercase()),
+        (None, Some(expected)) => {
+            ("CRC-32C", format!("{:08x}", partial.crc32c()?), format!("{expected:08x}"))
         }
+        (None, None) => ("", String::new(), String::new()),
+    };
+    if got != expected {
+        tell(-(partial.bytes as i64));
+        partial.delete()?;
+        return Err(DownloadError::Hash { path: file.path.clone(), hash, got, expected });
     }
     partial.finish()?;
     Ok(Fetched::Whole)

@@ -11,6 +11,9 @@ use ureq::{Agent, Body, Proxy};
 
 use crate::download::{DownloadError, DownloadOptions};
 
+/// In which Google's object storage says hashes of the whole file: `crc32c=…`, `md5=…`.
+const GOOGLE_HASH: &str = "x-goog-hash";
+
 /// How often a request may be sent on.
 const MAX_REDIRECTS: usize = 5;
 
@@ -50,6 +53,8 @@ pub(super) struct Part {
     pub ends_visibly: bool,
     /// What tells this version of the file from others, where the server says it.
     pub tag: Option<String>,
+    /// CRC-32C of the whole file, where the server says it.
+    pub crc32c: Option<u32>,
     /// The bytes; none where only the size was asked for.
     pub body: Box<Body>,
 }
@@ -195,13 +200,36 @@ fn answer(url: &str, response: Response<Body>, head: bool) -> Result<Answer, Dow
     if let Some(encoding) = header(&response, CONTENT_ENCODING).filter(|name| name != "identity") {
         return Err(DownloadError::Encoded { url: url.into(), encoding });
     }
+    let hashes =
+        response.headers().get_all(GOOGLE_HASH).iter().filter_map(|hash| hash.to_str().ok());
+    let crc32c = hashes.flat_map(|hashes| hashes.split(',')).find_map(|hash| crc32c(hash.trim()));
     let ends_visibly = head || chunked || length.is_some();
     let body = Box::new(response.into_body());
-    Ok(Answer::Part(Part { start, end, total, ends_visibly, tag, body }))
+    Ok(Answer::Part(Part { start, end, total, ends_visibly, tag, crc32c, body }))
 }
 
 fn header(response: &Response<Body>, name: HeaderName) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(ToOwned::to_owned)
+}
+
+/// The checksum that `crc32c=n03x6A==` says: base64 of its four bytes, the highest first.
+fn crc32c(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("crc32c=")?.strip_suffix("==")?;
+    if digits.len() != 6 {
+        return None;
+    }
+    let value = |digit: u8| match digit {
+        b'A'..=b'Z' => Some(digit - b'A'),
+        b'a'..=b'z' => Some(digit - b'a' + 26),
+        b'0'..=b'9' => Some(digit - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    // 36 bits, the last four of which are nothing.
+    let bits =
+        digits.bytes().try_fold(0u64, |bits, digit| Some(bits << 6 | u64::from(value(digit)?)));
+    u32::try_from(bits? >> 4).ok()
 }
 
 /// The first byte, the one after the last, and the total of `bytes 5-9/10`; the total may be
@@ -263,6 +291,17 @@ mod tests {
         assert_eq!(from(secure, "https://evil.com/y"), None);
         assert_eq!(from(secure, "y"), None);
         assert_eq!(from(secure, ""), None);
+    }
+
+    #[test]
+    fn checksums() {
+        // 9f 4d f1 e8, as coreutils' `base64` writes it.
+        assert_eq!(crc32c("crc32c=n03x6A=="), Some(0x9f4d_f1e8));
+        assert_eq!(crc32c("crc32c=AAAAAA=="), Some(0));
+        assert_eq!(crc32c("crc32c=/////w=="), Some(u32::MAX));
+        for bad in ["", "crc32c=", "n03x6A==", "md5=n03x6A==", "crc32c=n03x6A", "crc32c=n03x6-=="] {
+            assert_eq!(crc32c(bad), None, "{bad}");
+        }
     }
 
     #[test]

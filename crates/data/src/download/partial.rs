@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use overtone_core::crc32c::Crc32c;
 use sha2::{Digest, Sha256};
 
 use crate::disk::free_near;
@@ -146,18 +147,30 @@ impl Partial {
     /// SHA-256 of all bytes.
     pub fn sha256(&mut self) -> Result<String, DownloadError> {
         let mut hash = Sha256::new();
+        self.read(&mut |bytes| hash.update(bytes))?;
+        Ok(hex(&hash.finalize()))
+    }
+
+    /// CRC-32C of all bytes.
+    pub fn crc32c(&mut self) -> Result<u32, DownloadError> {
+        let mut sum = Crc32c::default();
+        self.read(&mut |bytes| sum.update(bytes))?;
+        Ok(sum.value())
+    }
+
+    /// Gives all bytes to `each`, in parts.
+    fn read(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<(), DownloadError> {
         let mut read = || -> io::Result<()> {
             self.file.seek(SeekFrom::Start(0))?;
             let mut chunk = vec![0; CHUNK];
             loop {
                 match self.file.read(&mut chunk)? {
                     0 => return Ok(()),
-                    n => hash.update(&chunk[..n]),
+                    n => each(&chunk[..n]),
                 }
             }
         };
-        read().map_err(DownloadError::io(&self.path, "read"))?;
-        Ok(hex(&hash.finalize()))
+        read().map_err(DownloadError::io(&self.path, "read"))
     }
 
     /// Gives the file its name; it is on the disk before that.

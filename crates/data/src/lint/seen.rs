@@ -329,7 +329,8 @@ impl Seen {
         }
         if self.unfinished.count > 0 {
             let (n, steps) = (self.unfinished.count, self.unfinished_steps);
-            let found = format!("{n} of {steps} steps, from {}", self.unfinished.first);
+            let found =
+                format!("{n} without an end, {steps} steps, from {}", self.unfinished.first);
             let (code, expected) = ("trailing-fragment", "finished episodes alone");
             let advice = "Nothing need be done: it is left out, unless it is asked for.";
             match format {

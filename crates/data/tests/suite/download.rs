@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use overtone_core::crc32c::crc32c;
 use overtone_data::download::{
     DownloadError, DownloadOptions, DownloadPlan, DownloadProgress, Presence, Remote, RemoteFile,
 };
@@ -338,6 +339,42 @@ fn wrong_bytes_are_not_kept() {
     assert_eq!(names(&dir), [""; 0]);
     fetch(remote(&server, vec![file]), dir.path()).unwrap();
     assert_eq!(names(&dir), ["a.bin"]);
+}
+
+#[test]
+fn a_checksum_of_the_server() {
+    // Google's storage says the whole file's with each answer.
+    let server = |sum: u32| {
+        let digits = base64(sum);
+        WebServer::start(move |request, stream| {
+            let (bytes, from) = (content(), request.start.unwrap_or(0));
+            let range = format!("Content-Range: bytes {from}-299999/300000");
+            let length = format!("Content-Length: {}", bytes.len() - from);
+            let hash = format!("x-goog-hash: crc32c={digits},md5=Ojk9c3dhfxgoKVVHYwFbHQ==");
+            let headers = [range, length, format!("ETag: {TAG}"), hash];
+            answer_head(stream, "206 Partial Content", &headers);
+            if request.method == "GET" {
+                let at_most = if request.before == 0 { 100_000 } else { ALL };
+                let _ = stream.write_all(&bytes[from..][..at_most.min(bytes.len() - from)]);
+            }
+        })
+    };
+    let sum = crc32c(&content());
+    check_whole(&server(sum), &tempfile::tempdir().unwrap());
+    let wrong = server(sum ^ 1);
+    let expected = format!("a.bin: its CRC-32C is {sum:08x}, expected {:08x}; what was", sum ^ 1);
+    check_error(&wrong, remote_file(&wrong, "a.bin"), &expected);
+    // The description's hash is the stronger one.
+    let file = RemoteFile { sha256: Some(sha256(&content())), ..remote_file(&wrong, "a.bin") };
+    fetch(remote(&wrong, vec![file]), tempfile::tempdir().unwrap().path()).unwrap();
+}
+
+/// Four bytes, the highest first, in base64.
+fn base64(number: u32) -> String {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = u64::from(number) << 4;
+    let digit = |place: u64| char::from(digits[(bits >> (30 - 6 * place) & 63) as usize]);
+    (0..6).map(digit).chain("==".chars()).collect()
 }
 
 #[test]

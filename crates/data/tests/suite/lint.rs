@@ -202,7 +202,11 @@ fn flags_of_a_file() {
         |_| {},
         &[(Warning, "doubled-flag", "1 steps with both, the first in row 5")],
     );
-    check_file("..t..l..", |_| {}, &[(Note, "trailing-fragment", "1 of 2 steps, from row 6")]);
+    check_file(
+        "..t..l..",
+        |_| {},
+        &[(Note, "trailing-fragment", "1 without an end, 2 steps, from row 6")],
+    );
     let no_end = [(Error, "no-episode", "none"), (Note, "trailing-fragment", "from row 0")];
     check_file("....", |_| {}, &no_end);
     check_file("..t..t", remove("timeouts"), &[(Error, "no-timeouts", "robot.hdf5: timeouts")]);
@@ -232,7 +236,7 @@ fn where_the_next_observations_lead() {
     let found = [
         (Error, "no-timeouts", "timeouts"),
         (Error, "unflagged-jump", "first in row 4"),
-        (Note, "trailing-fragment", "1 of 5 steps"),
+        (Note, "trailing-fragment", "1 without an end, 5 steps"),
     ];
     check_file("..t....l", spoil, &found);
 }
@@ -363,7 +367,7 @@ fn episodes_of_minari() {
     let found = [
         (Warning, "doubled-flag", "episode_1, row 1"),
         (Warning, "early-flag", "episode_0, row 0"),
-        (Warning, "trailing-fragment", "1 of 2 steps, from episode_2, row 0"),
+        (Warning, "trailing-fragment", "1 without an end, 2 steps, from episode_2, row 0"),
     ];
     check(&look(&path), &found);
     // One episode's array is broken, another is not there: the others are looked at.
