@@ -22,6 +22,13 @@ pub fn bytes(what: &'static str, hidden: bool) -> ProgressBar {
     styled(ProgressBar::new(0).with_prefix(what), template)
 }
 
+/// A bar over bytes of which some are there; what is said of them is its message's.
+pub fn download(there: u64, total: u64) -> ProgressBar {
+    let bar = styled(ProgressBar::new(total), "downloading {bar:30} {msg}");
+    bar.set_position(there);
+    bar
+}
+
 /// A bar over optimizer steps that already stands at `done`.
 pub fn steps(done: u64, total: u64) -> ProgressBar {
     let template = "training {bar:30} {pos}/{len} updates {per_sec}, {eta} left, {msg}";

@@ -158,20 +158,20 @@ fn published(datasets: &Path) -> Result<Vec<DatasetCard>> {
 
 /// Fetches, and says how far it is: a bar on a terminal, else a line from time to time.
 fn fetch(plan: &DownloadPlan) -> Result<()> {
-    let bar = progress::bytes("downloading", false);
-    bar.set_position(plan.there());
-    bar.reset_eta();
+    let there = plan.there();
+    let bar = progress::download(there, there.saturating_add(plan.bytes));
     let began = Instant::now();
     let told = Mutex::new(began);
     plan.fetch(&|progress| {
         bar.set_length(progress.total.max(progress.bytes));
         bar.set_position(progress.bytes);
-        if bar.is_hidden()
-            && let Ok(mut told) = told.lock()
+        if !bar.is_hidden() {
+            bar.set_message(how_far(progress, there, began.elapsed()));
+        } else if let Ok(mut told) = told.lock()
             && told.elapsed() >= TELL_EVERY
         {
             *told = Instant::now();
-            say!("{}", how_far(progress, plan.there(), began.elapsed()));
+            say!("{}", how_far(progress, there, began.elapsed()));
         }
     })?;
     bar.finish_and_clear();
@@ -184,14 +184,12 @@ fn fetch(plan: &DownloadPlan) -> Result<()> {
 fn how_far(progress: DownloadProgress, first: u64, elapsed: Duration) -> String {
     let DownloadProgress { bytes, total, files } = progress;
     let rate = bytes.saturating_sub(first) as f64 / elapsed.as_secs_f64().max(1e-3);
-    let left = total.saturating_sub(bytes) as f64 / rate.max(1.0) / 60.0;
-    format!(
-        "{} of {}, {files} files whole, {}/s, about {} min left",
-        size(bytes),
-        size(total),
-        size(rate as u64),
-        left.ceil()
-    )
+    let so_far = format!("{} of {}, whole files: {files}", size(bytes), size(total));
+    if rate < 1.0 {
+        return so_far;
+    }
+    let left = total.saturating_sub(bytes) as f64 / rate / 60.0;
+    format!("{so_far}, {}/s, about {} min left", size(rate as u64), left.ceil())
 }
 
 fn text(keys: &Keys, key: &str) -> String {
@@ -215,6 +213,8 @@ mod tests {
         let progress = DownloadProgress { bytes: 70_000_000, total: 19_070_000_000, files: 3 };
         let said = how_far(progress, 10_000_000, Duration::from_secs(6));
         // 60 MB in 6 s, and 19 GB to come: 1,900 s.
-        assert_eq!(said, "70 MB of 19.1 GB, 3 files whole, 10 MB/s, about 32 min left");
+        assert_eq!(said, "70 MB of 19.1 GB, whole files: 3, 10 MB/s, about 32 min left");
+        let nothing = how_far(progress, 70_000_000, Duration::from_secs(6));
+        assert_eq!(nothing, "70 MB of 19.1 GB, whole files: 3");
     }
 }

@@ -409,7 +409,7 @@ fn the_starter_sets_are_as_described() {
         check(&report, &[]);
         assert_eq!(report.expected.unwrap(), format!("starter-{}", game.to_lowercase()));
     }
-    let fragment: &[_] = &[(Note, "trailing-fragment", "1 of")];
+    let fragment: &[_] = &[(Note, "trailing-fragment", "1 without an end")];
     for (robot, expected) in
         [("halfcheetah", &[][..]), ("hopper", fragment), ("walker2d", fragment)]
     {
