@@ -14,7 +14,7 @@ mod keys;
 mod progress;
 mod settings;
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use settings::{AtariSettings, ContinuousSettings, Settings};
@@ -245,7 +245,7 @@ fn main() -> ExitCode {
     match run(command) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("error: {}", sentence(&error));
+            eprintln!("error: {}{}", sentence(&error), advice(&error));
             ExitCode::from(if is_lint { 2 } else { 1 })
         }
     }
@@ -293,13 +293,32 @@ fn sentence(error: &anyhow::Error) -> String {
     })
 }
 
+/// What to do where a disk is full or may not be written to, whatever was written there.
+fn advice(error: &anyhow::Error) -> &'static str {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    match causes.next().map(io::Error::kind) {
+        Some(StorageFull | QuotaExceeded) => "; make room there, then give the command again",
+        Some(FileTooLarge) => "; files of that size may not be written there (see `ulimit -f`)",
+        Some(ReadOnlyFilesystem) => "; name a folder that may be written to",
+        _ => "",
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::sentence;
+    use super::{advice, sentence};
 
     #[test]
     fn errors_are_told_once() {
         let error = anyhow::anyhow!("not found").context("a/b: not found").context("reading it");
         assert_eq!(sentence(&error), "reading it: a/b: not found");
+    }
+
+    #[test]
+    fn a_full_disk_is_told_from_others() {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        assert!(advice(&anyhow::Error::new(full).context("a")).contains("make room"));
+        assert_eq!(advice(&anyhow::anyhow!("b")), "");
     }
 }

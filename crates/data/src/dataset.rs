@@ -1,9 +1,11 @@
-//! [`AtariDataset`]: a converted dataset, memory-mapped and ready to be sampled.
+//! [`AtariDataset`]: a converted dataset, open and ready to be sampled.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use memmap2::Mmap;
 use overtone_core::{Episode, Episodes, Outcome, returns_to_go};
@@ -13,26 +15,41 @@ use safetensors::tensor::{Dtype, SafeTensors};
 use crate::content_hash::RowHashes;
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
-use crate::frame_store::Layout;
+use crate::frame_store::{Layout, MANIFEST_FILE};
 use crate::manifest::{FORMAT, Manifest};
 use crate::replay_log::FRAME;
 
+/// What is wrong with a file that has fewer bytes than when it was opened.
+const CUT_SHORT: &str = "it was cut short while it was in use";
+/// Frames that [`AtariDataset::verify`] reads at a time.
+const FRAMES_PER_READ: usize = 64;
+
 /// Transitions of one game: small columns in memory, frames on disk.
 ///
-/// The file must not be changed while it is open; nothing in this project changes a finished
-/// one.
+/// The file must not be changed while it is open. Nothing in this project changes a finished
+/// one, and one that is replaced by renaming stays as it was for whoever has it open; what
+/// others do to it, [`AtariDataset::check_unchanged`] finds.
 #[derive(Debug)]
 pub struct AtariDataset {
     path: PathBuf,
     file: File,
-    map: Mmap,
-    /// Where the frames begin in the map.
+    /// Its size and time when it was opened.
+    opened: Stamp,
+    /// Where the frames begin in the file.
     frames: usize,
     index: Arc<EpisodeIndex>,
     actions: Vec<u8>,
     rewards: Vec<f32>,
     returns_to_go: Vec<f32>,
     manifest: Manifest,
+}
+
+/// What changes when a file is written to: its size in bytes, and the time.
+type Stamp = (u64, SystemTime);
+
+fn stamp(file: &File) -> io::Result<Stamp> {
+    let metadata = file.metadata()?;
+    Ok((metadata.len(), metadata.modified()?))
 }
 
 impl AtariDataset {
@@ -43,9 +60,10 @@ impl AtariDataset {
     /// [`DataError::Missing`] when there is none, [`DataError::Store`] when it is damaged.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
+        let opened = stamp(&file).map_err(DataError::io(path, "look at"))?;
         let bad = |reason: String| DataError::Store { path: path.to_path_buf(), reason };
-        // Safety: the map is only read, and finished stores are replaced by renaming, never
-        // written to, so its bytes do not change under us.
+        // Safety: the map is only read, lives no longer than this function, and finished stores
+        // are replaced by renaming, never written to, so its bytes do not change under us.
         let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;
         let (_, metadata) =
             SafeTensors::read_metadata(&map).map_err(|error| bad(error.to_string()))?;
@@ -121,17 +139,17 @@ impl AtariDataset {
         Ok(Self {
             path: path.to_path_buf(),
             file,
+            opened,
             frames,
             index: Arc::new(index),
             actions,
             rewards,
             returns_to_go: to_go,
             manifest,
-            map,
         })
     }
 
-    /// The file it is mapped from.
+    /// The file it is read from.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -203,21 +221,25 @@ impl AtariDataset {
 
     /// The observation of row `row`, `[84, 84]`.
     ///
+    /// # Errors
+    /// As [`AtariDataset::read_frames`].
+    ///
     /// # Panics
     /// When there is no such row.
-    pub fn frame(&self, row: usize) -> &[u8] {
-        assert!(row < self.n_transitions(), "row {row} of {}", self.n_transitions());
-        &self.map[self.frames + row * FRAME..][..FRAME]
+    pub fn frame(&self, row: usize) -> Result<Vec<u8>, DataError> {
+        let mut pixels = vec![0; FRAME];
+        self.read_frames(row, &mut pixels)?;
+        Ok(pixels)
     }
 
     /// Copies the observations of rows `first ..` into `out`, as many as it has room for.
     ///
-    /// Batches are read so, and not through the map: pages that a process has touched in a
-    /// map count as its memory, and an epoch touches all of them. Equally fast, and a file
-    /// that shrinks is an error here and a crash there.
+    /// They are read, and not mapped: pages that a process has touched in a map count as its
+    /// memory, and an epoch touches all of them. Equally fast, and a file that shrinks is an
+    /// error here and the end of the process there.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When the file cannot be read, [`DataError::Store`] when it was cut short meanwhile.
     ///
     /// # Panics
     /// When there are not so many rows from `first` on, or `out` is not whole frames.
@@ -225,12 +247,44 @@ impl AtariDataset {
         assert_eq!(out.len() % FRAME, 0, "`out` is [n, 84, 84]");
         assert!(first + out.len() / FRAME <= self.n_transitions(), "rows from {first}");
         let at = (self.frames + first * FRAME) as u64;
-        self.file.read_exact_at(out, at).map_err(DataError::io(&self.path, "read"))
+        self.file.read_exact_at(out, at).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.damaged(CUT_SHORT),
+            _ => DataError::io(&self.path, "read")(error),
+        })
     }
 
-    /// All observations in order, `[rows, 84, 84]`; reading through them reads the file.
-    pub fn frames(&self) -> &[u8] {
-        &self.map[self.frames..][..self.n_transitions() * FRAME]
+    /// Asserts that nobody has written to the file since it was opened, or has written what was
+    /// there already: then everything is read to find out.
+    ///
+    /// # Errors
+    /// [`DataError::Store`] when what was read since then may not be the dataset.
+    pub fn check_unchanged(&self) -> Result<(), DataError> {
+        let now = stamp(&self.file).map_err(DataError::io(&self.path, "look at"))?;
+        if now == self.opened {
+            return Ok(());
+        }
+        if now.0 < self.opened.0 {
+            return Err(self.damaged(CUT_SHORT));
+        }
+        self.verify().map_err(|error| match error {
+            DataError::Store { .. } => self.damaged("somebody changed it while it was in use"),
+            error => error,
+        })
+    }
+
+    /// Asserts that nobody has written to the file since it was made, as
+    /// [`AtariDataset::check_unchanged`] does: the copy of its manifest beside it is written
+    /// later than it. A change that puts the time back is not found, except by
+    /// [`AtariDataset::verify`].
+    ///
+    /// # Errors
+    /// [`DataError::Store`] when it is not the dataset that was made.
+    pub fn check_untouched(&self) -> Result<(), DataError> {
+        let beside = self.path.with_file_name(MANIFEST_FILE);
+        match fs::metadata(beside).and_then(|manifest| manifest.modified()) {
+            Ok(made) if self.opened.1 <= made => Ok(()),
+            _ => self.verify(),
+        }
     }
 
     /// Reads everything and compares it with the manifest's content hash.
@@ -238,15 +292,11 @@ impl AtariDataset {
     /// # Errors
     /// [`DataError::Store`] when the file was damaged after it was made.
     pub fn verify(&self) -> Result<(), DataError> {
-        let rows = self
-            .frames()
-            .par_chunks_exact(FRAME)
-            .enumerate()
-            .fold(RowHashes::default, |mut sum, (row, frame)| {
-                sum.add_row(row, self.actions[row], self.rewards[row], frame);
-                sum
-            })
-            .reduce(RowHashes::default, RowHashes::plus);
+        let starts: Vec<usize> = (0..self.n_transitions()).step_by(FRAMES_PER_READ).collect();
+        let rows = starts
+            .par_iter()
+            .map(|&first| self.row_hashes(first))
+            .try_reduce(RowHashes::default, |one, other| Ok(one.plus(other)))?;
         let episodes = self.episodes().as_slice();
         let i64s = |number: fn(&Episode) -> usize| -> Vec<u8> {
             episodes.iter().flat_map(|episode| (number(episode) as i64).to_le_bytes()).collect()
@@ -257,10 +307,23 @@ impl AtariDataset {
         if rows.finish(table.iter().map(Vec::as_slice)) == self.manifest.content_hash {
             return Ok(());
         }
-        Err(DataError::Store {
-            path: self.path.clone(),
-            reason: "its rows are not those its content hash was made of".into(),
-        })
+        Err(self.damaged("its rows are not those its content hash was made of"))
+    }
+
+    /// Of rows `first ..`, as many as are read at a time.
+    fn row_hashes(&self, first: usize) -> Result<RowHashes, DataError> {
+        let n = FRAMES_PER_READ.min(self.n_transitions() - first);
+        let mut pixels = vec![0; n * FRAME];
+        self.read_frames(first, &mut pixels)?;
+        let mut sum = RowHashes::default();
+        for (frame, row) in pixels.chunks_exact(FRAME).zip(first..) {
+            sum.add_row(row, self.actions[row], self.rewards[row], frame);
+        }
+        Ok(sum)
+    }
+
+    fn damaged(&self, reason: &str) -> DataError {
+        DataError::Store { path: self.path.clone(), reason: reason.into() }
     }
 
     /// Where it comes from.

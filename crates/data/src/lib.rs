@@ -1,7 +1,7 @@
 //! Datasets on disk, and batches of context windows drawn from them.
 //!
-//! Atari: DQN-replay logs are read, and a selection of them converted into a memory-mapped
-//! frame store. Continuous control: D4RL and Minari files are read into memory.
+//! Atari: DQN-replay logs are read, and a selection of them converted into a frame
+//! store. Continuous control: D4RL and Minari files are read into memory.
 //!
 //! ```text
 //! locate ─► ReplayLog::open ─► Plan::new ─► Plan::ensure ─► AtariDataset ─────────┐
@@ -25,6 +25,7 @@ pub mod error;
 pub mod family;
 pub mod frame_store;
 mod hdf5_file;
+pub mod held_out;
 pub mod inspect;
 pub mod lint;
 pub mod loader;
@@ -49,6 +50,7 @@ pub use dataset::AtariDataset;
 pub use episode_index::EpisodeIndex;
 pub use error::DataError;
 pub use family::{Family, family_of};
+pub use held_out::{Part, Split};
 pub use inspect::{Inspection, inspect};
 pub use lint::{Finding, LintReport, Severity, lint};
 pub use loader::{Loader, LoaderConfig};

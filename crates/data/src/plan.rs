@@ -35,8 +35,8 @@ pub struct Plan {
     pub episodes: usize,
     /// Size of the finished file, in bytes.
     pub disk_bytes: u64,
-    /// Memory the conversion holds at most, in bytes; the finished file is mapped, and the
-    /// system may drop its pages at any time.
+    /// Memory the conversion holds at most, in bytes; of the finished file little is held, and
+    /// frames are read as they are needed.
     pub memory_bytes: u64,
     /// Bytes the conversion will inflate.
     pub inflate_bytes: u64,
@@ -139,11 +139,13 @@ impl Plan {
     /// # Errors
     /// When the disk is too small, a source file is damaged, or writing fails.
     pub fn ensure(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<AtariDataset, DataError> {
-        match AtariDataset::open(&self.store) {
+        let found = AtariDataset::open(&self.store)
+            .and_then(|dataset| dataset.check_untouched().map(|()| dataset));
+        match found {
             Ok(dataset) if dataset.manifest().selection_hash == self.selected.hash => {
                 return Ok(dataset);
             }
-            // Not there, damaged, or of another version: it is made (again).
+            // Not there, damaged, changed, or of another version: it is made (again).
             Ok(_) | Err(DataError::Missing { .. } | DataError::Store { .. }) => {}
             Err(error) => return Err(error),
         }

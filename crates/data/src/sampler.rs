@@ -5,6 +5,7 @@ use std::sync::Arc;
 use overtone_core::{Window, seed};
 use serde::{Deserialize, Serialize};
 
+use crate::batch::STACK;
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::shuffle::{permutation, scale};
@@ -40,6 +41,8 @@ pub struct WindowSampler {
     context_length: usize,
     seed: u64,
     n_positions: usize,
+    /// Where only some positions are drawn: which.
+    among: Option<Arc<[u32]>>,
     drawn: u64,
     /// The order of epoch `.0`.
     order: (u64, Vec<u32>),
@@ -86,6 +89,7 @@ impl WindowSampler {
             context_length,
             seed,
             n_positions,
+            among: None,
             drawn: 0,
             order: (0, Vec::new()),
         };
@@ -93,6 +97,40 @@ impl WindowSampler {
             sampler.order.1 = sampler.order_of(0);
         }
         Ok(sampler)
+    }
+
+    /// The same, of windows that show nothing but the episodes at positions `episodes`.
+    ///
+    /// # Errors
+    /// [`DataError::Sampling`] when there is no such window.
+    ///
+    /// # Panics
+    /// When there is no such episode: a caller's bug.
+    pub fn among(mut self, episodes: &[usize]) -> Result<Self, DataError> {
+        let mut inside = vec![false; self.index.n_transitions()];
+        for &episode in episodes {
+            inside[self.index.episodes().as_slice()[episode].range()].fill(true);
+        }
+        // A released window may begin in an episode, or show frames of it, that is another's.
+        let before = if self.sampling == Sampling::Released { STACK - 1 } else { 0 };
+        let shows_no_other = |&position: &usize| {
+            let range = self.window_at(position).range();
+            inside[range.start.saturating_sub(before)..range.end].iter().all(|&inside| inside)
+        };
+        let positions: Arc<[u32]> =
+            (0..self.n_positions).filter(shows_no_other).map(|position| position as u32).collect();
+        if positions.is_empty() {
+            let n = episodes.len();
+            return Err(DataError::Sampling {
+                reason: format!("{n} episodes hold no context of {} steps", self.context_length),
+            });
+        }
+        self.n_positions = positions.len();
+        self.among = Some(positions);
+        if self.sampling != Sampling::FromStart {
+            self.order = (0, self.order_of(0));
+        }
+        Ok(self)
     }
 
     /// The episodes drawn from.
@@ -147,6 +185,7 @@ impl WindowSampler {
     /// When there is no such position.
     pub fn window_at(&self, position: usize) -> Window {
         assert!(position < self.n_positions, "position {position} of {}", self.n_positions);
+        let position = self.among.as_ref().map_or(position, |among| among[position] as usize);
         match self.sampling {
             Sampling::Uniform => {
                 Window::ending_at(self.index.episode_start(position), position, self.context_length)

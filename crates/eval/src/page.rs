@@ -6,8 +6,9 @@
 //! The two pages are rendered from the same blocks. Text from files is shown as text, whatever
 //! it holds.
 //!
-//! What was measured differently is kept apart: last checkpoints and chosen ones have tables of
-//! their own, and so has the best of several, which is picked by the very scores it then shows.
+//! What was measured differently is kept apart: last checkpoints, those selected by the loss on
+//! held-out episodes, and chosen ones have tables of their own, and so has the best of several,
+//! which is picked by the very scores it then shows.
 
 mod agents;
 mod best;
@@ -168,6 +169,7 @@ fn scores_section(rows: &[Row<'_>], bootstrap: &Bootstrap, blocks: &mut Vec<Bloc
         }
         blocks.push(subheading(match role {
             Role::Last => "Last checkpoint of each run",
+            Role::HeldOut => "Held-out-selected checkpoint of each run",
             Role::Chosen => "Chosen checkpoints",
             Role::NoWeights => "Policies without weights",
         }));
@@ -215,6 +217,7 @@ fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Bl
         if let Some(table) = groups.readable(role) {
             blocks.push(subheading(match role {
                 Role::Last => "Last checkpoints",
+                Role::HeldOut => "Held-out-selected checkpoints",
                 Role::Chosen => "Chosen checkpoints",
                 Role::NoWeights => "Policies without weights",
             }));
@@ -235,12 +238,14 @@ fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Bl
 
 fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {
     if let Some(table) = best::table(rows) {
-        blocks.push(heading("Last and best checkpoint"));
+        blocks.push(heading("Last, held-out-selected and best checkpoint"));
         blocks.push(Block::Table(table));
         blocks.push(text(
-            "raw mean ± sd. The best was picked by the very episodes shown, so its score is too \
-             high on average, the more so the more checkpoints were played; the last one's is \
-             not. The two may not be compared across runs.",
+            "raw mean ± sd. The held-out-selected one has the lowest loss on episodes of the data \
+             that were kept out of training, and was picked without playing; like the last one's, \
+             its score is an honest one. The best was picked by the very episodes shown, so its \
+             score is too high on average, the more so the more checkpoints were played. The \
+             three may not be compared across runs.",
         ));
     }
 }
@@ -365,7 +370,9 @@ fn episodes_csv(rows: &[Row<'_>]) -> Table {
         "clipped_return",
         "ended",
     ]);
-    for row in rows {
+    // Weights that are last and held-out-selected have two rows, and were played once.
+    let again = |row: &&Row<'_>| row.role == Role::HeldOut && row.step() == row.run.last_step;
+    for row in rows.iter().filter(|row| !again(row)) {
         for episode in row.source.episodes(row.target) {
             table.row(vec![
                 row.run.name.clone(),

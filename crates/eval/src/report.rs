@@ -191,14 +191,27 @@ impl Evaluation {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        let beside = path.with_extension("json.partial");
+        let beside = beside(path);
         let file_error = |source| ReportError::File { path: path.to_path_buf(), source };
         let mut json = serde_json::to_vec_pretty(self)
             .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })?;
         json.push(b'\n');
-        let mut file = fs::File::create(&beside).map_err(file_error)?;
-        file.write_all(&json).and_then(|()| file.sync_all()).map_err(file_error)?;
-        fs::rename(&beside, path).map_err(file_error)
+        let written = fs::File::create(&beside)
+            .and_then(|mut file| file.write_all(&json).and_then(|()| file.sync_all()))
+            .and_then(|()| fs::rename(&beside, path));
+        // Half a report is of no use, and takes room where there may be none.
+        written.inspect_err(|_| drop(fs::remove_file(&beside))).map_err(file_error)
+    }
+
+    /// Finds out whether a report can be written to `path`, where nothing is changed.
+    ///
+    /// # Errors
+    /// When its folder is not there or may not be written.
+    pub fn check_writable(path: &Path) -> Result<(), ReportError> {
+        let beside = beside(path);
+        fs::File::create(&beside)
+            .and_then(|_| fs::remove_file(&beside))
+            .map_err(|source| ReportError::File { path: path.to_path_buf(), source })
     }
 
     /// Reads a report.
@@ -336,6 +349,11 @@ impl Evaluation {
 }
 
 /// How an episode ended, in a word.
+/// Where a report is written before it is renamed to `path`.
+fn beside(path: &Path) -> PathBuf {
+    path.with_extension("json.partial")
+}
+
 pub(crate) fn ended(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Terminated => "terminated",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::seed::Generator;
 use overtone_data::{
-    AtariBatch, AtariDataset, DataError, Loader, LoaderConfig, Sampling, WindowSampler,
+    AtariBatch, AtariDataset, DataError, Loader, LoaderConfig, Part, Split, WindowSampler,
 };
 use overtone_model::{
     DecisionTransformer, Inputs, ModelConfig,
@@ -104,13 +104,21 @@ impl Learner for AtariLearner {
         Ok(DecisionTransformer { form, ..model })
     }
 
-    fn sampler(&self, sampling: Sampling, run_seed: u64) -> Result<WindowSampler, DataError> {
-        WindowSampler::new(
-            self.dataset.index().clone(),
-            sampling,
+    fn sampler(
+        &self,
+        part: Part,
+        config: &TrainConfig,
+        run_seed: u64,
+    ) -> Result<WindowSampler, DataError> {
+        let index = self.dataset.index();
+        let split = Split::draw(index.episodes().as_slice().len(), config.held_out, run_seed)?;
+        let sampler = WindowSampler::new(
+            index.clone(),
+            config.sampling,
             self.model.context_length,
             run_seed,
-        )
+        )?;
+        split.restrict(sampler, part)
     }
 
     fn load(
@@ -131,18 +139,22 @@ impl Learner for AtariLearner {
         }
     }
 
+    fn check_data(&self) -> Result<(), DataError> {
+        self.dataset.check_unchanged()
+    }
+
     fn loss(
         &self,
         model: &DecisionTransformer,
         batch: &mut AtariBatch,
-        dropout: DropoutSeed,
+        dropout: Option<DropoutSeed>,
         device: &Device,
     ) -> StepLoss {
         let frames = match &self.frames {
             Some(bank) => bank.stacks(batch),
             None => windows(batch, device),
         };
-        let loss = model.loss(frames, &inputs(batch, device), Some(dropout));
+        let loss = model.loss(frames, &inputs(batch, device), dropout);
         StepLoss { total: loss.total, figures: vec![loss.cross_entropy, loss.accuracy] }
     }
 

@@ -47,8 +47,38 @@ pub struct TrainState {
     pub dataset_hash: String,
     /// Where the data came from: `starter`, `published` or a path's kind.
     pub dataset_kind: String,
-    /// Returns of the training data's whole episodes, in its own units, ascending.
+    /// Returns of the data's whole episodes, in its own units, ascending; those of held-out
+    /// episodes are among them, so that targets do not depend on which are.
     pub episode_returns: Vec<f32>,
+    /// Mean loss on held-out episodes at this step ([`crate::held_out::loss`]). Absent where
+    /// none are held out, where it is no finite number, and where the run was stopped between
+    /// two checkpoints: a run that nobody stopped does not measure there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<f64>,
+    /// The lowest of these losses so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<Best>,
+}
+
+/// Where a run's loss on held-out episodes was lowest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Best {
+    /// Optimizer steps taken by then; of equal losses the first.
+    pub step: u64,
+    /// The loss.
+    pub loss: f64,
+}
+
+impl TrainState {
+    /// Takes down the loss on held-out episodes at this step.
+    pub fn measured(&mut self, loss: f64) {
+        self.held_out = Some(loss).filter(|loss| loss.is_finite());
+        let lowest = self.best.map_or(f64::INFINITY, |best| best.loss);
+        if loss < lowest {
+            self.best = Some(Best { step: self.step, loss });
+        }
+    }
 }
 
 /// The layout this program writes.
@@ -70,12 +100,12 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Writes a checkpoint under `checkpoints/`, then deletes all but the newest `keep`, those
-    /// of later steps (which training has gone back behind), and what writers that were
-    /// killed left. No other process may be writing there (see [`crate::RunLock`]).
+    /// Writes a checkpoint under `checkpoints/`, then deletes all but the newest `keep` and the
+    /// best, those of later steps (which training has gone back behind), and what writers that
+    /// were killed left. No other process may be writing there (see [`crate::RunLock`]).
     ///
     /// # Errors
-    /// When it cannot be written; nothing is deleted then.
+    /// When it cannot be written; then nothing of it is left, and nothing else is deleted.
     pub fn save<M: Module>(
         checkpoints: &Path,
         state: &TrainState,
@@ -87,19 +117,9 @@ impl Checkpoint {
         let path = checkpoints.join(&name);
         let beside = checkpoints.join(format!(".{name}.{}", std::process::id()));
         let _ = fs::remove_dir_all(&beside);
-        fs::create_dir_all(&beside).map_err(TrainError::io(&beside))?;
-        let metadata = BTreeMap::from([("step".to_owned(), state.step.to_string())]);
-        weights::save(&weights::export(model), &metadata, &beside.join(MODEL))?;
-        weights::save(&optimizer.export(), &metadata, &beside.join(OPTIMIZER))?;
-        let json =
-            serde_json::to_vec_pretty(state).map_err(|error| broken(&beside.join(STATE), error))?;
-        write_synced(&beside.join(STATE), &json)?;
-        let mut sums = String::new();
-        for file in [MODEL, OPTIMIZER, STATE] {
-            sums += &format!("{}  {file}\n", sha256(&beside.join(file))?);
-        }
-        write_synced(&beside.join(SUMS), sums.as_bytes())?;
-        sync_dir(&beside)?;
+        write(&beside, state, model, optimizer)
+            // Half a checkpoint is of no use, and takes room where there may be none.
+            .inspect_err(|_| drop(fs::remove_dir_all(&beside)))?;
         if path.exists() {
             fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
         }
@@ -107,7 +127,8 @@ impl Checkpoint {
         sync_dir(checkpoints)?;
         let (kept, later): (Vec<_>, Vec<_>) =
             list(checkpoints, "step-").into_iter().partition(|other| *other <= path);
-        let old = kept.into_iter().skip(keep);
+        let best = state.best.map(|best| checkpoints.join(folder_name(best.step)));
+        let old = kept.into_iter().skip(keep).filter(|other| Some(other) != best.as_ref());
         for useless in old.chain(later).chain(list(checkpoints, ".step-")) {
             fs::remove_dir_all(&useless).map_err(TrainError::io(&useless))?;
         }
@@ -145,6 +166,18 @@ impl Checkpoint {
     /// When there is none, or it is damaged.
     pub fn at_step(checkpoints: &Path, step: u64) -> Result<Self, TrainError> {
         Self::open(&checkpoints.join(folder_name(step)))
+    }
+
+    /// The checkpoint of lowest held-out loss under `checkpoints/`, as the newest whole one tells,
+    /// and what was wrong with newer ones.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::newest`]; [`TrainError::NothingHeldOut`] when the run measured none.
+    pub fn best(checkpoints: &Path) -> Result<(Self, Vec<TrainError>), TrainError> {
+        let (newest, skipped) = Self::newest(checkpoints)?;
+        let path = checkpoints.to_owned();
+        let best = newest.state.best.ok_or(TrainError::NothingHeldOut { path })?;
+        Ok((Self::at_step(checkpoints, best.step)?, skipped))
     }
 
     /// The newest whole checkpoint under `checkpoints/`, and what was wrong with newer ones.
@@ -230,6 +263,28 @@ impl Checkpoint {
     ) -> Result<AdamW, TrainError> {
         Ok(AdamW::import(config, self.state.step, model, &self.moments()?)?)
     }
+}
+
+/// Writes everything into the new folder `folder`, and waits until the disk has it.
+fn write<M: Module>(
+    folder: &Path,
+    state: &TrainState,
+    model: &M,
+    optimizer: &AdamW,
+) -> Result<(), TrainError> {
+    fs::create_dir_all(folder).map_err(TrainError::io(folder))?;
+    let metadata = BTreeMap::from([("step".to_owned(), state.step.to_string())]);
+    weights::save(&weights::export(model), &metadata, &folder.join(MODEL))?;
+    weights::save(&optimizer.export(), &metadata, &folder.join(OPTIMIZER))?;
+    let json =
+        serde_json::to_vec_pretty(state).map_err(|error| broken(&folder.join(STATE), error))?;
+    write_synced(&folder.join(STATE), &json)?;
+    let mut sums = String::new();
+    for file in [MODEL, OPTIMIZER, STATE] {
+        sums += &format!("{}  {file}\n", sha256(&folder.join(file))?);
+    }
+    write_synced(&folder.join(SUMS), sums.as_bytes())?;
+    sync_dir(folder)
 }
 
 /// For a model whose weights are all replaced: it only fills the shapes.

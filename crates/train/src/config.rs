@@ -35,8 +35,12 @@ pub struct TrainConfig {
     pub log_every: u64,
     /// Steps between two checkpoints.
     pub checkpoint_every: u64,
-    /// Checkpoints kept, newest first.
+    /// Checkpoints kept, newest first; the one of lowest held-out loss is kept beside them.
     pub keep_checkpoints: usize,
+    /// Share of whole episodes kept out of training, drawn with the run's seed; the loss on
+    /// them is measured with every checkpoint. 0: all data is trained on.
+    #[serde(default)]
+    pub held_out: f64,
     /// Precision of matrix products and convolutions.
     #[serde(default)]
     pub precision: Precision,
@@ -111,9 +115,11 @@ impl TrainConfig {
                 return wrong(key, value.to_string(), "must be 0 or positive");
             }
         }
-        for (key, value) in
-            [("optimizer.beta_1", optimizer.beta_1), ("optimizer.beta_2", optimizer.beta_2)]
-        {
+        for (key, value) in [
+            ("held_out", self.held_out),
+            ("optimizer.beta_1", optimizer.beta_1),
+            ("optimizer.beta_2", optimizer.beta_2),
+        ] {
             if !(0.0..1.0).contains(&value) {
                 return wrong(key, value.to_string(), "must lie in [0, 1)");
             }

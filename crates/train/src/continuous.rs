@@ -5,7 +5,7 @@ use std::sync::Arc;
 use burn::tensor::{Device, Tensor, TensorData};
 use overtone_core::{Simulation, seed::Generator};
 use overtone_data::{
-    ContinuousBatch, ContinuousDataset, DataError, Loader, LoaderConfig, Sampling, WindowSampler,
+    ContinuousBatch, ContinuousDataset, DataError, Loader, LoaderConfig, Part, Split, WindowSampler,
 };
 use overtone_model::{
     ContinuousAgent, ContinuousAgentConfig, ContinuousInputs,
@@ -89,8 +89,22 @@ impl Learner for ContinuousLearner {
         Ok(model.with_form(form))
     }
 
-    fn sampler(&self, sampling: Sampling, run_seed: u64) -> Result<WindowSampler, DataError> {
-        WindowSampler::new(self.dataset.index().clone(), sampling, self.context_length(), run_seed)
+    fn sampler(
+        &self,
+        part: Part,
+        config: &TrainConfig,
+        run_seed: u64,
+    ) -> Result<WindowSampler, DataError> {
+        let index = self.dataset.index();
+        let split = Split::draw(index.episodes().as_slice().len(), config.held_out, run_seed)?;
+        // The statistics of observations were made of the episodes that the data was split for.
+        if split != *self.dataset.split() {
+            let reason = "the data was read for another train.held_out or seed".into();
+            return Err(DataError::Sampling { reason });
+        }
+        let sampler =
+            WindowSampler::new(index.clone(), config.sampling, self.context_length(), run_seed)?;
+        split.restrict(sampler, part)
     }
 
     fn load(
@@ -110,14 +124,19 @@ impl Learner for ContinuousLearner {
         }
     }
 
+    /// It is in memory, where nobody else changes it.
+    fn check_data(&self) -> Result<(), DataError> {
+        Ok(())
+    }
+
     fn loss(
         &self,
         model: &ContinuousAgent,
         batch: &mut ContinuousBatch,
-        dropout: DropoutSeed,
+        dropout: Option<DropoutSeed>,
         device: &Device,
     ) -> StepLoss {
-        let loss = model.loss(&inputs(batch, device), Some(dropout));
+        let loss = model.loss(&inputs(batch, device), dropout);
         StepLoss { total: loss.total, figures: vec![loss.action] }
     }
 

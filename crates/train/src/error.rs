@@ -52,6 +52,26 @@ pub enum TrainError {
         /// The folder of the run's checkpoints.
         path: PathBuf,
     },
+    /// A checkpoint that cannot be written.
+    #[error("update {step} could not be saved; {}", go_on(*last))]
+    Save {
+        /// Its step.
+        step: u64,
+        /// Step of the newest checkpoint there is.
+        last: Option<u64>,
+        /// What failed.
+        source: Box<TrainError>,
+    },
+    /// The best checkpoint of a run that has none.
+    #[error(
+        "no loss on held-out episodes was measured for {}; a run with train.held_out above 0 \
+         measures it",
+        path.display()
+    )]
+    NothingHeldOut {
+        /// The folder of the run's checkpoints.
+        path: PathBuf,
+    },
     /// A configuration that describes no training.
     #[error("train.{key} = {got}: {expected}")]
     Config {
@@ -80,5 +100,15 @@ impl TrainError {
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { path, source }
+    }
+}
+
+/// What is left when a checkpoint cannot be written.
+fn go_on(last: Option<u64>) -> String {
+    match last {
+        Some(step) => {
+            format!("the checkpoint of update {step} is whole, and `just resume` goes on from it")
+        }
+        None => "there is no checkpoint yet, and `just resume` begins again".to_owned(),
     }
 }

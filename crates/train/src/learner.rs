@@ -5,7 +5,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use overtone_core::seed::Generator;
-use overtone_data::{DataError, Loader, Sampling, WindowSampler};
+use overtone_data::{DataError, Loader, Part, WindowSampler};
 use overtone_model::transformer::DropoutSeed;
 
 use crate::{agent::Agent, config::TrainConfig, error::TrainError};
@@ -19,7 +19,8 @@ pub trait Learner {
     /// What one step is computed from.
     type Batch: Default + Send + 'static;
 
-    /// Names of what a step measures beside its loss, such as `accuracy`.
+    /// Names of what a step measures beside its loss, such as `accuracy`. The first is the mean
+    /// loss of actions without the head's regulariser: what is measured on held-out episodes.
     const FIGURES: &'static [&'static str];
 
     /// What a checkpoint must say so that the agent can be played.
@@ -49,11 +50,17 @@ pub trait Learner {
         device: &Device,
     ) -> Result<Self::Model, TrainError>;
 
-    /// Which contexts are drawn, and in which order, in the run with seed `run_seed`.
+    /// Which contexts of `part` are drawn, and in which order, in the run with seed `run_seed`.
     ///
     /// # Errors
-    /// When the data has no context of this kind.
-    fn sampler(&self, sampling: Sampling, run_seed: u64) -> Result<WindowSampler, DataError>;
+    /// When the data has no context of this kind, or no episode is left to train on or to hold
+    /// out.
+    fn sampler(
+        &self,
+        part: Part,
+        config: &TrainConfig,
+        run_seed: u64,
+    ) -> Result<WindowSampler, DataError>;
 
     /// Starts assembling batches.
     ///
@@ -68,12 +75,19 @@ pub trait Learner {
     /// What a batch is made of.
     fn facts(&self, batch: &Self::Batch) -> BatchFacts;
 
-    /// The loss of one batch, whose memory may be taken. From a GPU nothing is read.
+    /// Asserts that the data is still what was opened: asked before every checkpoint.
+    ///
+    /// # Errors
+    /// When it was changed meanwhile.
+    fn check_data(&self) -> Result<(), DataError>;
+
+    /// The loss of one batch, whose memory may be taken; without a seed nothing is dropped.
+    /// From a GPU nothing is read.
     fn loss(
         &self,
         model: &Self::Model,
         batch: &mut Self::Batch,
-        dropout: DropoutSeed,
+        dropout: Option<DropoutSeed>,
         device: &Device,
     ) -> StepLoss;
 
@@ -84,11 +98,11 @@ pub trait Learner {
 /// What a checkpoint says of the data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataFacts {
-    /// Hash of all that training sees.
+    /// Hash of the data, held-out episodes included.
     pub hash: String,
     /// `starter`, `published` or `other`.
     pub kind: String,
-    /// Returns of its whole episodes, ascending.
+    /// Returns of its whole episodes, held-out ones included, ascending.
     pub episode_returns: Vec<f32>,
 }
 

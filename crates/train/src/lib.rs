@@ -11,6 +11,7 @@ pub mod continuous;
 pub mod error;
 pub mod events;
 pub mod frame_bank;
+pub mod held_out;
 pub mod learner;
 pub mod metrics;
 pub mod optimizer;
@@ -20,7 +21,7 @@ pub mod trainer;
 
 pub use agent::{Agent, AtariAgent, ContinuousTaskAgent};
 pub use atari::AtariLearner;
-pub use checkpoint::{Checkpoint, TrainState};
+pub use checkpoint::{Best, Checkpoint, TrainState};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use continuous::ContinuousLearner;
 pub use error::TrainError;

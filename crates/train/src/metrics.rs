@@ -1,4 +1,4 @@
-//! Metrics of a run: one CSV and TensorBoard's event files, side by side.
+//! Metrics of a run: CSV and TensorBoard's event files, side by side.
 
 use std::{
     fs,
@@ -11,10 +11,41 @@ use crate::{error::TrainError, events::Events, run_dir::write_synced, trainer::S
 /// Writes metrics.
 #[derive(Debug)]
 pub struct Metrics {
-    csv: fs::File,
-    csv_path: PathBuf,
+    training: Csv,
+    /// Only where episodes are held out.
+    held_out: Option<Csv>,
     events: Events,
 }
+
+/// A file of rows that begin with a step, open to be added to.
+#[derive(Debug)]
+struct Csv {
+    path: PathBuf,
+    file: fs::File,
+}
+
+impl Csv {
+    /// Opens the file at `path`, or makes it; rows after `step` are from steps that will be done
+    /// again, and are dropped.
+    fn open(path: PathBuf, header: &str, step: u64) -> Result<Self, TrainError> {
+        let kept = fs::read_to_string(&path)
+            .map_or_else(|_| String::new(), |text| rows_until(&text, step));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let beside = path.with_file_name(format!(".{name}"));
+        write_synced(&beside, (header.to_owned() + &kept).as_bytes())?;
+        fs::rename(&beside, &path).map_err(TrainError::io(&path))?;
+        let file =
+            fs::OpenOptions::new().append(true).open(&path).map_err(TrainError::io(&path))?;
+        Ok(Self { path, file })
+    }
+
+    fn add(&mut self, row: &str) -> Result<(), TrainError> {
+        self.file.write_all(row.as_bytes()).map_err(TrainError::io(&self.path))
+    }
+}
+
+/// Losses on held-out episodes.
+const HELD_OUT: &str = "held_out.csv";
 
 /// The names of the columns; `figures` are the learner's own.
 fn header(figures: &[&str]) -> String {
@@ -25,28 +56,26 @@ fn header(figures: &[&str]) -> String {
 }
 
 impl Metrics {
-    /// Opens the metrics of the run in `run_dir`, with columns for `figures`; rows after `step`
-    /// are from steps that will be done again, and are dropped.
+    /// Opens the metrics of the run in `run_dir`, with columns for `figures`, and those on
+    /// held-out episodes where there are any; rows after `step` are from steps that will be done
+    /// again, and are dropped.
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn open(run_dir: &Path, step: u64, figures: &[&str]) -> Result<Self, TrainError> {
-        let header = header(figures);
-        let csv_path = run_dir.join("metrics.csv");
-        let kept = match fs::read_to_string(&csv_path) {
-            Ok(text) => header + &rows_until(&text, step),
-            Err(_) => header,
+    pub fn open(
+        run_dir: &Path,
+        step: u64,
+        figures: &[&str],
+        holds_out: bool,
+    ) -> Result<Self, TrainError> {
+        let training = Csv::open(run_dir.join("metrics.csv"), &header(figures), step)?;
+        let held_out = match holds_out {
+            true => Some(Csv::open(run_dir.join(HELD_OUT), "step,loss\n", step)?),
+            false => None,
         };
-        let beside = run_dir.join(".metrics.csv");
-        write_synced(&beside, kept.as_bytes())?;
-        fs::rename(&beside, &csv_path).map_err(TrainError::io(&csv_path))?;
-        let csv = fs::OpenOptions::new()
-            .append(true)
-            .open(&csv_path)
-            .map_err(TrainError::io(&csv_path))?;
         let mut events = Events::create(run_dir)?;
         events.restart_after(step);
-        Ok(Self { csv, csv_path, events })
+        Ok(Self { training, held_out, events })
     }
 
     /// Writes one row.
@@ -67,7 +96,7 @@ impl Metrics {
             r.waited_share,
             r.seconds
         );
-        self.csv.write_all(row.as_bytes()).map_err(TrainError::io(&self.csv_path))?;
+        self.training.add(&row)?;
         for (name, figure) in &r.figures {
             self.events.scalar(&format!("train/{name}"), *figure as f32, r.step);
         }
@@ -80,6 +109,18 @@ impl Metrics {
         ] {
             self.events.scalar(tag, value as f32, r.step);
         }
+        self.events.flush()
+    }
+
+    /// Writes the loss on held-out episodes after `step`.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn log_held_out(&mut self, step: u64, loss: f64) -> Result<(), TrainError> {
+        if let Some(csv) = &mut self.held_out {
+            csv.add(&format!("{step},{loss}\n"))?;
+        }
+        self.events.scalar("held_out/loss", loss as f32, step);
         self.events.flush()
     }
 }

@@ -4,6 +4,7 @@
 //! runs/<date>-<game>-<head>-s<seed>/
 //!   config.toml            the resolved configuration
 //!   metrics.csv            one row per logged step
+//!   held_out.csv           the loss on held-out episodes, one row per checkpoint
 //!   events.out.tfevents.*  the same for TensorBoard
 //!   checkpoints/step-…/    model, optimizer and state
 //!   evaluation.json        the newest evaluation
@@ -124,8 +125,10 @@ impl RunDir {
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<PathBuf, TrainError> {
         let path = self.0.join(name);
         let beside = self.0.join(format!(".{name}.{}", std::process::id()));
-        write_synced(&beside, contents)?;
-        fs::rename(&beside, &path).map_err(TrainError::io(&path))?;
+        let written = write_synced(&beside, contents)
+            .and_then(|()| fs::rename(&beside, &path).map_err(TrainError::io(&path)));
+        // Half a file is of no use, and takes room where there may be none.
+        written.inspect_err(|_| drop(fs::remove_file(&beside)))?;
         Ok(path)
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed;
-use overtone_data::Loader;
+use overtone_data::{Loader, Part};
 use overtone_model::{device::is_cpu, transformer::DropoutSeed};
 use serde_json::json;
 
@@ -16,6 +16,7 @@ use crate::{
     checkpoint::{Checkpoint, FORMAT, TrainState},
     config::TrainConfig,
     error::TrainError,
+    held_out,
     learner::{BatchFacts, Learner},
     metrics::Metrics,
     optimizer::AdamW,
@@ -112,8 +113,12 @@ impl<L: Learner> Trainer<L> {
         let Job { run, config, mut learner, seed: run_seed, device } = job;
         config.validate()?;
         let device = device.autodiff();
-        let sampler = learner.sampler(config.sampling, run_seed)?;
+        let sampler = learner.sampler(Part::Training, &config, run_seed)?;
         let n_updates = config.n_updates(sampler.epoch_len());
+        if config.held_out > 0.0 {
+            // Found now, not at the first checkpoint.
+            learner.sampler(Part::HeldOut, &config, run_seed)?;
+        }
         let labels = n_updates as f64 * (config.batch_size * learner.context_length()) as f64;
         let schedule = config.schedule(labels);
         let data = learner.data();
@@ -127,6 +132,8 @@ impl<L: Learner> Trainer<L> {
             dataset_hash: data.hash,
             dataset_kind: data.kind,
             episode_returns: data.episode_returns,
+            held_out: None,
+            best: None,
         };
         let mut generator = seed::generator(run_seed, "init");
         let model = learner.init(&device, &mut generator)?;
@@ -139,6 +146,12 @@ impl<L: Learner> Trainer<L> {
                 };
                 if checkpoint.state.dataset_hash != fresh.dataset_hash {
                     return Err(wrong("was trained on other data than is there now"));
+                }
+                if checkpoint.state.seed != run_seed {
+                    return Err(wrong("belongs to a run of another seed"));
+                }
+                if checkpoint.state.best.is_some() && config.held_out == 0.0 {
+                    return Err(wrong("was trained with episodes held out, and none are now"));
                 }
                 if checkpoint.state.agent != fresh.agent {
                     return Err(wrong("belongs to another model configuration"));
@@ -199,8 +212,9 @@ impl<L: Learner> Trainer<L> {
         stop: &AtomicBool,
         observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError> {
-        let mut metrics = Metrics::open(self.run.path(), self.state.step, L::FIGURES)?;
-        let mut sampler = self.learner.sampler(self.config.sampling, self.state.seed)?;
+        let holds_out = self.config.held_out > 0.0;
+        let mut metrics = Metrics::open(self.run.path(), self.state.step, L::FIGURES, holds_out)?;
+        let mut sampler = self.learner.sampler(Part::Training, &self.config, self.state.seed)?;
         sampler.seek(self.state.n_drawn);
         let mut loader = self.learner.load(sampler, self.config.batch_size)?;
 
@@ -214,8 +228,8 @@ impl<L: Learner> Trainer<L> {
             let last = self.state.step == self.n_updates;
             let logs = last || self.state.step.is_multiple_of(self.config.log_every);
             interrupted = stop.load(Ordering::Relaxed) && !last;
-            let saves =
-                last || interrupted || self.state.step.is_multiple_of(self.config.checkpoint_every);
+            let planned = last || self.state.step.is_multiple_of(self.config.checkpoint_every);
+            let saves = planned || interrupted;
             // Nothing is reported or stored before it is known to be finite.
             if logs || saves || unread.len() >= self.read_every {
                 for step in read(&mut unread) {
@@ -232,6 +246,10 @@ impl<L: Learner> Trainer<L> {
                 since_report = Accumulator::new(L::FIGURES);
             }
             if saves {
+                self.state.held_out = None;
+                if holds_out && planned {
+                    self.measure_held_out(&mut metrics)?;
+                }
                 let checkpoint = self.save()?;
                 observer.saved(&checkpoint);
                 self.saved = Some(checkpoint);
@@ -252,14 +270,28 @@ impl<L: Learner> Trainer<L> {
         })
     }
 
+    /// Measured before the checkpoint is written, so that no checkpoint lacks its row.
+    fn measure_held_out(&mut self, metrics: &mut Metrics) -> Result<(), TrainError> {
+        let Self { learner, model, config, state, device, .. } = self;
+        let loss = held_out::loss(learner, model, config, state.seed, device)?;
+        state.measured(loss);
+        metrics.log_held_out(state.step, loss)
+    }
+
     fn save(&self) -> Result<Checkpoint, TrainError> {
-        Checkpoint::save(
+        self.learner.check_data()?;
+        let saved = Checkpoint::save(
             &self.run.checkpoints(),
             &self.state,
             &self.model,
             &self.optimizer,
             self.config.keep_checkpoints,
-        )
+        );
+        saved.map_err(|error| TrainError::Save {
+            step: self.state.step,
+            last: self.saved.as_ref().map(|checkpoint| checkpoint.state.step),
+            source: Box::new(error),
+        })
     }
 
     /// One optimizer step on one batch. From a GPU nothing is read: its figures stay there.
@@ -267,7 +299,7 @@ impl<L: Learner> Trainer<L> {
         let BatchFacts { n_labels, n_drawn, indices } = self.learner.facts(&batch);
         let learning_rate = self.schedule.at(self.state.step, self.state.tokens);
         let dropout = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
-        let dropout = DropoutSeed(dropout);
+        let dropout = Some(DropoutSeed(dropout));
         let loss = self.learner.loss(&self.model, &mut batch, dropout, &self.device);
         loader.recycle(batch);
         let gradients = loss.total.backward();

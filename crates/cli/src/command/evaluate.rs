@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_core::Play;
-use overtone_eval::{Plan, report};
+use overtone_eval::{Evaluation, Plan, report};
 use overtone_model::{AttentionConfig, Conditioning, ContinuousAgentConfig, ModelConfig, device};
 use overtone_train::{Agent, Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
@@ -33,7 +33,7 @@ pub const OPTIONS: &str = r#"
 run = ""
 # Folder of the runs.
 runs = "runs"
-# last, the step of a checkpoint, or a checkpoint's folder; or several of them, as last,1000.
+# last; best: the lowest loss on held-out episodes, needs train.held_out above 0; the step of a checkpoint, or a checkpoint's folder; or several of them, as last,best,1000.
 checkpoint = "last"
 # Episodes for each target.
 episodes = 100
@@ -100,6 +100,10 @@ pub fn rollouts(options: &[String]) -> Result<()> {
             };
             let out = run.path().join(report);
             if entries.iter().any(|entry| entry.out == out) {
+                if name == "best" || name == "last" {
+                    say!("the {name} checkpoint is of update {step}, which is played already");
+                    continue;
+                }
                 let run = run.path().display();
                 bail!("update {step} of {run} is named twice");
             }
@@ -119,6 +123,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         if out.is_dir() || !found {
             bail!("out={}: must be a file in a folder that is there", out.display());
         }
+        Evaluation::check_writable(out).context("out= names another place for the report")?;
     }
     let stop = interrupt::listen()?;
     play_all(&entries, &evaluation, &device, &stop)
@@ -129,10 +134,13 @@ fn open_run(root: &Path, name: &str) -> Result<RunDir> {
     Ok(if name.is_empty() { RunDir::newest(root)? } else { RunDir::open(root, name)? })
 }
 
-/// `last`, a step, or a folder.
+/// `last`, `best`, a step, or a folder.
 fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
-    if name == "last" {
-        let (checkpoint, skipped) = Checkpoint::newest(&run.checkpoints())?;
+    if name == "last" || name == "best" {
+        let (checkpoint, skipped) = match name {
+            "last" => Checkpoint::newest(&run.checkpoints())?,
+            _ => Checkpoint::best(&run.checkpoints()).context("checkpoint=best")?,
+        };
         for error in skipped {
             eprintln!("warning: skipped a checkpoint: {error}");
         }
@@ -308,9 +316,10 @@ fn play_all(
     entries.iter().for_each(Entry::announce);
     let chosen = device::choose(device)?;
     let played = playing::play(entries, &chosen.device, chosen.is_gpu, options.parallel, stop)?;
+    // Told before anything is written, which may fail.
+    played.iter().for_each(|evaluation| say!("{}", evaluation.to_text()));
     for (entry, evaluation) in entries.iter().zip(played) {
         evaluation.write(&entry.out).context("cannot write the report")?;
-        say!("{}", evaluation.to_text());
         say!("report: {}", entry.out.display());
         let scores: Vec<(f32, f64, Option<f64>)> = evaluation
             .targets
@@ -320,7 +329,10 @@ fn play_all(
                 (target.target_return, target.raw_return.mean, normalized)
             })
             .collect();
-        metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores)?;
+        let written = metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores);
+        if let Err(error) = written {
+            eprintln!("warning: the scores are not among the run's curves: {error}");
+        }
     }
     Ok(())
 }

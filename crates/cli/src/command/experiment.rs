@@ -4,6 +4,8 @@ mod atari;
 mod continuous;
 
 use anyhow::Result;
+use overtone_core::Episodes;
+use overtone_data::Split;
 use overtone_train::Learner;
 
 use crate::settings::Settings;
@@ -40,4 +42,18 @@ pub trait Experiment: Settings {
     /// # Errors
     /// When the data is missing or broken, or the settings describe no model for it.
     fn learner(&self) -> Result<Self::Learner>;
+}
+
+/// Says how much of the data is held out, where any of it is.
+fn say_held_out(split: &Split, episodes: &Episodes) {
+    if split.held_out.is_empty() {
+        return;
+    }
+    let steps: usize =
+        split.held_out.iter().map(|&episode| episodes.as_slice()[episode].length).sum();
+    say!(
+        "held out: {} of the episodes, {steps} transitions; trained on are {} episodes",
+        split.held_out.len(),
+        split.training.len()
+    );
 }

@@ -172,6 +172,13 @@ fn print_finished(finished: &Finished) {
         finished.seconds,
         finished.checkpoint.path.display()
     );
+    if let Some(best) = &finished.checkpoint.state.best {
+        say!(
+            "lowest held-out loss {:.4} after update {} (evaluate rollouts checkpoint=best plays it)",
+            best.loss,
+            best.step
+        );
+    }
 }
 
 struct Printer {
@@ -210,7 +217,11 @@ impl Observer for Printer {
         }
     }
 
-    fn saved(&mut self, _checkpoint: &Checkpoint) {}
+    fn saved(&mut self, checkpoint: &Checkpoint) {
+        if let (true, Some(loss)) = (self.bar.is_hidden(), checkpoint.state.held_out) {
+            say!("update {}: held-out loss {loss:.4}", checkpoint.state.step);
+        }
+    }
 }
 
 /// The day of `time` (UTC) as `2026-11-20`.

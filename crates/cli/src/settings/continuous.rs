@@ -167,6 +167,8 @@ impl ContinuousSettings {
             fragment: self.data.fragment,
             best_percent: self.data.best_percent,
             delayed_reward: self.data.delayed_reward,
+            held_out: self.train.held_out,
+            seed: self.seed,
             origin,
         }
     }

@@ -5,7 +5,9 @@
 mod desk;
 mod downloads;
 mod errors;
+mod faults;
 mod gpu_check;
+mod held_out;
 mod kills;
 mod lab;
 mod lab_forecast;

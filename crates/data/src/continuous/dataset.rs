@@ -14,6 +14,7 @@ use crate::continuous::selection::{
 use crate::dataset::outcome_code;
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
+use crate::held_out::Split;
 use crate::manifest::Kind;
 use crate::npy::hex;
 
@@ -30,6 +31,7 @@ pub struct ContinuousDataset {
     rewards: Vec<f32>,
     returns_to_go: Vec<f32>,
     normalization: Normalization,
+    split: Split,
     manifest: ContinuousManifest,
 }
 
@@ -46,7 +48,7 @@ impl ContinuousDataset {
     ///
     /// # Errors
     /// [`DataError::NothingSelected`] when no episode is left, [`DataError::Sampling`] for an
-    /// option out of range.
+    /// option out of range, or when no episode is left to train on or to hold out.
     pub fn of(mut log: ContinuousLog, options: &ContinuousOptions) -> Result<Self, DataError> {
         options.check()?;
         let (log_rows, log_episodes) = (log.n_transitions(), log.finished_episodes().count());
@@ -67,12 +69,16 @@ impl ContinuousDataset {
         if options.delayed_reward {
             delay_rewards(&mut log);
         }
-        // Before the worse episodes go, as in the reference: what a number means does not
-        // depend on which episodes are imitated.
-        let normalization = Normalization::of(&log.observations, log.observation_width);
         let lengths: Vec<usize> = log.episodes.iter().map(|episode| episode.length).collect();
         let returns: Vec<f64> = log.episodes.iter().map(|e| log.episode_return(e)).collect();
-        keep(&mut log, &best_episodes(&lengths, &returns, options.best_percent));
+        let best = best_episodes(&lengths, &returns, options.best_percent);
+        let split = Split::draw(best.len(), options.held_out, options.seed)?;
+        // Before the worse episodes go, as in the reference: what a number means does not
+        // depend on which episodes are imitated.
+        let all = Normalization::of(&log.observations, log.observation_width);
+        let held_out: Vec<usize> = split.held_out.iter().map(|&episode| best[episode]).collect();
+        let normalization = without(&log, &held_out).unwrap_or_else(|| all.clone());
+        keep(&mut log, &best);
 
         let wrong = |reason: String| DataError::Inconsistent { path: log.path.clone(), reason };
         let episodes = Episodes::new(log.episodes).map_err(|error| wrong(error.to_string()))?;
@@ -111,8 +117,9 @@ impl ContinuousDataset {
             rewards: log.rewards,
             returns_to_go: to_go,
             normalization,
+            split,
         };
-        dataset.manifest.content_hash = dataset.digest();
+        dataset.manifest.content_hash = dataset.digest(&all);
         Ok(dataset)
     }
 
@@ -174,12 +181,19 @@ impl ContinuousDataset {
     }
 
     /// Mean and standard deviation of each number of an observation, over all episodes that
-    /// [`Fragment`] leaves, whatever [`ContinuousOptions::best_percent`] is.
+    /// [`Fragment`] leaves and that are not held out, whatever
+    /// [`ContinuousOptions::best_percent`] is.
     pub fn normalization(&self) -> &Normalization {
         &self.normalization
     }
 
-    /// SHA-256 of all that training sees: equal hashes, equal training data.
+    /// Which of the episodes are held out.
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
+    /// SHA-256 of the episodes and of the statistics of all of them: equal hashes, equal data.
+    /// Which episodes are held out is not in it, so runs of several seeds share it.
     pub fn content_hash(&self) -> &str {
         &self.manifest.content_hash
     }
@@ -199,12 +213,12 @@ impl ContinuousDataset {
         &self.manifest
     }
 
-    fn digest(&self) -> String {
+    fn digest(&self, statistics: &Normalization) -> String {
         let mut hash = Sha256::new();
         for number in [self.n_transitions(), self.observation_width(), self.action_width()] {
             hash.update((number as u64).to_le_bytes());
         }
-        let Normalization { mean, std } = &self.normalization;
+        let Normalization { mean, std } = statistics;
         for column in [&self.observations, &self.actions, &self.rewards, mean, std] {
             // In pieces that are quick to hash and small to hold.
             for piece in column.chunks(1 << 14) {
@@ -217,4 +231,18 @@ impl ContinuousDataset {
         }
         hex(&hash.finalize())
     }
+}
+
+/// Statistics of the observations without those of the episodes at positions `held_out`, which
+/// ascend; `None` when nothing is held out.
+fn without(log: &ContinuousLog, held_out: &[usize]) -> Option<Normalization> {
+    held_out.first()?;
+    let width = log.observation_width;
+    let episodes = log.episodes.iter().enumerate();
+    let rest = episodes.filter(|(position, _)| held_out.binary_search(position).is_err());
+    let observations: Vec<f32> = rest
+        .flat_map(|(_, episode)| &log.observations[episode.start * width..episode.end() * width])
+        .copied()
+        .collect();
+    Some(Normalization::of(&observations, width))
 }

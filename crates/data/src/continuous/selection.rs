@@ -29,6 +29,11 @@ pub struct ContinuousOptions {
     /// Whether an episode's whole return comes with its last step, and nothing before (the
     /// paper's delayed reward).
     pub delayed_reward: bool,
+    /// Share of the episodes kept out of training and of the observations' statistics, drawn
+    /// by [`crate::Split`].
+    pub held_out: f64,
+    /// The run's seed, which the held-out episodes are drawn with.
+    pub seed: u64,
     /// What is known of the recording beyond its file.
     pub origin: ContinuousOrigin,
 }
@@ -40,6 +45,8 @@ impl Default for ContinuousOptions {
             fragment: Fragment::Drop,
             best_percent: 100.0,
             delayed_reward: false,
+            held_out: 0.0,
+            seed: 0,
             origin: ContinuousOrigin::other(),
         }
     }

@@ -101,6 +101,40 @@ fn the_best_episodes_alone() {
 }
 
 #[test]
+fn statistics_are_of_what_is_trained_on() {
+    let options =
+        |held_out, seed| ContinuousOptions { held_out, seed, ..ContinuousOptions::default() };
+    let steps = "..t.l...t.....t.t";
+    let (all, held) = (dataset(steps, &options(0.0, 5)), dataset(steps, &options(0.4, 5)));
+    assert_eq!(all.split().training, [0, 1, 2, 3, 4]);
+    assert_eq!((held.split().training.len(), held.split().held_out.len()), (3, 2));
+    let trained: Vec<f32> = held
+        .split()
+        .training
+        .iter()
+        .flat_map(|&episode| held.episodes().as_slice()[episode].range())
+        .flat_map(observation)
+        .collect();
+    assert_eq!(*held.normalization(), Normalization::of(&trained, 3));
+    assert_ne!(held.normalization(), all.normalization());
+    // All the data is there, and it is the same data.
+    assert_eq!(held.observations(), all.observations());
+    assert_eq!(held.content_hash(), all.content_hash());
+    // Of the best episodes alone some are held out, and the rest of the file is in the
+    // statistics, as without.
+    let best = ContinuousOptions { best_percent: 70.0, ..options(0.34, 5) };
+    let best = dataset(steps, &best);
+    let kept = best.episodes().as_slice().len();
+    assert_eq!(best.split().training.len() + best.split().held_out.len(), kept);
+    assert!(kept < 5 && !best.split().held_out.is_empty(), "{:?}", best.split());
+    let (_dir, path) = d4rl(steps);
+    for share in [0.05, 0.95] {
+        let refused = ContinuousDataset::open(&path, &options(share, 5));
+        assert!(matches!(refused, Err(DataError::Sampling { .. })), "{share}");
+    }
+}
+
+#[test]
 fn delayed_rewards_come_last() {
     let options = ContinuousOptions { delayed_reward: true, ..Default::default() };
     let data = dataset("..t.l..", &options);

@@ -71,7 +71,7 @@ fn a_batch_shows_the_steps_of_its_windows() {
                 let pixels = &batch.frames[frame * FRAME..][..FRAME];
                 // Black before the episode's start.
                 let from = step.checked_sub(back).filter(|&from| from >= start);
-                let expected = from.map_or(0, |from| data.frame(from)[0]);
+                let expected = from.map_or(0, |from| data.frame(from).unwrap()[0]);
                 assert!(pixels.iter().all(|&pixel| pixel == expected), "{row} {place} {back}");
                 assert_eq!(batch.frame_rows[frame], from.map_or(-1, |from| from as i64));
             }
@@ -168,8 +168,87 @@ fn a_store_that_shrinks_is_an_error() {
     file.set_len(2000).unwrap();
     let mut loader = Loader::atari(data, sampler, LoaderConfig::new(3)).unwrap();
     let error = loader.next().unwrap_err();
-    assert!(matches!(error, DataError::Io { .. }), "{error}");
+    assert!(matches!(error, DataError::Store { .. }), "{error}");
+    assert!(error.to_string().contains("cut short while it was in use"), "{error}");
     assert!(matches!(loader.next(), Err(DataError::Loader { .. })));
+}
+
+/// What is written into a store that is open, and what is put in its place.
+#[test]
+fn a_store_that_changes_is_found() {
+    let (_dir, data) = dataset(&[6, 9], Selection::uniform(1000));
+    let whole = std::fs::read(data.path()).unwrap();
+    let write = |bytes: &[u8]| {
+        // Times have steps of some milliseconds.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::fs::write(data.path(), bytes).unwrap();
+    };
+    data.check_unchanged().unwrap();
+    data.check_untouched().unwrap();
+    write(&whole);
+    data.check_unchanged().unwrap(); // Written, and the same.
+    let mut flipped = whole.clone();
+    *flipped.last_mut().unwrap() ^= 1;
+    write(&flipped);
+    let error = data.check_unchanged().unwrap_err().to_string();
+    assert!(error.contains("frames.safetensors") && error.contains("somebody changed"), "{error}");
+    let reopened = AtariDataset::open(data.path()).unwrap();
+    reopened.check_unchanged().unwrap(); // Since it was opened, that is.
+    let error = reopened.check_untouched().unwrap_err().to_string();
+    assert!(error.contains("its rows are not those"), "{error}");
+    write(&whole);
+    AtariDataset::open(data.path()).unwrap().check_untouched().unwrap();
+    // A file put in its place is another: this one is still open as it was.
+    let beside = data.path().with_file_name("other");
+    std::fs::write(&beside, b"another").unwrap();
+    std::fs::rename(&beside, data.path()).unwrap();
+    data.check_unchanged().unwrap();
+    assert_eq!(data.frame(14).unwrap(), &whole[whole.len() - FRAME..]);
+}
+
+#[test]
+fn windows_of_some_episodes_show_no_other() {
+    let released =
+        Selection::Released { num_steps: 60, num_buffers: 1, trajectories_per_buffer: 5 };
+    let lengths = [10, 4, 12, 3, 9];
+    for (sampling, selection) in [
+        (Sampling::Uniform, Selection::uniform(1000)),
+        (Sampling::FromStart, Selection::uniform(1000)),
+        (Sampling::Released, released),
+    ] {
+        let (_dir, data) = dataset(&lengths, selection);
+        let all = WindowSampler::new(data.index().clone(), sampling, 4, 7).unwrap();
+        let episodes = data.episodes().as_slice();
+        let mut drawn = [Vec::new(), Vec::new()];
+        for (chosen, drawn) in [[0, 2, 4], [1, 3, 3]].iter().zip(&mut drawn) {
+            let mut some = all.clone().among(chosen).unwrap();
+            for _ in 0..some.epoch_len() * 2 {
+                let window = some.draw();
+                let shown = |row: usize| {
+                    chosen.iter().any(|&episode| episodes[episode].range().contains(&row))
+                };
+                let before = if sampling == Sampling::Released { 3 } else { 0 };
+                let mut rows = window.first.saturating_sub(before)..window.range().end;
+                assert!(rows.all(shown), "{sampling:?} {window:?}");
+                drawn.push(window.range().end - 1);
+            }
+            // The state is the number of draws, as ever.
+            let mut other = all.clone().among(chosen).unwrap();
+            other.seek(3);
+            assert_eq!(other.draw().range().end - 1, drawn[3]);
+        }
+        let [one, other] = drawn;
+        assert!(!one.iter().any(|row| other.contains(row)), "{sampling:?}");
+        if sampling == Sampling::Uniform {
+            let n: usize = lengths.iter().sum();
+            assert_eq!(one.len() + other.len(), 2 * n);
+        }
+        // All of them are the sampler there was.
+        let mut whole = all.clone().among(&[0, 1, 2, 3, 4]).unwrap();
+        let mut all = all.clone();
+        assert!((0..40).all(|_| whole.draw() == all.draw()), "{sampling:?}");
+        assert!(matches!(all.among(&[]), Err(DataError::Sampling { .. })));
+    }
 }
 
 proptest! {

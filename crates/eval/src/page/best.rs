@@ -1,11 +1,12 @@
-//! Several checkpoints of one run: the last and the best, side by side.
+//! Several checkpoints of one run: the last, the held-out-selected and the best, side by side.
 
 use overtone_plot::{Line, Stroke};
 
 use super::scores::{Role, Row, spread};
 use crate::table::Table;
 
-/// The rows of one run, protocol and target, by the updates of the weights.
+/// The rows of one run, protocol and target of which weights of several updates were played, by
+/// these updates.
 fn checkpoints<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
     let mut found: Vec<Vec<&Row<'_>>> = Vec::new();
     for row in rows.iter().filter(|row| row.role != Role::NoWeights) {
@@ -14,16 +15,24 @@ fn checkpoints<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
                 && row.protocol == other.protocol
                 && row.target.target_return == other.target.target_return
         };
+        let same = |other: &&Row<'_>| other.step() == row.step() && other.role == row.role;
         match found.iter_mut().find(|group| alike(group[0])) {
             // The same weights again: the first file of theirs stands for them.
-            Some(group) if group.iter().any(|other| other.step() == row.step()) => {}
+            Some(group) if group.iter().any(same) => {}
             Some(group) => group.push(row),
             None => found.push(vec![row]),
         }
     }
-    found.retain(|group| group.len() > 1);
     found.iter_mut().for_each(|group| group.sort_by_key(|row| row.step()));
+    found.retain(|group| distinct(group).len() > 1);
     found
+}
+
+/// One row for each number of updates of a group, which is in their order.
+fn distinct<'r, 'a>(group: &[&'r Row<'a>]) -> Vec<&'r Row<'a>> {
+    let mut rows = group.to_vec();
+    rows.dedup_by_key(|row| row.step());
+    rows
 }
 
 /// A row for each run, protocol and target of which several checkpoints were played; `None`
@@ -36,24 +45,28 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
         "target",
         "checkpoints played",
         "last (updates)",
-        "best (updates)",
+        "held-out-selected (updates)",
+        "best of those played (updates)",
     ]);
     groups.first()?;
     for group in groups {
-        let told = |row: Option<&&Row<'_>>| {
-            let words = |row: &&Row<'_>| {
-                format!("{} ({})", spread(&row.raw, 1), row.step().unwrap_or_default())
-            };
-            row.map_or("not played".to_owned(), words)
+        let told = |row: &&Row<'_>| {
+            format!("{} ({})", spread(&row.raw, 1), row.step().unwrap_or_default())
+        };
+        let of = |role: Role| group.iter().find(|row| row.role == role).map(told);
+        let none = match group[0].run.held_out_step {
+            Some(_) => "not played",
+            None => "none held out",
         };
         let best = group.iter().max_by(|a, b| a.raw.mean.total_cmp(&b.raw.mean));
         table.row(vec![
             group[0].run.name.clone(),
             group[0].protocol.clone(),
             group[0].target.target_return.to_string(),
-            group.len().to_string(),
-            told(group.iter().find(|row| row.role == Role::Last)),
-            told(best),
+            distinct(&group).len().to_string(),
+            of(Role::Last).unwrap_or_else(|| "not played".to_owned()),
+            of(Role::HeldOut).unwrap_or_else(|| none.to_owned()),
+            best.map(told).unwrap_or_default(),
         ]);
     }
     Some(table)
@@ -65,7 +78,7 @@ pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Line> {
         let point = |row: &&Row<'_>| Some([row.step()? as f64, row.raw.mean]);
         let target = group[0].target.target_return;
         let name = format!("{}, {}, target {target}", group[0].run.name, group[0].protocol);
-        Line::new(name, group.iter().filter_map(point).collect()).stroke(Stroke::Marked)
+        Line::new(name, distinct(&group).iter().filter_map(point).collect()).stroke(Stroke::Marked)
     };
     checkpoints(rows).into_iter().map(curve).collect()
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use crate::{Evaluation, PlayedEpisode, ReportError, TargetResult};
 
 /// The files of one training run.
@@ -19,6 +21,9 @@ pub struct RunFiles {
     pub metrics: Option<Metrics>,
     /// The highest step of a checkpoint in the folder; without any, of the metrics.
     pub last_step: Option<u64>,
+    /// The step of the lowest loss on held-out episodes, as the newest checkpoint tells; absent
+    /// where none were held out.
+    pub held_out_step: Option<u64>,
     /// Its evaluations: every `evaluation*.json`, in order of names.
     pub evaluations: Vec<EvaluationFile>,
     /// Its videos: every `video*.gif`, in order of names.
@@ -71,6 +76,14 @@ pub enum PageError {
         path: PathBuf,
         /// What is wrong with it.
         source: Box<toml::de::Error>,
+    },
+    /// A checkpoint's state that is none.
+    #[error("`{path}` is no state of a checkpoint")]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
     },
     /// A file of metrics that is none.
     #[error("`{path}`, line {line}: {what}")]
@@ -141,11 +154,25 @@ impl RunFiles {
             Err(error) => return Err(PageError::file(&path)(error)),
         };
         let (evaluations, videos) = (evaluations(folder)?, videos(folder)?);
-        let last_step = last_checkpoint(folder)?.or_else(|| metrics.as_ref()?.last_step());
+        let newest = newest_checkpoint(folder)?;
+        let held_out_step = match &newest {
+            Some((_, checkpoint)) => held_out_step(&checkpoint.join("state.json"))?,
+            None => None,
+        };
+        let last_step = newest.map(|(step, _)| step).or_else(|| metrics.as_ref()?.last_step());
         // Of `.`, too, the folder's own name.
         let real = fs::canonicalize(folder).map_err(PageError::file(folder))?;
         let name = real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned();
-        Ok(Self { name, config_text, config, metrics, last_step, evaluations, videos })
+        Ok(Self {
+            name,
+            config_text,
+            config,
+            metrics,
+            last_step,
+            held_out_step,
+            evaluations,
+            videos,
+        })
     }
 }
 
@@ -237,13 +264,36 @@ fn videos(folder: &Path) -> Result<Vec<VideoFile>, PageError> {
     Ok(videos)
 }
 
-fn last_checkpoint(folder: &Path) -> Result<Option<u64>, PageError> {
+/// The checkpoint of the highest step: that step, and its folder.
+fn newest_checkpoint(folder: &Path) -> Result<Option<(u64, PathBuf)>, PageError> {
     let folder = folder.join("checkpoints");
     if !folder.is_dir() {
         return Ok(None);
     }
-    let steps = names(&folder)?;
-    Ok(steps.iter().filter_map(|name| name.strip_prefix("step-")?.parse().ok()).max())
+    let step = |name: &String| name.strip_prefix("step-")?.parse::<u64>().ok();
+    let steps =
+        names(&folder)?.into_iter().filter_map(|name| Some((step(&name)?, folder.join(name))));
+    Ok(steps.max())
+}
+
+/// What a checkpoint's state says of the lowest held-out loss; nothing without a state.
+fn held_out_step(path: &Path) -> Result<Option<u64>, PageError> {
+    #[derive(Deserialize)]
+    struct State {
+        best: Option<Best>,
+    }
+    #[derive(Deserialize)]
+    struct Best {
+        step: u64,
+    }
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(PageError::file(path)(error)),
+    };
+    let state: State = serde_json::from_slice(&text)
+        .map_err(|source| PageError::State { path: path.to_path_buf(), source })?;
+    Ok(state.best.map(|best| best.step))
 }
 
 /// The names in a folder, sorted.

@@ -11,6 +11,8 @@ use crate::{Evaluation, ReportError, Summary, TargetResult};
 pub(super) enum Role {
     /// The run's last checkpoint.
     Last,
+    /// The one of lowest loss on held-out episodes.
+    HeldOut,
     /// Another, which someone named.
     Chosen,
     /// None: a policy without weights.
@@ -18,24 +20,28 @@ pub(super) enum Role {
 }
 
 impl Role {
-    pub(super) const ALL: [Self; 3] = [Self::Last, Self::Chosen, Self::NoWeights];
+    pub(super) const ALL: [Self; 4] = [Self::Last, Self::HeldOut, Self::Chosen, Self::NoWeights];
 
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Last => "last",
+            Self::HeldOut => "held-out",
             Self::Chosen => "chosen",
             Self::NoWeights => "none",
         }
     }
 
-    fn of(run: &RunFiles, evaluation: &Evaluation) -> Self {
-        match &evaluation.setting.checkpoint {
-            None => Self::NoWeights,
-            // A path of its own lies outside the run's folder.
-            Some(played) if played.path.is_absolute() => Self::Chosen,
-            Some(played) if Some(played.step) == run.last_step => Self::Last,
-            Some(_) => Self::Chosen,
+    /// Whichever it was; the last checkpoint may be the held-out-selected one as well.
+    fn all_of(run: &RunFiles, evaluation: &Evaluation) -> Vec<Self> {
+        let Some(played) = &evaluation.setting.checkpoint else { return vec![Self::NoWeights] };
+        // A path of its own lies outside the run's folder.
+        if played.path.is_absolute() {
+            return vec![Self::Chosen];
         }
+        let selected = [(run.last_step, Self::Last), (run.held_out_step, Self::HeldOut)];
+        let roles = selected.into_iter().filter(|(step, _)| *step == Some(played.step));
+        let roles: Vec<Self> = roles.map(|(_, role)| role).collect();
+        if roles.is_empty() { vec![Self::Chosen] } else { roles }
     }
 }
 
@@ -62,6 +68,7 @@ impl<'a> Row<'a> {
         run: &'a RunFiles,
         source: &'a EvaluationFile,
         target: &'a TargetResult,
+        role: Role,
         protocols: &Protocols<'_>,
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
@@ -72,13 +79,13 @@ impl<'a> Row<'a> {
         let normalized = pair.and_then(|pair| {
             Summary::of(&returns.iter().map(|score| pair.normalize(*score)).collect::<Vec<_>>())
         });
-        let role = Role::of(run, &source.evaluation);
         let iqm = bootstrap.estimate(&matrix, iqm)?;
         let protocol = protocols.label(&source.evaluation.setting.protocol);
         Ok(Self { run, source, target, role, protocol, raw, iqm, normalized })
     }
 
-    /// Every target of every evaluation of these runs.
+    /// Every target of every evaluation of these runs; twice where the weights played were both
+    /// the last and the held-out-selected ones.
     pub(super) fn all(
         runs: &'a [RunFiles],
         protocols: &Protocols<'_>,
@@ -87,8 +94,10 @@ impl<'a> Row<'a> {
         let mut rows = Vec::new();
         for run in runs {
             for source in &run.evaluations {
-                for target in &source.evaluation.targets {
-                    rows.push(Self::new(run, source, target, protocols, bootstrap)?);
+                for role in Role::all_of(run, &source.evaluation) {
+                    for target in &source.evaluation.targets {
+                        rows.push(Self::new(run, source, target, role, protocols, bootstrap)?);
+                    }
                 }
             }
         }

@@ -44,6 +44,7 @@ pub fn config(updates: u64) -> TrainConfig {
         log_every: 1,
         checkpoint_every: 1,
         keep_checkpoints: 2,
+        held_out: 0.0,
         precision: Precision::F32,
         read_every: 0,
         frames_on_gpu_gb: 0.0,

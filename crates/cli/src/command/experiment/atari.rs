@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use overtone_data::{
-    AtariDataset, Kind, Located, Plan, ReplayLog, datasets_folder, known_game, locate,
+    AtariDataset, Kind, Located, Plan, ReplayLog, Split, datasets_folder, known_game, locate,
 };
 
 use overtone_train::AtariLearner;
@@ -95,7 +95,10 @@ fn open(settings: &AtariSettings) -> Result<Arc<AtariDataset>> {
             bar.set_length(total);
             bar.set_position(done);
         })
-        .with_context(|| format!("preparing the data of {}", located.game))?;
+        .with_context(|| {
+            let cache = cache.display();
+            format!("preparing the data of {}, which goes to data.cache={cache}", located.game)
+        })?;
     bar.finish_and_clear();
     say!(
         "dataset: {} transitions in {} episodes, {} of them padding rows; content {}",
@@ -104,6 +107,9 @@ fn open(settings: &AtariSettings) -> Result<Arc<AtariDataset>> {
         dataset.manifest().counts.padding_rows,
         &dataset.manifest().content_hash[..16]
     );
+    let n_episodes = dataset.episodes().as_slice().len();
+    let split = Split::draw(n_episodes, settings.train.held_out, settings.seed)?;
+    super::say_held_out(&split, dataset.episodes());
     Ok(Arc::new(dataset))
 }
 

@@ -87,6 +87,7 @@ impl Experiment for ContinuousSettings {
             counts.filtered_rows,
             &data.content_hash()[..16]
         );
+        super::say_held_out(data.split(), data.episodes());
         let recording = located.origin.recording.clone();
         let horizon = recording.as_ref().map_or(1000, |recording| recording.max_steps as usize);
         let (wide, narrow) = (data.observation_width(), data.action_width());

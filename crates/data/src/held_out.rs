@@ -1,0 +1,81 @@
+//! [`Split`]: which episodes are kept out of training, so that a model can be measured on them.
+
+use overtone_core::seed;
+
+use crate::error::DataError;
+use crate::sampler::WindowSampler;
+use crate::shuffle::permutation;
+
+/// One of the two parts of a dataset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What is trained on.
+    Training,
+    /// What is only measured on.
+    HeldOut,
+}
+
+/// A dataset's episodes in two parts, as positions in their order, ascending.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// What is trained on; never empty.
+    pub training: Vec<usize>,
+    /// What is only measured on; empty when nothing is held out.
+    pub held_out: Vec<usize>,
+}
+
+impl Split {
+    /// Draws `share` of `n_episodes` whole episodes, rounded to the nearest number, to be held
+    /// out in the run with seed `run_seed`. A share of 0 holds none out.
+    ///
+    /// # Errors
+    /// [`DataError::Sampling`] when the share is not in [0, 1), or one above 0 leaves no
+    /// episode on one side.
+    pub fn draw(n_episodes: usize, share: f64, run_seed: u64) -> Result<Self, DataError> {
+        let refuse = |what: String| {
+            let reason = format!("train.held_out={share} {what}");
+            Err(DataError::Sampling { reason })
+        };
+        if !(0.0..1.0).contains(&share) {
+            return refuse("is no share of the episodes: it must lie in [0, 1)".into());
+        }
+        let n_held_out = (share * n_episodes as f64).round() as usize;
+        if share > 0.0 && n_held_out == 0 {
+            return refuse(format!(
+                "holds out none of {n_episodes} episodes: use a larger share, or 0 to train on all"
+            ));
+        }
+        if n_held_out == n_episodes {
+            return refuse(format!(
+                "leaves none of {n_episodes} episodes to train on: use a smaller share"
+            ));
+        }
+        let mut order: Vec<usize> = permutation(n_episodes, seed::derive(run_seed, "held-out"))
+            .into_iter()
+            .map(|episode| episode as usize)
+            .collect();
+        let mut training = order.split_off(n_held_out);
+        order.sort_unstable();
+        training.sort_unstable();
+        Ok(Self { training, held_out: order })
+    }
+
+    /// The episodes of a part.
+    pub fn episodes(&self, part: Part) -> &[usize] {
+        match part {
+            Part::Training => &self.training,
+            Part::HeldOut => &self.held_out,
+        }
+    }
+
+    /// `sampler`, of the windows of a part alone.
+    ///
+    /// # Errors
+    /// As [`WindowSampler::among`].
+    pub fn restrict(&self, sampler: WindowSampler, part: Part) -> Result<WindowSampler, DataError> {
+        match (part, self.held_out.is_empty()) {
+            (Part::Training, true) => Ok(sampler),
+            _ => sampler.among(self.episodes(part)),
+        }
+    }
+}
