@@ -99,7 +99,6 @@ fn the_best_checkpoint_outlives_newer_ones() {
 fn the_measured_loss_is_of_held_out_contexts_without_dropout() {
     let bench = Bench::new();
     let checkpoint = bench.train(holding(3)).0.unwrap().checkpoint;
-    let pong::Bench { dataset, .. } = &bench;
     let job = bench.job(holding(3));
     let device = Device::flex().autodiff();
     let model = job.learner.init(&device, &mut overtone_core::seed::generator(1, "any")).unwrap();
@@ -115,7 +114,7 @@ fn the_measured_loss_is_of_held_out_contexts_without_dropout() {
     let seed = (0..).find(|seed| *seed != job.seed && split(*seed) != split(job.seed)).unwrap();
     let other = held_out::loss(&job.learner, &model, &job.config, seed, &device).unwrap();
     assert_ne!(other, again);
-    assert_eq!(dataset.episodes().as_slice().len(), 4);
+    assert_eq!(bench.dataset.episodes().as_slice().len(), 4);
 }
 
 fn split(seed: u64) -> Split {

@@ -77,7 +77,7 @@ fn half_written(folder: &Path) -> Vec<String> {
 #[test]
 fn a_disk_that_fills_up_while_training() {
     let desk = Desk::new();
-    let words = "train.checkpoint_every=1";
+    let words = "train.checkpoint_every=1 train.log_every=1";
     desk.succeeds(&desk.tiny(&format!("{words} runs=whole")));
     let whole = desk.only_run("whole");
     // Room for two checkpoints and a half.
@@ -107,7 +107,7 @@ fn a_disk_that_fills_up_while_training() {
 #[test]
 fn a_checkpoint_that_cannot_be_written() {
     let desk = Desk::new();
-    desk.succeeds(&desk.tiny("train.checkpoint_every=2"));
+    desk.succeeds(&desk.tiny("train.checkpoint_every=2 train.log_every=1"));
     let run = desk.only_run("runs");
     copy(&run, &desk.path("whole"));
     fs::remove_dir_all(run.join("checkpoints/step-00000004")).unwrap();
@@ -292,7 +292,7 @@ fn is_made_again(desk: &Desk, run: &Path) {
     fs::write(run.join("config.toml"), &shorter).unwrap();
     let stdout = desk.succeeds(&format!("resume run={}", run.display()));
     assert!(stdout.contains(&format!("resuming after update {last} ")), "{stdout}");
-    desk.succeeds(&desk.tiny("data.cache=clean runs=clean"));
+    desk.succeeds(&desk.tiny("data.cache=clean runs=other"));
     let store = |cache: &str| {
         let folder = desk.path(cache).join(&names(&desk.path(cache))[0]);
         fs::read(folder.join("frames.safetensors")).unwrap()
