@@ -38,6 +38,10 @@ report *args: build
 video *args: build
     @{{ overtone }} video "$@"
 
+# Play a run's agent with one setting of the protocol changed at a time [run=... episodes=100 seed=1]
+protocol-ablation *args: build
+    @{{ overtone }} evaluate ablation "$@"
+
 # Continue an interrupted run, the newest by default: just resume [run=...]
 resume *args: build
     @{{ overtone }} resume "$@"

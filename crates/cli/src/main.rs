@@ -92,6 +92,13 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Evaluate {
+    /// Play as trained and with one setting of the protocol changed at a time: what each is worth
+    #[command(after_help = ablation_help())]
+    Ablation {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
     /// Play episodes in the real environment and report the scores
     #[command(after_help = evaluate_help())]
     Rollouts {
@@ -218,6 +225,14 @@ fn video_help() -> String {
     )
 }
 
+fn ablation_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone evaluate ablation episodes=100 only=sticky_probability,target_return",
+        keys::help(command::evaluate::ABLATION_OPTIONS)
+    )
+}
+
 fn gpu_check_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
@@ -261,6 +276,9 @@ fn run(command: Command) -> anyhow::Result<u8> {
         }
         Command::Report { words } => command::report::run(&words),
         Command::Video { options } => command::video::run(&options),
+        Command::Evaluate { what: Evaluate::Ablation { options } } => {
+            command::evaluate::ablation(&options)
+        }
         Command::GpuCheck { options } => command::gpu_check::run(&options),
         Command::Download { options } => command::download::run(&options),
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),

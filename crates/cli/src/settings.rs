@@ -261,6 +261,9 @@ impl InitialKind {
 pub struct EvaluationSettings {
     pub episodes: usize,
     pub target: String,
+    /// What `released` asks for instead of `target`; a key of `evaluate` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub released_target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,11 @@
 //! when an agent plays; [`Protocol`] adds how the agent is conditioned and sampled. Both are
 //! stored in dataset manifests, checkpoints and reports, so that scores can be compared.
 
+mod difference;
+
 use serde::{Deserialize, Serialize};
+
+pub use difference::{Deviation, Difference, TARGET, Trained};
 
 /// How two raw screens become one 84 × 84 observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ pub mod vector_env;
 mod virtual_env;
 
 pub use corridor::Corridor;
-pub use error::EnvError;
+pub use error::{Cause, EnvError, Failure};
 pub use slots::Slots;
 pub use space::{ActionSpace, ObservationSpace};
 pub use vector_env::{Step, VectorEnv};

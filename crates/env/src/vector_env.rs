@@ -32,6 +32,10 @@ impl Step {
 /// [`reset`](Self::reset). Any subset can be reset or stepped, and an episode is determined
 /// by its seed and its actions: the same whatever the other environments do, and however
 /// many there are. A batch may be stepped in another thread than the one that made it.
+///
+/// A simulator that fails in one environment does not disturb the others: the call answers
+/// [`EnvError::Partly`], which names the failed and gives the steps of the rest. Every other
+/// error means that nothing was done, or that nothing can go on.
 pub trait VectorEnv: Send {
     /// Number of environments.
     fn n_envs(&self) -> usize;
@@ -46,7 +50,8 @@ pub trait VectorEnv: Send {
     /// under way there is abandoned.
     ///
     /// # Errors
-    /// For an unknown or repeated environment, unequal lengths, or a failing simulator.
+    /// For an unknown or repeated environment, unequal lengths, or a failing simulator; an
+    /// environment that failed before and cannot be made anew is one that fails.
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError>;
 
     /// Takes one action in each of `envs`; row `i` of `actions`, and of the answer, belongs

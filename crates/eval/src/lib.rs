@@ -5,6 +5,7 @@
 //!
 //! This crate does not know the model: its own tests play hand-written policies.
 
+pub mod ablation;
 pub mod fourier_transform;
 pub mod normalize;
 pub mod page;
@@ -17,6 +18,7 @@ pub mod statistics;
 pub mod summary;
 pub mod table;
 
+pub use ablation::{Ablation, AblationResult, AblationRow};
 pub use fourier_transform::FourierTransform;
 pub use normalize::{Convention, Pair};
 pub use random::RandomPolicy;
@@ -25,8 +27,8 @@ pub use report::{
     ActionShare, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult,
 };
 pub use rollout::{
-    Pace, Plan, PlayedDistributions, PlayedEpisode, Player, Progress, Rollout, RolloutError,
-    rollout, rollout_together,
+    FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Player, Progress, Rollout,
+    RolloutError, rollout, rollout_together,
 };
 pub use smoothness::{Pooled, Smoothness};
 pub use summary::Summary;

@@ -69,7 +69,7 @@ impl Page {
         }
         checkpoints_section(&rows, &mut blocks);
         playing_section(&runs, &rows, &mut blocks);
-        protocol_section(&protocols, &mut blocks);
+        protocol_section(&protocols, &runs, &mut blocks);
         curves_section(&runs, &rows, &mut blocks);
         runs_section(&runs, &mut blocks);
         let csv = vec![
@@ -250,7 +250,7 @@ fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {
     }
 }
 
-fn protocol_section(protocols: &Protocols<'_>, blocks: &mut Vec<Block>) {
+fn protocol_section(protocols: &Protocols<'_>, runs: &[RunFiles], blocks: &mut Vec<Block>) {
     if protocols.len() == 0 {
         return;
     }
@@ -259,6 +259,18 @@ fn protocol_section(protocols: &Protocols<'_>, blocks: &mut Vec<Block>) {
         blocks.push(text("Scores by different protocols may not be compared."));
     }
     blocks.push(Block::Table(protocols.table()));
+    match protocols.differences(runs) {
+        None => {}
+        Some(table) if table.is_empty() => {
+            blocks.push(text(
+                "Everything was played as the data was recorded and the agents trained.",
+            ));
+        }
+        Some(table) => {
+            blocks.push(subheading("Played otherwise than recorded and trained"));
+            blocks.push(Block::Table(table));
+        }
+    }
 }
 
 fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
@@ -334,6 +346,7 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
         evaluation.parallel_episodes,
         evaluation.steps_per_second
     );
+    let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
     let mut table = Table::new(&["target", "episode", "seed", "length", "raw", "clipped", "ended"]);
     for episode in &evaluation.episodes {
         table.row(vec![
@@ -347,11 +360,10 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
         ]);
     }
     let summary = format!("All {} episodes of {}", evaluation.episodes.len(), source.file);
-    vec![
-        text(words),
-        Block::Code(setting.command.clone()),
-        Block::Fold(summary, vec![Block::Table(table)]),
-    ]
+    let mut blocks = vec![text(words), Block::Code(setting.command.clone())];
+    blocks.extend(failed);
+    blocks.push(Block::Fold(summary, vec![Block::Table(table)]));
+    blocks
 }
 
 fn episodes_csv(rows: &[Row<'_>]) -> Table {

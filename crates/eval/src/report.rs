@@ -6,11 +6,14 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use overtone_core::protocol::Difference;
 use overtone_core::{BinOrder, Outcome, Play};
 use serde::{Deserialize, Serialize};
 
 use crate::table::Table;
-use crate::{Pace, Pair, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary};
+use crate::{
+    FailedEpisode, Pace, Pair, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
+};
 
 /// Version of `evaluation.json`.
 pub const FORMAT: u32 = 2;
@@ -38,6 +41,10 @@ pub struct Setting {
     pub policy: String,
     /// The protocol it was played by.
     pub protocol: Play,
+    /// What of it, and of the targets, is otherwise than the agent was trained; absent in older
+    /// reports, and where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differences: Option<Vec<Difference>>,
     /// The weights; absent for a policy without any.
     pub checkpoint: Option<CheckpointRef>,
     /// Hash of the dataset it was trained on.
@@ -120,15 +127,27 @@ pub struct Evaluation {
     /// Where the time went, for all that was played together; absent in older reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
-    /// Statistics, in the order the targets were asked for.
+    /// Statistics, in the order the targets were asked for; a target of which every episode
+    /// failed is left out.
     pub targets: Vec<TargetResult>,
-    /// Every episode.
+    /// Every episode that came to its end.
     pub episodes: Vec<PlayedEpisode>,
+    /// The episodes whose environment failed: in no statistic. Absent where none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedEpisode>,
 }
 
 /// Why a report could not be made, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
+    /// Not one episode came to its end.
+    #[error("all {failed} episodes failed; the first: {reason}")]
+    AllFailed {
+        /// How many.
+        failed: usize,
+        /// What the first failed of.
+        reason: String,
+    },
     /// A target without an episode, or an episode whose return is not a number.
     #[error("no finite score for a target return of {0}")]
     NoScore(f32),
@@ -154,22 +173,28 @@ impl Evaluation {
     /// Sums a rollout up.
     ///
     /// # Errors
-    /// When a target has no episode with a finite return.
+    /// When every episode failed, or a return is not finite.
     pub fn new(setting: Setting, plan: &Plan, rollout: Rollout) -> Result<Self, ReportError> {
-        let result = |(target, episodes): (&f32, &[PlayedEpisode])| {
-            summarize(*target, episodes, setting.reference).ok_or(ReportError::NoScore(*target))
-        };
-        let mut targets = plan
-            .targets
-            .iter()
-            .zip(rollout.episodes.chunks(plan.episodes.max(1)))
-            .map(result)
-            .collect::<Result<Vec<_>, _>>()?;
-        if let Some(played) = &rollout.played {
-            for (i, target) in targets.iter_mut().enumerate() {
-                let episodes = i * plan.episodes..(i + 1) * plan.episodes;
-                (target.smoothness, target.actions) = played_in(played, episodes);
+        if let (true, Some(first)) = (rollout.episodes.is_empty(), rollout.failed.first()) {
+            let reason = first.reason.clone();
+            return Err(ReportError::AllFailed { failed: rollout.failed.len(), reason });
+        }
+        let mut targets = Vec::with_capacity(plan.targets.len());
+        let mut first = 0;
+        for (&target, &finished) in plan.targets.iter().zip(&rollout.finished) {
+            let episodes = first..first + finished;
+            first = episodes.end;
+            let failed = rollout.failed.iter().any(|episode| episode.target_return == target);
+            if finished == 0 && failed {
+                continue;
             }
+            let mut result =
+                summarize(target, &rollout.episodes[episodes.clone()], setting.reference)
+                    .ok_or(ReportError::NoScore(target))?;
+            if let Some(played) = &rollout.played {
+                (result.smoothness, result.actions) = played_in(played, episodes);
+            }
+            targets.push(result);
         }
         Ok(Self {
             format: FORMAT,
@@ -182,7 +207,19 @@ impl Evaluation {
             pace: Some(rollout.pace),
             targets,
             episodes: rollout.episodes,
+            failed: rollout.failed,
         })
+    }
+
+    /// That episodes failed, in a sentence; nothing where none did.
+    pub fn warning(&self) -> Option<String> {
+        let first = self.failed.first()?;
+        let (failed, all) = (self.failed.len(), self.failed.len() + self.episodes.len());
+        Some(format!(
+            "{failed} of {all} episodes failed and count in no number here; episode {} of target \
+             {} after {} steps: {}",
+            first.episode, first.target_return, first.length, first.reason
+        ))
     }
 
     /// Writes the report as JSON: beside `path` first, then renamed, so that `path` is never
@@ -191,16 +228,10 @@ impl Evaluation {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        let beside = beside(path);
-        let file_error = |source| ReportError::File { path: path.to_path_buf(), source };
         let mut json = serde_json::to_vec_pretty(self)
             .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })?;
         json.push(b'\n');
-        let written = fs::File::create(&beside)
-            .and_then(|mut file| file.write_all(&json).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&beside, path));
-        // Half a report is of no use, and takes room where there may be none.
-        written.inspect_err(|_| drop(fs::remove_file(&beside))).map_err(file_error)
+        replace(path, &json)
     }
 
     /// Finds out whether a report can be written to `path`, where nothing is changed.
@@ -247,8 +278,12 @@ impl Evaluation {
                 checkpoint.step
             );
         }
+        text += &describe_differences(setting.differences.as_deref());
         text += "\n";
         text += &self.target_table().to_string();
+        if let Some(warning) = self.warning() {
+            text += &format!("\nWARNING: {warning}\n");
+        }
         text += match setting.protocol {
             Play::Atari(_) => {
                 "\nraw: the game's score; clipped: rewards cut to [-1, 1], as the data stores them; "
@@ -348,12 +383,41 @@ impl Evaluation {
     }
 }
 
-/// How an episode ended, in a word.
-/// Where a report is written before it is renamed to `path`.
-fn beside(path: &Path) -> PathBuf {
-    path.with_extension("json.partial")
+/// Which settings are played otherwise than trained, and what follows: a line for each. Empty
+/// where that is not known.
+pub fn describe_differences(differences: Option<&[Difference]>) -> String {
+    match differences {
+        None => String::new(),
+        Some([]) => "played as recorded and trained: no setting differs\n".into(),
+        Some(differences) => {
+            let lines = differences.iter().map(|difference| format!("  {difference}\n"));
+            format!("played otherwise than recorded and trained:\n{}", lines.collect::<String>())
+        }
+    }
 }
 
+/// Writes a file: beside `path` first, then renamed, so that `path` is never half a file.
+///
+/// # Errors
+/// When it cannot be written.
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), ReportError> {
+    let beside = beside(path);
+    let written = fs::File::create(&beside)
+        .and_then(|mut file| file.write_all(contents).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&beside, path));
+    let file_error = |source| ReportError::File { path: path.to_path_buf(), source };
+    // Half a file is of no use, and takes room where there may be none.
+    written.inspect_err(|_| drop(fs::remove_file(&beside))).map_err(file_error)
+}
+
+/// Where a file is written before it is renamed to `path`.
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".partial");
+    PathBuf::from(beside)
+}
+
+/// How an episode ended, in a word.
 pub(crate) fn ended(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Terminated => "terminated",

@@ -10,6 +10,10 @@
 //! The environments come in groups, each stepped in a thread of its own: while one group
 //! steps and resets, the policies act for another. The groups take turns in a fixed order, so
 //! nothing depends on which thread is faster.
+//!
+//! An environment that fails takes its episode with it and nothing else: the episode is
+//! reported as failed, in no statistic, and the environment is reset for the next. One that
+//! cannot even begin an episode is given up.
 
 mod group;
 mod pace;
@@ -25,10 +29,10 @@ use overtone_env::{ActionSpace, EnvError, VectorEnv};
 use serde::{Deserialize, Serialize};
 
 use crate::Pooled;
-use group::{Group, Seen, Work};
+use group::{Failed, Group, Seen, Work};
 use pace::Clock;
 pub use pace::Pace;
-use slot::Queue;
+use slot::{Queue, Slot};
 use tally::Tally;
 
 /// Which episodes to play.
@@ -83,12 +87,28 @@ pub struct PlayedEpisode {
     pub outcome: Outcome,
 }
 
+/// An episode that was not played to its end, because its environment failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailedEpisode {
+    /// The return asked for, in the protocol's return units.
+    pub target_return: f32,
+    /// Its number under that target, from 0.
+    pub episode: usize,
+    /// Its seed.
+    pub seed: u64,
+    /// Actions taken until then.
+    pub length: u64,
+    /// What failed, in a line.
+    pub reason: String,
+}
+
 /// How far a rollout has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Actions taken so far, all episodes together.
     pub steps: u64,
-    /// Episodes finished.
+    /// Episodes finished or failed.
     pub episodes_done: usize,
     /// Episodes planned.
     pub episodes: usize,
@@ -103,7 +123,7 @@ pub struct PlayedDistributions {
     pub actions: Vec<String>,
     /// Which bins are neighbours.
     pub order: BinOrder,
-    /// Smoothness, one for each episode, in the order of the episodes.
+    /// Smoothness, one for each episode of [`Rollout::episodes`].
     pub smoothness: Vec<Pooled>,
     /// Sums of the distributions, `[episodes, n_bins]`.
     pub sums: Vec<Vec<f64>>,
@@ -112,11 +132,15 @@ pub struct PlayedDistributions {
 /// What a rollout gave.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rollout {
-    /// Every episode, target by target, in order of their numbers.
+    /// Every episode that came to its end, target by target, in order of their numbers.
     pub episodes: Vec<PlayedEpisode>,
+    /// How many of them are of each target.
+    pub finished: Vec<usize>,
+    /// The episodes whose environment failed, in the same order.
+    pub failed: Vec<FailedEpisode>,
     /// Absent when the policy does not say what it draws from.
     pub played: Option<PlayedDistributions>,
-    /// Actions taken, all episodes together.
+    /// Actions taken, all episodes of `episodes` together.
     pub steps: u64,
     /// Environments used at once, at most.
     pub slots: usize,
@@ -152,7 +176,7 @@ pub enum RolloutError {
     /// A batch of no environments.
     #[error("the batch has no environment")]
     NoEnvironment,
-    /// The environments failed.
+    /// A group of environments failed as a whole, or was misused.
     #[error("the environment failed")]
     Env(#[from] EnvError),
     /// The policy failed.
@@ -215,8 +239,11 @@ pub fn rollout(
 /// policies and environments take turns; from two on, they work side by side. `progress` is
 /// called after each step of a group; breaking ends the rollout.
 ///
+/// Episodes whose environment failed alone ([`EnvError::Partly`]) are in
+/// [`Rollout::failed`]; the others are played to their end.
+///
 /// # Errors
-/// When a plan or a group is empty, an environment or a policy fails, or `progress` breaks.
+/// When a plan or a group is empty, a whole group or a policy fails, or `progress` breaks.
 pub fn rollout_together(
     groups: &mut [&mut (dyn VectorEnv + '_)],
     players: &mut [Player<'_>],
@@ -264,6 +291,7 @@ pub fn rollout_together(
         }
         Ok(())
     })?;
+    game.give_up_the_rest();
     let (wall_seconds, pace) = game.clock.stop(n_slots, game.progress.steps);
     let finished = |record: Record<'_>| record.finish(n_slots, wall_seconds, pace);
     Ok(game.records.into_iter().map(finished).collect())
@@ -303,7 +331,8 @@ impl Game<'_> {
         groups.iter_mut().try_for_each(|group| group.send(Vec::new()))
     }
 
-    /// Counts the steps of a group, and gives the slots whose episodes ended their next.
+    /// Counts the steps of a group, and gives the slots whose episodes ended or failed their
+    /// next.
     fn count(&mut self, group: &mut Group, seen: &Seen) {
         self.clock.stepping += seen.seconds;
         self.clock.live(self.progress.live);
@@ -314,11 +343,30 @@ impl Game<'_> {
             self.progress.steps += 1;
             let Some(outcome) = step.outcome else { continue };
             slot.episode.outcome = outcome;
-            record.played[slot.number] = Some(slot.episode.clone());
-            self.progress.episodes_done += 1;
+            record.played[slot.number] = Some(Ok(slot.episode.clone()));
             let next = self.queue.next();
-            self.progress.live -= usize::from(next.is_none());
-            group.begin(env, next);
+            self.go_on(group, env, next);
+        }
+        for Failed { env, reason, at_start } in &seen.failed {
+            let Some(slot) = group.slot(*env) else { continue };
+            self.records[slot.player].played[slot.number] = Some(Err(slot.failed(reason.clone())));
+            let next = if *at_start { None } else { self.queue.next() };
+            self.go_on(group, *env, next);
+        }
+    }
+
+    /// Counts the episode in `env` as done, and begins `next` there.
+    fn go_on(&mut self, group: &mut Group, env: usize, next: Option<Slot>) {
+        self.progress.episodes_done += 1;
+        self.progress.live -= usize::from(next.is_none());
+        group.begin(env, next);
+    }
+
+    /// What is left in the queue when the last environment was given up has failed.
+    fn give_up_the_rest(&mut self) {
+        for slot in &mut self.queue {
+            let reason = "no environment was left to play it in".to_owned();
+            self.records[slot.player].played[slot.number] = Some(Err(slot.failed(reason)));
         }
     }
 
@@ -363,7 +411,7 @@ impl Game<'_> {
 struct Record<'a> {
     plan: &'a Plan,
     /// By number in the plan.
-    played: Vec<Option<PlayedEpisode>>,
+    played: Vec<Option<Result<PlayedEpisode, FailedEpisode>>>,
     tally: Option<Tally>,
 }
 
@@ -373,14 +421,37 @@ impl<'a> Record<'a> {
     }
 
     fn finish(self, n_slots: usize, wall_seconds: f64, pace: Pace) -> Rollout {
-        let episodes: Vec<PlayedEpisode> = self.played.into_iter().flatten().collect();
+        let ended: Vec<bool> =
+            self.played.iter().map(|played| matches!(played, Some(Ok(_)))).collect();
+        let count = |ended: &[bool]| ended.iter().filter(|ended| **ended).count();
+        let finished = ended.chunks(self.plan.episodes.max(1)).map(count).collect();
+        let (mut episodes, mut failed) = (Vec::new(), Vec::new());
+        for played in self.played.iter().flatten() {
+            match played {
+                Ok(episode) => episodes.push(episode.clone()),
+                Err(episode) => failed.push(episode.clone()),
+            }
+        }
+        let played = self.tally.map(|tally| {
+            let mut found = tally.found;
+            found.smoothness = kept(found.smoothness, &ended);
+            found.sums = kept(found.sums, &ended);
+            found
+        });
         Rollout {
-            played: self.tally.map(|tally| tally.found),
+            played,
             steps: episodes.iter().map(|episode| episode.length).sum(),
-            slots: n_slots.min(episodes.len()),
+            slots: n_slots.min(self.played.len()),
             episodes,
+            finished,
+            failed,
             wall_seconds,
             pace,
         }
     }
+}
+
+/// Those of `all` that `keep` says.
+fn kept<T>(all: Vec<T>, keep: &[bool]) -> Vec<T> {
+    all.into_iter().zip(keep).filter_map(|(one, keep)| keep.then_some(one)).collect()
 }

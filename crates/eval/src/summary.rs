@@ -50,6 +50,14 @@ impl Summary {
             max: sorted[n - 1],
         })
     }
+
+    /// `mean ± sd` with one digit after the point; the mean alone for one number.
+    pub fn with_spread(&self) -> String {
+        match self.sd {
+            Some(sd) => format!("{:.1} ± {sd:.1}", self.mean),
+            None => format!("{:.1}", self.mean),
+        }
+    }
 }
 
 /// The median of numbers in ascending order, of which there is at least one.

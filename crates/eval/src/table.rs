@@ -22,6 +22,11 @@ impl Table {
         self.rows.push(cells);
     }
 
+    /// Whether there is no row under the header.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() < 2
+    }
+
     /// The header, and the rows under it.
     pub(crate) fn rows(&self) -> &[Vec<String>] {
         &self.rows

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use overtone_core::Play;
-use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
+use overtone_core::protocol::{Difference, Emulation, Protocol, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::page::{Page, PageError, RunFiles};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    ActionShare, CheckpointRef, Convention, Evaluation, Plan, RandomPolicy, ReportError, Setting,
-    rollout,
+    ActionShare, CheckpointRef, Convention, Evaluation, FailedEpisode, Plan, RandomPolicy,
+    ReportError, Setting, rollout,
 };
 use overtone_plot::{Animation, Image};
 use tempfile::TempDir;
@@ -33,6 +33,7 @@ fn evaluation(step: u64, seed: u64, protocol: Protocol) -> Evaluation {
         rom_md5: Some("0123".into()),
         policy: "uniform random".into(),
         protocol: Play::Atari(protocol),
+        differences: None,
         checkpoint: Some(CheckpointRef { path: format!("checkpoints/step-{step}").into(), step }),
         dataset_hash: Some("beef".into()),
         command: format!("just evaluate rollouts checkpoint={step} seed={seed}"),
@@ -501,4 +502,43 @@ fn agents_are_compared_over_tasks() {
     // One agent, one task: nothing to put together.
     let alone = page(&folders[..2]).to_markdown("report");
     assert!(!alone.contains("Agents and tasks"), "{alone}");
+}
+
+#[test]
+fn differences_stand_under_the_protocols_and_failed_episodes_beside_the_others() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let mut report = evaluation(200, 5, matched());
+    let write = |report: &Evaluation, name: &str| report.write(&folder.join(name)).unwrap();
+    write(&report, "evaluation.json");
+    let plain = page(&[&folder]).to_html();
+    assert!(!plain.contains("recorded and trained") && !plain.contains("failed"), "not known");
+
+    report.setting.differences = Some(Vec::new());
+    write(&report, "evaluation.json");
+    let words = "Everything was played as the data was recorded and the agents trained.";
+    assert!(page(&[&folder]).to_html().contains(words));
+
+    let mut other = evaluation(200, 5, Protocol::released());
+    other.setting.differences = Some(vec![Difference {
+        setting: "return_units".into(),
+        trained: "clipped".into(),
+        played: "raw".into(),
+        consequence: "a target means <something> else".into(),
+    }]);
+    other.failed = vec![FailedEpisode {
+        target_return: 16.0,
+        episode: 8,
+        seed: 3,
+        length: 7,
+        reason: "its emulator died".into(),
+    }];
+    write(&other, "evaluation-released.json");
+    let page = page(&[&folder]);
+    let markdown = page.to_markdown("report");
+    let row =
+        "| released | return\\_units | clipped | raw | a target means &lt;something&gt; else |";
+    assert!(markdown.contains(row), "{markdown}");
+    assert!(!page.to_html().contains("<something>"));
+    assert!(markdown.contains("1 of 17 episodes failed"), "{markdown}");
 }

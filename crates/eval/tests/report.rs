@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 
 use overtone_core::BinOrder;
 use overtone_core::Play;
-use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
+use overtone_core::protocol::{Difference, Emulation, Protocol, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{
-    CheckpointRef, Convention, Evaluation, Plan, PlayedDistributions, Pooled, RandomPolicy,
-    ReportError, Setting, SmoothnessResult, rollout,
+    CheckpointRef, Convention, Evaluation, FailedEpisode, Plan, PlayedDistributions, PlayedEpisode,
+    Pooled, RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, rollout,
 };
 
 fn evaluation() -> Evaluation {
@@ -18,29 +18,52 @@ fn evaluation() -> Evaluation {
 }
 
 fn with_distributions(distributions: Option<PlayedDistributions>) -> Evaluation {
-    let plan = Plan {
+    let mut played = played();
+    played.played = distributions;
+    Evaluation::new(setting(), &plan(), played).unwrap()
+}
+
+fn plan() -> Plan {
+    Plan {
         episodes: 6,
         targets: vec![1.0, 2.5],
         seed: u64::MAX - 1, // does not fit a 64-bit float: must survive the file
         return_units: ReturnUnits::Clipped,
-    };
+    }
+}
+
+fn played() -> Rollout {
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
-    let mut played =
-        rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(())).unwrap();
-    played.played = distributions;
-    let setting = Setting {
+    rollout(&mut env, &mut policy, &plan(), &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// As if the environments of these episodes, by number in the plan, had died.
+fn with_failed(numbers: &[usize]) -> Result<Evaluation, ReportError> {
+    let mut played = played();
+    for &number in numbers.iter().rev() {
+        let PlayedEpisode { target_return, episode, seed, length, .. } =
+            played.episodes.remove(number);
+        let reason = "its emulator died".to_owned();
+        played.failed.insert(0, FailedEpisode { target_return, episode, seed, length, reason });
+        played.finished[number / 6] -= 1;
+    }
+    Evaluation::new(setting(), &plan(), played)
+}
+
+fn setting() -> Setting {
+    Setting {
         task: "Seaquest".into(),
         simulator: "ALE".into(),
         rom_md5: Some("0123".into()),
         policy: "uniform random".into(),
         protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
+        differences: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/900".into(), step: 900 }),
         dataset_hash: None,
         command: "overtone evaluate seed=1".into(),
         reference: Convention::default_for("Seaquest"),
-    };
-    Evaluation::new(setting, &plan, played).unwrap()
+    }
 }
 
 #[test]
@@ -152,4 +175,56 @@ fn smoothness_and_actions_of_a_target_are_those_of_all_its_steps() {
     let read: Evaluation = serde_json::from_value(before).unwrap();
     assert!(read.targets.iter().all(|target| target.smoothness.is_none()));
     assert_eq!(read.episodes, report.episodes);
+}
+
+#[test]
+fn failed_episodes_are_told_and_in_no_number() {
+    let (sound, report) = (evaluation(), with_failed(&[1, 4, 7]).unwrap());
+    assert_eq!((report.targets[0].raw_return.n, report.targets[1].raw_return.n), (4, 5));
+    let kept = [0, 2, 3, 5].map(|number| sound.episodes[number].raw_return);
+    assert!((report.targets[0].raw_return.mean - kept.iter().sum::<f64>() / 4.0).abs() < 1e-12);
+    assert_eq!(report.episodes.len(), 9);
+    let warning = report.warning().unwrap();
+    assert!(warning.starts_with("3 of 12 episodes failed"), "{warning}");
+    assert!(warning.contains("episode 1 of target 1 after"), "{warning}");
+    assert!(warning.ends_with("its emulator died"), "{warning}");
+    assert!(report.to_text().contains(&format!("WARNING: {warning}")));
+    assert!(sound.warning().is_none() && !sound.to_text().contains("WARNING"));
+
+    // They survive the file, which says nothing of them where there is none.
+    let json = serde_json::to_string(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), report);
+    assert!(!serde_json::to_string(&sound).unwrap().contains("failed"));
+
+    // A target without an episode is left out, and nothing at all is an error.
+    let half = with_failed(&[6, 7, 8, 9, 10, 11]).unwrap();
+    assert_eq!((half.targets.len(), half.targets[0].target_return), (1, 1.0));
+    let all: Vec<usize> = (0..12).collect();
+    let error = with_failed(&all).unwrap_err();
+    assert_eq!(error.to_string(), "all 12 episodes failed; the first: its emulator died");
+}
+
+#[test]
+fn differences_are_told_with_their_consequences() {
+    let difference = Difference {
+        setting: "emulation.sticky_probability".into(),
+        trained: "0.25".into(),
+        played: "0".into(),
+        consequence: "scores are not comparable".into(),
+    };
+    let line = "  emulation.sticky_probability 0, trained with 0.25: scores are not comparable\n";
+    let told = |differences: Option<Vec<Difference>>| {
+        let mut report = evaluation();
+        report.setting.differences = differences;
+        let json = serde_json::to_string(&report).unwrap();
+        assert_eq!(serde_json::from_str::<Evaluation>(&json).unwrap(), report);
+        (report.to_text(), json.contains("differences"))
+    };
+    let (text, in_file) = told(Some(vec![difference]));
+    assert!(in_file && text.contains("otherwise than recorded") && text.contains(line), "{text}");
+    let (text, in_file) = told(Some(Vec::new()));
+    assert!(in_file && text.contains("no setting differs"), "{text}");
+    // As in older reports.
+    let (text, in_file) = told(None);
+    assert!(!in_file && !text.contains("recorded and trained"), "{text}");
 }

@@ -4,7 +4,7 @@ use overtone_core::protocol::Emulation;
 use overtone_env::Step;
 use pyo3::prelude::*;
 
-use crate::python::{self, failed};
+use crate::python::{Rom, failed};
 use crate::screen::RAW;
 use crate::seed::ale_seed;
 use crate::vector::{Lane, Picture, check};
@@ -31,10 +31,10 @@ impl ColourScreens {
     /// As [`AleVectorEnv::new`](crate::AleVectorEnv::new).
     pub fn new(game: Game, emulation: &Emulation) -> Result<Self, AleError> {
         check(emulation)?;
-        let rom = python::rom(game)?;
+        let rom = Rom::find(game)?;
         let [height, width] = RAW;
         let picture = Picture { frames: 1, height, width, grey: false };
-        let lane = Lane::start(game, &rom, emulation, &picture)?;
+        let lane = Lane::start(game, &rom.path, emulation, &picture)?;
         Ok(Self { lane, screen: vec![0; height * width * 3] })
     }
 

@@ -71,6 +71,14 @@ pub enum AleError {
         /// The hash of the game the data was recorded from.
         expected: &'static str,
     },
+    /// The ROM is no longer the one that play began with.
+    #[error("the ROM of {game} changed while it was played (`{path}`): run `just setup`")]
+    ChangedRom {
+        /// The game's name.
+        game: &'static str,
+        /// The file.
+        path: PathBuf,
+    },
     /// The game's actions are others than in the data.
     #[error("{game} has {got} actions in this emulator, {expected} were expected")]
     OtherActions {

@@ -5,6 +5,9 @@
 //! DQN Replay Dataset was recorded, to the bit; [`ReleasedAle`] as the Decision Transformer's
 //! released evaluation did, from raw screens.
 //!
+//! An emulator that fails ends its own episode alone, and is started anew for its next. What
+//! cannot be helped: an emulator that never answers is waited for.
+//!
 //! The Python packages are looked for in `VIRTUAL_ENV`, then in `.venv` under the current
 //! folder and its parents.
 
@@ -50,5 +53,5 @@ pub fn open(
 /// # Errors
 /// When one is missing, or another version than expected.
 pub fn check(game: Game) -> Result<(), AleError> {
-    python::rom(game).map(drop)
+    python::Rom::find(game).map(drop)
 }

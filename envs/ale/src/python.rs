@@ -47,39 +47,62 @@ pub(crate) fn ale_py(py: Python<'_>) -> Result<Bound<'_, PyModule>, AleError> {
     Ok(module)
 }
 
-/// Path of `game`'s ROM, which is known to be the right one.
-///
-/// # Errors
-/// When ale-py or the ROM is missing, or is another.
-pub(crate) fn rom(game: Game) -> Result<PathBuf, AleError> {
-    Python::attach(|py| {
-        let module = ale_py(py)?;
-        let folder = match env::var_os("ALE_ROMS_DIR") {
-            Some(folder) => PathBuf::from(folder),
-            None => {
-                let file: PathBuf = module
-                    .getattr("__file__")
-                    .and_then(|file| file.extract())
-                    .map_err(failed("looking for ale-py's ROMs"))?;
-                file.with_file_name("roms")
+/// A game's ROM, which is known to be the right one.
+pub(crate) struct Rom {
+    game: Game,
+    pub(crate) path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Rom {
+    /// Finds the ROM of `game`.
+    ///
+    /// # Errors
+    /// When ale-py or the ROM is missing, or is another.
+    pub(crate) fn find(game: Game) -> Result<Self, AleError> {
+        Python::attach(|py| {
+            let module = ale_py(py)?;
+            let folder = match env::var_os("ALE_ROMS_DIR") {
+                Some(folder) => PathBuf::from(folder),
+                None => {
+                    let file: PathBuf = module
+                        .getattr("__file__")
+                        .and_then(|file| file.extract())
+                        .map_err(failed("looking for ale-py's ROMs"))?;
+                    file.with_file_name("roms")
+                }
+            };
+            let path = folder.join(game.id()).with_extension("bin");
+            let Ok(bytes) = std::fs::read(&path) else {
+                return Err(AleError::NoRom { game: game.name(), path });
+            };
+            let got: String = py
+                .import("hashlib")
+                .and_then(|hashlib| hashlib.call_method1("md5", (PyBytes::new(py, &bytes),)))
+                .and_then(|hash| hash.call_method0("hexdigest"))
+                .and_then(|hash| hash.extract())
+                .map_err(failed("hashing the ROM"))?;
+            if got != game.rom_md5() {
+                let expected = game.rom_md5();
+                return Err(AleError::OtherRom { game: game.name(), path, got, expected });
             }
-        };
-        let path = folder.join(game.id()).with_extension("bin");
-        let Ok(bytes) = std::fs::read(&path) else {
-            return Err(AleError::NoRom { game: game.name(), path });
-        };
-        let got: String = py
-            .import("hashlib")
-            .and_then(|hashlib| hashlib.call_method1("md5", (PyBytes::new(py, &bytes),)))
-            .and_then(|hash| hash.call_method0("hexdigest"))
-            .and_then(|hash| hash.extract())
-            .map_err(failed("hashing the ROM"))?;
-        if got != game.rom_md5() {
-            let expected = game.rom_md5();
-            return Err(AleError::OtherRom { game: game.name(), path, got, expected });
+            Ok(Self { game, path, bytes })
+        })
+    }
+
+    /// Checks that the ROM is still there. An emulator that is told to load one that is not, or
+    /// is none, ends the whole process.
+    ///
+    /// # Errors
+    /// When it is gone, or has changed.
+    pub(crate) fn check(&self) -> Result<(), AleError> {
+        let (game, path) = (self.game.name(), self.path.clone());
+        match std::fs::read(&self.path) {
+            Ok(bytes) if bytes == self.bytes => Ok(()),
+            Ok(_) => Err(AleError::ChangedRom { game, path }),
+            Err(_) => Err(AleError::NoRom { game, path }),
         }
-        Ok(path)
-    })
+    }
 }
 
 /// Checks an emulator's action set against [`ACTIONS`].

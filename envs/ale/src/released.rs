@@ -16,7 +16,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use rand::{RngExt, SeedableRng};
 
-use crate::python::{self, failed};
+use crate::python::{self, Rom, failed};
 use crate::screen::{Bilinear, RAW, SIDE, STACK};
 use crate::seed::ale_seed;
 use crate::{ACTIONS, AleError, Game};
@@ -28,8 +28,11 @@ const OBSERVATION: usize = STACK * FRAME;
 ///
 /// Observations are `[4, 84, 84]` grey, oldest frame first, zero before the episode's first.
 pub struct ReleasedAle {
+    game: Game,
     emulation: Emulation,
-    rom: std::path::PathBuf,
+    rom: Rom,
+    /// ale-py's class.
+    class: Py<PyAny>,
     lanes: Vec<Lane>,
     slots: Slots,
     observations: Vec<u8>,
@@ -45,6 +48,8 @@ struct Lane {
     /// The last frames, which after a double reset differ from those shown.
     stack: Vec<u8>,
     lives: i32,
+    /// Whether the emulator failed: it is started anew before its next episode.
+    broken: bool,
 }
 
 impl ReleasedAle {
@@ -64,8 +69,8 @@ impl ReleasedAle {
             );
             return Err(AleError::Unsupported { what });
         }
-        let rom = python::rom(game)?;
-        let lanes = Python::attach(|py| {
+        let rom = Rom::find(game)?;
+        let (class, lanes) = Python::attach(|py| {
             let doing = "starting an emulator";
             let module = python::ale_py(py)?;
             let class = module.getattr("ALEInterface").map_err(failed(doing))?;
@@ -76,22 +81,15 @@ impl ReleasedAle {
                 )
             };
             quiet().map_err(failed(doing))?;
-            let lane = |_| {
-                let ale = start(py, &class, emulation, &rom).map_err(failed(doing))?;
-                let actions = ale.call_method0("getMinimalActionSet").map_err(failed(doing))?;
-                python::check_actions(game, actions)?;
-                Ok(Lane {
-                    ale: ale.unbind(),
-                    screen: PyArray2::zeros(py, RAW, false).unbind(),
-                    stack: vec![0; OBSERVATION],
-                    lives: 0,
-                })
-            };
-            (0..n_envs).map(lane).collect::<Result<Vec<_>, AleError>>()
+            let lane = |_| Lane::start(game, &class, emulation, &rom);
+            let lanes = (0..n_envs).map(lane).collect::<Result<Vec<_>, AleError>>()?;
+            Ok::<_, AleError>((class.unbind(), lanes))
         })?;
         Ok(Self {
+            game,
             emulation: emulation.clone(),
             rom,
+            class,
             lanes,
             slots: Slots::new(n_envs),
             observations: vec![0; n_envs * OBSERVATION],
@@ -101,12 +99,22 @@ impl ReleasedAle {
         })
     }
 
+    /// Makes sure that environment `env` has an emulator that can load its ROM.
+    fn make_ready(&mut self, py: Python<'_>, env: usize) -> Result<(), AleError> {
+        self.rom.check()?;
+        if self.lanes[env].broken {
+            let class = self.class.bind(py);
+            self.lanes[env] = Lane::start(self.game, class, &self.emulation, &self.rom)?;
+        }
+        Ok(())
+    }
+
     fn reset_one(&mut self, py: Python<'_>, env: usize, seed: u64) -> PyResult<()> {
         let mut noops = Generator::seed_from_u64(derive(seed, "noops"));
         let lane = &mut self.lanes[env];
         let ale = lane.ale.bind(py);
         ale.call_method1(intern!(py, "setInt"), ("random_seed", ale_seed(seed)))?;
-        ale.call_method1(intern!(py, "loadROM"), (&self.rom,))?;
+        ale.call_method1(intern!(py, "loadROM"), (&self.rom.path,))?;
         let shown = &mut self.observations[env * OBSERVATION..(env + 1) * OBSERVATION];
         for reset in 0..=usize::from(self.emulation.double_reset) {
             lane.begin(py, noops.random_range(0..=self.emulation.max_noops))?;
@@ -159,6 +167,26 @@ impl ReleasedAle {
 }
 
 impl Lane {
+    fn start(
+        game: Game,
+        class: &Bound<'_, PyAny>,
+        emulation: &Emulation,
+        rom: &Rom,
+    ) -> Result<Self, AleError> {
+        let doing = "starting an emulator";
+        let py = class.py();
+        let ale = start(py, class, emulation, &rom.path).map_err(failed(doing))?;
+        let actions = ale.call_method0("getMinimalActionSet").map_err(failed(doing))?;
+        python::check_actions(game, actions)?;
+        Ok(Self {
+            ale: ale.unbind(),
+            screen: PyArray2::zeros(py, RAW, false).unbind(),
+            stack: vec![0; OBSERVATION],
+            lives: 0,
+            broken: false,
+        })
+    }
+
     /// Starts a new game and plays `noops` raw frames without input.
     fn begin(&self, py: Python<'_>, noops: u32) -> PyResult<()> {
         let ale = self.ale.bind(py);
@@ -235,26 +263,36 @@ impl VectorEnv for ReleasedAle {
 
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
         self.slots.check_reset(envs, seeds)?;
+        let mut results = Vec::with_capacity(envs.len());
         for (&env, &seed) in envs.iter().zip(seeds) {
-            Python::attach(|py| self.reset_one(py, env, seed)).map_err(failed("resetting"))?;
-            self.slots.begin(env);
+            let result = Python::attach(|py| {
+                self.make_ready(py, env)?;
+                self.reset_one(py, env, seed).map_err(failed("resetting"))
+            });
+            self.lanes[env].broken = result.is_err();
+            match result {
+                Ok(()) => self.slots.begin(env),
+                Err(_) => self.slots.end(env),
+            }
+            results.push(result);
         }
-        Ok(())
+        EnvError::of_resets(envs, results)
     }
 
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
         self.slots.check_step(envs, actions, &self.action_space)?;
         let Actions::Discrete(actions) = actions else { unreachable!("checked above") };
-        let mut steps = Vec::with_capacity(envs.len());
+        let mut results = Vec::with_capacity(envs.len());
         for (&env, &action) in envs.iter().zip(actions) {
-            let step =
-                Python::attach(|py| self.step_one(py, env, action)).map_err(failed("playing"))?;
-            if step.outcome.is_some() {
+            let result =
+                Python::attach(|py| self.step_one(py, env, action)).map_err(failed("playing"));
+            self.lanes[env].broken = result.is_err();
+            if result.as_ref().map_or(true, |step| step.outcome.is_some()) {
                 self.slots.end(env);
             }
-            steps.push(step);
+            results.push(result);
         }
-        Ok(steps)
+        EnvError::of_steps(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

@@ -17,13 +17,16 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{Py, intern};
 
-use crate::python::{self, failed};
+use crate::python::{self, Rom, failed};
 use crate::screen::{SIDE, STACK};
 use crate::seed::ale_seed;
 use crate::{ACTIONS, AleError, Game};
 
 /// Bytes of one observation, `[STACK, SIDE, SIDE]`.
 const OBSERVATION: usize = STACK * SIDE * SIDE;
+
+/// What an environment shows.
+const PICTURE: Picture = Picture { frames: STACK, height: SIDE, width: SIDE, grey: true };
 
 /// Environments of one game, each an emulator in its own thread.
 ///
@@ -32,6 +35,9 @@ const OBSERVATION: usize = STACK * SIDE * SIDE;
 /// the ROM anew with the episode's seed, so nothing is left of the episode before; with
 /// `terminal_on_life_loss` too it begins a new game.
 pub struct AleVectorEnv {
+    game: Game,
+    rom: Rom,
+    emulation: Emulation,
     lanes: Vec<Lane>,
     slots: Slots,
     observations: Vec<u8>,
@@ -39,11 +45,16 @@ pub struct AleVectorEnv {
     action_space: ActionSpace,
 }
 
+/// A reset: which environment, its seed, where its observation goes, and whether it can be.
+type Job<'a> = (((&'a usize, &'a i32), &'a mut [u8]), Result<(), AleError>);
+
 /// One emulator, and the arrays its actions go in.
 pub(crate) struct Lane {
     ale: Py<PyAny>,
     action: Py<PyArray1<i32>>,
     paddle: Py<PyArray1<f32>>,
+    /// Whether the emulator failed: it is started anew before its next episode.
+    broken: bool,
 }
 
 impl AleVectorEnv {
@@ -55,12 +66,14 @@ impl AleVectorEnv {
     /// resizing or a double reset, which this interface does not do.
     pub fn new(game: Game, emulation: &Emulation, n_envs: usize) -> Result<Self, AleError> {
         check(emulation)?;
-        let rom = python::rom(game)?;
-        let picture = Picture { frames: STACK, height: SIDE, width: SIDE, grey: true };
+        let rom = Rom::find(game)?;
         let lanes = (0..n_envs)
-            .map(|_| Lane::start(game, &rom, emulation, &picture))
+            .map(|_| Lane::start(game, &rom.path, emulation, &PICTURE))
             .collect::<Result<Vec<_>, AleError>>()?;
         Ok(Self {
+            game,
+            rom,
+            emulation: emulation.clone(),
             lanes,
             slots: Slots::new(n_envs),
             observations: vec![0; n_envs * OBSERVATION],
@@ -76,29 +89,51 @@ impl AleVectorEnv {
     /// For an unknown or repeated environment, unequal lengths, or a failing emulator.
     pub fn reset_with_ale_seeds(&mut self, envs: &[usize], seeds: &[i32]) -> Result<(), EnvError> {
         self.slots.check_reset(envs, &vec![0; seeds.len()])?;
+        let ready: Vec<_> = envs.iter().map(|&env| self.make_ready(env)).collect();
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut rows = rows(&mut self.observations, envs);
+        let rows = rows(&mut self.observations, envs);
         let lanes = &self.lanes;
+        let mut jobs: Vec<Job<'_>> = envs.iter().zip(seeds).zip(rows).zip(ready).collect();
         // Loading a ROM takes about 0.1 s, without the interpreter's lock: several at once.
         let chunk = envs.len().div_ceil(n_threads).max(1);
         let results: Vec<Result<(), AleError>> = std::thread::scope(|scope| {
-            let work = envs.chunks(chunk).zip(seeds.chunks(chunk)).zip(rows.chunks_mut(chunk));
-            let threads: Vec<_> = work
-                .map(|((envs, seeds), rows)| {
-                    scope.spawn(move || {
-                        let mut each = envs.iter().zip(seeds).zip(rows);
-                        each.try_for_each(|((&env, &seed), row)| lanes[env].reset(seed, row))
-                    })
-                })
-                .collect();
+            let mut threads = Vec::new();
+            while !jobs.is_empty() {
+                let some: Vec<_> = jobs.drain(..chunk.min(jobs.len())).collect();
+                threads.push(scope.spawn(move || {
+                    let reset = |(((&env, &seed), row), ready): Job<'_>| {
+                        ready.and_then(|()| lanes[env].reset(seed, row))
+                    };
+                    some.into_iter().map(reset).collect::<Vec<_>>()
+                }));
+            }
             let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             };
-            threads.into_iter().map(join).collect()
+            threads.into_iter().flat_map(join).collect()
         });
-        results.into_iter().collect::<Result<(), _>>()?;
-        envs.iter().for_each(|&env| self.slots.begin(env));
+        for (&env, result) in envs.iter().zip(&results) {
+            match result {
+                Ok(()) => self.slots.begin(env),
+                Err(_) => self.give_up(env),
+            }
+        }
+        EnvError::of_resets(envs, results)
+    }
+
+    /// Makes sure that environment `env` has an emulator that can load its ROM.
+    fn make_ready(&mut self, env: usize) -> Result<(), AleError> {
+        self.rom.check()?;
+        if self.lanes[env].broken {
+            self.lanes[env] = Lane::start(self.game, &self.rom.path, &self.emulation, &PICTURE)?;
+        }
         Ok(())
+    }
+
+    /// Notes that environment `env` failed.
+    fn give_up(&mut self, env: usize) {
+        self.lanes[env].broken = true;
+        self.slots.end(env);
     }
 }
 
@@ -123,23 +158,25 @@ impl VectorEnv for AleVectorEnv {
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
         self.slots.check_step(envs, actions, &self.action_space)?;
         let Actions::Discrete(actions) = actions else { unreachable!("checked above") };
-        let steps = Python::attach(|py| -> Result<Vec<Step>, AleError> {
-            for (&env, &action) in envs.iter().zip(actions) {
-                self.lanes[env].send(py, action).map_err(failed("sending an action"))?;
-            }
-            let mut steps = Vec::with_capacity(envs.len());
-            for &env in envs {
-                let row = &mut self.observations[env * OBSERVATION..(env + 1) * OBSERVATION];
-                steps.push(self.lanes[env].receive(py, row).map_err(failed("playing"))?);
-            }
-            Ok(steps)
-        })?;
-        for (&env, step) in envs.iter().zip(&steps) {
-            if step.outcome.is_some() {
-                self.slots.end(env);
+        let (lanes, observations) = (&self.lanes, &mut self.observations);
+        let results: Vec<Result<Step, AleError>> = Python::attach(|py| {
+            let send = |(&env, &action): (&usize, &usize)| lanes[env].send(py, action);
+            let sent: Vec<PyResult<()>> = envs.iter().zip(actions).map(send).collect();
+            let receive = |(&env, sent): (&usize, PyResult<()>)| {
+                sent.map_err(failed("sending an action"))?;
+                let row = &mut observations[env * OBSERVATION..(env + 1) * OBSERVATION];
+                lanes[env].receive(py, row).map_err(failed("playing"))
+            };
+            envs.iter().zip(sent).map(receive).collect()
+        });
+        for (&env, result) in envs.iter().zip(&results) {
+            match result {
+                Ok(Step { outcome: None, .. }) => {}
+                Ok(_) => self.slots.end(env),
+                Err(_) => self.give_up(env),
             }
         }
-        Ok(steps)
+        EnvError::of_steps(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {
@@ -184,6 +221,7 @@ impl Lane {
                 ale: ale.unbind(),
                 action: PyArray1::from_slice(py, &[0]).unbind(),
                 paddle: PyArray1::from_slice(py, &[1.0]).unbind(),
+                broken: false,
             })
         })
     }

@@ -45,6 +45,12 @@ impl Task {
         format!("{}-{}", self.name(), revision.name())
     }
 
+    /// Whether `-v4` and `-v5` differ in this task: in observations, rewards, ends of episodes
+    /// or physics. HalfCheetah's model is the same, and it cannot fall.
+    pub fn revisions_differ(self) -> bool {
+        self != Self::HalfCheetah
+    }
+
     /// Numbers in an observation: positions but the first, then velocities.
     pub fn observation_width(self) -> usize {
         self.n_positions() - 1 + self.n_velocities()

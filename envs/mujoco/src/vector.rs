@@ -18,8 +18,9 @@ use crate::{MujocoError, Task, rules, start};
 /// [-1, 1] are let through, as Gymnasium does: the motors cut them, and the reward pays for
 /// them whole.
 ///
-/// When a simulation diverges, that environment's episode is over and the call fails; the
-/// other environments took their step, and can go on.
+/// When a simulation diverges, that environment's episode is over and the call answers
+/// [`EnvError::Partly`]; the other environments took their step. A reset makes the simulation
+/// new.
 pub struct MujocoVectorEnv {
     task: Task,
     revision: Revision,
@@ -159,7 +160,7 @@ impl MujocoVectorEnv {
                 Err(_) => self.slots.end(env),
             }
         }
-        results.into_iter().collect::<Result<(), MujocoError>>().map_err(EnvError::from)
+        EnvError::of_resets(envs, results)
     }
 
     /// A job for each of `envs` (distinct and known), in that order.
@@ -226,7 +227,7 @@ impl VectorEnv for MujocoVectorEnv {
                 self.slots.end(env);
             }
         }
-        results.into_iter().collect::<Result<_, MujocoError>>().map_err(EnvError::from)
+        EnvError::of_steps(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

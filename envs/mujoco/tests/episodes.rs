@@ -168,10 +168,15 @@ fn a_simulation_that_diverges_ends_alone() {
         env.reset_to(1, &positions, &vec![1e11; task.n_velocities()]).unwrap();
         let row = action(task, 4);
         let all = |n| Actions::Continuous { width: row.len(), values: row.repeat(n) };
-        let result = env.step(&[0, 1, 2], &all(3));
-        refused(result, "the simulation of environment 1 diverged: Nan, Inf");
+        let error = env.step(&[0, 1, 2], &all(3)).unwrap_err();
+        assert!(error.to_string().contains("environment 1 diverged: Nan, Inf"), "{error}");
+        let EnvError::Partly { failures, steps } = error else { panic!("{error}") };
+        assert_eq!(failures.iter().map(|failure| failure.env).collect::<Vec<_>>(), [1]);
 
+        // The others took their step, and are told what it led to.
         let step = alone.step(&[0], &all(1)).unwrap()[0];
+        assert_eq!(steps.iter().map(|(env, _)| *env).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(steps[1].1, step);
         assert_eq!(env.reward(2) as f32, step.reward);
         assert_eq!(observation(&env, 2), observation(&alone, 0));
         refused(env.step(&[0, 1], &all(2)), "environment 1 has no episode under way");

@@ -1,8 +1,12 @@
-//! `overtone evaluate rollouts`: plays checkpoints and reports.
+//! `overtone evaluate rollouts`: plays checkpoints and reports. `overtone evaluate ablation`:
+//! what each setting of the protocol is worth.
 //!
-//! All episodes of all targets of all checkpoints share the emulators.
+//! All episodes of all targets of all checkpoints share the emulators; protocols are played one
+//! after the other.
 
+mod ablation;
 mod ask;
+mod entry;
 pub mod playing;
 
 use std::{
@@ -11,12 +15,14 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_core::Play;
-use overtone_eval::{Evaluation, Plan, report};
-use overtone_model::{AttentionConfig, Conditioning, ContinuousAgentConfig, ModelConfig, device};
-use overtone_train::{Agent, Checkpoint, RunDir, metrics, run_dir::CONFIG};
+use overtone_eval::{Evaluation, Summary, table::Table};
+use overtone_model::device;
+use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
+pub use ablation::{OPTIONS as ABLATION_OPTIONS, ablation};
+use ask::Ask;
 pub use ask::what_to_ask;
+use entry::Entry;
 
 use crate::{
     interrupt, keys,
@@ -39,7 +45,9 @@ checkpoint = "last"
 episodes = 100
 # Returns to ask for (or targets=), in the protocol's units, as numbers or percentiles of the data's episode returns: 32 or p90,p99; empty: p90 of a game's data, the reference's for a robot (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500).
 target = ""
-# Games: matched, as the data was recorded, or released, the reference's evaluation with its accidents.
+# Games: returns that the protocol released asks for, in raw points; empty: those of target, else the reference's (Seaquest 1150).
+released_target = ""
+# Games: matched, as the data was recorded, or released, the reference's evaluation with its accidents; or both, as matched,released.
 protocol = "matched"
 # Games: softmax temperature of the sampled actions.
 temperature = 1.0
@@ -53,7 +61,7 @@ seed = 1
 parallel = 0
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the (first) run was trained.
 device = ""
-# Where to write the report; empty: evaluation.json in the run's folder, or evaluation-STEP.json for several checkpoints of a run.
+# Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run; and with -released before the ending for that protocol.
 out = ""
 "#;
 
@@ -75,6 +83,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     let evaluation = EvaluationSettings {
         episodes: whole("episodes")?,
         target: text("target"),
+        released_target: Some(text("released_target")),
         protocol: Some(text("protocol")),
         temperature: table
             .get("temperature")
@@ -85,41 +94,43 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
     };
+    if evaluation.episodes == 0 {
+        bail!("episodes=0: there is nothing to play");
+    }
     let device = match text("device").as_str() {
         "" => settings::device_of(&runs[0].path().join(CONFIG))?,
         name => name.to_owned(),
     };
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut batches: Vec<Vec<Planned>> = Vec::new();
     for run in runs {
         for name in &names {
             let checkpoint = open_checkpoint(&run, name)?;
-            let step = checkpoint.state.step;
-            let report = match names.len() {
-                1 => "evaluation.json".to_owned(),
-                _ => format!("evaluation-{step}.json"),
-            };
-            let out = run.path().join(report);
-            if entries.iter().any(|entry| entry.out == out) {
+            let step = (names.len() > 1).then_some(checkpoint.state.step);
+            let planned = plan(&run, &checkpoint, step, &evaluation)?;
+            let outs = || batches.iter().flatten().map(|planned| &planned.out);
+            if outs().any(|out| planned.iter().any(|planned| planned.out == *out)) {
+                let (step, run) = (checkpoint.state.step, run.path().display());
                 // The best checkpoint may be the last one too; nobody can know before.
                 if names.iter().any(|name| name == "best") && ["best", "last"].contains(&&**name) {
                     say!("the {name} checkpoint is of update {step}, which is played already");
                     continue;
                 }
-                let run = run.path().display();
                 bail!("update {step} of {run} is named twice");
             }
-            entries.push(Entry::new(run.clone(), checkpoint, &evaluation, out)?);
+            batches.resize_with(planned.len(), Vec::new);
+            batches.iter_mut().zip(planned).for_each(|(batch, planned)| batch.push(planned));
         }
     }
-    match (text("out").as_str(), &mut entries[..]) {
+    let mut all: Vec<&mut Planned> = batches.iter_mut().flatten().collect();
+    match (text("out").as_str(), &mut all[..]) {
         ("", _) => {}
-        (path, [entry]) => entry.out = PathBuf::from(path),
-        (path, entries) => {
-            bail!("out={path}: names one report, and {} will be written", entries.len())
+        (path, [planned]) => planned.out = PathBuf::from(path),
+        (path, all) => {
+            bail!("out={path}: names one report, and {} will be written", all.len())
         }
     }
     // Found before playing, not after.
-    for Entry { out, .. } in &entries {
+    for Planned { out, .. } in all {
         let found = out.parent().is_some_and(|folder| folder == Path::new("") || folder.is_dir());
         if out.is_dir() || !found {
             bail!("out={}: must be a file in a folder that is there", out.display());
@@ -127,7 +138,38 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         Evaluation::check_writable(out).context("out= names another place for the report")?;
     }
     let stop = interrupt::listen()?;
-    play_all(&entries, &evaluation, &device, &stop)
+    play_batches(&batches, &evaluation, &device, &stop)
+}
+
+/// What is played, and where the report goes.
+struct Planned {
+    entry: Entry,
+    out: PathBuf,
+}
+
+/// One plan for each protocol of `options`; `step` is written into the names of the reports.
+///
+/// # Errors
+/// When what `options` say cannot be asked for.
+fn plan(
+    run: &RunDir,
+    checkpoint: &Checkpoint,
+    step: Option<u64>,
+    options: &EvaluationSettings,
+) -> Result<Vec<Planned>> {
+    let state = &checkpoint.state;
+    let asks = what_to_ask(options, &state.agent, &state.episode_returns)?;
+    let planned = |ask: Ask| {
+        let step = step.map(|step| format!("-{step}")).unwrap_or_default();
+        // Scores by another protocol never take the place of those as recorded.
+        let protocol = match ask.protocol.name() {
+            "released" => "-released",
+            _ => "",
+        };
+        let out = run.path().join(format!("evaluation{step}{protocol}.json"));
+        Planned { entry: Entry::new(run, checkpoint, ask, options.episodes, options.seed), out }
+    };
+    Ok(asks.into_iter().map(planned).collect())
 }
 
 /// The run of this name; the newest without a name.
@@ -153,7 +195,8 @@ fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
     })
 }
 
-/// Plays `checkpoint` and writes `evaluation.json` into the run.
+/// Plays `checkpoint` and writes `evaluation.json` into the run; of the protocol `released`,
+/// `evaluation-released.json`.
 ///
 /// # Errors
 /// When the environment or the device is not there, or playing fails.
@@ -164,164 +207,102 @@ pub fn play(
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
-    let out = run.path().join("evaluation.json");
-    let entry = Entry::new(run.clone(), checkpoint.clone(), options, out)?;
-    play_all(&[entry], options, device, stop)
+    let planned = plan(run, checkpoint, None, options)?;
+    let batches: Vec<Vec<Planned>> = planned.into_iter().map(|planned| vec![planned]).collect();
+    play_batches(&batches, options, device, stop)
 }
 
-/// A checkpoint, what it is asked for, and where the report goes.
-struct Entry {
-    run: RunDir,
-    checkpoint: Checkpoint,
-    protocol: Play,
-    plan: Plan,
-    /// The targets as they were asked for.
-    asked: String,
-    out: PathBuf,
-}
-
-impl Entry {
-    /// # Errors
-    /// When there is nothing to play, or what `options` say cannot be asked for.
-    fn new(
-        run: RunDir,
-        checkpoint: Checkpoint,
-        options: &EvaluationSettings,
-        out: PathBuf,
-    ) -> Result<Self> {
-        if options.episodes == 0 {
-            bail!("episodes=0: there is nothing to play");
-        }
-        let state = &checkpoint.state;
-        let (protocol, asked, targets) =
-            what_to_ask(options, &state.agent, &state.episode_returns)?;
-        let plan = Plan {
-            episodes: options.episodes,
-            targets,
-            seed: options.seed,
-            return_units: protocol.return_units(),
-        };
-        Ok(Self { run, checkpoint, protocol, plan, asked, out })
-    }
-
-    fn announce(&self) {
-        let state = &self.checkpoint.state;
-        let unknown = match &state.agent {
-            Agent::Atari(agent) => agent.recording.is_none().then_some("DQN-replay"),
-            Agent::Continuous(agent) => agent.recording.is_none().then_some("D4RL"),
-        };
-        if let Some(like) = unknown {
-            say!("how this data was recorded is not known; taken to be as {like} was");
-        }
-        say!(
-            "playing {} (update {}): protocol {}, {} episodes for each target of {}",
-            self.checkpoint.path.display(),
-            state.step,
-            self.protocol.name(),
-            self.plan.episodes,
-            ask::describe_targets(&self.asked, &self.plan.targets, &state.episode_returns)
-        );
-    }
-
-    /// What the report says of it before it is played by `simulator`.
-    fn setting(&self, simulator: String, rom_md5: Option<&str>) -> report::Setting {
-        let state = &self.checkpoint.state;
-        let inside = self.checkpoint.path.strip_prefix(self.run.path());
-        let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
-        let how = match &self.protocol {
-            Play::Atari(protocol) => {
-                format!("protocol={} temperature={}", protocol.name, protocol.temperature)
-            }
-            Play::Continuous(protocol) => format!(
-                "actions={} revision={}",
-                ask::action_choice_name(protocol.action_choice),
-                protocol.simulation.revision.name()
-            ),
-        };
-        report::Setting {
-            task: state.agent.task().to_owned(),
-            simulator,
-            rom_md5: rom_md5.map(str::to_owned),
-            policy: format!("{}, {} data", describe_model(&state.agent), state.dataset_kind),
-            protocol: self.protocol.clone(),
-            checkpoint: Some(report::CheckpointRef {
-                path: inside.unwrap_or(&self.checkpoint.path).to_owned(),
-                step: state.step,
-            }),
-            dataset_hash: Some(state.dataset_hash.clone()),
-            command: format!(
-                "just evaluate rollouts run={} checkpoint={} episodes={} target={} {how} seed={}",
-                self.run.path().display(),
-                state.step,
-                self.plan.episodes,
-                targets.join(","),
-                self.plan.seed
-            ),
-            reference: overtone_eval::Convention::default_for(state.agent.task()),
-        }
-    }
-}
-
-/// `Decision Transformer, linear head, softmax attention`.
-fn describe_model(agent: &Agent) -> String {
-    let transformer = |conditioning, head: String, attention: &AttentionConfig| {
-        let kind = match conditioning {
-            Conditioning::Return => "Decision Transformer",
-            Conditioning::None => "transformer cloning behaviour",
-        };
-        let attention = match attention {
-            AttentionConfig::Softmax => "softmax attention".to_owned(),
-            AttentionConfig::Fourier(fourier) => {
-                format!("Fourier attention of power {}", fourier.power)
-            }
-        };
-        format!("{kind}, {head}, {attention}")
-    };
-    match agent {
-        Agent::Atari(agent) => {
-            let ModelConfig { conditioning, attention, head, .. } = &agent.model;
-            transformer(*conditioning, head.describe(), attention)
-        }
-        Agent::Continuous(agent) => match &agent.model {
-            ContinuousAgentConfig::Transformer(model) => {
-                transformer(model.conditioning, model.head.describe(), &model.attention)
-            }
-            ContinuousAgentConfig::Mlp(model) => {
-                format!("perceptron cloning behaviour, {}", model.head.describe())
-            }
-        },
-    }
-}
-
-/// Plays all entries together, and writes their reports.
-fn play_all(
-    entries: &[Entry],
+/// Plays one batch after the other, each by a protocol of its own; after several, says their
+/// scores in one table.
+fn play_batches(
+    batches: &[Vec<Planned>],
     options: &EvaluationSettings,
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
-    if let [first, others @ ..] = entries {
-        let alike = |entry: &&Entry| {
-            entry.checkpoint.state.agent.task() == first.checkpoint.state.agent.task()
-                && entry.protocol.runs_as(&first.protocol)
-        };
-        if let Some(other) = others.iter().find(|entry| !alike(entry)) {
-            bail!(
-                "{} and {} were recorded from different tasks, or differently: evaluate them \
-                 one after the other",
-                first.run.path().display(),
-                other.run.path().display()
-            );
+    for batch in batches {
+        check_alike(batch)?;
+    }
+    let mut table =
+        Table::new(&["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"]);
+    for batch in batches {
+        for (planned, evaluation) in play_batch(batch, options, device, stop)? {
+            for target in &evaluation.targets {
+                let normalized = target.normalized.as_ref().map(Summary::with_spread);
+                table.row(vec![
+                    planned.entry.run.path().display().to_string(),
+                    planned.entry.checkpoint.state.step.to_string(),
+                    evaluation.setting.protocol.name().to_owned(),
+                    target.target_return.to_string(),
+                    target.raw_return.n.to_string(),
+                    target.raw_return.with_spread(),
+                    normalized.unwrap_or_else(|| "-".into()),
+                ]);
+            }
         }
     }
-    entries.iter().for_each(Entry::announce);
+    if batches.len() > 1 {
+        say!("Side by side (targets in the protocol's units; these scores may not be compared):");
+        say!("{table}");
+    }
+    Ok(())
+}
+
+/// # Errors
+/// When a batch cannot be played in the same environments.
+fn check_alike(batch: &[Planned]) -> Result<()> {
+    let [first, others @ ..] = batch else { return Ok(()) };
+    let alike = |planned: &&Planned| {
+        let [one, other] = [first, *planned].map(|planned| &planned.entry);
+        one.checkpoint.state.agent.task() == other.checkpoint.state.agent.task()
+            && one.ask.protocol.runs_as(&other.ask.protocol)
+    };
+    match others.iter().find(|planned| !alike(planned)) {
+        None => Ok(()),
+        Some(other) => bail!(
+            "{} and {} were recorded from different tasks, or differently: evaluate them \
+             one after the other",
+            first.entry.run.path().display(),
+            other.entry.run.path().display()
+        ),
+    }
+}
+
+/// Plays a batch together, and writes and returns its reports.
+///
+/// # Errors
+/// When playing fails, or every episode of an entry failed; the reports of the others are
+/// written.
+fn play_batch<'a>(
+    batch: &'a [Planned],
+    options: &EvaluationSettings,
+    device: &str,
+    stop: &AtomicBool,
+) -> Result<Vec<(&'a Planned, Evaluation)>> {
+    let entries: Vec<&Entry> = batch.iter().map(|planned| &planned.entry).collect();
+    entries.iter().for_each(|entry| entry.announce());
     let chosen = device::choose(device)?;
-    let played = playing::play(entries, &chosen.device, chosen.is_gpu, options.parallel, stop)?;
+    let played = playing::play(&entries, &chosen.device, chosen.is_gpu, options.parallel, stop)?;
+    let (mut told, mut failed) = (Vec::with_capacity(batch.len()), None);
     // Told before anything is written, which may fail.
-    played.iter().for_each(|evaluation| say!("{}", evaluation.to_text()));
-    for (entry, evaluation) in entries.iter().zip(played) {
-        evaluation.write(&entry.out).context("cannot write the report")?;
-        say!("report: {}", entry.out.display());
+    for (planned, evaluation) in batch.iter().zip(played) {
+        match evaluation {
+            Ok(evaluation) => {
+                say!("{}", evaluation.to_text());
+                told.push((planned, evaluation));
+            }
+            Err(error) => {
+                let path = planned.entry.checkpoint.path.display();
+                failed.get_or_insert(error.context(format!("playing {path}")));
+            }
+        }
+    }
+    for (Planned { entry, out }, evaluation) in &told {
+        evaluation.write(out).context("cannot write the report")?;
+        say!("report: {}", out.display());
+        if let Some(warning) = evaluation.warning() {
+            eprintln!("warning: {warning}");
+        }
         let scores: Vec<(f32, f64, Option<f64>)> = evaluation
             .targets
             .iter()
@@ -330,10 +311,17 @@ fn play_all(
                 (target.target_return, target.raw_return.mean, normalized)
             })
             .collect();
+        // The curves are of playing as recorded.
+        if entry.ask.protocol.name() == "released" {
+            continue;
+        }
         let written = metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores);
         if let Err(error) = written {
             eprintln!("warning: the scores are not among the run's curves: {error}");
         }
     }
-    Ok(())
+    match failed {
+        None => Ok(told),
+        Some(error) => Err(error),
+    }
 }

@@ -44,7 +44,10 @@ fn what_cannot_be_asked_is_found_before_training() {
         refuses("evaluation.protocol=foo", &["protocol=foo", "matched and released"]);
         refuses("evaluation.target=high", &["target=high", "p90"]);
         refuses("evaluation.target=p101", &["target=p101", "p0 to p100"]);
-        refuses("evaluation.protocol=released", &["target=p90", "raw points", "a number"]);
+        refuses("evaluation.protocol=matched,foo", &["protocol=foo"]);
+        refuses("evaluation.protocol=matched,matched", &["matched is named twice"]);
+        let words = "evaluation.protocol=matched,released evaluation.target=p90";
+        refuses(words, &["target=p90", "raw points", "a number"]);
         refuses("evaluation.temperature=0", &["temperature=0", "positive"]);
     } else {
         refuses("", &["without the feature `python`", "evaluation.episodes=0"]);
@@ -69,6 +72,10 @@ fn runs_that_are_not_there() {
     desk.refuses("evaluate rollouts protocol=foo", &["protocol=foo", "matched and released"]);
     desk.refuses("evaluate rollouts episodes=0", &["episodes=0", "nothing to play"]);
     desk.refuses("evaluate rollouts parallel=-1", &["parallel=-1", "0 or more"]);
+    desk.refuses("evaluate ablation only=gravity", &["only=gravity", "sticky_probability"]);
+    desk.refuses("evaluate ablation target=3,5", &["target=3,5", "one return"]);
+    desk.refuses("evaluate ablation out=page.json", &["out=page.json", "ablation.md"]);
+    desk.refuses("evaluate ablation episodes=0", &["nothing to play"]);
     desk.refuses("evaluate rollouts out=nowhere/a.json", &["out=nowhere/a.json", "a folder"]);
     let run = desk.only_run("runs");
     fs::write(run.join("config.toml"), "game = 3").unwrap();
@@ -176,6 +183,30 @@ fn without_ale_py() {
     assert_eq!(said(alone).code, Some(0));
     let evaluate = desk.command("evaluate rollouts").env_remove("VIRTUAL_ENV").output().unwrap();
     said(evaluate).refused(&["ale-py is not installed in", "`just setup`"]);
+}
+
+#[cfg(feature = "python")]
+#[test]
+fn without_the_rom() {
+    let desk = Desk::new();
+    desk.succeeds(&desk.tiny(""));
+    fs::create_dir(desk.path("roms")).unwrap();
+    let refused = |line: &str, parts: &[&str]| {
+        let output = desk.command(line).env("ALE_ROMS_DIR", desk.path("roms")).output().unwrap();
+        said(output).refused(parts);
+    };
+    let missing = ["the ROM of Seaquest is missing", "roms/seaquest.bin", "`just setup`"];
+    refused("evaluate rollouts episodes=1", &missing);
+    refused("evaluate rollouts episodes=1 protocol=matched,released", &missing);
+    refused("evaluate ablation episodes=1", &missing);
+    refused(&desk.tiny("evaluation.episodes=1 runs=other"), &missing);
+    assert_eq!(names(&desk.path("other")), [""; 0], "found before training");
+    fs::write(desk.path("roms/seaquest.bin"), "another game").unwrap();
+    refused("evaluate rollouts episodes=1", &["roms/seaquest.bin", "has MD5", "`just setup`"]);
+    let run = desk.only_run("runs");
+    let left: Vec<String> =
+        names(&run).into_iter().filter(|name| name.contains("evaluation")).collect();
+    assert_eq!(left, [""; 0]);
 }
 
 #[test]

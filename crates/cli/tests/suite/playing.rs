@@ -131,6 +131,115 @@ fn checkpoints_played_together_play_what_they_play_alone() {
     desk.refuses(&format!("{words} checkpoint=2,4 out=one.json"), &["out=one.json", "2 will be"]);
 }
 
+fn settings(differences: &Value) -> Vec<&str> {
+    let differences = differences.as_array().unwrap().iter();
+    differences.map(|difference| difference["setting"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn both_protocols_stand_side_by_side() {
+    let desk = Desk::new();
+    desk.succeeds(&desk.tiny(""));
+    let run = desk.only_run("runs");
+    let state: Value = serde_json::from_slice(&checkpoint(&run, 4)["state.json"]).unwrap();
+    // What an episode of the data achieved.
+    let own = state["episode_returns"][0].as_f64().unwrap();
+    let words = format!("evaluate rollouts episodes=1 target={own}");
+    let stdout = desk.succeeds(&format!("{words} protocol=matched,released released_target=90"));
+    let matched = report(&run.join("evaluation.json"));
+    let released = report(&run.join("evaluation-released.json"));
+    let expected = ["matched", "released"];
+    assert_eq!([&matched, &released].map(|report| report["protocol"]["name"].clone()), expected);
+    let target = |report: &Value| report["episodes"][0]["target_return"].clone();
+    assert_eq!([&matched, &released].map(target), [own, 90.0]);
+    assert_eq!(settings(&matched["differences"]), [""; 0]);
+    // A linear head's bins are the environment's ids, and both target and rewards are whole.
+    let expected = [
+        "emulation.sticky_probability",
+        "emulation.resize",
+        "emulation.max_noops",
+        "emulation.double_reset",
+        "return_units",
+        "global_timestep",
+        "target_return",
+    ];
+    assert_eq!(settings(&released["differences"]), expected);
+    for part in [
+        "played as recorded and trained: no setting differs",
+        "  emulation.sticky_probability 0, trained with 0.25: the emulator repeats",
+        "  target_return 90, trained with ",
+        "Side by side",
+    ] {
+        assert!(stdout.contains(part), "no {part:?} in\n{stdout}");
+    }
+    let table = stdout.split_once("Side by side").unwrap().1;
+    let told: Vec<Vec<&str>> =
+        table.lines().skip(2).map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(told[0][1..5], ["4", "matched", &own.to_string(), "1"]);
+    assert_eq!(told[1][1..5], ["4", "released", "90", "1"]);
+
+    // Alone, and by its own command, it plays the same and leaves the other as it is.
+    fs::remove_file(run.join("evaluation-released.json")).unwrap();
+    let command = released["command"].as_str().unwrap().strip_prefix("just ").unwrap();
+    desk.succeeds(command);
+    let again = report(&run.join("evaluation-released.json"));
+    assert_eq!(episodes(&again), episodes(&released));
+    assert_eq!(report(&run.join("evaluation.json")), matched);
+}
+
+#[test]
+fn the_ablation_of_a_protocol_tells_what_each_setting_is_worth() {
+    let desk = Desk::new();
+    desk.succeeds(&desk.tiny(""));
+    let run = desk.only_run("runs");
+    let only = "sticky_probability,double_reset,integer_returns,fed_back_actions,target_return";
+    let words = format!("evaluate ablation episodes=2 target=5 only={only}");
+    let stdout = desk.succeeds(&format!("{words} other_target=9"));
+    let told = report(&run.join("protocol-ablation.json"));
+    let kinds: Vec<(&str, &str)> = told["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let words = [&row["difference"]["setting"], &row["result"]["kind"]];
+            let [setting, kind] = words.map(|word| word.as_str().unwrap());
+            (setting, kind)
+        })
+        .collect();
+    let expected = [
+        ("emulation.sticky_probability", "played"),
+        ("emulation.double_reset", "not_played"),
+        ("integer_returns", "same"),
+        ("fed_back_actions", "same"),
+        ("target_return", "played"),
+    ];
+    assert_eq!(kinds, expected);
+    // As trained, the ablation plays what an evaluation plays.
+    desk.succeeds("evaluate rollouts episodes=2 target=5");
+    let played = report(&run.join("evaluation.json"));
+    assert_eq!(told["matched"], played["targets"][0]["raw_return"]);
+    desk.succeeds("evaluate rollouts episodes=2 target=9 out=nine.json");
+    let nine = report(&desk.path("nine.json"));
+    let row = &told["rows"][4]["result"];
+    assert_eq!(row["raw_return"], nine["targets"][0]["raw_return"]);
+    let mean = |report: &Value| report["targets"][0]["raw_return"]["mean"].as_f64().unwrap();
+    let difference = row["difference"]["value"].as_f64().unwrap();
+    assert!((difference - (mean(&nine) - mean(&played))).abs() < 1e-9, "{row}");
+    let page = fs::read_to_string(run.join("protocol-ablation.md")).unwrap();
+    for text in [&page, &stdout] {
+        for part in ["same, not played", "double reset together", "95 % percentile interval"] {
+            assert!(text.contains(part), "no {part:?} in\n{text}");
+        }
+    }
+    // The command in the page does it again.
+    let command = told["command"].as_str().unwrap();
+    assert!(command.starts_with("just protocol-ablation run=runs/"), "{command}");
+    assert!(
+        command.ends_with("checkpoint=4 episodes=2 target=5 other_target=9 seed=1"),
+        "{command}"
+    );
+}
+
 /// What was played until then is a biased sample (short episodes), so no report is written.
 #[test]
 fn an_interrupted_evaluation_reports_nothing() {

@@ -90,6 +90,38 @@ fn a_trained_robot_plays_and_is_scored() {
 }
 
 #[test]
+fn the_ablation_of_a_robots_protocol() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny("head=gaussian"));
+    let run = desk.only_run("runs");
+    desk.refuses("evaluate rollouts protocol=released", &["protocol=released", "revision="]);
+    desk.succeeds("evaluate ablation episodes=3");
+    let told = report(&run.join("protocol-ablation.json"));
+    assert_eq!(told["target_return"], 3600.0);
+    // More than any episode of the recording.
+    assert_eq!(told["differences"][0]["setting"], "target_return");
+    let rows = told["rows"].as_array().unwrap();
+    let named = |row: &Value| row["difference"]["setting"].as_str().unwrap().to_owned();
+    let names: Vec<String> = rows.iter().map(named).collect();
+    assert_eq!(names, ["simulation.revision", "action_choice", "target_return"]);
+    assert!(rows.iter().all(|row| row["result"]["kind"] == "played"), "{rows:?}");
+    assert_eq!(rows[2]["difference"]["played"], "1800");
+    // The revisions differ in the step of a fall alone, by 1.
+    let fall = &rows[0]["result"]["difference"]["value"];
+    assert_eq!(fall.as_f64().map(f64::round), Some(-1.0), "{fall}");
+
+    let desk = Desk::new();
+    desk.succeeds(&tiny("env=halfcheetah"));
+    desk.succeeds("evaluate ablation episodes=1 only=revision,action_choice");
+    let told = report(&desk.only_run("runs").join("protocol-ablation.json"));
+    for (row, reason) in [(0, "the revisions are the same"), (1, "no distribution")] {
+        let result = &told["rows"][row]["result"];
+        assert_eq!(result["kind"], "same", "{result}");
+        assert!(result["reason"].as_str().unwrap().contains(reason), "{result}");
+    }
+}
+
+#[test]
 fn every_model_and_head_trains_and_plays() {
     for (words, name) in [
         ("head=gaussian attention=fourier", "gaussian-attention-fourier4"),

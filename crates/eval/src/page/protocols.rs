@@ -1,6 +1,7 @@
 //! How agents were played, side by side.
 
 use overtone_core::Play;
+use overtone_core::protocol::Difference;
 use serde_json::Value;
 
 use super::run_files::RunFiles;
@@ -66,6 +67,29 @@ impl<'a> Protocols<'a> {
             table.row(row);
         }
         table
+    }
+
+    /// What was played otherwise than the agents were trained, and what follows: a row for each
+    /// protocol, setting and pair of values. `None` where there is none that is known of, and
+    /// an evaluation does not say.
+    pub(super) fn differences(&self, runs: &[RunFiles]) -> Option<Table> {
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut known = true;
+        for setting in runs.iter().flat_map(|run| &run.evaluations).map(|s| &s.evaluation.setting) {
+            known &= setting.differences.is_some();
+            for Difference { setting: name, trained, played, consequence } in
+                setting.differences.iter().flatten()
+            {
+                let label = self.label(&setting.protocol);
+                let row = [&label, name, trained, played, consequence].map(String::clone).to_vec();
+                if !rows.contains(&row) {
+                    rows.push(row);
+                }
+            }
+        }
+        let mut table = Table::new(&["protocol", "setting", "trained", "played", "consequence"]);
+        rows.into_iter().for_each(|row| table.row(row));
+        (known || !table.is_empty()).then_some(table)
     }
 }
 

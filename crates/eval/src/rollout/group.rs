@@ -5,7 +5,7 @@ use std::thread::Scope;
 use std::time::Instant;
 
 use overtone_core::{Actions, Observations, Turn};
-use overtone_env::{EnvError, Step, VectorEnv};
+use overtone_env::{EnvError, Failure, Step, VectorEnv};
 
 use super::slot::Slot;
 use super::{RolloutError, role_seeds};
@@ -28,12 +28,23 @@ struct Order {
 pub(super) struct Seen {
     /// Each environment that took an action, and what it led to.
     pub steps: Vec<(usize, Step)>,
+    /// The environments that failed.
+    pub failed: Vec<Failed>,
     /// The environments that wait for an action, ascending.
     pub acting: Vec<usize>,
     /// Observations of `acting`.
     pub rows: Rows,
     /// How long it took.
     pub seconds: f64,
+}
+
+/// An environment that failed.
+pub(super) struct Failed {
+    pub env: usize,
+    /// What its simulator said.
+    pub reason: String,
+    /// Whether it could not even begin its episode: then it is of no use any more.
+    pub at_start: bool,
 }
 
 /// One group: its thread owns the environments until the rollout ends.
@@ -132,19 +143,50 @@ impl Group {
 fn carry_out(env: &mut dyn VectorEnv, order: Order) -> Result<Seen, EnvError> {
     let start = Instant::now();
     let Order { reset, seeds, work } = order;
-    if !reset.is_empty() {
-        env.reset(&reset, &seeds)?;
+    let (mut steps, mut failed) = (Vec::new(), Vec::new());
+    if !reset.is_empty()
+        && let Err(error) = env.reset(&reset, &seeds)
+    {
+        keep_others(error, true, &mut steps, &mut failed)?;
     }
     let mut acting = reset;
-    let mut steps = Vec::new();
+    acting.retain(|env| failed.iter().all(|failed: &Failed| failed.env != *env));
     for Work { envs, actions } in work {
-        let of_envs = env.step(&envs, &actions)?;
-        steps.extend(envs.into_iter().zip(of_envs));
+        match env.step(&envs, &actions) {
+            Ok(of_envs) => steps.extend(envs.into_iter().zip(of_envs)),
+            Err(error) => keep_others(error, false, &mut steps, &mut failed)?,
+        }
     }
     acting.extend(steps.iter().filter(|(_, step)| step.outcome.is_none()).map(|&(env, _)| env));
     acting.sort_unstable();
     let rows = Rows::gather(env.observations(), env.observation_space().size(), &acting);
-    Ok(Seen { steps, acting, rows, seconds: start.elapsed().as_secs_f64() })
+    Ok(Seen { steps, failed, acting, rows, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// Where single environments failed, notes them and keeps the steps of the others.
+///
+/// # Errors
+/// With `error`, where it is another.
+fn keep_others(
+    error: EnvError,
+    at_start: bool,
+    steps: &mut Vec<(usize, Step)>,
+    failed: &mut Vec<Failed>,
+) -> Result<(), EnvError> {
+    let EnvError::Partly { failures, steps: of_others } = error else { return Err(error) };
+    steps.extend(of_others);
+    failed.extend(failures.into_iter().map(|Failure { env, cause }| {
+        let reason = one_line(&*cause);
+        Failed { env, reason, at_start }
+    }));
+    Ok(())
+}
+
+/// An error and its causes, in one line.
+fn one_line(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let words: Vec<String> = causes.map(|cause| cause.to_string().replace('\n', " ")).collect();
+    words.join(": ")
 }
 
 /// Observations, row by row.

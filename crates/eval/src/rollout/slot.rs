@@ -4,7 +4,7 @@ use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Outcome, Turn};
 
-use super::{Plan, PlayedEpisode, role_seeds};
+use super::{FailedEpisode, Plan, PlayedEpisode, role_seeds};
 
 /// The episodes that no slot plays yet: player by player, target by target.
 pub(super) struct Queue<'a> {
@@ -70,6 +70,12 @@ impl Slot {
             target_return: self.episode.target_return,
         });
         Turn { agent, reward: self.reward, start }
+    }
+
+    /// The episode as one that failed.
+    pub fn failed(&self, reason: String) -> FailedEpisode {
+        let PlayedEpisode { target_return, episode, seed, length, .. } = self.episode;
+        FailedEpisode { target_return, episode, seed, length, reason }
     }
 
     pub fn add(&mut self, raw_reward: f32, units: ReturnUnits) {

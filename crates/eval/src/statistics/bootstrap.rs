@@ -3,13 +3,15 @@
 use overtone_core::seed::{Generator, derive, derive_nth};
 use rand::SeedableRng;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::{ScoreMatrix, StatisticsError};
 
 /// How intervals are made: runs are drawn with replacement within each task, as many as there
 /// are, the estimate is made of what was drawn, and that again and again; the interval lies
 /// between two percentiles of these estimates (Agarwal et al. 2021, section 4.1).
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bootstrap {
     /// How often.
     pub replications: usize,
@@ -20,7 +22,8 @@ pub struct Bootstrap {
 }
 
 /// Ends of an interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Interval {
     /// Lower end.
     pub low: f64,
@@ -29,7 +32,8 @@ pub struct Interval {
 }
 
 /// A number estimated from runs.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Estimate {
     /// Its value for the runs there are.
     pub value: f64,

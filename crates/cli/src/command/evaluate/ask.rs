@@ -3,14 +3,39 @@
 use anyhow::{Result, bail};
 use overtone_core::{
     ContinuousProtocol, Emulation, Play, Protocol, Simulation,
-    protocol::{ActionChoice, ReturnUnits, Revision},
+    protocol::{ActionChoice, Difference, ReturnUnits, Revision, Trained},
 };
+use overtone_model::{
+    Conditioning, ContinuousAgentConfig,
+    head::{ContinuousHeadConfig, HeadConfig},
+};
+use overtone_mujoco::Task;
 use overtone_train::{Agent, AtariAgent, ContinuousTaskAgent};
 
 use crate::settings::{self, EvaluationSettings};
 
-/// The protocol and the target returns of `options`, for `agent`, trained on data whose
-/// ascending episode returns are `returns`; between them the targets as they were asked for.
+/// How an agent is played, and what it is asked for.
+pub struct Ask {
+    /// The protocol.
+    pub protocol: Play,
+    /// The targets as they were asked for.
+    pub asked: String,
+    /// The targets.
+    pub targets: Vec<f32>,
+    /// What of it is otherwise than the agent was trained.
+    pub differences: Vec<Difference>,
+}
+
+impl Ask {
+    /// `protocol` and `targets` for an agent that was `trained` so.
+    pub fn new(trained: &Trained, protocol: Play, asked: String, targets: Vec<f32>) -> Self {
+        let differences = trained.differences(&protocol, &targets);
+        Self { protocol, asked, targets, differences }
+    }
+}
+
+/// The protocols and the target returns of `options`, for `agent`, trained on data whose
+/// ascending episode returns are `returns`.
 ///
 /// # Errors
 /// When they cannot be asked for.
@@ -18,62 +43,147 @@ pub fn what_to_ask(
     options: &EvaluationSettings,
     agent: &Agent,
     returns: &[f32],
-) -> Result<(Play, String, Vec<f32>)> {
-    let (play, usual) = match agent {
-        Agent::Atari(agent) => (Play::Atari(atari(options, agent)?), "p90"),
-        Agent::Continuous(agent) => {
-            let usual = settings::default_targets(&agent.env).unwrap_or("p90");
-            (Play::Continuous(continuous(options, agent)?), usual)
+) -> Result<Vec<Ask>> {
+    let trained = trained(agent, returns);
+    let names = options.protocol.as_deref().unwrap_or("matched");
+    let mut asks: Vec<Ask> = Vec::new();
+    for name in names.split(',').map(str::trim) {
+        let protocol = match agent {
+            Agent::Atari(agent) => Play::Atari(atari(options, name, agent)?),
+            Agent::Continuous(agent) => Play::Continuous(continuous(options, name, agent)?),
+        };
+        if asks.iter().any(|ask| ask.protocol == protocol) {
+            bail!("protocol={names}: {name} is named twice");
         }
+        let asked = targets_asked(options, agent, &protocol)?;
+        let targets = settings::targets(&asked, returns)?;
+        asks.push(Ask::new(&trained, protocol, asked, targets));
+    }
+    Ok(asks)
+}
+
+/// How `agent` was trained, on data whose ascending episode returns are `returns`.
+pub fn trained(agent: &Agent, returns: &[f32]) -> Trained {
+    let returns = returns.first().zip(returns.last()).map(|(lowest, highest)| [*lowest, *highest]);
+    let reads = |conditioning| matches!(conditioning, Conditioning::Return);
+    match agent {
+        Agent::Atari(agent) => {
+            let order = match &agent.model.head {
+                HeadConfig::Linear => None,
+                HeadConfig::Fourier(head) => head.action_order.as_ref(),
+                HeadConfig::Gmm(head) => head.action_order.as_ref(),
+            };
+            Trained {
+                play: Play::Atari(Protocol::matched(&recording(agent))),
+                returns,
+                reads_returns: reads(agent.model.conditioning),
+                own_action_order: order.is_some_and(|order| !order.bin_of().is_sorted()),
+                has_density: true,
+                revisions_differ: false,
+            }
+        }
+        Agent::Continuous(agent) => {
+            let (reads_returns, head) = match &agent.model {
+                ContinuousAgentConfig::Transformer(model) => {
+                    (reads(model.conditioning), &model.head)
+                }
+                ContinuousAgentConfig::Mlp(model) => (false, &model.head),
+            };
+            let one = matches!(head, ContinuousHeadConfig::Tanh | ContinuousHeadConfig::Pointwise);
+            Trained {
+                play: Play::Continuous(matched(agent)),
+                returns,
+                reads_returns,
+                own_action_order: false,
+                has_density: !one,
+                revisions_differ: agent.env.parse().is_ok_and(Task::revisions_differ),
+            }
+        }
+    }
+}
+
+/// The targets that an agent is asked for by `protocol`, as they are written.
+fn targets_asked(options: &EvaluationSettings, agent: &Agent, protocol: &Play) -> Result<String> {
+    let raw = matches!(agent, Agent::Atari(_)) && protocol.return_units() == ReturnUnits::Raw;
+    let own = options.released_target.as_deref().filter(|own| raw && !own.is_empty());
+    let asked = match (own.unwrap_or(&options.target), agent) {
+        ("", Agent::Continuous(agent)) => settings::default_targets(&agent.env).unwrap_or("p90"),
+        ("", Agent::Atari(agent)) if raw => match released_target(&agent.game) {
+            Some(target) => target,
+            None => bail!(
+                "target=: no target of the reference is known for {}: say what to ask for, in raw \
+                 points (in Seaquest it asked for 1150)",
+                agent.game
+            ),
+        },
+        ("", Agent::Atari(_)) => "p90",
+        (asked, _) => asked,
     };
-    let asked = if options.target.is_empty() { usual } else { &options.target };
-    if matches!(agent, Agent::Atari(_))
-        && play.return_units() == ReturnUnits::Raw
-        && asked.contains('p')
-    {
+    if raw && asked.contains('p') {
         bail!(
             "target={asked}: percentiles are of the data's clipped returns, and the protocol {} \
              counts raw points; say a number (the reference asked for 1150 in Seaquest)",
-            play.name()
+            protocol.name()
         );
     }
-    let targets = settings::targets(asked, returns)?;
-    Ok((play, asked.to_owned(), targets))
+    Ok(asked.to_owned())
 }
 
-fn atari(options: &EvaluationSettings, agent: &AtariAgent) -> Result<Protocol> {
+/// What the released evaluation asks for, in raw points, where that is known.
+pub fn released_target(game: &str) -> Option<&'static str> {
+    (game == "Seaquest").then_some("1150")
+}
+
+fn recording(agent: &AtariAgent) -> Emulation {
+    agent.recording.clone().unwrap_or_else(Emulation::dqn_replay)
+}
+
+fn atari(options: &EvaluationSettings, name: &str, agent: &AtariAgent) -> Result<Protocol> {
     let temperature = options.temperature.unwrap_or(1.0);
     if !(temperature.is_finite() && temperature > 0.0) {
         bail!("temperature={temperature}: must be positive");
     }
-    let recording = agent.recording.clone().unwrap_or_else(Emulation::dqn_replay);
-    let preset = match options.protocol.as_deref().unwrap_or("matched") {
-        "matched" => Protocol::matched(&recording),
+    let preset = match name {
+        "matched" => Protocol::matched(&recording(agent)),
         "released" => Protocol::released(),
         other => bail!("protocol={other}: there are matched and released"),
     };
     Ok(Protocol { temperature, ..preset })
 }
 
+/// As the data was recorded, with the most probable actions.
+fn matched(agent: &ContinuousTaskAgent) -> ContinuousProtocol {
+    ContinuousProtocol {
+        name: "matched".into(),
+        simulation: agent.recording.clone().unwrap_or_else(Simulation::d4rl),
+        action_choice: ActionChoice::Mode,
+        return_scale: agent.return_scale,
+        delayed_reward: agent.delayed_reward,
+    }
+}
+
 fn continuous(
     options: &EvaluationSettings,
+    name: &str,
     agent: &ContinuousTaskAgent,
 ) -> Result<ContinuousProtocol> {
-    let recorded = agent.recording.clone().unwrap_or_else(Simulation::d4rl);
+    if name != "matched" {
+        bail!("protocol={name}: a robot is played as its data was recorded; say revision=v4 or v5");
+    }
+    let mut protocol = matched(agent);
+    let recorded = protocol.simulation.revision;
     let revision = match options.revision.as_deref().unwrap_or("recorded") {
-        "recorded" => recorded.revision,
+        "recorded" => recorded,
         "v4" => Revision::V4,
         "v5" => Revision::V5,
         other => bail!("revision={other}: there are recorded, v4 and v5"),
     };
-    let name = if revision == recorded.revision { "matched" } else { revision.name() };
-    Ok(ContinuousProtocol {
-        name: name.into(),
-        simulation: Simulation { revision, ..recorded },
-        action_choice: options.actions.unwrap_or(ActionChoice::Mode),
-        return_scale: agent.return_scale,
-        delayed_reward: agent.delayed_reward,
-    })
+    if revision != recorded {
+        protocol.name = revision.name().into();
+        protocol.simulation.revision = revision;
+    }
+    protocol.action_choice = options.actions.unwrap_or(ActionChoice::Mode);
+    Ok(protocol)
 }
 
 /// `mode` or `sample`.

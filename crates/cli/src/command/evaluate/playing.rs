@@ -9,12 +9,12 @@ use std::{
 use anyhow::{Result, bail};
 use overtone_core::{Play, Policy};
 use overtone_env::VectorEnv;
-use overtone_eval::{Evaluation, Player, rollout_together};
+use overtone_eval::{Evaluation, Player, Rollout, rollout_together};
 use overtone_model::{ContinuousPolicy, TransformerPolicy, burn::tensor::Device};
 use overtone_mujoco::Task;
 use overtone_train::{Agent, Checkpoint};
 
-use super::Entry;
+use super::entry::Entry;
 use crate::progress;
 
 /// Episodes played at once unless options say otherwise: more make a step no cheaper. An
@@ -26,24 +26,26 @@ fn at_once(protocol: &Play) -> usize {
     }
 }
 
-/// Plays all entries together, at most `parallel` episodes at once (0: by the task).
+/// Plays all entries together, at most `parallel` episodes at once (0: by the task). An entry
+/// of which every episode failed has no evaluation.
 ///
 /// # Errors
 /// When an environment or the device is not there, or playing fails or is stopped.
 pub(super) fn play(
-    entries: &[Entry],
+    entries: &[&Entry],
     device: &Device,
     is_gpu: bool,
     parallel: usize,
     stop: &AtomicBool,
-) -> Result<Vec<Evaluation>> {
+) -> Result<Vec<Result<Evaluation>>> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
     let n_episodes: usize = entries.iter().map(|entry| entry.plan.n_episodes()).sum();
     let slots = match parallel {
-        0 => n_episodes.min(at_once(&first.protocol)),
+        0 => n_episodes.min(at_once(&first.ask.protocol)),
         parallel => parallel.min(n_episodes),
     };
-    let policies = entries.iter().map(|entry| policy(&entry.checkpoint, &entry.protocol, device));
+    let policies =
+        entries.iter().map(|entry| policy(&entry.checkpoint, &entry.ask.protocol, device));
     let mut policies = policies.collect::<Result<Vec<_>>>()?;
     // Two halves where a GPU acts: the environments of one step meanwhile. On a CPU both want
     // the same cores, and one whole batch is quicker (docs/results/speed.md).
@@ -51,7 +53,7 @@ pub(super) fn play(
     let task = first.checkpoint.state.agent.task();
     let mut envs = Vec::new();
     for size in sizes.into_iter().filter(|&size| size > 0) {
-        envs.push(open(task, &first.protocol, size)?);
+        envs.push(open(task, &first.ask.protocol, size)?);
     }
     let simulator = simulator(first)?;
     let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
@@ -72,15 +74,12 @@ pub(super) fn play(
         }
     })?;
     bar.finish_and_clear();
-    entries
-        .iter()
-        .zip(played)
-        .map(|(entry, played)| {
-            let (name, rom_md5) = &simulator;
-            let setting = entry.setting(name.clone(), *rom_md5);
-            Ok(Evaluation::new(setting, &entry.plan, played)?)
-        })
-        .collect()
+    let (name, rom_md5) = simulator;
+    let evaluation = |(entry, played): (&&Entry, Rollout)| {
+        let setting = entry.setting(name.clone(), rom_md5);
+        Ok(Evaluation::new(setting, &entry.plan, played)?)
+    };
+    Ok(entries.iter().zip(played).map(evaluation).collect())
 }
 
 /// The policy of a checkpoint's weights, played so.
@@ -133,7 +132,7 @@ pub fn open(task: &str, protocol: &Play, size: usize) -> Result<Box<dyn VectorEn
 /// What runs the environments of an entry, and the MD5 of a game's ROM.
 fn simulator(entry: &Entry) -> Result<(String, Option<&'static str>)> {
     let task = entry.checkpoint.state.agent.task();
-    match &entry.protocol {
+    match &entry.ask.protocol {
         #[cfg(feature = "python")]
         Play::Atari(_) => {
             let game: overtone_ale::Game = task.parse()?;

@@ -1,0 +1,283 @@
+//! `overtone evaluate ablation`: one checkpoint, played as it was trained and then with one
+//! setting of the protocol changed at a time.
+//!
+//! A game's settings are taken from the released evaluation, a robot's are the other revision
+//! and drawn actions. All rows that run the environment alike are played together.
+
+use std::{collections::BTreeMap, path::PathBuf, sync::atomic::Ordering};
+
+use anyhow::{Context, Result, anyhow, bail};
+use overtone_core::{
+    ContinuousProtocol, Play, Protocol,
+    protocol::{ActionChoice, Deviation, Difference, Revision, TARGET, Trained},
+};
+use overtone_eval::{Ablation, AblationResult, AblationRow, Evaluation, statistics::Bootstrap};
+use overtone_model::device;
+use overtone_train::{Agent, RunDir, run_dir::CONFIG};
+
+use super::{
+    ask::{self, Ask},
+    entry::Entry,
+    open_checkpoint, open_run, playing,
+};
+use crate::{interrupt, keys, settings};
+
+/// Every option with its default and reason.
+pub const OPTIONS: &str = r#"
+# A run's folder or name; empty: the newest run.
+run = ""
+# Folder of the runs.
+runs = "runs"
+# last, the step of a checkpoint, or a checkpoint's folder.
+checkpoint = "last"
+# Episodes of each row.
+episodes = 100
+# The return to ask for, as a number or a percentile of the data's episode returns; empty: p90 of a game's data, a robot's first (hopper 3600, halfcheetah 12000, walker2d 5000).
+target = ""
+# The return of the row target_return, and of released; empty: the reference's for a game (Seaquest 1150), a robot's second (hopper 1800, halfcheetah 6000, walker2d 2500).
+other_target = ""
+# Settings to change, by the last part of their names (sticky_probability,resize,released); empty: all.
+only = ""
+# Seed of the episodes, which are the same in every row.
+seed = 1
+# Episodes played at once; 0: all of the rows that share an environment, but no more than 100 (robots: 200).
+parallel = 0
+# Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
+device = ""
+# Where to write the page, and the same as JSON beside it; empty: protocol-ablation.md in the run's folder.
+out = ""
+"#;
+
+/// All settings of the released evaluation at once, as a row.
+const RELEASED: &str = "released";
+
+/// Place of the row that plays as trained.
+const MATCHED: usize = 0;
+
+/// A row before it is played.
+struct Row {
+    difference: Difference,
+    /// How to play it, or why that is not done.
+    plan: Result<Entry, AblationResult>,
+}
+
+/// `overtone evaluate ablation key=value…`.
+pub fn ablation(options: &[String]) -> Result<()> {
+    let mut keys = keys::flatten(&OPTIONS.parse()?);
+    keys::apply(&mut keys, options)?;
+    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+    let whole = |key: &str| -> Result<usize> {
+        let words = text(key);
+        words.parse().ok().with_context(|| format!("{key}={words}: must be 0 or more"))
+    };
+    let run = open_run(&PathBuf::from(text("runs")), &text("run"))?;
+    let checkpoint = open_checkpoint(&run, &text("checkpoint"))?;
+    let device = match text("device").as_str() {
+        "" => settings::device_of(&run.path().join(CONFIG))?,
+        name => name.to_owned(),
+    };
+    let (episodes, seed) = (whole("episodes")?, whole("seed")? as u64);
+    if episodes == 0 {
+        bail!("episodes=0: there is nothing to play");
+    }
+    let state = &checkpoint.state;
+    let usual = usual_targets(&state.agent);
+    let one = |key: &str, usual: Option<String>| -> Result<Option<f32>> {
+        let asked = Some(text(key)).filter(|asked| !asked.is_empty()).or(usual);
+        let Some(asked) = asked else { return Ok(None) };
+        match settings::targets(&asked, &state.episode_returns)?[..] {
+            [target] => Ok(Some(target)),
+            _ => bail!("{key}={asked}: a row asks for one return"),
+        }
+    };
+    let target = one("target", usual.0)?.context("target=: say which return to ask for")?;
+    let other_target = one("other_target", usual.1)?;
+    let out = match text("out").as_str() {
+        "" => run.path().join("protocol-ablation.md"),
+        path => PathBuf::from(path),
+    };
+    if out.is_dir() || out.extension().is_none_or(|ending| ending == "json") {
+        bail!("out={}: must be the name of a page, such as ablation.md", out.display());
+    }
+
+    let trained = ask::trained(&state.agent, &state.episode_returns);
+    let entry = |play: Play, target: f32| {
+        let ask = Ask::new(&trained, play, target.to_string(), vec![target]);
+        Entry::new(&run, &checkpoint, ask, episodes, seed)
+    };
+    let mut rows = rows(&trained, target, other_target, &entry);
+    keep_only(&mut rows, &text("only"))?;
+    let matched = entry(trained.play.clone(), target);
+    matched.announce();
+    let n_played = rows.iter().filter(|row| row.plan.is_ok()).count();
+    say!("then {n_played} times with another setting, in the same episodes");
+
+    let stop = interrupt::listen()?;
+    let chosen = device::choose(&device)?;
+    let parallel = whole("parallel")?;
+    // By row; the first is `matched`.
+    let mut played: BTreeMap<usize, Result<Evaluation>> = BTreeMap::new();
+    for group in groups(&matched, &rows) {
+        let (places, entries): (Vec<usize>, Vec<&Entry>) = group.into_iter().unzip();
+        match playing::play(&entries, &chosen.device, chosen.is_gpu, parallel, &stop) {
+            Ok(evaluations) => played.extend(places.into_iter().zip(evaluations)),
+            Err(error) if places.contains(&MATCHED) || stop.load(Ordering::Relaxed) => {
+                return Err(error);
+            }
+            // Some settings exist only together.
+            Err(error) => {
+                let failed = |place| (place, Err(anyhow!("{error:#}")));
+                played.extend(places.into_iter().map(failed));
+            }
+        }
+    }
+    let base = played.remove(&MATCHED).context("nothing was played")??;
+
+    let bootstrap = Bootstrap::default();
+    let mut ablation = Ablation::new(&base, bootstrap)?;
+    ablation.setting.command = command(&run, state.step, episodes, target, other_target, seed);
+    for (place, Row { difference, plan }) in rows.into_iter().enumerate() {
+        let result = match (plan, played.remove(&(place + 1))) {
+            (Err(result), _) => result,
+            (Ok(_), Some(Ok(evaluation))) => {
+                AblationResult::compare(&base, &evaluation, &bootstrap)?
+            }
+            (Ok(_), Some(Err(error))) => AblationResult::NotPlayed { reason: format!("{error:#}") },
+            (Ok(_), None) => continue,
+        };
+        ablation.rows.push(AblationRow { difference, result });
+    }
+    ablation.write(&out).context("cannot write the page")?;
+    say!("{}", ablation.table());
+    ablation.notes().iter().for_each(|note| say!("{note}"));
+    say!("page: {}", out.display());
+    Ok(())
+}
+
+/// The returns that an agent is usually asked for, and those of the row `target_return`.
+fn usual_targets(agent: &Agent) -> (Option<String>, Option<String>) {
+    match agent {
+        Agent::Atari(agent) => {
+            (Some("p90".into()), ask::released_target(&agent.game).map(str::to_owned))
+        }
+        Agent::Continuous(agent) => {
+            let usual = settings::default_targets(&agent.env).unwrap_or("p90");
+            let mut parts = usual.split(',').map(str::to_owned);
+            (parts.next(), parts.next())
+        }
+    }
+}
+
+/// Every row but `matched`.
+fn rows(
+    trained: &Trained,
+    target: f32,
+    other_target: Option<f32>,
+    entry: &dyn Fn(Play, f32) -> Entry,
+) -> Vec<Row> {
+    let other = match &trained.play {
+        Play::Atari(_) => Play::Atari(Protocol::released()),
+        Play::Continuous(matched) => Play::Continuous(other_robot(matched)),
+    };
+    let row = |deviation: Deviation| {
+        let plan = match deviation.idle {
+            Some(reason) => Err(AblationResult::Same { reason }),
+            None => Ok(entry(deviation.play, target)),
+        };
+        Row { difference: deviation.difference, plan }
+    };
+    let mut rows: Vec<Row> = trained.deviations(&other, &[target]).into_iter().map(row).collect();
+    let unknown = || AblationResult::NotPlayed {
+        reason: "no other target is known for this task (other_target= says one)".into(),
+    };
+    let asked = other_target.map_or_else(|| "-".into(), |target| target.to_string());
+    let same = |reason: &str| Err(AblationResult::Same { reason: reason.into() });
+    rows.push(Row {
+        difference: Difference {
+            setting: TARGET.into(),
+            trained: target.to_string(),
+            played: asked.clone(),
+            consequence: "another return is asked for".into(),
+        },
+        plan: match other_target {
+            _ if !trained.reads_returns => same("the agent reads no return-to-go"),
+            Some(other) if other == target => same("it is the same number"),
+            Some(other) => Ok(entry(trained.play.clone(), other)),
+            None => Err(unknown()),
+        },
+    });
+    if matches!(other, Play::Atari(_)) {
+        rows.push(Row {
+            difference: Difference {
+                setting: RELEASED.into(),
+                trained: trained.play.name().to_owned(),
+                played: RELEASED.into(),
+                consequence: format!("all of these at once, asked for {asked}"),
+            },
+            plan: other_target.map(|target| entry(other, target)).ok_or_else(unknown),
+        });
+    }
+    rows
+}
+
+/// The other revision, and drawn actions.
+fn other_robot(matched: &ContinuousProtocol) -> ContinuousProtocol {
+    let mut other = matched.clone();
+    other.simulation.revision = match matched.simulation.revision {
+        Revision::V4 => Revision::V5,
+        Revision::V5 => Revision::V4,
+    };
+    other.action_choice = ActionChoice::Sample;
+    other
+}
+
+/// Drops the rows whose names do not end as one of `only` says.
+///
+/// # Errors
+/// When one of them is no row.
+fn keep_only(rows: &mut Vec<Row>, only: &str) -> Result<()> {
+    let asked: Vec<&str> = only.split(',').map(str::trim).filter(|end| !end.is_empty()).collect();
+    let named = |row: &Row, end: &str| row.difference.setting.split('.').next_back() == Some(end);
+    if let Some(end) = asked.iter().find(|end| !rows.iter().any(|row| named(row, end))) {
+        let known: Vec<&str> =
+            rows.iter().filter_map(|row| row.difference.setting.split('.').next_back()).collect();
+        bail!("only={end}: there are {}", known.join(", "));
+    }
+    if !asked.is_empty() {
+        rows.retain(|row| asked.iter().any(|end| named(row, end)));
+    }
+    Ok(())
+}
+
+/// What is played, with the places of the rows: those that run the environment alike together.
+fn groups<'a>(matched: &'a Entry, rows: &'a [Row]) -> Vec<Vec<(usize, &'a Entry)>> {
+    let mut groups: Vec<Vec<(usize, &Entry)>> = vec![vec![(MATCHED, matched)]];
+    for (place, row) in rows.iter().enumerate() {
+        let Ok(entry) = &row.plan else { continue };
+        let alike = |group: &&mut Vec<(usize, &Entry)>| {
+            group.iter().all(|(_, other)| other.ask.protocol.runs_as(&entry.ask.protocol))
+        };
+        match groups.iter_mut().find(alike) {
+            Some(group) => group.push((place + 1, entry)),
+            None => groups.push(vec![(place + 1, entry)]),
+        }
+    }
+    groups
+}
+
+/// The command that does it again.
+fn command(
+    run: &RunDir,
+    step: u64,
+    episodes: usize,
+    target: f32,
+    other_target: Option<f32>,
+    seed: u64,
+) -> String {
+    let other = other_target.map(|target| format!(" other_target={target}")).unwrap_or_default();
+    format!(
+        "just protocol-ablation run={} checkpoint={step} episodes={episodes} target={target}\
+         {other} seed={seed}",
+        run.path().display()
+    )
+}

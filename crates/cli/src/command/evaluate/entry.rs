@@ -1,0 +1,123 @@
+//! One checkpoint and how it is played: what is said of it before and in the report.
+
+use overtone_core::Play;
+use overtone_eval::{Plan, report};
+use overtone_model::{AttentionConfig, Conditioning, ContinuousAgentConfig, ModelConfig};
+use overtone_train::{Agent, Checkpoint, RunDir};
+
+use super::ask::{self, Ask};
+
+/// A checkpoint, and how it is played.
+pub struct Entry {
+    pub run: RunDir,
+    pub checkpoint: Checkpoint,
+    pub ask: Ask,
+    pub plan: Plan,
+}
+
+impl Entry {
+    /// `checkpoint` of `run`, played in `episodes` episodes for each target.
+    pub fn new(
+        run: &RunDir,
+        checkpoint: &Checkpoint,
+        ask: Ask,
+        episodes: usize,
+        seed: u64,
+    ) -> Self {
+        let (targets, return_units) = (ask.targets.clone(), ask.protocol.return_units());
+        let plan = Plan { episodes, targets, seed, return_units };
+        Self { run: run.clone(), checkpoint: checkpoint.clone(), ask, plan }
+    }
+
+    /// Says what will be played, and what of it is otherwise than trained.
+    pub fn announce(&self) {
+        let state = &self.checkpoint.state;
+        let unknown = match &state.agent {
+            Agent::Atari(agent) => agent.recording.is_none().then_some("DQN-replay"),
+            Agent::Continuous(agent) => agent.recording.is_none().then_some("D4RL"),
+        };
+        if let Some(like) = unknown {
+            say!("how this data was recorded is not known; taken to be as {like} was");
+        }
+        say!(
+            "playing {} (update {}): protocol {}, {} episodes for each target of {}",
+            self.checkpoint.path.display(),
+            state.step,
+            self.ask.protocol.name(),
+            self.plan.episodes,
+            ask::describe_targets(&self.ask.asked, &self.plan.targets, &state.episode_returns)
+        );
+        let differences = report::describe_differences(Some(&self.ask.differences));
+        say!("{}", differences.trim_end());
+    }
+
+    /// What the report says of it before it is played by `simulator`.
+    pub fn setting(&self, simulator: String, rom_md5: Option<&str>) -> report::Setting {
+        let state = &self.checkpoint.state;
+        let inside = self.checkpoint.path.strip_prefix(self.run.path());
+        let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
+        let how = match &self.ask.protocol {
+            Play::Atari(protocol) => {
+                format!("protocol={} temperature={}", protocol.name, protocol.temperature)
+            }
+            Play::Continuous(protocol) => format!(
+                "actions={} revision={}",
+                ask::action_choice_name(protocol.action_choice),
+                protocol.simulation.revision.name()
+            ),
+        };
+        report::Setting {
+            task: state.agent.task().to_owned(),
+            simulator,
+            rom_md5: rom_md5.map(str::to_owned),
+            policy: format!("{}, {} data", describe_model(&state.agent), state.dataset_kind),
+            protocol: self.ask.protocol.clone(),
+            differences: Some(self.ask.differences.clone()),
+            checkpoint: Some(report::CheckpointRef {
+                path: inside.unwrap_or(&self.checkpoint.path).to_owned(),
+                step: state.step,
+            }),
+            dataset_hash: Some(state.dataset_hash.clone()),
+            command: format!(
+                "just evaluate rollouts run={} checkpoint={} episodes={} target={} {how} seed={}",
+                self.run.path().display(),
+                state.step,
+                self.plan.episodes,
+                targets.join(","),
+                self.plan.seed
+            ),
+            reference: overtone_eval::Convention::default_for(state.agent.task()),
+        }
+    }
+}
+
+/// `Decision Transformer, linear head, softmax attention`.
+fn describe_model(agent: &Agent) -> String {
+    let transformer = |conditioning, head: String, attention: &AttentionConfig| {
+        let kind = match conditioning {
+            Conditioning::Return => "Decision Transformer",
+            Conditioning::None => "transformer cloning behaviour",
+        };
+        let attention = match attention {
+            AttentionConfig::Softmax => "softmax attention".to_owned(),
+            AttentionConfig::Fourier(fourier) => {
+                format!("Fourier attention of power {}", fourier.power)
+            }
+        };
+        format!("{kind}, {head}, {attention}")
+    };
+    match agent {
+        Agent::Atari(agent) => {
+            let ModelConfig { conditioning, attention, head, .. } = &agent.model;
+            transformer(*conditioning, head.describe(), attention)
+        }
+        Agent::Continuous(agent) => match &agent.model {
+            ContinuousAgentConfig::Transformer(model) => {
+                transformer(model.conditioning, model.head.describe(), &model.attention)
+            }
+            ContinuousAgentConfig::Mlp(model) => {
+                format!("perceptron cloning behaviour, {}", model.head.describe())
+            }
+        },
+    }
+}

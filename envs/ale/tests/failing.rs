@@ -1,0 +1,100 @@
+//! A ROM that goes away while it is played: told to load it, an emulator would end the whole
+//! process. In a child process, since the ROMs' folder is a variable of the process.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use overtone_ale::{Game, open};
+use overtone_core::Actions;
+use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
+use overtone_env::{EnvError, VectorEnv, virtual_envs};
+use overtone_eval::{Plan, Player, RandomPolicy, Rollout, rollout_together};
+
+/// Set in the child: the folder with the ROM that goes away.
+const CHILD: &str = "OVERTONE_FAILING_CHILD";
+
+/// The ROM that comes with ale-py.
+fn rom() -> PathBuf {
+    let libraries = virtual_envs().into_iter().flat_map(|venv| fs::read_dir(venv.join("lib")));
+    let pythons = libraries.flatten().map(|entry| entry.unwrap().path());
+    let roms = pythons.map(|python| python.join("site-packages/ale_py/roms/seaquest.bin"));
+    roms.into_iter().find(|rom| rom.is_file()).unwrap()
+}
+
+/// Six episodes in groups of two environments and one; the ROM goes when `until` have ended.
+fn play(emulation: &Emulation, rom: &Path, until: usize) -> Rollout {
+    let mut envs: Vec<_> =
+        [2, 1].map(|n| open(Game::Seaquest, emulation, n).unwrap()).into_iter().collect();
+    let mut policy = RandomPolicy::new(envs[0].action_space().clone(), 3);
+    let (targets, return_units) = (vec![1.0], ReturnUnits::Clipped);
+    let plan = Plan { episodes: 6, targets, seed: 1, return_units };
+    let mut groups: Vec<&mut dyn VectorEnv> = Vec::new();
+    envs.iter_mut().for_each(|env| groups.push(&mut **env));
+    let mut players = [Player { policy: &mut policy, plan: &plan }];
+    let rollouts = rollout_together(&mut groups, &mut players, &mut |progress| {
+        if progress.episodes_done >= until && rom.exists() {
+            fs::remove_file(rom).unwrap();
+        }
+        ControlFlow::Continue(())
+    });
+    rollouts.unwrap().swap_remove(0)
+}
+
+/// What the child does; alone it does nothing.
+#[test]
+fn child() {
+    let Some(folder) = std::env::var_os(CHILD) else { return };
+    let copy = Path::new(&folder).join("seaquest.bin");
+    for emulation in [Emulation::dqn_replay(), Protocol::released().emulation] {
+        let emulation = Emulation { max_frames: 400, ..emulation };
+        fs::copy(rom(), &copy).unwrap();
+        let sound = play(&emulation, &copy, 7);
+        assert_eq!((sound.episodes.len(), sound.failed.len()), (6, 0));
+
+        let played = play(&emulation, &copy, 1);
+        // The three that had begun are played on; the others cannot begin.
+        assert!(played.episodes.len() >= 3, "{played:?}");
+        assert!(!played.failed.is_empty(), "{played:?}");
+        assert_eq!(played.episodes.len() + played.failed.len(), 6);
+        assert_eq!(played.episodes, sound.episodes[..played.episodes.len()]);
+        let reason = &played.failed[0].reason;
+        assert!(reason.starts_with("the ROM of Seaquest is missing"), "{reason}");
+
+        // When it is there again, the emulator is started anew and plays as ever.
+        fs::copy(rom(), &copy).unwrap();
+        let mut env = open(Game::Seaquest, &emulation, 2).unwrap();
+        env.reset(&[0, 1], &[3, 4]).unwrap();
+        fs::write(&copy, "no game").unwrap();
+        let error = env.reset(&[0], &[5]).unwrap_err();
+        assert!(error.to_string().contains("the ROM of Seaquest changed"), "{error}");
+        assert!(matches!(&error, EnvError::Partly { failures, .. } if failures[0].env == 0));
+        let action = |n| Actions::Discrete(vec![2; n]);
+        let refused = env.step(&[0], &action(1)).unwrap_err();
+        assert!(matches!(refused, EnvError::NoEpisode { env: 0 }));
+        env.step(&[1], &action(1)).unwrap();
+        fs::copy(rom(), &copy).unwrap();
+        env.reset(&[0], &[5]).unwrap();
+        env.step(&[1, 0], &action(2)).unwrap();
+    }
+    println!("said: done");
+}
+
+#[test]
+fn a_rom_that_goes_away_fails_the_episodes_that_have_not_begun() {
+    let folder = std::env::temp_dir().join(format!("overtone-failing-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(rom(), folder.join("seaquest.bin")).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "child", "--nocapture"])
+        .env("ALE_ROMS_DIR", &folder)
+        .env(CHILD, &folder)
+        .output()
+        .unwrap();
+    let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && told[0].contains("said: done"), "{told:?}");
+    fs::remove_dir_all(folder).unwrap();
+}
