@@ -8,6 +8,8 @@
 //! other file read as if it were data. They are refused, and so are links to names within the
 //! file, behind which such a link may lie.
 
+mod superblock;
+
 use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,10 +62,16 @@ impl Hdf5File {
     /// short or damaged, or links to elsewhere.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         // Asked of the system first, which says better why a file cannot be opened.
-        let bytes = fs::File::open(path)
-            .and_then(|file| file.metadata())
-            .map_err(DataError::open(path, "name an HDF5 file that is there"))?
-            .len();
+        let missing = || DataError::open(path, "name an HDF5 file that is there");
+        let file = fs::File::open(path).map_err(missing())?;
+        let bytes = file.metadata().map_err(missing())?.len();
+        if superblock::asks_for_a_driver(&file, bytes).map_err(DataError::io(path, "read"))? {
+            return Err(DataError::Hdf5 {
+                path: path.to_path_buf(),
+                what: "it".into(),
+                reason: "it is a part of a file that lies in several".into(),
+            });
+        }
         let file = hdf5::File::open(path).map_err(|error| {
             if error.contains_minor(MinorErrorCode::NotHdf5) {
                 return DataError::NotHdf5 { path: path.to_path_buf() };
@@ -330,7 +338,11 @@ impl Hdf5File {
         };
         let allowed =
             |stored: u64| stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED);
-        let stored = dataset.storage_size().min(self.bytes);
+        // Pieces say how long they are: together no longer than the file.
+        let stored = dataset.storage_size();
+        if stored > self.bytes {
+            return refused(stored, self.bytes);
+        }
         // A chunk is held whole while it is read, whatever the array's shape is.
         let chunk = dataset.chunk().map_or(0, |chunk| bytes_of(&chunk));
         let claimed = bytes_of(&shape).max(chunk);

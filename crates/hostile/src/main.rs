@@ -1,22 +1,24 @@
 //! `overtone-hostile`: damaged and hostile files for every reader, in any number.
 //!
 //! ```text
-//! overtone-hostile [target=npy] [n=100000] [seed=1] [first=0] [kept=target/hostile]
+//! overtone-hostile [target=npy] [n=100000] [seed=1] [first=0] [kept=target/hostile] [patience=10]
 //! ```
 //!
-//! Without a target, `n` inputs are shared out among all. The exit code is 1 when a fault was
+//! An input that takes longer than `patience` seconds is a fault. Without a target, `n` inputs are
+//! shared out among all. The exit code is 1 when a fault was
 //! found; the inputs that found it are in the folder `kept`, and `faults.txt` there says how
 //! each is had again.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use overtone_hostile::memory::Counting;
+use overtone_hostile::targets::{Target, faulty, targets};
 use overtone_hostile::watch::{Outcome, Search};
 use overtone_hostile::worker::{Work, work};
-use overtone_hostile::{Target, targets};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -64,6 +66,11 @@ impl Options {
     }
 }
 
+/// What can be asked for by name: every target, and the one with faults.
+fn named() -> Vec<Target> {
+    targets().into_iter().chain([faulty()]).collect()
+}
+
 fn target<'a>(all: &'a [Target], name: &str) -> Result<&'a Target> {
     all.iter().find(|target| target.name == name).with_context(|| {
         let names: Vec<_> = all.iter().map(|target| target.name).collect();
@@ -74,7 +81,7 @@ fn target<'a>(all: &'a [Target], name: &str) -> Result<&'a Target> {
 fn worker(words: &[String]) -> Result<()> {
     let options = Options::of(words, &["target", "seed", "first", "n", "folder", "kept"])?;
     work(&Work {
-        target: target(&targets(), options.text("target")?)?,
+        target: target(&named(), options.text("target")?)?,
         seed: options.number("seed", 1)?,
         first: options.number("first", 0)?,
         n: options.number("n", 0)?,
@@ -85,11 +92,11 @@ fn worker(words: &[String]) -> Result<()> {
 
 /// Searches, prints the table, and says whether nothing was found.
 fn search(words: &[String]) -> Result<bool> {
-    let options = Options::of(words, &["target", "n", "seed", "first", "kept"])?;
-    let all = targets();
+    let options = Options::of(words, &["target", "n", "seed", "first", "kept", "patience"])?;
+    let (all, named) = (targets(), named());
     let (n, first) = (options.number("n", 100_000)?, options.number("first", 0)?);
     let shares: Vec<(&Target, u64)> = match options.0.get("target") {
-        Some(name) => vec![(target(&all, name)?, n)],
+        Some(name) => vec![(target(&named, name)?, n)],
         None => all.iter().map(|target| (target, (n * target.share).div_ceil(1000))).collect(),
     };
     let memory = Path::new("/dev/shm");
@@ -103,6 +110,7 @@ fn search(words: &[String]) -> Result<bool> {
         seed: options.number("seed", 1)?,
         scratch: scratch.path(),
         kept: &kept,
+        patience: Duration::from_secs(options.number("patience", 10)?),
     };
     println!(
         "| target | inputs | accepted | refused | panics | crashes | hangs | too much memory | \

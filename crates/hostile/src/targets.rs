@@ -1,6 +1,7 @@
 //! [`Target`]: a reader, sound files for it, and how much memory it may take.
 
 mod atari;
+mod faulty;
 mod lab;
 mod robots;
 mod runs;
@@ -8,6 +9,8 @@ mod runs;
 use std::path::Path;
 
 use anyhow::Result;
+
+pub use faulty::faulty;
 
 /// A sound file that is damaged.
 #[derive(Clone, Debug)]
@@ -34,7 +37,7 @@ pub struct Target {
     /// Whether inputs are compressed after they were damaged: damaged gzip files are refused
     /// by their checksum, and what reads their contents would see none.
     pub gzip: bool,
-    /// Whether a C library allocates, whose memory is seen as address space alone.
+    /// Whether a C library allocates, whose memory is seen from outside alone.
     pub native: bool,
     /// Of inputs of all targets together, so many in a thousand: the slower, the fewer.
     pub share: u64,

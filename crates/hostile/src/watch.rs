@@ -13,8 +13,6 @@ use crate::record::{Fault, Record};
 use crate::targets::Target;
 use crate::worker::{FILES, RECORD, note};
 
-/// How long an input may take.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How often a worker's record is looked at.
 const LOOK: Duration = Duration::from_millis(20);
 /// Inputs a worker reads before another one is started.
@@ -29,7 +27,7 @@ pub struct Outcome {
     pub record: Record,
     /// Inputs that ended a worker.
     pub crashes: u64,
-    /// Inputs that took longer than [`PATIENCE`].
+    /// Inputs that took longer than [`Search::patience`].
     pub hangs: u64,
     /// Seconds of all.
     pub seconds: f64,
@@ -58,6 +56,8 @@ pub struct Search<'a> {
     pub scratch: &'a Path,
     /// Where inputs are kept that found a fault.
     pub kept: &'a Path,
+    /// How long an input may take.
+    pub patience: Duration,
 }
 
 impl Search<'_> {
@@ -84,7 +84,7 @@ impl Search<'_> {
                 .stdout(Stdio::null())
                 .spawn()
                 .context("starting a worker")?;
-            let ended = watch(child, &folder.join(RECORD))?;
+            let ended = watch(child, &folder.join(RECORD), self.patience)?;
             let record = Record::read(&folder.join(RECORD));
             outcome.record = outcome.record.joined(record);
             match ended {
@@ -125,7 +125,7 @@ enum Ended {
 }
 
 /// Waits for a worker's end, or ends it when its record has stood still for too long.
-fn watch(mut child: Child, record: &Path) -> Result<Ended> {
+fn watch(mut child: Child, record: &Path, patience: Duration) -> Result<Ended> {
     let (mut seen, mut since) = (0, Instant::now());
     loop {
         if let Some(status) = child.try_wait()? {
@@ -138,7 +138,7 @@ fn watch(mut child: Child, record: &Path) -> Result<Ended> {
         if next != seen {
             (seen, since) = (next, Instant::now());
         }
-        if since.elapsed() > PATIENCE {
+        if since.elapsed() > patience {
             child.kill()?;
             return Ok(Ended::Badly(Fault::Hang, child.wait()?));
         }

@@ -58,14 +58,14 @@ pub fn work(work: &Work<'_>) -> Result<()> {
         record.write(&file)?;
         let path = inputs.place(number)?;
         let bytes = fs::metadata(&path)?.len();
-        let space = work.target.native.then(memory::address_space).flatten();
+        let resident = work.target.native.then(memory::restart_resident).flatten();
         let held = memory::restart();
         let start = Instant::now();
         let read = panic::catch_unwind(AssertUnwindSafe(|| (work.target.read)(&path)));
         record.slowest = record.slowest.max(start.elapsed().as_micros() as u64);
         let mut most = memory::most_above(held) as u64;
-        if let (Some(before), Some(after)) = (space, space.and_then(|_| memory::address_space())) {
-            most = most.max((after - before) as u64);
+        if let Some(grown) = resident.and_then(memory::most_resident_above) {
+            most = most.max(grown as u64);
         }
         record.largest = record.largest.max(most);
         match read {

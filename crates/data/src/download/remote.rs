@@ -66,7 +66,11 @@ impl AtariCard {
         }
         let n_files = self.counts.map_or(u64::MAX, |counts| counts.files);
         if let Some(number) = numbers.iter().find(|&&number| u64::from(number) >= n_files) {
-            return Err(unlisted("file", &number.to_string(), format!("0 to {}", n_files - 1)));
+            let known = match n_files.checked_sub(1) {
+                Some(last) => format!("0 to {last}"),
+                None => "no file".into(),
+            };
+            return Err(unlisted("file", &number.to_string(), known));
         }
         let folder = Path::new(&self.folder).join(game).join(run).join("replay_logs");
         let named = RunFolder {

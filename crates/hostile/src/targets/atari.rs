@@ -25,7 +25,7 @@ pub(super) fn targets() -> Vec<Target> {
             about: "arrays in sound gzip files: `npy::NpyStream`",
             gzip: true,
             native: false,
-            share: 250,
+            share: 265,
             // Deflate makes at most 1032 bytes of one; half of it may be copied as it grows.
             limit: |bytes| MIB + 2 * 1032 * bytes,
             prepare: |_| Ok(arrays()),
@@ -46,7 +46,7 @@ pub(super) fn targets() -> Vec<Target> {
             about: "a column of a run's log: `ReplayLog::open`, `lint`",
             gzip: true,
             native: false,
-            share: 40,
+            share: 20,
             limit: |bytes| 16 * MIB + 2 * 1032 * bytes,
             prepare: log,
             read: |path| {

@@ -18,8 +18,8 @@ pub(super) fn targets() -> Vec<Target> {
             about: "D4RL and Minari files: `ContinuousLog`, `ContinuousDataset`, `lint`",
             gzip: false,
             native: true,
-            share: 20,
-            // What `hdf5_file` allows for one file, as bytes of the widest types it is read as.
+            share: 30,
+            // `hdf5_file` allows 4096 times the file's bytes, and a mebibyte.
             limit: |bytes| 64 * MIB + 4096 * bytes,
             prepare: |_| Ok(recordings()),
             read: read_recording,

@@ -48,7 +48,7 @@ pub(super) fn targets() -> Vec<Target> {
             about: "tensors: `weights::load`",
             gzip: false,
             native: false,
-            share: 150,
+            share: 145,
             limit: |bytes| 2 * MIB + 64 * bytes,
             prepare: tensors,
             read: |path| {
