@@ -288,7 +288,7 @@ mod tests {
         let path = folder.path().join("config.toml");
         let mut generator = seed::generator(1, "config");
         let (mut accepted, mut refused) = (0, 0);
-        for _ in 0..5000 {
+        for _ in 0..1000 {
             let bytes = mutate(&[sound.as_bytes(), S::KEYS.as_bytes()], 0, &mut generator);
             std::fs::write(&path, bytes).unwrap();
             let (_, _) = (is_a_robots(&path), device_of(&path));
@@ -303,7 +303,7 @@ mod tests {
                 }
             }
         }
-        assert!(accepted > 100 && refused > 100, "{accepted} accepted, {refused} refused");
+        assert!(accepted > 20 && refused > 20, "{accepted} accepted, {refused} refused");
     }
 
     #[test]

@@ -24,21 +24,21 @@ pub(super) fn asks_for_a_driver(file: &File, bytes: u64) -> io::Result<bool> {
         let mut head = [0; LENGTH];
         let n = (bytes - place).min(LENGTH as u64) as usize;
         file.read_exact_at(&mut head[..n], place)?;
-        if head[..8] == SIGNATURE {
-            return Ok(names_a_driver(&head));
+        if head[..n].starts_with(&SIGNATURE) {
+            return Ok(names_a_driver(&head[..n]));
         }
     }
     Ok(false)
 }
 
-fn names_a_driver(head: &[u8; LENGTH]) -> bool {
+fn names_a_driver(head: &[u8]) -> bool {
     // Version 1 has four bytes more before its addresses. Later versions have no such block.
-    let addresses = match head[8] {
-        0 => 24,
-        1 => 28,
+    let addresses = match head.get(8) {
+        Some(0) => 24,
+        Some(1) => 28,
         _ => return false,
     };
-    let width = usize::from(head[13]);
+    let width = usize::from(head.get(13).copied().unwrap_or(0));
     // Base, free space and end come first; all ones mean that there is none.
     let first = addresses + 3 * width;
     head.get(first..first + width).is_some_and(|address| address.iter().any(|&byte| byte != 0xff))
