@@ -90,6 +90,11 @@ build: setup
 test: setup
     cargo test --release {{ cargo_args }}
 
+# Read damaged and hostile files with every reader: a table [n=100000 target=npy seed=1]
+hostile *args: setup
+    cargo build --release {{ cargo_args }} --bin overtone-hostile
+    @"$(dirname {{ overtone }})/overtone-hostile" "$@"
+
 # Compare with the reference's recorded numbers in DIR
 golden dir: setup
     @GOLDEN_DIR="$(realpath -e -- "$1")" && export GOLDEN_DIR && cargo test --release {{ cargo_args }} --test 'golden*' -- --nocapture

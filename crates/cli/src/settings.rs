@@ -275,3 +275,57 @@ pub struct EvaluationSettings {
     pub seed: u64,
     pub parallel: usize,
 }
+
+#[cfg(test)]
+mod tests {
+    use overtone_core::seed;
+    use overtone_hostile::mutate::mutate;
+
+    use super::*;
+
+    /// Damaged configurations of runs are read or refused, and what is read can be written.
+    fn survives<S: Settings>(words: &[&str]) {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let sound = S::resolve(&words, |_| Profile::Quick).unwrap().to_toml().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        let mut generator = seed::generator(1, "config");
+        let (mut accepted, mut refused) = (0, 0);
+        for _ in 0..1000 {
+            let bytes = mutate(&[sound.as_bytes(), S::KEYS.as_bytes()], 0, &mut generator);
+            std::fs::write(&path, bytes).unwrap();
+            let (_, _) = (is_a_robots(&path), device_of(&path));
+            match S::load(&path) {
+                Ok(settings) => {
+                    accepted += 1;
+                    settings.to_toml().unwrap();
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(!error.to_string().is_empty());
+                }
+            }
+        }
+        assert!(accepted > 20 && refused > 20, "{accepted} accepted, {refused} refused");
+    }
+
+    #[test]
+    fn damaged_configurations_are_refused() {
+        survives::<AtariSettings>(&["game=seaquest"]);
+        survives::<ContinuousSettings>(&["env=hopper"]);
+    }
+
+    #[test]
+    fn configurations_nested_without_end_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        for text in [
+            format!("a = {}", "[".repeat(100_000)),
+            format!("{} = 1", vec!["a"; 100_000].join(".")),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            assert!(AtariSettings::load(&path).is_err());
+            assert!(ContinuousSettings::load(&path).is_err());
+        }
+    }
+}

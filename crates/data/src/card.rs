@@ -12,6 +12,7 @@ use crate::continuous::log::find_file;
 use crate::error::DataError;
 use crate::family::{Family, family_of};
 use crate::manifest::{Kind, Origin};
+use crate::plain_path::is_plain;
 use crate::run_folder::RunFolder;
 
 /// A dataset's description: where it comes from, and how it was recorded.
@@ -204,14 +205,40 @@ impl DatasetCard {
     /// Reads one description.
     ///
     /// # Errors
-    /// [`DataError::Card`] when it is not TOML of this form.
+    /// [`DataError::Card`] when it is not TOML of this form, or names a path that leads out of
+    /// its folder.
     pub fn load(path: &Path) -> Result<Self, DataError> {
         let text = fs::read_to_string(path)
             .map_err(DataError::open(path, "a dataset is described there"))?;
-        toml::from_str(&text).map_err(|error| DataError::Card {
-            path: path.to_path_buf(),
-            reason: error.message().to_owned(),
-        })
+        let wrong = |reason: String| DataError::Card { path: path.to_path_buf(), reason };
+        let card: Self =
+            toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
+        match card.paths().into_iter().find(|path| !is_plain(path)) {
+            None => Ok(card),
+            Some(odd) => Err(wrong(format!(
+                "`{}` is no path of plain names below this folder",
+                odd.display()
+            ))),
+        }
+    }
+
+    /// Everything it says of where files lie, relative to the folder of descriptions.
+    fn paths(&self) -> Vec<PathBuf> {
+        let (checksums, mut paths) = match self {
+            Self::Atari(card) => {
+                let folder = Path::new(&card.folder);
+                let games = card.games.iter().map(|game| folder.join(game));
+                (&card.checksums, games.chain([folder.to_path_buf()]).collect::<Vec<_>>())
+            }
+            Self::Continuous(card) => {
+                let files = card.environments.iter().flat_map(|environment| {
+                    card.qualities.iter().map(|dataset| card.file(environment, dataset))
+                });
+                (&card.checksums, files.collect())
+            }
+        };
+        paths.extend(checksums.iter().map(PathBuf::from));
+        paths
     }
 
     /// Reads all descriptions in the folder `datasets`, sorted by name.

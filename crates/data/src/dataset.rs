@@ -78,6 +78,10 @@ impl AtariDataset {
             return Err(bad(format!("its layout is {}, and {FORMAT} is read", manifest.format)));
         }
         let tensors = SafeTensors::deserialize(&map).map_err(|error| bad(error.to_string()))?;
+        // A row and an episode each take more than a byte: beyond this, sizes could overflow.
+        if manifest.counts.rows > map.len() || manifest.counts.episodes > map.len() {
+            return Err(bad("its manifest counts more than the file can hold".into()));
+        }
         let layout = Layout { rows: manifest.counts.rows, episodes: manifest.counts.episodes };
         for (name, dtype, shape, _) in layout.tensors() {
             let tensor = tensors.tensor(name).map_err(|error| bad(error.to_string()))?;

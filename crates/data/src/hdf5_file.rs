@@ -2,12 +2,21 @@
 //!
 //! Whatever a file says about an array is checked before memory is taken for it, and every
 //! error names the array. The C library's own error printing is switched off by the bindings.
+//!
+//! HDF5 has ways to take an array from elsewhere: links to other files, and arrays whose
+//! numbers lie in other files. No recording needs them, and with them a file could have any
+//! other file read as if it were data. They are refused, and so are links to names within the
+//! file, behind which such a link may lie.
 
+mod superblock;
+
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use hdf5::plist::dataset_create::Layout;
 use hdf5::types::{FloatSize, TypeDescriptor};
-use hdf5::{Dataset, MinorErrorCode};
+use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType, MinorErrorCode};
 
 use crate::error::DataError;
 
@@ -15,7 +24,8 @@ use crate::error::DataError;
 const MAX_ROWS: usize = u32::MAX as usize;
 /// Most numbers of a row.
 const MAX_WIDTH: usize = 1 << 16;
-/// How many times its stored bytes an array may hold. Deflate reaches 1032.
+/// How many times its stored bytes an array may hold, and how many times the file's bytes all
+/// arrays together. Deflate reaches 1032.
 const MOST_COMPRESSED: u64 = 4096;
 /// Bytes that are allowed without any being stored.
 const ALWAYS_ALLOWED: u64 = 1 << 20;
@@ -27,6 +37,10 @@ const NAMES_SHOWN: usize = 12;
 pub(crate) struct Hdf5File {
     path: PathBuf,
     file: hdf5::File,
+    /// Its size, which what it says of itself cannot exceed.
+    bytes: u64,
+    /// Bytes of all arrays read so far: many names may lead to one array.
+    claimed: Cell<u64>,
 }
 
 /// Rows of numbers.
@@ -45,10 +59,19 @@ impl Hdf5File {
     ///
     /// # Errors
     /// [`DataError::Missing`], [`DataError::NotHdf5`], or [`DataError::Hdf5`] when it is cut
-    /// short or damaged.
+    /// short or damaged, or links to elsewhere.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         // Asked of the system first, which says better why a file cannot be opened.
-        fs::File::open(path).map_err(DataError::open(path, "name an HDF5 file that is there"))?;
+        let missing = || DataError::open(path, "name an HDF5 file that is there");
+        let file = fs::File::open(path).map_err(missing())?;
+        let bytes = file.metadata().map_err(missing())?.len();
+        if superblock::asks_for_a_driver(&file, bytes).map_err(DataError::io(path, "read"))? {
+            return Err(DataError::Hdf5 {
+                path: path.to_path_buf(),
+                what: "it".into(),
+                reason: "it is a part of a file that lies in several".into(),
+            });
+        }
         let file = hdf5::File::open(path).map_err(|error| {
             if error.contains_minor(MinorErrorCode::NotHdf5) {
                 return DataError::NotHdf5 { path: path.to_path_buf() };
@@ -59,7 +82,9 @@ impl Hdf5File {
                 reason: error.to_string(),
             }
         })?;
-        Ok(Self { path: path.to_path_buf(), file })
+        let opened = Self { path: path.to_path_buf(), file, bytes, claimed: Cell::new(0) };
+        opened.check_links("", &opened.file)?;
+        Ok(opened)
     }
 
     /// Where it is.
@@ -219,12 +244,46 @@ impl Hdf5File {
                 hint: self.what_it_has(),
             });
         }
-        self.file.dataset(name).map_err(|error| {
-            if self.file.group(name).is_ok() {
-                return self.wrong_type(name, "a group of arrays".into(), "one array");
+        if let Some((group, _)) = name.rsplit_once('/') {
+            let unreadable = |error| self.unreadable(&format!("`{group}`"), &error);
+            self.check_links(&format!("{group}/"), &self.file.group(group).map_err(unreadable)?)?;
+        }
+        let unreadable = |error| self.unreadable(&format!("`{name}`"), &error);
+        let dataset = match self.file.dataset(name) {
+            Ok(dataset) => dataset,
+            Err(_) if self.file.group(name).is_ok() => {
+                return Err(self.wrong_type(name, "a group of arrays".into(), "one array"));
             }
-            self.unreadable(&format!("`{name}`"), &error)
-        })
+            Err(error) => return Err(unreadable(error)),
+        };
+        let made = dataset.create_plist().map_err(unreadable)?;
+        let elsewhere = made.get_layout().map_err(unreadable)? == Layout::Virtual
+            || !made.get_external().map_err(unreadable)?.is_empty();
+        if elsewhere {
+            return Err(self.led_out(name, "its numbers lie in another file"));
+        }
+        Ok(dataset)
+    }
+
+    /// Refuses names in `group` that stand for something elsewhere; `prefix` is the group's own
+    /// name with a `/`.
+    fn check_links(&self, prefix: &str, group: &Group) -> Result<(), DataError> {
+        let elsewhere = group.find_link(IndexType::Name, IterationOrder::Native, |name, link| {
+            Ok((link.link_type != LinkType::Hard).then(|| format!("{prefix}{name}")))
+        });
+        match elsewhere {
+            Ok(None) => Ok(()),
+            Ok(Some(name)) => Err(self.led_out(&name, "it is a link to elsewhere")),
+            Err(error) => Err(self.unreadable("its list of arrays", &error)),
+        }
+    }
+
+    fn led_out(&self, name: &str, reason: &str) -> DataError {
+        DataError::Hdf5 {
+            path: self.path.clone(),
+            what: format!("`{name}`"),
+            reason: format!("{reason}; only arrays of the file itself are read"),
+        }
     }
 
     fn check_column(&self, name: &str) -> Result<(), DataError> {
@@ -269,15 +328,30 @@ impl Hdf5File {
         let descriptor = of_type
             .to_descriptor()
             .map_err(|error| self.wrong_type(name, error.to_string(), "numbers or booleans"))?;
-        let claimed = (rows as u64 * width as u64).saturating_mul(descriptor.size() as u64);
+        let bytes_of = |axes: &[usize]| {
+            let elements = axes.iter().fold(1, |n: u64, &axis| n.saturating_mul(axis as u64));
+            elements.saturating_mul(descriptor.size() as u64)
+        };
+        let refused = |claimed, stored| {
+            let (path, dataset) = (self.path.clone(), name.into());
+            Err(DataError::DatasetClaim { path, dataset, claimed, stored })
+        };
+        let allowed =
+            |stored: u64| stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED);
+        // Pieces say how long they are: together no longer than the file.
         let stored = dataset.storage_size();
-        if claimed > stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED) {
-            return Err(DataError::DatasetClaim {
-                path: self.path.clone(),
-                dataset: name.into(),
-                claimed,
-                stored,
-            });
+        if stored > self.bytes {
+            return refused(stored, self.bytes);
+        }
+        // A chunk is held whole while it is read, whatever the array's shape is.
+        let chunk = dataset.chunk().map_or(0, |chunk| bytes_of(&chunk));
+        let claimed = bytes_of(&shape).max(chunk);
+        if claimed > allowed(stored) {
+            return refused(claimed, stored);
+        }
+        self.claimed.set(self.claimed.get().saturating_add(claimed));
+        if self.claimed.get() > allowed(self.bytes) {
+            return refused(self.claimed.get(), self.bytes);
         }
         Ok(descriptor)
     }

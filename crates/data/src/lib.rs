@@ -32,6 +32,7 @@ pub mod loader;
 pub mod locate;
 pub mod manifest;
 pub mod npy;
+mod plain_path;
 pub mod plan;
 pub mod replay_log;
 pub mod run_folder;

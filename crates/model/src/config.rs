@@ -151,6 +151,20 @@ impl ModelConfig {
     }
 }
 
+/// The most timesteps that a model of vectors may see, and bins that a number may be cut into:
+/// far beyond any experiment, and small enough that a damaged configuration claims no memory.
+/// No weight has their size, so nothing else bounds them.
+const MOST: usize = 1 << 16;
+
+/// # Errors
+/// When `value` is 0 or beyond all measure.
+pub(crate) fn check_count(key: &'static str, value: usize) -> Result<(), ModelError> {
+    match value {
+        1..=MOST => Ok(()),
+        _ => Err(config_error(key, value, "must lie in 1 to 65536")),
+    }
+}
+
 pub(crate) fn config_error(
     key: &'static str,
     got: impl ToString,

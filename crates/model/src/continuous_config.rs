@@ -4,7 +4,9 @@ use overtone_kernels::Activation;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{AttentionConfig, Conditioning, FourierAttentionConfig, RShape, config_error},
+    config::{
+        AttentionConfig, Conditioning, FourierAttentionConfig, RShape, check_count, config_error,
+    },
     continuous_history::ContextShape,
     error::ModelError,
     head::ContinuousHeadConfig,
@@ -94,8 +96,8 @@ impl ContinuousModelConfig {
     /// Names the first key whose value describes no model.
     pub fn validate(&self) -> Result<(), ModelError> {
         self.transformer().validate()?;
+        check_count("context_length", self.context_length)?;
         for (key, value) in [
-            ("context_length", self.context_length),
             ("observation_width", self.observation_width),
             ("action_width", self.action_width),
             ("horizon", self.horizon),
@@ -177,6 +179,7 @@ mod tests {
             ("n_heads", refused(|config| config.n_heads = 3)),
             ("d_model", refused(|config| config.d_model = 0)),
             ("context_length", refused(|config| config.context_length = 0)),
+            ("context_length", refused(|config| config.context_length = 1 << 40)),
             ("observation_width", refused(|config| config.observation_width = 0)),
             ("action_width", refused(|config| config.action_width = 0)),
             ("horizon", refused(|config| config.horizon = 0)),

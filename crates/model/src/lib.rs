@@ -20,6 +20,7 @@ pub mod error;
 pub mod head;
 pub mod init;
 pub mod mlp_bc;
+mod n_parameters;
 pub mod policy;
 pub mod published;
 mod recent;

@@ -21,7 +21,7 @@ use overtone_kernels::{Dropout, Form};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::config_error,
+    config::{check_count, config_error},
     continuous_decision_transformer::{ContinuousInputs, ContinuousLoss},
     continuous_history::{ContextShape, ContinuousHistory},
     error::ModelError,
@@ -72,7 +72,6 @@ impl MlpConfig {
         for (key, value) in [
             ("n_layers", self.n_layers),
             ("width", self.width),
-            ("context_length", self.context_length),
             ("observation_width", self.observation_width),
             ("action_width", self.action_width),
         ] {
@@ -80,6 +79,7 @@ impl MlpConfig {
                 return Err(config_error(key, value, "must be at least 1"));
             }
         }
+        check_count("context_length", self.context_length)?;
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
         }

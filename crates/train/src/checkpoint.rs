@@ -10,7 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn::{module::Module, tensor::Device};
+use burn::{
+    module::Module,
+    tensor::{Device, TensorData},
+};
 use overtone_core::seed;
 use overtone_model::{
     ContinuousAgent, DecisionTransformer,
@@ -237,7 +240,9 @@ impl Checkpoint {
         agent: &AtariAgent,
         device: &Device,
     ) -> Result<DecisionTransformer, TrainError> {
-        self.restore(DecisionTransformer::init(&agent.model, device, &mut shapes())?)
+        let weights = self.weights_of(agent.model.n_parameters())?;
+        let model = DecisionTransformer::init(&agent.model, device, &mut shapes())?;
+        Ok(weights::import(model, &weights)?)
     }
 
     /// The model of an agent with real-valued actions, likewise.
@@ -249,7 +254,23 @@ impl Checkpoint {
         agent: &ContinuousTaskAgent,
         device: &Device,
     ) -> Result<ContinuousAgent, TrainError> {
-        self.restore(ContinuousAgent::init(&agent.model, device, &mut shapes())?)
+        let weights = self.weights_of(agent.model.n_parameters())?;
+        let model = ContinuousAgent::init(&agent.model, device, &mut shapes())?;
+        Ok(weights::import(model, &weights)?)
+    }
+
+    /// The weights of a model that has so many numbers. A configuration that claims more than
+    /// the weights hold is refused before memory is taken for its model.
+    fn weights_of(&self, claimed: u64) -> Result<NamedTensors, TrainError> {
+        let weights = self.weights()?;
+        let held: usize = weights.values().map(TensorData::num_elements).sum();
+        if claimed == held as u64 {
+            return Ok(weights);
+        }
+        Err(TrainError::Checkpoint {
+            path: self.path.join(MODEL),
+            reason: format!("it holds {held} numbers, and {STATE} describes a model of {claimed}"),
+        })
     }
 
     /// The optimizer that goes on from here with `model`.

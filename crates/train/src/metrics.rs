@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::Write,
+    io::{ErrorKind, Write},
     path::{Path, PathBuf},
 };
 
@@ -28,8 +28,12 @@ impl Csv {
     /// Opens the file at `path`, or makes it; rows after `step` are from steps that will be done
     /// again, and are dropped.
     fn open(path: PathBuf, header: &str, step: u64) -> Result<Self, TrainError> {
-        let kept = fs::read_to_string(&path)
-            .map_or_else(|_| String::new(), |text| rows_until(&text, step));
+        let kept = match fs::read(&path) {
+            // Damage in one row takes no other with it.
+            Ok(bytes) => rows_until(&String::from_utf8_lossy(&bytes), step),
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(TrainError::io(&path)(error)),
+        };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let beside = path.with_file_name(format!(".{name}"));
         write_synced(&beside, (header.to_owned() + &kept).as_bytes())?;
@@ -61,7 +65,7 @@ impl Metrics {
     /// again, and are dropped.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// When a file cannot be read or written.
     pub fn open(
         run_dir: &Path,
         step: u64,
@@ -165,5 +169,19 @@ mod tests {
         assert_eq!(rows_until(&text, 2), "1,a\n2,b\n");
         assert_eq!(rows_until(&text, 9), "1,a\n2,b\n3,c\n");
         assert_eq!(rows_until("", 9), "");
+    }
+
+    #[test]
+    fn a_damaged_row_takes_no_other_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.csv");
+        fs::write(&path, b"step,loss\n1,a\n2,\xff\xfe\n\xff,b\n3,c\n").unwrap();
+        Metrics::open(dir.path(), 3, &[], false).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text, header(&[]) + "1,a\n2,\u{fffd}\u{fffd}\n3,c\n");
+        // What cannot be read is not taken for nothing, and written over.
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert!(Metrics::open(dir.path(), 3, &[], false).is_err());
     }
 }

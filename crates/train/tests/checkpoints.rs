@@ -110,6 +110,25 @@ fn going_back_behind_a_broken_checkpoint() {
     Checkpoint::newest(&bench.run.checkpoints()).unwrap();
 }
 
+/// The first versions wrote no sums, so a state can claim anything.
+#[test]
+fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
+    let bench = Bench::new();
+    bench.train(config(1)).0.unwrap();
+    fs::remove_file(bench.step(1).join("SHA256SUMS")).unwrap();
+    let path = bench.step(1).join("state.json");
+    let state = fs::read_to_string(&path).unwrap();
+    for key in ["max_timestep", "context_length", "n_layers"] {
+        let (before, after) = state.split_once(&format!("\"{key}\": ")).unwrap();
+        let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        fs::write(&path, format!("{before}\"{key}\": 1000000000000{rest}")).unwrap();
+        let checkpoint = Checkpoint::open(&bench.step(1)).unwrap();
+        let Agent::Atari(agent) = &checkpoint.state.agent else { panic!("another family") };
+        let error = checkpoint.atari_model(agent, &Device::flex()).unwrap_err().to_string();
+        assert!(error.contains("state.json describes a model of"), "{key}: {error}");
+    }
+}
+
 #[test]
 fn another_model_or_other_data_is_refused() {
     let bench = Bench::new();

@@ -1,11 +1,12 @@
 //! Which files are to be fetched, from where, and under which names.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use ureq::http::Uri;
 
 use crate::card::{AtariCard, ContinuousCard, Download};
 use crate::download::DownloadError;
+use crate::plain_path::is_plain;
 use crate::run_folder::{Column, RunFolder};
 use crate::selection::Selection;
 
@@ -65,7 +66,11 @@ impl AtariCard {
         }
         let n_files = self.counts.map_or(u64::MAX, |counts| counts.files);
         if let Some(number) = numbers.iter().find(|&&number| u64::from(number) >= n_files) {
-            return Err(unlisted("file", &number.to_string(), format!("0 to {}", n_files - 1)));
+            let known = match n_files.checked_sub(1) {
+                Some(last) => format!("0 to {last}"),
+                None => "no file".into(),
+            };
+            return Err(unlisted("file", &number.to_string(), known));
         }
         let folder = Path::new(&self.folder).join(game).join(run).join("replay_logs");
         let named = RunFolder {
@@ -210,15 +215,11 @@ fn escaped(name: &str) -> String {
     name.bytes().map(escape).collect()
 }
 
-/// Refuses a path that is not one of plain names below a folder.
+/// Refuses a path that is not one of plain names below a folder, or that a download itself uses.
 fn check_name(path: &Path) -> Result<(), DownloadError> {
     let text = path.to_str().unwrap_or_default();
-    let plain = |part: Component| matches!(part, Component::Normal(_));
-    let odd = |c: char| c == '\\' || c == ':' || c.is_control();
-    // `components` passes over `.` and `//`, which are no names either.
-    let same = path.components().collect::<PathBuf>().as_os_str() == path.as_os_str();
     let taken = text.ends_with(".partial") || text.ends_with(".tag");
-    if text.is_empty() || text.contains(odd) || taken || !same || !path.components().all(plain) {
+    if taken || !is_plain(path) {
         return Err(DownloadError::Name { name: path.to_string_lossy().into_owned() });
     }
     Ok(())
@@ -231,26 +232,8 @@ mod tests {
     #[test]
     fn names_stay_below_the_folder() {
         let name = |path: &str| check_name(Path::new(path)).is_ok();
-        for good in ["a", "a/b.hdf5", "published/Pong/1/$store$_action_ckpt.0.gz", "..a", "a..b"] {
-            assert!(name(good), "{good}");
-        }
-        for bad in [
-            "",
-            "/etc/passwd",
-            "..",
-            "../a",
-            "a/../b",
-            "a/..",
-            "./a",
-            "a//b",
-            "a/",
-            "a\\..\\b",
-            "C:a",
-            "a\0b",
-            "a\nb",
-            "a.partial",
-            "a.partial.tag",
-        ] {
+        assert!(name("published/Pong/1/$store$_action_ckpt.0.gz"));
+        for bad in ["", "../a", "a.partial", "a.partial.tag"] {
             assert!(!name(bad), "{bad}");
         }
     }

@@ -725,6 +725,10 @@ fn what_the_descriptions_say() {
         let error = games.remote(game, run, &[number]).unwrap_err();
         assert!(matches!(error, DownloadError::Unlisted { .. }), "{error}");
     }
+    let mut none = games.clone();
+    none.counts.as_mut().unwrap().files = 0;
+    let error = none.remote("Seaquest", "1", &[0]).unwrap_err().to_string();
+    assert!(error.contains("no file"), "{error}");
     let robots: ContinuousCard = card("d4rl.toml").continuous().unwrap();
     let remote = robots.remote("hopper", "medium_replay").unwrap();
     let file = "hopper_medium_replay-v2.hdf5";

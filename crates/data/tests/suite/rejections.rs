@@ -182,6 +182,15 @@ fn places_and_games() {
     assert!(matches!(error, DataError::Missing { .. }), "{error}");
     let error = locate("gravitar", "1", None, &empty.path().join("none")).unwrap_err();
     assert!(matches!(error, DataError::Missing { .. }), "{error}");
+    // A description may not name files outside of its folder.
+    let card = fs::read_to_string(datasets().join("d4rl.toml")).unwrap();
+    for odd in ["../{environment}_{dataset}", "/etc/{environment}", "a/../{dataset}"] {
+        let odd = card.replace("published/d4rl/{environment}_{dataset}-v2.hdf5", odd);
+        assert_ne!(odd, card);
+        fs::write(empty.path().join("bad.toml"), odd).unwrap();
+        let error = locate("gravitar", "1", None, empty.path()).unwrap_err();
+        assert!(error.to_string().contains("no path of plain names"), "{error}");
+    }
     fs::write(empty.path().join("bad.toml"), "name = 3").unwrap();
     let error = locate("gravitar", "1", None, empty.path()).unwrap_err();
     assert!(matches!(error, DataError::Card { .. }), "{error}");
@@ -223,6 +232,15 @@ fn damaged_stores() {
     for cut in [0, 7, 8, 100, whole.len() / 2, whole.len() - 1] {
         assert!(matches!(open(&whole[..cut]), Err(DataError::Store { .. })), "{cut}");
     }
+    // A manifest that counts more rows than there are bytes, so many that sizes overflow.
+    let rows = format!("\\\"rows\\\":{}", plan.rows);
+    let at = whole.windows(rows.len()).position(|part| part == rows.as_bytes()).unwrap();
+    let claim = format!("\\\"rows\\\":{}", 1u64 << 60);
+    let mut claimed = [&whole[..at], claim.as_bytes(), &whole[at + rows.len()..]].concat();
+    let header = u64::from_le_bytes(whole[..8].try_into().unwrap());
+    claimed[..8].copy_from_slice(&(header + (claim.len() - rows.len()) as u64).to_le_bytes());
+    let error = open(&claimed).unwrap_err().to_string();
+    assert!(error.contains("counts more than the file can hold"), "{error}");
     let longer = [&whole[..], &[0]].concat();
     assert!(matches!(open(&longer), Err(DataError::Store { .. })));
     let mut huge = whole.clone();

@@ -232,6 +232,82 @@ fn claims_are_compared_with_what_is_stored() {
     check_spoiled(claim("actions", 1 << 40, 6), "expected at most [4294967295, 65536]");
     check_spoiled(claim("actions", 7, 1 << 40), "expected at most [4294967295, 65536]");
     check_spoiled(claim("rewards", 1 << 31, 1), "`rewards` claims");
+    // A small array in one large piece.
+    let piece = |path: &Path| {
+        let file = File::open_rw(path).unwrap();
+        file.unlink("rewards").unwrap();
+        let array = file.new_dataset::<f32>().chunk(1 << 28).shape(7..).create("rewards").unwrap();
+        drop(array);
+    };
+    check_spoiled(piece, "`rewards` claims 1073741824 bytes");
+}
+
+#[test]
+fn arrays_from_elsewhere_are_refused() {
+    // Elsewhere is a sound file of the same form: only where it lies is wrong.
+    let (other, path) = d4rl("..t..l.");
+    let moved = other.path().join("elsewhere.hdf5");
+    fs::rename(path, &moved).unwrap();
+    let elsewhere = || moved.to_str().unwrap();
+    let linked = |path: &Path| {
+        let file = File::open_rw(path).unwrap();
+        file.unlink("rewards").unwrap();
+        file.link_external(elsewhere(), "rewards", "rewards").unwrap();
+    };
+    check_spoiled(linked, "`rewards` cannot be read (it is a link to elsewhere");
+    // By a name within the file, behind which such a link lies.
+    let hidden = |path: &Path| {
+        let file = File::open_rw(path).unwrap();
+        let group = file.create_group("infos").unwrap();
+        group.link_external(elsewhere(), "rewards", "rewards").unwrap();
+        file.unlink("rewards").unwrap();
+        file.link_soft("/infos/rewards", "rewards").unwrap();
+    };
+    check_spoiled(hidden, "`rewards` cannot be read (it is a link to elsewhere");
+    // Bytes of any file, as numbers.
+    let outside = |path: &Path| {
+        let file = File::open_rw(path).unwrap();
+        file.unlink("rewards").unwrap();
+        let array = file.new_dataset::<f32>().shape(7).external(elsewhere(), 0, 28);
+        array.create("rewards").unwrap();
+    };
+    check_spoiled(outside, "`rewards` cannot be read (its numbers lie in another file");
+    let mapped = |path: &Path| {
+        let file = File::open_rw(path).unwrap();
+        file.unlink("rewards").unwrap();
+        let array = file.new_dataset::<f32>().shape(7);
+        let array = array.virtual_map(elsewhere(), "rewards", 7, .., 7, ..);
+        array.create("rewards").unwrap();
+    };
+    check_spoiled(mapped, "`rewards` cannot be read (its numbers lie in another file");
+    let episode = |path: &Path| {
+        let group = File::open_rw(path).unwrap().group("episode_0").unwrap();
+        group.unlink("rewards").unwrap();
+        group.link_external(elsewhere(), "rewards", "rewards").unwrap();
+    };
+    let (_dir, path) = minari("..t .l");
+    episode(&path);
+    check_error(&path, "`episode_0/rewards` cannot be read (it is a link to elsewhere");
+}
+
+#[test]
+fn many_names_of_one_array_are_counted_as_many() {
+    // Nothing is stored of an array of zeros: each of 400 names makes 800 kB of no bytes.
+    let (_dir, path) = minari("..t");
+    let file = File::open_rw(&path).unwrap();
+    let group = file.group("episode_0").unwrap();
+    group.unlink("observations").unwrap();
+    let zeros = group.new_dataset::<f32>().chunk((4, 50)).shape((4, 50_000));
+    zeros.create("observations").unwrap();
+    for number in 1..400 {
+        file.link_hard("episode_0", &format!("episode_{number}")).unwrap();
+    }
+    file.attr("total_episodes").unwrap().write_scalar(&400i64).unwrap();
+    drop((group, file));
+    let bytes = fs::metadata(&path).unwrap().len();
+    let error = ContinuousLog::open(&path).unwrap_err();
+    assert!(bytes < 70_000, "{bytes}");
+    assert!(matches!(error, DataError::DatasetClaim { .. }), "{error}");
 }
 
 #[test]

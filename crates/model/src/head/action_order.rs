@@ -4,9 +4,25 @@ use serde::{Deserialize, Serialize};
 
 /// A bijection between environment action ids and a head's bins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Stored")]
 pub struct ActionOrder {
     /// `bin_of[action]`
     bin_of: Vec<usize>,
+}
+
+/// An order as a file has it, which may be none.
+#[derive(Deserialize)]
+#[serde(rename = "ActionOrder")]
+struct Stored {
+    bin_of: Vec<usize>,
+}
+
+impl TryFrom<Stored> for ActionOrder {
+    type Error = &'static str;
+
+    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
+        Self::new(stored.bin_of).ok_or("`bin_of` must name every bin once")
+    }
 }
 
 /// Arcade Learning Environment id → bin, as in the Fourier head's released experiments:
@@ -63,5 +79,8 @@ mod tests {
         assert!(ActionOrder::new(vec![1, 0, 2]).is_some());
         assert!(ActionOrder::new(vec![1, 1, 2]).is_none());
         assert!(ActionOrder::new(vec![1, 0, 3]).is_none());
+        let stored = |text| serde_json::from_str::<ActionOrder>(text);
+        assert_eq!(stored(r#"{"bin_of":[1,0]}"#).unwrap().action_of(), [1, 0]);
+        assert!(stored(r#"{"bin_of":[0,9]}"#).is_err(), "an order that a file claims");
     }
 }

@@ -16,7 +16,11 @@ use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
 use super::{Head, HeadConfig, HeadLoss, HeadOutput, bin_centres, cross_entropy};
-use crate::{categorical, config::config_error, error::ModelError};
+use crate::{
+    categorical,
+    config::{check_count, config_error},
+    error::ModelError,
+};
 
 /// Options of the heads on bins of real-valued actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +40,7 @@ impl BinnedConfig {
         if self.bins < 2 {
             return Err(config_error("head.bins", self.bins, "must be at least 2"));
         }
+        check_count("head.bins", self.bins)?;
         let order = match &self.head {
             HeadConfig::Linear => None,
             HeadConfig::Fourier(config) => config.action_order.as_ref(),

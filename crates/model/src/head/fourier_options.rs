@@ -1,5 +1,7 @@
 //! Choices shared by the Fourier heads on bins and as likelihoods.
 
+use std::ops::RangeInclusive;
+
 use burn::{
     module::Param,
     tensor::{Device, Tensor, TensorData},
@@ -95,9 +97,12 @@ impl Default for InitialCoefficients {
     }
 }
 
+/// What initial weights may be divided by.
+const DIVISORS: RangeInclusive<f64> = 1e-30..=1e30;
+
 impl InitialCoefficients {
     /// # Errors
-    /// When a scale is not positive.
+    /// When a scale is not positive, or out of all proportion.
     pub fn validate(&self) -> Result<(), ModelError> {
         let positive = |key, value: f64| match value {
             value if value > 0.0 && value.is_finite() => Ok(()),
@@ -106,8 +111,13 @@ impl InitialCoefficients {
         match *self {
             Self::Normal { std } => positive("head.initial_std", std),
             Self::FanIn { weight_divisor, bias_divisor } => {
-                positive("head.initial.weight_divisor", weight_divisor)?;
-                positive("head.initial.bias_divisor", bias_divisor)
+                // Beyond this the interval that weights are drawn from is empty or endless.
+                let usable = |key, value: f64| match DIVISORS.contains(&value) {
+                    true => Ok(()),
+                    false => Err(config_error(key, value, "must lie in [1e-30, 1e30]")),
+                };
+                usable("head.initial.weight_divisor", weight_divisor)?;
+                usable("head.initial.bias_divisor", bias_divisor)
             }
             Self::UniformDensity => Ok(()),
         }
@@ -258,6 +268,8 @@ mod tests {
         };
         assert!(refused(fan_in(-1.0, 1.0)).contains("weight_divisor"));
         assert!(refused(fan_in(1.0, f64::INFINITY)).contains("bias_divisor"));
+        assert!(refused(fan_in(1e308, 1.0)).contains("weight_divisor"));
+        assert!(refused(fan_in(1.0, 1e-308)).contains("bias_divisor"));
         assert!(InitialCoefficients::default().validate().is_ok());
     }
 }

@@ -1,0 +1,93 @@
+//! [`Target`]: a reader, sound files for it, and how much memory it may take.
+
+mod atari;
+mod faulty;
+mod lab;
+mod robots;
+mod runs;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+pub use faulty::faulty;
+
+/// A sound file that is damaged.
+#[derive(Clone, Debug)]
+pub struct Seed {
+    /// Its path below the target's folder. Files of one name, in whatever folder, are of one
+    /// kind, and pieces of one may be put into another.
+    pub file: String,
+    /// What is in it; before compression, where the target [compresses](Target::gzip).
+    pub bytes: Vec<u8>,
+}
+
+impl Seed {
+    fn new(file: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { file: file.into(), bytes: bytes.into() }
+    }
+}
+
+/// A reader under test.
+pub struct Target {
+    /// In a word.
+    pub name: &'static str,
+    /// What is damaged, and what reads it.
+    pub about: &'static str,
+    /// Whether inputs are compressed after they were damaged: damaged gzip files are refused
+    /// by their checksum, and what reads their contents would see none.
+    pub gzip: bool,
+    /// Whether a C library allocates, whose memory is seen from outside alone.
+    pub native: bool,
+    /// Of inputs of all targets together, so many in a thousand: the slower, the fewer.
+    pub share: u64,
+    /// The most bytes that reading an input of so many bytes may take.
+    pub limit: fn(u64) -> u64,
+    /// Writes the sound files that the reader needs beside the damaged one into an empty
+    /// folder, and gives those to damage.
+    pub prepare: fn(&Path) -> Result<Vec<Seed>>,
+    /// Reads the file at this path, or the recording or run that it is a part of.
+    pub read: fn(&Path) -> Result<()>,
+}
+
+/// A mebibyte.
+const MIB: u64 = 1 << 20;
+
+/// Every target, the inner formats first.
+pub fn targets() -> Vec<Target> {
+    let mut all = atari::targets();
+    all.extend(robots::targets());
+    all.extend(runs::targets());
+    all.extend(lab::targets());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Inputs;
+
+    #[test]
+    fn sound_files_are_accepted() {
+        for target in targets() {
+            let folder = tempfile::tempdir().unwrap();
+            let mut inputs = Inputs::new(&target, 1, folder.path()).unwrap();
+            for at in 0..inputs.sound().count() {
+                let path = inputs.place_sound(at).unwrap();
+                if let Err(error) = (target.read)(&path) {
+                    panic!("{}: {}: {error:#}", target.name, path.display());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shares_are_of_a_thousand_and_names_differ() {
+        let all = targets();
+        assert_eq!(all.iter().map(|target| target.share).sum::<u64>(), 1000);
+        let mut names: Vec<_> = all.iter().map(|target| target.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all.len());
+    }
+}

@@ -1,0 +1,188 @@
+//! Readers of DQN-replay logs and of the store they are converted into.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use flate2::read::GzDecoder;
+use overtone_data::inspect::ReadFrames;
+use overtone_data::npy::{Element, NpyStream};
+use overtone_data::{AtariDataset, DataError, Origin, Plan, ReplayLog, Selection, lint};
+use overtone_testkit::dopamine::{FRAME, Recorder, npy, write_gz};
+
+use super::{MIB, Seed, Target};
+
+/// Slots of the recorded files, and lengths of the episodes: with these no file is left out
+/// because it would be saved inside padding.
+const CAPACITY: usize = 12;
+const LENGTHS: [usize; 3] = [8, 5, 6];
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "npy",
+            about: "arrays in sound gzip files: `npy::NpyStream`",
+            gzip: true,
+            native: false,
+            share: 265,
+            // Deflate makes at most 1032 bytes of one; half of it may be copied as it grows.
+            limit: |bytes| MIB + 2 * 1032 * bytes,
+            prepare: |_| Ok(arrays()),
+            read: read_array,
+        },
+        Target {
+            name: "gzip",
+            about: "gzip files of arrays: `npy::NpyStream`",
+            gzip: false,
+            native: false,
+            share: 250,
+            limit: |bytes| MIB + 2 * 1032 * bytes,
+            prepare: gzip_files,
+            read: read_array,
+        },
+        Target {
+            name: "log",
+            about: "a column of a run's log: `ReplayLog::open`, `lint`",
+            gzip: true,
+            native: false,
+            share: 20,
+            limit: |bytes| 16 * MIB + 2 * 1032 * bytes,
+            prepare: log,
+            read: |path| {
+                let folder = folder_of(path)?;
+                // Whatever is wrong is a finding, so this may not fail.
+                lint(folder, None, ReadFrames::Always)?;
+                ReplayLog::open(folder)?;
+                Ok(())
+            },
+        },
+        Target {
+            name: "conversion",
+            about: "a column of a run's log: `Plan::ensure`, `AtariDataset::verify`",
+            gzip: true,
+            native: false,
+            share: 10,
+            limit: |bytes| 32 * MIB + 2 * 1032 * bytes,
+            prepare: log,
+            read: convert,
+        },
+        Target {
+            name: "store",
+            about: "a converted log: `AtariDataset::open`, `verify`",
+            gzip: false,
+            native: false,
+            share: 40,
+            // The header's text as a tree; small columns twice.
+            limit: |bytes| 4 * MIB + 16 * bytes,
+            prepare: store,
+            read: |path| {
+                let dataset = AtariDataset::open(path)?;
+                ensure!(dataset.frames().len() == dataset.n_transitions() * FRAME);
+                Ok(dataset.verify()?)
+            },
+        },
+    ]
+}
+
+/// Arrays of each type that is read, and of each number of axes.
+fn arrays() -> Vec<Seed> {
+    let bytes: Vec<u8> = (0..=255).collect();
+    let floats: Vec<u8> = (0..300u16).flat_map(|i| f32::from(i).to_le_bytes()).collect();
+    [
+        npy("<i4", &[64], &bytes),
+        npy("<f4", &[300], &floats),
+        npy("|u1", &[2, 4, 8], &bytes[..64]),
+        npy("<i8", &[], &bytes[..8]),
+        npy("<i8", &[5], &bytes[..40]),
+        npy("<f4", &[0], &[]),
+    ]
+    .map(|bytes| Seed::new("array.gz", bytes))
+    .into()
+}
+
+fn gzip_files(folder: &Path) -> Result<Vec<Seed>> {
+    let path = folder.join("seed.gz");
+    let mut seeds = Vec::new();
+    for array in arrays() {
+        write_gz(&path, &array.bytes);
+        seeds.push(Seed::new("array.gz", fs::read(&path)?));
+    }
+    fs::remove_file(path)?;
+    Ok(seeds)
+}
+
+/// Reads an array of whatever type it has.
+fn read_array(path: &Path) -> Result<()> {
+    let refused = [as_type::<u8>(path), as_type::<i32>(path), as_type::<i64>(path)];
+    for result in refused.into_iter().chain([as_type::<f32>(path)]) {
+        match result {
+            Err(DataError::Dtype { .. }) => {}
+            result => return Ok(result?),
+        }
+    }
+    anyhow::bail!("of another type")
+}
+
+fn as_type<T: Element>(path: &Path) -> Result<(), DataError> {
+    let stream = NpyStream::open_hashing(path)?;
+    let shape: Vec<_> = stream.shape().iter().map(|_| None).collect();
+    stream.expect::<T>(&shape)?;
+    stream.for_each::<T>(|_, _| Ok(()))
+}
+
+fn record(folder: &Path) -> Recorder {
+    let mut recorder = Recorder::new(folder, "Pong", CAPACITY);
+    for length in LENGTHS {
+        recorder.episode(length);
+    }
+    recorder.save();
+    recorder
+}
+
+/// A run of three small files, each column of which is damaged.
+fn log(folder: &Path) -> Result<Vec<Seed>> {
+    let recorder = record(folder);
+    let mut seeds = Vec::new();
+    for entry in fs::read_dir(&recorder.folder)? {
+        let path = entry?.path();
+        let mut bytes = Vec::new();
+        GzDecoder::new(fs::File::open(&path)?).read_to_end(&mut bytes)?;
+        let file = path.strip_prefix(folder)?.to_string_lossy().into_owned();
+        seeds.push(Seed::new(file, bytes));
+    }
+    seeds.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(seeds)
+}
+
+/// The game's folder of a log's file.
+fn folder_of(path: &Path) -> Result<&Path> {
+    path.ancestors().nth(3).context("no game's folder")
+}
+
+/// Converts whole episodes of at least `steps` steps.
+fn plan(game: &Path, cache: &Path, steps: usize) -> Result<Plan> {
+    let log = ReplayLog::open(game)?;
+    Ok(Plan::new(log, Origin::other(), Selection::uniform(steps), 1, cache)?)
+}
+
+fn convert(path: &Path) -> Result<()> {
+    let game = folder_of(path)?;
+    let cache = game.with_file_name("cache");
+    if cache.exists() {
+        fs::remove_dir_all(&cache)?;
+    }
+    let plan = plan(game, &cache, 100)?;
+    ensure!(plan.store.starts_with(&cache), "a store outside of the cache");
+    Ok(plan.ensure(&mut |_, _| {})?.verify()?)
+}
+
+fn store(folder: &Path) -> Result<Vec<Seed>> {
+    let beside = tempfile::tempdir()?;
+    let recorder = record(beside.path());
+    let plan = plan(recorder.game(), beside.path(), 1)?;
+    let path: PathBuf = plan.ensure(&mut |_, _| {})?.path().to_path_buf();
+    let name = path.file_name().context("a store without a name")?.to_string_lossy();
+    fs::create_dir_all(folder)?;
+    Ok(vec![Seed::new(name, fs::read(&path)?)])
+}

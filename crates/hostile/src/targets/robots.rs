@@ -1,0 +1,105 @@
+//! Readers of D4RL's and Minari's files, and of descriptions of datasets.
+
+use std::path::{Component, Path};
+
+use anyhow::{Result, ensure};
+use overtone_data::inspect::ReadFrames;
+use overtone_data::{
+    ContinuousDataset, ContinuousLog, ContinuousOptions, DatasetCard, Fragment, inspect_continuous,
+    lint,
+};
+
+use super::{MIB, Seed, Target};
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "hdf5",
+            about: "D4RL and Minari files: `ContinuousLog`, `ContinuousDataset`, `lint`",
+            gzip: false,
+            native: true,
+            share: 30,
+            // `hdf5_file` allows 4096 times the file's bytes, and a mebibyte.
+            limit: |bytes| 64 * MIB + 4096 * bytes,
+            prepare: |_| Ok(recordings()),
+            read: read_recording,
+        },
+        Target {
+            name: "card",
+            about: "descriptions of datasets: `DatasetCard::load`, `remote`",
+            gzip: false,
+            native: false,
+            share: 90,
+            limit: |bytes| MIB + 256 * bytes,
+            prepare: |_| Ok(cards()),
+            read: read_card,
+        },
+    ]
+}
+
+fn recordings() -> Vec<Seed> {
+    // Written by h5py: with gzip and with LZF, of doubles and big-endian numbers, in Minari's
+    // layout.
+    [
+        &include_bytes!("../../../data/tests/fixtures/gzip.hdf5")[..],
+        include_bytes!("../../../data/tests/fixtures/lzf.hdf5"),
+        include_bytes!("../../../data/tests/fixtures/doubles.hdf5"),
+        include_bytes!("../../../data/tests/fixtures/minari.hdf5"),
+    ]
+    .map(|bytes| Seed::new("robot.hdf5", bytes))
+    .into()
+}
+
+fn read_recording(path: &Path) -> Result<()> {
+    // Whatever is wrong is a finding, so this may not fail.
+    lint(path, None, ReadFrames::Never)?;
+    let widths = ContinuousLog::widths(path);
+    let log = ContinuousLog::open(path)?;
+    ensure!(widths.is_ok(), "a file is read whose widths cannot be");
+    inspect_continuous(path)?;
+    let options = ContinuousOptions { fragment: Fragment::Keep, ..ContinuousOptions::default() };
+    ContinuousDataset::of(log, &options)?;
+    Ok(())
+}
+
+fn cards() -> Vec<Seed> {
+    [
+        &include_bytes!("../../../../datasets/dqn-replay.toml")[..],
+        include_bytes!("../../../../datasets/d4rl.toml"),
+        include_bytes!("../../../../datasets/starter-seaquest.toml"),
+        include_bytes!("../../../../datasets/starter-mujoco.toml"),
+    ]
+    .map(|bytes| Seed::new("card.toml", bytes))
+    .into()
+}
+
+/// Reads a description; every file that would be fetched or read must lie below its folder.
+///
+/// # Panics
+/// When one does not: that is the fault.
+fn read_card(path: &Path) -> Result<()> {
+    let card = DatasetCard::load(path)?;
+    let below = |path: &Path| {
+        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+        assert!(plain, "{} leads elsewhere", path.display());
+    };
+    let remotes: Vec<_> = match &card {
+        DatasetCard::Atari(card) => {
+            below(Path::new(&card.folder));
+            card.games.iter().map(|game| card.remote(game, "1", &[0, 1])).collect()
+        }
+        DatasetCard::Continuous(card) => {
+            let pairs = card.environments.iter().zip(&card.qualities);
+            pairs
+                .map(|(environment, dataset)| {
+                    below(&card.file(environment, dataset));
+                    card.remote(environment, dataset)
+                })
+                .collect()
+        }
+    };
+    for remote in remotes.into_iter().flatten() {
+        remote.files.iter().for_each(|file| below(&file.path));
+    }
+    Ok(())
+}

@@ -1,0 +1,300 @@
+//! Readers of what a run has written: weights, checkpoints, metrics, evaluations.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use overtone_core::policy::EpisodeStart;
+use overtone_core::protocol::{ActionChoice, Emulation, Play, Protocol, ReturnUnits};
+use overtone_core::{
+    ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn, seed,
+};
+use overtone_env::{Corridor, VectorEnv};
+use overtone_eval::page::{Page, RunFiles};
+use overtone_eval::statistics::Bootstrap;
+use overtone_eval::{
+    CheckpointRef, Convention, Evaluation, Pace, Plan, RandomPolicy, Setting, rollout,
+};
+use overtone_model::burn::tensor::{Device, TensorData};
+use overtone_model::head::{
+    BinnedConfig, ContinuousHeadConfig, FourierHeadConfig, FourierLikelihoodConfig, HeadConfig,
+};
+use overtone_model::{
+    ContinuousAgent, ContinuousAgentConfig, ContinuousModelConfig, ContinuousPolicy, MlpConfig,
+    weights,
+};
+use overtone_train::metrics::Metrics;
+use overtone_train::{AdamW, AdamWConfig, Agent, Checkpoint, ContinuousTaskAgent, Decayed};
+
+use super::{MIB, Seed, Target};
+
+/// Numbers of an observation and of an action of the small agents.
+const WIDTHS: (usize, usize) = (3, 2);
+const OPTIMIZER: AdamWConfig = AdamWConfig {
+    beta_1: 0.9,
+    beta_2: 0.95,
+    epsilon: 1e-8,
+    weight_decay: 0.1,
+    decayed: Decayed::Matrices,
+    clip_norm: 1.0,
+};
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "weights",
+            about: "tensors: `weights::load`",
+            gzip: false,
+            native: false,
+            share: 145,
+            limit: |bytes| 2 * MIB + 64 * bytes,
+            prepare: tensors,
+            read: |path| {
+                weights::load(path)?;
+                Ok(())
+            },
+        },
+        Target {
+            name: "checkpoint",
+            about: "a checkpoint's files: `Checkpoint::newest`, its model, its optimizer, a step \
+                    of play",
+            gzip: false,
+            native: false,
+            share: 15,
+            // A model, its weights and two moments; what a step of play holds.
+            limit: |bytes| 64 * MIB + 64 * bytes,
+            prepare: checkpoints,
+            read: play_checkpoint,
+        },
+        Target {
+            name: "evaluation",
+            about: "`evaluation.json`: `Evaluation::read`, its tables",
+            gzip: false,
+            native: false,
+            share: 75,
+            limit: |bytes| 4 * MIB + 64 * bytes,
+            prepare: |_| Ok(vec![Seed::new("evaluation.json", evaluation()?)]),
+            read: |path| {
+                let evaluation = Evaluation::read(path)?;
+                let text = evaluation.to_text() + &evaluation.episode_table();
+                ensure!(!text.is_empty() && evaluation.best().is_some(), "nothing in it");
+                Ok(())
+            },
+        },
+        Target {
+            name: "page",
+            about: "a run's folder: `RunFiles::read`, `Page::new`, `Page::files`",
+            gzip: false,
+            native: false,
+            share: 10,
+            limit: |bytes| 32 * MIB + 256 * bytes,
+            prepare: run,
+            read: |path| {
+                let run = RunFiles::read(path.parent().context("no run's folder")?)?;
+                let bootstrap = Bootstrap { replications: 50, level: 0.95, seed: 1 };
+                let files = Page::new(&[run], &bootstrap)?.files("report");
+                ensure!(files.iter().all(|(name, _)| !name.contains(['/', '\\'])), "a path");
+                Ok(())
+            },
+        },
+        Target {
+            name: "metrics",
+            about: "`metrics.csv` of a run that goes on: `Metrics::open`",
+            gzip: false,
+            native: false,
+            share: 20,
+            limit: |bytes| MIB + 8 * bytes,
+            prepare: |_| Ok(vec![Seed::new("metrics.csv", METRICS)]),
+            read: |path| {
+                let folder = path.parent().context("no run's folder")?;
+                Metrics::open(folder, 20, &["accuracy"])?;
+                for entry in fs::read_dir(folder)? {
+                    let path = entry?.path();
+                    if !path.ends_with("metrics.csv") {
+                        fs::remove_file(path)?;
+                    }
+                }
+                Ok(())
+            },
+        },
+    ]
+}
+
+const METRICS: &str = "step,tokens,loss,accuracy,learning_rate,grad_norm,timesteps_per_s,\
+    waited_share,seconds\n10,300,2.5,0.5,1e-4,0.5,900.0,0.0100,1.50\n20,600,NaN,0.25,2e-4,\
+    0.25,910.0,0.0200,3.00\n30,900,1.5,0.125,2e-4,0.25,910.0,0.0200,4.50\n";
+const CONFIG: &str = "game = \"seaquest\"\nseed = 1\n\n[train]\nupdates = 200\n";
+
+fn config(head: ContinuousHeadConfig) -> ContinuousAgentConfig {
+    let gym = ContinuousModelConfig::gym(WIDTHS.0, WIDTHS.1, 9);
+    ContinuousAgentConfig::Transformer(ContinuousModelConfig {
+        n_layers: 1,
+        d_model: 8,
+        context_length: 4,
+        head,
+        ..gym
+    })
+}
+
+/// Small agents of the different kinds.
+fn agents() -> [(&'static str, ContinuousAgentConfig); 4] {
+    let fourier = FourierLikelihoodConfig::new(3);
+    let bins = BinnedConfig { bins: 5, head: HeadConfig::Fourier(FourierHeadConfig::new(3)) };
+    let mlp = MlpConfig {
+        width: 8,
+        context_length: 4,
+        head: ContinuousHeadConfig::Gaussian,
+        ..MlpConfig::gym(WIDTHS.0, WIDTHS.1)
+    };
+    [
+        ("tanh", config(ContinuousHeadConfig::Tanh)),
+        ("fourier", config(ContinuousHeadConfig::Fourier(fourier))),
+        ("binned", config(ContinuousHeadConfig::Binned(bins))),
+        ("mlp", ContinuousAgentConfig::Mlp(mlp)),
+    ]
+}
+
+fn model(config: &ContinuousAgentConfig) -> Result<ContinuousAgent> {
+    let mut generator = seed::generator(1, "init");
+    Ok(ContinuousAgent::init(config, &Device::flex(), &mut generator)?)
+}
+
+fn tensors(folder: &Path) -> Result<Vec<Seed>> {
+    let mut seeds = Vec::new();
+    let path = folder.join("seed.safetensors");
+    let metadata = BTreeMap::from([("step".to_owned(), "3".to_owned())]);
+    let doubles = TensorData::new(vec![1.0f64, 2.0, 3.0], [3]);
+    let small = BTreeMap::from([
+        ("scalar".to_owned(), TensorData::new(vec![0.5f32], [1])),
+        ("doubles".to_owned(), doubles),
+        ("none".to_owned(), TensorData::new(Vec::<f32>::new(), [0, 4])),
+    ]);
+    for tensors in [weights::export(&model(&agents()[0].1)?), small] {
+        weights::save(&tensors, &metadata, &path)?;
+        seeds.push(Seed::new("model.safetensors", fs::read(&path)?));
+    }
+    fs::remove_file(path)?;
+    Ok(seeds)
+}
+
+/// A checkpoint of each agent. One has its sums; the others have none, as the first versions
+/// wrote them, so that what is damaged gets past the sums.
+fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
+    let mut seeds = Vec::new();
+    for (name, config) in agents() {
+        let model = model(&config)?;
+        // Both moments of every parameter, as if training had begun.
+        let moments = weights::export(&model).into_iter().flat_map(|(name, data)| {
+            let flat = TensorData::new(vec![0.5f32; data.num_elements()], [data.num_elements()]);
+            ["first", "second"].map(|which| (format!("{which}.{name}"), flat.clone()))
+        });
+        let optimizer = AdamW::import(OPTIMIZER, 3, &model, &moments.collect())?;
+        let state = overtone_train::TrainState {
+            format: overtone_train::checkpoint::FORMAT,
+            step: 3,
+            n_drawn: 9,
+            tokens: 27,
+            seed: 1,
+            agent: Agent::Continuous(ContinuousTaskAgent {
+                env: "Hopper".into(),
+                dataset: "medium".into(),
+                model: config,
+                normalization: Normalization::identity(WIDTHS.0),
+                return_scale: 10.0,
+                delayed_reward: false,
+                recording: Some(Simulation::d4rl()),
+            }),
+            dataset_hash: "beef".into(),
+            dataset_kind: "starter".into(),
+            episode_returns: vec![0.5, 1.5],
+        };
+        let saved = Checkpoint::save(&folder.join(name), &state, &model, &optimizer, 1)?;
+        let sums = name == "mlp";
+        if !sums {
+            fs::remove_file(saved.path.join("SHA256SUMS"))?;
+        }
+        for entry in fs::read_dir(&saved.path)? {
+            let path = entry?.path();
+            let file = path.strip_prefix(folder)?.to_string_lossy().into_owned();
+            // What is held to its sum is refused by it: of that checkpoint only the sums.
+            if !sums || file.ends_with("SHA256SUMS") {
+                seeds.push(Seed::new(file, fs::read(&path)?));
+            }
+        }
+    }
+    seeds.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(seeds)
+}
+
+fn play_checkpoint(path: &Path) -> Result<()> {
+    let folder = path.ancestors().nth(2).context("no folder of checkpoints")?;
+    let (checkpoint, _) = Checkpoint::newest(folder)?;
+    let device = Device::flex();
+    let Agent::Continuous(agent) = &checkpoint.state.agent else {
+        // Another family: its weights do not fit, which must be said.
+        let Agent::Atari(agent) = &checkpoint.state.agent else { return Ok(()) };
+        checkpoint.atari_model(agent, &device)?;
+        return Ok(());
+    };
+    let model = checkpoint.continuous_model(agent, &device)?;
+    checkpoint.optimizer(OPTIMIZER, &model)?;
+    let protocol = ContinuousProtocol {
+        name: "matched".into(),
+        simulation: Simulation::d4rl(),
+        action_choice: ActionChoice::Sample,
+        return_scale: agent.return_scale,
+        delayed_reward: agent.delayed_reward,
+    };
+    let mut policy = ContinuousPolicy::new(&model, &agent.normalization, &protocol)?;
+    let start = EpisodeStart { seed: 1, target_return: 3000.0 };
+    let turn = Turn { agent: 0, reward: 0.0, start: Some(start) };
+    let observation = vec![0.5; agent.normalization.width()];
+    let acted = policy.act(&[turn], Observations::Vectors(&observation));
+    acted.map_err(anyhow::Error::from_boxed)?;
+    Ok(())
+}
+
+/// Random play, written as the program writes it.
+fn evaluation() -> Result<Vec<u8>> {
+    let return_units = ReturnUnits::Clipped;
+    let plan = Plan { episodes: 4, targets: vec![16.0, 32.0], seed: 5, return_units };
+    let mut env = Corridor::new(4, 6, 12, 0.2);
+    let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
+    let played = rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(()))?;
+    let setting = Setting {
+        task: "Seaquest".into(),
+        simulator: "a corridor".into(),
+        rom_md5: Some("0123".into()),
+        policy: "uniform random".into(),
+        protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
+        checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
+        dataset_hash: Some("beef".into()),
+        command: "just evaluate rollouts checkpoint=200 seed=5".into(),
+        reference: Convention::default_for("Seaquest"),
+    };
+    let mut evaluation = Evaluation::new(setting, &plan, played)?;
+    // What the clock says would make every search another one.
+    (evaluation.wall_seconds, evaluation.steps_per_second) = (2.0, 100.0);
+    evaluation.pace = Some(Pace {
+        steps_per_second: 100.0,
+        acting: 0.5,
+        waiting: 0.25,
+        stepping: 0.5,
+        full: 1.0,
+    });
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("evaluation.json");
+    evaluation.write(&path)?;
+    Ok(fs::read(path)?)
+}
+
+fn run(folder: &Path) -> Result<Vec<Seed>> {
+    fs::create_dir_all(folder.join("checkpoints/step-00000200"))?;
+    Ok(vec![
+        Seed::new("config.toml", CONFIG),
+        Seed::new("metrics.csv", METRICS),
+        Seed::new("evaluation.json", evaluation()?),
+    ])
+}

@@ -1,0 +1,53 @@
+//! Text nested a hundred thousand deep: no reader may recurse as deep as its input says.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+use std::fs;
+
+use overtone_hostile::{Inputs, targets};
+
+const DEEP: usize = 100_000;
+
+/// Nested arrays and tables as JSON and TOML write them, closed and not.
+fn nested(toml: bool) -> Vec<String> {
+    let lists = "[".repeat(DEEP) + &"]".repeat(DEEP);
+    if toml {
+        let key = vec!["a"; DEEP].join(".");
+        let tables = "{a=".repeat(DEEP) + "1" + &"}".repeat(DEEP);
+        return vec![
+            format!("a = {lists}"),
+            format!("a = {}", "[".repeat(DEEP)),
+            format!("a = {tables}"),
+            format!("{key} = 1"),
+            format!("[{key}]\n"),
+        ];
+    }
+    let objects = "{\"a\":".repeat(DEEP) + "1" + &"}".repeat(DEEP);
+    vec![lists, objects.clone(), "[".repeat(DEEP), format!("{{\"targets\":{objects}}}")]
+}
+
+#[test]
+fn depth_is_refused() {
+    let mut read = Vec::new();
+    for target in targets() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut inputs = Inputs::new(&target, 1, folder.path()).unwrap();
+        for at in 0..inputs.sound().count() {
+            let path = inputs.place_sound(at).unwrap();
+            let ending = path.extension().unwrap_or_default().to_string_lossy().into_owned();
+            if ending != "toml" && ending != "json" {
+                continue;
+            }
+            for text in nested(ending == "toml") {
+                fs::write(&path, text).unwrap();
+                let refused = (target.read)(&path);
+                assert!(refused.is_err(), "{}: {}", target.name, path.display());
+            }
+            read.push(format!("{} {}", target.name, path.file_name().unwrap().display()));
+        }
+    }
+    read.dedup();
+    for expected in ["card card.toml", "evaluation evaluation.json", "page config.toml"] {
+        assert!(read.iter().any(|name| name == expected), "{read:?}");
+    }
+}
