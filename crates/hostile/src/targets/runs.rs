@@ -26,7 +26,7 @@ use overtone_model::{
     weights,
 };
 use overtone_train::metrics::Metrics;
-use overtone_train::{AdamW, AdamWConfig, Agent, Checkpoint, ContinuousTaskAgent, Decayed};
+use overtone_train::{AdamW, AdamWConfig, Agent, Best, Checkpoint, ContinuousTaskAgent, Decayed};
 
 use super::{MIB, Seed, Target};
 
@@ -109,7 +109,7 @@ pub(super) fn targets() -> Vec<Target> {
             prepare: |_| Ok(vec![Seed::new("metrics.csv", METRICS)]),
             read: |path| {
                 let folder = path.parent().context("no run's folder")?;
-                Metrics::open(folder, 20, &["accuracy"])?;
+                Metrics::open(folder, 20, &["accuracy"], true)?;
                 for entry in fs::read_dir(folder)? {
                     let path = entry?.path();
                     if !path.ends_with("metrics.csv") {
@@ -209,6 +209,8 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             dataset_hash: "beef".into(),
             dataset_kind: "starter".into(),
             episode_returns: vec![0.5, 1.5],
+            held_out: Some(0.75),
+            best: Some(Best { step: 3, loss: 0.75 }),
         };
         let saved = Checkpoint::save(&folder.join(name), &state, &model, &optimizer, 1)?;
         let sums = name == "mlp";
@@ -271,6 +273,7 @@ fn evaluation() -> Result<Vec<u8>> {
         protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: Some("beef".into()),
+        differences: Some(Vec::new()),
         command: "just evaluate rollouts checkpoint=200 seed=5".into(),
         reference: Convention::default_for("Seaquest"),
     };
