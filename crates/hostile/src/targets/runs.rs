@@ -9,13 +9,14 @@ use anyhow::{Context, Result, ensure};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::{ActionChoice, Emulation, Play, Protocol, ReturnUnits};
 use overtone_core::{
-    ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn, seed,
+    BinOrder, ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn, seed,
 };
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::page::{Page, RunFiles};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    CheckpointRef, Convention, Evaluation, Pace, Plan, RandomPolicy, Setting, rollout,
+    ActionShare, CheckpointRef, Convention, Evaluation, Pace, Plan, RandomPolicy, Setting,
+    SmoothnessResult, rollout,
 };
 use overtone_model::burn::tensor::{Device, TensorData};
 use overtone_model::head::{
@@ -92,7 +93,9 @@ pub(super) fn targets() -> Vec<Target> {
             limit: |bytes| 32 * MIB + 256 * bytes,
             prepare: run,
             read: |path| {
-                let run = RunFiles::read(path.parent().context("no run's folder")?)?;
+                let mut folders = path.ancestors();
+                let folder = folders.find(|folder| folder.join("config.toml").is_file());
+                let run = RunFiles::read(folder.context("no run's folder")?)?;
                 let bootstrap = Bootstrap { replications: 50, level: 0.95, seed: 1 };
                 let files = Page::new(&[run], &bootstrap)?.files("report");
                 ensure!(files.iter().all(|(name, _)| !name.contains(['/', '\\'])), "a path");
@@ -106,13 +109,15 @@ pub(super) fn targets() -> Vec<Target> {
             native: false,
             share: 20,
             limit: |bytes| MIB + 8 * bytes,
-            prepare: |_| Ok(vec![Seed::new("metrics.csv", METRICS)]),
+            prepare: |_| {
+                Ok(vec![Seed::new("metrics.csv", METRICS), Seed::new("held_out.csv", HELD_OUT)])
+            },
             read: |path| {
                 let folder = path.parent().context("no run's folder")?;
                 Metrics::open(folder, 20, &["accuracy"], true)?;
                 for entry in fs::read_dir(folder)? {
                     let path = entry?.path();
-                    if !path.ends_with("metrics.csv") {
+                    if path.extension().is_none_or(|ending| ending != "csv") {
                         fs::remove_file(path)?;
                     }
                 }
@@ -125,6 +130,13 @@ pub(super) fn targets() -> Vec<Target> {
 const METRICS: &str = "step,tokens,loss,accuracy,learning_rate,grad_norm,timesteps_per_s,\
     waited_share,seconds\n10,300,2.5,0.5,1e-4,0.5,900.0,0.0100,1.50\n20,600,NaN,0.25,2e-4,\
     0.25,910.0,0.0200,3.00\n30,900,1.5,0.125,2e-4,0.25,910.0,0.0200,4.50\n";
+const HELD_OUT: &str = "step,loss\n10,2.5\n20,1.5\n30,1.25\n";
+/// The part of a checkpoint's state that a page reads.
+const STATE: &str = r#"{"step": 200, "best": {"step": 100, "loss": 1.25}}"#;
+/// One dark pixel.
+const VIDEO: &[u8] =
+    b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\
+      \x02\x02D\x01\x00;";
 const CONFIG: &str = "game = \"seaquest\"\nseed = 1\n\n[train]\nupdates = 200\n";
 
 fn config(head: ContinuousHeadConfig) -> ContinuousAgentConfig {
@@ -287,6 +299,14 @@ fn evaluation() -> Result<Vec<u8>> {
         stepping: 0.5,
         full: 1.0,
     });
+    // What a policy that draws from bins says.
+    for target in &mut evaluation.targets {
+        let order = BinOrder::Environment;
+        target.smoothness =
+            Some(SmoothnessResult { n_bins: 2, order, n: 40, mean: 0.05, sd: Some(0.01) });
+        let share = |(action, share): (&str, f64)| ActionShare { action: action.into(), share };
+        target.actions = Some([("NOOP", 0.25), ("FIRE", 0.75)].map(share).into());
+    }
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("evaluation.json");
     evaluation.write(&path)?;
@@ -299,5 +319,7 @@ fn run(folder: &Path) -> Result<Vec<Seed>> {
         Seed::new("config.toml", CONFIG),
         Seed::new("metrics.csv", METRICS),
         Seed::new("evaluation.json", evaluation()?),
+        Seed::new("checkpoints/step-00000200/state.json", STATE),
+        Seed::new("video.gif", VIDEO),
     ])
 }
