@@ -32,12 +32,12 @@ fn no_reader_comes_to_harm() {
 #[test]
 fn every_fault_is_found() {
     let kept = tempfile::tempdir().unwrap();
-    let output = hostile(&["target=faulty", "n=40", "seed=1", "patience=1"], kept.path());
+    let output = hostile(&["target=faulty", "n=60", "seed=3", "patience=1"], kept.path());
     let table = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{table}");
     let line = table.lines().find(|line| line.starts_with("| faulty")).unwrap();
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-    assert_eq!(cells[2], "40", "inputs: {line}");
+    assert_eq!(cells[2], "60", "inputs: {line}");
     for (cell, what) in [(5, "panics"), (6, "crashes"), (7, "hangs"), (8, "too much memory")] {
         assert!(cells[cell].parse::<u64>().unwrap() > 0, "no {what}: {line}");
     }
