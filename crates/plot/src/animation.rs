@@ -107,7 +107,7 @@ impl<W: Write> Animation<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn finish(self) -> Result<W, AnimationError> {
-        self.encoder.into_inner().map_err(|error| EncodingError::from(error).into())
+        self.encoder.into_inner().map_err(AnimationError::Gif)
     }
 }
 

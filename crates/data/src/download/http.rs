@@ -140,7 +140,7 @@ impl Client {
         }
         // The whole of it: neither a user's name nor another port slips through.
         let host = authority.as_str().to_lowercase();
-        if !self.hosts.iter().any(|allowed| *allowed == host) {
+        if !self.hosts.contains(&host) {
             let allowed = self.hosts.join(", ");
             return Err(DownloadError::Host { url: first.into(), host, allowed });
         }

@@ -282,8 +282,8 @@ impl fmt::Display for DownloadPlan {
 pub fn size(bytes: u64) -> String {
     match bytes {
         ..1_000 => format!("{bytes} bytes"),
-        ..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
-        ..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
+        1_000..1_000_000 => format!("{} kB", bytes.div_ceil(1_000)),
+        1_000_000..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
         _ => format!("{:.1} GB", bytes as f64 / 1e9),
     }
 }
@@ -292,7 +292,7 @@ pub fn size(bytes: u64) -> String {
 fn duration(seconds: u64) -> String {
     match seconds {
         ..100 => format!("{seconds} s"),
-        ..7200 => format!("{} min", seconds.div_ceil(60)),
+        100..7200 => format!("{} min", seconds.div_ceil(60)),
         _ => format!("{:.1} h", seconds as f64 / 3600.0),
     }
 }
