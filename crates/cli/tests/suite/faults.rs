@@ -369,16 +369,25 @@ fn another_recording_in_the_place_of_the_one_trained_on() {
     let run = desk.only_run("runs");
     fs::remove_file(run.join("finished")).unwrap();
     fs::remove_dir_all(run.join("checkpoints/step-00000004")).unwrap();
-    let recording = hdf5::File::open_rw(desk.path("hopper.hdf5")).unwrap();
-    replace(&recording, "rewards", |rewards| rewards[7] += 1.0);
-    drop(recording);
+    change(&desk.path("hopper.hdf5"), "rewards", |rewards| rewards[7] += 1.0);
     let before = checkpoint(&run, 2);
     desk.refuses("resume", &["step-00000002", "was trained on other data than is there now"]);
     assert!(checkpoint(&run, 2) == before && steps(&run) == [2]);
 }
 
-/// Writes array `name` of a file again, changed.
-fn replace(file: &hdf5::File, name: &str, change: impl Fn(&mut [f32])) {
+/// Changes array `name` of an HDF5 file.
+fn change(path: &Path, name: &str, change: impl Fn(&mut [f32])) {
+    // In a copy that is copied back: the library locks what it writes, and processes that other
+    // tests start meanwhile inherit the lock.
+    let edited = path.with_extension("edited");
+    fs::copy(path, &edited).unwrap();
+    write_again(&edited, name, change);
+    fs::copy(&edited, path).unwrap();
+}
+
+/// Writes array `name` of an HDF5 file again, changed; all of it is closed afterwards.
+fn write_again(path: &Path, name: &str, change: impl Fn(&mut [f32])) {
+    let file = hdf5::File::open_rw(path).unwrap();
     let array = file.dataset(name).unwrap();
     let (shape, mut values) = (array.shape(), array.read_raw::<f32>().unwrap());
     change(&mut values);
@@ -441,9 +450,7 @@ fn a_recording_with_a_number_that_is_none() {
         let desk = Desk::new();
         let path = desk.path("hopper.hdf5");
         fs::copy(&starter, &path).unwrap();
-        let recording = hdf5::File::open_rw(&path).unwrap();
-        replace(&recording, array, |values| values[at] = f32::NAN);
-        drop(recording);
+        change(&path, array, |values| values[at] = f32::NAN);
         let line = format!("{ROBOT} dataset={}", path.display());
         let (array, row) = (format!("`{array}`"), format!("row {row} "));
         desk.refuses(&line, &["hopper.hdf5", &array, &row, "NaN"]);
