@@ -19,7 +19,7 @@ fn plan(episodes: usize, targets: &[f32]) -> Plan {
     Plan { episodes, targets: targets.to_vec(), seed: 5, return_units: ReturnUnits::Clipped }
 }
 
-fn go(_: &overtone_eval::Progress) -> ControlFlow<()> {
+fn go(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 

@@ -465,7 +465,7 @@ fn a_log_with_a_reward_that_is_none() {
     recorder.episode(12);
     recorder.episode(8);
     let name = "$store$_reward_ckpt.1.gz";
-    let mut rewards = vec![0.0f32; 10];
+    let mut rewards = [0.0f32; 10];
     rewards[3] = f32::NAN;
     let bytes: Vec<u8> = rewards.iter().flat_map(|reward| reward.to_le_bytes()).collect();
     write_gz(&recorder.folder.join(name), &npy("<f4", &[10], &bytes));
