@@ -41,7 +41,10 @@ fn depth_is_refused() {
             for text in nested(ending == "toml") {
                 fs::write(&path, text).unwrap();
                 let refused = (target.read)(&path);
-                assert!(refused.is_err(), "{}: {}", target.name, path.display());
+                // A page does without the state of a damaged checkpoint.
+                let may_do_without = target.name == "page" && path.ends_with("state.json");
+                let holds = refused.is_err() || may_do_without;
+                assert!(holds, "{}: {}", target.name, path.display());
             }
             read.push(format!("{} {}", target.name, path.file_name().unwrap().display()));
         }
