@@ -8,9 +8,9 @@ ends undisturbed. Then each is trained again and again, and killed by SIGKILL at
 uniformly over the time it takes (for half of the first starts: over the time to the first
 checkpoint, conversion included), until n kills have been counted; the next start of the same
 command goes on. Whenever a run comes to its end it is compared with the undisturbed one: its last
-checkpoints byte by byte, every row of metrics.csv but times, every point in TensorBoard's files,
-and for the game the converted data byte by byte. A difference, or a run that does not go on, ends
-the program with exit code 1.
+checkpoints byte by byte, every row of metrics.csv and held_out.csv but times, every point in
+TensorBoard's files, and for the game the converted data byte by byte. A difference, or a run that
+does not go on, ends the program with exit code 1.
 """
 
 import csv
@@ -36,7 +36,7 @@ COMMON = (f"evaluation.episodes=0 model.n_layers=1 model.context_length=5 train.
 KINDS = {
     "game": f"game=seaquest data.transitions=4000 model.d_model=32 model.n_heads=2 "
             f"train.batch_size=4 {COMMON}",
-    "robot": f"env=hopper model.d_model=32 train.batch_size=16 {COMMON}",
+    "robot": f"env=hopper model.d_model=32 train.batch_size=16 train.held_out=0.1 {COMMON}",
 }
 
 
@@ -100,9 +100,10 @@ class Bench:
         for file in sorted((run / "checkpoints").rglob("*")):
             if file.is_file():
                 facts[str(file.relative_to(run))] = hashlib.sha256(file.read_bytes()).hexdigest()
-        with (run / "metrics.csv").open(encoding="utf-8") as rows:
-            facts["metrics"] = [{key: cell for key, cell in row.items() if key not in TIMES}
-                                for row in csv.DictReader(rows)]
+        for file in sorted(run.glob("*.csv")):
+            with file.open(encoding="utf-8") as rows:
+                facts[file.name] = [{key: cell for key, cell in row.items() if key not in TIMES}
+                                    for row in csv.DictReader(rows)]
         facts["events"] = points(run)
         for file in sorted((self.folder / name / "cache").rglob("frames.safetensors")):
             facts[file.parent.name] = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -146,6 +147,9 @@ def main() -> None:
             count["kills"] += 1
             for what, there in bench.left().items():
                 count[what] += there
+            if bench.finished("killed"):
+                # Killed after its last file was written.
+                check(bench, count)
             continue
         if process.returncode != 0:
             sys.exit(f"a killed {kind} run did not go on: see {bench.log}")
