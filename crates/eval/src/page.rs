@@ -62,7 +62,7 @@ impl Page {
         let mut blocks = Vec::new();
         scores_section(&rows, bootstrap, &mut blocks);
         seeds_section(&groups, bootstrap, &mut blocks);
-        let agents = agents::section(&rows, &protocols, bootstrap)?;
+        let agents = agents::section(&rows, bootstrap)?;
         if !agents.is_empty() {
             blocks.push(heading("Agents and tasks"));
             blocks.extend(agents);

@@ -371,8 +371,8 @@ fn protocols_stand_side_by_side() {
     let released = evaluation(200, 5, Protocol::released());
     released.write(&folder.join("evaluation-released.json")).unwrap();
     let markdown = page(&[&folder]).to_markdown("report");
-    assert!(markdown.contains("| setting | released | matched |  |"), "{markdown}");
-    assert!(markdown.contains("| emulation.max\\_noops | 29 | 0 | differs |"), "{markdown}");
+    assert!(markdown.contains("| setting | matched | released |  |"), "{markdown}");
+    assert!(markdown.contains("| emulation.max\\_noops | 0 | 29 | differs |"), "{markdown}");
     assert!(markdown.contains("Scores by different protocols may not be compared."));
 }
 
@@ -488,17 +488,23 @@ fn agents_are_compared_over_tasks() {
         row.unwrap_or_else(|| panic!("no {start} in\n{markdown}")).to_owned()
     };
     for (head, mean) in [("linear", scores[0]), ("fourier", scores[1])] {
-        let row = row(&format!("| {head}, matched | BankHeist, Seaquest | 2 |"));
+        let row = row(&format!("| {head} | BankHeist, Seaquest | 2 |"));
         assert!(row.contains(&format!("| {mean:.2} \\[")), "{mean} in {row}");
     }
-    assert!(
-        row("| linear, matched | fourier, matched | 2 |").contains("| 0.00 \\[0.00, 0.00\\] |")
-    );
-    assert!(markdown.contains("](report-profile.svg)"));
+    assert!(row("| linear | fourier | 2 |").contains("| 0.00 \\[0.00, 0.00\\] |"));
+    assert!(markdown.contains("](report-profile-matched.svg)"));
+
+    assert!(markdown.contains("### Played by the matched protocol"));
+    // Played by another protocol too: nothing that may not be compared is put together.
+    let released = evaluation(200, 11, Protocol::released());
+    released.write(&folders[0].join("evaluation-released.json")).unwrap();
+    let both = page(&folders).to_markdown("report");
+    assert!(!both.contains("Played by the released protocol"), "{both}");
+    fs::remove_file(folders[0].join("evaluation-released.json")).unwrap();
 
     // A run more of one game: the agent is left out, and it is said.
     let markdown = page(&folders[1..]).to_markdown("report");
-    assert!(markdown.contains("linear, matched has unequally many runs of its tasks (2, 1)"));
+    assert!(markdown.contains("linear has unequally many runs of its tasks (2, 1)"));
     // One agent, one task: nothing to put together.
     let alone = page(&folders[..2]).to_markdown("report");
     assert!(!alone.contains("Agents and tasks"), "{alone}");

@@ -2,13 +2,13 @@
 //!
 //! An agent is a configuration, whatever the task and the seed. Its score in a run is the mean
 //! normalized return of the run's last checkpoint for the first return that was asked for.
+//! Only what was played by one protocol is put together.
 
 use std::collections::BTreeMap;
 
 use overtone_plot::{Line, LinePlot};
 
 use super::document::Block;
-use super::protocols::Protocols;
 use super::run_files::PageError;
 use super::scores::{Role, Row, estimate};
 use crate::statistics::{Aggregates, Bootstrap, ScoreMatrix, improvement, performance_profile};
@@ -27,13 +27,32 @@ struct Agent {
     matrix: ScoreMatrix,
 }
 
-/// The section; empty where there is nothing to compare: one agent on one task.
-pub(super) fn section(
+/// The section; empty where there is nothing to compare: by each protocol one agent on one
+/// task.
+pub(super) fn section(rows: &[Row<'_>], bootstrap: &Bootstrap) -> Result<Vec<Block>, PageError> {
+    let mut protocols: Vec<&str> = Vec::new();
+    for row in rows {
+        if !protocols.contains(&row.protocol.as_str()) {
+            protocols.push(&row.protocol);
+        }
+    }
+    let mut blocks = Vec::new();
+    for protocol in protocols {
+        let found = played_by(protocol, rows, bootstrap)?;
+        if !found.is_empty() {
+            blocks.push(Block::Subheading(format!("Played by the {protocol} protocol")));
+            blocks.extend(found);
+        }
+    }
+    Ok(blocks)
+}
+
+fn played_by(
+    protocol: &str,
     rows: &[Row<'_>],
-    protocols: &Protocols<'_>,
     bootstrap: &Bootstrap,
 ) -> Result<Vec<Block>, PageError> {
-    let (agents, notes) = agents(rows)?;
+    let (agents, notes) = agents(protocol, rows)?;
     let several_tasks = agents.iter().any(|agent| agent.matrix.tasks().len() > 1);
     let mut blocks = Vec::new();
     if agents.len() > 1 || several_tasks {
@@ -44,12 +63,7 @@ pub(super) fn section(
              how far runs fall short of {EXPERT} on average. Intervals are over runs, stratified \
              by task; an agent with one run of each task has none."
         )));
-        if protocols.len() > 1 {
-            blocks.push(Block::Text(
-                "Runs were played by several protocols: such agents may not be compared.".into(),
-            ));
-        }
-        blocks.push(profiles(&agents, bootstrap)?);
+        blocks.push(profiles(protocol, &agents, bootstrap)?);
         blocks.extend(improvements(&agents, bootstrap)?);
     }
     blocks.extend(notes.into_iter().map(Block::Text));
@@ -57,23 +71,23 @@ pub(super) fn section(
 }
 
 /// The agents with a normalized score, and sentences about those that are left out.
-fn agents(rows: &[Row<'_>]) -> Result<(Vec<Agent>, Vec<String>), PageError> {
+fn agents(protocol: &str, rows: &[Row<'_>]) -> Result<(Vec<Agent>, Vec<String>), PageError> {
     // By configuration: a name, and by task each seed's score.
     type Found = (String, BTreeMap<String, BTreeMap<String, f64>>);
     let mut order: Vec<String> = Vec::new();
     let mut found: BTreeMap<String, Found> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.role == Role::Last) {
+    let last = rows.iter().filter(|row| row.role == Role::Last && row.protocol == protocol);
+    for row in last {
         let first = row.evaluation().targets.first();
         let asked_first = first.is_some_and(|first| std::ptr::eq(first, row.target));
         let Some(normalized) = row.normalized.as_ref().filter(|_| asked_first) else { continue };
         let config =
             |key: &str| row.run.config.get(key).map_or(String::new(), |value| value.to_string());
-        let key = format!("{} {}", row.configuration(&TASK), row.protocol);
+        let key = row.configuration(&TASK);
         if !found.contains_key(&key) {
             order.push(key.clone());
         }
-        let policy = &row.evaluation().setting.policy;
-        let name = || format!("{policy}, {}", row.protocol);
+        let name = || row.evaluation().setting.policy.clone();
         let (_, tasks) = found.entry(key).or_insert_with(|| (name(), BTreeMap::new()));
         let task = match config("dataset") {
             dataset if dataset.is_empty() => row.evaluation().setting.task.clone(),
@@ -117,7 +131,7 @@ fn aggregates(agents: &[Agent], bootstrap: &Bootstrap) -> Result<Table, PageErro
 }
 
 /// The fraction of runs above each score.
-fn profiles(agents: &[Agent], bootstrap: &Bootstrap) -> Result<Block, PageError> {
+fn profiles(protocol: &str, agents: &[Agent], bootstrap: &Bootstrap) -> Result<Block, PageError> {
     let all = || agents.iter().flat_map(|agent| agent.matrix.pooled()).copied();
     let low = all().fold(0.0, f64::min);
     let high = all().fold(EXPERT, f64::max);
@@ -137,10 +151,16 @@ fn profiles(agents: &[Agent], bootstrap: &Bootstrap) -> Result<Block, PageError>
         ..LinePlot::default()
     };
     Ok(Block::Plot {
-        name: "profile".into(),
+        name: format!("profile-{}", file_name(protocol)),
         title: "performance profile, all tasks together".into(),
         svg: plot.to_svg(),
     })
+}
+
+/// Letters and `-` alone.
+fn file_name(protocol: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
+    protocol.chars().map(letter).collect()
 }
 
 /// Every pair of agents with tasks in common.

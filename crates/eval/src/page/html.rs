@@ -9,6 +9,9 @@ use crate::table::Table;
 /// The browser itself refuses to load or run anything, whatever a page may hold.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
+/// Characters of a cell that is read as a sentence, and not as a number.
+const SENTENCE: usize = 48;
+
 const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --code: #f4f4f4 }
 @media (prefers-color-scheme: dark) {
@@ -22,6 +25,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { padding: .2rem .45rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
 th { color: var(--faint); font-weight: 600 }
 th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 12rem }
+td.words, th.words { text-align: left; white-space: normal; min-width: 24rem }
 pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem }
 summary { cursor: pointer; color: var(--faint) }
 svg, img { max-width: 100%; height: auto }
@@ -75,7 +79,10 @@ fn push_table(page: &mut String, table: &Table) {
     *page += "<div class=\"wide\"><table>\n";
     for (i, row) in table.rows().iter().enumerate() {
         let tag = if i == 0 { "th" } else { "td" };
-        let cells = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
+        let cells = row.iter().map(|cell| {
+            let class = if cell.chars().count() > SENTENCE { " class=\"words\"" } else { "" };
+            format!("<{tag}{class}>{}</{tag}>", escape(cell))
+        });
         *page += &format!("<tr>{}</tr>\n", cells.collect::<String>());
     }
     *page += "</table></div>\n";

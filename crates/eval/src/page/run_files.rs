@@ -238,6 +238,8 @@ impl Metrics {
 fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
     let mut names = names(folder)?;
     names.retain(|name| name.starts_with("evaluation") && name.ends_with(".json"));
+    // The one as recorded before the others.
+    names.sort_by_key(|name| name != "evaluation.json");
     names.into_iter().map(|name| EvaluationFile::read(&folder.join(&name), name)).collect()
 }
 
