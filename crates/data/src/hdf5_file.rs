@@ -8,7 +8,7 @@
 //! other file read as if it were data. They are refused, and so are links to names within the
 //! file, behind which such a link may lie.
 
-mod superblock;
+mod before;
 
 use std::cell::Cell;
 use std::fs;
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use hdf5::plist::dataset_create::Layout;
 use hdf5::types::{FloatSize, TypeDescriptor};
 use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType, MinorErrorCode};
+use memmap2::Mmap;
 
 use crate::error::DataError;
 
@@ -65,13 +66,17 @@ impl Hdf5File {
         let missing = || DataError::open(path, "name an HDF5 file that is there");
         let file = fs::File::open(path).map_err(missing())?;
         let bytes = file.metadata().map_err(missing())?.len();
-        if superblock::asks_for_a_driver(&file, bytes).map_err(DataError::io(path, "read"))? {
+        // SAFETY: the map is only read, and gone before the library opens the file; a file that
+        // another program cuts short meanwhile can fault, as for every memory map.
+        let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;
+        if let Some(reason) = before::refusal(&map) {
             return Err(DataError::Hdf5 {
                 path: path.to_path_buf(),
                 what: "it".into(),
-                reason: "it is a part of a file that lies in several".into(),
+                reason: reason.into(),
             });
         }
+        drop(map);
         let file = hdf5::File::open(path).map_err(|error| {
             if error.contains_minor(MinorErrorCode::NotHdf5) {
                 return DataError::NotHdf5 { path: path.to_path_buf() };

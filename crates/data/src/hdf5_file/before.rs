@@ -1,0 +1,170 @@
+//! What is looked at in an HDF5 file before the C library sees it: two claims that it believes.
+//!
+//! **A driver information block.** Superblocks of versions 0 and 1 (HDF5 File Format
+//! Specification, II.A) may say how the storage drivers `multi` and `family` spread one file over
+//! several. The library takes as much memory as the block claims, up to 4 GiB, and writes to all
+//! of it, even where the file is shorter. No recording is spread so.
+//!
+//! **A heap whose free space goes in a circle.** The names of a group lie in a local heap
+//! (III.D), and the free pieces between them are a list, each with the offset of the next. The
+//! library follows it and notes each piece, until the memory of the machine is used up.
+
+use memchr::memmem;
+
+const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+/// A local heap's signature and its version, the only one.
+const HEAP: [u8; 5] = *b"HEAP\0";
+/// Bytes of an offset and of a length.
+const WIDTH: usize = 8;
+/// Where a list of free pieces ends.
+const END: u64 = 1;
+/// Bytes of a free piece at least: the next one's offset, and its own length.
+const PIECE: usize = 16;
+
+/// Why the library may not see the file that holds `bytes`; `None` where nothing is against it,
+/// or where it is no HDF5 file, which the library says better.
+pub(super) fn refusal(bytes: &[u8]) -> Option<&'static str> {
+    let start = superblock(bytes)?;
+    let file = &bytes[start..];
+    // Version, and where the widths and the addresses are, of which the fourth is the block's.
+    // Version 1 has four bytes more before its addresses; later ones have no such block.
+    let (widths, driver) = match file.get(8)? {
+        0 => (13, Some(24 + 3 * WIDTH)),
+        1 => (13, Some(28 + 3 * WIDTH)),
+        _ => (9, None),
+    };
+    if file.get(widths..widths + 2)? != [WIDTH as u8; 2] {
+        return Some("its offsets and lengths are not of 8 bytes");
+    }
+    // All ones mean that there is none.
+    if driver.is_some_and(|at| number(file, at).is_some_and(|address| address != u64::MAX)) {
+        return Some("it is a part of a file that lies in several");
+    }
+    endless(file).then_some("a list of free space in it goes in a circle")
+}
+
+/// Where the file begins: at 0, or after a block of the user's of 512 bytes or a power of two
+/// times as many.
+fn superblock(bytes: &[u8]) -> Option<usize> {
+    let places = std::iter::once(0).chain((9..48).map(|power| 1usize << power));
+    let mut places = places.take_while(|&place| place < bytes.len());
+    places.find(|&place| bytes[place..].starts_with(&SIGNATURE))
+}
+
+/// Whether following the free pieces of all heaps takes more steps than there is room for
+/// pieces. Heaps do not overlap, so sound ones take fewer together.
+///
+/// Every place that looks like a heap is taken for one. What is none, or was one, ends the walk
+/// at the first offset that lies outside of it, and the library decides.
+fn endless(file: &[u8]) -> bool {
+    let mut steps = file.len() / PIECE + 1;
+    memmem::find_iter(file, &HEAP).any(|at| {
+        let field = |nth: usize| number(file, at + nth * WIDTH);
+        // After the signature: the length of its data, the first free piece, the data's place.
+        let (Some(length), Some(first), Some(place)) = (field(1), field(2), field(3)) else {
+            return false;
+        };
+        let Some(data) = slice(file, place, length) else { return false };
+        let mut next = first;
+        while next != END {
+            let after = usize::try_from(next).ok().and_then(|next| number(data, next));
+            match after {
+                // The library refuses an offset of 0.
+                None | Some(0) => return false,
+                Some(after) => next = after,
+            }
+            match steps.checked_sub(1) {
+                Some(left) => steps = left,
+                None => return true,
+            }
+        }
+        false
+    })
+}
+
+fn slice(bytes: &[u8], place: u64, length: u64) -> Option<&[u8]> {
+    let (place, length) = (usize::try_from(place).ok()?, usize::try_from(length).ok()?);
+    bytes.get(place..place.checked_add(length)?)
+}
+
+/// The little-endian number at `at`.
+fn number(bytes: &[u8], at: usize) -> Option<u64> {
+    let (number, _) = bytes.get(at..)?.split_first_chunk()?;
+    Some(u64::from_le_bytes(*number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOUND: &[u8] = include_bytes!("../../tests/fixtures/lzf.hdf5");
+
+    fn changed(at: usize, to: &[u8]) -> Vec<u8> {
+        let mut bytes = SOUND.to_vec();
+        bytes[at..at + to.len()].copy_from_slice(to);
+        bytes
+    }
+
+    #[track_caller]
+    fn check(bytes: &[u8], expected: Option<&str>) {
+        for user_block in [0, 512, 1024] {
+            let found = refusal(&[&vec![0; user_block], bytes].concat());
+            assert_eq!(found.is_some(), expected.is_some(), "{user_block}: {found:?}");
+            assert!(found.unwrap_or("").contains(expected.unwrap_or("")), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn sound_files_and_other_files_are_the_library_s() {
+        check(SOUND, None);
+        check(include_bytes!("../../tests/fixtures/minari.hdf5"), None);
+        for short in [&b""[..], &SIGNATURE, &SOUND[..9], &SOUND[..40], b"not HDF5"] {
+            check(short, None);
+        }
+    }
+
+    #[test]
+    fn a_driver_is_refused() {
+        assert_eq!(SOUND[8], 0, "version");
+        check(&changed(49, &[0]), Some("lies in several"));
+        check(&changed(13, &[4]), Some("not of 8 bytes"));
+        check(&changed(14, &[2]), Some("not of 8 bytes"));
+    }
+
+    #[test]
+    fn a_circle_of_free_space_is_refused() {
+        let heap = memmem::find(SOUND, &HEAP).unwrap();
+        let field = |nth: usize| number(SOUND, heap + nth * WIDTH).unwrap();
+        let (length, first, place) = (field(1), field(2), field(3));
+        assert!(first < length, "it has a free piece");
+        let piece = (place + first) as usize;
+        // To itself; outside of the heap, and to nowhere, which the library refuses.
+        check(&changed(piece, &first.to_le_bytes()), Some("in a circle"));
+        check(&changed(piece, &length.to_le_bytes()), None);
+        check(&changed(piece, &[0; 8]), None);
+    }
+
+    #[test]
+    fn many_heaps_in_one_place_take_no_longer() {
+        // A thousand heaps whose data is the same long list: each walk alone would be short
+        // enough.
+        let pieces = 2000usize;
+        let mut data = Vec::new();
+        for nth in 1..=pieces {
+            let next = if nth == pieces { END } else { (nth * PIECE) as u64 };
+            data.extend(next.to_le_bytes());
+            data.extend((PIECE as u64).to_le_bytes());
+        }
+        let mut bytes = SOUND.to_vec();
+        let place = bytes.len() as u64;
+        bytes.extend(&data);
+        assert!(!endless(&bytes));
+        for _ in 0..1000 {
+            bytes.extend(b"HEAP\0\0\0\0");
+            for field in [data.len() as u64, 0, place] {
+                bytes.extend(field.to_le_bytes());
+            }
+        }
+        check(&bytes, Some("in a circle"));
+    }
+}
