@@ -12,6 +12,11 @@ pub(super) struct Axis {
     step: f64,
 }
 
+/// What is larger is not shown: differences of two of them must be numbers.
+const LARGEST: f64 = 1e100;
+/// Numbers on an axis are written plainly while the largest is one of these.
+const PLAIN: std::ops::Range<f64> = 1e-6..1e7;
+
 impl Axis {
     /// An axis that encloses `values`; those it cannot show are left out.
     pub(super) fn enclosing(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
@@ -43,7 +48,16 @@ impl Axis {
     /// The number beside a tick.
     pub(super) fn label(&self, x: f64) -> String {
         let digits = match self.scale {
-            Scale::Linear => (-self.step.log10().floor()).max(0.0) as usize,
+            Scale::Linear => {
+                let magnitude = |x: f64| x.abs().log10().floor();
+                let largest = self.ticks.iter().fold(0.0_f64, |most, tick| most.max(tick.abs()));
+                if !PLAIN.contains(&largest) {
+                    let digits = (magnitude(largest) - magnitude(self.step)).clamp(0.0, 9.0);
+                    let digits = digits as usize;
+                    return if x == 0.0 { "0".into() } else { format!("{x:.digits$e}") };
+                }
+                (-magnitude(self.step)).clamp(0.0, 16.0) as usize
+            }
             Scale::Log if !(1e-3..1e5).contains(&x) => return format!("{x:.0e}"),
             Scale::Log => (-x.log10().floor()).max(0.0) as usize,
         };
@@ -54,7 +68,7 @@ impl Axis {
 
 impl Scale {
     fn shows(self, x: f64) -> bool {
-        x.is_finite() && (self == Self::Linear || x > 0.0)
+        x.abs() < LARGEST && (self == Self::Linear || x > 0.0)
     }
 
     fn measure(self, x: f64) -> f64 {
@@ -67,8 +81,11 @@ impl Scale {
 
 /// Ticks 1, 2 or 5 times a power of ten apart, at most six steps.
 fn linear(mut low: f64, mut high: f64) -> Axis {
-    if low == high {
-        [low, high] = [low - 0.5, high + 0.5];
+    // Equal ends, or so near that no ticks fit between them, are moved apart.
+    let least = low.abs().max(high.abs()).max(1e-300) * 1e-9;
+    if high - low <= least {
+        let apart = least.max(0.5);
+        [low, high] = [low - apart, high + apart];
     }
     let rough = (high - low) / 5.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -124,6 +141,21 @@ mod tests {
         linear(&[-1.0, 1.0], &["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
         linear(&[2.0, f64::NAN], &["1.4", "1.6", "1.8", "2.0", "2.2", "2.4", "2.6"]);
         linear(&[], &["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+    }
+
+    #[test]
+    fn any_number_has_an_axis() {
+        let linear = |values: &[f64], labels: &[&str]| check(Scale::Linear, values, labels);
+        linear(&[0.0, 6e-7], &["0", "2e-7", "4e-7", "6e-7"]);
+        linear(&[0.0, 2e9], &["0", "5.0e8", "1.0e9", "1.5e9", "2.0e9"]);
+        for values in [[9.2e18, 9.2e18], [1e99, -1e99], [1e-310, 0.0], [1e17, 1e17 + 16.0]] {
+            let axis = Axis::enclosing(Scale::Linear, values.into_iter());
+            assert!((2..12).contains(&axis.ticks().len()), "{values:?}: {:?}", axis.ticks());
+            assert!(axis.ticks().iter().all(|tick| axis.label(*tick).len() < 20));
+            assert!(values.iter().all(|x| axis.share(*x).is_finite()), "{values:?}");
+        }
+        let axis = Axis::enclosing(Scale::Linear, [f64::MAX, f64::MIN, 1.0].into_iter());
+        assert!(axis.share(f64::MAX).is_nan() && axis.share(1.0).is_finite());
     }
 
     #[test]
