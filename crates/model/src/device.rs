@@ -30,7 +30,12 @@ pub fn choose(name: &str) -> Result<Chosen, ModelError> {
         |index: usize| Chosen { device: cuda(index), is_gpu: true, name: format!("cuda:{index}") };
     match name.split_once(':') {
         None if name == "cpu" => Ok(cpu()),
-        None if name == "auto" => Ok(if n_cuda() > 0 { gpu(0) } else { cpu() }),
+        None if name == "auto" && n_cuda() > 0 => Ok(gpu(0)),
+        None if name == "auto" && cfg!(feature = "cuda") => {
+            let Chosen { name, .. } = cpu();
+            Ok(Chosen { name: format!("{name} (no CUDA device is found here)"), ..cpu() })
+        }
+        None if name == "auto" => Ok(cpu()),
         None if name != "cuda" => Err(wrong("auto, cpu, cuda or cuda:N".into())),
         Some((kind, _)) if kind != "cuda" => Err(wrong("auto, cpu, cuda or cuda:N".into())),
         _ if cfg!(not(feature = "cuda")) => {
@@ -42,7 +47,10 @@ pub fn choose(name: &str) -> Result<Chosen, ModelError> {
             if index < n_cuda() {
                 Ok(gpu(index))
             } else {
-                Err(wrong(format!("one of {} CUDA devices found here, or cpu", n_cuda())))
+                Err(wrong(match n_cuda() {
+                    0 => "cpu: no CUDA device is found here (is NVIDIA's driver there?)".into(),
+                    n => format!("cpu, or a CUDA device from cuda:0 to cuda:{}", n - 1),
+                }))
             }
         }
     }

@@ -29,7 +29,7 @@ fn options() {
     #[cfg(not(feature = "cuda"))]
     refuses("device=cuda", &["cuda", "without the feature `cuda`"]);
     #[cfg(feature = "cuda")]
-    refuses("device=cuda:99", &["cuda:99", "CUDA devices found"]);
+    refuses("device=cuda:99", &["cuda:99", "CUDA device"]);
     // None of these left a run behind, which `evaluate` would take for the newest one.
     assert_eq!(names(&desk.path("runs")), [""; 0]);
 }

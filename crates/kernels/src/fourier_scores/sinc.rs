@@ -1,5 +1,6 @@
 //! `ln |sin x / x|` and its slope in `f32` without branches, so that loops over them
-//! vectorise. Coefficients are Chebyshev fits made in 40 digits, of the highest power first.
+//! vectorise. Coefficients are Chebyshev or minimax fits made in 40 digits, of the highest
+//! power first.
 
 use super::FLOOR;
 use crate::math::{ROUND, polynomial};
@@ -7,9 +8,27 @@ use crate::math::{ROUND, polynomial};
 /// Squares of arguments up to here have polynomials of their own.
 pub(super) const NEAR: f32 = 4.0;
 
+/// Squares of arguments up to here have shorter ones.
+pub(super) const NEARER: f32 = 2.0;
+
 /// `sin x / x` in `x²`, up to [`NEAR`]; relative error below 1e-7.
 pub(super) const SINC: [f32; 6] =
     [-2.319_234_2e-8, 2.747_459_8e-6, -1.983_956_3e-4, 0.008_333_317, -0.166_666_66, 1.0];
+
+/// `ln(sin x / x) / x²` in `x²`, up to [`NEAR`]; relative error below 1e-7.
+pub(super) const LOG: [f32; 7] = [
+    -6.954_945e-8,
+    2.060_048_4e-7,
+    -3.344_043_8e-6,
+    -2.461_587e-5,
+    -3.540_364e-4,
+    -0.005_555_214_4,
+    -0.166_666_69,
+];
+
+/// [`LOG`] up to [`NEARER`]; relative error below 1.2e-7.
+pub(super) const LOG_NEARER: [f32; 5] =
+    [-3.381_102e-6, -2.404_960_3e-5, -3.545_427e-4, -0.005_555_088, -0.166_666_69];
 
 /// `1/x² − cot x / x` in `x²`, up to [`NEAR`].
 pub(super) const SLOPE: [f32; 9] = [
@@ -23,6 +42,10 @@ pub(super) const SLOPE: [f32; 9] = [
     0.022_222_059,
     0.333_333_34,
 ];
+
+/// [`SLOPE`] up to [`NEARER`]; relative error below 1e-7.
+pub(super) const SLOPE_NEARER: [f32; 6] =
+    [4.196_556_3e-6, 1.618_051e-5, 2.173_782e-4, 0.002_113_612_5, 0.022_222_71, 0.333_333_3];
 
 /// `cos x` in `x²` for `|x| ≤ π/2`.
 pub(super) const COSINE: [f32; 6] =
@@ -132,6 +155,22 @@ mod tests {
     }
 
     #[test]
+    fn logarithms_are_accurate() {
+        let mut worst = [0.0f64; 2];
+        for x in arguments(0.0).filter(|x| *x != 0.0 && x * x <= NEAR) {
+            let exact = 0.5 * exact_square(f64::from(x)).ln();
+            let square = x * x;
+            let error = |factor: f32| (f64::from(square * factor) / exact - 1.0).abs();
+            worst[0] = worst[0].max(error(polynomial(square, LOG)));
+            if square <= NEARER {
+                worst[1] = worst[1].max(error(polynomial(square, LOG_NEARER)));
+            }
+        }
+        // Near zero the logarithm is nearly x² / 6: `exact` has lost what 1 − x² / 6 lost.
+        assert!(worst[0] < 1e-6 && worst[1] < 1e-6, "{worst:?}");
+    }
+
+    #[test]
     fn slopes_are_accurate() {
         let mut worst = 0.0f64;
         for x in arguments(1e-3) {
@@ -141,6 +180,10 @@ mod tests {
             worst = worst.max((f64::from(slope(x)) - exact).abs() / scale);
             if x * x <= NEAR {
                 worst = worst.max((f64::from(near_slope(x, x * x)) - exact).abs() / scale);
+            }
+            if x * x <= NEARER {
+                let other = -x * polynomial(x * x, SLOPE_NEARER);
+                worst = worst.max((f64::from(other) - exact).abs() / scale);
             }
         }
         assert!(worst < 2e-6, "{worst}");

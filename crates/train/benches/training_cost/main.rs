@@ -41,7 +41,7 @@ use overtone_model::decision_transformer::Form;
 use process::Trainer;
 use work::{Preset, Variant, Work};
 
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 25;
 
 fn main() -> ExitCode {
     // `cargo bench` adds the flag `--bench`.
