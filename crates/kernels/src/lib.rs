@@ -22,6 +22,7 @@
 //! | [`nature_encoder`], [`nature_encoder_windows`] | `u8` frames → one embedding per frame stack |
 //! | [`attention_block`] | layer norm, masked self-attention, projection, dropout, residual |
 //! | [`fourier_scores()`] | the Fourier integral kernel's scores of queries and keys |
+//! | [`fourier_power()`] | the squared amplitude of Fourier series, of which densities are made |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
 //! | [`layer_norm`], [`dropout`](dropout()) | each by itself |
 //! | [`adamw()`], [`adamw_step`], [`Flat`] | the optimizer's step with clipping, on tensors, on slices, on one flat tensor each |
@@ -35,6 +36,7 @@ pub mod dropout;
 pub mod encoder;
 mod flex;
 pub mod form;
+pub mod fourier_power;
 pub mod fourier_scores;
 pub mod math;
 mod matrix;
@@ -52,6 +54,7 @@ pub use attention::{AttentionOptions, AttentionWeights, Score, attention_block};
 pub use dropout::{Dropout, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
 pub use form::{Form, Half};
+pub use fourier_power::fourier_power;
 pub use fourier_scores::fourier_scores;
 pub use mlp::{Activation, MlpWeights, mlp_block};
 pub use norm::{LAYER_NORM_EPSILON, layer_norm};

@@ -1,7 +1,7 @@
 //! The perceptron block in burn tensors.
 
 use burn::tensor::Tensor;
-use burn::tensor::activation::{gelu, relu};
+use burn::tensor::activation::relu;
 
 use super::{Activation, MlpWeights};
 use crate::dropout::Place;
@@ -27,4 +27,10 @@ pub(super) fn mlp(
         out = mask.apply(out);
     }
     x + out
+}
+
+/// `x Φ(x)`. (burn's own GELU has on a GPU the slope of the tanh approximation.)
+fn gelu(x: Tensor<3>) -> Tensor<3> {
+    let half = x.clone() * 0.5;
+    half.clone() * (x * std::f64::consts::FRAC_1_SQRT_2).erf() + half
 }

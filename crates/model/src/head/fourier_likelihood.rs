@@ -16,6 +16,7 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use overtone_core::seed::Generator;
+use overtone_kernels::{Form, fourier_power};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -159,21 +160,8 @@ impl FourierLikelihoodHead {
 /// - `coefficients`: `[rows, 2(N+1)]`, real parts first
 /// - `z` and result: `[rows]`
 pub fn density(coefficients: Tensor<2>, z: Tensor<1>, domain: Domain) -> Tensor<1> {
-    let [_, width] = coefficients.dims();
-    let n = width / 2 - 1;
-    let (device, dtype) = (coefficients.device(), coefficients.dtype());
-    let frequencies: Vec<f64> =
-        (0..=n).map(|l| l as f64 * std::f64::consts::PI * domain.stretch()).collect();
-    let frequencies =
-        Tensor::<2>::from_data(TensorData::new(frequencies, [1, n + 1]), (&device, dtype));
-    let angles = z.unsqueeze_dim::<2>(1) * frequencies;
-    let (cos, sin) = (angles.clone().cos(), angles.sin());
-    let u = coefficients.clone().narrow(1, 0, n + 1);
-    let v = coefficients.clone().narrow(1, n + 1, n + 1);
-    let re = u.clone() * cos.clone() - v.clone() * sin.clone();
-    let im = u * sin + v * cos;
-    let power = re.sum_dim(1).square() + im.sum_dim(1).square() + TINY;
-    (power / (integral(coefficients, domain) + 2.0 * TINY)).squeeze_dim::<1>(1)
+    let power = fourier_power(coefficients.clone(), z, domain.stretch(), Form::Auto) + TINY;
+    power / (integral(coefficients, domain).squeeze_dim::<1>(1) + 2.0 * TINY)
 }
 
 /// `∫ |A(sz)|² dz` over [-1, 1], `[rows, 1]`.
