@@ -35,8 +35,7 @@ pub struct TransformerBlock {
     pub projection_weight: Param<Tensor<2>>,
     /// `[d_model]`
     pub projection_bias: Param<Tensor<1>>,
-    /// Of Fourier attention, `[n_heads or 1, d_head or 1]`. Not decayed: its scale is a choice,
-    /// not a size that should stay small.
+    /// Of Fourier attention, `[n_heads or 1, d_head or 1]`.
     pub fourier_r: Option<Param<Tensor<2>>>,
     /// `[d_model]`
     pub norm_2_weight: Param<Tensor<1>>,

@@ -61,6 +61,22 @@ pub struct TrainState {
     /// The lowest of these losses so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
+    /// The steps since the last row of the metrics, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreported: Option<Unreported>,
+}
+
+/// Sums over steps that are in no row of the metrics yet, so that the row is the same whether
+/// a run was stopped before it or not.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unreported {
+    /// Number of steps.
+    pub steps: u64,
+    /// Sum of their losses.
+    pub loss: f64,
+    /// Sums of what [`crate::Learner::FIGURES`] names.
+    pub figures: Vec<f64>,
 }
 
 /// Where a run's loss on held-out episodes was lowest.
@@ -172,15 +188,31 @@ impl Checkpoint {
     }
 
     /// The checkpoint of lowest held-out loss under `checkpoints/`, as the newest whole one tells,
-    /// and what was wrong with newer ones.
+    /// and what was wrong with others. The one it tells may have been deleted when a later one,
+    /// damaged now, was better: then it is the best of those that are there.
     ///
     /// # Errors
     /// As [`Checkpoint::newest`]; [`TrainError::NothingHeldOut`] when the run measured none.
     pub fn best(checkpoints: &Path) -> Result<(Self, Vec<TrainError>), TrainError> {
-        let (newest, skipped) = Self::newest(checkpoints)?;
+        let (newest, mut skipped) = Self::newest(checkpoints)?;
         let path = checkpoints.to_owned();
         let best = newest.state.best.ok_or(TrainError::NothingHeldOut { path })?;
-        Ok((Self::at_step(checkpoints, best.step)?, skipped))
+        let error = match Self::at_step(checkpoints, best.step) {
+            Ok(best) => return Ok((best, skipped)),
+            Err(error) => error,
+        };
+        let whole = list(checkpoints, "step-").into_iter().filter_map(|path| {
+            let checkpoint = Self::open(&path).ok()?;
+            checkpoint.weights().ok()?;
+            Some((checkpoint.state.held_out?, checkpoint))
+        });
+        match whole.min_by(|(one, _), (other, _)| one.total_cmp(other)) {
+            None => Err(error),
+            Some((_, best)) => {
+                skipped.push(error);
+                Ok((best, skipped))
+            }
+        }
     }
 
     /// The newest whole checkpoint under `checkpoints/`, and what was wrong with newer ones.

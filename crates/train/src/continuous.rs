@@ -89,6 +89,14 @@ impl Learner for ContinuousLearner {
         Ok(model.with_form(form))
     }
 
+    /// The perceptron learns the newest action alone.
+    fn labels_per_context(&self) -> usize {
+        match self.model {
+            ContinuousAgentConfig::Transformer(_) => self.context_length(),
+            ContinuousAgentConfig::Mlp(_) => 1,
+        }
+    }
+
     fn sampler(
         &self,
         part: Part,
@@ -117,8 +125,9 @@ impl Learner for ContinuousLearner {
     }
 
     fn facts(&self, batch: &ContinuousBatch) -> BatchFacts {
+        let labels = |n_real: i32| (n_real as u64).min(self.labels_per_context() as u64);
         BatchFacts {
-            n_labels: batch.n_real.iter().map(|&n| n as u64).sum(),
+            n_labels: batch.n_real.iter().map(|&n_real| labels(n_real)).sum(),
             n_drawn: batch.drawn,
             indices: batch.last_indices.clone(),
         }

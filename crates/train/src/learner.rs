@@ -29,6 +29,11 @@ pub trait Learner {
     /// Timesteps of a context.
     fn context_length(&self) -> usize;
 
+    /// Actions learned from a full context; those of its real timesteps unless said otherwise.
+    fn labels_per_context(&self) -> usize {
+        self.context_length()
+    }
+
     /// What is known of the data.
     fn data(&self) -> DataFacts;
 

@@ -21,7 +21,7 @@ pub mod trainer;
 
 pub use agent::{Agent, AtariAgent, ContinuousTaskAgent};
 pub use atari::AtariLearner;
-pub use checkpoint::{Best, Checkpoint, TrainState};
+pub use checkpoint::{Best, Checkpoint, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use continuous::ContinuousLearner;
 pub use error::TrainError;

@@ -13,7 +13,7 @@ use overtone_model::{device::is_cpu, transformer::DropoutSeed};
 use serde_json::json;
 
 use crate::{
-    checkpoint::{Checkpoint, FORMAT, TrainState},
+    checkpoint::{Checkpoint, FORMAT, TrainState, Unreported},
     config::TrainConfig,
     error::TrainError,
     held_out,
@@ -119,7 +119,7 @@ impl<L: Learner> Trainer<L> {
             // Found now, not at the first checkpoint.
             learner.sampler(Part::HeldOut, &config, run_seed)?;
         }
-        let labels = n_updates as f64 * (config.batch_size * learner.context_length()) as f64;
+        let labels = n_updates as f64 * (config.batch_size * learner.labels_per_context()) as f64;
         let schedule = config.schedule(labels);
         let data = learner.data();
         let fresh = TrainState {
@@ -134,6 +134,7 @@ impl<L: Learner> Trainer<L> {
             episode_returns: data.episode_returns,
             held_out: None,
             best: None,
+            unreported: None,
         };
         let mut generator = seed::generator(run_seed, "init");
         let model = learner.init(&device, &mut generator)?;
@@ -219,7 +220,7 @@ impl<L: Learner> Trainer<L> {
         let mut loader = self.learner.load(sampler, self.config.batch_size)?;
 
         let started = Instant::now();
-        let mut since_report = Accumulator::new(L::FIGURES);
+        let mut since_report = Accumulator::new(L::FIGURES, self.state.unreported.take());
         let mut unread: Vec<Step> = Vec::new();
         let mut interrupted = false;
         while self.state.step < self.n_updates {
@@ -243,13 +244,14 @@ impl<L: Learner> Trainer<L> {
                     since_report.report(&self.state, self.n_updates, loader.waited(), started);
                 metrics.log(&report)?;
                 observer.logged(&report);
-                since_report = Accumulator::new(L::FIGURES);
+                since_report = Accumulator::new(L::FIGURES, None);
             }
             if saves {
                 self.state.held_out = None;
                 if holds_out && planned {
                     self.measure_held_out(&mut metrics)?;
                 }
+                self.state.unreported = since_report.unreported();
                 let checkpoint = self.save()?;
                 observer.saved(&checkpoint);
                 self.saved = Some(checkpoint);
@@ -381,13 +383,16 @@ struct Accumulator {
 }
 
 impl Accumulator {
-    fn new(names: &[&'static str]) -> Self {
+    /// Begins with what an earlier process has summed up.
+    fn new(names: &[&'static str], earlier: Option<Unreported>) -> Self {
+        let Unreported { steps, loss, figures } = earlier.unwrap_or_default();
+        let figures = figures.into_iter().chain(std::iter::repeat(0.0));
         Self {
             since: Instant::now(),
-            n_steps: 0,
+            n_steps: steps,
             n_labels: 0,
-            loss: 0.0,
-            figures: names.iter().map(|&name| (name, 0.0)).collect(),
+            loss,
+            figures: names.iter().copied().zip(figures).collect(),
             learning_rate: 0.0,
             grad_norm: 0.0,
         }
@@ -401,6 +406,12 @@ impl Accumulator {
         sums.for_each(|((_, sum), figure)| *sum += figure);
         self.learning_rate = step.learning_rate;
         self.grad_norm = step.figures.grad_norm;
+    }
+
+    fn unreported(&self) -> Option<Unreported> {
+        let Self { n_steps: steps, loss, .. } = *self;
+        let figures = self.figures.iter().map(|(_, sum)| *sum).collect();
+        (steps > 0).then_some(Unreported { steps, loss, figures })
     }
 
     fn report(

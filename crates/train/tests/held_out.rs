@@ -93,6 +93,12 @@ fn the_best_checkpoint_outlives_newer_ones() {
     let (found, skipped) = Checkpoint::best(&bench.run.checkpoints()).unwrap();
     assert_eq!((found.state.step, skipped.len()), (lowest.0, 0));
     assert_eq!(found.state.held_out, Some(lowest.1));
+    // Without it, the better one of those that are there.
+    fs::remove_dir_all(bench.step(lowest.0)).unwrap();
+    let next = rows.iter().filter(|row| row.0 >= 15).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+    let (found, skipped) = Checkpoint::best(&bench.run.checkpoints()).unwrap();
+    assert_eq!((found.state.step, skipped.len()), (next.0, 1));
+    assert!(skipped[0].to_string().contains(&format!("step-{:08}", lowest.0)), "{}", skipped[0]);
 }
 
 #[test]
@@ -167,6 +173,35 @@ fn a_stopped_run_measures_what_one_that_was_not_stopped_does() {
     trainer.train(&AtomicBool::new(false), &mut Witness::default()).unwrap();
     assert_eq!(rows(&stopped), rows(&whole));
     assert_eq!(rows(&whole).iter().map(|(step, _)| *step).collect::<Vec<_>>(), [3, 6, 9, 10]);
+    assert!(files(&stopped.step(10)) == files(&whole.step(10)), "the checkpoints differ");
+}
+
+/// Stopped between two rows of the metrics, whose steps are not checkpoints.
+#[test]
+fn a_stopped_run_reports_what_one_that_was_not_stopped_does() {
+    let metrics = |bench: &Bench| -> Vec<String> {
+        let text = fs::read_to_string(bench.run.path().join("metrics.csv")).unwrap();
+        let names: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+        let timed = |name: &str| ["timesteps_per_s", "waited_share", "seconds"].contains(&name);
+        assert_eq!(names.iter().filter(|name| timed(name)).count(), 3, "{names:?}");
+        let row = |row: &str| {
+            let numbers = row.split(',').zip(&names).filter(|(_, name)| !timed(name));
+            numbers.map(|(number, _)| number).collect::<Vec<_>>().join(",")
+        };
+        text.lines().map(row).collect()
+    };
+    let config = TrainConfig { checkpoint_every: 4, log_every: 3, ..config(10) };
+    let whole = Bench::new();
+    whole.train(config.clone()).0.unwrap();
+    let stopped = Bench::new();
+    let stop = AtomicBool::new(false);
+    let trainer = stopped.trainer(config.clone(), None);
+    let first = trainer.train(&stop, &mut StopAfter(4, &stop)).unwrap().checkpoint;
+    assert_eq!(first.state.unreported.as_ref().unwrap().steps, 2, "steps 4 and 5");
+    let trainer = stopped.trainer(config, Some(&first));
+    trainer.train(&AtomicBool::new(false), &mut Witness::default()).unwrap();
+    assert_eq!(metrics(&stopped), metrics(&whole));
+    assert_eq!(metrics(&whole).len(), 1 + 4);
     assert!(files(&stopped.step(10)) == files(&whole.step(10)), "the checkpoints differ");
 }
 

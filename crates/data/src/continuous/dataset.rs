@@ -33,6 +33,7 @@ pub struct ContinuousDataset {
     normalization: Normalization,
     split: Split,
     manifest: ContinuousManifest,
+    odd: Vec<String>,
 }
 
 impl ContinuousDataset {
@@ -110,6 +111,7 @@ impl ContinuousDataset {
                 },
             },
             path: log.path,
+            odd: log.odd,
             index: Arc::new(index),
             finished: log.finished,
             observations: log.observations,
@@ -126,6 +128,11 @@ impl ContinuousDataset {
     /// The file it was read from.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What is odd about the recording, a sentence each ([`ContinuousLog::odd`]).
+    pub fn odd(&self) -> &[String] {
+        &self.odd
     }
 
     /// Number of rows.

@@ -98,6 +98,7 @@ pub(super) fn fetch(
     let mut patience = Patience::new(&file.url, options);
     let go_on = || tell(0);
     let mut size = file.bytes;
+    // Once a part of it has come.
     let mut crc32c = None;
     // The most there ever was: only more than that is progress.
     let mut furthest = partial.bytes;
@@ -163,7 +164,7 @@ pub(super) fn fetch(
             partial.set_version(answered.as_ref())?;
         }
         size = file.bytes.or(part.total);
-        crc32c = part.crc32c;
+        crc32c = Some(part.crc32c);
         if size.is_none() && !part.ends_visibly && file.sha256.is_none() {
             return Err(DownloadError::NoSize { url: file.url.clone() });
         }
@@ -189,6 +190,15 @@ pub(super) fn fetch(
         };
         patience.wait(reason, None, &go_on)?;
     }
+    let crc32c = match crc32c {
+        Some(told) => told,
+        None if file.sha256.is_some() => None,
+        // An earlier run has fetched all of it, and may have been stopped before this.
+        None => match checksum(client, file, &mut patience, &go_on)? {
+            Some(told) => told,
+            None => return Ok(Fetched::Stopped),
+        },
+    };
     let (hash, got, expected) = match (file.sha256.as_deref(), crc32c) {
         (Some(expected), _) => ("SHA-256", partial.sha256()?, expected.to_lowercase()),
         (None, Some(expected)) => {
@@ -203,6 +213,28 @@ pub(super) fn fetch(
     }
     partial.finish()?;
     Ok(Fetched::Whole)
+}
+
+/// The checksum that the server tells without sending the file: none where it tells none;
+/// `None` when it is to be stopped.
+fn checksum(
+    client: &Client,
+    file: &RemoteFile,
+    patience: &mut Patience,
+    go_on: &dyn Fn() -> bool,
+) -> Result<Option<Option<u32>>, DownloadError> {
+    while go_on() {
+        match client.head(&file.url) {
+            Ok(Answer::Part(part)) => return Ok(Some(part.crc32c)),
+            Ok(Answer::Later { reason, wait }) => patience.wait(reason, wait, go_on)?,
+            // A server that sends the file and does not want to be asked about it.
+            Ok(Answer::BeyondEnd { .. }) | Err(DownloadError::Status { .. }) => {
+                return Ok(Some(None));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
 }
 
 fn clear(partial: &mut Partial, tell: Tell) -> Result<(), DownloadError> {

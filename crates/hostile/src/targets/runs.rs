@@ -27,7 +27,9 @@ use overtone_model::{
     weights,
 };
 use overtone_train::metrics::Metrics;
-use overtone_train::{AdamW, AdamWConfig, Agent, Best, Checkpoint, ContinuousTaskAgent, Decayed};
+use overtone_train::{
+    AdamW, AdamWConfig, Agent, Best, Checkpoint, ContinuousTaskAgent, Decayed, Unreported,
+};
 
 use super::{MIB, Seed, Target};
 
@@ -223,6 +225,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             episode_returns: vec![0.5, 1.5],
             held_out: Some(0.75),
             best: Some(Best { step: 3, loss: 0.75 }),
+            unreported: Some(Unreported { steps: 1, loss: 0.5, figures: vec![0.5] }),
         };
         let saved = Checkpoint::save(&folder.join(name), &state, &model, &optimizer, 1)?;
         let sums = name == "mlp";

@@ -123,12 +123,13 @@ impl FourierLikelihoodHead {
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
-    /// - `targets`: `[rows, dimensions]`, in [-1, 1]
+    /// - `targets`: `[rows, dimensions]`; what lies outside [-1, 1], where there is no density,
+    ///   counts as the nearer end, as it does for an environment
     pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
         let [rows, dimensions] = targets.dims();
         let coefficients = self.coefficients(hidden);
-        let density =
-            density(coefficients.clone(), targets.reshape([rows * dimensions]), self.domain);
+        let targets = targets.clamp(-1.0, 1.0).reshape([rows * dimensions]);
+        let density = density(coefficients.clone(), targets, self.domain);
         let per_row =
             |values: Tensor<1>| values.reshape([rows, dimensions]).sum_dim(1).squeeze_dim::<1>(1);
         HeadLoss {

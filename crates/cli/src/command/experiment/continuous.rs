@@ -87,6 +87,9 @@ impl Experiment for ContinuousSettings {
             counts.filtered_rows,
             &data.content_hash()[..16]
         );
+        for odd in data.odd() {
+            say!("odd: {odd} (`data lint` says where and what to do)");
+        }
         super::say_held_out(data.split(), data.episodes());
         let recording = located.origin.recording.clone();
         let horizon = recording.as_ref().map_or(1000, |recording| recording.max_steps as usize);
