@@ -24,7 +24,9 @@ fn options() {
     refuses("seed=99999999999999999999", &["seed=99999999999999999999", "a whole number"]);
     refuses("train.updates=0 train.epochs=0", &["train.updates", "updates or epochs"]);
     refuses("model.n_heads=3", &["model.n_heads = 3", "must divide d_model"]);
-    refuses("model.context_length=0", &["model.context_length = 0", "at least 1"]);
+    refuses("model.context_length=0", &["model.context_length = 0", "1 to 65536"]);
+    refuses("model.context_length=100000000", &["context_length", "1 to 65536"]);
+    refuses("head=fourier head.frequencies=9999999", &["head.frequencies", "1 to 65536"]);
     refuses("device=gpu", &["device", "gpu", "auto, cpu, cuda or cuda:N"]);
     #[cfg(not(feature = "cuda"))]
     refuses("device=cuda", &["cuda", "without the feature `cuda`"]);

@@ -23,7 +23,10 @@ use super::{
     ActionOrder, HeadOutput, bin_centres, check_order,
     fourier_options::{Domain, InitialCoefficients, Regularizer},
 };
-use crate::{config::config_error, error::ModelError};
+use crate::{
+    config::{check_count, config_error},
+    error::ModelError,
+};
 
 /// Added to each probability before its logarithm is a logit (the reference's
 /// `const_inverse_softmax`). After the softmax this mixes in the uniform distribution with
@@ -82,11 +85,9 @@ impl FourierHeadConfig {
 }
 
 /// # Errors
-/// When there is no frequency or γ is negative.
+/// When there is no frequency or too many, or γ is negative.
 pub(super) fn check_series(frequencies: usize, gamma: f64) -> Result<(), ModelError> {
-    if frequencies == 0 {
-        return Err(config_error("head.frequencies", 0, "must be at least 1"));
-    }
+    check_count("head.frequencies", frequencies)?;
     if !(gamma >= 0.0 && gamma.is_finite()) {
         return Err(config_error("head.gamma", gamma, "must be 0 or positive"));
     }
