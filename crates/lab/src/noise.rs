@@ -2,7 +2,8 @@
 
 use overtone_core::seed::{Generator, derive, derive_nth};
 use overtone_eval::FourierTransform;
-use rand::{RngExt, SeedableRng};
+use overtone_model::init::standard_normal;
+use rand::SeedableRng;
 
 /// How the power of a noise depends on its frequency; from the smoothest to the sharpest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,12 +71,6 @@ impl Colour {
         wave.iter_mut().for_each(|x| *x /= sum);
         wave
     }
-}
-
-/// Box and Muller 1958.
-pub(crate) fn standard_normal(generator: &mut Generator) -> f64 {
-    let radius = (-2.0 * (1.0 - generator.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * generator.random::<f64>()).cos()
 }
 
 #[cfg(test)]

@@ -128,12 +128,7 @@ impl ModelConfig {
     /// Names the first key whose value describes no model.
     pub fn validate(&self) -> Result<(), ModelError> {
         self.transformer().validate()?;
-        for (key, value) in [("context_length", self.context_length), ("n_actions", self.n_actions)]
-        {
-            if value == 0 {
-                return Err(config_error(key, value, "must be at least 1"));
-            }
-        }
+        check_positive(&[("context_length", self.context_length), ("n_actions", self.n_actions)])?;
         self.head.validate(self.n_actions)
     }
 
@@ -162,6 +157,15 @@ pub(crate) fn check_count(key: &'static str, value: usize) -> Result<(), ModelEr
     match value {
         1..=MOST => Ok(()),
         _ => Err(config_error(key, value, "must lie in 1 to 65536")),
+    }
+}
+
+/// # Errors
+/// Names the first key whose value is 0.
+pub(crate) fn check_positive(counts: &[(&'static str, usize)]) -> Result<(), ModelError> {
+    match counts.iter().find(|(_, value)| *value == 0) {
+        Some(&(key, value)) => Err(config_error(key, value, "must be at least 1")),
+        None => Ok(()),
     }
 }
 

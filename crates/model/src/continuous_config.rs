@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::{
-        AttentionConfig, Conditioning, FourierAttentionConfig, RShape, check_count, config_error,
+        AttentionConfig, Conditioning, FourierAttentionConfig, RShape, check_count, check_positive,
+        config_error,
     },
     continuous_history::ContextShape,
     error::ModelError,
@@ -97,15 +98,11 @@ impl ContinuousModelConfig {
     pub fn validate(&self) -> Result<(), ModelError> {
         self.transformer().validate()?;
         check_count("context_length", self.context_length)?;
-        for (key, value) in [
+        check_positive(&[
             ("observation_width", self.observation_width),
             ("action_width", self.action_width),
             ("horizon", self.horizon),
-        ] {
-            if value == 0 {
-                return Err(config_error(key, value, "must be at least 1"));
-            }
-        }
+        ])?;
         if !(self.timestep_std >= 0.0 && self.timestep_std.is_finite()) {
             return Err(config_error("timestep_std", self.timestep_std, "must be 0 or positive"));
         }

@@ -108,23 +108,21 @@ impl ContinuousDecisionTransformer {
         config.validate()?;
         let d = config.d_model;
         let with_returns = config.conditioning == Conditioning::Return;
-        // Outside the transformer PyTorch's defaults: U(±1/√fan_in) for affine layers, and for
-        // tables N(0, 1) unless another deviation is asked for.
-        let bound = |fan_in: usize| 1.0 / (fan_in as f64).sqrt();
-        let of_observation = bound(config.observation_width);
-        let of_action = bound(config.action_width);
+        // Outside the transformer PyTorch's defaults: `init::linear`, and for tables N(0, 1)
+        // unless another deviation is asked for.
+        let returns = with_returns.then(|| init::linear([1, d], device, generator));
+        let (return_weight, return_bias) = returns.unzip();
+        let (observation_weight, observation_bias) =
+            init::linear([config.observation_width, d], device, generator);
+        let (action_weight, action_bias) =
+            init::linear([config.action_width, d], device, generator);
         Ok(Self {
-            return_weight: with_returns.then(|| init::uniform([1, d], 1.0, device, generator)),
-            return_bias: with_returns.then(|| init::uniform([d], 1.0, device, generator)),
-            observation_weight: init::uniform(
-                [config.observation_width, d],
-                of_observation,
-                device,
-                generator,
-            ),
-            observation_bias: init::uniform([d], of_observation, device, generator),
-            action_weight: init::uniform([config.action_width, d], of_action, device, generator),
-            action_bias: init::uniform([d], of_action, device, generator),
+            return_weight,
+            return_bias,
+            observation_weight,
+            observation_bias,
+            action_weight,
+            action_bias,
             timestep_embedding: init::normal(
                 [config.horizon, d],
                 config.timestep_std,

@@ -121,9 +121,9 @@ impl DecisionTransformer {
         let blocks = (0..config.n_layers)
             .map(|_| TransformerBlock::init(&config.transformer(), device, generator))
             .collect();
-        // The convolutions keep PyTorch's default: U(±1/√fan_in) for weight and bias.
-        let bound = |fan_in: usize| 1.0 / (fan_in as f64).sqrt();
-        let [conv_1, conv_2, conv_3] = [4 * 8 * 8, 32 * 4 * 4, 64 * 3 * 3].map(bound);
+        // The convolutions and the layer after them keep PyTorch's default.
+        let [conv_1, conv_2, conv_3, observation] =
+            [4 * 8 * 8, 32 * 4 * 4, 64 * 3 * 3, CONVOLVED].map(init::fan_in_bound);
         let with_returns = config.conditioning == Conditioning::Return;
         Ok(Self {
             conv_1_weight: init::uniform([32, 4, 8, 8], conv_1, device, generator),
@@ -132,8 +132,8 @@ impl DecisionTransformer {
             conv_2_bias: init::uniform([64], conv_2, device, generator),
             conv_3_weight: init::uniform([64, 64, 3, 3], conv_3, device, generator),
             conv_3_bias: init::uniform([64], conv_3, device, generator),
-            observation_weight: init::uniform([CONVOLVED, d], bound(CONVOLVED), device, generator),
-            observation_bias: init::uniform([d], bound(CONVOLVED), device, generator),
+            observation_weight: init::uniform([CONVOLVED, d], observation, device, generator),
+            observation_bias: init::uniform([d], observation, device, generator),
             return_weight: with_returns.then(|| init::uniform([1, d], 1.0, device, generator)),
             return_bias: with_returns.then(|| init::uniform([d], 1.0, device, generator)),
             action_embedding: init::normal([config.n_actions, d], GPT_STD, device, generator),

@@ -30,6 +30,22 @@ pub fn uniform<const D: usize>(
     filled(shape, device, || (generator.random_range(-bound..bound)) as f32)
 }
 
+/// PyTorch's default for a layer whose outputs each have `fan_in` inputs: 1/√fan_in, the bound
+/// of [`uniform`] for its weights and for its biases.
+pub fn fan_in_bound(fan_in: usize) -> f64 {
+    1.0 / (fan_in as f64).sqrt()
+}
+
+/// Weight `[inputs, outputs]` and bias `[outputs]` of a linear layer, by PyTorch's default.
+pub fn linear(
+    [inputs, outputs]: [usize; 2],
+    device: &Device,
+    generator: &mut Generator,
+) -> (Param<Tensor<2>>, Param<Tensor<1>>) {
+    let weight = uniform([inputs, outputs], fan_in_bound(inputs), device, generator);
+    (weight, uniform([outputs], fan_in_bound(inputs), device, generator))
+}
+
 /// Every entry `value`.
 pub fn constant<const D: usize>(
     shape: [usize; D],

@@ -21,7 +21,7 @@ use overtone_kernels::{Dropout, Form};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{check_count, config_error},
+    config::{check_count, check_positive, config_error},
     continuous_decision_transformer::{ContinuousInputs, ContinuousLoss},
     continuous_history::{ContextShape, ContinuousHistory},
     error::ModelError,
@@ -69,16 +69,12 @@ impl MlpConfig {
     /// # Errors
     /// Names the first key whose value describes no model.
     pub fn validate(&self) -> Result<(), ModelError> {
-        for (key, value) in [
+        check_positive(&[
             ("n_layers", self.n_layers),
             ("width", self.width),
             ("observation_width", self.observation_width),
             ("action_width", self.action_width),
-        ] {
-            if value == 0 {
-                return Err(config_error(key, value, "must be at least 1"));
-            }
-        }
+        ])?;
         check_count("context_length", self.context_length)?;
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
@@ -141,12 +137,9 @@ impl MlpBc {
         let stacked = config.context_length * config.observation_width;
         let layers = (0..config.n_layers)
             .map(|layer_idx| {
-                let fan_in = if layer_idx == 0 { stacked } else { config.width };
-                let bound = 1.0 / (fan_in as f64).sqrt();
-                HiddenLayer {
-                    weight: init::uniform([fan_in, config.width], bound, device, generator),
-                    bias: init::uniform([config.width], bound, device, generator),
-                }
+                let inputs = if layer_idx == 0 { stacked } else { config.width };
+                let (weight, bias) = init::linear([inputs, config.width], device, generator);
+                HiddenLayer { weight, bias }
             })
             .collect();
         Ok(Self {

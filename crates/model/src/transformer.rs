@@ -6,7 +6,7 @@ use overtone_core::seed;
 use overtone_kernels::{Activation, Dropout, Form, Queries, layer_norm};
 
 use crate::{
-    config::{AttentionConfig, Conditioning, config_error},
+    config::{AttentionConfig, Conditioning, check_positive, config_error},
     error::ModelError,
     tokens::{self, Steps},
     transformer_block::{BlockOptions, TransformerBlock},
@@ -41,13 +41,11 @@ impl TransformerConfig {
     /// # Errors
     /// Names the first key whose value describes no transformer.
     pub fn validate(&self) -> Result<(), ModelError> {
-        let counts =
-            [("n_layers", self.n_layers), ("n_heads", self.n_heads), ("d_model", self.d_model)];
-        for (key, value) in counts {
-            if value == 0 {
-                return Err(config_error(key, value, "must be at least 1"));
-            }
-        }
+        check_positive(&[
+            ("n_layers", self.n_layers),
+            ("n_heads", self.n_heads),
+            ("d_model", self.d_model),
+        ])?;
         if !self.d_model.is_multiple_of(self.n_heads) {
             return Err(config_error("n_heads", self.n_heads, "must divide d_model"));
         }

@@ -9,13 +9,13 @@ use overtone_data::{
 };
 use overtone_model::{
     DecisionTransformer, Inputs, ModelConfig,
-    decision_transformer::{DropoutSeed, FRAME, Form, Frames, Half, STACK},
+    decision_transformer::{DropoutSeed, FRAME, Frames, STACK},
     device::is_cpu,
 };
 
 use crate::{
     agent::{Agent, AtariAgent},
-    config::{Precision, TrainConfig},
+    config::TrainConfig,
     error::TrainError,
     frame_bank::FrameBank,
     learner::{BatchFacts, DataFacts, Learner, StepLoss},
@@ -97,11 +97,7 @@ impl Learner for AtariLearner {
         if self.frames.is_none() && !is_cpu(device) && fits {
             self.keep_frames_on(device)?;
         }
-        let form = match config.precision {
-            Precision::F32 => Form::Auto,
-            Precision::Bf16 => Form::Mixed(Half::Bf16),
-        };
-        Ok(DecisionTransformer { form, ..model })
+        Ok(DecisionTransformer { form: config.precision.form(), ..model })
     }
 
     fn sampler(

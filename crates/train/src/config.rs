@@ -1,5 +1,6 @@
 //! How a training run is configured.
 
+use overtone_model::decision_transformer::{Form, Half};
 use serde::{Deserialize, Serialize};
 
 use crate::{error::TrainError, optimizer::AdamWConfig, schedule::Schedule};
@@ -73,6 +74,16 @@ pub enum Precision {
     F32,
     /// Factors are rounded to 8 bits: mixed precision.
     Bf16,
+}
+
+impl Precision {
+    /// The operations that compute so.
+    pub fn form(self) -> Form {
+        match self {
+            Self::F32 => Form::Auto,
+            Self::Bf16 => Form::Mixed(Half::Bf16),
+        }
+    }
 }
 
 impl TrainConfig {

@@ -8,13 +8,12 @@ use overtone_data::{
     ContinuousBatch, ContinuousDataset, DataError, Loader, LoaderConfig, Part, Split, WindowSampler,
 };
 use overtone_model::{
-    ContinuousAgent, ContinuousAgentConfig, ContinuousInputs,
-    decision_transformer::{DropoutSeed, Form, Half},
+    ContinuousAgent, ContinuousAgentConfig, ContinuousInputs, decision_transformer::DropoutSeed,
 };
 
 use crate::{
     agent::{Agent, ContinuousTaskAgent},
-    config::{Precision, TrainConfig},
+    config::TrainConfig,
     error::TrainError,
     learner::{BatchFacts, DataFacts, Learner, StepLoss},
 };
@@ -82,11 +81,7 @@ impl Learner for ContinuousLearner {
         config: &TrainConfig,
         _device: &Device,
     ) -> Result<Self::Model, TrainError> {
-        let form = match config.precision {
-            Precision::F32 => Form::Auto,
-            Precision::Bf16 => Form::Mixed(Half::Bf16),
-        };
-        Ok(model.with_form(form))
+        Ok(model.with_form(config.precision.form()))
     }
 
     /// The perceptron learns the newest action alone.

@@ -3,19 +3,25 @@
 //! burn's own clips each tensor by itself and has another default epsilon; both change what
 //! a transformer learns.
 
+mod decayed;
+mod moments;
+mod parameters;
+
 use std::collections::BTreeMap;
 
 use burn::{
-    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    module::Module,
     tensor::{Device, Gradients, Tensor, TensorData},
 };
 use overtone_kernels::{self as kernels, Flat, TensorSlot};
-use overtone_model::{
-    ModelError,
-    device::is_cpu,
-    weights::{FieldPath, NamedTensors},
-};
+use overtone_model::{ModelError, device::is_cpu, weights::NamedTensors};
 use serde::{Deserialize, Serialize};
+
+pub use self::decayed::Decayed;
+use self::{
+    moments::Moments,
+    parameters::{Found, replace, with_gradients},
+};
 
 /// Constants of the optimizer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,44 +40,6 @@ pub struct AdamWConfig {
     pub decayed: Decayed,
     /// Largest norm of all gradients together; larger ones are scaled down.
     pub clip_norm: f64,
-}
-
-/// Which parameters weight decay applies to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Decayed {
-    /// Matrices of linear layers and convolutions: biases, norms, embeddings, position tables
-    /// and the `R` of Fourier attention are not decayed. The Atari reference does this.
-    #[default]
-    Matrices,
-    /// Every parameter, as the reference on Gym.
-    Everything,
-}
-
-impl Decayed {
-    /// Whether the parameter of this name decays.
-    pub fn includes(self, name: &str) -> bool {
-        match self {
-            Self::Matrices => {
-                let field = name.rsplit('.').next().unwrap_or(name);
-                field.ends_with("weight") && !field.contains("norm")
-            }
-            Self::Everything => true,
-        }
-    }
-}
-
-/// Both moments of one parameter, flat.
-#[derive(Clone, Debug)]
-struct Moments {
-    first: Tensor<1>,
-    second: Tensor<1>,
-}
-
-impl Moments {
-    fn zeros(like: &Tensor<1>) -> Self {
-        Self { first: like.zeros_like(), second: like.zeros_like() }
-    }
 }
 
 /// Where moments are kept.
@@ -135,10 +103,7 @@ impl AdamW {
         mut gradients: Gradients,
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
-        let mut collect =
-            Collect { path: FieldPath::default(), gradients: &mut gradients, found: Vec::new() };
-        module.visit(&mut collect);
-        let found = collect.found;
+        let found = with_gradients(&module, &mut gradients);
         let Some(first) = found.first() else {
             return (module, Tensor::zeros([1], &Device::flex()));
         };
@@ -153,7 +118,7 @@ impl AdamW {
             true => self.step_joined(found, constants),
             false => self.step_apart(found, constants),
         };
-        (module.map(&mut Replace { path: FieldPath::default(), moved }), norm)
+        (replace(module, moved), norm)
     }
 
     /// The moved parameters, and the norm.
@@ -224,14 +189,7 @@ impl AdamW {
 
     /// The moments as tensors named `first.<parameter>` and `second.<parameter>`.
     pub fn export(&self) -> NamedTensors {
-        self.state
-            .apart()
-            .iter()
-            .flat_map(|(name, moments)| {
-                [("first", &moments.first), ("second", &moments.second)]
-                    .map(|(which, tensor)| (format!("{which}.{name}"), tensor.to_data()))
-            })
-            .collect()
+        moments::export(&self.state.apart())
     }
 
     /// An optimizer that goes on from exported moments, for `module` on its device.
@@ -244,127 +202,11 @@ impl AdamW {
         module: &M,
         tensors: &NamedTensors,
     ) -> Result<Self, ModelError> {
-        struct Restore<'a> {
-            path: FieldPath,
-            tensors: &'a NamedTensors,
-            moments: BTreeMap<String, Moments>,
-            error: Option<ModelError>,
-        }
-        impl Restore<'_> {
-            fn moment<const D: usize>(
-                &self,
-                which: &str,
-                name: &str,
-                value: &Tensor<D>,
-            ) -> Result<Tensor<1>, ModelError> {
-                let name = format!("{which}.{name}");
-                let data = self
-                    .tensors
-                    .get(&name)
-                    .ok_or_else(|| ModelError::MissingTensor { name: name.clone() })?;
-                let expected = value.shape().num_elements();
-                if data.shape()[..] != [expected] {
-                    return Err(ModelError::Shape {
-                        name,
-                        got: data.shape().to_vec(),
-                        expected: vec![expected],
-                    });
-                }
-                let device = value.device().without_autodiff();
-                Ok(Tensor::from_data(data.clone(), (&device, data.dtype())))
-            }
-        }
-        impl ModuleVisitor for Restore<'_> {
-            fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-                let name = self.path.name();
-                let value = param.val();
-                let moments = self.moment("first", &name, &value).and_then(|first| {
-                    Ok(Moments { first, second: self.moment("second", &name, &value)? })
-                });
-                match moments {
-                    Ok(moments) => {
-                        self.moments.insert(name, moments);
-                    }
-                    Err(error) => {
-                        self.error.get_or_insert(error);
-                    }
-                }
-            }
-            fn enter_module(&mut self, name: &str, container: &str) {
-                self.path.enter(name, container);
-            }
-            fn exit_module(&mut self, _name: &str, container: &str) {
-                self.path.exit(container);
-            }
-        }
-        let mut restore =
-            Restore { path: FieldPath::default(), tensors, moments: BTreeMap::new(), error: None };
-        if n_steps > 0 {
-            module.visit(&mut restore);
-        }
-        match restore.error {
-            Some(error) => Err(error),
-            None => {
-                let state = State::Apart(restore.moments);
-                Ok(Self { config, n_steps, state, joins: None })
-            }
-        }
-    }
-}
-
-/// A parameter that has a gradient, flat.
-struct Found {
-    name: String,
-    parameter: Tensor<1>,
-    gradient: Tensor<1>,
-}
-
-/// Takes every parameter that has a gradient.
-struct Collect<'a> {
-    path: FieldPath,
-    gradients: &'a mut Gradients,
-    found: Vec<Found>,
-}
-
-impl ModuleVisitor for Collect<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let value = param.val();
-        let Some(gradient) = value.grad_remove(self.gradients) else { return };
-        let n = gradient.shape().num_elements();
-        self.found.push(Found {
-            name: self.path.name(),
-            parameter: value.inner().reshape([n]),
-            gradient: gradient.reshape([n]),
-        });
-    }
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
-}
-
-/// Puts moved parameters in their places.
-struct Replace {
-    path: FieldPath,
-    moved: BTreeMap<String, Tensor<1>>,
-}
-
-impl ModuleMapper for Replace {
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(moved) = self.moved.remove(&self.path.name()) else { return param };
-        param.map(|value| {
-            let tracked = value.is_autodiff();
-            let moved = moved.reshape(value.dims());
-            if tracked { moved.autodiff().require_grad() } else { moved }
-        })
-    }
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
+        let moments = match n_steps {
+            0 => BTreeMap::new(),
+            _ => moments::import(module, tensors)?,
+        };
+        Ok(Self { config, n_steps, state: State::Apart(moments), joins: None })
     }
 }
 
@@ -377,14 +219,7 @@ pub fn scalar(tensor: Tensor<1>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::Device;
-    use overtone_model::{
-        HeadConfig,
-        head::{
-            ContinuousHeadConfig, FourierHeadConfig, FourierLikelihoodConfig, GmmHeadConfig,
-            GmmLikelihoodConfig,
-        },
-    };
+    use burn::module::Param;
 
     #[derive(Module, Debug)]
     struct Two {
@@ -468,74 +303,5 @@ mod tests {
             r#"{"beta_1":0.9,"beta_2":0.95,"epsilon":1e-8,"weight_decay":0.1,"clip_norm":1.0}"#;
         let config: AdamWConfig = serde_json::from_str(stored).unwrap();
         assert_eq!(config.decayed, Decayed::Matrices);
-    }
-
-    /// Of every head the matrices decay, and biases and standard deviations do not.
-    #[test]
-    fn heads_decay_their_matrices() {
-        struct Matrices {
-            path: FieldPath,
-            n_seen: usize,
-        }
-        impl ModuleVisitor for Matrices {
-            fn visit_float<const D: usize>(&mut self, _param: &Param<Tensor<D>>) {
-                let name = format!("head.{}", self.path.name());
-                assert_eq!(Decayed::Matrices.includes(&name), D == 2, "{name} has {D} axes");
-                self.n_seen += 1;
-            }
-            fn enter_module(&mut self, name: &str, container: &str) {
-                self.path.enter(name, container);
-            }
-            fn exit_module(&mut self, _name: &str, container: &str) {
-                self.path.exit(container);
-            }
-        }
-        let device = Device::flex();
-        let generator = &mut overtone_core::seed::generator(1, "init");
-        let parameters = |head: &dyn Fn(&mut Matrices)| {
-            let mut matrices = Matrices { path: FieldPath::default(), n_seen: 0 };
-            head(&mut matrices);
-            matrices.n_seen
-        };
-        for (config, expected) in [
-            (HeadConfig::Linear, 1),
-            (HeadConfig::Fourier(FourierHeadConfig::new(3)), 2),
-            (HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }), 3),
-        ] {
-            let head = config.init(4, 5, &device, generator);
-            assert_eq!(parameters(&|visitor| head.visit(visitor)), expected, "{config:?}");
-        }
-        for (config, expected) in [
-            (ContinuousHeadConfig::Tanh, 2),
-            (ContinuousHeadConfig::Pointwise, 2),
-            (ContinuousHeadConfig::Gaussian, 3),
-            (ContinuousHeadConfig::Fourier(FourierLikelihoodConfig::new(3)), 2),
-            (ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components: 2 }), 3),
-        ] {
-            let head = config.init(4, 5, &device, generator);
-            assert_eq!(parameters(&|visitor| head.visit(visitor)), expected, "{config:?}");
-        }
-    }
-
-    #[test]
-    fn decay_groups() {
-        for name in ["blocks.0.qkv_weight", "head.weight", "conv_1_weight", "return_weight"] {
-            assert!(Decayed::Matrices.includes(name), "{name}");
-        }
-        for name in [
-            "blocks.0.norm_1_weight",
-            "final_norm_weight",
-            "action_embedding",
-            "position_embedding",
-            "head.bias",
-            "head.raw_std",
-            "head.log_std",
-            "blocks.0.fourier_r",
-            "timestep_embedding",
-            "embedding_norm_weight",
-        ] {
-            assert!(!Decayed::Matrices.includes(name), "{name}");
-            assert!(Decayed::Everything.includes(name), "{name}");
-        }
     }
 }

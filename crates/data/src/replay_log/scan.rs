@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Counts, Ending, Loaded, LogFile, LoggedEpisode, MAX_REWARDS, Odd, OddKind, PADDING};
+use super::columns::Loaded;
+use super::{Counts, Ending, LogFile, LoggedEpisode, MAX_REWARDS, Odd, OddKind, PADDING};
 
 /// Oddities kept.
 const MAX_ODD: usize = 32;

@@ -5,13 +5,13 @@ use std::array;
 
 use overtone_core::seed::{Generator, derive, derive_nth};
 use overtone_eval::Pooled;
+use overtone_model::init::standard_normal;
 use rand::{RngExt, SeedableRng};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
 use super::Settings;
 use super::estimator::{PerPower, Points, gaussian_density, sample_sd};
 use super::kernel::{POWERS, normal_density, silverman};
-use crate::noise::standard_normal;
 
 /// One of the paper's three examples, in the forms its text leaves open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

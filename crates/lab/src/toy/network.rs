@@ -3,6 +3,7 @@
 
 use overtone_core::seed::Generator;
 use overtone_kernels::vectorised;
+use overtone_model::init::fan_in_bound;
 use rand::RngExt;
 
 use super::number::Number;
@@ -63,7 +64,7 @@ impl<T: Number> Network<T> {
         let mut network = Self::zeros(outputs, free);
         for index in 0..network.layers.len() {
             let layer = network.layers[index];
-            let bound = 1.0 / (layer.inputs as f64).sqrt();
+            let bound = fan_in_bound(layer.inputs);
             let divisor = if index == 2 { divisor } else { 1.0 };
             let mut draw = || generator.random_range(-bound..bound) / divisor;
             let weight: Vec<f64> = (0..layer.outputs * layer.inputs).map(|_| draw()).collect();

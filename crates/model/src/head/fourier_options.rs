@@ -141,7 +141,7 @@ impl InitialCoefficients {
                 init::constant([width], 0.0, device),
             ),
             Self::FanIn { weight_divisor, bias_divisor } => {
-                let bound = 1.0 / (d_model as f64).sqrt();
+                let bound = init::fan_in_bound(d_model);
                 (
                     init::uniform([d_model, width], bound / weight_divisor, device, generator),
                     init::uniform([width], bound / bias_divisor, device, generator),

@@ -77,10 +77,10 @@ impl GmmHead {
         generator: &mut Generator,
     ) -> Self {
         let components = config.components;
-        let bound = 1.0 / (d_model as f64).sqrt();
+        let (weight, bias) = init::linear([d_model, components], device, generator);
         Self {
-            weight: init::uniform([d_model, components], bound, device, generator),
-            bias: init::uniform([components], bound, device, generator),
+            weight,
+            bias,
             raw_std: init::constant([components], raw_std(2.0 / n_actions as f64), device),
             n_actions,
             action_order: config.action_order.clone(),

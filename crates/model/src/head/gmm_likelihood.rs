@@ -61,10 +61,10 @@ impl GmmLikelihoodHead {
         generator: &mut Generator,
     ) -> Self {
         let width = dimensions * config.components;
-        let bound = 1.0 / (d_model as f64).sqrt();
+        let (weight, bias) = init::linear([d_model, width], device, generator);
         Self {
-            weight: init::uniform([d_model, width], bound, device, generator),
-            bias: init::uniform([width], bound, device, generator),
+            weight,
+            bias,
             raw_std: init::constant([width], 2.0f32.ln(), device),
             dimensions,
             components: config.components,

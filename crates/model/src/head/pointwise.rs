@@ -28,11 +28,8 @@ impl PointwiseHead {
         device: &Device,
         generator: &mut Generator,
     ) -> Self {
-        let bound = 1.0 / (d_model as f64).sqrt();
-        Self {
-            weight: init::uniform([d_model, dimensions], bound, device, generator),
-            bias: init::uniform([dimensions], bound, device, generator),
-        }
+        let (weight, bias) = init::linear([d_model, dimensions], device, generator);
+        Self { weight, bias }
     }
 
     /// # Shapes

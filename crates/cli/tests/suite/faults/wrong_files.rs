@@ -1,0 +1,135 @@
+//! Files that hold what they should not: numbers that are none, and what belongs to other runs.
+
+use std::{fs, path::Path};
+
+use overtone_testkit::dopamine::{Recorder, npy, write_gz};
+
+use super::ROBOT;
+use crate::desk::{Desk, checkpoint, copy, names, project, steps};
+
+#[test]
+fn a_recording_with_a_number_that_is_none() {
+    let starter = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
+    for (array, at, row) in [("observations", 37, 3), ("actions", 5, 1), ("rewards", 4, 4)] {
+        let desk = Desk::new();
+        let path = desk.path("hopper.hdf5");
+        fs::copy(&starter, &path).unwrap();
+        change(&path, array, |values| values[at] = f32::NAN);
+        let line = format!("{ROBOT} dataset={}", path.display());
+        let (array, row) = (format!("`{array}`"), format!("row {row} "));
+        desk.refuses(&line, &["hopper.hdf5", &array, &row, "NaN"]);
+        assert_eq!(names(&desk.path("runs")), [""; 0]);
+    }
+}
+
+#[test]
+fn a_log_with_a_reward_that_is_none() {
+    let desk = Desk::new();
+    let mut recorder = Recorder::new(&desk.path(""), "Seaquest", 10);
+    recorder.episode(12);
+    recorder.episode(8);
+    let name = "$store$_reward_ckpt.1.gz";
+    let mut rewards = [0.0f32; 10];
+    rewards[3] = f32::NAN;
+    let bytes: Vec<u8> = rewards.iter().flat_map(|reward| reward.to_le_bytes()).collect();
+    write_gz(&recorder.folder.join(name), &npy("<f4", &[10], &bytes));
+    let line = desk.tiny("data.path=Seaquest data.cache=cache");
+    desk.refuses(&line, &[name, "slot 3", "NaN", "finite"]);
+    assert_eq!(names(&desk.path("runs")), [""; 0]);
+}
+
+#[test]
+fn a_robots_loss_that_is_no_number() {
+    let desk = Desk::new();
+    let words = "train.learning_rate=1e30 train.warmup_tokens=0 train.checkpoint_every=1";
+    desk.refuses(
+        &format!("{ROBOT} {words} head=gaussian"),
+        &["step 2: the loss is", "not-finite-step-00000002.json", "train.learning_rate"],
+    );
+    let run = desk.only_run("runs");
+    assert_eq!(steps(&run), [1]);
+    let record = fs::read(run.join("not-finite-step-00000002.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
+    assert_eq!(record["last_indices"].as_array().unwrap().len(), 3);
+    // The checkpoint before opens, and can be gone on with.
+    desk.refuses("resume", &["step 2: the loss is"]);
+    assert_eq!(checkpoint(&run, 1).len(), 4);
+}
+
+#[test]
+fn another_recording_in_the_place_of_the_one_trained_on() {
+    let desk = Desk::new();
+    let file = |name: &str| project().join("datasets/starter/mujoco").join(name);
+    fs::copy(file("hopper_medium.hdf5"), desk.path("hopper.hdf5")).unwrap();
+    let line = format!("{ROBOT} dataset={}", desk.path("hopper.hdf5").display());
+    desk.succeeds(&format!("{line} train.checkpoint_every=2"));
+    let run = desk.only_run("runs");
+    fs::remove_file(run.join("finished")).unwrap();
+    fs::remove_dir_all(run.join("checkpoints/step-00000004")).unwrap();
+    change(&desk.path("hopper.hdf5"), "rewards", |rewards| rewards[7] += 1.0);
+    let before = checkpoint(&run, 2);
+    desk.refuses("resume", &["step-00000002", "was trained on other data than is there now"]);
+    assert!(checkpoint(&run, 2) == before && steps(&run) == [2]);
+}
+
+/// Changes array `name` of an HDF5 file.
+fn change(path: &Path, name: &str, change: impl Fn(&mut [f32])) {
+    // In a copy that is copied back: the library locks what it writes, and processes that other
+    // tests start meanwhile inherit the lock.
+    let edited = path.with_extension("edited");
+    fs::copy(path, &edited).unwrap();
+    write_again(&edited, name, change);
+    fs::copy(&edited, path).unwrap();
+}
+
+/// Writes array `name` of an HDF5 file again, changed; all of it is closed afterwards.
+fn write_again(path: &Path, name: &str, change: impl Fn(&mut [f32])) {
+    let file = hdf5::File::open_rw(path).unwrap();
+    let array = file.dataset(name).unwrap();
+    let (shape, mut values) = (array.shape(), array.read_raw::<f32>().unwrap());
+    change(&mut values);
+    file.unlink(name).unwrap();
+    let array = file.new_dataset::<f32>().shape(shape).create(name).unwrap();
+    array.write_raw(&values).unwrap();
+}
+
+#[test]
+fn a_checkpoint_of_another_run() {
+    let desk = Desk::new();
+    let words = "train.checkpoint_every=2";
+    desk.succeeds(&desk.tiny(words));
+    let run = desk.only_run("runs");
+    fs::remove_file(run.join("finished")).unwrap();
+    for (other, said) in [
+        ("model.d_model=16", "belongs to another model configuration"),
+        ("head=fourier", "belongs to another model configuration"),
+        ("seed=7 data.transitions=3000", "was trained on other data"),
+        ("train.held_out=0.5", "was trained with episodes held out"),
+    ] {
+        let (name, place) = (other.replace(['=', '.', ' '], "-"), run.join("checkpoints"));
+        desk.succeeds(&desk.tiny(&format!("{words} {other} runs={name}")));
+        let foreign = desk.only_run(&name).join("checkpoints/step-00000004");
+        fs::remove_dir_all(place.join("step-00000004")).unwrap();
+        copy(&foreign, &place.join("step-00000004"));
+        let before = checkpoint(&run, 4);
+        desk.refuses("resume runs=runs", &["step-00000004", said]);
+        assert!(checkpoint(&run, 4) == before && steps(&run) == [2, 4], "{other}");
+    }
+    // Without it the run goes on from its own.
+    fs::remove_dir_all(run.join("checkpoints/step-00000004")).unwrap();
+    desk.succeeds("resume runs=runs");
+    assert_eq!(steps(&run), [2, 4]);
+}
+
+#[test]
+fn a_checkpoint_of_another_seed() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("{ROBOT} runs=one"));
+    desk.succeeds(&format!("{ROBOT} runs=two seed=7"));
+    let (one, two) = (desk.only_run("one"), desk.only_run("two"));
+    let step = "checkpoints/step-00000004";
+    fs::remove_dir_all(one.join(step)).unwrap();
+    copy(&two.join(step), &one.join(step));
+    let line = format!("resume run={}", one.display());
+    desk.refuses(&line, &["step-00000004", "belongs to a run of another seed"]);
+}

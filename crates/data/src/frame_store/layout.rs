@@ -1,0 +1,54 @@
+//! Where each tensor lies in the file, and the header that says so.
+
+use crate::manifest::Manifest;
+use crate::replay_log::FRAME;
+
+/// Byte ranges of the tensors, from the start of the data; in their order.
+pub(crate) struct Layout {
+    pub(crate) rows: usize,
+    pub(crate) episodes: usize,
+}
+
+impl Layout {
+    pub(crate) fn tensors(&self) -> [(&'static str, &'static str, Vec<usize>, usize); 6] {
+        let (rows, episodes) = (self.rows, self.episodes);
+        [
+            ("episode_starts", "I64", vec![episodes], 8 * episodes),
+            ("episode_lengths", "I64", vec![episodes], 8 * episodes),
+            ("rewards", "F32", vec![rows], 4 * rows),
+            ("episode_outcomes", "U8", vec![episodes], episodes),
+            ("actions", "U8", vec![rows], rows),
+            ("frames", "U8", vec![rows, 84, 84], FRAME * rows),
+        ]
+    }
+
+    /// Bytes before tensor `name`.
+    pub(super) fn offset(&self, name: &str) -> u64 {
+        let before = self.tensors().into_iter().take_while(|tensor| tensor.0 != name);
+        before.map(|tensor| tensor.3 as u64).sum()
+    }
+
+    pub(crate) fn data_bytes(&self) -> u64 {
+        self.tensors().iter().map(|tensor| tensor.3 as u64).sum()
+    }
+
+    /// Length field and JSON header, padded with spaces to a multiple of 8.
+    pub(super) fn header(&self, manifest: &Manifest) -> Result<Vec<u8>, serde_json::Error> {
+        let mut map = serde_json::Map::new();
+        let text = serde_json::to_string(manifest)?;
+        map.insert("__metadata__".into(), serde_json::json!({ "manifest": text }));
+        let mut at = 0;
+        for (name, dtype, shape, bytes) in self.tensors() {
+            let entry = serde_json::json!({
+                "dtype": dtype, "shape": shape, "data_offsets": [at, at + bytes],
+            });
+            map.insert(name.into(), entry);
+            at += bytes;
+        }
+        let mut json = serde_json::to_vec(&map)?;
+        json.resize(json.len().next_multiple_of(8), b' ');
+        let mut header = (json.len() as u64).to_le_bytes().to_vec();
+        header.extend(json);
+        Ok(header)
+    }
+}

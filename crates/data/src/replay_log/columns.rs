@@ -1,0 +1,139 @@
+//! The small files of one number, read and checked.
+
+use crate::error::DataError;
+use crate::npy::{self, NpyStream};
+use crate::replay_log::MAX_ACTIONS;
+use crate::run_folder::{Column, RunFolder};
+
+/// The most slots one file may claim; the published files have 1,000,000.
+const MAX_SLOTS: usize = 8_000_000;
+
+/// The small columns of one file, in slot order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SmallColumns {
+    /// Index into the game's action set.
+    pub actions: Vec<u8>,
+    /// Clipped rewards.
+    pub rewards: Vec<f32>,
+    /// `true` at an episode's last step.
+    pub terminals: Vec<bool>,
+}
+
+impl SmallColumns {
+    /// Reads those of file `number`.
+    pub(super) fn read(folder: &RunFolder, number: u32) -> Result<Self, DataError> {
+        let actions = read_actions(folder, number)?;
+        let rewards = read_rewards(folder, number, Some(actions.len()))?;
+        let terminals = read_terminals(folder, number, Some(actions.len()))?;
+        Ok(Self { actions, rewards, terminals })
+    }
+}
+
+/// What the small files of one number hold.
+pub(super) struct Loaded {
+    pub(super) columns: SmallColumns,
+    pub(super) add_count: u64,
+    /// `None` where there is no such file, which is not needed.
+    pub(super) invalid_range: Option<Vec<i64>>,
+}
+
+/// Reads the small files of one number and checks the frames' header against them; all that
+/// is wrong with them where something is.
+pub(super) fn load(folder: &RunFolder, number: u32) -> Result<Loaded, Vec<DataError>> {
+    let actions = read_actions(folder, number);
+    let slots = actions.as_ref().ok().map(Vec::len);
+    let rewards = read_rewards(folder, number, slots);
+    let terminals = read_terminals(folder, number, slots);
+    let frames = NpyStream::open(&folder.column(Column::Observation, number))
+        .and_then(|frames| frames.expect::<u8>(&[slots, Some(84), Some(84)]));
+    let add_count = read_add_count(folder, number);
+    let invalid_range = match npy::read_small::<i64>(&folder.invalid_range(number), 64) {
+        Err(DataError::Missing { .. }) => Ok(None),
+        read => read.map(Some),
+    };
+    match (actions, rewards, terminals, frames, add_count, invalid_range) {
+        (Ok(actions), Ok(rewards), Ok(terminals), Ok(()), Ok(add_count), Ok(invalid_range)) => {
+            let columns = SmallColumns { actions, rewards, terminals };
+            Ok(Loaded { columns, add_count, invalid_range })
+        }
+        (actions, rewards, terminals, frames, add_count, invalid_range) => {
+            let errors = [actions.err(), rewards.err(), terminals.err(), frames.err()];
+            let more = [add_count.err(), invalid_range.err()];
+            Err(errors.into_iter().chain(more).flatten().collect())
+        }
+    }
+}
+
+fn read_add_count(folder: &RunFolder, number: u32) -> Result<u64, DataError> {
+    let path = folder.add_count(number);
+    let counts = npy::read_small::<i64>(&path, 1)?;
+    let add_count = counts.first().and_then(|&count| u64::try_from(count).ok());
+    match add_count {
+        Some(add_count) if add_count > 0 => Ok(add_count),
+        _ => Err(DataError::Value {
+            path,
+            slot: 0,
+            what: format!("{counts:?}, not a positive count of slots written"),
+        }),
+    }
+}
+
+fn read_actions(folder: &RunFolder, number: u32) -> Result<Vec<u8>, DataError> {
+    read_column(folder, Column::Action, number, None, |action: i32| match u8::try_from(action) {
+        Ok(small) if usize::from(small) < MAX_ACTIONS => Ok(small),
+        _ => Err(format!("action {action}, expected 0 to {}", MAX_ACTIONS - 1)),
+    })
+}
+
+fn read_rewards(
+    folder: &RunFolder,
+    number: u32,
+    slots: Option<usize>,
+) -> Result<Vec<f32>, DataError> {
+    read_column(folder, Column::Reward, number, slots, |reward: f32| {
+        let finite = reward.is_finite().then_some(reward);
+        finite.ok_or_else(|| format!("reward {reward}, expected a finite number"))
+    })
+}
+
+fn read_terminals(
+    folder: &RunFolder,
+    number: u32,
+    slots: Option<usize>,
+) -> Result<Vec<bool>, DataError> {
+    read_column(folder, Column::Terminal, number, slots, |terminal: u8| match terminal {
+        0 | 1 => Ok(terminal == 1),
+        _ => Err(format!("terminal {terminal}, expected 0 or 1")),
+    })
+}
+
+/// Reads a small column of `slots` elements, or as many as it has, each checked by `value`,
+/// which says what an impossible one is.
+fn read_column<T: npy::Element, V>(
+    folder: &RunFolder,
+    column: Column,
+    number: u32,
+    slots: Option<usize>,
+    value: impl Fn(T) -> Result<V, String>,
+) -> Result<Vec<V>, DataError> {
+    let path = folder.column(column, number);
+    let npy = NpyStream::open(&path)?;
+    npy.expect::<T>(&[slots])?;
+    let slots = npy.shape()[0];
+    if slots == 0 || slots > MAX_SLOTS {
+        return Err(DataError::Shape {
+            path,
+            got: vec![slots],
+            expected: format!("between 1 and {MAX_SLOTS} slots"),
+        });
+    }
+    let mut values = Vec::new();
+    npy.for_each::<T>(|slot, element| match value(element) {
+        Ok(value) => {
+            values.push(value);
+            Ok(())
+        }
+        Err(what) => Err(DataError::Value { path: path.clone(), slot, what }),
+    })?;
+    Ok(values)
+}

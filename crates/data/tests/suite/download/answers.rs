@@ -1,0 +1,175 @@
+//! Servers that send other bytes, send on, refuse, are busy, slow or silent.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use overtone_core::crc32c::crc32c;
+use overtone_data::download::{DownloadError, DownloadPlan, Presence, Remote, RemoteFile};
+use overtone_testkit::web_server::{WebServer, answer_empty, answer_head, answer_part};
+
+use super::{
+    ALL, TAG, check_error, check_whole, content, fetch, good, names, options, remote, remote_file,
+    sha256,
+};
+
+#[test]
+fn wrong_bytes_are_not_kept() {
+    let server = WebServer::start(|request, stream| {
+        let mut bytes = content();
+        if request.before == 0 {
+            bytes[12_345] ^= 1;
+        }
+        answer_part(request, stream, &bytes, TAG, ALL);
+    });
+    let file = RemoteFile { sha256: Some(sha256(&content())), ..remote_file(&server, "a.bin") };
+    let dir = tempfile::tempdir().unwrap();
+    let error = fetch(remote(&server, vec![file.clone()]), dir.path()).unwrap_err();
+    assert!(matches!(error, DownloadError::Hash { .. }), "{error}");
+    assert_eq!(names(&dir), [""; 0]);
+    fetch(remote(&server, vec![file]), dir.path()).unwrap();
+    assert_eq!(names(&dir), ["a.bin"]);
+}
+
+#[test]
+fn a_checksum_of_the_server() {
+    // Google's storage says the whole file's with each answer.
+    let server = |sum: u32| {
+        let digits = base64(sum);
+        WebServer::start(move |request, stream| {
+            let (bytes, from) = (content(), request.start.unwrap_or(0));
+            let range = format!("Content-Range: bytes {from}-299999/300000");
+            let length = format!("Content-Length: {}", bytes.len() - from);
+            let hash = format!("x-goog-hash: crc32c={digits},md5=Ojk9c3dhfxgoKVVHYwFbHQ==");
+            let headers = [range, length, format!("ETag: {TAG}"), hash];
+            answer_head(stream, "206 Partial Content", &headers);
+            if request.method == "GET" {
+                let at_most = if request.before == 0 { 100_000 } else { ALL };
+                let _ = stream.write_all(&bytes[from..][..at_most.min(bytes.len() - from)]);
+            }
+        })
+    };
+    let sum = crc32c(&content());
+    check_whole(&server(sum), &tempfile::tempdir().unwrap());
+    let wrong = server(sum ^ 1);
+    let expected = format!("a.bin: its CRC-32C is {sum:08x}, expected {:08x}; what was", sum ^ 1);
+    check_error(&wrong, remote_file(&wrong, "a.bin"), &expected);
+    // The description's hash is the stronger one.
+    let file = RemoteFile { sha256: Some(sha256(&content())), ..remote_file(&wrong, "a.bin") };
+    fetch(remote(&wrong, vec![file]), tempfile::tempdir().unwrap().path()).unwrap();
+}
+
+/// Four bytes, the highest first, in base64.
+fn base64(number: u32) -> String {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let bits = u64::from(number) << 4;
+    let digit = |place: u64| char::from(digits[(bits >> (30 - 6 * place) & 63) as usize]);
+    (0..6).map(digit).chain("==".chars()).collect()
+}
+
+#[test]
+fn a_server_that_sends_on() {
+    let other = good();
+    let to = format!("http://{}/a.bin", other.address);
+    let server = WebServer::start(move |request, stream| {
+        let to = match request.path.as_str() {
+            "/a.bin" => "/b.bin",
+            "/b.bin" => return answer_part(request, stream, &content(), TAG, ALL),
+            "/round" => "/round",
+            _ => to.as_str(),
+        };
+        answer_head(stream, "302 Found", &[format!("Location: {to}"), "Content-Length: 0".into()]);
+    });
+    check_whole(&server, &tempfile::tempdir().unwrap());
+    check_error(&server, remote_file(&server, "round"), "is sent on more than 5 times");
+    let host = format!("leads to the host `{}`, and only {}", other.address, server.address);
+    check_error(&server, remote_file(&server, "elsewhere"), &host);
+    assert_eq!(other.requests.lock().unwrap().len(), 0);
+    // Where both may be asked, it is.
+    let hosts = [server.address.to_string(), other.address.to_string()];
+    let remote = Remote::new(vec![remote_file(&server, "elsewhere")], &hosts).unwrap();
+    fetch(remote, tempfile::tempdir().unwrap().path()).unwrap();
+    // An address that is not allowed to begin with is not asked.
+    let remote =
+        Remote::new(vec![remote_file(&server, "a.bin")], &["elsewhere.org".into()]).unwrap();
+    let error = fetch(remote, tempfile::tempdir().unwrap().path()).unwrap_err();
+    assert!(matches!(error, DownloadError::Host { .. }), "{error}");
+}
+
+#[test]
+fn files_that_are_not_there() {
+    let server = WebServer::start(|request, stream| match request.path.as_str() {
+        "/a.bin" => answer_part(request, stream, &content(), TAG, ALL),
+        "/secret" => answer_empty(stream, "403 Forbidden"),
+        _ => answer_empty(stream, "404 Not Found"),
+    });
+    check_error(
+        &server,
+        remote_file(&server, "b.bin"),
+        "/b.bin cannot be had: the server answers 404",
+    );
+    check_error(&server, remote_file(&server, "secret"), "answers 403");
+    assert_eq!(server.starts("HEAD").len(), 2); // Not asked again.
+    let optional = RemoteFile { optional: true, ..remote_file(&server, "b.bin") };
+    let files = vec![optional, remote_file(&server, "a.bin")];
+    let dir = tempfile::tempdir().unwrap();
+    let plan = DownloadPlan::new(remote(&server, files), dir.path(), options()).unwrap();
+    assert_eq!(plan.files[0].presence, Presence::NotThere);
+    plan.fetch(&|_| {}).unwrap();
+    assert_eq!(names(&dir), ["a.bin"]);
+}
+
+#[test]
+fn a_server_that_is_busy_for_a_while() {
+    let server =
+        WebServer::start(|request, stream| match (request.method.as_str(), request.before) {
+            (_, 0) => answer_head(
+                stream,
+                "503 Service Unavailable",
+                &["Retry-After: 100".into(), "Content-Length: 0".into()],
+            ),
+            (_, 1) => answer_empty(stream, "429 Too Many Requests"),
+            _ => answer_part(request, stream, &content(), TAG, ALL),
+        });
+    // The server's hundred seconds are cut to the longest wait.
+    check_whole(&server, &tempfile::tempdir().unwrap());
+    assert_eq!((server.starts("HEAD").len(), server.starts("GET").len()), (3, 3));
+    let server = WebServer::start(|_, stream| answer_empty(stream, "503 Service Unavailable"));
+    check_error(&server, remote_file(&server, "a.bin"), "nothing new (the server answers 503)");
+}
+
+#[test]
+fn slow_servers_and_silent_ones() {
+    let drip = WebServer::start(|request, stream| {
+        answer_part(request, stream, &content(), TAG, 0);
+        for part in content().chunks(60_000).take_while(|_| request.method == "GET") {
+            thread::sleep(Duration::from_millis(50));
+            let _ = stream.write_all(part);
+        }
+    });
+    check_whole(&drip, &tempfile::tempdir().unwrap());
+    assert_eq!(drip.starts("GET"), [0]);
+    // Says nothing in the middle of the first answer; the next goes on there.
+    let silent = WebServer::start(|request, stream| {
+        answer_part(
+            request,
+            stream,
+            &content(),
+            TAG,
+            if request.before == 0 { 50_000 } else { ALL },
+        );
+        if request.method == "GET" && request.before == 0 {
+            thread::sleep(Duration::from_secs(5));
+        }
+    });
+    let began = Instant::now();
+    check_whole(&silent, &tempfile::tempdir().unwrap());
+    assert!(began.elapsed() < Duration::from_secs(4));
+    assert_eq!(silent.starts("GET"), [0, 50_000]);
+    // Nobody listens.
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = WebServer { address, requests: Arc::default() };
+    check_error(&gone, remote_file(&gone, "a.bin"), "given up after 3 requests");
+}

@@ -1,0 +1,159 @@
+//! Protocols, seeds and agents: what stands side by side, and what is put together.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use overtone_core::protocol::{Difference, Protocol};
+use overtone_eval::{Convention, Evaluation, FailedEpisode};
+use tempfile::TempDir;
+
+use super::{evaluation, file, matched, page, run};
+
+#[test]
+fn protocols_stand_side_by_side() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
+    let released = evaluation(200, 5, Protocol::released());
+    released.write(&folder.join("evaluation-released.json")).unwrap();
+    let markdown = page(&[&folder]).to_markdown("report");
+    assert!(markdown.contains("| setting | matched | released |  |"), "{markdown}");
+    assert!(markdown.contains("| emulation.max\\_noops | 0 | 29 | differs |"), "{markdown}");
+    assert!(markdown.contains("Scores by different protocols may not be compared."));
+}
+
+#[test]
+fn runs_that_differ_in_their_seed_are_put_together() {
+    let root = TempDir::new().unwrap();
+    let mut folders = Vec::new();
+    let mut means = Vec::new();
+    for seed in 1..=3 {
+        let folder = run(&root, &format!("s{seed}"), seed);
+        let mut report = evaluation(200, 10 + seed, matched());
+        if seed == 2 {
+            report.setting.dataset_hash = Some("f00d".into());
+        }
+        means.push(report.targets[0].raw_return.mean);
+        report.write(&folder.join("evaluation.json")).unwrap();
+        folders.push(folder);
+    }
+    // Seed 3 again: the same agent. Another number of updates: another agent.
+    let again = run(&root, "again", 3);
+    let other = run(&root, "other", 4);
+    fs::write(other.join("config.toml"), "seed = 4\n[train]\nupdates = 900\n").unwrap();
+    for folder in [again, other] {
+        evaluation(200, 9, matched()).write(&folder.join("evaluation.json")).unwrap();
+        folders.push(folder);
+    }
+    let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+    let seeds = file(&page, "report-seeds.csv");
+    assert_eq!(seeds.lines().count(), 3, "one group, two targets: {seeds}");
+    let row: Vec<&str> = seeds.lines().nth(1).unwrap().split(',').collect();
+    assert_eq!(row[3..7], ["last", "16", "3", "1 2 3"], "{seeds}");
+    let mean = means.iter().sum::<f64>() / 3.0;
+    assert!((row[7].parse::<f64>().unwrap() - mean).abs() < 1e-9, "{seeds}");
+    let squares: f64 = means.iter().map(|x| (x - mean).powi(2)).sum();
+    assert!((row[8].parse::<f64>().unwrap() - (squares / 2.0).sqrt()).abs() < 1e-9, "{seeds}");
+    let row = page.to_markdown("report");
+    let row = row.lines().find(|row| row.contains("| s1 |") && row.contains("| 1 2 3 |"));
+    assert!(row.unwrap().starts_with("| s1 | Seaquest | matched | 16 | 3 | 1 2 3 |"), "{row:?}");
+    let left_out = "evaluation.json of again (target 16) is left out: seed 3 is there already, \
+                    from evaluation.json of s3.";
+    assert!(page.to_html().contains(left_out));
+    assert!(page.to_html().contains("like s1 was trained on transitions of its own"));
+}
+
+#[test]
+fn agents_are_compared_over_tasks() {
+    let root = TempDir::new().unwrap();
+    let mut folders = Vec::new();
+    // Two heads on two games, two seeds each; the second always scores 100 points more.
+    let mut scores = [0.0; 2];
+    for (head, better) in [("linear", 0.0), ("fourier", 100.0)] {
+        for game in ["Seaquest", "BankHeist"] {
+            for seed in [1, 2] {
+                let folder = run(&root, &format!("{head}-{game}-{seed}"), seed);
+                let config =
+                    format!("game = \"{game}\"\nseed = {seed}\n[head]\nkind = \"{head}\"\n");
+                fs::write(folder.join("config.toml"), config).unwrap();
+                let mut report = evaluation(200, 10 + seed, matched());
+                report.setting.task = game.into();
+                report.setting.policy = head.into();
+                report.setting.reference = Convention::default_for(game);
+                report.episodes.iter_mut().for_each(|episode| episode.raw_return += better);
+                let pair = report.setting.reference.unwrap();
+                let first = &report.episodes[..8];
+                let mean = first.iter().map(|e| pair.normalize(e.raw_return)).sum::<f64>() / 8.0;
+                scores[usize::from(better > 0.0)] += mean / 4.0;
+                report.write(&folder.join("evaluation.json")).unwrap();
+                folders.push(folder);
+            }
+        }
+    }
+    let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+    let markdown = page(&folders).to_markdown("report");
+    let row = |start: &str| {
+        let row = markdown.lines().find(|line| line.starts_with(start));
+        row.unwrap_or_else(|| panic!("no {start} in\n{markdown}")).to_owned()
+    };
+    for (head, mean) in [("linear", scores[0]), ("fourier", scores[1])] {
+        let row = row(&format!("| {head} | BankHeist, Seaquest | 2 |"));
+        assert!(row.contains(&format!("| {mean:.2} \\[")), "{mean} in {row}");
+    }
+    assert!(row("| linear | fourier | 2 |").contains("| 0.00 \\[0.00, 0.00\\] |"));
+    assert!(markdown.contains("](report-profile-matched.svg)"));
+
+    assert!(markdown.contains("### Played by the matched protocol"));
+    // Played by another protocol too: nothing that may not be compared is put together.
+    let released = evaluation(200, 11, Protocol::released());
+    released.write(&folders[0].join("evaluation-released.json")).unwrap();
+    let both = page(&folders).to_markdown("report");
+    assert!(!both.contains("Played by the released protocol"), "{both}");
+    fs::remove_file(folders[0].join("evaluation-released.json")).unwrap();
+
+    // A run more of one game: the agent is left out, and it is said.
+    let markdown = page(&folders[1..]).to_markdown("report");
+    assert!(markdown.contains("linear has unequally many runs of its tasks (2, 1)"));
+    // One agent, one task: nothing to put together.
+    let alone = page(&folders[..2]).to_markdown("report");
+    assert!(!alone.contains("Agents and tasks"), "{alone}");
+}
+
+#[test]
+fn differences_stand_under_the_protocols_and_failed_episodes_beside_the_others() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let mut report = evaluation(200, 5, matched());
+    let write = |report: &Evaluation, name: &str| report.write(&folder.join(name)).unwrap();
+    write(&report, "evaluation.json");
+    let plain = page(&[&folder]).to_html();
+    assert!(!plain.contains("recorded and trained") && !plain.contains("failed"), "not known");
+
+    report.setting.differences = Some(Vec::new());
+    write(&report, "evaluation.json");
+    let words = "Everything was played as the data was recorded and the agents trained.";
+    assert!(page(&[&folder]).to_html().contains(words));
+
+    let mut other = evaluation(200, 5, Protocol::released());
+    other.setting.differences = Some(vec![Difference {
+        setting: "return_units".into(),
+        trained: "clipped".into(),
+        played: "raw".into(),
+        consequence: "a target means <something> else".into(),
+    }]);
+    other.failed = vec![FailedEpisode {
+        target_return: 16.0,
+        episode: 8,
+        seed: 3,
+        length: 7,
+        reason: "its emulator died".into(),
+    }];
+    write(&other, "evaluation-released.json");
+    let page = page(&[&folder]);
+    let markdown = page.to_markdown("report");
+    let row =
+        "| released | return\\_units | clipped | raw | a target means &lt;something&gt; else |";
+    assert!(markdown.contains(row), "{markdown}");
+    assert!(!page.to_html().contains("<something>"));
+    assert!(markdown.contains("1 of 17 episodes failed"), "{markdown}");
+}

@@ -1,0 +1,145 @@
+//! Environments that fail: their episodes alone are lost.
+
+use std::ops::ControlFlow;
+
+use overtone_core::{Actions, Observations};
+use overtone_env::{ActionSpace, Cause, Corridor, EnvError, ObservationSpace, Step, VectorEnv};
+use overtone_eval::rollout::role_seeds;
+use overtone_eval::{
+    Plan, PlayedEpisode, Player, Progress, RandomPolicy, Rollout, rollout, rollout_together,
+};
+
+use super::{Sayer, go, plan, random_play};
+
+/// A corridor whose environments die when the corridor's own seed says so.
+struct Dying {
+    corridor: Corridor,
+    /// The environment's seed of each episode that dies, and after how many steps; 0: it does
+    /// not begin.
+    deaths: Vec<(u64, u64)>,
+    /// Of each environment: its seed, and the steps it took.
+    under_way: Vec<(u64, u64)>,
+}
+
+impl Dying {
+    fn new(n_envs: usize, deaths: &[(u64, u64)]) -> Self {
+        let corridor = Corridor::new(n_envs, 6, 40, 0.2);
+        Self { corridor, deaths: deaths.to_vec(), under_way: vec![(0, 0); n_envs] }
+    }
+
+    fn dies(&self, env: usize) -> Result<(), Cause> {
+        match self.deaths.contains(&self.under_way[env]) {
+            true => Err(format!("the walker of environment {env} broke a leg").into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl VectorEnv for Dying {
+    fn n_envs(&self) -> usize {
+        self.corridor.n_envs()
+    }
+    fn observation_space(&self) -> &ObservationSpace {
+        self.corridor.observation_space()
+    }
+    fn action_space(&self) -> &ActionSpace {
+        self.corridor.action_space()
+    }
+    fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
+        self.corridor.reset(envs, seeds)?;
+        envs.iter().zip(seeds).for_each(|(&env, &seed)| self.under_way[env] = (seed, 0));
+        EnvError::of_resets(envs, envs.iter().map(|&env| self.dies(env)))
+    }
+    fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
+        let steps = self.corridor.step(envs, actions)?;
+        envs.iter().for_each(|&env| self.under_way[env].1 += 1);
+        let of_env = |(&env, step)| self.dies(env).map(|()| step);
+        EnvError::of_steps(envs, envs.iter().zip(steps).map(of_env))
+    }
+    fn observations(&self) -> Observations<'_> {
+        self.corridor.observations()
+    }
+}
+
+/// Random play of `plan` in groups of so many environments that die in these episodes, by
+/// number, after so many steps.
+fn dying_play(groups: &[usize], plan: &Plan, deaths: &[(usize, u64)]) -> Rollout {
+    let of_seed = |&(episode, steps)| (role_seeds(plan.episode_seed(episode)).0, steps);
+    let deaths: Vec<(u64, u64)> = deaths.iter().map(of_seed).collect();
+    let mut envs: Vec<Dying> = groups.iter().map(|&n| Dying::new(n, &deaths)).collect();
+    let mut policy = RandomPolicy::new(envs[0].action_space().clone(), groups.iter().sum());
+    let mut groups: Vec<&mut dyn VectorEnv> =
+        envs.iter_mut().map(|env| env as &mut dyn VectorEnv).collect();
+    let mut players = [Player { policy: &mut policy, plan }];
+    let mut last = None;
+    let rollouts = rollout_together(&mut groups, &mut players, &mut |progress| {
+        last = Some(*progress);
+        ControlFlow::Continue(())
+    });
+    let rollout = rollouts.unwrap().swap_remove(0);
+    assert_eq!(last.map(|last: Progress| last.live), Some(0));
+    assert_eq!(rollout.episodes.len() + rollout.failed.len(), plan.n_episodes());
+    rollout
+}
+
+#[test]
+fn an_episode_whose_environment_dies_fails_and_the_rest_is_played() {
+    let plan = plan(9, &[1.0, 3.0]);
+    let sound = random_play(1, &plan);
+    let lasts = |episode: usize| sound.episodes[episode].length;
+    // Episodes 2, 4 and 7 of both targets: at the first step, in the middle, at the last step.
+    let deaths = [(2, 1), (4, lasts(4) / 2), (7, lasts(7))];
+    assert!(lasts(4) > 3, "{}", lasts(4));
+    let fails = |episode: &PlayedEpisode| [2, 4, 7].contains(&episode.episode);
+    let kept: Vec<PlayedEpisode> =
+        sound.episodes.iter().filter(|episode| !fails(episode)).cloned().collect();
+    for groups in [&[1][..], &[2], &[5], &[30], &[2, 1], &[4, 9]] {
+        let played = dying_play(groups, &plan, &deaths);
+        assert_eq!(played.episodes, kept, "{groups:?}");
+        assert_eq!(played.finished, [6, 6]);
+        assert_eq!(played.steps, kept.iter().map(|episode| episode.length).sum::<u64>());
+        let failed: Vec<_> =
+            played.failed.iter().map(|f| (f.target_return, f.episode, f.length)).collect();
+        // The step that fails is none: what it led to is not known.
+        let of_target = |target| deaths.map(|(episode, steps)| (target, episode, steps - 1));
+        assert_eq!(failed, [1.0, 3.0].map(of_target).concat(), "{groups:?}");
+        for episode in &played.failed {
+            assert_eq!(episode.seed, plan.episode_seed(episode.episode));
+            assert!(episode.reason.contains("broke a leg"), "{}", episode.reason);
+        }
+    }
+}
+
+#[test]
+fn an_environment_that_cannot_begin_is_given_up() {
+    let plan = plan(9, &[1.0]);
+    let sound = random_play(1, &plan);
+    // One of three environments goes, and the others play the rest.
+    let played = dying_play(&[3], &plan, &[(1, 0)]);
+    assert_eq!((played.failed.len(), played.failed[0].episode), (1, 1));
+    let expected: Vec<_> = sound.episodes.iter().filter(|e| e.episode != 1).cloned().collect();
+    assert_eq!(played.episodes, expected);
+    // Where the last one goes, what is left has failed, and what was played is kept.
+    let played = dying_play(&[1], &plan, &[(4, 0)]);
+    assert_eq!(played.episodes, sound.episodes[..4]);
+    let reasons: Vec<&str> = played.failed.iter().map(|f| f.reason.as_str()).collect();
+    assert_eq!(reasons[0], "the walker of environment 0 broke a leg");
+    assert_eq!(reasons[1..], ["no environment was left to play it in"; 4]);
+}
+
+#[test]
+fn distributions_of_failed_episodes_are_in_no_number() {
+    let plan = plan(4, &[1.0]);
+    let seed = role_seeds(plan.episode_seed(2)).0;
+    let play = |deaths: &[(u64, u64)]| {
+        let mut env = Dying::new(2, deaths);
+        let mut policy = Sayer { probs: Vec::new() };
+        rollout(&mut env, &mut policy, &plan, &mut go).unwrap()
+    };
+    let (sound, failing) = (play(&[]), play(&[(seed, 1)]));
+    let mut expected = sound.played.unwrap();
+    expected.smoothness.remove(2);
+    expected.sums.remove(2);
+    assert_eq!(failing.played.unwrap(), expected);
+    assert_eq!((failing.finished, failing.failed.len()), (vec![3], 1));
+}

@@ -1,0 +1,83 @@
+//! Rollouts of hand-written policies in hand-written environments.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod distributions;
+mod failures;
+mod groups;
+mod order;
+mod policy;
+
+use std::ops::ControlFlow;
+
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};
+use overtone_env::{Corridor, VectorEnv};
+use overtone_eval::{Plan, Progress, RandomPolicy, Rollout, rollout};
+
+fn plan(episodes: usize, targets: &[f32]) -> Plan {
+    Plan { episodes, targets: targets.to_vec(), seed: 5, return_units: ReturnUnits::Clipped }
+}
+
+fn go(_: &Progress) -> ControlFlow<()> {
+    ControlFlow::Continue(())
+}
+
+fn random_play(n_envs: usize, plan: &Plan) -> Rollout {
+    let mut env = Corridor::new(n_envs, 6, 40, 0.2);
+    let mut policy = RandomPolicy::new(env.action_space().clone(), n_envs);
+    rollout(&mut env, &mut policy, plan, &mut go).unwrap()
+}
+
+/// Goes right, and writes down what it was told.
+#[derive(Default)]
+struct Recorder {
+    batches: Vec<Vec<Turn>>,
+    observations: Vec<Vec<f32>>,
+}
+
+impl Policy for Recorder {
+    fn act(&mut self, turns: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
+        let Observations::Vectors(rows) = seen else { return Err("vectors expected".into()) };
+        assert_eq!(rows.len(), turns.len() * 2, "one row for each turn");
+        self.batches.push(turns.to_vec());
+        self.observations.push(rows.to_vec());
+        Ok(Actions::Discrete(vec![1; turns.len()]))
+    }
+}
+
+/// Goes right; the distribution it says it drew from depends on the step of the episode.
+struct Sayer {
+    probs: Vec<f64>,
+}
+
+impl Sayer {
+    /// The action of each bin: twice right, and left in between.
+    const ACTIONS: [usize; 4] = [1, 0, 1, 0];
+
+    /// `[0.75, 0.25, 0, …]`, turned by one bin a step from the third on: the first two steps
+    /// are uniform.
+    fn pmf(n_bins: usize, step: usize) -> Vec<f64> {
+        let mut pmf = vec![1.0 / n_bins as f64; n_bins];
+        if step >= 2 {
+            pmf.fill(0.0);
+            (pmf[0], pmf[1]) = (0.75, 0.25);
+            pmf.rotate_right(step % n_bins);
+        }
+        pmf
+    }
+}
+
+impl Policy for Sayer {
+    fn act(&mut self, turns: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
+        let Observations::Vectors(rows) = seen else { return Err("vectors expected".into()) };
+        // The second number of an observation counts the steps of that agent's episode.
+        let pmfs = rows.chunks(2).map(|row| Self::pmf(4, row[1] as usize));
+        self.probs = pmfs.flatten().collect();
+        Ok(Actions::Discrete(vec![1; turns.len()]))
+    }
+
+    fn played(&self) -> Option<Played<'_>> {
+        Some(Played { probs: &self.probs, actions: &Self::ACTIONS, order: BinOrder::Head })
+    }
+}

@@ -1,0 +1,110 @@
+//! Both moments of parameters, and how checkpoints name them.
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    tensor::Tensor,
+};
+use overtone_model::{
+    ModelError,
+    weights::{FieldPath, NamedTensors},
+};
+
+/// Both moments of one parameter, flat.
+#[derive(Clone, Debug)]
+pub(super) struct Moments {
+    pub(super) first: Tensor<1>,
+    pub(super) second: Tensor<1>,
+}
+
+impl Moments {
+    pub(super) fn zeros(like: &Tensor<1>) -> Self {
+        Self { first: like.zeros_like(), second: like.zeros_like() }
+    }
+}
+
+/// Moments by parameter name, as tensors named `first.<parameter>` and `second.<parameter>`.
+pub(super) fn export(moments: &BTreeMap<String, Moments>) -> NamedTensors {
+    moments
+        .iter()
+        .flat_map(|(name, moments)| {
+            [("first", &moments.first), ("second", &moments.second)]
+                .map(|(which, tensor)| (format!("{which}.{name}"), tensor.to_data()))
+        })
+        .collect()
+}
+
+/// The moments of `module`, on its device, from what [`export`] gave.
+///
+/// # Errors
+/// When a parameter's moment is missing or has another length.
+pub(super) fn import<M: Module>(
+    module: &M,
+    tensors: &NamedTensors,
+) -> Result<BTreeMap<String, Moments>, ModelError> {
+    let mut restore =
+        Restore { path: FieldPath::default(), tensors, moments: BTreeMap::new(), error: None };
+    module.visit(&mut restore);
+    match restore.error {
+        Some(error) => Err(error),
+        None => Ok(restore.moments),
+    }
+}
+
+/// Finds the moments of every parameter, and keeps the first error.
+struct Restore<'a> {
+    path: FieldPath,
+    tensors: &'a NamedTensors,
+    moments: BTreeMap<String, Moments>,
+    error: Option<ModelError>,
+}
+
+impl Restore<'_> {
+    fn moment<const D: usize>(
+        &self,
+        which: &str,
+        name: &str,
+        value: &Tensor<D>,
+    ) -> Result<Tensor<1>, ModelError> {
+        let name = format!("{which}.{name}");
+        let data = self
+            .tensors
+            .get(&name)
+            .ok_or_else(|| ModelError::MissingTensor { name: name.clone() })?;
+        let expected = value.shape().num_elements();
+        if data.shape()[..] != [expected] {
+            return Err(ModelError::Shape {
+                name,
+                got: data.shape().to_vec(),
+                expected: vec![expected],
+            });
+        }
+        let device = value.device().without_autodiff();
+        Ok(Tensor::from_data(data.clone(), (&device, data.dtype())))
+    }
+}
+
+impl ModuleVisitor for Restore<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let name = self.path.name();
+        let value = param.val();
+        let moments = self
+            .moment("first", &name, &value)
+            .and_then(|first| Ok(Moments { first, second: self.moment("second", &name, &value)? }));
+        match moments {
+            Ok(moments) => {
+                self.moments.insert(name, moments);
+            }
+            Err(error) => {
+                self.error.get_or_insert(error);
+            }
+        }
+    }
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+}

@@ -1,0 +1,77 @@
+//! Parameters by name: out of a module with their gradients, and back into it.
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{Gradients, Tensor},
+};
+use overtone_model::weights::FieldPath;
+
+/// A parameter that has a gradient, flat.
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) parameter: Tensor<1>,
+    pub(super) gradient: Tensor<1>,
+}
+
+/// Every parameter of `module` that has a gradient; the gradients are taken out of `gradients`.
+pub(super) fn with_gradients<M: Module>(module: &M, gradients: &mut Gradients) -> Vec<Found> {
+    let mut collect = Collect { path: FieldPath::default(), gradients, found: Vec::new() };
+    module.visit(&mut collect);
+    collect.found
+}
+
+/// `module` with the parameters that `moved` names replaced.
+pub(super) fn replace<M: Module>(module: M, moved: BTreeMap<String, Tensor<1>>) -> M {
+    module.map(&mut Replace { path: FieldPath::default(), moved })
+}
+
+/// Takes every parameter that has a gradient.
+struct Collect<'a> {
+    path: FieldPath,
+    gradients: &'a mut Gradients,
+    found: Vec<Found>,
+}
+
+impl ModuleVisitor for Collect<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        let Some(gradient) = value.grad_remove(self.gradients) else { return };
+        let n = gradient.shape().num_elements();
+        self.found.push(Found {
+            name: self.path.name(),
+            parameter: value.inner().reshape([n]),
+            gradient: gradient.reshape([n]),
+        });
+    }
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+}
+
+/// Puts moved parameters in their places.
+struct Replace {
+    path: FieldPath,
+    moved: BTreeMap<String, Tensor<1>>,
+}
+
+impl ModuleMapper for Replace {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(moved) = self.moved.remove(&self.path.name()) else { return param };
+        param.map(|value| {
+            let tracked = value.is_autodiff();
+            let moved = moved.reshape(value.dims());
+            if tracked { moved.autodiff().require_grad() } else { moved }
+        })
+    }
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+}
