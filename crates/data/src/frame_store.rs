@@ -58,8 +58,9 @@ pub const MANIFEST_FILE: &str = "manifest.json";
 /// Stands where a hash will be known: of the same length, so the header's size is final.
 const HASH_TO_COME: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// Converts as `plan` says, unless another process has done so meanwhile; gives the path of
-/// the finished file. `progress` is told bytes inflated and bytes to inflate.
+/// Converts as `plan` says; gives the path of the finished file, which gets its name when it is
+/// whole. Of several processes at once each does it, and the last one's file stays. `progress`
+/// is told bytes inflated and bytes to inflate.
 pub(crate) fn convert(
     plan: &Plan,
     progress: &mut dyn FnMut(u64, u64),

@@ -151,12 +151,7 @@ pub fn inspect_with(path: &Path, frames: ReadFrames) -> Result<Inspection, DataE
         }
     }
     let counts = &log.counts;
-    let outside: u64 = counts
-        .rewards
-        .iter()
-        .filter(|&(&bits, _)| !(-1.0..=1.0).contains(&f32::from_bits(bits)))
-        .map(|(_, count)| count)
-        .sum();
+    let outside = counts.rewards_outside();
     if outside > 0 {
         odd.push(format!("{outside} rewards lie outside [-1, 1]: they are not clipped"));
     }

@@ -55,7 +55,7 @@ impl Plan {
     /// the folder `cache`.
     ///
     /// # Errors
-    /// When the selection is empty or a file cannot be read.
+    /// When rewards are not clipped, the selection is empty or a file cannot be read.
     pub fn new(
         log: ReplayLog,
         origin: Origin,
@@ -63,6 +63,17 @@ impl Plan {
         seed: u64,
         cache: &Path,
     ) -> Result<Self, DataError> {
+        let outside = log.counts.rewards_outside();
+        if outside > 0 {
+            return Err(DataError::Inconsistent {
+                path: log.folder.folder.clone(),
+                reason: format!(
+                    "{outside} of its rewards lie outside [-1, 1], and an agent is played with \
+                     clipped ones: clip them to [-1, 1], or returns mean something else while \
+                     training (`data lint` says where)"
+                ),
+            });
+        }
         let selected = selection.draw(&log, seed)?;
         let mut last_slot = vec![0; log.files.len()];
         let ranges = selected.episodes.iter().flat_map(|episode| &episode.slots);

@@ -86,7 +86,8 @@ pub struct LoggedEpisode {
     pub length: u64,
     /// Padding slots right before it: [`PADDING`], unless the log is odd.
     pub padding: u64,
-    /// Sum of its rewards, each clipped to [-1, 1].
+    /// Sum of its rewards as the log has them; Dopamine clips them to [-1, 1], and a log where
+    /// it did not is refused before anything is trained on it.
     pub clipped_return: f64,
     /// How it ended.
     pub ending: Ending,
@@ -139,6 +140,14 @@ pub struct Counts {
     pub rewards: BTreeMap<u32, u64>,
     /// Times any other reward came.
     pub other_rewards: u64,
+}
+
+impl Counts {
+    /// Rewards outside [-1, 1], of those counted one by one.
+    pub fn rewards_outside(&self) -> u64 {
+        let outside = |bits: &u32| !(-1.0..=1.0).contains(&f32::from_bits(*bits));
+        self.rewards.iter().filter(|(bits, _)| outside(bits)).map(|(_, count)| count).sum()
+    }
 }
 
 /// In what way a log is not as Dopamine writes it.

@@ -128,7 +128,7 @@ impl ModelConfig {
     /// Names the first key whose value describes no model.
     pub fn validate(&self) -> Result<(), ModelError> {
         self.transformer().validate()?;
-        check_positive(&[("context_length", self.context_length), ("n_actions", self.n_actions)])?;
+        check_counts(&[("context_length", self.context_length), ("n_actions", self.n_actions)])?;
         self.head.validate(self.n_actions)
     }
 
@@ -152,19 +152,10 @@ impl ModelConfig {
 const MOST: usize = 1 << 16;
 
 /// # Errors
-/// When `value` is 0 or beyond all measure.
-pub(crate) fn check_count(key: &'static str, value: usize) -> Result<(), ModelError> {
-    match value {
-        1..=MOST => Ok(()),
-        _ => Err(config_error(key, value, "must lie in 1 to 65536")),
-    }
-}
-
-/// # Errors
-/// Names the first key whose value is 0.
-pub(crate) fn check_positive(counts: &[(&'static str, usize)]) -> Result<(), ModelError> {
-    match counts.iter().find(|(_, value)| *value == 0) {
-        Some(&(key, value)) => Err(config_error(key, value, "must be at least 1")),
+/// Names the first key whose value is 0 or beyond all measure.
+pub(crate) fn check_counts(counts: &[(&'static str, usize)]) -> Result<(), ModelError> {
+    match counts.iter().find(|(_, value)| !(1..=MOST).contains(value)) {
+        Some(&(key, value)) => Err(config_error(key, value, "must lie in 1 to 65536")),
         None => Ok(()),
     }
 }

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     config::{
-        AttentionConfig, Conditioning, FourierAttentionConfig, RShape, check_count, check_positive,
-        config_error,
+        AttentionConfig, Conditioning, FourierAttentionConfig, RShape, check_counts, config_error,
     },
     continuous_history::ContextShape,
     error::ModelError,
@@ -97,8 +96,8 @@ impl ContinuousModelConfig {
     /// Names the first key whose value describes no model.
     pub fn validate(&self) -> Result<(), ModelError> {
         self.transformer().validate()?;
-        check_count("context_length", self.context_length)?;
-        check_positive(&[
+        check_counts(&[("context_length", self.context_length)])?;
+        check_counts(&[
             ("observation_width", self.observation_width),
             ("action_width", self.action_width),
             ("horizon", self.horizon),

@@ -21,7 +21,7 @@ use overtone_kernels::{Dropout, Form};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{check_count, check_positive, config_error},
+    config::{check_counts, config_error},
     continuous_decision_transformer::{ContinuousInputs, ContinuousLoss},
     continuous_history::{ContextShape, ContinuousHistory},
     error::ModelError,
@@ -69,13 +69,13 @@ impl MlpConfig {
     /// # Errors
     /// Names the first key whose value describes no model.
     pub fn validate(&self) -> Result<(), ModelError> {
-        check_positive(&[
+        check_counts(&[
             ("n_layers", self.n_layers),
             ("width", self.width),
             ("observation_width", self.observation_width),
             ("action_width", self.action_width),
         ])?;
-        check_count("context_length", self.context_length)?;
+        check_counts(&[("context_length", self.context_length)])?;
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
         }

@@ -6,7 +6,7 @@ use overtone_core::seed;
 use overtone_kernels::{Activation, Dropout, Form, Queries, layer_norm};
 
 use crate::{
-    config::{AttentionConfig, Conditioning, check_positive, config_error},
+    config::{AttentionConfig, Conditioning, check_counts, config_error},
     error::ModelError,
     tokens::{self, Steps},
     transformer_block::{BlockOptions, TransformerBlock},
@@ -41,7 +41,7 @@ impl TransformerConfig {
     /// # Errors
     /// Names the first key whose value describes no transformer.
     pub fn validate(&self) -> Result<(), ModelError> {
-        check_positive(&[
+        check_counts(&[
             ("n_layers", self.n_layers),
             ("n_heads", self.n_heads),
             ("d_model", self.d_model),

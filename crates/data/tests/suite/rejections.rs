@@ -212,6 +212,26 @@ fn selections_that_leave_nothing() {
 }
 
 #[test]
+fn rewards_that_are_not_clipped() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::new(dir.path(), "Pong", 30);
+    recorder.episode(20);
+    recorder.save();
+    let plan = || {
+        let log = ReplayLog::open(recorder.game()).unwrap();
+        Plan::new(log, Origin::other(), Selection::uniform(10), 1, dir.path())
+    };
+    plan().unwrap();
+    let mut rewards = vec![0.0f32; 30];
+    rewards[5..8].copy_from_slice(&[20.0, -1.5, 1.0]);
+    let rewards: Vec<u8> = rewards.into_iter().flat_map(f32::to_le_bytes).collect();
+    write_gz(&recorder.folder.join("$store$_reward_ckpt.0.gz"), &npy("<f4", &[30], &rewards));
+    let error = plan().unwrap_err().to_string();
+    assert!(error.contains("2 of its rewards lie outside [-1, 1]"), "{error}");
+    assert!(error.contains("Pong") && error.contains("data lint"), "{error}");
+}
+
+#[test]
 fn damaged_stores() {
     let dir = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::new(dir.path(), "Pong", 30);

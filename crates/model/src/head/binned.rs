@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{Head, HeadConfig, HeadLoss, HeadOutput, bin_centres, cross_entropy};
 use crate::{
     categorical,
-    config::{check_count, config_error},
+    config::{check_counts, config_error},
     error::ModelError,
 };
 
@@ -40,7 +40,7 @@ impl BinnedConfig {
         if self.bins < 2 {
             return Err(config_error("head.bins", self.bins, "must be at least 2"));
         }
-        check_count("head.bins", self.bins)?;
+        check_counts(&[("head.bins", self.bins)])?;
         let order = match &self.head {
             HeadConfig::Linear => None,
             HeadConfig::Fourier(config) => config.action_order.as_ref(),

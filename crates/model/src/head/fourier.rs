@@ -24,7 +24,7 @@ use super::{
     fourier_options::{Domain, InitialCoefficients, Regularizer},
 };
 use crate::{
-    config::{check_count, config_error},
+    config::{check_counts, config_error},
     error::ModelError,
 };
 
@@ -87,7 +87,7 @@ impl FourierHeadConfig {
 /// # Errors
 /// When there is no frequency or too many, or γ is negative.
 pub(super) fn check_series(frequencies: usize, gamma: f64) -> Result<(), ModelError> {
-    check_count("head.frequencies", frequencies)?;
+    check_counts(&[("head.frequencies", frequencies)])?;
     if !(gamma >= 0.0 && gamma.is_finite()) {
         return Err(config_error("head.gamma", gamma, "must be 0 or positive"));
     }

@@ -16,7 +16,7 @@ use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
 use super::{ActionOrder, HeadOutput, bin_centres, check_order, fourier::KAPPA};
-use crate::{config::config_error, error::ModelError, init};
+use crate::{config::check_counts, error::ModelError, init};
 
 /// The narrowest component: far below a bin, and wide enough that the gradient, which divides
 /// by its square, stays finite in `f32`.
@@ -42,12 +42,9 @@ impl GmmHeadConfig {
 }
 
 /// # Errors
-/// When there is none.
+/// When there is none, or too many.
 pub(super) fn check_components(components: usize) -> Result<(), ModelError> {
-    match components {
-        0 => Err(config_error("head.components", 0, "must be at least 1")),
-        _ => Ok(()),
-    }
+    check_counts(&[("head.components", components)])
 }
 
 /// See the [module's documentation](self).
