@@ -2,13 +2,16 @@
 //!
 //! Names are the paths of the fields, such as `blocks.2.qkv_weight`.
 
-use std::{collections::BTreeMap, fs::File, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::Path,
+};
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     tensor::{DType, Gradients, Tensor, TensorData},
 };
-use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use crate::error::ModelError;
@@ -179,12 +182,10 @@ pub fn save(
 /// When the file cannot be read, is not safetensors, or holds a tensor of another type
 /// than `F32` or `F64`.
 pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
-    let io = |source| ModelError::Io { path: path.to_owned(), source };
-    let file = File::open(path).map_err(io)?;
-    // SAFETY: checkpoints are written beside and renamed, never changed in place; a file
-    // that another program truncates while it is read can fault, as for every memory map.
-    let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-    let tensors = SafeTensors::deserialize(&map).map_err(|error| ModelError::Unreadable {
+    // Read, not mapped: a file that another program cuts short meanwhile is an error.
+    let bytes =
+        fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| ModelError::Unreadable {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
