@@ -244,7 +244,7 @@ mod tests {
     fn wrong_files_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("weights.safetensors");
-        std::fs::write(&path, b"not safetensors").unwrap();
+        fs::write(&path, b"not safetensors").unwrap();
         let error = load(&path).unwrap_err().to_string();
         assert!(error.contains("weights.safetensors"), "{error}");
         let absent = load(&dir.path().join("absent")).unwrap_err().to_string();
