@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use overtone_core::{Observations, Turn};
+use overtone_core::Observations;
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::rollout::role_seeds;
 use overtone_eval::{Moment, Plan, PlayedEpisode, RandomPolicy, replay, rollout};
