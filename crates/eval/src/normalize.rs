@@ -9,26 +9,20 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Convention {
     /// Random and human play of Wang et al. 2016 (no-op starts), with Seaquest rounded to
-    /// 68 and 42055: reproduces the Fourier-head paper's table. The default for Atari.
+    /// 68 and 42055: reproduces the Fourier-head paper's table. Of Atari games.
     Wang2016,
-    /// Random and human play of Mnih et al. 2015.
-    Mnih2015,
-    /// Random and human play from human starting points (Nair et al. 2015).
-    HumanStarts,
-    /// Random and expert play of D4RL (Fu et al. 2020).
+    /// Random and expert play of D4RL (Fu et al. 2020). Of robots.
     D4rl,
 }
 
 impl Convention {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Wang2016, Self::Mnih2015, Self::HumanStarts, Self::D4rl];
+    pub const ALL: [Self; 2] = [Self::Wang2016, Self::D4rl];
 
-    /// Its name in files and options, such as `wang2016`.
+    /// Its name in files, such as `wang2016`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Wang2016 => "wang2016",
-            Self::Mnih2015 => "mnih2015",
-            Self::HumanStarts => "human_starts",
             Self::D4rl => "d4rl",
         }
     }
@@ -37,8 +31,6 @@ impl Convention {
     pub fn describe(self) -> &'static str {
         match self {
             Self::Wang2016 => "random 0, human 100, scores of Wang et al. 2016",
-            Self::Mnih2015 => "random 0, human 100, scores of Mnih et al. 2015",
-            Self::HumanStarts => "random 0, human 100, from human starts (Nair et al. 2015)",
             Self::D4rl => "random 0, expert 100, scores of D4RL",
         }
     }
@@ -55,18 +47,6 @@ impl Convention {
                 ("gravitar", 173.0, 3351.4),
                 ("seaquest", 68.0, 42055.0),
             ],
-            Self::Mnih2015 => &[
-                ("bankheist", 14.2, 734.4),
-                ("doubledunk", -18.6, -15.5),
-                ("gravitar", 173.0, 2672.0),
-                ("seaquest", 68.4, 20181.8),
-            ],
-            Self::HumanStarts => &[
-                ("bankheist", 21.7, 644.5),
-                ("doubledunk", -16.0, -14.4),
-                ("gravitar", 245.5, 3116.0),
-                ("seaquest", 215.5, 40425.8),
-            ],
             Self::D4rl => &[
                 ("halfcheetah", -280.178953, 12135.0),
                 ("hopper", -20.272305, 3234.3),
@@ -77,9 +57,9 @@ impl Convention {
         Some(Pair { convention: self, low, high })
     }
 
-    /// The convention that is used for `task` unless another is asked for.
+    /// The pair that scores of `task` are normalized by, if a convention covers it.
     pub fn default_for(task: &str) -> Option<Pair> {
-        [Self::Wang2016, Self::D4rl].into_iter().find_map(|convention| convention.pair(task))
+        Self::ALL.into_iter().find_map(|convention| convention.pair(task))
     }
 }
 
@@ -106,11 +86,6 @@ impl Pair {
     /// ```
     pub fn normalize(&self, score: f64) -> f64 {
         100.0 * (score - self.low) / (self.high - self.low)
-    }
-
-    /// A standard deviation or other difference of scores, normalized.
-    pub fn normalize_spread(&self, spread: f64) -> f64 {
-        100.0 * spread / (self.high - self.low)
     }
 }
 
@@ -141,7 +116,7 @@ mod tests {
         assert_eq!(convention("bank_heist"), Some(Convention::Wang2016));
         assert_eq!(convention("Hopper"), Some(Convention::D4rl));
         assert_eq!(convention("pong"), None);
-        assert_eq!(Convention::Mnih2015.pair("hopper"), None);
+        assert_eq!(Convention::Wang2016.pair("hopper"), None);
     }
 
     #[test]

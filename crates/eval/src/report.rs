@@ -130,6 +130,9 @@ pub struct Evaluation {
     /// Where the time went, for all that was played together; absent in older reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// The returns asked for, in that order; empty in older reports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<f32>,
     /// Statistics, in the order the targets were asked for; a target of which every episode
     /// failed is left out.
     pub targets: Vec<TargetResult>,
@@ -165,6 +168,14 @@ pub enum ReportError {
     /// A file is not a report of this version.
     #[error("`{path}` is no evaluation report")]
     Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A file beside a video does not tell of one.
+    #[error("`{path}` does not say what a video shows")]
+    Filmed {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
@@ -208,6 +219,7 @@ impl Evaluation {
             wall_seconds: rollout.wall_seconds,
             steps_per_second: rollout.steps as f64 / rollout.wall_seconds.max(1e-9),
             pace: Some(rollout.pace),
+            asked: plan.targets.clone(),
             targets,
             episodes: rollout.episodes,
             failed: rollout.failed,
@@ -259,9 +271,15 @@ impl Evaluation {
             .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })
     }
 
-    /// The result with the highest mean score.
-    pub fn best(&self) -> Option<&TargetResult> {
-        self.targets.iter().max_by(|a, b| a.raw_return.mean.total_cmp(&b.raw_return.mean))
+    /// The result of the return asked for first; `None` where every episode of it failed, and
+    /// where an older report leaves open which it was.
+    pub fn first_target(&self) -> Option<&TargetResult> {
+        let told = |target: f32| self.targets.iter().find(|told| told.target_return == target);
+        match self.asked.first() {
+            Some(first) => told(*first),
+            None if self.failed.iter().any(|lost| told(lost.target_return).is_none()) => None,
+            None => self.targets.first(),
+        }
     }
 }
 

@@ -78,8 +78,7 @@ fn statistics_are_those_of_the_episodes_listed() {
         assert_eq!(target.truncated as f64, 6.0 - 6.0 * target.clipped_return.mean);
         let normalized = target.normalized.as_ref().unwrap();
         assert!((normalized.mean - 100.0 * (mean - 68.0) / (42055.0 - 68.0)).abs() < 1e-9);
-        let spread = report.setting.reference.unwrap();
-        let sd = spread.normalize_spread(target.raw_return.sd.unwrap());
+        let sd = 100.0 * target.raw_return.sd.unwrap() / (42055.0 - 68.0);
         assert!((normalized.sd.unwrap() - sd).abs() < 1e-9);
     }
     let lengths: u64 = report.episodes.iter().map(|e| e.length).sum();
@@ -117,7 +116,6 @@ fn the_text_names_the_convention_and_every_target() {
     }
     let rows: Vec<&str> = text.lines().filter(|line| line.contains(" ± ")).collect();
     assert!(rows[0].trim_start().starts_with("1 ") && rows[1].trim_start().starts_with("2.5 "));
-    assert_eq!(report.episode_table().lines().count(), 13);
 }
 
 #[test]
@@ -197,8 +195,15 @@ fn failed_episodes_are_told_and_in_no_number() {
     assert!(!serde_json::to_string(&sound).unwrap().contains("failed"));
 
     // A target without an episode is left out, and nothing at all is an error.
-    let half = with_failed(&[6, 7, 8, 9, 10, 11]).unwrap();
+    let mut half = with_failed(&[6, 7, 8, 9, 10, 11]).unwrap();
     assert_eq!((half.targets.len(), half.targets[0].target_return), (1, 1.0));
+    // The first return asked for is known whichever failed, but not from an older report.
+    let first = |report: &Evaluation| report.first_target().map(|told| told.target_return);
+    let mut other = with_failed(&[0, 1, 2, 3, 4, 5]).unwrap();
+    assert_eq!([first(&sound), first(&half), first(&other)], [Some(1.0), Some(1.0), None]);
+    assert_eq!(other.targets[0].target_return, 2.5);
+    (half.asked, other.asked) = (Vec::new(), Vec::new());
+    assert_eq!([first(&half), first(&other)], [None, None]);
     let all: Vec<usize> = (0..12).collect();
     let error = with_failed(&all).unwrap_err();
     assert_eq!(error.to_string(), "all 12 episodes failed; the first: its emulator died");

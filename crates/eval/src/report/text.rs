@@ -110,24 +110,6 @@ impl Evaluation {
         }
         table
     }
-
-    /// Every episode as a table for the terminal.
-    pub fn episode_table(&self) -> String {
-        let mut table =
-            Table::new(&["target", "episode", "seed", "length", "raw", "clipped", "ended"]);
-        for episode in &self.episodes {
-            table.row(vec![
-                format!("{}", episode.target_return),
-                episode.episode.to_string(),
-                episode.seed.to_string(),
-                episode.length.to_string(),
-                format!("{:.0}", episode.raw_return),
-                format!("{:.0}", episode.clipped_return),
-                ended(episode.outcome).into(),
-            ]);
-        }
-        table.to_string()
-    }
 }
 
 /// Which settings are played otherwise than trained, and what follows: a line for each. Empty
