@@ -10,6 +10,7 @@
 //! held-out episodes, and chosen ones have tables of their own, and so has the best of several,
 //! which is picked by the very scores it then shows.
 
+mod agent_names;
 mod agents;
 mod best;
 mod document;

@@ -1,21 +1,24 @@
 //! Agents over tasks, and against each other: the statistics of Agarwal et al. 2021.
 //!
-//! An agent is a configuration, whatever the task and the seed. Its score in a run is the mean
-//! normalized return of the run's last checkpoint for the first return that was asked for.
-//! Only what was played by one protocol is put together.
+//! An agent is a configuration, whatever the task and the seed: what it learned by, the choice
+//! of its data included. Its score in a run is the mean normalized return of the run's last
+//! checkpoint for the first return that was asked for. Only what was played by one protocol is
+//! put together.
 
 use std::collections::BTreeMap;
 
 use overtone_plot::{Line, LinePlot};
 
+use super::agent_names;
 use super::document::Block;
 use super::run_files::PageError;
-use super::scores::{Role, Row, estimate};
+use super::scores::{Configuration, Role, Row, estimate};
 use crate::statistics::{Aggregates, Bootstrap, ScoreMatrix, improvement, performance_profile};
 use crate::table::Table;
 
-/// Keys of a configuration that say what an agent is trained for, and not how.
-const TASK: [&str; 4] = ["game", "env", "dataset", "data"];
+/// Keys of a configuration that say what an agent is trained for and where its data lie, and
+/// not how it is trained.
+const TASK: [&str; 6] = ["game", "env", "dataset", "data.path", "data.run", "data.cache"];
 /// The score of an expert or a human, which the optimality gap is measured to.
 const EXPERT: f64 = 100.0;
 /// Points of a performance profile.
@@ -52,7 +55,9 @@ fn played_by(
     rows: &[Row<'_>],
     bootstrap: &Bootstrap,
 ) -> Result<Vec<Block>, PageError> {
-    let (agents, notes) = agents(protocol, rows)?;
+    let (found, mut notes) = found(protocol, rows);
+    let asked = asked_differently(&found);
+    let agents = agents(found, &mut notes)?;
     let several_tasks = agents.iter().any(|agent| agent.matrix.tasks().len() > 1);
     let mut blocks = Vec::new();
     if agents.len() > 1 || several_tasks {
@@ -65,43 +70,142 @@ fn played_by(
         )));
         blocks.push(profiles(protocol, &agents, bootstrap)?);
         blocks.extend(improvements(&agents, bootstrap)?);
+        notes.extend(asked);
     }
     blocks.extend(notes.into_iter().map(Block::Text));
     Ok(blocks)
 }
 
-/// The agents with a normalized score, and sentences about those that are left out.
-fn agents(protocol: &str, rows: &[Row<'_>]) -> Result<(Vec<Agent>, Vec<String>), PageError> {
-    // By configuration: a name, and by task each seed's score.
-    type Found = (String, BTreeMap<String, BTreeMap<String, f64>>);
-    let mut order: Vec<String> = Vec::new();
-    let mut found: BTreeMap<String, Found> = BTreeMap::new();
+/// An agent as the rows tell of it.
+struct Found {
+    name: String,
+    /// By task and seed.
+    scores: BTreeMap<String, BTreeMap<String, Score>>,
+}
+
+/// What one run scored.
+struct Score {
+    run: String,
+    /// Everything the run learned by.
+    configuration: Configuration,
+    /// The return asked for first.
+    target: f32,
+    normalized: f64,
+}
+
+/// The agents with a normalized score, and sentences about runs that are left out.
+fn found(protocol: &str, rows: &[Row<'_>]) -> (Vec<Found>, Vec<String>) {
+    let mut configurations: Vec<Configuration> = Vec::new();
+    let (mut agents, mut notes): (Vec<Found>, Vec<String>) = (Vec::new(), Vec::new());
+    let several = rows.iter().any(|row| !std::ptr::eq(row.run, rows[0].run));
     let last = rows.iter().filter(|row| row.role == Role::Last && row.protocol == protocol);
     for row in last {
-        let first = row.evaluation().targets.first();
-        let asked_first = first.is_some_and(|first| std::ptr::eq(first, row.target));
+        let Some(first) = row.evaluation().first_target() else {
+            let note = format!(
+                "{} of {} is left out of what is put together: no episode for the first return \
+                 asked for came to its end.",
+                row.source.file, row.run.name
+            );
+            if several && !notes.contains(&note) {
+                notes.push(note);
+            }
+            continue;
+        };
+        let asked_first = std::ptr::eq(first, row.target);
         let Some(normalized) = row.normalized.as_ref().filter(|_| asked_first) else { continue };
-        let config =
-            |key: &str| row.run.config.get(key).map_or(String::new(), |value| value.to_string());
-        let key = row.configuration(&TASK);
-        if !found.contains_key(&key) {
-            order.push(key.clone());
-        }
-        let name = || row.evaluation().setting.policy.clone();
-        let (_, tasks) = found.entry(key).or_insert_with(|| (name(), BTreeMap::new()));
-        let task = match config("dataset") {
-            dataset if dataset.is_empty() => row.evaluation().setting.task.clone(),
-            dataset => format!("{} {}", row.evaluation().setting.task, dataset.trim_matches('"')),
+        let settings = row.configuration(&TASK);
+        let known = configurations.iter().position(|other| *other == settings);
+        let place = known.unwrap_or_else(|| {
+            configurations.push(settings);
+            let name = row.evaluation().setting.policy.clone();
+            agents.push(Found { name, scores: BTreeMap::new() });
+            agents.len() - 1
+        });
+        let score = Score {
+            run: row.run.name.clone(),
+            configuration: row.configuration(&[]),
+            target: row.target.target_return,
+            normalized: normalized.mean,
         };
         // The same seed trains the same agent: it counts once.
-        tasks.entry(task).or_default().entry(config("seed")).or_insert(normalized.mean);
+        let runs = agents[place].scores.entry(task(row)).or_default();
+        match runs.get(&seed(row)) {
+            None => drop(runs.insert(seed(row), score)),
+            // Told with the training seeds, where nothing but the seed may differ.
+            Some(before) if before.configuration == score.configuration => {}
+            Some(before) => notes.push(format!(
+                "{} of {} is left out of what is put together: seed {} of this agent and task is \
+                 there already, from {}.",
+                row.source.file,
+                row.run.name,
+                seed(row),
+                before.run
+            )),
+        }
     }
-    let (mut agents, mut notes): (Vec<Agent>, Vec<String>) = (Vec::new(), Vec::new());
-    for key in order {
-        let Some((name, tasks)) = found.remove(&key) else { continue };
-        let alike = agents.iter().filter(|agent: &&Agent| agent.name.starts_with(&name)).count();
-        let name = if alike == 0 { name } else { format!("{name} ({})", alike + 1) };
-        let counts: Vec<usize> = tasks.values().map(BTreeMap::len).collect();
+    let names: Vec<String> = agents.iter().map(|agent| agent.name.clone()).collect();
+    for (agent, name) in agents.iter_mut().zip(agent_names::distinct(&names, &configurations)) {
+        agent.name = name;
+    }
+    (agents, notes)
+}
+
+/// The task and, where there are several, the recording of it.
+fn task(row: &Row<'_>) -> String {
+    let task = &row.evaluation().setting.task;
+    match row.run.config.get("dataset").and_then(toml::Value::as_str) {
+        Some(dataset) => format!("{task} {dataset}"),
+        None => task.clone(),
+    }
+}
+
+fn seed(row: &Row<'_>) -> String {
+    row.run.config.get("seed").map_or(String::new(), ToString::to_string)
+}
+
+/// A sentence for each task of which runs were not all asked for the same return first.
+fn asked_differently(agents: &[Found]) -> Vec<String> {
+    let mut tasks: Vec<&String> = agents.iter().flat_map(|agent| agent.scores.keys()).collect();
+    tasks.sort();
+    tasks.dedup();
+    let asked = |agent: &Found, task: &String| {
+        let mut targets: Vec<f32> =
+            agent.scores.get(task)?.values().map(|score| score.target).collect();
+        targets.sort_by(f32::total_cmp);
+        targets.dedup();
+        Some(targets)
+    };
+    let mut notes = Vec::new();
+    for task in tasks {
+        let found: Vec<(&str, Vec<f32>)> = agents
+            .iter()
+            .filter_map(|agent| Some((agent.name.as_str(), asked(agent, task)?)))
+            .collect();
+        let Some((_, first)) = found.first() else { continue };
+        if first.len() == 1 && found.iter().all(|(_, targets)| targets == first) {
+            continue;
+        }
+        let told: Vec<String> = found
+            .iter()
+            .map(|(name, targets)| {
+                let targets: Vec<String> = targets.iter().map(f32::to_string).collect();
+                format!("{name}: {}", targets.join(", "))
+            })
+            .collect();
+        notes.push(format!(
+            "In {task}, not all runs were asked for the same return first, so part of a \
+             difference may come from that ({}).",
+            told.join("; ")
+        ));
+    }
+    notes
+}
+
+/// The agents with equally many runs of each of their tasks; a note about each other one.
+fn agents(found: Vec<Found>, notes: &mut Vec<String>) -> Result<Vec<Agent>, PageError> {
+    let mut agents = Vec::new();
+    for Found { name, scores } in found {
+        let counts: Vec<usize> = scores.values().map(BTreeMap::len).collect();
         if counts.iter().any(|count| *count != counts[0]) {
             notes.push(format!(
                 "{name} has unequally many runs of its tasks ({}), so it is left out of what is \
@@ -110,11 +214,12 @@ fn agents(protocol: &str, rows: &[Row<'_>]) -> Result<(Vec<Agent>, Vec<String>),
             ));
             continue;
         }
-        let scores = |runs: BTreeMap<String, f64>| runs.into_values().collect::<Vec<_>>();
-        let rows = tasks.into_iter().map(|(task, runs)| (task, scores(runs)));
+        let rows = scores.into_iter().map(|(task, runs)| {
+            (task, runs.into_values().map(|score| score.normalized).collect::<Vec<_>>())
+        });
         agents.push(Agent { name, matrix: ScoreMatrix::new(rows)? });
     }
-    Ok((agents, notes))
+    Ok(agents)
 }
 
 fn aggregates(agents: &[Agent], bootstrap: &Bootstrap) -> Result<Table, PageError> {

@@ -1,5 +1,7 @@
 //! The scores of every evaluation: a row for each target.
 
+use std::collections::BTreeMap;
+
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
 use crate::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
@@ -34,8 +36,8 @@ impl Role {
     /// Whichever it was; the last checkpoint may be the held-out-selected one as well.
     fn all_of(run: &RunFiles, evaluation: &Evaluation) -> Vec<Self> {
         let Some(played) = &evaluation.setting.checkpoint else { return vec![Self::NoWeights] };
-        // A path of its own lies outside the run's folder.
-        if played.path.is_absolute() {
+        // Weights from elsewhere are not this run's, whatever their number of updates.
+        if !played.path.starts_with("checkpoints") {
             return vec![Self::Chosen];
         }
         let selected = [(run.last_step, Self::Last), (run.held_out_step, Self::HeldOut)];
@@ -44,6 +46,9 @@ impl Role {
         if roles.is_empty() { vec![Self::Chosen] } else { roles }
     }
 }
+
+/// Settings by their dotted keys.
+pub(super) type Configuration = BTreeMap<String, String>;
 
 /// Keys of a configuration that do not change what is learned: the seed, where a run lies, how
 /// it is played, and what it was computed on.
@@ -113,15 +118,32 @@ impl<'a> Row<'a> {
         self.evaluation().setting.checkpoint.as_ref().map(|played| played.step)
     }
 
-    /// What the run learned by, whatever its seed, and without these keys.
-    pub(super) fn configuration(&self, without: &[&str]) -> String {
-        let mut config = self.run.config.clone();
-        BESIDE.iter().chain(without).for_each(|key| drop(config.remove(*key)));
-        config.to_string()
+    /// What the run learned by, whatever its seed: dotted keys and their values, without the
+    /// keys and tables of `without` (`env`, `data.path`).
+    pub(super) fn configuration(&self, without: &[&str]) -> Configuration {
+        let mut settings = Configuration::new();
+        flatten("", &self.run.config, &mut settings);
+        let inside = |key: &str, table: &str| {
+            key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        settings.retain(|key, _| !BESIDE.iter().chain(without).any(|table| inside(key, table)));
+        settings
     }
 
     fn convention(&self) -> &'static str {
         self.evaluation().setting.reference.map_or("", |pair| pair.convention.name())
+    }
+}
+
+/// The values of a table, by dotted keys (`train.updates`).
+fn flatten(name: &str, table: &toml::Table, settings: &mut Configuration) {
+    for (key, value) in table {
+        let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+        match value {
+            toml::Value::Table(inner) => flatten(&name, inner, settings),
+            toml::Value::String(word) => drop(settings.insert(name, word.clone())),
+            other => drop(settings.insert(name, other.to_string())),
+        }
     }
 }
 

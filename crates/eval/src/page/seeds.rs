@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::run_files::PageError;
-use super::scores::{Role, Row, cell, estimate, spread};
+use super::scores::{Configuration, Role, Row, cell, estimate, spread};
 use crate::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use crate::table::Table;
 use crate::{Pair, ReportError, Summary};
@@ -25,7 +25,7 @@ pub(super) struct Groups<'a> {
 }
 
 /// What rows of one group have in common.
-type Key = (String, String, String, Role, Option<u64>, u32, String);
+type Key = (String, Configuration, String, Role, Option<u64>, u32, String);
 
 fn key(row: &Row<'_>) -> Key {
     let setting = &row.evaluation().setting;

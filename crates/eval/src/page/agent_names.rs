@@ -1,0 +1,108 @@
+//! Names of agents: what their policies are called, and where several are called the same, the
+//! settings in which they differ.
+
+use super::scores::Configuration;
+
+/// Settings that a name tells of; more would be no name.
+const MOST_SETTINGS: usize = 3;
+
+/// A name of its own for each agent: `names[i]` is what the policy of `configurations[i]` is
+/// called, and no two configurations are the same.
+pub(super) fn distinct(names: &[String], configurations: &[Configuration]) -> Vec<String> {
+    let mut told: Vec<String> = Vec::with_capacity(names.len());
+    for (name, configuration) in names.iter().zip(configurations) {
+        let others: Vec<&Configuration> = names
+            .iter()
+            .zip(configurations)
+            .filter(|(other, settings)| *other == name && *settings != configuration)
+            .map(|(_, settings)| settings)
+            .collect();
+        let full = match &others[..] {
+            [] => name.clone(),
+            others => format!("{name} ({})", differing(configuration, others)),
+        };
+        // Those that differ only in what the names leave out.
+        let alike = |told: &&String| {
+            told.strip_prefix(&full).is_some_and(|rest| rest.is_empty() || rest.starts_with(" #"))
+        };
+        let before = told.iter().filter(alike).count();
+        told.push(if before == 0 { full } else { format!("{full} #{}", before + 1) });
+    }
+    told
+}
+
+/// `data.best_percent 10.0, head.bins -`: the settings that are not the same in all others; a
+/// dash where there is none of that name.
+fn differing(configuration: &Configuration, others: &[&Configuration]) -> String {
+    let mut keys: Vec<&String> =
+        others.iter().flat_map(|other| other.keys()).chain(configuration.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    keys.retain(|key| others.iter().any(|other| other.get(*key) != configuration.get(*key)));
+    let shown = keys.iter().take(MOST_SETTINGS).map(|key| {
+        let value = configuration.get(*key).map_or("-", String::as_str);
+        format!("{key} {value}")
+    });
+    let mut words: Vec<String> = shown.collect();
+    if let more @ 1.. = keys.len().saturating_sub(MOST_SETTINGS) {
+        words.push(format!("and {more} more"));
+    }
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configuration(settings: &[(&str, &str)]) -> Configuration {
+        settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[track_caller]
+    fn check(agents: &[(&str, &[(&str, &str)])], expected: &[&str]) {
+        let names: Vec<String> = agents.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let settings: Vec<Configuration> =
+            agents.iter().map(|(_, settings)| configuration(settings)).collect();
+        assert_eq!(distinct(&names, &settings), expected);
+    }
+
+    #[test]
+    fn a_name_of_its_own_stays_as_it_is() {
+        // One name begins with the other.
+        check(&[("DT", &[("n", "1")]), ("DT, wide", &[("n", "2")])], &["DT", "DT, wide"]);
+    }
+
+    #[test]
+    fn the_same_name_is_followed_by_what_differs() {
+        check(
+            &[
+                ("DT", &[("data.best_percent", "10.0"), ("seed_like", "7")]),
+                ("MLP", &[("data.best_percent", "10.0")]),
+                ("DT", &[("data.best_percent", "100.0"), ("seed_like", "7")]),
+                ("DT", &[("data.best_percent", "10.0"), ("head.bins", "9"), ("seed_like", "7")]),
+            ],
+            &[
+                "DT (data.best_percent 10.0, head.bins -)",
+                "MLP",
+                "DT (data.best_percent 100.0, head.bins -)",
+                "DT (data.best_percent 10.0, head.bins 9)",
+            ],
+        );
+    }
+
+    #[test]
+    fn what_differs_beyond_the_settings_told_is_numbered() {
+        check(
+            &[
+                ("DT", &[("a", "1"), ("b", "1"), ("c", "1"), ("d", "1")]),
+                ("DT", &[("a", "2"), ("b", "2"), ("c", "2"), ("d", "2")]),
+                ("DT", &[("a", "1"), ("b", "1"), ("c", "1"), ("d", "3")]),
+            ],
+            &[
+                "DT (a 1, b 1, c 1, and 1 more)",
+                "DT (a 2, b 2, c 2, and 1 more)",
+                "DT (a 1, b 1, c 1, and 1 more) #2",
+            ],
+        );
+    }
+}
