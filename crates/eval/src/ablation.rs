@@ -82,10 +82,11 @@ pub enum AblationResult {
 }
 
 impl AblationResult {
-    /// `deviating` against `matched`, both of one target and of the same seeds.
+    /// `deviating` against `matched`, both of one target and of the same seeds. Where no episode
+    /// ended under both, the deviation counts as not played.
     ///
     /// # Errors
-    /// When no episode ended under both, or the bootstrap cannot be made.
+    /// When a return is not finite, or the bootstrap cannot be made.
     pub fn compare(
         matched: &Evaluation,
         deviating: &Evaluation,
@@ -98,6 +99,10 @@ impl AblationResult {
             .iter()
             .filter_map(|episode| before.get(&episode.episode).map(|before| (*before, episode)))
             .collect();
+        if pairs.is_empty() {
+            let reason = "no episode came to its end under both protocols".into();
+            return Ok(Self::NotPlayed { reason });
+        }
         let differences: Vec<f64> =
             pairs.iter().map(|(before, now)| now.raw_return - before.raw_return).collect();
         let scores: Vec<f64> = deviating.episodes.iter().map(|e| e.raw_return).collect();
