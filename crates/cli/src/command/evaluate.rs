@@ -61,7 +61,7 @@ seed = 1
 parallel = 0
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the (first) run was trained.
 device = ""
-# Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run; and with -released before the ending for that protocol.
+# Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run; played otherwise than trained, with what differs before the ending (-released, -t0.5, -v5, -sample). Needed for a checkpoint that is not the run's.
 out = ""
 "#;
 
@@ -130,12 +130,11 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         }
     }
     // Found before playing, not after.
-    for Planned { out, .. } in all {
-        let found = out.parent().is_some_and(|folder| folder == Path::new("") || folder.is_dir());
-        if out.is_dir() || !found {
-            bail!("out={}: must be a file in a folder that is there", out.display());
+    for Planned { entry, out } in all {
+        if text("out").is_empty() {
+            check_own(entry)?;
         }
-        Evaluation::check_writable(out).context("out= names another place for the report")?;
+        check_out(out)?;
     }
     let stop = interrupt::listen()?;
     play_batches(&batches, &evaluation, &device, &stop)
@@ -161,15 +160,34 @@ fn plan(
     let asks = what_to_ask(options, &state.agent, &state.episode_returns)?;
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
-        // Scores by another protocol never take the place of those as recorded.
-        let protocol = match ask.protocol.name() {
-            "released" => "-released",
-            _ => "",
-        };
-        let out = run.path().join(format!("evaluation{step}{protocol}.json"));
+        // Scores by another protocol never take the place of those as trained.
+        let out = run.path().join(format!("evaluation{step}{}.json", ask.suffix()));
         Planned { entry: Entry::new(run, checkpoint, ask, options.episodes, options.seed), out }
     };
     Ok(asks.into_iter().map(planned).collect())
+}
+
+/// # Errors
+/// When a report would go into the folder of a run whose checkpoint was not played.
+fn check_own(entry: &Entry) -> Result<()> {
+    if !entry.is_own() {
+        bail!(
+            "checkpoint={}: is not one of {}: say with out= where to write about it",
+            entry.checkpoint.path.display(),
+            entry.run.path().display()
+        );
+    }
+    Ok(())
+}
+
+/// # Errors
+/// When no file can be written to `out`.
+fn check_out(out: &Path) -> Result<()> {
+    let found = out.parent().is_some_and(|folder| folder == Path::new("") || folder.is_dir());
+    if out.is_dir() || !found {
+        bail!("out={}: must be a file in a folder that is there", out.display());
+    }
+    Evaluation::check_writable(out).context("out= names another place for the report")
 }
 
 /// The run of this name; the newest without a name.
@@ -195,8 +213,8 @@ fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
     })
 }
 
-/// Plays `checkpoint` and writes `evaluation.json` into the run; of the protocol `released`,
-/// `evaluation-released.json`.
+/// Plays `checkpoint` and writes `evaluation.json` into the run; with what differs in the name
+/// where it is played otherwise than trained.
 ///
 /// # Errors
 /// When the environment or the device is not there, or playing fails.
@@ -311,8 +329,8 @@ fn play_batch<'a>(
                 (target.target_return, target.raw_return.mean, normalized)
             })
             .collect();
-        // The curves are of playing as recorded.
-        if entry.ask.protocol.name() == "released" {
+        // The curves are of the run's own weights, played as trained.
+        if !(entry.ask.as_trained && entry.is_own()) {
             continue;
         }
         let written = metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores);

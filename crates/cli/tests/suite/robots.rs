@@ -143,7 +143,7 @@ fn every_model_and_head_trains_and_plays() {
         let run = desk.only_run("runs");
         let folder = run.file_name().unwrap().to_string_lossy().into_owned();
         assert!(folder.ends_with(&format!("-hopper-medium-{name}-s123")), "{words}: {folder}");
-        let played = report(&run.join("evaluation.json"));
+        let played = report(&run.join("evaluation-sample.json"));
         assert_eq!(played["protocol"]["action_choice"], "sample");
         assert!(played["targets"][0]["raw_return"]["mean"].as_f64().unwrap().is_finite());
         assert_eq!(played["protocol"]["delayed_reward"], words.contains("delayed"));

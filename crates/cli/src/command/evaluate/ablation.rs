@@ -17,6 +17,7 @@ use overtone_train::{Agent, RunDir, run_dir::CONFIG};
 
 use super::{
     ask::{self, Ask},
+    check_out, check_own,
     entry::Entry,
     open_checkpoint, open_run, playing,
 };
@@ -28,7 +29,7 @@ pub const OPTIONS: &str = r#"
 run = ""
 # Folder of the runs.
 runs = "runs"
-# last, the step of a checkpoint, or a checkpoint's folder.
+# last; best: the lowest loss on held-out episodes, needs train.held_out above 0; the step of a checkpoint, or a checkpoint's folder.
 checkpoint = "last"
 # Episodes of each row.
 episodes = 100
@@ -44,7 +45,7 @@ seed = 1
 parallel = 0
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
 device = ""
-# Where to write the page, and the same as JSON beside it; empty: protocol-ablation.md in the run's folder.
+# Where to write the page, and the same as JSON beside it; empty: protocol-ablation.md in the run's folder. Needed for a checkpoint that is not the run's.
 out = ""
 "#;
 
@@ -96,9 +97,11 @@ pub fn ablation(options: &[String]) -> Result<()> {
         "" => run.path().join("protocol-ablation.md"),
         path => PathBuf::from(path),
     };
-    if out.is_dir() || out.extension().is_none_or(|ending| ending == "json") {
+    if out.extension().is_none_or(|ending| ending == "json") {
         bail!("out={}: must be the name of a page, such as ablation.md", out.display());
     }
+    // Found before playing, not after.
+    [&out, &out.with_extension("json")].into_iter().try_for_each(|out| check_out(out))?;
 
     let trained = ask::trained(&state.agent, &state.episode_returns);
     let entry = |play: Play, target: f32| {
@@ -108,6 +111,9 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let mut rows = rows(&trained, target, other_target, &entry);
     keep_only(&mut rows, &text("only"))?;
     let matched = entry(trained.play.clone(), target);
+    if text("out").is_empty() {
+        check_own(&matched)?;
+    }
     matched.announce();
     let n_played = rows.iter().filter(|row| row.plan.is_ok()).count();
     say!("then {n_played} times with another setting, in the same episodes");
@@ -135,7 +141,8 @@ pub fn ablation(options: &[String]) -> Result<()> {
 
     let bootstrap = Bootstrap::default();
     let mut ablation = Ablation::new(&base, bootstrap)?;
-    ablation.setting.command = command(&run, state.step, episodes, target, other_target, seed);
+    ablation.setting.command =
+        command(&run, &matched.checkpoint_name(), episodes, target, other_target, seed);
     for (place, Row { difference, plan }) in rows.into_iter().enumerate() {
         let result = match (plan, played.remove(&(place + 1))) {
             (Err(result), _) => result,
@@ -147,9 +154,10 @@ pub fn ablation(options: &[String]) -> Result<()> {
         };
         ablation.rows.push(AblationRow { difference, result });
     }
-    ablation.write(&out).context("cannot write the page")?;
+    // Told before anything is written, which may fail.
     say!("{}", ablation.table());
     ablation.notes().iter().for_each(|note| say!("{note}"));
+    ablation.write(&out).context("cannot write the page")?;
     say!("page: {}", out.display());
     Ok(())
 }
@@ -268,7 +276,7 @@ fn groups<'a>(matched: &'a Entry, rows: &'a [Row]) -> Vec<Vec<(usize, &'a Entry)
 /// The command that does it again.
 fn command(
     run: &RunDir,
-    step: u64,
+    checkpoint: &str,
     episodes: usize,
     target: f32,
     other_target: Option<f32>,
@@ -276,7 +284,7 @@ fn command(
 ) -> String {
     let other = other_target.map(|target| format!(" other_target={target}")).unwrap_or_default();
     format!(
-        "just protocol-ablation run={} checkpoint={step} episodes={episodes} target={target}\
+        "just protocol-ablation run={} checkpoint={checkpoint} episodes={episodes} target={target}\
          {other} seed={seed}",
         run.path().display()
     )

@@ -24,13 +24,38 @@ pub struct Ask {
     pub targets: Vec<f32>,
     /// What of it is otherwise than the agent was trained.
     pub differences: Vec<Difference>,
+    /// Whether the protocol is that of training, in every setting.
+    pub as_trained: bool,
 }
 
 impl Ask {
     /// `protocol` and `targets` for an agent that was `trained` so.
     pub fn new(trained: &Trained, protocol: Play, asked: String, targets: Vec<f32>) -> Self {
         let differences = trained.differences(&protocol, &targets);
-        Self { protocol, asked, targets, differences }
+        let as_trained = protocol == trained.play;
+        Self { protocol, asked, targets, differences, as_trained }
+    }
+
+    /// What tells a report by this protocol from one of playing as trained, for its file's name:
+    /// `-released`, `-t0.5`, `-v5-sample`; empty for playing as trained.
+    pub fn suffix(&self) -> String {
+        if self.as_trained {
+            return String::new();
+        }
+        let mut suffix = match self.protocol.name() {
+            "matched" => String::new(),
+            name => format!("-{name}"),
+        };
+        match &self.protocol {
+            Play::Atari(protocol) if protocol.temperature != 1.0 => {
+                suffix += &format!("-t{}", protocol.temperature);
+            }
+            Play::Continuous(protocol) if protocol.action_choice != ActionChoice::Mode => {
+                suffix += &format!("-{}", action_choice_name(protocol.action_choice));
+            }
+            Play::Atari(_) | Play::Continuous(_) => {}
+        }
+        suffix
     }
 }
 
@@ -220,5 +245,54 @@ pub fn describe_targets(text: &str, targets: &[f32], returns: &[f32]) -> String 
             format!("{numbers} (the data's episode returns lie between {lowest} and {highest})")
         }
         _ => numbers,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(trained: &Play, played: Play, suffix: &str) {
+        let trained = Trained {
+            play: trained.clone(),
+            returns: None,
+            reads_returns: true,
+            own_action_order: false,
+            has_density: true,
+            revisions_differ: true,
+        };
+        let ask = Ask::new(&trained, played, "1".into(), vec![1.0]);
+        assert_eq!((ask.suffix().as_str(), ask.as_trained), (suffix, suffix.is_empty()));
+    }
+
+    #[test]
+    fn what_is_not_as_trained_has_a_name_of_its_own() {
+        let matched = Protocol::matched(&Emulation::dqn_replay());
+        let trained = Play::Atari(matched.clone());
+        let played =
+            |preset: Protocol, temperature| Play::Atari(Protocol { temperature, ..preset });
+        check(&trained, trained.clone(), "");
+        check(&trained, played(matched, 0.1), "-t0.1");
+        check(&trained, played(Protocol::released(), 1.0), "-released");
+        check(&trained, played(Protocol::released(), 2.0), "-released-t2");
+
+        let matched = ContinuousProtocol {
+            name: "matched".into(),
+            simulation: Simulation::d4rl(),
+            action_choice: ActionChoice::Mode,
+            return_scale: 1000.0,
+            delayed_reward: false,
+        };
+        let trained = Play::Continuous(matched.clone());
+        let mut v5 = matched.clone();
+        (v5.name, v5.simulation.revision) = ("v5".into(), Revision::V5);
+        check(&trained, trained.clone(), "");
+        check(&trained, Play::Continuous(v5.clone()), "-v5");
+        let drawn = |protocol: ContinuousProtocol| {
+            Play::Continuous(ContinuousProtocol { action_choice: ActionChoice::Sample, ..protocol })
+        };
+        check(&trained, drawn(matched), "-sample");
+        check(&trained, drawn(v5), "-v5-sample");
     }
 }

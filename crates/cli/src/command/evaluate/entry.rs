@@ -1,5 +1,7 @@
 //! One checkpoint and how it is played: what is said of it before and in the report.
 
+use std::path::{Path, PathBuf};
+
 use overtone_core::Play;
 use overtone_eval::{Plan, report};
 use overtone_model::{AttentionConfig, Conditioning, ContinuousAgentConfig, ModelConfig};
@@ -51,10 +53,22 @@ impl Entry {
         say!("{}", differences.trim_end());
     }
 
+    /// Whether the checkpoint is one of the run's own.
+    pub fn is_own(&self) -> bool {
+        own_path(&self.run, &self.checkpoint.path).is_some()
+    }
+
+    /// What `checkpoint=` must say to play it again: a step of the run, or a folder elsewhere.
+    pub fn checkpoint_name(&self) -> String {
+        match own_path(&self.run, &self.checkpoint.path) {
+            Some(_) => self.checkpoint.state.step.to_string(),
+            None => real(&self.checkpoint.path).display().to_string(),
+        }
+    }
+
     /// What the report says of it before it is played by `simulator`.
     pub fn setting(&self, simulator: String, rom_md5: Option<&str>) -> report::Setting {
         let state = &self.checkpoint.state;
-        let inside = self.checkpoint.path.strip_prefix(self.run.path());
         let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
         let how = match &self.ask.protocol {
             Play::Atari(protocol) => {
@@ -74,14 +88,15 @@ impl Entry {
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
             checkpoint: Some(report::CheckpointRef {
-                path: inside.unwrap_or(&self.checkpoint.path).to_owned(),
+                path: own_path(&self.run, &self.checkpoint.path)
+                    .unwrap_or_else(|| real(&self.checkpoint.path)),
                 step: state.step,
             }),
             dataset_hash: Some(state.dataset_hash.clone()),
             command: format!(
                 "just evaluate rollouts run={} checkpoint={} episodes={} target={} {how} seed={}",
                 self.run.path().display(),
-                state.step,
+                self.checkpoint_name(),
                 self.plan.episodes,
                 targets.join(","),
                 self.plan.seed
@@ -89,6 +104,18 @@ impl Entry {
             reference: overtone_eval::Convention::default_for(state.agent.task()),
         }
     }
+}
+
+/// Where a checkpoint lies in the run's folder; `None` if it is not one of the run's.
+fn own_path(run: &RunDir, checkpoint: &Path) -> Option<PathBuf> {
+    let checkpoint = real(checkpoint);
+    let inside = checkpoint.strip_prefix(real(&run.checkpoints())).ok()?;
+    Some(Path::new("checkpoints").join(inside))
+}
+
+/// The path from the root, without links; the path itself where there is nothing.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// `Decision Transformer, linear head, softmax attention`.
