@@ -6,6 +6,7 @@
 //! This crate does not know the model: its own tests play hand-written policies.
 
 pub mod ablation;
+pub mod filmed;
 pub mod fourier_transform;
 pub mod normalize;
 pub mod page;
@@ -19,6 +20,7 @@ pub mod summary;
 pub mod table;
 
 pub use ablation::{Ablation, AblationResult, AblationRow};
+pub use filmed::Filmed;
 pub use fourier_transform::FourierTransform;
 pub use normalize::{Convention, Pair};
 pub use random::RandomPolicy;

@@ -20,7 +20,7 @@ runs = "runs"
 out = ""
 # Name of the files, without their endings.
 name = "report"
-# Whether to film the median episode of a run that was played and has no video yet (a minute or less each).
+# Whether to film the median episode of a run that was played and has no video of its evaluation yet (a minute or less each).
 video = true
 # Bootstrap replications of the intervals (Agarwal et al. 2021 take 50,000).
 replications = 50000
@@ -71,12 +71,12 @@ pub fn run(words: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Films a run that was played and has no video. A report without one is a report all the
-/// same: what hinders is said, and no more.
+/// Films a run that was played and has no video of what its evaluation says now. A report
+/// without one is a report all the same: what hinders is said, and no more.
 fn film(run: &RunDir, stop: &AtomicBool) -> Result<()> {
     let request = Request::of(run.clone())?;
     let played = run.path().join(&request.evaluation).is_file();
-    if !played || request.out.exists() {
+    if !played || video::is_filmed(&request) {
         return Ok(());
     }
     if let Err(error) = video::film(&request, stop) {

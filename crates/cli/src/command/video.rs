@@ -13,7 +13,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 use overtone_core::{Actions, Play};
 use overtone_env::ActionSpace;
-use overtone_eval::{Evaluation, Moment, PlayedEpisode, TargetResult, replay, rollout::role_seeds};
+use overtone_eval::{
+    Evaluation, Filmed, Moment, PlayedEpisode, TargetResult, replay, rollout::role_seeds,
+};
 use overtone_model::device;
 use overtone_mujoco::Task;
 use overtone_plot::{Animation, Bars, Caption, Image};
@@ -111,7 +113,7 @@ pub fn run(options: &[String]) -> Result<()> {
     film(&Request::parse(run, &keys)?, &stop)
 }
 
-/// Plays the episode and writes its video.
+/// Plays the episode and writes its video, and beside that which episode it is.
 ///
 /// # Errors
 /// When there is no such evaluation or episode, what it was played with is not there any more,
@@ -192,18 +194,43 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
             return Err(error);
         }
     };
-    std::fs::rename(&beside, &request.out)
+    let filmed = Filmed::new(&evaluation, &request.evaluation, &request.episode, episode);
+    // Never a video beside what is said of another.
+    put(&beside, &request.out)
         .with_context(|| format!("cannot write {}", request.out.display()))?;
+    filmed.write(&request.out).context("cannot write what the video shows")?;
     if again.length < request.steps && again != *episode {
         say!(
-            "note: this time the episode returned {} in {} steps; in a batch of another size, or \
-             on another machine, sums are rounded differently, and a draw can fall differently",
+            "note: this time the episode returned {} in {} steps; on another device or machine (on \
+             a GPU, in another batch too) sums may be rounded differently, and a draw fall \
+             differently",
             again.raw_return,
             again.length
         );
     }
     say!("video: {}", request.out.display());
     Ok(())
+}
+
+/// Whether the video of `request` is there and still shows an episode of the run's evaluations.
+pub fn is_filmed(request: &Request) -> bool {
+    let Ok(Some(filmed)) = Filmed::read(&request.out) else { return false };
+    let path = request.run.path().join(&filmed.evaluation);
+    let Ok(evaluation) = Evaluation::read(&path) else { return false };
+    let target = filmed.episode.target_return.to_string();
+    let episode = choose(&evaluation, &target, &filmed.chosen);
+    request.out.is_file()
+        && episode.is_ok_and(|(_, episode)| {
+            Filmed::new(&evaluation, &filmed.evaluation, &filmed.chosen, episode) == filmed
+        })
+}
+
+/// Renames a finished video to its place, having removed what was said of the one before.
+fn put(finished: &Path, out: &Path) -> std::io::Result<()> {
+    match std::fs::remove_file(Filmed::path(out)) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => std::fs::rename(finished, out),
+    }
 }
 
 fn beside(out: &Path) -> PathBuf {

@@ -5,6 +5,7 @@
 mod desk;
 mod downloads;
 mod errors;
+mod evaluating;
 mod faults;
 mod gpu_check;
 mod held_out;

@@ -70,9 +70,13 @@ pub(super) fn videos(runs: &[RunFiles]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     for run in runs {
         for video in &run.videos {
+            let shown = match &video.filmed {
+                Some(filmed) => format!(" ({})", filmed.describe()),
+                None => String::new(),
+            };
             blocks.push(Block::Video {
                 name: format!("video-{}", blocks.len() + 1),
-                title: format!("{}: {}", run.name, video.file),
+                title: format!("{}: {}{shown}", run.name, video.file),
                 gif: video.gif.clone(),
             });
         }

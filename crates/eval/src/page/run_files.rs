@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::{Evaluation, PlayedEpisode, ReportError, TargetResult};
+use crate::{Evaluation, Filmed, PlayedEpisode, ReportError, TargetResult};
 
 /// The files of one training run.
 #[derive(Clone, Debug)]
@@ -31,10 +31,12 @@ pub struct RunFiles {
 }
 
 /// A video, and where it was read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct VideoFile {
     /// The file's name.
     pub file: String,
+    /// The episode it shows, where that is known.
+    pub filmed: Option<Filmed>,
     /// What is in it.
     pub gif: Vec<u8>,
 }
@@ -109,6 +111,9 @@ pub enum PageError {
         /// The file.
         path: PathBuf,
     },
+    /// What a video shows cannot be read.
+    #[error("what is beside a video cannot be read (without it, nothing is said of the video)")]
+    Filmed(#[source] ReportError),
     /// An evaluation that cannot be read.
     #[error("an evaluation cannot be read")]
     Evaluation(#[from] ReportError),
@@ -237,7 +242,9 @@ impl Metrics {
 
 fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
     let mut names = names(folder)?;
-    names.retain(|name| name.starts_with("evaluation") && name.ends_with(".json"));
+    // Not what is said of a video of that name.
+    let told = |name: &str| name.ends_with(".json") && !name.ends_with(".gif.json");
+    names.retain(|name| name.starts_with("evaluation") && told(name));
     // The one as recorded before the others.
     names.sort_by_key(|name| name != "evaluation.json");
     names.into_iter().map(|name| EvaluationFile::read(&folder.join(&name), name)).collect()
@@ -261,7 +268,8 @@ fn videos(folder: &Path) -> Result<Vec<VideoFile>, PageError> {
         if !gif.starts_with(b"GIF8") {
             return Err(PageError::NoVideo { path });
         }
-        videos.push(VideoFile { file, gif });
+        let filmed = Filmed::read(&path).map_err(PageError::Filmed)?;
+        videos.push(VideoFile { file, filmed, gif });
     }
     Ok(videos)
 }

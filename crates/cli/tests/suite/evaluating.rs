@@ -1,0 +1,179 @@
+//! Evaluations that are not of a run's own weights as trained: where their reports go, and what
+//! is said of them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+use crate::{desk::Desk, runs::events};
+
+/// A robot's model and run as small as they can be.
+fn tiny(words: &str) -> String {
+    format!(
+        "train env=hopper evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
+         model.context_length=5 train.batch_size=3 train.updates=4 {words}"
+    )
+}
+
+fn report(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// The points of the curve of a target of 100.
+fn points(run: &Path) -> usize {
+    events(run).get("eval/raw_return/target_100").map_or(0, Vec::len)
+}
+
+/// Relative to the desk, as a user would write it.
+fn relative(desk: &Desk, path: &Path) -> PathBuf {
+    path.strip_prefix(desk.path("")).unwrap().to_owned()
+}
+
+#[test]
+fn another_runs_checkpoint_is_never_reported_as_this_runs() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny("runs=first"));
+    desk.succeeds(&tiny("runs=second seed=7"));
+    let [run, other] = ["first", "second"].map(|root| desk.only_run(root));
+    let (name, foreign) = (relative(&desk, &run), other.join("checkpoints/step-00000004"));
+    let words = format!("evaluate rollouts run={} episodes=1 target=100", name.display());
+    desk.succeeds(&words);
+    let own = report(&run.join("evaluation.json"));
+    assert_eq!(points(&run), 1);
+
+    for path in [relative(&desk, &foreign), foreign.clone()] {
+        let checkpoint = format!("checkpoint={}", path.display());
+        desk.refuses(&format!("{words} {checkpoint}"), &["is not one of first/", "out="]);
+        let ablation = words.replace("rollouts", "ablation");
+        desk.refuses(&format!("{ablation} {checkpoint}"), &["is not one of first/", "out="]);
+    }
+    assert_eq!(report(&run.join("evaluation.json")), own, "nothing was written");
+
+    let out = run.join("evaluation-other.json");
+    let path = relative(&desk, &foreign);
+    desk.succeeds(&format!("{words} checkpoint={} out={}", path.display(), out.display()));
+    let told = report(&out);
+    let absolute = foreign.canonicalize().unwrap().display().to_string();
+    assert_eq!(told["checkpoint"]["path"], absolute);
+    assert_ne!(told["episodes"], own["episodes"], "another agent");
+    assert_eq!(points(&run), 1, "no point of another run's weights");
+    // Its command plays these weights again.
+    let command = told["command"].as_str().unwrap().strip_prefix("just ").unwrap().to_owned();
+    assert!(command.contains(&format!(" checkpoint={absolute} ")), "{command}");
+    desk.succeeds(&format!("{command} out=again.json"));
+    assert_eq!(report(&desk.path("again.json"))["episodes"], told["episodes"]);
+    // On the page it is a chosen one, and it can be filmed.
+    desk.succeeds(&format!("report {} video=false replications=100", name.display()));
+    let scores = fs::read_to_string(run.join("report-scores.csv")).unwrap();
+    let row = |file: &str| scores.lines().find(|row| row.contains(file)).unwrap().to_owned();
+    assert!(row("evaluation.json").contains(",last,4,"), "{scores}");
+    assert!(row("evaluation-other.json").contains(",chosen,4,"), "{scores}");
+    let film = "evaluation=evaluation-other.json steps=4 out=other.gif";
+    desk.succeeds(&format!("video run={} {film}", name.display()));
+}
+
+#[test]
+fn a_runs_own_checkpoint_may_be_named_by_its_folder() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny(""));
+    let run = desk.only_run("runs");
+    let folder = run.join("checkpoints/step-00000004");
+    for path in [relative(&desk, &folder), folder] {
+        desk.succeeds(&format!(
+            "evaluate rollouts episodes=1 target=100 checkpoint={}",
+            path.display()
+        ));
+        let told = report(&run.join("evaluation.json"));
+        assert_eq!(told["checkpoint"]["path"], "checkpoints/step-00000004");
+        assert!(told["command"].as_str().unwrap().contains(" checkpoint=4 "), "{told}");
+        fs::remove_file(run.join("evaluation.json")).unwrap();
+    }
+    assert_eq!(points(&run), 2);
+}
+
+#[test]
+fn what_is_played_otherwise_than_trained_has_a_report_of_its_own() {
+    let desk = Desk::new();
+    // As training asks for it, too.
+    desk.succeeds(&tiny(
+        "head=gaussian evaluation.episodes=1 evaluation.target=100 evaluation.actions=sample",
+    ));
+    let run = desk.only_run("runs");
+    let sampled = report(&run.join("evaluation-sample.json"));
+    assert_eq!(sampled["protocol"]["action_choice"], "sample");
+    assert!(!run.join("evaluation.json").exists());
+    assert_eq!(points(&run), 0);
+
+    let words = "evaluate rollouts episodes=1 target=100,100.0";
+    desk.succeeds(words);
+    let own = report(&run.join("evaluation.json"));
+    assert_eq!((points(&run), own["targets"].as_array().unwrap().len()), (1, 1));
+    for (options, name) in [
+        ("revision=v5", "evaluation-v5.json"),
+        ("actions=sample", "evaluation-sample.json"),
+        ("revision=v5 actions=sample", "evaluation-v5-sample.json"),
+        ("revision=v5 checkpoint=4,last", ""),
+    ] {
+        if name.is_empty() {
+            desk.refuses(&format!("{words} {options}"), &["update 4", "named twice"]);
+            continue;
+        }
+        desk.succeeds(&format!("{words} {options}"));
+        assert!(run.join(name).is_file(), "{options}");
+    }
+    // What is recorded is v4: to say so changes nothing.
+    desk.succeeds(&format!("{words} revision=v4 actions=mode seed=2"));
+    assert_eq!(points(&run), 2);
+    assert_ne!(report(&run.join("evaluation.json"))["seed"], own["seed"]);
+    desk.succeeds("report video=false replications=100");
+    let scores = fs::read_to_string(run.join("report-scores.csv")).unwrap();
+    assert_eq!(scores.lines().count(), 5, "every one of them is on the page: {scores}");
+}
+
+#[test]
+fn where_an_ablation_cannot_be_written_nothing_is_played() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny(""));
+    fs::create_dir(desk.path("page.json")).unwrap();
+    for (out, part) in [
+        ("nowhere/page.md", "in a folder that is there"),
+        ("page.md", "out=page.json"),
+        ("page.json", "name of a page"),
+    ] {
+        let said = desk.run(&format!("evaluate ablation episodes=1 out={out}"));
+        said.refused(&[part]);
+        assert_eq!(said.stdout, "", "{out}");
+    }
+}
+
+#[test]
+fn a_video_of_an_evaluation_that_is_no_more_is_filmed_again() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny("evaluation.episodes=3 evaluation.target=100"));
+    let run = desk.only_run("runs");
+    let films = |words: &str| {
+        let stdout = desk.succeeds(&format!("report replications=100 {words}"));
+        stdout.contains("filming episode")
+    };
+    let shown = || report(&run.join("video.gif.json"))["episode"]["seed"].as_u64().unwrap();
+    let page = || fs::read_to_string(run.join("report.md")).unwrap();
+    assert!(films(""));
+    let first = shown();
+    assert!(page().contains("update 4, matched protocol, target 100, episode "), "{}", page());
+    assert!(!films(""), "it is the same");
+    // Other episodes; and one that someone chose is left as it is.
+    desk.succeeds("evaluate rollouts episodes=3 target=100 seed=2");
+    assert!(films(""));
+    assert_ne!(shown(), first);
+    desk.succeeds("video episode=worst steps=4");
+    assert!(!films(""));
+    assert!(page().contains(" (worst), "), "{}", page());
+    // Nobody knows what this shows.
+    fs::remove_file(run.join("video.gif.json")).unwrap();
+    assert!(!films("video=false") && !page().contains(" protocol, target 100, episode "));
+    assert!(films(""));
+    assert!(page().contains(" (median), "), "{}", page());
+}
