@@ -88,8 +88,10 @@ pub type PolicyError = Box<dyn Error + Send + Sync>;
 
 /// A batch of agents, each with its own history.
 ///
-/// The same seed, observations and rewards give the same actions whatever else is in the
-/// batch.
+/// On a CPU, the same seed, observations and rewards give the same actions whatever else is in
+/// the batch, and however large it is. On a GPU they do as far as its sums are rounded alike in
+/// batches of another size, which is not promised: there, and from one device or machine to
+/// another, a draw may fall differently.
 pub trait Policy {
     /// Acts for the agents in `turns`; row `i` of `observations` belongs to `turns[i]`.
     ///

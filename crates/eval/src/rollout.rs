@@ -5,7 +5,7 @@
 //! are played to their end, so their order decides nothing. (To stop when enough have
 //! finished would prefer short ones.) Every episode has its own seed, derived from the
 //! evaluation's seed and its number, so an episode is the same whatever its slot, the number
-//! of slots, and what else is played.
+//! of slots, and what else is played, where the policy's actions are ([`Policy`]: on a CPU).
 //!
 //! The environments come in groups, each stepped in a thread of its own: while one group
 //! steps and resets, the policies act for another. The groups take turns in a fixed order, so
