@@ -7,8 +7,9 @@
 //!   held_out.csv           the loss on held-out episodes, one row per checkpoint
 //!   events.out.tfevents.*  the same for TensorBoard
 //!   checkpoints/step-…/    model, optimizer and state
-//!   evaluation.json        the newest evaluation
+//!   evaluation.json        the newest evaluation, played as trained
 //!   evaluation-STEP.json   the same where several checkpoints were played together
+//!   evaluation-released.json, -v5, -sample, -t0.5, …  played otherwise than trained
 //! ```
 
 use std::{
