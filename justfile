@@ -23,6 +23,7 @@ default:
     @just --list --unsorted
 
 # Train an agent, then evaluate it: just train game=seaquest | env=hopper [key=value...]
+[no-exit-message]
 train *args: build
     @{{ overtone }} train "$@"
 
@@ -43,6 +44,7 @@ protocol-ablation *args: build
     @{{ overtone }} evaluate ablation "$@"
 
 # Continue an interrupted run, the newest by default: just resume [run=...]
+[no-exit-message]
 resume *args: build
     @{{ overtone }} resume "$@"
 

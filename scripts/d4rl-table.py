@@ -5,36 +5,27 @@
 
 FOLDER holds D4RL files such as hopper_medium-v2.hdf5; without it, the published files in
 datasets/published/d4rl, or the starter sets (medium only), are used. quick=true takes the size
-that 2 cores do in about an hour. Runs that are finished in runs (default: runs/d4rl-table) are
-not trained again. Other options go to `overtone train`.
+that 2 cores do in about an hour. Runs of the same settings that were played in runs (default:
+runs/d4rl-table) are not trained again. Other options go to `overtone train`.
 """
 
 import json
 import math
-import os
 import statistics
-import subprocess
 import sys
 import time
 from pathlib import Path
 
+import table_runs
+from words import options, stop, whole
+
 ENVS = ["hopper", "halfcheetah", "walker2d"]
 QUALITIES = ["medium", "medium-replay", "medium-expert"]
-ATTENTION = {"softmax": "tanh", "fourier": "tanh-attention-fourier4"}
+ATTENTION = ["softmax", "fourier"]
 # What quick=true changes of the quick profile: the size for an hour.
-QUICK = ["train.updates=700", "evaluation.episodes=20"]
-
-
-def option(words: list[str], name: str, default: str) -> str:
-    return next((word.split("=", 1)[1] for word in words if word.startswith(f"{name}=")), default)
-
-
-def finished(runs: Path, env: str, quality: str, attention: str, seed: str) -> Path | None:
-    """The folder of the finished run of this kind, if there is one."""
-    for folder in sorted(runs.glob(f"*-{env}-{quality}-{ATTENTION[attention]}-s{seed}")):
-        if (folder / "evaluation.json").is_file():
-            return folder
-    return None
+QUICK = {"train.updates": "700", "evaluation.episodes": "20"}
+# What makes a row of the table, and a run of it.
+ABOUT = ["env", "dataset", "attention.kind", "seed"]
 
 
 def data_of(run: Path) -> tuple[float, float]:
@@ -45,15 +36,16 @@ def data_of(run: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    root = Path(__file__).resolve().parent.parent
-    words = sys.argv[1:]
-    own = ("quick", "path", "seeds", "runs")
-    runs = Path(option(words, "runs", str(root / "runs/d4rl-table")))
-    seeds = option(words, "seeds", "1,2").split(",")
-    path = option(words, "path", "")
-    quick = option(words, "quick", "false") == "true"
-    extra = [word for word in words if word.split("=", 1)[0] not in own]
-    program = Path(os.environ.get("CARGO_TARGET_DIR", root / "target")) / "release/overtone"
+    given = options(sys.argv[1:])
+    runs = Path(given.pop("runs", table_runs.ROOT / "runs/d4rl-table")).absolute()
+    seeds = [str(whole("seeds", seed, 0)) for seed in given.pop("seeds", "1,2").split(",")]
+    path = given.pop("path", "")
+    if path and not Path(path).exists():
+        stop(f"path={path}: there is no such folder")
+    quick = given.pop("quick", "false")
+    if quick not in ("true", "false"):
+        stop(f"quick={quick}: expected true or false")
+    table_runs.check_words("gym", [f"{key}={text}" for key, text in given.items()])
     started = time.monotonic()
     trained = 0
     table = []
@@ -62,16 +54,12 @@ def main() -> None:
             for attention in ATTENTION:
                 found = []
                 for seed in seeds:
-                    run = finished(runs, env, quality, attention, seed)
-                    if run is None:
-                        command = [
-                            program, "train", f"env={env}", f"dataset={quality}", f"attention={attention}",
-                            f"seed={seed}", f"runs={runs}", *([f"data.path={path}"] if path else []),
-                            *(QUICK if quick else []), *extra,
-                        ]
-                        subprocess.run(command, cwd=root, check=True, stdout=sys.stderr)
-                        trained += 1
-                        run = finished(runs, env, quality, attention, seed)
+                    wanted = {"env": env, "dataset": quality, "attention": attention, "seed": seed}
+                    wanted |= {"data.path": str(Path(path).absolute())} if path else {}
+                    wanted |= (QUICK if quick == "true" else {}) | given
+                    words = [f"{key}={text}" for key, text in wanted.items()]
+                    run, new = table_runs.find_or_train(runs, "gym", words, ABOUT)
+                    trained += new
                     found.append(run)
                 table.append((env, quality, attention, found))
 

@@ -27,6 +27,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from words import options, whole
+
 ROOT = Path(__file__).resolve().parent.parent
 # Columns of metrics.csv that are times.
 TIMES = {"timesteps_per_s", "waited_share", "seconds"}
@@ -123,8 +125,8 @@ def points(run: Path) -> dict:
 
 
 def main() -> None:
-    options = dict(word.split("=", 1) for word in sys.argv[1:])
-    n, seed = int(options.get("n", 100)), int(options.get("seed", 1))
+    given = options(sys.argv[1:], ["n", "seed"])
+    n, seed = whole("n", given.get("n", "100"), 1), whole("seed", given.get("seed", "1"), 0)
     program = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release/overtone"
     draw = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="overtone-kills-"))

@@ -3,31 +3,29 @@
 
     just starter-table [runs=FOLDER] [key=value...]
 
-Runs that are finished in FOLDER (default: runs/starter-table) are not trained again. Options
-go to `overtone train`. 1300 updates, half of the quick profile, and 20 episodes a run unless they
-say otherwise.
+Runs of the same settings that were played in FOLDER (default: runs/starter-table) are not
+trained again. Options go to `overtone train`. 1300 updates, half of the quick profile, and 20
+episodes a run unless they say otherwise.
 """
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+import table_runs
+from words import options
+
 GAMES = ["Seaquest", "BankHeist", "Gravitar", "DoubleDunk"]
-HEADS = {"linear": "linear", "fourier": "fourier14"}
+HEADS = ["linear", "fourier"]
 # Seaquest's target is the yardstick's; the others' is the default, the data's 90th percentile.
 TARGETS = {"Seaquest": "32"}
-UPDATES, EPISODES = 1300, 20
+UPDATES, EPISODES, SEED = 1300, 20, 123
 
 
-def evaluation_of(runs: Path, game: str, head: str) -> dict | None:
-    """The report of the finished run of this game and head, if there is one."""
-    for folder in sorted(runs.glob(f"*-{game.lower()}-{HEADS[head]}-s*")):
-        report = folder / "evaluation.json"
-        if report.is_file():
-            return json.loads(report.read_text(encoding="utf-8"))
-    return None
+def name_of(run: Path) -> str:
+    """The head of a run: `linear`, `fourier14`."""
+    config = table_runs.read(run / "config.toml")
+    return config["head.kind"] + (str(config["head.frequencies"]) if config["head.kind"] == "fourier" else "")
 
 
 def data_of(root: Path, game: str) -> str:
@@ -45,31 +43,28 @@ def spread(summary: dict, digits: int) -> str:
 
 
 def main() -> None:
-    root = Path(__file__).resolve().parent.parent
-    options = sys.argv[1:]
-    runs = Path(next((o.split("=", 1)[1] for o in options if o.startswith("runs=")), root / "runs/starter-table"))
-    extra = [o for o in options if not o.startswith("runs=")]
-    target = Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+    root = table_runs.ROOT
+    given = options(sys.argv[1:])
+    runs = Path(given.pop("runs", root / "runs/starter-table")).absolute()
+    table_runs.check_words("atari", [f"{key}={text}" for key, text in given.items()])
     rows = []
     for game in GAMES:
         for head in HEADS:
-            report = evaluation_of(runs, game, head)
-            if report is None:
-                command = [
-                    target / "release/overtone", "train", f"game={game.lower()}", f"head={head}",
-                    f"train.updates={UPDATES}", f"evaluation.episodes={EPISODES}",
-                    f"evaluation.target={TARGETS.get(game, 'p90')}", f"runs={runs}", *extra,
-                ]
-                subprocess.run(command, cwd=root, check=True, stdout=sys.stderr)
-                report = evaluation_of(runs, game, head)
-            rows.append((game, head, report))
+            wanted = {
+                "game": game, "head": head, "seed": SEED, "train.updates": UPDATES,
+                "evaluation.episodes": EPISODES, "evaluation.target": TARGETS.get(game, "p90"),
+            } | given
+            words = [f"{key}={text}" for key, text in wanted.items()]
+            run, _ = table_runs.find_or_train(runs, "atari", words, ["game", "head.kind", "seed"])
+            report = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
+            rows.append((game, name_of(run), report))
     print("| game | head | target (clipped) | raw return | median | normalized | episodes | mean length | data: random / all |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for game, head, report in rows:
         (result,) = report["targets"]
         raw, normalized, length = result["raw_return"], result["normalized"], result["length"]
         print(
-            f"| {game} | {HEADS[head]} | {result['target_return']:g} "
+            f"| {game} | {head} | {result['target_return']:g} "
             f"| {spread(raw, 1)} | {raw['median']:g} "
             f"| {spread(normalized, 2)} | {raw['n']} | {length['mean']:.0f} | {data_of(root, game)} |"
         )

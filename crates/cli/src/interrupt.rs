@@ -7,6 +7,9 @@ use std::sync::{
 
 use anyhow::{Context, Result};
 
+/// Exit code of work that was stopped before its end: what shells give for Ctrl-C.
+pub const EXIT_CODE: u8 = 130;
+
 /// A flag that the first Ctrl-C (or SIGTERM) sets, for work that can end well; the second
 /// one ends the program.
 pub fn listen() -> Result<Arc<AtomicBool>> {
@@ -18,7 +21,7 @@ pub fn listen() -> Result<Arc<AtomicBool>> {
     let set = flag.clone();
     ctrlc::set_handler(move || {
         if set.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+            std::process::exit(EXIT_CODE.into());
         }
         eprintln!("\nending what is under way (again to quit at once)");
     })

@@ -59,19 +59,14 @@ pub fn unflatten(keys: &Keys) -> Table {
 /// type.
 pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
     for word in overrides {
-        let Some((key, text)) = word.split_once('=') else {
-            bail!("`{word}` is no option: options are written key=value, such as seed=231");
-        };
-        let key = match key {
-            "head" | "attention" => format!("{key}.kind"),
-            "targets" => "target".to_owned(),
-            _ => key.to_owned(),
-        };
+        let (key, text) = split(word)?;
         let Some(old) = keys.get(&key) else {
-            let nearest =
-                keys.keys().max_by(|a, b| likeness(&key, a).total_cmp(&likeness(&key, b)));
-            let nearest = nearest.map(String::as_str).unwrap_or_default();
-            bail!("there is no option `{key}`; the nearest is `{nearest}` (--help lists all)");
+            match nearest(&key, keys) {
+                Some(nearest) => bail!(
+                    "there is no option `{key}`; the nearest is `{nearest}` (--help lists all)"
+                ),
+                None => bail!("there is no option `{key}` (--help lists all)"),
+            }
         };
         let new = typed(text, old).map_err(|expected| {
             anyhow::anyhow!("{key}={text}: expected {expected}, such as {key}={}", plain(old))
@@ -79,6 +74,42 @@ pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
         keys.insert(key, new);
     }
     Ok(())
+}
+
+/// Key and value of a word, the key as a configuration has it.
+///
+/// # Errors
+/// For a word without `=`.
+pub fn split(word: &str) -> Result<(String, &str)> {
+    let Some((key, text)) = word.split_once('=') else {
+        bail!("`{word}` is no option: options are written key=value, such as seed=231");
+    };
+    let key = match key {
+        "head" | "attention" => format!("{key}.kind"),
+        "targets" => "target".to_owned(),
+        _ => key.to_owned(),
+    };
+    Ok((key, text))
+}
+
+/// A key as it is written before `=`.
+pub fn short(key: &str) -> &str {
+    match key {
+        "head.kind" => "head",
+        "attention.kind" => "attention",
+        _ => key,
+    }
+}
+
+/// Below this likeness two keys are not taken for one another: `learning_rte` is 0.99 like
+/// `learning_rate`, `rounds` is 0.67 like `out`.
+const ALIKE: f64 = 0.8;
+
+/// The known key that was most likely meant, if any is like the one asked for.
+fn nearest<'a>(asked: &str, known: &'a Keys) -> Option<&'a str> {
+    let alike = known.keys().map(|key| (likeness(asked, key), key.as_str()));
+    let (likeness, key) = alike.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (likeness >= ALIKE).then_some(key)
 }
 
 /// How alike two keys are, as a whole or in their last parts: 1 for equal ones.
@@ -107,8 +138,8 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// Lines `key=default  reason` of a commented document: the comment above a key is its
-/// reason.
+/// Lines `key=default  reason` of a commented document: the comment above a key, of one line
+/// or several, is its reason.
 pub fn help(document: &str) -> String {
     let mut section = String::new();
     let mut reason = String::new();
@@ -116,18 +147,24 @@ pub fn help(document: &str) -> String {
     for line in document.lines() {
         let line = line.trim();
         if let Some(comment) = line.strip_prefix('#') {
-            reason = comment.trim().to_owned();
-        } else if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
+            if !reason.is_empty() {
+                reason.push(' ');
+            }
+            reason += comment.trim();
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
             section = format!("{name}.");
         } else if let Some((name, value)) = line.split_once(" = ") {
             let value = value.trim_matches('"');
-            let short = match format!("{section}{name}").as_str() {
-                "head.kind" => "head".to_owned(),
-                "attention.kind" => "attention".to_owned(),
-                key => key.to_owned(),
-            };
-            lines += &format!("  {short}={value}\n      {reason}\n");
+            let key = format!("{section}{name}");
+            lines += &format!("  {}={value}\n", short(&key));
+            if !reason.is_empty() {
+                lines += &format!("      {reason}\n");
+            }
         }
+        // Of this key, or of the document as a whole.
+        reason.clear();
     }
     lines
 }
@@ -170,13 +207,16 @@ mod tests {
         refused("head.frequency=8", &["no option `head.frequency`", "`head.frequencies`"]);
         refused("head.freq=8", &["`head.frequencies`"]);
         refused("rate=8", &["`train.rate`"]);
+        refused("rounds=8", &["no option `rounds` (--help lists all)"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
         refused("train.rate=fast", &["a number", "train.rate=0.5"]);
     }
 
     #[test]
     fn help_gives_each_key_with_its_default_and_reason() {
-        let help = help("# Why a.\na = 1\n[head]\n# Which.\nkind = \"linear\"\n");
-        assert_eq!(help, "  a=1\n      Why a.\n  head=linear\n      Which.\n");
+        let document = "# Of all.\n\n# Why a,\n# and when.\na = 1\nb = 2\n\
+                        [head]\n# Which.\nkind = \"linear\"\n";
+        let expected = "  a=1\n      Why a, and when.\n  b=2\n  head=linear\n      Which.\n";
+        assert_eq!(help(document), expected);
     }
 }

@@ -253,8 +253,34 @@ fn download_help() -> String {
     )
 }
 
+/// `seed=3` for `--seed 3`, where that is what the words were refused for. (What looks at data
+/// has flags and no keys.)
+fn as_key(error: &clap::Error, words: &[String]) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    let key = flag.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let place = words.iter().position(|word| word.split('=').next() == Some(flag))?;
+    if place < 2 || words[1] == "data" {
+        return None;
+    }
+    let value = match words[place].split_once('=') {
+        Some((_, value)) => value,
+        None => words.get(place + 1).map_or("…", String::as_str),
+    };
+    Some(format!("{}={value}", key.replace('-', "_")))
+}
+
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = match Cli::try_parse() {
+        Ok(cli) => cli.command,
+        Err(error) => {
+            let words: Vec<String> =
+                std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+            let Some(said) = as_key(&error, &words) else { error.exit() };
+            eprintln!("error: options are written key=value: say {said} (--help lists all)");
+            return ExitCode::from(2);
+        }
+    };
     // Where the exit code says how bad the data is, nothing to look at is the worst.
     let is_lint = matches!(command, Command::Data { what: Data::Lint { .. } });
     match run(command) {
@@ -269,8 +295,8 @@ fn main() -> ExitCode {
 /// Does what was asked; gives the exit code.
 fn run(command: Command) -> anyhow::Result<u8> {
     match command {
-        Command::Train { options } => command::train::train(&options),
-        Command::Resume { options } => command::train::resume(&options),
+        Command::Train { options } => return command::train::train(&options),
+        Command::Resume { options } => return command::train::resume(&options),
         Command::Evaluate { what: Evaluate::Rollouts { options } } => {
             command::evaluate::rollouts(&options)
         }
@@ -325,7 +351,24 @@ fn advice(error: &anyhow::Error) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{advice, sentence};
+    use clap::Parser as _;
+
+    use super::{Cli, advice, as_key, sentence};
+
+    #[test]
+    fn flags_are_told_as_keys() {
+        let told = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            Cli::try_parse_from(&words).err().and_then(|error| as_key(&error, &words))
+        };
+        assert_eq!(told("overtone train game=seaquest --seed 3").as_deref(), Some("seed=3"));
+        assert_eq!(told("overtone resume --run=a").as_deref(), Some("run=a"));
+        assert_eq!(told("overtone train --seed").as_deref(), Some("seed=…"));
+        assert_eq!(told("overtone data lint --seed 3"), None);
+        assert_eq!(told("overtone --seed 3"), None);
+        assert_eq!(told("overtone frain"), None);
+        assert_eq!(told("overtone train game=seaquest"), None);
+    }
 
     #[test]
     fn errors_are_told_once() {

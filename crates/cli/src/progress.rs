@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("━╸ ");
+        .progress_chars("━╸ ")
+        .with_key("rate", |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = write!(text, "{:.1}/s", state.per_sec());
+        });
     bar.set_style(style);
     bar.enable_steady_tick(Duration::from_millis(250));
     bar
@@ -31,7 +34,7 @@ pub fn download(there: u64, total: u64) -> ProgressBar {
 
 /// A bar over optimizer steps that already stands at `done`.
 pub fn steps(done: u64, total: u64) -> ProgressBar {
-    let template = "training {bar:30} {pos}/{len} updates {per_sec}, {eta} left, {msg}";
+    let template = "training {bar:30} {pos}/{len} updates {rate}, {eta} left, {msg}";
     let bar = styled(ProgressBar::new(total), template);
     bar.set_position(done);
     bar.reset_eta();

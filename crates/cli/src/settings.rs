@@ -5,6 +5,7 @@
 
 mod atari;
 mod continuous;
+mod given;
 mod targets;
 
 use std::path::Path;
@@ -48,6 +49,12 @@ pub trait Settings: Clone + PartialEq + Serialize + DeserializeOwned {
     /// Every key with its default (of the quick profile) and the reason for it.
     const KEYS: &'static str;
 
+    /// What such runs are about, in messages.
+    const FAMILY: &'static str;
+
+    /// The other kind.
+    type Other: Settings;
+
     /// What these settings change of the defaults by the presets they name, the later the
     /// stronger: documents, and what they are called in messages.
     fn overlays(&self) -> Vec<(&'static str, &'static str)>;
@@ -57,6 +64,9 @@ pub trait Settings: Clone + PartialEq + Serialize + DeserializeOwned {
     /// # Errors
     /// When they describe no run.
     fn check(&self) -> Result<()>;
+
+    /// The same settings with every name in its one spelling, however it was written.
+    fn canonical(self) -> Self;
 
     /// How long.
     fn profile(&mut self) -> &mut Profile;
@@ -74,6 +84,8 @@ pub trait Settings: Clone + PartialEq + Serialize + DeserializeOwned {
     /// When an override is wrong, or the whole describes no run.
     fn resolve(overrides: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
         let mut keys = defaults::<Self>()?;
+        let families = [Self::FAMILY, Self::Other::FAMILY];
+        given::check_own(overrides, &keys, &defaults::<Self::Other>()?, families)?;
         keys::apply(&mut keys, overrides)?;
         let mut asked: Self = from_keys(&keys)?;
         asked.check()?;
@@ -86,10 +98,11 @@ pub trait Settings: Clone + PartialEq + Serialize + DeserializeOwned {
             keys.extend(keys::flatten(&document.parse().context(name)?));
         }
         keys::apply(&mut keys, overrides)?;
+        given::check_heeded(overrides, &keys)?;
         let mut settings: Self = from_keys(&keys)?;
         *settings.profile() = *asked.profile();
         settings.common().train.validate()?;
-        Ok(settings)
+        Ok(settings.canonical())
     }
 
     /// Reads the configuration of a run.
@@ -101,7 +114,9 @@ pub trait Settings: Clone + PartialEq + Serialize + DeserializeOwned {
         // A run from before a key existed behaves as the key's default.
         let mut keys = defaults::<Self>()?;
         keys.extend(keys::flatten(&table));
-        from_keys(&keys).with_context(|| format!("{} is damaged", path.display()))
+        let settings: Self =
+            from_keys(&keys).with_context(|| format!("{} is damaged", path.display()))?;
+        Ok(settings.canonical())
     }
 
     /// The configuration as a document.
@@ -124,9 +139,16 @@ pub struct Common<'a> {
     pub evaluation: &'a EvaluationSettings,
 }
 
-/// Whether these words, or the configuration of a run, are about a robot.
-pub fn is_about_a_robot(words: &[String]) -> bool {
-    words.iter().any(|word| word.starts_with("env="))
+/// Whether these words are about a robot.
+///
+/// # Errors
+/// When they are about a game as well.
+pub fn is_about_a_robot(words: &[String]) -> Result<bool> {
+    let says = |start| words.iter().any(|word| word.starts_with(start));
+    if says("env=") && says("game=") {
+        bail!("game=… and env=… are two runs: give one of them");
+    }
+    Ok(says("env="))
 }
 
 /// Whether the run whose configuration is in `path` is a robot's.

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 
 use overtone_plot::Line;
 
-use crate::report::ended;
+use crate::report::{ended, n_episodes};
 use crate::statistics::Bootstrap;
 use crate::table::Table;
 use document::{Block, Document};
@@ -184,9 +184,11 @@ fn scores_section(rows: &[Row<'_>], bootstrap: &Bootstrap, blocks: &mut Vec<Bloc
         how_made(bootstrap)
     )));
     let mut described = Vec::new();
-    for pair in rows.iter().filter_map(|row| row.evaluation().setting.reference) {
+    for setting in rows.iter().map(|row| &row.evaluation().setting) {
+        let Some(pair) = setting.reference else { continue };
         let words = format!(
-            "Normalized by {}: {} ({} and {}).",
+            "{} normalized by {}: {} ({} and {}).",
+            setting.task,
             pair.convention.name(),
             pair.convention.describe(),
             pair.low,
@@ -341,10 +343,10 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
         }
     }
     words += &format!(
-        "; evaluation seed {}; {} steps of up to {} episodes at once, {:.0} steps/s. To play it again:",
+        "; evaluation seed {}; {} steps of up to {} at once, {:.0} steps/s. To play it again:",
         evaluation.seed,
         evaluation.steps,
-        evaluation.parallel_episodes,
+        n_episodes(evaluation.parallel_episodes),
         evaluation.steps_per_second
     );
     let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
@@ -360,7 +362,10 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
             ended(episode.outcome).to_owned(),
         ]);
     }
-    let summary = format!("All {} episodes of {}", evaluation.episodes.len(), source.file);
+    let summary = match evaluation.episodes.len() {
+        1 => format!("The one episode of {}", source.file),
+        n => format!("All {n} episodes of {}", source.file),
+    };
     let mut blocks = vec![text(words), Block::Code(setting.command.clone())];
     blocks.extend(failed);
     blocks.push(Block::Fold(summary, vec![Block::Table(table)]));

@@ -13,7 +13,7 @@ use overtone_core::{BinOrder, Outcome, Play};
 use serde::{Deserialize, Serialize};
 
 pub use self::text::describe_differences;
-pub(crate) use self::text::ended;
+pub(crate) use self::text::{ended, n_episodes};
 use crate::{
     FailedEpisode, Pace, Pair, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
 };

@@ -53,10 +53,24 @@ impl Summary {
 
     /// `mean ± sd` with one digit after the point; the mean alone for one number.
     pub fn with_spread(&self) -> String {
-        match self.sd {
-            Some(sd) => format!("{:.1} ± {sd:.1}", self.mean),
-            None => format!("{:.1}", self.mean),
-        }
+        spread(self.mean, self.sd, 1)
+    }
+}
+
+/// A number with `digits` after the point, without the sign of what is rounded to zero.
+pub fn fixed(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    match text.strip_prefix('-') {
+        Some(zero) if zero.chars().all(|c| matches!(c, '0' | '.')) => zero.to_owned(),
+        _ => text,
+    }
+}
+
+/// `mean ± sd`, the mean alone where there is no deviation.
+pub(crate) fn spread(mean: f64, sd: Option<f64>, digits: usize) -> String {
+    match sd {
+        Some(sd) => format!("{} ± {sd:.digits$}", fixed(mean, digits)),
+        None => fixed(mean, digits),
     }
 }
 
@@ -78,7 +92,15 @@ pub(crate) fn interquartile_mean(sorted: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Summary;
+    use super::{Summary, fixed, spread};
+
+    #[test]
+    fn zero_has_no_sign() {
+        assert_eq!([-0.0, -0.049, -0.051].map(|value| fixed(value, 1)), ["0.0", "0.0", "-0.1"]);
+        assert_eq!([-0.4, -0.6, 7.0].map(|value| fixed(value, 0)), ["0", "-1", "7"]);
+        assert_eq!(spread(-0.001, Some(0.07), 2), "0.00 ± 0.07");
+        assert_eq!(spread(-0.001, None, 2), "0.00");
+    }
 
     #[test]
     fn one_number_has_no_spread() {

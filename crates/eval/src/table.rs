@@ -1,6 +1,7 @@
 //! Plain tables: for a terminal, as Markdown, as CSV.
 //!
-//! For a terminal, columns are aligned to the right, two spaces between them.
+//! For a terminal, columns are aligned to the right, two spaces between them; elsewhere those of
+//! numbers are, and words begin at the left.
 
 use std::fmt;
 
@@ -32,14 +33,23 @@ impl Table {
         &self.rows
     }
 
-    /// The table in Markdown, columns aligned to the right.
+    /// Whether most of a column's cells that hold something are numbers, with their intervals
+    /// and spreads.
+    pub(crate) fn is_of_numbers(&self, column: usize) -> bool {
+        let cells = self.rows.iter().skip(1).map(|row| row[column].as_str());
+        let told: Vec<&str> = cells.filter(|cell| !matches!(*cell, "" | "-")).collect();
+        2 * told.iter().filter(|cell| is_number(cell)).count() > told.len()
+    }
+
+    /// The table in Markdown.
     pub fn to_markdown(&self) -> String {
         let mut text = String::new();
         for (index, row) in self.rows.iter().enumerate() {
             let cells: Vec<String> = row.iter().map(|cell| cell.replace('|', "\\|")).collect();
             text += &format!("| {} |\n", cells.join(" | "));
             if index == 0 {
-                text += &format!("|{}\n", " ---: |".repeat(row.len()));
+                let rule = |column| if self.is_of_numbers(column) { " ---: |" } else { " --- |" };
+                text += &format!("|{}\n", (0..row.len()).map(rule).collect::<String>());
             }
         }
         text
@@ -56,6 +66,14 @@ impl Table {
             .map(|row| row.iter().map(quoted).collect::<Vec<_>>().join(",") + "\n")
             .collect()
     }
+}
+
+/// Whether a cell is a number, or several: `-12.0 [-85.0, +62.0]`, `1 ± 2`, `3 to 5`, `90 %`.
+fn is_number(cell: &str) -> bool {
+    // Markdown puts a backslash before a bracket.
+    let apart = [' ', ',', '[', ']', '(', ')', '\\'];
+    let mut words = cell.split(apart).filter(|word| !matches!(*word, "" | "±" | "to" | "-" | "%"));
+    cell.contains(|c: char| c.is_ascii_digit()) && words.all(|word| word.parse::<f64>().is_ok())
 }
 
 impl fmt::Display for Table {
@@ -87,10 +105,29 @@ mod tests {
     }
 
     #[test]
+    fn columns_of_numbers_are_told_from_words() {
+        #[track_caller]
+        fn check(cells: &[&str], of_numbers: bool) {
+            let mut table = Table::new(&["c"]);
+            cells.iter().for_each(|cell| table.row(vec![cell.to_string()]));
+            assert_eq!(table.is_of_numbers(0), of_numbers, "{cells:?}");
+        }
+        check(&["-12.0 [-85.0, +62.0]", "1 ± 2", "same, not played", "-", ""], true);
+        check(&["3 to 5"], true);
+        check(&["1.0 \\[0.5, 2.0\\]"], true);
+        check(&["1e-6 (18)", "-"], true);
+        // A run's name begins with its day.
+        check(&["2026-11-20-hopper-s1"], false);
+        check(&["0.25", "max_then_area", "false"], false);
+        check(&["-", ""], false);
+        check(&[], false);
+    }
+
+    #[test]
     fn markdown_and_csv_keep_cells_apart() {
         let mut table = Table::new(&["a|b", "c"]);
         table.row(vec!["1,5".into(), "say \"x\"".into()]);
-        assert_eq!(table.to_markdown(), "| a\\|b | c |\n| ---: | ---: |\n| 1,5 | say \"x\" |\n");
+        assert_eq!(table.to_markdown(), "| a\\|b | c |\n| ---: | --- |\n| 1,5 | say \"x\" |\n");
         assert_eq!(table.to_csv(), "a|b,c\n\"1,5\",\"say \"\"x\"\"\"\n");
     }
 }

@@ -58,6 +58,19 @@ impl Page {
         &self.text
     }
 
+    /// Makes a folder for pages and finds out whether files can be written there, before the
+    /// work that fills them.
+    ///
+    /// # Errors
+    /// When they cannot.
+    pub fn check_writable(folder: &Path) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        let trial = folder.join(".page.part");
+        fs::File::create(&trial)
+            .and_then(|_| fs::remove_file(&trial))
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", trial.display())))
+    }
+
     /// Writes page, tables and plots into `folder`, which is made if it is not there. The page
     /// comes last: where it stands, everything it names does.
     ///

@@ -98,6 +98,10 @@ pub fn run(options: &[String]) -> Result<()> {
 fn game_files(game: &str, keys: &Keys, datasets: &Path) -> Result<Wanted> {
     let game = known_game(game)?;
     let run = text(keys, "run");
+    // Not asked of the network, which would say no more than that there is none.
+    if run.parse::<u32>().is_ok_and(|run| !(1..=5).contains(&run)) {
+        bail!("run={run}: a game has five runs, 1 to 5");
+    }
     let mut cards = published(datasets)?.into_iter().filter_map(DatasetCard::atari);
     let card = cards
         .find(|card| card.games.iter().any(|known| known == game))

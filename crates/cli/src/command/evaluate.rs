@@ -7,6 +7,7 @@
 mod ablation;
 mod ask;
 mod entry;
+mod family;
 pub mod playing;
 
 use std::{
@@ -105,6 +106,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     for run in runs {
         for name in &names {
             let checkpoint = open_checkpoint(&run, name)?;
+            family::check(options, &checkpoint.state.agent)?;
             let step = (names.len() > 1).then_some(checkpoint.state.step);
             let planned = plan(&run, &checkpoint, step, &evaluation)?;
             let outs = || batches.iter().flatten().map(|planned| &planned.out);
@@ -228,6 +230,16 @@ pub fn play(
     let planned = plan(run, checkpoint, None, options)?;
     let batches: Vec<Vec<Planned>> = planned.into_iter().map(|planned| vec![planned]).collect();
     play_batches(&batches, options, device, stop)
+}
+
+/// Whether all reports that [`play`] writes of a run are there.
+///
+/// # Errors
+/// When the run has no whole checkpoint, or what `options` say cannot be asked for.
+pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
+    let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
+    let planned = plan(run, &checkpoint, None, options)?;
+    Ok(planned.iter().all(|planned| planned.out.is_file()))
 }
 
 /// Plays one batch after the other, each by a protocol of its own; after several, says their

@@ -133,13 +133,30 @@ impl Asked {
     /// # Errors
     /// When a file cannot be written.
     pub fn write(&self, page: &Page) -> Result<()> {
-        let out = PathBuf::from(self.keys.get("out").map(keys::plain).unwrap_or_default());
-        if out.as_os_str().is_empty() {
-            bail!("out=: say a folder");
-        }
+        let out = self.out()?;
         page.write(&out).with_context(|| format!("cannot write to {}", out.display()))?;
         say!("tables and plots: {}", out.display());
         Ok(())
+    }
+
+    /// Makes the folder that `out` says, and finds out whether a page can be written there:
+    /// before the work, not after.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub fn check_writable(&self) -> Result<()> {
+        let out = self.out()?;
+        Page::check_writable(&out).with_context(|| {
+            format!("cannot write to out={}; out= names another folder", out.display())
+        })
+    }
+
+    fn out(&self) -> Result<PathBuf> {
+        let out = PathBuf::from(self.text("out"));
+        if out.as_os_str().is_empty() {
+            bail!("out=: say a folder");
+        }
+        Ok(out)
     }
 }
 

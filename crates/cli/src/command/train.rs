@@ -19,15 +19,15 @@ use crate::{
     settings::{self, AtariSettings, Common, ContinuousSettings, Profile, Resume},
 };
 
-/// `overtone train key=value…`.
-pub fn train(options: &[String]) -> Result<()> {
-    match settings::is_about_a_robot(options) {
+/// `overtone train key=value…`; gives the exit code.
+pub fn train(options: &[String]) -> Result<u8> {
+    match settings::is_about_a_robot(options)? {
         true => train_one::<ContinuousSettings>(options),
         false => train_one::<AtariSettings>(options),
     }
 }
 
-fn train_one<E: Experiment>(options: &[String]) -> Result<()> {
+fn train_one<E: Experiment>(options: &[String]) -> Result<u8> {
     let settings = E::resolve(options, |settings| {
         let gpu = device::choose(settings.common().device).is_ok_and(|chosen| chosen.is_gpu);
         if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
@@ -44,7 +44,12 @@ fn train_one<E: Experiment>(options: &[String]) -> Result<()> {
     if resume == Resume::Auto
         && let Some(run) = unfinished(&settings)
     {
-        say!("an unfinished run of these settings is there (resume=never begins a new one)");
+        let what = if is_finished(&run) {
+            "a run of these settings that was not played yet"
+        } else {
+            "an unfinished run of these settings"
+        };
+        say!("{what} is there (resume=never begins a new one)");
         return go_on(&settings, &run, learner);
     }
     let name = format!(
@@ -60,8 +65,8 @@ fn train_one<E: Experiment>(options: &[String]) -> Result<()> {
     run_and_evaluate(&settings, &run, learner, None)
 }
 
-/// `overtone resume [run=…]`.
-pub fn resume(options: &[String]) -> Result<()> {
+/// `overtone resume [run=…]`; gives the exit code.
+pub fn resume(options: &[String]) -> Result<u8> {
     let text_key = |name: &str, value: &str| (name.to_owned(), Value::String(value.into()));
     let mut keys =
         Keys::from([text_key("run", ""), text_key("runs", "runs"), text_key("device", "")]);
@@ -78,28 +83,50 @@ pub fn resume(options: &[String]) -> Result<()> {
         if !text("device").is_empty() {
             settings.device = text("device");
         }
-        return go_on(&settings, &run, settings.learner()?);
+        return take_up(&settings, &run);
     }
     let mut settings = <AtariSettings as settings::Settings>::load(&config)?;
     if !text("device").is_empty() {
         settings.device = text("device");
     }
-    go_on(&settings, &run, settings.learner()?)
+    take_up(&settings, &run)
 }
 
-/// The newest run of exactly these settings whose last update is missing, and in which no
-/// process trains.
+/// Goes on with a run, unless that would do no more than play again what was played, maybe in
+/// more episodes, and replace its report.
+fn take_up<E: Experiment>(settings: &E, run: &RunDir) -> Result<u8> {
+    let evaluation = settings.common().evaluation;
+    let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
+    if is_finished(run) && played {
+        let run = run.path().display();
+        say!("{run} is finished and was played; `just evaluate rollouts run={run}` plays it again");
+        return Ok(0);
+    }
+    go_on(settings, run, settings.learner()?)
+}
+
+/// The newest run of exactly these settings whose last update is missing or which was not
+/// played as they say, and in which no process works.
 fn unfinished<E: Experiment>(settings: &E) -> Option<RunDir> {
     RunDir::all(settings.common().runs).into_iter().find(|run| {
         // Whatever the run says about going on with it.
         let resume = settings.common().resume;
         let same =
             E::load(&run.path().join(CONFIG)).is_ok_and(|other| other.with(resume) == *settings);
-        same && !run.path().join(FINISHED).exists() && run.lock().is_ok()
+        let evaluation = settings.common().evaluation;
+        let awaited = || {
+            // What cannot be read cannot be played either.
+            evaluation.episodes > 0 && evaluate::is_played(run, evaluation).is_ok_and(|is| !is)
+        };
+        same && (!is_finished(run) || awaited()) && run.lock().is_ok()
     })
 }
 
-fn go_on<E: Experiment>(settings: &E, run: &RunDir, learner: E::Learner) -> Result<()> {
+fn is_finished(run: &RunDir) -> bool {
+    run.path().join(FINISHED).exists()
+}
+
+fn go_on<E: Experiment>(settings: &E, run: &RunDir, learner: E::Learner) -> Result<u8> {
     let _lock = run.lock()?;
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
@@ -124,7 +151,7 @@ fn go_on<E: Experiment>(settings: &E, run: &RunDir, learner: E::Learner) -> Resu
     run_and_evaluate(settings, run, learner, checkpoint.as_ref())
 }
 
-/// Written into a run's folder after its last update.
+/// Written into a run's folder after its last update, before it is played.
 const FINISHED: &str = "finished";
 
 fn run_and_evaluate<E: Experiment>(
@@ -132,7 +159,7 @@ fn run_and_evaluate<E: Experiment>(
     run: &RunDir,
     learner: E::Learner,
     checkpoint: Option<&Checkpoint>,
-) -> Result<()> {
+) -> Result<u8> {
     let Common { seed, device: device_name, train, evaluation, .. } = settings.common();
     let device = device::choose(device_name)?;
     let job = Job { run: run.clone(), config: train.clone(), learner, seed, device: device.device };
@@ -155,14 +182,15 @@ fn run_and_evaluate<E: Experiment>(
     print_finished(&finished);
     if finished.interrupted {
         say!("stopped; go on with: just resume run={}", run.path().display());
-        return Ok(());
+        return Ok(interrupt::EXIT_CODE);
     }
     run.write(FINISHED, b"")?;
     if evaluation.episodes == 0 {
-        return Ok(());
+        return Ok(0);
     }
     evaluate::play(run, &finished.checkpoint, evaluation, device_name, &stop)
-        .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))
+        .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))?;
+    Ok(0)
 }
 
 fn print_finished(finished: &Finished) {

@@ -127,6 +127,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
             request.run.path().display()
         );
     }
+    check_out(&request.out)?;
     let evaluation = Evaluation::read(&path)?;
     let (target, episode) = choose(&evaluation, &request.target, &request.episode)?;
     let setting = &evaluation.setting;
@@ -142,7 +143,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let mut camera = Camera::open(&setting.task, &setting.protocol)?;
     camera.reset(role_seeds(episode.seed).0)?;
     say!(
-        "filming {} of {} (raw return {}, {} steps; target {}) under the {} protocol",
+        "filming {} of {} (raw return {:.1}, {} steps; target {}) under the {} protocol",
         format_args!("episode {}", episode.episode),
         target.raw_return.n,
         episode.raw_return,
@@ -201,7 +202,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     filmed.write(&request.out).context("cannot write what the video shows")?;
     if again.length < request.steps && again != *episode {
         say!(
-            "note: this time the episode returned {} in {} steps; on another device or machine (on \
+            "note: this time the episode returned {:.1} in {} steps; on another device or machine (on \
              a GPU, in another batch too) sums may be rounded differently, and a draw fall \
              differently",
             again.raw_return,
@@ -231,6 +232,24 @@ fn put(finished: &Path, out: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => std::fs::rename(finished, out),
     }
+}
+
+/// Makes the folder of a video, and finds out whether it can be written: before the episode is
+/// played, not after.
+///
+/// # Errors
+/// When it cannot.
+fn check_out(out: &Path) -> Result<()> {
+    if out.is_dir() {
+        bail!("out={}: is a folder; say a file, such as out=video.gif", out.display());
+    }
+    let trial = beside(out);
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| File::create(&trial))
+        .and_then(|_| std::fs::remove_file(&trial))
+        .with_context(|| format!("cannot write {}; out= names another place", out.display()))
 }
 
 fn beside(out: &Path) -> PathBuf {

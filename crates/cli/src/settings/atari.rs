@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use overtone_data::Selection;
+use overtone_data::{Selection, known_game};
 use overtone_model::{
     Conditioning, HeadConfig, ModelConfig,
     head::{ActionOrder, Domain, FourierHeadConfig, GmmHeadConfig, Regularizer},
@@ -12,7 +12,8 @@ use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AttentionSettings, Common, EvaluationSettings, InitialKind, Profile, Resume, Settings,
+    AttentionSettings, Common, ContinuousSettings, EvaluationSettings, InitialKind, Profile,
+    Resume, Settings,
 };
 
 /// A resolved configuration; the fields are the keys of `presets/atari.toml`.
@@ -106,6 +107,8 @@ pub enum OrderKind {
 
 impl Settings for AtariSettings {
     const KEYS: &'static str = include_str!("../../presets/atari.toml");
+    const FAMILY: &'static str = "games (game=…)";
+    type Other = ContinuousSettings;
 
     fn overlays(&self) -> Vec<(&'static str, &'static str)> {
         match self.profile {
@@ -124,6 +127,13 @@ impl Settings for AtariSettings {
             );
         }
         Ok(())
+    }
+
+    fn canonical(mut self) -> Self {
+        if let Ok(game) = known_game(&self.game) {
+            self.game = snake_case(game);
+        }
+        self
     }
 
     fn profile(&mut self) -> &mut Profile {
@@ -216,6 +226,18 @@ impl AtariSettings {
     }
 }
 
+/// `bank_heist` of `BankHeist`.
+fn snake_case(name: &str) -> String {
+    let mut text = String::new();
+    for (i, letter) in name.chars().enumerate() {
+        if i > 0 && letter.is_uppercase() {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use overtone_model::{
@@ -237,6 +259,16 @@ mod tests {
             let read: AtariSettings = toml::from_str(&settings.to_toml().unwrap()).unwrap();
             assert_eq!(read, settings);
         }
+    }
+
+    #[test]
+    fn a_game_has_one_name_however_it_is_written() {
+        for name in ["bank_heist", "BankHeist", "bankheist", "Bank-Heist"] {
+            assert_eq!(resolve(&[&format!("game={name}")]).unwrap().game, "bank_heist");
+        }
+        assert_eq!(resolve(&["game=Seaquest"]).unwrap().game, "seaquest");
+        // A name that is not known is told as it was given.
+        assert_eq!(resolve(&["game=Pong"]).unwrap().game, "Pong");
     }
 
     #[test]

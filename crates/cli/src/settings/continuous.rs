@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use overtone_data::{ContinuousOptions, ContinuousOrigin, Fragment};
+use overtone_data::{
+    ContinuousOptions, ContinuousOrigin, Fragment,
+    continuous::locate::{known_dataset, known_environment},
+};
 use overtone_model::{
     Conditioning, ContinuousAgentConfig, ContinuousModelConfig, HeadConfig, MlpConfig,
     head::{
@@ -15,7 +18,8 @@ use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AttentionSettings, Common, EvaluationSettings, InitialKind, Profile, Resume, Settings,
+    AtariSettings, AttentionSettings, Common, EvaluationSettings, InitialKind, Profile, Resume,
+    Settings,
 };
 
 /// A resolved configuration; the fields are the keys of `presets/gym.toml`.
@@ -116,6 +120,8 @@ pub enum HeadKind {
 
 impl Settings for ContinuousSettings {
     const KEYS: &'static str = include_str!("../../presets/gym.toml");
+    const FAMILY: &'static str = "robots (env=…)";
+    type Other = AtariSettings;
 
     fn overlays(&self) -> Vec<(&'static str, &'static str)> {
         let mut overlays = Vec::new();
@@ -138,6 +144,16 @@ impl Settings for ContinuousSettings {
             bail!("data.return_scale={scale}: must be positive");
         }
         Ok(())
+    }
+
+    fn canonical(mut self) -> Self {
+        if let Ok(env) = known_environment(&self.env) {
+            self.env = env.name.to_lowercase();
+        }
+        if let Ok(dataset) = known_dataset(&self.dataset) {
+            self.dataset = dataset.replace('_', "-");
+        }
+        self
     }
 
     fn profile(&mut self) -> &mut Profile {
@@ -318,6 +334,19 @@ mod tests {
             let read: ContinuousSettings = toml::from_str(&settings.to_toml().unwrap()).unwrap();
             assert_eq!(read, settings);
         }
+    }
+
+    #[test]
+    fn a_recording_has_one_name_however_it_is_written() {
+        for words in [
+            ["env=HalfCheetah", "dataset=medium_replay"],
+            ["env=halfcheetah", "dataset=Medium-Replay"],
+        ] {
+            let settings = resolve(&words).unwrap();
+            assert_eq!((&*settings.env, &*settings.dataset), ("halfcheetah", "medium-replay"));
+        }
+        let file = resolve(&["env=hopper", "dataset=/A/hopper_medium.hdf5"]).unwrap();
+        assert_eq!(file.dataset, "/A/hopper_medium.hdf5");
     }
 
     #[test]

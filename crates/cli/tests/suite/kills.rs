@@ -84,7 +84,8 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
     wait_until("checkpoints", || newest(&desk, "runs") >= 10);
     interrupt(child.id());
     let said = said(child.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(0), "{said:?}");
+    // As of any program that Ctrl-C ends, so that no script takes it for done.
+    assert_eq!(said.code, Some(130), "{said:?}");
     let run = desk.only_run("runs");
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
     let how = format!("stopped; go on with: just resume run=runs/{name}");

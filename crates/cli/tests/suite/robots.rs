@@ -172,7 +172,7 @@ fn what_cannot_be_is_refused() {
     desk.refuses("train env=hoper", &["hoper", "hopper"]);
     desk.refuses("train env=hopper dataset=mediun", &["mediun", "medium"]);
     desk.refuses("train env=hopper dataset=expert", &["hopper_expert-v2.hdf5", "data.path="]);
-    desk.refuses("train env=hopper game=seaquest", &["no option `game`"]);
+    desk.refuses("train env=hopper game=seaquest", &["two runs", "one of them"]);
     desk.refuses("train env=hopper dataset=/no/such.hdf5", &["/no/such.hdf5"]);
     desk.refuses(&tiny("head=linear"), &["head.bins=50"]);
     desk.refuses(&tiny("evaluation.target=high evaluation.episodes=1"), &["target=high"]);

@@ -35,6 +35,16 @@ impl Findings {
             DataError::NotHdf5 { .. } => {
                 self.error("broken-file", "", "an HDF5 file", "a file of another kind", AGAIN);
             }
+            DataError::Hdf5 { path, .. } if path.to_str().is_none() => {
+                let advice = "Rename the file or the folder it is in; the file may be sound.";
+                self.error(
+                    "unreadable",
+                    "",
+                    "a path in UTF-8, which HDF5 needs",
+                    "another",
+                    advice,
+                );
+            }
             DataError::Hdf5 { what, reason, .. } => {
                 let found = format!("{what} cannot be read ({reason})");
                 self.error("broken-file", "", "a sound HDF5 file", found, AGAIN);

@@ -17,20 +17,23 @@ const STYLE: &str = "\
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e4e4; --paper: #16181c; --faint: #9a9a9a; --line: #3a3d42; --code: #23262b }
 }
+* { overflow-wrap: anywhere }
 body { color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif; max-width: 92rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.6rem } h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) } h3 { font-size: 1.05rem }
 p { max-width: 50rem }
-.wide { overflow-x: auto }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .85rem; margin: .5rem 0 }
-th, td { padding: .2rem .45rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
-th { color: var(--faint); font-weight: 600 }
-th:first-child, td:first-child { text-align: left; white-space: normal; overflow-wrap: anywhere; min-width: 12rem }
-td.words, th.words { text-align: left; white-space: normal; min-width: 24rem }
+/* What a table has beyond its box is told by a shadow at that edge. */
+.wide { overflow-x: auto; max-width: 100%; background: linear-gradient(90deg, var(--paper) 30%, transparent) 0 0 / 3rem 100% local, linear-gradient(270deg, var(--paper) 30%, transparent) 100% 0 / 3rem 100% local, linear-gradient(90deg, var(--line), transparent) 0 0 / 1rem 100% scroll, linear-gradient(270deg, var(--line), transparent) 100% 0 / 1rem 100% scroll; background-repeat: no-repeat }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .82rem; margin: .5rem 0 }
+th, td { padding: .2rem .3rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
+th { color: var(--faint); font-weight: 600; white-space: normal; overflow-wrap: normal; vertical-align: bottom }
+.left { text-align: left }
+th:first-child, td:first-child { white-space: normal; min-width: 8rem }
+td.words, th.words { text-align: left; white-space: normal; min-width: min(18rem, 60vw) }
 pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem }
 summary { cursor: pointer; color: var(--faint) }
 svg, img { max-width: 100%; height: auto }
 figcaption { color: var(--faint); font-size: .9rem; margin-bottom: .2rem }
-figure { display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
+figure { min-width: 0; display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
 ";
 
 /// The whole file.
@@ -79,8 +82,12 @@ fn push_table(page: &mut String, table: &Table) {
     *page += "<div class=\"wide\"><table>\n";
     for (i, row) in table.rows().iter().enumerate() {
         let tag = if i == 0 { "th" } else { "td" };
-        let cells = row.iter().map(|cell| {
-            let class = if cell.chars().count() > SENTENCE { " class=\"words\"" } else { "" };
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let class = match cell.chars().count() > SENTENCE {
+                true => " class=\"words\"",
+                false if table.is_of_numbers(column) => "",
+                false => " class=\"left\"",
+            };
             format!("<{tag}{class}>{}</{tag}>", escape(cell))
         });
         *page += &format!("<tr>{}</tr>\n", cells.collect::<String>());
@@ -91,6 +98,18 @@ fn push_table(page: &mut String, table: &Table) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_end_at_the_right_and_tables_scroll_in_their_boxes() {
+        let mut table = Table::new(&["task", "raw"]);
+        table.row(vec!["Hopper".into(), "10.5 ± 0.1".into()]);
+        let page = render("t", &[Block::Table(table)]);
+        let expected = "<div class=\"wide\"><table>\n\
+                        <tr><th class=\"left\">task</th><th>raw</th></tr>\n\
+                        <tr><td class=\"left\">Hopper</td><td>10.5 ± 0.1</td></tr>\n";
+        assert!(page.contains(expected), "{page}");
+        assert!(STYLE.contains(".wide { overflow-x: auto"));
+    }
 
     #[test]
     fn nothing_in_text_is_markup() {

@@ -79,7 +79,7 @@ mod tests {
         ];
         let expected = "# t\\_t\n\n&lt;script&gt; \\*b\\* \\`c\\`\n\n\
                         `````text\n```\n<script>\n````\n`````\n\n\
-                        | a |\n| ---: |\n| x\\|y \\[z\\](w) \\\\ |\n";
+                        | a |\n| --- |\n| x\\|y \\[z\\](w) \\\\ |\n";
         assert_eq!(render("t_t", &blocks, "report"), expected);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
 use crate::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
+use crate::summary::{self, fixed};
 use crate::table::Table;
 use crate::{Evaluation, ReportError, Summary, TargetResult};
 
@@ -180,12 +181,12 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             spread(&row.raw, 1),
             estimate(&row.iqm, 1),
             row.normalized.as_ref().map_or_else(dash, |normalized| spread(normalized, 2)),
-            format!("{:.1}", row.raw.median),
-            format!("{:.1} to {:.1}", row.raw.min, row.raw.max),
+            fixed(row.raw.median, 1),
+            format!("{} to {}", fixed(row.raw.min, 1), fixed(row.raw.max, 1)),
             spread(&row.target.length, 0),
         ];
         cells.push(row.target.smoothness.map_or_else(dash, |played| {
-            format!("{:.4}{} ({})", played.mean, sd(played.sd, 4), played.n_bins)
+            format!("{} ({})", summary::spread(played.mean, played.sd, 4), played.n_bins)
         }));
         cells.truncate(header.len());
         table.row(cells);
@@ -270,20 +271,17 @@ pub(super) fn cell(number: Option<f64>) -> String {
 
 /// `mean ± sd`.
 pub(super) fn spread(summary: &Summary, digits: usize) -> String {
-    format!("{:.digits$}{}", summary.mean, sd(summary.sd, digits))
-}
-
-fn sd(sd: Option<f64>, digits: usize) -> String {
-    sd.map_or_else(String::new, |sd| format!(" ± {sd:.digits$}"))
+    summary::spread(summary.mean, summary.sd, digits)
 }
 
 /// `value [low, high]`, the value alone where there is no interval.
 pub(super) fn estimate(estimate: &Estimate, digits: usize) -> String {
-    let value = estimate.value;
+    let value = fixed(estimate.value, digits);
     match estimate.interval {
         Some(interval) => {
-            format!("{value:.digits$} [{:.digits$}, {:.digits$}]", interval.low, interval.high)
+            let [low, high] = [interval.low, interval.high].map(|bound| fixed(bound, digits));
+            format!("{value} [{low}, {high}]")
         }
-        None => format!("{value:.digits$}"),
+        None => value,
     }
 }

@@ -5,6 +5,7 @@ use overtone_core::{Outcome, Play};
 
 use super::Evaluation;
 use crate::Summary;
+use crate::summary::{fixed, spread};
 use crate::table::Table;
 
 impl Evaluation {
@@ -56,8 +57,12 @@ impl Evaluation {
             );
         }
         text += &format!(
-            "{} steps of up to {} episodes at once in {:.1} s: {:.0} steps/s; seed {}\n",
-            self.steps, self.parallel_episodes, self.wall_seconds, self.steps_per_second, self.seed
+            "{} steps of up to {} at once in {:.1} s: {:.0} steps/s; seed {}\n",
+            self.steps,
+            n_episodes(self.parallel_episodes),
+            self.wall_seconds,
+            self.steps_per_second,
+            self.seed
         );
         if let Some(pace) = self.pace {
             text += &format!(
@@ -93,10 +98,10 @@ impl Evaluation {
                 format!("{}", target.target_return),
                 raw.n.to_string(),
                 with_spread(raw, 1),
-                format!("{:.1}", raw.median),
-                format!("{:.1}", raw.iqm),
-                format!("{:.0}", raw.min),
-                format!("{:.0}", raw.max),
+                fixed(raw.median, 1),
+                fixed(raw.iqm, 1),
+                fixed(raw.min, 0),
+                fixed(raw.max, 0),
             ];
             if self.clips() {
                 row.push(with_spread(&target.clipped_return, 1));
@@ -137,9 +142,7 @@ fn with_spread(summary: &Summary, digits: usize) -> String {
     spread(summary.mean, summary.sd, digits)
 }
 
-fn spread(mean: f64, sd: Option<f64>, digits: usize) -> String {
-    match sd {
-        Some(sd) => format!("{mean:.digits$} ± {sd:.digits$}"),
-        None => format!("{mean:.digits$}"),
-    }
+/// `1 episode`, `20 episodes`.
+pub(crate) fn n_episodes(n: usize) -> String {
+    format!("{n} episode{}", if n == 1 { "" } else { "s" })
 }

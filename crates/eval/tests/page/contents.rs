@@ -22,7 +22,7 @@ fn a_played_run_has_scores_protocol_curves_and_every_episode() {
     for part in [
         "<title>Run one</title>",
         "Last checkpoint of each run",
-        "Normalized by wang2016: random 0, human 100, scores of Wang et al. 2016 (68 and 42055).",
+        "Seaquest normalized by wang2016: random 0, human 100, scores of Wang et al. 2016 (68 and 42055).",
         "95 % percentile intervals of 500 bootstrap replications, seed 1",
         "emulation.sticky_probability",
         "training loss",

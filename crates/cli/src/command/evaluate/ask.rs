@@ -233,19 +233,26 @@ pub fn action_choice_name(choice: ActionChoice) -> &'static str {
 
 /// `36 (p90 of the data's episode returns …)`.
 pub fn describe_targets(text: &str, targets: &[f32], returns: &[f32]) -> String {
-    let numbers: Vec<String> = targets.iter().map(f32::to_string).collect();
+    let numbers: Vec<String> = targets.iter().copied().map(rounded).collect();
     let numbers = numbers.join(", ");
-    match (returns.first(), returns.last()) {
-        (Some(lowest), Some(highest)) if text.contains('p') => format!(
+    let ends = returns.first().zip(returns.last());
+    match ends.map(|(lowest, highest)| (rounded(*lowest), rounded(*highest))) {
+        Some((lowest, highest)) if text.contains('p') => format!(
             "{numbers} ({text} of the data's {} episode returns, which lie between {lowest} and \
              {highest})",
             returns.len()
         ),
-        (Some(lowest), Some(highest)) => {
+        Some((lowest, highest)) => {
             format!("{numbers} (the data's episode returns lie between {lowest} and {highest})")
         }
-        _ => numbers,
+        None => numbers,
     }
+}
+
+/// A return to be read: whole ones as they are, others with one digit after the point.
+fn rounded(value: f32) -> String {
+    let digits = if value.fract() == 0.0 { 0 } else { 1 };
+    format!("{value:.digits$}")
 }
 
 #[cfg(test)]

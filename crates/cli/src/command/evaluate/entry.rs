@@ -42,11 +42,14 @@ impl Entry {
             say!("how this data was recorded is not known; taken to be as {like} was");
         }
         say!(
-            "playing {} (update {}): protocol {}, {} episodes for each target of {}",
+            "playing {} (update {}): protocol {}, {} for each target of {}",
             self.checkpoint.path.display(),
             state.step,
             self.ask.protocol.name(),
-            self.plan.episodes,
+            match self.plan.episodes {
+                1 => "1 episode".to_owned(),
+                n => format!("{n} episodes"),
+            },
             ask::describe_targets(&self.ask.asked, &self.plan.targets, &state.episode_returns)
         );
         let differences = report::describe_differences(Some(&self.ask.differences));

@@ -55,6 +55,7 @@ pub fn run(words: &[String]) -> Result<()> {
         say!("{}", timing(settings.epochs.min(40)));
         return Ok(());
     }
+    asked.check_writable()?;
     let found = with_bar(density::runs(&settings), |tick| density::run(&settings, tick));
     say!("{}", found.headline_table());
     say!("{}", found.far_text());

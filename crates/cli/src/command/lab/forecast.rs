@@ -107,6 +107,7 @@ pub fn run(words: &[String]) -> Result<()> {
     if real.values.len() < needed {
         bail!("series={name}: it has {} values, a window {needed}", real.values.len());
     }
+    asked.check_writable()?;
     let bar = progress::parts("training", settings.units());
     let found = forecast::run(&settings, &card, &real, &|| bar.inc(1))?;
     bar.finish_and_clear();

@@ -82,6 +82,7 @@ pub fn run(words: &[String]) -> Result<()> {
         rate_draws: whole("rate_draws", 2, 1000)?,
         rate_points: [list("rate_points_1d")?, list("rate_points_2d")?],
     };
+    asked.check_writable()?;
     let bar = progress::parts("estimating", settings.units());
     let found = fourier_integral::run(&settings, &|| bar.inc(1));
     bar.finish_and_clear();

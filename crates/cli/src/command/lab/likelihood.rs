@@ -44,6 +44,7 @@ epochs = 150
 pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let settings = settings(&asked)?;
+    asked.check_writable()?;
     let found = with_bar(likelihood::runs(&settings), |tick| likelihood::run(&settings, tick));
     say!("{}", found.headline_table());
     say!("{}", found.far_text());

@@ -54,6 +54,7 @@ pub fn run(words: &[String]) -> Result<()> {
         to: asked.whole("to", 2 * from, bins / 8)? as usize,
         most_fitted: asked.whole("most_fitted", 4, bins / 8)? as usize,
     };
+    asked.check_writable()?;
     let bar = progress::parts("fitting", settings.units());
     let found = scaling_law::run(&settings, &|| bar.inc(1));
     bar.finish_and_clear();

@@ -36,11 +36,13 @@ pub fn run(words: &[String]) -> Result<()> {
         return measure(Path::new(file));
     }
     let asked = OPTIONS.read(words)?;
-    let found = smoothness::run(Settings {
+    let settings = Settings {
         seed: asked.whole("seed", 0, u64::MAX)?,
         trials: asked.whole("trials", 1, 1_000_000)? as usize,
         length: asked.whole("length", 2, 65_536)? as usize,
-    });
+    };
+    asked.check_writable()?;
+    let found = smoothness::run(settings);
     say!("{}", found.noise_table(false));
     for far in found.far_from_paper() {
         say!("outside one of the paper's standard deviations: {far}");

@@ -1,0 +1,82 @@
+//! What was given and would do nothing, or could not be done at the end.
+
+use std::fs;
+
+use crate::desk::{Desk, names};
+
+const ROBOT: &str = "train env=hopper evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
+                     model.context_length=5 train.batch_size=3 train.updates=2";
+
+#[test]
+fn options_of_another_variant_are_refused() {
+    let desk = Desk::new();
+    let parts = ["head.frequencies=28 is for head=fourier", "head=linear"];
+    desk.refuses(&desk.tiny("head.frequencies=28"), &parts);
+    let parts = ["attention.power=6 is for attention=fourier", "attention=softmax"];
+    desk.refuses(&desk.tiny("attention.power=6"), &parts);
+    let parts = ["attention=fourier is for model.kind=transformer", "model.kind=mlp"];
+    desk.refuses(&format!("{ROBOT} model.kind=mlp attention=fourier"), &parts);
+    assert!(names(&desk.path("runs")).is_empty(), "nothing was begun");
+}
+
+#[test]
+fn options_of_the_other_family_are_refused() {
+    let desk = Desk::new();
+    desk.refuses("train game=seaquest env=hopper", &["game=… and env=…", "one of them"]);
+    let parts = ["no option `head.bins` for games", "robots (env=…)"];
+    desk.refuses(&desk.tiny("head.bins=50"), &parts);
+    desk.succeeds(ROBOT);
+    desk.refuses("evaluate rollouts temperature=2", &["temperature=2 is for games", "Hopper"]);
+    desk.refuses("evaluate rollouts released_target=9", &["released_target=9 is for games"]);
+    desk.succeeds(&desk.tiny("runs=games"));
+    let run = desk.only_run("games");
+    for word in ["revision=v5", "actions=sample"] {
+        let line = format!("evaluate rollouts run={} {word}", run.display());
+        desk.refuses(&line, &[&format!("{word} is for robots"), "Seaquest"]);
+    }
+}
+
+/// A game's folder has one name, and its run is found again under any spelling.
+#[test]
+fn a_game_is_one_game_in_any_spelling() {
+    let desk = Desk::new();
+    let line = desk.tiny("train.checkpoint_every=2");
+    desk.succeeds(&line.replace("game=seaquest", "game=bankheist"));
+    let run = desk.only_run("runs");
+    assert!(run.display().to_string().ends_with("-bank_heist-linear-s123"), "{run:?}");
+    fs::remove_file(run.join("finished")).unwrap();
+    fs::remove_dir_all(run.join("checkpoints/step-00000004")).unwrap();
+    let said = desk.succeeds(&line.replace("game=seaquest", "game=Bank_Heist"));
+    assert!(said.contains("resuming after update 2"), "{said}");
+    assert_eq!(names(&desk.path("runs")).len(), 1);
+}
+
+/// A file in the way, which stops root as well.
+#[test]
+fn where_nothing_can_be_written_nothing_is_computed() {
+    let desk = Desk::new();
+    fs::write(desk.path("file"), "").unwrap();
+    for lab in [
+        "smoothness trials=1000000",
+        "density",
+        "likelihood",
+        "scaling-law",
+        "fourier-integral",
+        "forecast",
+    ] {
+        let said = desk.run(&format!("lab {lab} out=file/pages"));
+        said.refused(&["out=file/pages", "directory"]);
+        assert_eq!(said.stdout, "", "{lab}");
+    }
+    desk.succeeds(&ROBOT.replace("evaluation.episodes=0", "evaluation.episodes=1"));
+    let said = desk.run("video out=file/a.gif");
+    said.refused(&["cannot write file/a.gif", "out= names another place"]);
+    assert!(!said.stdout.contains("filming"), "{said:?}");
+    fs::create_dir(desk.path("folder")).unwrap();
+    let said = desk.run("video out=folder");
+    said.refused(&["out=folder", "is a folder"]);
+    assert!(!said.stdout.contains("filming"), "{said:?}");
+    // A folder that is not there is made.
+    desk.succeeds("video steps=4 out=new/a.gif");
+    assert!(desk.path("new/a.gif").is_file());
+}

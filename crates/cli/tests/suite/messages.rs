@@ -1,0 +1,53 @@
+//! Sentences that name the mistake which was made.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+use crate::desk::{Desk, project, said};
+
+#[test]
+fn flags_are_written_as_keys() {
+    let desk = Desk::new();
+    let said = desk.run("train game=seaquest --seed 3");
+    let expected = "error: options are written key=value: say seed=3 (--help lists all)\n";
+    assert_eq!((said.code, said.stderr.as_str()), (Some(2), expected));
+}
+
+#[test]
+fn a_run_that_no_game_has_is_not_asked_of_the_network() {
+    let desk = Desk::new();
+    for run in ["0", "9"] {
+        let parts = [&format!("run={run}: a game has five runs"), "1 to 5"];
+        desk.refuses(&format!("download game=seaquest run={run}"), &parts);
+    }
+}
+
+#[test]
+fn only_what_is_alike_is_taken_for_what_was_meant() {
+    let desk = Desk::new();
+    let said = desk.run("lab density rounds=1");
+    said.refused(&["no option `rounds` (--help lists all)"]);
+    desk.refuses("lab density epoch=1", &["no option `epoch`", "`epochs`"]);
+}
+
+#[test]
+fn reasons_of_several_lines_are_told_whole() {
+    let help = Desk::new().succeeds("lab density --help");
+    let whole = "Runs of each head on each draw. The paper has one; runs on the same rows differ \
+                 as much as runs on other rows, so one says little.";
+    // Lines are broken where the terminal ends.
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains(whole), "{help}");
+}
+
+/// HDF5's library takes no other paths; the file is as sound as before.
+#[test]
+fn a_path_that_is_not_utf_8() {
+    let desk = Desk::new();
+    let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
+    let odd = desk.path("").join(OsStr::from_bytes(b"hopper_\xff.hdf5"));
+    std::fs::copy(file, &odd).unwrap();
+    let told = said(desk.command("data lint").arg(&odd).output().unwrap());
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert!(told.stdout.contains("a path in UTF-8"), "{told:?}");
+    assert!(!told.stdout.contains("broken-file"), "{told:?}");
+}
