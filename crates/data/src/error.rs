@@ -273,25 +273,15 @@ pub enum DataError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A game no dataset is known for.
-    #[error("unknown game `{game}`: did you mean `{nearest}`? Known are {known}")]
-    UnknownGame {
-        /// As asked.
-        game: String,
-        /// The nearest known name.
-        nearest: String,
-        /// All known names.
-        known: String,
-    },
-    /// A robot or a kind of data that no dataset is known for.
-    #[error("unknown {what} `{name}`: did you mean `{nearest}`? Known are {known}")]
+    /// A game, a robot or a kind of data that no dataset is known for.
+    #[error("unknown {what} `{name}`{}", suggestion(nearest.as_deref(), known))]
     UnknownName {
-        /// What it was to be: `environment` or `dataset`.
+        /// What it was to be: `game`, `environment` or `dataset`.
         what: &'static str,
         /// As asked.
         name: String,
-        /// The nearest known name.
-        nearest: String,
+        /// The known name that was most likely meant, if any is like it.
+        nearest: Option<String>,
         /// All known names.
         known: String,
     },
@@ -307,6 +297,13 @@ pub enum DataError {
         /// Its last words.
         reason: String,
     },
+}
+
+fn suggestion(nearest: Option<&str>, known: &str) -> String {
+    match nearest {
+        Some(nearest) => format!(": did you mean `{nearest}`? Known are {known}"),
+        None => format!("; known are {known}"),
+    }
 }
 
 impl DataError {

@@ -55,7 +55,7 @@ pub use held_out::{Part, Split};
 pub use inspect::{Inspection, inspect};
 pub use lint::{Finding, LintReport, Severity, lint};
 pub use loader::{Loader, LoaderConfig};
-pub use locate::{Located, datasets_folder, known_game, locate};
+pub use locate::{Located, datasets_folder, known_game, locate, snake_case};
 pub use manifest::{Kind, Manifest, Origin};
 pub use plan::Plan;
 pub use replay_log::ReplayLog;

@@ -102,14 +102,23 @@ fn at(path: &Path, datasets: &Path) -> Result<Located, DataError> {
 /// The folder name of a game, from any spelling (`seaquest`, `bank_heist`, `Bank-Heist`).
 ///
 /// # Errors
-/// [`DataError::UnknownGame`] with the nearest known name.
+/// [`DataError::UnknownName`] with the nearest known name.
 pub fn known_game(game: &str) -> Result<&'static str, DataError> {
-    let (at, nearest) = find_name(&GAMES, game);
-    at.map(|at| GAMES[at]).ok_or_else(|| DataError::UnknownGame {
-        game: game.into(),
-        nearest: plain(GAMES[nearest]),
-        known: GAMES.map(plain).join(", "),
-    })
+    let known = GAMES.map(snake_case);
+    let at = find_name("game", &known.each_ref().map(String::as_str), game)?;
+    Ok(GAMES[at])
+}
+
+/// A game's name as it is written in options and folders of runs: `bank_heist` of `BankHeist`.
+pub fn snake_case(name: &str) -> String {
+    let mut text = String::new();
+    for (i, letter) in name.chars().enumerate() {
+        if i > 0 && letter.is_uppercase() {
+            text.push('_');
+        }
+        text.extend(letter.to_lowercase());
+    }
+    text
 }
 
 /// A name in lower case, without what stands between its words.
@@ -117,12 +126,31 @@ pub(crate) fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Position in `known` of `name` in any spelling, if it is there, and of the one nearest to it.
-pub(crate) fn find_name(known: &[&str], name: &str) -> (Option<usize>, usize) {
+/// Names less alike than this are not taken for one another: `seaqest` is 0.97 like `seaquest`,
+/// `pong` 0.5 like `bankheist`.
+const ALIKE: f64 = 0.8;
+
+/// Position in `known` of `name` in any spelling.
+///
+/// # Errors
+/// [`DataError::UnknownName`] when it is not there.
+pub(crate) fn find_name(
+    what: &'static str,
+    known: &[&str],
+    name: &str,
+) -> Result<usize, DataError> {
     let wanted = plain(name);
-    let distance = |at: &usize| strsim::levenshtein(&plain(known[*at]), &wanted);
-    let nearest = (0..known.len()).min_by_key(distance).unwrap_or(0);
-    ((0..known.len()).find(|&at| plain(known[at]) == wanted), nearest)
+    if let Some(at) = known.iter().position(|known| plain(known) == wanted) {
+        return Ok(at);
+    }
+    let likeness = |known: &str| strsim::jaro_winkler(&plain(known), &wanted);
+    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    Err(DataError::UnknownName {
+        what,
+        name: name.into(),
+        nearest: nearest.filter(|near| likeness(near) >= ALIKE).map(|near| (*near).to_owned()),
+        known: known.join(", "),
+    })
 }
 
 /// The folder of datasets: `OVERTONE_DATASETS` where it is set, else `datasets` here or in

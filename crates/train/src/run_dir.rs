@@ -61,14 +61,15 @@ impl RunDir {
     /// # Errors
     /// When there is no such run.
     pub fn open(root: &Path, run: &str) -> Result<Self, TrainError> {
-        [PathBuf::from(run), root.join(run)]
-            .into_iter()
-            .find(|path| path.join(CONFIG).is_file())
-            .map(Self)
-            .ok_or_else(|| {
-                let root = root.display();
-                TrainError::NoRun { what: format!("there is no run `{run}`, here or in {root}") }
-            })
+        let places = [PathBuf::from(run), root.join(run)];
+        if let Some(path) = places.iter().find(|path| path.join(CONFIG).is_file()) {
+            return Ok(Self(path.clone()));
+        }
+        let what = match places.iter().find(|path| path.is_dir()) {
+            Some(path) => format!("{} is no run: it has no {CONFIG}", path.display()),
+            None => format!("there is no run `{run}`, here or in {}", root.display()),
+        };
+        Err(TrainError::NoRun { what })
     }
 
     /// The run whose configuration was written last.

@@ -229,7 +229,7 @@ pub fn is_filmed(request: &Request) -> bool {
 /// Renames a finished video to its place, having removed what was said of the one before.
 fn put(finished: &Path, out: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(Filmed::path(out)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => std::fs::rename(finished, out),
     }
 }

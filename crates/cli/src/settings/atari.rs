@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use overtone_data::{Selection, known_game};
+use overtone_data::{Selection, known_game, snake_case};
 use overtone_model::{
     Conditioning, HeadConfig, ModelConfig,
     head::{ActionOrder, Domain, FourierHeadConfig, GmmHeadConfig, Regularizer},
@@ -224,18 +224,6 @@ impl AtariSettings {
     pub fn model_name(&self) -> String {
         self.head_name() + &self.attention.suffix()
     }
-}
-
-/// `bank_heist` of `BankHeist`.
-fn snake_case(name: &str) -> String {
-    let mut text = String::new();
-    for (i, letter) in name.chars().enumerate() {
-        if i > 0 && letter.is_uppercase() {
-            text.push('_');
-        }
-        text.extend(letter.to_lowercase());
-    }
-    text
 }
 
 #[cfg(test)]

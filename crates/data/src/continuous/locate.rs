@@ -110,8 +110,7 @@ pub fn locate_continuous(
 /// [`DataError::UnknownName`] with the nearest known name.
 pub fn known_environment(name: &str) -> Result<&'static Environment, DataError> {
     let known = ENVIRONMENTS.map(|environment| environment.name);
-    let (at, nearest) = find_name(&known, name);
-    at.map(|at| &ENVIRONMENTS[at]).ok_or_else(|| unknown("environment", name, &known, nearest))
+    Ok(&ENVIRONMENTS[find_name("environment", &known, name)?])
 }
 
 /// The robot that a path names: D4RL's files begin with it, Minari's lie in folders that do.
@@ -126,17 +125,7 @@ pub fn environment_of(path: &Path) -> Option<&'static Environment> {
 /// # Errors
 /// [`DataError::UnknownName`] with the nearest known name.
 pub fn known_dataset(name: &str) -> Result<&'static str, DataError> {
-    let (at, nearest) = find_name(&DATASETS, name);
-    at.map(|at| DATASETS[at]).ok_or_else(|| unknown("dataset", name, &DATASETS, nearest))
-}
-
-fn unknown(what: &'static str, name: &str, known: &[&str], nearest: usize) -> DataError {
-    DataError::UnknownName {
-        what,
-        name: name.into(),
-        nearest: known[nearest].into(),
-        known: known.join(", "),
-    }
+    Ok(DATASETS[find_name("dataset", &DATASETS, name)?])
 }
 
 /// Data that a description in `datasets` knows: published before starter.
