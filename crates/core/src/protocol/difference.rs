@@ -107,11 +107,16 @@ impl Trained {
         };
         Some(Difference {
             setting: TARGET.into(),
-            trained: format!("{lowest} to {highest}"),
+            trained: format!("{} to {}", rounded(lowest), rounded(highest)),
             played: target.to_string(),
             consequence: consequence.into(),
         })
     }
+}
+
+/// For people: whole numbers as they are, others to one place.
+fn rounded(number: f32) -> String {
+    if number.fract() == 0.0 { number.to_string() } else { format!("{number:.1}") }
 }
 
 #[cfg(test)]
@@ -266,6 +271,9 @@ mod tests {
         assert!(
             found[0].consequence.contains("so high") && found[1].consequence.contains("so low")
         );
+        let robot = Trained { returns: Some([87.20228, 3570.234]), ..atari() };
+        let [difference] = &robot.differences(&robot.play, &[3600.0])[..] else { panic!("one") };
+        assert_eq!(difference.trained, "87.2 to 3570.2");
         let unknown = Trained { returns: None, ..atari() };
         assert_eq!(unknown.differences(&atari().play, &[1e9]), []);
     }
