@@ -126,8 +126,8 @@ pub(crate) fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Names less alike than this are not taken for one another: `seaqest` is 0.97 like `seaquest`,
-/// `pong` 0.5 like `bankheist`.
+/// Names less alike than this are not taken for one another: `seqest` is 0.93 like `seaquest`,
+/// `pong` 0.46 like `gravitar`.
 const ALIKE: f64 = 0.8;
 
 /// Position in `known` of `name` in any spelling.

@@ -175,8 +175,8 @@ fn places_and_games() {
     let error = locate("seqest", "1", None, &datasets()).unwrap_err().to_string();
     assert!(error.contains("did you mean `seaquest`"), "{error}");
     let error = locate("pong", "1", None, &datasets()).unwrap_err().to_string();
-    assert!(error.starts_with("unknown game `pong`; known are seaquest"), "{error}");
-    assert!(error.contains("bank_heist") && !error.contains("did you mean"), "{error}");
+    assert!(error.starts_with("unknown game `pong`; known are bank_heist, "), "{error}");
+    assert!(!error.contains("did you mean"), "{error}");
     assert!(!error.contains('\n'));
     let error = locate("seaquest", "1", Some(Path::new("/nowhere/at/all")), &datasets());
     assert!(matches!(error, Err(DataError::Missing { .. })));
