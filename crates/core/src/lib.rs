@@ -11,6 +11,7 @@ pub mod policy;
 pub mod protocol;
 pub mod returns;
 pub mod seed;
+pub mod space;
 pub mod window;
 
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
@@ -18,4 +19,5 @@ pub use normalization::Normalization;
 pub use policy::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};
 pub use protocol::{ContinuousProtocol, Emulation, Play, Protocol, Simulation};
 pub use returns::returns_to_go;
+pub use space::{ActionSpace, ObservationSpace};
 pub use window::Window;

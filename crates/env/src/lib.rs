@@ -7,13 +7,12 @@
 pub mod corridor;
 pub mod error;
 pub mod slots;
-pub mod space;
 pub mod vector_env;
 mod virtual_env;
 
 pub use corridor::Corridor;
 pub use error::{Cause, EnvError, Failure};
 pub use slots::Slots;
-pub use space::{ActionSpace, ObservationSpace};
+pub use overtone_core::{ActionSpace, ObservationSpace};
 pub use vector_env::{Step, VectorEnv};
 pub use virtual_env::virtual_envs;

@@ -3,7 +3,6 @@
 
 use overtone_core::Actions;
 
-use crate::space::describe;
 use crate::{ActionSpace, EnvError};
 
 /// Which environments of a batch have an episode under way.
@@ -59,10 +58,10 @@ impl Slots {
                 }
             }
             (
-                ActionSpace::Continuous { width, .. },
-                Actions::Continuous { width: given, values },
-            ) if width == given => check_count("actions", values.len() / width, envs.len()),
-            _ => Err(EnvError::ActionKind { got: describe(actions), expected: space.describe() }),
+                ActionSpace::Continuous { low, .. },
+                Actions::Continuous { width, values },
+            ) if low.len() == *width => check_count("actions", values.len() / width, envs.len()),
+            _ => Err(EnvError::ActionKind { got: actions.describe(), expected: space.describe() }),
         }
     }
 
@@ -121,7 +120,7 @@ mod tests {
     fn steps_that_fit_are_let_through() {
         slots().check_step(&[2, 0], &Actions::Discrete(vec![4, 0]), &discrete(5)).unwrap();
         let vectors = Actions::Continuous { width: 3, values: vec![0.0; 3] };
-        let space = ActionSpace::Continuous { width: 3, bound: 1.0 };
+        let space = ActionSpace::unit(3);
         slots().check_step(&[2], &vectors, &space).unwrap();
     }
 
@@ -146,7 +145,7 @@ mod tests {
         refused(
             &[0],
             Actions::Continuous { width: 6, values: vec![0.0; 6] },
-            ActionSpace::Continuous { width: 3, bound: 1.0 },
+            ActionSpace::unit(3),
             "the actions are vectors of 6 numbers, the environment takes vectors of 3 numbers",
         );
         let error = slots().check_reset(&[0, 1], &[7]).unwrap_err();

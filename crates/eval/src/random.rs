@@ -40,11 +40,13 @@ impl Policy for RandomPolicy {
                 }
                 Ok(Actions::Discrete(actions))
             }
-            &ActionSpace::Continuous { width, bound } => {
+            ActionSpace::Continuous { low, high } => {
+                let width = low.len();
                 let mut values = Vec::with_capacity(turns.len() * width);
                 for turn in turns {
                     let generator = begun(&mut self.generators, turn.agent)?;
-                    values.extend((0..width).map(|_| generator.random_range(-bound..=bound)));
+                    let bounds = low.iter().zip(high);
+                    values.extend(bounds.map(|(&low, &high)| generator.random_range(low..=high)));
                 }
                 Ok(Actions::Continuous { width, values })
             }

@@ -81,7 +81,7 @@ impl MujocoVectorEnv {
             slots: Slots::new(n_envs),
             observations: vec![0.0; n_envs * task.observation_width()],
             observation_space: ObservationSpace::Vectors { width: task.observation_width() },
-            action_space: ActionSpace::Continuous { width: task.action_width(), bound: 1.0 },
+            action_space: ActionSpace::unit(task.action_width()),
         })
     }
 

@@ -103,7 +103,7 @@ fn spaces_fit_the_task() {
         let env = open(task, &simulation(10), 2).unwrap();
         assert_eq!(env.n_envs(), 2);
         assert_eq!(env.observation_space(), &ObservationSpace::Vectors { width: observation });
-        assert_eq!(env.action_space(), &ActionSpace::Continuous { width: action, bound: 1.0 });
+        assert_eq!(env.action_space(), &ActionSpace::unit(action));
         let Observations::Vectors(rows) = env.observations() else { unreachable!() };
         assert_eq!(rows, vec![0.0; 2 * observation]);
     }

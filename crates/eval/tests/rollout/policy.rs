@@ -68,7 +68,9 @@ impl VectorEnv for Payday {
         &ObservationSpace::Vectors { width: 1 }
     }
     fn action_space(&self) -> &ActionSpace {
-        &ActionSpace::Continuous { width: 0, bound: 0.0 }
+        static NO_NUMBERS: ActionSpace =
+            ActionSpace::Continuous { low: Vec::new(), high: Vec::new() };
+        &NO_NUMBERS
     }
     fn reset(&mut self, _: &[usize], _: &[u64]) -> Result<(), EnvError> {
         self.0 = 0;

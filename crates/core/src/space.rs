@@ -1,0 +1,82 @@
+//! Spaces: what an environment shows and what it takes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Actions;
+
+/// What one environment's observation is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ObservationSpace {
+    /// Bytes of this shape; for Atari `[4, 84, 84]`, oldest frame first.
+    Pixels {
+        /// Shape of one observation.
+        shape: Vec<usize>,
+    },
+    /// So many numbers, in the environment's own units.
+    Vectors {
+        /// Numbers per observation.
+        width: usize,
+    },
+}
+
+impl ObservationSpace {
+    /// Values in one observation.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Pixels { shape } => shape.iter().product(),
+            Self::Vectors { width } => *width,
+        }
+    }
+}
+
+/// What one environment takes as an action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ActionSpace {
+    /// One of a list of actions, by index.
+    Discrete {
+        /// A name for each action, in the order of their indices.
+        names: Vec<String>,
+    },
+    /// Numbers, each between bounds of its own.
+    Continuous {
+        /// The smallest value of each number, in the environment's own units.
+        low: Vec<f32>,
+        /// The largest value of each number; as many as there are of `low`.
+        high: Vec<f32>,
+    },
+}
+
+impl ActionSpace {
+    /// `width` numbers, each in [-1, 1].
+    pub fn unit(width: usize) -> Self {
+        Self::Continuous { low: vec![-1.0; width], high: vec![1.0; width] }
+    }
+
+    /// Numbers of a real-valued action, or how many actions there are to choose from.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Discrete { names } => names.len(),
+            Self::Continuous { low, .. } => low.len(),
+        }
+    }
+
+    /// The space in words, for messages.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Discrete { names } => format!("one of {} indices", names.len()),
+            Self::Continuous { low, .. } => format!("vectors of {} numbers", low.len()),
+        }
+    }
+}
+
+impl Actions {
+    /// A batch of actions in words, for messages.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Discrete(_) => "indices".into(),
+            Self::Continuous { width, .. } => format!("vectors of {width} numbers"),
+        }
+    }
+}
