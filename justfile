@@ -15,8 +15,10 @@ features := ""
 
 # Every recipe that compiles uses these words, so that the dependencies, most of the
 # build time, are compiled once and serve building, testing and benchmarking alike.
+# `--bin` then says which program is wanted: nothing that it does not name is compiled.
 cargo_args := "--workspace --locked --features '" + features + "'"
-overtone := env("CARGO_TARGET_DIR", "target") / "release/overtone"
+programs := env("CARGO_TARGET_DIR", "target") / "release"
+overtone := programs / "overtone"
 
 # List the commands
 default:
@@ -57,12 +59,12 @@ data *args: build
     @{{ overtone }} data "$@"
 
 # Repeat the papers' experiments: just lab density [quick=true key=value...]; --help lists all
-lab *args: build
-    @{{ overtone }} lab "$@"
+lab *args: (build "overtone-lab")
+    @{{ programs }}/overtone-lab "$@"
 
 # Check a GPU against the CPU and time it: just features=overtone/cuda gpu-check [key=value...]
-gpu-check *args: build
-    @scripts/gpu-check.sh {{ overtone }} "$@"
+gpu-check *args: (build "overtone-gpu-check")
+    @scripts/gpu-check.sh {{ programs }}/overtone-gpu-check "$@"
 
 # Show the curves of every run in the browser
 tensorboard *args: setup
@@ -84,18 +86,17 @@ kills *args: build
 setup:
     @scripts/setup.sh >&2
 
-# Compile the program
-build: setup
-    @cargo build --release {{ cargo_args }}
+# Compile a program: overtone, overtone-lab, overtone-gpu-check or overtone-hostile
+build program="overtone": setup
+    @cargo build --release {{ cargo_args }} --bin {{ program }}
 
 # Run every test
 test: setup
     cargo test --release {{ cargo_args }}
 
 # Read damaged and hostile files with every reader: a table [n=100000 target=npy seed=1]
-hostile *args: setup
-    cargo build --release {{ cargo_args }} --bin overtone-hostile
-    @"$(dirname {{ overtone }})/overtone-hostile" "$@"
+hostile *args: (build "overtone-hostile")
+    @{{ programs }}/overtone-hostile "$@"
 
 # Compare with the reference's recorded numbers in DIR
 golden dir: setup
@@ -114,6 +115,6 @@ bench *args: setup
     cargo bench {{ cargo_args }} --bench '*' -- "$@"
 
 # Time the same work here and in PyTorch by turns: just bench-peers [training|rollouts|robots|job|density]
-bench-peers *args: build
+bench-peers *args: build (build "overtone-lab")
     @scripts/peers/setup.sh >&2
-    @.venv-peers/bin/python scripts/peers/bench.py --program {{ overtone }} --features '{{ features }}' "$@"
+    @.venv-peers/bin/python scripts/peers/bench.py --programs {{ programs }} --features '{{ features }}' "$@"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Checks a GPU with a program that is built already, where there is no cargo:
 #
-#     scripts/gpu-check.sh path/to/overtone [key=value...]
+#     scripts/gpu-check.sh path/to/overtone-gpu-check [key=value...]
 #
 # The program is to be built with the feature `cuda` (docs/gpu.md). It is run in the project's
 # folder, whose golden files and PyTorch programs it reads.
 set -euo pipefail
-[ $# -ge 1 ] && [ -x "$1" ] || { echo "usage: scripts/gpu-check.sh path/to/overtone [key=value...]" >&2; exit 2; }
+[ $# -ge 1 ] && [ -x "$1" ] || { echo "usage: scripts/gpu-check.sh path/to/overtone-gpu-check [key=value...]" >&2; exit 2; }
 program="$(realpath -- "$1")"
 shift
 cd "$(dirname "$0")/.."
@@ -19,4 +19,4 @@ fi
 if [ -n "${CUDA_PATH:-}" ]; then
     export LD_LIBRARY_PATH="$CUDA_PATH/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 fi
-exec "$program" gpu-check "$@"
+exec "$program" "$@"

@@ -100,7 +100,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="PART|rounds=N",
                         help=f"{', '.join(PARTS)}; all of them by default")
-    parser.add_argument("--program", default=str(ROOT / "target/release/overtone"))
+    parser.add_argument("--programs", type=Path, default=ROOT / "target/release",
+                        help="folder of overtone and overtone-lab")
     parser.add_argument("--features", default="", help="of cargo, for the bench")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     chosen = parser.parse_args()
@@ -112,7 +113,8 @@ def main() -> None:
         parser.error("rounds=N: N must be 1 or more")
     rounds_of = {part: int(counts[-1].partition("=")[2]) if counts else PARTS[part]
                  for part in parts}
-    program, out = str(Path(chosen.program).resolve()), chosen.out.resolve()
+    programs, out = chosen.programs.resolve(), chosen.out.resolve()
+    program = str(programs / "overtone")
     os.chdir(ROOT)
     command = " ".join(["just bench-peers", *chosen.words])
 
@@ -135,7 +137,7 @@ def main() -> None:
                 section = job.measure(program, python, str(HERE / "job_pytorch.py"), ROOT, log,
                                       environment, rounds)
             else:
-                section = density_table.measure(program, rounds)
+                section = density_table.measure(str(programs / "overtone-lab"), rounds)
             section |= {"date": datetime.date.today().isoformat(), "command": command,
                         "machine": machine(), "versions": versions()}
             results[part] = section

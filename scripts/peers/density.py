@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long PyTorch takes to train the toy networks that `overtone lab density` trains.
+"""How long PyTorch takes to train the toy networks that `just lab density` trains.
 
     pip install torch numpy
     scripts/peers/density.py                      # eager, one process a core
@@ -8,7 +8,7 @@
 The same work: the rows of gmm2 with data seed 42, a perceptron 2 -> 64 -> 32 -> head, 32 rows a
 step, 125 steps an epoch, Adam with 1e-3. As many processes as there are cores, each on one
 thread, train at once; printed are the wall's seconds divided by the epochs of all runs, which
-`overtone lab density timing=true` prints too, and the processor's seconds, which other work on
+`just lab density timing=true` prints too, and the processor's seconds, which other work on
 the machine changes less.
 
 Forms:

@@ -23,7 +23,7 @@ EPOCHS = 3
 
 def ours(program: str) -> dict[str, float]:
     """Microseconds of a step by head."""
-    said = subprocess.run([program, "lab", "density", "timing=true"], check=True,
+    said = subprocess.run([program, "density", "timing=true"], check=True,
                           stdout=subprocess.PIPE, text=True).stdout
     rows = (re.match(r"\s*(\S.*?)\s{2,}[\d.]+\s+([\d.]+)$", line) for line in said.splitlines())
     return {HEADS[row[1]]: float(row[2]) for row in rows if row and row[1] in HEADS}

@@ -4,8 +4,6 @@ pub mod data;
 pub mod download;
 pub mod evaluate;
 pub mod experiment;
-pub mod gpu_check;
-pub mod lab;
 pub mod report;
 pub mod train;
 pub mod video;

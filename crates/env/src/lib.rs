@@ -12,7 +12,7 @@ mod virtual_env;
 
 pub use corridor::Corridor;
 pub use error::{Cause, EnvError, Failure};
-pub use slots::Slots;
 pub use overtone_core::{ActionSpace, ObservationSpace};
+pub use slots::Slots;
 pub use vector_env::{Step, VectorEnv};
 pub use virtual_env::virtual_envs;

@@ -57,10 +57,11 @@ impl Slots {
                     None => Ok(()),
                 }
             }
-            (
-                ActionSpace::Continuous { low, .. },
-                Actions::Continuous { width, values },
-            ) if low.len() == *width => check_count("actions", values.len() / width, envs.len()),
+            (ActionSpace::Continuous { low, .. }, Actions::Continuous { width, values })
+                if low.len() == *width =>
+            {
+                check_count("actions", values.len() / width, envs.len())
+            }
             _ => Err(EnvError::ActionKind { got: actions.describe(), expected: space.describe() }),
         }
     }

@@ -1,6 +1,8 @@
-//! For tests only: golden files, gradient checks, comparisons, recordings, a web server.
+//! For tests only: golden files, gradient checks, comparisons, recordings, a web server, a folder
+//! to run a program in.
 
 pub mod compare;
+pub mod desk;
 pub mod dopamine;
 pub mod golden;
 pub mod gradient;
@@ -8,5 +10,6 @@ pub mod long_log;
 pub mod web_server;
 
 pub use compare::{assert_close, largest_difference};
+pub use desk::Desk;
 pub use golden::Golden;
 pub use gradient::assert_gradient;

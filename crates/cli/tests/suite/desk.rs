@@ -1,83 +1,40 @@
-//! A folder of its own to run the program in, and what every run of it must hold to.
+//! A folder of its own to run the program in, and what its runs must hold to.
 
 use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command},
     time::{Duration, Instant},
 };
 
-use tempfile::TempDir;
+pub use overtone_testkit::desk::{Said, names, project, said};
 
 /// A model and a run as small as they can be, on two episodes of a starter set.
 pub const TINY: &str = "game=seaquest evaluation.episodes=0 data.transitions=1500 \
                         model.n_layers=1 model.d_model=32 model.n_heads=2 \
                         model.context_length=5 train.batch_size=2 train.updates=4";
 
-/// The project's folder.
-pub fn project() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
+/// A desk of `overtone`.
+pub struct Desk(overtone_testkit::Desk);
 
-pub struct Desk(TempDir);
+impl std::ops::Deref for Desk {
+    type Target = overtone_testkit::Desk;
 
-/// What a run of the program printed.
-#[derive(Debug)]
-pub struct Said {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Desk {
     pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// The program with the words of `line`, here, with the project's data and packages.
-    pub fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_overtone"));
-        command
-            .args(line.split_whitespace())
-            .current_dir(self.0.path())
-            .env("OVERTONE_DATASETS", project().join("datasets"))
-            .env("VIRTUAL_ENV", project().join(".venv"))
-            .env("RUST_BACKTRACE", "1")
-            .env_remove("ALE_ROMS_DIR")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+        Self(overtone_testkit::Desk::new(env!("CARGO_BIN_EXE_overtone")))
     }
 
     /// `train` with [`TINY`] and `words`; conversions are shared between tests.
     pub fn tiny(&self, words: &str) -> String {
         let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("converted");
         format!("train {TINY} data.cache={} {words}", cache.display())
-    }
-
-    #[track_caller]
-    pub fn run(&self, line: &str) -> Said {
-        said(self.command(line).output().unwrap())
-    }
-
-    /// Runs what must succeed, without a word on standard error.
-    #[track_caller]
-    pub fn succeeds(&self, line: &str) -> String {
-        let said = self.run(line);
-        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{line}\n{}", said.stdout);
-        said.stdout
-    }
-
-    /// Runs what must be refused, in one sentence that has all `parts`.
-    #[track_caller]
-    pub fn refuses(&self, line: &str, parts: &[&str]) {
-        self.run(line).refused(parts);
     }
 
     /// The only run in `runs`.
@@ -87,35 +44,6 @@ impl Desk {
         assert_eq!(found.len(), 1, "{found:?}");
         self.path(runs).join(found.remove(0))
     }
-}
-
-impl Said {
-    #[track_caller]
-    pub fn refused(&self, parts: &[&str]) {
-        let error = self.stderr.strip_prefix("error: ").unwrap_or_else(|| panic!("{self:?}"));
-        assert_eq!(self.code, Some(1), "{self:?}");
-        assert_eq!(error.lines().count(), 1, "more than a sentence: {error}");
-        for part in parts {
-            assert!(error.contains(part), "no {part:?} in: {error}");
-        }
-        let clauses: Vec<&str> = error.trim().split(": ").collect();
-        for (i, clause) in clauses.iter().enumerate() {
-            assert!(!clauses[..i].contains(clause), "said twice: {error}");
-        }
-    }
-}
-
-/// What was printed, having checked what holds for every run: no panic, and nothing for
-/// terminals where there is none.
-#[track_caller]
-pub fn said(output: Output) -> Said {
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    for text in [&stdout, &stderr] {
-        assert!(!text.contains("panicked") && !text.contains("backtrace"), "{text}");
-        assert!(!text.contains(['\x1b', '\r', '\x08']), "control codes: {text:?}");
-    }
-    Said { code: output.status.code(), stdout, stderr }
 }
 
 /// A process of ours that is killed when it is dropped, as when a test fails.
@@ -157,18 +85,6 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(started.elapsed() < Duration::from_secs(30), "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-/// Names in a folder, sorted; none where there is no folder.
-pub fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>());
-    let mut names: Vec<String> = entries
-        .unwrap_or_default()
-        .iter()
-        .map(|entry| entry.file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
 }
 
 /// Steps of a run's checkpoints, ascending.

@@ -21,24 +21,6 @@ fn a_run_that_no_game_has_is_not_asked_of_the_network() {
     }
 }
 
-#[test]
-fn only_what_is_alike_is_taken_for_what_was_meant() {
-    let desk = Desk::new();
-    let said = desk.run("lab density rounds=1");
-    said.refused(&["no option `rounds` (--help lists all)"]);
-    desk.refuses("lab density epoch=1", &["no option `epoch`", "`epochs`"]);
-}
-
-#[test]
-fn reasons_of_several_lines_are_told_whole() {
-    let help = Desk::new().succeeds("lab density --help");
-    let whole = "Runs of each head on each draw. The paper has one; runs on the same rows differ \
-                 as much as runs on other rows, so one says little.";
-    // Lines are broken where the terminal ends.
-    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains(whole), "{help}");
-}
-
 /// HDF5's library takes no other paths; the file is as sound as before.
 #[test]
 fn a_path_that_is_not_utf_8() {

@@ -1,4 +1,4 @@
-//! `overtone lab density`.
+//! `overtone-lab density`.
 
 use anyhow::Result;
 use overtone_eval::table::Table;
@@ -47,7 +47,7 @@ epochs = 150
 "#,
 };
 
-/// `overtone lab density [key=value…]`.
+/// `overtone-lab density [key=value…]`.
 pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let settings = settings(&asked)?;

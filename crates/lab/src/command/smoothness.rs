@@ -1,4 +1,4 @@
-//! `overtone lab smoothness`.
+//! `overtone-lab smoothness`.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -27,7 +27,7 @@ out = "runs/lab/smoothness"
     quick: "",
 };
 
-/// `overtone lab smoothness [FILE | key=value…]`.
+/// `overtone-lab smoothness [FILE | key=value…]`.
 pub fn run(words: &[String]) -> Result<()> {
     if let Some(file) = words.iter().find(|word| !word.contains('=') || Path::new(word).is_file()) {
         if words.len() > 1 {

@@ -1,16 +1,16 @@
-//! `overtone lab fourier-integral` and `overtone lab scaling-law`.
+//! `overtone-lab fourier-integral` and `overtone-lab scaling-law`.
 
 use std::fs;
 
-use crate::desk::Desk;
+use crate::desk;
 
-const TINY: &str = "lab fourier-integral quick=true draws=2 density_points=500 \
+const TINY: &str = "fourier-integral quick=true draws=2 density_points=500 \
                     regression_points=500 test_points=20 radii=3 rate_draws=2 \
                     rate_points_1d=50,100 rate_points_2d=50";
 
 #[test]
 fn the_fourier_integral_is_repeatable_and_has_the_papers_numbers() {
-    let desk = Desk::new();
+    let desk = desk();
     let said = desk.succeeds(TINY);
     for part in ["density, 2-D", "the paper's", "Laplace", "runs/lab/fourier-integral"] {
         assert!(said.contains(part), "no {part:?} in {said}");
@@ -30,8 +30,8 @@ fn the_fourier_integral_is_repeatable_and_has_the_papers_numbers() {
 
 #[test]
 fn the_scaling_law_is_repeatable() {
-    let desk = Desk::new();
-    let tiny = "lab scaling-law bins=256 from=4 to=16 most_fitted=8";
+    let desk = desk();
+    let tiny = "scaling-law bins=256 from=4 to=16 most_fitted=8";
     let said = desk.succeeds(tiny);
     for part in ["square wave", "power, t = 3.5", "best head", "the theorem's"] {
         assert!(said.contains(part), "no {part:?} in {said}");
@@ -45,12 +45,12 @@ fn the_scaling_law_is_repeatable() {
 
 #[test]
 fn nonsense_is_refused() {
-    let desk = Desk::new();
-    desk.refuses("lab fourier-integral draws=0", &["draws=0"]);
-    desk.refuses("lab fourier-integral correlation=1.0", &["correlation=1"]);
-    desk.refuses("lab fourier-integral rate_points_1d=10,x", &["rate_points_1d=10,x"]);
-    desk.refuses("lab fourier-integral radius=3", &["`radius`", "`radii`"]);
-    desk.refuses("lab scaling-law bins=1001", &["bins=1001", "even"]);
-    desk.refuses("lab scaling-law from=16 to=20", &["to=20"]);
-    desk.refuses("lab scaling-law floor=0.5", &["floor=0.5"]);
+    let desk = desk();
+    desk.refuses("fourier-integral draws=0", &["draws=0"]);
+    desk.refuses("fourier-integral correlation=1.0", &["correlation=1"]);
+    desk.refuses("fourier-integral rate_points_1d=10,x", &["rate_points_1d=10,x"]);
+    desk.refuses("fourier-integral radius=3", &["`radius`", "`radii`"]);
+    desk.refuses("scaling-law bins=1001", &["bins=1001", "even"]);
+    desk.refuses("scaling-law from=16 to=20", &["to=20"]);
+    desk.refuses("scaling-law floor=0.5", &["floor=0.5"]);
 }

@@ -1,4 +1,4 @@
-//! `overtone lab forecast`.
+//! `overtone-lab forecast`.
 
 use anyhow::{Result, bail};
 use overtone_data::datasets_folder;
@@ -68,7 +68,7 @@ steps = 80
 "#,
 };
 
-/// `overtone lab forecast [key=value…]`.
+/// `overtone-lab forecast [key=value…]`.
 pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let whole = |key, least, most| asked.whole(key, least, most).map(|n| n as usize);

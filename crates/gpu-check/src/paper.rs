@@ -3,16 +3,14 @@
 use std::{path::Path, sync::atomic::AtomicBool, time::Instant};
 
 use anyhow::{Context, Result};
+use overtone::{AtariSettings, Experiment, Profile, Settings};
+use overtone_console::errors;
 use overtone_model::device;
 use overtone_train::{
     AtariLearner, Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig, Trainer,
 };
 
-use super::{Scale, report::Row};
-use crate::{
-    command::experiment::Experiment,
-    settings::{AtariSettings, Profile, Settings},
-};
+use crate::{Scale, report::Row};
 
 /// What the paper trains for: 5 epochs of 500,000 transitions in batches of 128.
 const UPDATES: f64 = 5.0 * 500_000.0 / 128.0;
@@ -36,7 +34,7 @@ pub fn train(
     let words = [format!("game={game}"), "profile=paper".into(), format!("device={device}")];
     let settings = AtariSettings::resolve(&words, |_| Profile::Paper)?;
     if let Err(error) = settings.find() {
-        return Ok((Row::skipped(crate::sentence(&error)), None));
+        return Ok((Row::skipped(errors::sentence(&error)), None));
     }
     let learner = settings.learner()?;
     let mut rows = Vec::new();

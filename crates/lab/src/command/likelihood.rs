@@ -1,4 +1,4 @@
-//! `overtone lab likelihood`.
+//! `overtone-lab likelihood`.
 
 use anyhow::Result;
 use overtone_lab::likelihood;
@@ -40,7 +40,7 @@ epochs = 150
 "#,
 };
 
-/// `overtone lab likelihood [key=value…]`.
+/// `overtone-lab likelihood [key=value…]`.
 pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let settings = settings(&asked)?;

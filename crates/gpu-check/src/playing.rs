@@ -4,7 +4,7 @@ use anyhow::Result;
 use overtone_model::burn::tensor::Device;
 use overtone_train::Checkpoint;
 
-use super::report::Row;
+use crate::report::Row;
 
 /// Episodes played at once, as many as the reference's evaluation has in all.
 #[cfg(feature = "python")]
@@ -21,6 +21,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
         time::{Duration, Instant},
     };
 
+    use overtone_console::errors;
     use overtone_core::{Emulation, Protocol};
     use overtone_eval::{Plan, rollout};
     use overtone_model::{TransformerPolicy, device::is_cpu};
@@ -37,7 +38,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     };
     let game: overtone_ale::Game = agent.game.parse()?;
     if let Err(error) = overtone_ale::check(game) {
-        return Ok(Row::skipped(crate::sentence(&error.into())));
+        return Ok(Row::skipped(errors::sentence(&error.into())));
     }
     let episodes = if is_cpu(device) { 4 } else { EPISODES };
     let protocol = Protocol::matched(&Emulation::dqn_replay());

@@ -1,4 +1,4 @@
-//! What `overtone lab density` and `overtone lab likelihood` share.
+//! What `overtone-lab density` and `overtone-lab likelihood` share.
 
 use std::time::Instant;
 

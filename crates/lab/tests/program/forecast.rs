@@ -1,16 +1,16 @@
-//! `overtone lab forecast`.
+//! `overtone-lab forecast`.
 
 use std::fs;
 
-use crate::desk::Desk;
+use crate::desk;
 
 /// Eight trainings of two steps.
-const TINY: &str = "lab forecast seeds=4,5 bins=32 frequencies=6 gamma=0 context=12 horizon=3 d_model=8 \
+const TINY: &str = "forecast seeds=4,5 bins=32 frequencies=6 gamma=0 context=12 horizon=3 d_model=8 \
                     n_layers=1 n_heads=2 training_series=4 test_series=4 steps=2 batch=2 samples=2";
 
 #[test]
 fn a_tiny_run_is_tabled_plotted_and_repeatable() {
-    let desk = Desk::new();
+    let desk = desk();
     let said = desk.succeeds(TINY);
     for part in ["Seasonal naive", "Fourier-6", "mixed", "runs/lab/forecast"] {
         assert!(said.contains(part), "no {part:?} in {said}");
@@ -32,11 +32,11 @@ fn a_tiny_run_is_tabled_plotted_and_repeatable() {
 
 #[test]
 fn nonsense_is_refused() {
-    let desk = Desk::new();
-    desk.refuses("lab forecast series=absent", &["absent.toml"]);
-    desk.refuses("lab forecast context=512 horizon=128 series=el-nino bins=4", &["bins=4"]);
-    desk.refuses("lab forecast n_heads=5", &["n_heads", "divide"]);
-    desk.refuses("lab forecast sparse=0.001", &["binning.sparse"]);
-    desk.refuses("lab forecast frequencies=8,x", &["frequencies=8,x"]);
-    desk.refuses("lab forecast stpes=3", &["`stpes`", "`steps`"]);
+    let desk = desk();
+    desk.refuses("forecast series=absent", &["absent.toml"]);
+    desk.refuses("forecast context=512 horizon=128 series=el-nino bins=4", &["bins=4"]);
+    desk.refuses("forecast n_heads=5", &["n_heads", "divide"]);
+    desk.refuses("forecast sparse=0.001", &["binning.sparse"]);
+    desk.refuses("forecast frequencies=8,x", &["frequencies=8,x"]);
+    desk.refuses("forecast stpes=3", &["`stpes`", "`steps`"]);
 }

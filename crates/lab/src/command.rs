@@ -1,5 +1,5 @@
-//! `overtone lab`: the papers' experiments. This file holds what they share: options, and
-//! where their pages go; each experiment is a file of its own.
+//! The experiments, a file each; this one holds what they share: options, and where their pages
+//! go.
 
 pub mod density;
 pub mod forecast;
@@ -12,13 +12,12 @@ mod toy;
 use std::{error::Error, path::PathBuf, str::FromStr};
 
 use anyhow::{Context, Result, bail};
+use overtone_console::keys::{self, Keys};
 use overtone_lab::Page;
-
-use crate::keys::{self, Keys};
 
 /// An experiment's options: TOML with a reason above each key.
 pub struct Options {
-    /// Its name, as in `overtone lab NAME`.
+    /// Its name, as in `just lab NAME`.
     pub name: &'static str,
     /// Every key with its default.
     pub full: &'static str,

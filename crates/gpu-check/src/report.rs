@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use overtone_console::errors;
 use serde::Serialize;
 
 /// One line of the table.
@@ -106,7 +107,7 @@ impl Report {
         };
         let rows = match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(rows)) => rows,
-            Ok(Err(error)) => failed("error", crate::sentence(&error)),
+            Ok(Err(error)) => failed("error", errors::sentence(&error)),
             Err(panic) => {
                 let words = panic.downcast_ref::<String>().cloned();
                 let words = words.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).into()));

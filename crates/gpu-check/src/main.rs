@@ -1,7 +1,10 @@
-//! `overtone gpu-check`: whether a GPU computes what the CPU computes, and how fast.
+//! `overtone-gpu-check`: whether a GPU computes what the CPU computes, and how fast.
 //!
 //! It needs no cargo: the program, the project's `scripts/` and `crates/testkit/golden/`, and
 //! for parts of it the data and a Python. What is not there is skipped, with a sentence.
+
+#[macro_use]
+extern crate overtone_console;
 
 mod agreement;
 mod golden;
@@ -12,16 +15,17 @@ mod report;
 mod speed;
 mod synthetic;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, bail};
+use clap::Parser;
+use overtone_console::{errors, flags, keys};
 use overtone_model::device;
 
-use crate::keys;
 use report::Report;
 
 /// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
+const OPTIONS: &str = r#"
 # What to check: auto (the first GPU; where there is none a dry run on the CPU), cuda, cuda:N or cpu.
 device = "auto"
 # full: the paper's model and batches. tiny: small ones, to see that everything runs; its times mean nothing. auto: full on a GPU, tiny on the CPU.
@@ -85,8 +89,32 @@ impl Scale {
     }
 }
 
-/// `overtone gpu-check key=value…`.
-pub fn run(options: &[String]) -> Result<()> {
+/// Check that a GPU computes what the CPU computes, and how fast.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100, after_help = help())]
+struct Cli {
+    /// Options, `key=value`
+    #[arg(value_name = "KEY=VALUE")]
+    options: Vec<String>,
+}
+
+fn help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone-gpu-check device=cuda",
+        keys::help(OPTIONS)
+    )
+}
+
+fn main() -> ExitCode {
+    match flags::parse::<Cli>(|_| true) {
+        Ok(cli) => errors::exit_code(run(&cli.options).map(|()| 0), 1),
+        Err(code) => code,
+    }
+}
+
+/// Checks, measures and writes what was found.
+fn run(options: &[String]) -> Result<()> {
     let mut keys = keys::flatten(&OPTIONS.parse()?);
     keys::apply(&mut keys, options)?;
     let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `overtone lab fourier-integral`.
+//! `overtone-lab fourier-integral`.
 
 use anyhow::Result;
 use overtone_lab::fourier_integral::{self, Settings};
@@ -59,7 +59,7 @@ rate_points_2d = "1000"
 "#,
 };
 
-/// `overtone lab fourier-integral [key=value…]`.
+/// `overtone-lab fourier-integral [key=value…]`.
 pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let whole = |key: &str, least: u64, most: u64| -> Result<usize> {

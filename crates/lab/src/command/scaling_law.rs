@@ -1,4 +1,4 @@
-//! `overtone lab scaling-law`.
+//! `overtone-lab scaling-law`.
 
 use anyhow::{Result, bail};
 use overtone_lab::scaling_law::{self, Settings};
@@ -39,7 +39,7 @@ most_fitted = 32
 "#,
 };
 
-/// `overtone lab scaling-law [key=value…]`.
+/// `overtone-lab scaling-law [key=value…]`.
 pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let bins = asked.whole("bins", 64, 16_384)?;

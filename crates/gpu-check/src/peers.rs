@@ -7,8 +7,9 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use overtone_console::errors;
 
-use super::{Scale, report::Row};
+use crate::{Scale, report::Row};
 
 /// The program that takes the steps.
 const PROGRAM: &str = "gpu_step.py";
@@ -57,7 +58,7 @@ impl Peers {
             rows.push(match self.time(&python, variant, scale, on_gpu) {
                 Ok(times) => Row::measured(what, "ms", &times, String::new()),
                 // Another program's trouble is no failure of this one.
-                Err(error) => Row { what, note: crate::sentence(&error), ..Row::default() },
+                Err(error) => Row { what, note: errors::sentence(&error), ..Row::default() },
             });
         }
         Ok(rows)

@@ -1,15 +1,21 @@
-//! `overtone gpu-check`, as a dry run on the CPU.
+//! `overtone-gpu-check`, as a dry run on the CPU.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use std::fs;
 
-use crate::desk::{Desk, project};
+use overtone_testkit::{Desk, desk::project};
+
+fn desk() -> Desk {
+    Desk::new(env!("CARGO_BIN_EXE_overtone-gpu-check"))
+}
 
 #[test]
 fn a_dry_run_checks_everything_that_is_there() {
-    let desk = Desk::new();
+    let desk = desk();
     let golden = project().join("crates/testkit/golden");
     let line = format!(
-        "gpu-check device=cpu playing=1 python=absent golden={} peers={}",
+        "device=cpu playing=1 python=absent golden={} peers={}",
         golden.display(),
         project().join("scripts/peers").display()
     );
@@ -42,7 +48,7 @@ fn a_dry_run_checks_everything_that_is_there() {
 
 #[test]
 fn what_is_wrong_is_a_failure() {
-    let desk = Desk::new();
+    let desk = desk();
     let golden = project().join("crates/testkit/golden");
     // Golden numbers that are not the reference's.
     for entry in fs::read_dir(golden).unwrap() {
@@ -58,7 +64,7 @@ fn what_is_wrong_is_a_failure() {
     let n = bytes.len();
     bytes[n / 2..].iter_mut().for_each(|byte| *byte ^= 0x10);
     fs::write(&outputs, bytes).unwrap();
-    let said = desk.run("gpu-check device=cpu playing=0 updates=4 python=absent golden=golden");
+    let said = desk.run("device=cpu playing=0 updates=4 python=absent golden=golden");
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.stdout.contains("FAILED"), "{said:?}");
     assert!(said.stderr.starts_with("error: ") && said.stderr.contains("failed"), "{said:?}");
@@ -66,9 +72,9 @@ fn what_is_wrong_is_a_failure() {
 
 #[test]
 fn nonsense_is_refused() {
-    let desk = Desk::new();
-    desk.refuses("gpu-check device=cuda:99", &["device"]);
-    desk.refuses("gpu-check size=huge", &["size=huge", "tiny"]);
-    desk.refuses("gpu-check updates=-1", &["updates=-1"]);
-    desk.refuses("gpu-check out=no/such/folder/x.json", &["out=no/such/folder/x.json"]);
+    let desk = desk();
+    desk.refuses("device=cuda:99", &["device"]);
+    desk.refuses("size=huge", &["size=huge", "tiny"]);
+    desk.refuses("updates=-1", &["updates=-1"]);
+    desk.refuses("out=no/such/folder/x.json", &["out=no/such/folder/x.json"]);
 }

@@ -1,0 +1,216 @@
+//! `overtone`: train offline, play, and report.
+
+#[macro_use]
+extern crate overtone_console;
+
+mod command;
+mod interrupt;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use overtone_console::{errors, flags, keys, progress};
+
+pub use command::experiment::Experiment;
+pub use settings::{AtariSettings, ContinuousSettings, Profile, Settings};
+
+/// Offline reinforcement learning: logged experience in, an agent that plays out.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Train an agent on a game's or a robot's log, then evaluate it
+    #[command(after_help = train_help())]
+    Train {
+        /// Options, `key=value`; game=… or env=… must be given
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+    /// Go on with an interrupted run
+    Resume {
+        /// `run=…`: a run's folder or name; the newest one by default
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+    /// Play a trained agent
+    Evaluate {
+        /// What to evaluate
+        #[command(subcommand)]
+        what: Evaluate,
+    },
+    /// Write one page about runs: scores with intervals, protocol, curves, actions, a video
+    #[command(after_help = report_help())]
+    Report {
+        /// Runs, by folder or name (the newest by default), and options, `key=value`
+        #[arg(value_name = "RUN | KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Film one episode of an evaluation, with what the agent draws from beside it
+    #[command(after_help = video_help())]
+    Video {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+    /// Fetch a published dataset into datasets/
+    #[command(after_help = download_help())]
+    Download {
+        /// Options, `key=value`; game=… or env=… must be given
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+    /// Look at recorded data
+    Data {
+        /// What to do with it
+        #[command(subcommand)]
+        what: Data,
+    },
+}
+
+#[derive(Subcommand)]
+enum Evaluate {
+    /// Play as trained and with one setting of the protocol changed at a time: what each is worth
+    #[command(after_help = ablation_help())]
+    Ablation {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+    /// Play episodes in the real environment and report the scores
+    #[command(after_help = evaluate_help())]
+    Rollouts {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
+enum Data {
+    /// Print what a log holds: transitions, episodes, returns, actions, anything odd
+    Inspect {
+        /// A game's or a run's folder of DQN-replay files, or a D4RL or Minari file (HDF5)
+        path: std::path::PathBuf,
+        /// Print JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say what is wrong with a recording: what was expected, what was found, what to do
+    #[command(after_help = LINT_HELP)]
+    Lint {
+        /// A game's or a run's folder of DQN-replay files, or a D4RL or Minari file (HDF5)
+        path: std::path::PathBuf,
+        /// Print JSON on standard output
+        #[arg(long)]
+        json: bool,
+        /// The description to compare it with; by default the one in datasets/ that it is of
+        #[arg(long, value_name = "FILE.toml")]
+        card: Option<std::path::PathBuf>,
+        /// Read the frames of large recordings too, which takes minutes
+        #[arg(long)]
+        all_frames: bool,
+    },
+}
+
+const LINT_HELP: &str = "\
+Exit code: 0 when nothing or only notes were found, 1 for warnings (it can be read, and is not \
+as it should be), 2 for errors (it cannot be read, or training would learn something else than \
+what was recorded), and when there is nothing to look at.
+docs/data.md says what each code means.
+
+Example: overtone data lint datasets/starter/Seaquest";
+
+fn train_help() -> String {
+    format!(
+        "Games (game=…): options, their defaults (quick profile) and why:\n{}\n\
+         Example: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n\n\
+         Robots (env=…): options, their defaults (quick profile) and why:\n{}\n\
+         Example: overtone train env=hopper dataset=medium attention=fourier seed=2",
+        keys::help(AtariSettings::KEYS),
+        keys::help(ContinuousSettings::KEYS)
+    )
+}
+
+fn evaluate_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone evaluate rollouts episodes=100 target=p50,p90,p99",
+        keys::help(command::evaluate::OPTIONS)
+    )
+}
+
+fn report_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone report RUN-s123 RUN-s231 RUN-s312 out=runs/reports",
+        keys::help(command::report::OPTIONS)
+    )
+}
+
+fn video_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone video episode=best every=1",
+        keys::help(command::video::OPTIONS)
+    )
+}
+
+fn ablation_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone evaluate ablation episodes=100 only=sticky_probability,target_return",
+        keys::help(command::evaluate::ABLATION_OPTIONS)
+    )
+}
+
+fn download_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         The plan is printed first: files, size, time, room on the disk. What was interrupted \
+         goes on where it stopped when the same command is given again. Training finds the files \
+         by itself.\n\n\
+         Examples: overtone download game=seaquest files=10 plan=true\n          \
+         overtone download env=hopper dataset=medium",
+        keys::help(command::download::OPTIONS)
+    )
+}
+
+/// The program: reads its words and does what they ask.
+pub fn main() -> ExitCode {
+    // What looks at data has flags and no keys.
+    let command = match flags::parse::<Cli>(|words| words.len() > 1 && words[1] != "data") {
+        Ok(cli) => cli.command,
+        Err(code) => return code,
+    };
+    // Where the exit code says how bad the data is, nothing to look at is the worst.
+    let is_lint = matches!(command, Command::Data { what: Data::Lint { .. } });
+    errors::exit_code(run(command), if is_lint { 2 } else { 1 })
+}
+
+/// Does what was asked; gives the exit code.
+fn run(command: Command) -> anyhow::Result<u8> {
+    match command {
+        Command::Train { options } => return command::train::train(&options),
+        Command::Resume { options } => return command::train::resume(&options),
+        Command::Evaluate { what: Evaluate::Rollouts { options } } => {
+            command::evaluate::rollouts(&options)
+        }
+        Command::Report { words } => command::report::run(&words),
+        Command::Video { options } => command::video::run(&options),
+        Command::Evaluate { what: Evaluate::Ablation { options } } => {
+            command::evaluate::ablation(&options)
+        }
+        Command::Download { options } => command::download::run(&options),
+        Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
+        Command::Data { what: Data::Lint { path, json, card, all_frames } } => {
+            return command::data::lint(&path, json, card.as_deref(), all_frames);
+        }
+    }?;
+    Ok(0)
+}

@@ -1,0 +1,68 @@
+//! Words of a command line, and flags that should have been keys.
+
+use std::process::ExitCode;
+
+/// The program's words, read. `takes_keys` says whether `key=value` can follow these words.
+///
+/// # Errors
+/// The exit code, when a flag was refused that should have been a key, which is said. Other
+/// refusals and `--help` end the program as clap does.
+pub fn parse<P: clap::Parser>(takes_keys: impl Fn(&[String]) -> bool) -> Result<P, ExitCode> {
+    P::try_parse().map_err(|error| {
+        let words: Vec<String> =
+            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+        let Some(said) = as_key(&error, &words, takes_keys) else { error.exit() };
+        eprintln!("error: options are written key=value: say {said} (--help lists all)");
+        ExitCode::from(2)
+    })
+}
+
+/// `seed=3` for `--seed 3`, where that is what the words were refused for.
+fn as_key(
+    error: &clap::Error,
+    words: &[String],
+    takes_keys: impl Fn(&[String]) -> bool,
+) -> Option<String> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
+    let key = flag.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let place = words.iter().position(|word| word.split('=').next() == Some(flag))?;
+    if !takes_keys(&words[..place]) {
+        return None;
+    }
+    let value = match words[place].split_once('=') {
+        Some((_, value)) => value,
+        None => words.get(place + 1).map_or("…", String::as_str),
+    };
+    Some(format!("{}={value}", key.replace('-', "_")))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::as_key;
+
+    #[derive(Debug, Parser)]
+    enum Program {
+        Train { _options: Vec<String> },
+        Lint { _path: String },
+    }
+
+    #[test]
+    fn flags_are_told_as_keys() {
+        let told = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let takes_keys = |before: &[String]| before.len() > 1 && before[1] != "lint";
+            let error = Program::try_parse_from(&words).err();
+            error.and_then(|error| as_key(&error, &words, takes_keys))
+        };
+        assert_eq!(told("overtone train game=seaquest --seed 3").as_deref(), Some("seed=3"));
+        assert_eq!(told("overtone train --run=a").as_deref(), Some("run=a"));
+        assert_eq!(told("overtone train --seed").as_deref(), Some("seed=…"));
+        assert_eq!(told("overtone lint --seed 3"), None);
+        assert_eq!(told("overtone --seed 3"), None);
+        assert_eq!(told("overtone frain"), None);
+        assert_eq!(told("overtone train game=seaquest"), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! `overtone-lab`: the papers' experiments, each one command.
+
+#[macro_use]
+extern crate overtone_console;
+
+mod command;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use overtone_console::{errors, flags, progress};
+
+/// The papers' synthetic experiments, repeated.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    what: Lab,
+}
+
+#[derive(Subcommand)]
+enum Lab {
+    /// Linear, mixture and Fourier heads on distributions that are known
+    #[command(after_help = command::density::OPTIONS.help())]
+    Density {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Fourier densities and mixtures learned by their likelihood, without bins
+    #[command(after_help = command::likelihood::OPTIONS.help())]
+    Likelihood {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// The smoothness metric: of noise and square waves, or of the distributions in a file
+    #[command(after_help = command::smoothness::OPTIONS.help())]
+    Smoothness {
+        /// A .safetensors or .csv file of distributions (a row each), to measure those; or
+        /// options of the experiment
+        #[arg(value_name = "FILE | KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Forecasts of time series with linear and Fourier heads, uniform and mixed-precision bins
+    #[command(after_help = command::forecast::OPTIONS.help())]
+    Forecast {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// FourierFormer's estimators: its synthetic examples, and rates of the error
+    #[command(after_help = command::fourier_integral::OPTIONS.help())]
+    FourierIntegral {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// The Fourier head's theorem: fit and smoothness against the number of frequencies
+    #[command(after_help = command::scaling_law::OPTIONS.help())]
+    ScalingLaw {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match flags::parse::<Cli>(|words| words.len() > 1) {
+        Ok(cli) => errors::exit_code(run(cli.what).map(|()| 0), 1),
+        Err(code) => code,
+    }
+}
+
+fn run(what: Lab) -> anyhow::Result<()> {
+    match what {
+        Lab::Density { words } => command::density::run(&words),
+        Lab::Likelihood { words } => command::likelihood::run(&words),
+        Lab::Smoothness { words } => command::smoothness::run(&words),
+        Lab::Forecast { words } => command::forecast::run(&words),
+        Lab::FourierIntegral { words } => command::fourier_integral::run(&words),
+        Lab::ScalingLaw { words } => command::scaling_law::run(&words),
+    }
+}
