@@ -36,7 +36,7 @@ pub fn train(
     if let Err(error) = settings.find() {
         return Ok((Row::skipped(errors::sentence(&error)), None));
     }
-    let learner = settings.learner()?;
+    let algorithm = settings.algorithm()?;
     let mut rows = Vec::new();
     let mut first = None;
     for precision in [Precision::F32, Precision::Bf16] {
@@ -49,7 +49,7 @@ pub fn train(
             checkpoint_every: updates,
             ..settings.train.clone()
         };
-        let (row, checkpoint) = timed(scale, &settings, config, learner.clone(), folder, device)?;
+        let (row, checkpoint) = timed(scale, &settings, config, algorithm.clone(), folder, device)?;
         rows.push(row);
         first.get_or_insert(checkpoint);
     }
@@ -60,17 +60,17 @@ fn timed(
     scale: &Scale,
     settings: &AtariSettings,
     config: TrainConfig,
-    mut learner: AtariLearner,
+    mut algorithm: AtariLearner,
     folder: &Path,
     device: &str,
 ) -> Result<(Row, Checkpoint)> {
-    learner.model.n_layers = scale.layers;
+    algorithm.model.n_layers = scale.layers;
     let name = format!("{:?}", config.precision).to_lowercase();
     let run = RunDir::create(folder, &name).context("cannot make a folder for the run")?;
     let job = Job {
         run,
         config: config.clone(),
-        learner,
+        algorithm,
         seed: settings.seed,
         device: device::choose(device)?.device,
     };

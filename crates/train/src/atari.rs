@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::{
+    module::Module,
+    tensor::{DType, Device, Int, Tensor, TensorData},
+};
 use overtone_core::seed::Generator;
 use overtone_data::{
     AtariBatch, AtariDataset, DataError, Loader, LoaderConfig, Part, Split, WindowSampler,
@@ -15,10 +18,12 @@ use overtone_model::{
 
 use crate::{
     agent::{Agent, AtariAgent},
+    algorithm::{Algorithm, BatchFacts, DataFacts, StepAt, StepFigures},
     config::TrainConfig,
     error::TrainError,
     frame_bank::FrameBank,
-    learner::{BatchFacts, DataFacts, Learner, StepLoss},
+    optimizer::AdamW,
+    supervised::{BatchLoss, Supervised},
 };
 
 /// A Decision Transformer that learns a game.
@@ -42,6 +47,22 @@ impl AtariLearner {
         Self { model, dataset, game: game.into(), frames: None, frames_on_gpu_gb: 0.0 }
     }
 
+    /// The loss of one batch, whose memory may be taken; without a seed nothing is dropped.
+    fn loss(
+        &self,
+        model: &DecisionTransformer,
+        batch: &mut AtariBatch,
+        dropout: Option<DropoutSeed>,
+        device: &Device,
+    ) -> BatchLoss {
+        let frames = match &self.frames {
+            Some(bank) => bank.stacks(batch),
+            None => windows(batch, device),
+        };
+        let loss = model.loss(frames, &inputs(batch, device), dropout);
+        BatchLoss { total: loss.total, figures: vec![loss.cross_entropy, loss.accuracy] }
+    }
+
     /// Keeps all frames on the device from here on, whatever their size.
     ///
     /// # Errors
@@ -52,8 +73,8 @@ impl AtariLearner {
     }
 }
 
-impl Learner for AtariLearner {
-    type Model = DecisionTransformer;
+impl Algorithm for AtariLearner {
+    type State = Supervised<DecisionTransformer>;
     type Batch = AtariBatch;
 
     /// In nats per action, and the share of logged actions that are the most probable one.
@@ -82,22 +103,24 @@ impl Learner for AtariLearner {
         }
     }
 
-    fn init(&self, device: &Device, generator: &mut Generator) -> Result<Self::Model, TrainError> {
-        Ok(DecisionTransformer::init(&self.model, device, generator)?)
-    }
-
-    fn prepare(
-        &mut self,
-        model: Self::Model,
+    fn init(
+        &self,
         config: &TrainConfig,
         device: &Device,
-    ) -> Result<Self::Model, TrainError> {
+        generator: &mut Generator,
+    ) -> Result<Self::State, TrainError> {
+        let model = DecisionTransformer::init(&self.model, device, generator)?;
+        let model = DecisionTransformer { form: config.precision.form(), ..model };
+        Ok(Supervised { model, optimizer: AdamW::new(config.optimizer) })
+    }
+
+    fn prepare(&mut self, config: &TrainConfig, device: &Device) -> Result<(), TrainError> {
         self.frames_on_gpu_gb = config.frames_on_gpu_gb;
         let fits = FrameBank::bytes(&self.dataset) as f64 <= config.frames_on_gpu_gb * 1e9;
         if self.frames.is_none() && !is_cpu(device) && fits {
             self.keep_frames_on(device)?;
         }
-        Ok(DecisionTransformer { form: config.precision.form(), ..model })
+        Ok(())
     }
 
     fn sampler(
@@ -139,19 +162,24 @@ impl Learner for AtariLearner {
         self.dataset.check_unchanged()
     }
 
-    fn loss(
+    fn step(
         &self,
-        model: &DecisionTransformer,
+        state: &mut Self::State,
         batch: &mut AtariBatch,
-        dropout: Option<DropoutSeed>,
+        at: &StepAt<'_>,
+    ) -> StepFigures {
+        let loss = self.loss(&state.model, batch, Some(at.seed), at.device);
+        state.descend(loss, at.learning_rate)
+    }
+
+    fn held_out_loss(
+        &self,
+        state: &Self::State,
+        batch: &mut AtariBatch,
         device: &Device,
-    ) -> StepLoss {
-        let frames = match &self.frames {
-            Some(bank) => bank.stacks(batch),
-            None => windows(batch, device),
-        };
-        let loss = model.loss(frames, &inputs(batch, device), dropout);
-        StepLoss { total: loss.total, figures: vec![loss.cross_entropy, loss.accuracy] }
+    ) -> Tensor<1> {
+        let mut loss = self.loss(&state.model.valid(), batch, None, device);
+        loss.figures.swap_remove(0)
     }
 
     fn memory(&self, device: &Device) -> String {

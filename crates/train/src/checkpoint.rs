@@ -10,10 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn::{
-    module::Module,
-    tensor::{Device, TensorData},
-};
+use burn::tensor::{Device, TensorData};
 use overtone_core::seed;
 use overtone_model::{
     ContinuousAgent, DecisionTransformer,
@@ -24,8 +21,8 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     agent::{Agent, AtariAgent, ContinuousTaskAgent},
+    algorithm::{Exported, Stored},
     error::TrainError,
-    optimizer::{AdamW, AdamWConfig},
     run_dir::write_synced,
 };
 
@@ -75,7 +72,7 @@ pub struct Unreported {
     pub steps: u64,
     /// Sum of their losses.
     pub loss: f64,
-    /// Sums of what [`crate::Learner::FIGURES`] names.
+    /// Sums of what [`crate::Algorithm::FIGURES`] names.
     pub figures: Vec<f64>,
 }
 
@@ -104,7 +101,7 @@ impl TrainState {
 pub const FORMAT: u32 = 2;
 
 const MODEL: &str = "model.safetensors";
-const OPTIMIZER: &str = "optimizer.safetensors";
+const TRAINING: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 /// What `sha256sum -c` reads; checkpoints of the first versions have none.
 const SUMS: &str = "SHA256SUMS";
@@ -125,18 +122,17 @@ impl Checkpoint {
     ///
     /// # Errors
     /// When it cannot be written; then nothing of it is left, and nothing else is deleted.
-    pub fn save<M: Module>(
+    pub fn save(
         checkpoints: &Path,
         state: &TrainState,
-        model: &M,
-        optimizer: &AdamW,
+        learned: &Exported,
         keep: usize,
     ) -> Result<Self, TrainError> {
         let name = folder_name(state.step);
         let path = checkpoints.join(&name);
         let beside = checkpoints.join(format!(".{name}.{}", std::process::id()));
         let _ = fs::remove_dir_all(&beside);
-        write(&beside, state, model, optimizer)
+        write(&beside, state, learned)
             // Half a checkpoint is of no use, and takes room where there may be none.
             .inspect_err(|_| drop(fs::remove_dir_all(&beside)))?;
         if path.exists() {
@@ -224,8 +220,7 @@ impl Checkpoint {
         let mut skipped = Vec::new();
         for path in list(checkpoints, "step-") {
             match Self::open(&path).and_then(|checkpoint| {
-                checkpoint.weights()?;
-                checkpoint.moments()?;
+                checkpoint.exported()?;
                 Ok(checkpoint)
             }) {
                 Ok(checkpoint) => return Ok((checkpoint, skipped)),
@@ -248,18 +243,23 @@ impl Checkpoint {
         Ok(tensors)
     }
 
-    fn moments(&self) -> Result<NamedTensors, TrainError> {
-        let tensors = weights::load(&self.path.join(OPTIMIZER))?;
-        check_sum(&self.path, OPTIMIZER)?;
-        Ok(tensors)
-    }
-
-    /// `model` with the weights stored here.
+    /// Every tensor stored here.
     ///
     /// # Errors
-    /// When they do not fit it.
-    pub fn restore<M: Module>(&self, model: M) -> Result<M, TrainError> {
-        Ok(weights::import(model, &self.weights()?)?)
+    /// When a file is missing or damaged.
+    pub fn exported(&self) -> Result<Exported, TrainError> {
+        let model = self.weights()?;
+        let training = weights::load(&self.path.join(TRAINING))?;
+        check_sum(&self.path, TRAINING)?;
+        Ok(Exported { model, training })
+    }
+
+    /// The state of an algorithm as it is stored here, in the place of `state`.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    pub fn restore<S: Stored>(&self, state: S) -> Result<S, TrainError> {
+        Ok(state.import(&self.exported()?, self.state.step)?)
     }
 
     /// The model of an agent that plays a game, on `device`, which decides whether it is
@@ -304,36 +304,19 @@ impl Checkpoint {
             reason: format!("it holds {held} numbers, and {STATE} describes a model of {claimed}"),
         })
     }
-
-    /// The optimizer that goes on from here with `model`.
-    ///
-    /// # Errors
-    /// When the moments do not fit the model.
-    pub fn optimizer<M: Module>(
-        &self,
-        config: AdamWConfig,
-        model: &M,
-    ) -> Result<AdamW, TrainError> {
-        Ok(AdamW::import(config, self.state.step, model, &self.moments()?)?)
-    }
 }
 
 /// Writes everything into the new folder `folder`, and waits until the disk has it.
-fn write<M: Module>(
-    folder: &Path,
-    state: &TrainState,
-    model: &M,
-    optimizer: &AdamW,
-) -> Result<(), TrainError> {
+fn write(folder: &Path, state: &TrainState, learned: &Exported) -> Result<(), TrainError> {
     fs::create_dir_all(folder).map_err(TrainError::io(folder))?;
     let metadata = BTreeMap::from([("step".to_owned(), state.step.to_string())]);
-    weights::save(&weights::export(model), &metadata, &folder.join(MODEL))?;
-    weights::save(&optimizer.export(), &metadata, &folder.join(OPTIMIZER))?;
+    weights::save(&learned.model, &metadata, &folder.join(MODEL))?;
+    weights::save(&learned.training, &metadata, &folder.join(TRAINING))?;
     let json =
         serde_json::to_vec_pretty(state).map_err(|error| broken(&folder.join(STATE), error))?;
     write_synced(&folder.join(STATE), &json)?;
     let mut sums = String::new();
-    for file in [MODEL, OPTIMIZER, STATE] {
+    for file in [MODEL, TRAINING, STATE] {
         sums += &format!("{}  {file}\n", sha256(&folder.join(file))?);
     }
     write_synced(&folder.join(SUMS), sums.as_bytes())?;

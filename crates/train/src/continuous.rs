@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor, TensorData},
+};
 use overtone_core::{Simulation, seed::Generator};
 use overtone_data::{
     ContinuousBatch, ContinuousDataset, DataError, Loader, LoaderConfig, Part, Split, WindowSampler,
 };
-use overtone_model::{
-    ContinuousAgent, ContinuousAgentConfig, ContinuousInputs, decision_transformer::DropoutSeed,
-};
+use overtone_model::{ContinuousAgent, ContinuousAgentConfig, ContinuousInputs};
 
 use crate::{
     agent::{Agent, ContinuousTaskAgent},
+    algorithm::{Algorithm, BatchFacts, DataFacts, StepAt, StepFigures},
     config::TrainConfig,
     error::TrainError,
-    learner::{BatchFacts, DataFacts, Learner, StepLoss},
+    optimizer::AdamW,
+    supervised::{BatchLoss, Supervised},
 };
 
 /// A model of vectors that learns a task.
@@ -37,8 +40,8 @@ pub struct ContinuousLearner {
     pub recording: Option<Simulation>,
 }
 
-impl Learner for ContinuousLearner {
-    type Model = ContinuousAgent;
+impl Algorithm for ContinuousLearner {
+    type State = Supervised<ContinuousAgent>;
     type Batch = ContinuousBatch;
 
     /// In the head's own unit: squared error, averaged over an action's numbers, or nats,
@@ -71,17 +74,19 @@ impl Learner for ContinuousLearner {
         }
     }
 
-    fn init(&self, device: &Device, generator: &mut Generator) -> Result<Self::Model, TrainError> {
-        Ok(ContinuousAgent::init(&self.model, device, generator)?)
+    fn init(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Result<Self::State, TrainError> {
+        let model = ContinuousAgent::init(&self.model, device, generator)?;
+        let model = model.with_form(config.precision.form());
+        Ok(Supervised { model, optimizer: AdamW::new(config.optimizer) })
     }
 
-    fn prepare(
-        &mut self,
-        model: Self::Model,
-        config: &TrainConfig,
-        _device: &Device,
-    ) -> Result<Self::Model, TrainError> {
-        Ok(model.with_form(config.precision.form()))
+    fn prepare(&mut self, _config: &TrainConfig, _device: &Device) -> Result<(), TrainError> {
+        Ok(())
     }
 
     /// The perceptron learns the newest action alone.
@@ -133,15 +138,24 @@ impl Learner for ContinuousLearner {
         Ok(())
     }
 
-    fn loss(
+    fn step(
         &self,
-        model: &ContinuousAgent,
+        state: &mut Self::State,
         batch: &mut ContinuousBatch,
-        dropout: Option<DropoutSeed>,
+        at: &StepAt<'_>,
+    ) -> StepFigures {
+        let loss = state.model.loss(&inputs(batch, at.device), Some(at.seed));
+        let loss = BatchLoss { total: loss.total, figures: vec![loss.action] };
+        state.descend(loss, at.learning_rate)
+    }
+
+    fn held_out_loss(
+        &self,
+        state: &Self::State,
+        batch: &mut ContinuousBatch,
         device: &Device,
-    ) -> StepLoss {
-        let loss = model.loss(&inputs(batch, device), dropout);
-        StepLoss { total: loss.total, figures: vec![loss.action] }
+    ) -> Tensor<1> {
+        state.model.valid().loss(&inputs(batch, device), None).action
     }
 
     fn memory(&self, _device: &Device) -> String {

@@ -1,9 +1,9 @@
 //! The loss on episodes that are kept out of training.
 
-use burn::{module::Module, tensor::Device};
+use burn::tensor::Device;
 use overtone_data::Part;
 
-use crate::{config::TrainConfig, error::TrainError, learner::Learner};
+use crate::{algorithm::Algorithm, config::TrainConfig, error::TrainError, optimizer::scalar};
 
 /// Batches that the loss is measured on.
 pub const BATCHES: usize = 16;
@@ -14,23 +14,22 @@ pub const BATCHES: usize = 16;
 ///
 /// # Errors
 /// When the data cannot be read, or has no held-out context.
-pub fn loss<L: Learner>(
-    learner: &L,
-    model: &L::Model,
+pub fn loss<A: Algorithm>(
+    algorithm: &A,
+    state: &A::State,
     config: &TrainConfig,
     run_seed: u64,
     device: &Device,
 ) -> Result<f64, TrainError> {
-    let (model, device) = (model.valid(), device.clone().inner());
-    let sampler = learner.sampler(Part::HeldOut, config, run_seed)?;
-    let mut loader = learner.load(sampler, config.batch_size)?;
+    let device = device.clone().inner();
+    let sampler = algorithm.sampler(Part::HeldOut, config, run_seed)?;
+    let mut loader = algorithm.load(sampler, config.batch_size)?;
     let mut sum = 0.0;
     for _ in 0..BATCHES {
         let mut batch = loader.next()?;
-        let loss = learner.loss(&model, &mut batch, None, &device);
+        let loss = algorithm.held_out_loss(state, &mut batch, &device);
         loader.recycle(batch);
-        let numbers = loss.figures.first().map(|loss| loss.clone().into_data());
-        sum += numbers.and_then(|data| data.iter::<f64>().next()).unwrap_or(f64::NAN);
+        sum += scalar(loss);
     }
     Ok(sum / BATCHES as f64)
 }

@@ -192,12 +192,12 @@ impl AdamW {
         moments::export(&self.state.apart())
     }
 
-    /// An optimizer that goes on from exported moments, for `module` on its device.
+    /// The same optimizer, going on from exported moments for `module` on its device.
     ///
     /// # Errors
     /// When a parameter's moment is missing or has another length.
     pub fn import<M: Module>(
-        config: AdamWConfig,
+        self,
         n_steps: u64,
         module: &M,
         tensors: &NamedTensors,
@@ -206,7 +206,7 @@ impl AdamW {
             0 => BTreeMap::new(),
             _ => moments::import(module, tensors)?,
         };
-        Ok(Self { config, n_steps, state: State::Apart(moments), joins: None })
+        Ok(Self { n_steps, state: State::Apart(moments), ..self })
     }
 }
 

@@ -13,13 +13,12 @@ use overtone_model::{device::is_cpu, transformer::DropoutSeed};
 use serde_json::json;
 
 use crate::{
+    algorithm::{Algorithm, BatchFacts, StepAt, StepFigures, Stored},
     checkpoint::{Checkpoint, FORMAT, TrainState, Unreported},
     config::TrainConfig,
     error::TrainError,
     held_out,
-    learner::{BatchFacts, Learner},
     metrics::Metrics,
-    optimizer::AdamW,
     run_dir::RunDir,
     schedule::Schedule,
 };
@@ -35,7 +34,7 @@ pub struct StepReport {
     pub tokens: u64,
     /// What is minimised, the head's regulariser included, averaged over the steps reported.
     pub loss: f64,
-    /// What else was measured ([`Learner::FIGURES`]), by name, averaged likewise.
+    /// What else was measured ([`Algorithm::FIGURES`]), by name, averaged likewise.
     pub figures: Vec<(&'static str, f64)>,
     /// The last step's learning rate.
     pub learning_rate: f64,
@@ -74,27 +73,27 @@ pub struct Finished {
 
 /// What to train, on what, and where.
 #[derive(Clone, Debug)]
-pub struct Job<L> {
+pub struct Job<A> {
     /// Where metrics and checkpoints go.
     pub run: RunDir,
     /// How long and how.
     pub config: TrainConfig,
-    /// The model and its data.
-    pub learner: L,
+    /// How to learn, and from which data.
+    pub algorithm: A,
     /// Initial weights, data order and dropout derive from it.
     pub seed: u64,
     /// Where to compute.
     pub device: Device,
 }
 
-/// A model being trained on a dataset.
-pub struct Trainer<L: Learner> {
+/// An agent that learns.
+pub struct Trainer<A: Algorithm> {
     config: TrainConfig,
-    learner: L,
+    algorithm: A,
     run: RunDir,
     device: Device,
-    model: L::Model,
-    optimizer: AdamW,
+    /// What is learned.
+    learned: A::State,
     schedule: Schedule,
     n_updates: u64,
     state: TrainState,
@@ -104,31 +103,31 @@ pub struct Trainer<L: Learner> {
     read_every: usize,
 }
 
-impl<L: Learner> Trainer<L> {
-    /// A new model, or the one of `resume`, ready to train.
+impl<A: Algorithm> Trainer<A> {
+    /// A new agent, or the one of `resume`, ready to learn.
     ///
     /// # Errors
-    /// When a configuration is wrong, or the checkpoint belongs to another model or dataset.
-    pub fn new(job: Job<L>, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
-        let Job { run, config, mut learner, seed: run_seed, device } = job;
+    /// When a configuration is wrong, or the checkpoint belongs to another agent or dataset.
+    pub fn new(job: Job<A>, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
+        let Job { run, config, mut algorithm, seed: run_seed, device } = job;
         config.validate()?;
         let device = device.autodiff();
-        let sampler = learner.sampler(Part::Training, &config, run_seed)?;
+        let sampler = algorithm.sampler(Part::Training, &config, run_seed)?;
         let n_updates = config.n_updates(sampler.epoch_len());
         if config.held_out > 0.0 {
             // Found now, not at the first checkpoint.
-            learner.sampler(Part::HeldOut, &config, run_seed)?;
+            algorithm.sampler(Part::HeldOut, &config, run_seed)?;
         }
-        let labels = n_updates as f64 * (config.batch_size * learner.labels_per_context()) as f64;
+        let labels = n_updates as f64 * (config.batch_size * algorithm.labels_per_context()) as f64;
         let schedule = config.schedule(labels);
-        let data = learner.data();
+        let data = algorithm.data();
         let fresh = TrainState {
             format: FORMAT,
             step: 0,
             n_drawn: 0,
             tokens: 0,
             seed: run_seed,
-            agent: learner.agent(),
+            agent: algorithm.agent(),
             dataset_hash: data.hash,
             dataset_kind: data.kind,
             episode_returns: data.episode_returns,
@@ -137,9 +136,9 @@ impl<L: Learner> Trainer<L> {
             unreported: None,
         };
         let mut generator = seed::generator(run_seed, "init");
-        let model = learner.init(&device, &mut generator)?;
-        let (model, optimizer, state) = match resume {
-            None => (model, AdamW::new(config.optimizer), fresh),
+        let learned = algorithm.init(&config, &device, &mut generator)?;
+        let (learned, state) = match resume {
+            None => (learned, fresh),
             Some(checkpoint) => {
                 let wrong = |reason: &str| TrainError::Checkpoint {
                     path: checkpoint.path.clone(),
@@ -157,9 +156,7 @@ impl<L: Learner> Trainer<L> {
                 if checkpoint.state.agent != fresh.agent {
                     return Err(wrong("belongs to another model configuration"));
                 }
-                let model = checkpoint.restore(model)?;
-                let optimizer = checkpoint.optimizer(config.optimizer, &model)?;
-                (model, optimizer, checkpoint.state.clone())
+                (checkpoint.restore(learned)?, checkpoint.state.clone())
             }
         };
         let read_every = match config.read_every {
@@ -167,14 +164,13 @@ impl<L: Learner> Trainer<L> {
             0 => config.log_every,
             steps => steps,
         };
-        let model = learner.prepare(model, &config, &device)?;
+        algorithm.prepare(&config, &device)?;
         Ok(Self {
             config,
-            learner,
+            algorithm,
             run,
             device,
-            model,
-            optimizer,
+            learned,
             schedule,
             n_updates,
             state,
@@ -185,7 +181,7 @@ impl<L: Learner> Trainer<L> {
 
     /// Where the data is while training, for people.
     pub fn memory(&self) -> String {
-        self.learner.memory(&self.device)
+        self.algorithm.memory(&self.device)
     }
 
     /// Optimizer steps in all.
@@ -198,9 +194,9 @@ impl<L: Learner> Trainer<L> {
         &self.state
     }
 
-    /// The model.
-    pub fn model(&self) -> &L::Model {
-        &self.model
+    /// What is learned.
+    pub fn learned(&self) -> &A::State {
+        &self.learned
     }
 
     /// Trains until the last step, or until `stop` is set: then the step under way is
@@ -214,13 +210,13 @@ impl<L: Learner> Trainer<L> {
         observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError> {
         let holds_out = self.config.held_out > 0.0;
-        let mut metrics = Metrics::open(self.run.path(), self.state.step, L::FIGURES, holds_out)?;
-        let mut sampler = self.learner.sampler(Part::Training, &self.config, self.state.seed)?;
+        let mut metrics = Metrics::open(self.run.path(), self.state.step, A::FIGURES, holds_out)?;
+        let mut sampler = self.algorithm.sampler(Part::Training, &self.config, self.state.seed)?;
         sampler.seek(self.state.n_drawn);
-        let mut loader = self.learner.load(sampler, self.config.batch_size)?;
+        let mut loader = self.algorithm.load(sampler, self.config.batch_size)?;
 
         let started = Instant::now();
-        let mut since_report = Accumulator::new(L::FIGURES, self.state.unreported.take());
+        let mut since_report = Accumulator::new(A::FIGURES, self.state.unreported.take());
         let mut unread: Vec<Step> = Vec::new();
         let mut interrupted = false;
         while self.state.step < self.n_updates {
@@ -244,7 +240,7 @@ impl<L: Learner> Trainer<L> {
                     since_report.report(&self.state, self.n_updates, loader.waited(), started);
                 metrics.log(&report)?;
                 observer.logged(&report);
-                since_report = Accumulator::new(L::FIGURES, None);
+                since_report = Accumulator::new(A::FIGURES, None);
             }
             if saves {
                 self.state.held_out = None;
@@ -274,19 +270,18 @@ impl<L: Learner> Trainer<L> {
 
     /// Measured before the checkpoint is written, so that no checkpoint lacks its row.
     fn measure_held_out(&mut self, metrics: &mut Metrics) -> Result<(), TrainError> {
-        let Self { learner, model, config, state, device, .. } = self;
-        let loss = held_out::loss(learner, model, config, state.seed, device)?;
+        let Self { algorithm, learned, config, state, device, .. } = self;
+        let loss = held_out::loss(algorithm, learned, config, state.seed, device)?;
         state.measured(loss);
         metrics.log_held_out(state.step, loss)
     }
 
     fn save(&self) -> Result<Checkpoint, TrainError> {
-        self.learner.check_data()?;
+        self.algorithm.check_data()?;
         let saved = Checkpoint::save(
             &self.run.checkpoints(),
             &self.state,
-            &self.model,
-            &self.optimizer,
+            &self.learned.export(),
             self.config.keep_checkpoints,
         );
         saved.map_err(|error| TrainError::Save {
@@ -296,22 +291,25 @@ impl<L: Learner> Trainer<L> {
         })
     }
 
-    /// One optimizer step on one batch. From a GPU nothing is read: its figures stay there.
-    fn step(&mut self, mut batch: L::Batch, loader: &Loader<L::Batch>) -> Step {
-        let BatchFacts { n_labels, n_drawn, indices } = self.learner.facts(&batch);
+    /// One step on one batch. From a GPU nothing is read: its figures stay there.
+    fn step(&mut self, mut batch: A::Batch, loader: &Loader<A::Batch>) -> Step {
+        let BatchFacts { n_labels, n_drawn, indices } = self.algorithm.facts(&batch);
         let learning_rate = self.schedule.at(self.state.step, self.state.tokens);
-        let dropout = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
-        let dropout = Some(DropoutSeed(dropout));
-        let loss = self.learner.loss(&self.model, &mut batch, dropout, &self.device);
+        let seed = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
+        let at = StepAt {
+            step: self.state.step,
+            learning_rate,
+            seed: DropoutSeed(seed),
+            device: &self.device,
+        };
+        let StepFigures { loss, grad_norm, others } =
+            self.algorithm.step(&mut self.learned, &mut batch, &at);
         loader.recycle(batch);
-        let gradients = loss.total.backward();
-        let (model, norm) = self.optimizer.step(self.model.clone(), gradients, learning_rate);
-        self.model = model;
         self.state.step += 1;
         self.state.tokens += n_labels;
         self.state.n_drawn = n_drawn;
-        let mut figures = vec![loss.total.inner(), norm];
-        figures.extend(loss.figures.into_iter().map(Tensor::inner));
+        let mut figures = vec![loss, grad_norm];
+        figures.extend(others);
         Step {
             number: self.state.step,
             learning_rate,
@@ -351,7 +349,7 @@ struct Figures {
     loss: f64,
     /// Before clipping.
     grad_norm: f64,
-    /// What [`Learner::FIGURES`] names.
+    /// What [`Algorithm::FIGURES`] names.
     others: Vec<f64>,
 }
 

@@ -9,7 +9,9 @@ use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
 use overtone_model::weights;
-use overtone_train::{Agent, Checkpoint, TrainConfig, TrainError, Trainer};
+use overtone_train::{
+    AdamW, Agent, Checkpoint, Stored, Supervised, TrainConfig, TrainError, Trainer,
+};
 use pong::{ADAM, BATCH, Bench, Witness, config, files};
 
 #[test]
@@ -36,15 +38,16 @@ fn model_and_optimizer_come_back_as_they_were() {
     let device = Device::flex().autodiff();
     let Agent::Atari(agent) = &checkpoint.state.agent else { panic!("another family") };
     let model = checkpoint.atari_model(agent, &device).unwrap();
-    let optimizer = checkpoint.optimizer(ADAM, &model).unwrap();
-    assert_eq!(optimizer.n_steps(), 3);
+    let optimizer = AdamW::new(ADAM);
+    let state = checkpoint.restore(Supervised { model, optimizer }).unwrap();
+    assert_eq!(state.optimizer.n_steps(), 3);
     let stored = weights::load(&bench.step(3).join("optimizer.safetensors")).unwrap();
-    assert_eq!(optimizer.export(), stored);
+    assert_eq!(state.optimizer.export(), stored);
     // Two moments of every parameter, and none that is all zero in both.
-    assert_eq!(stored.len(), 2 * weights::export(&model).len());
+    assert_eq!(stored.len(), 2 * weights::export(&state.model).len());
     assert!(stored["second.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0));
     let copy = bench.dir.path().join("copy");
-    let saved = Checkpoint::save(&copy, &checkpoint.state, &model, &optimizer, 1).unwrap();
+    let saved = Checkpoint::save(&copy, &checkpoint.state, &state.export(), 1).unwrap();
     assert!(files(&saved.path) == files(&bench.step(3)));
 }
 

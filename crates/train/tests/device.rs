@@ -40,7 +40,7 @@ fn told(config: TrainConfig, on_device: bool) -> (Bench, Told) {
     let bench = Bench::new();
     let mut job = bench.job(config);
     if on_device {
-        job.learner.keep_frames_on(&job.device).unwrap();
+        job.algorithm.keep_frames_on(&job.device).unwrap();
     }
     let trainer = Trainer::new(job, None).unwrap();
     let mut told = Told::default();

@@ -13,7 +13,7 @@ use std::{
 use burn::tensor::Device;
 use overtone_data::{Part, Split};
 use overtone_train::{
-    Best, Checkpoint, Learner, Observer, StepReport, TrainConfig, TrainError, Trainer, held_out,
+    Algorithm, Best, Checkpoint, Observer, StepReport, TrainConfig, TrainError, Trainer, held_out,
 };
 use pong::{Bench, Witness, config, files};
 
@@ -107,18 +107,19 @@ fn the_measured_loss_is_of_held_out_contexts_without_dropout() {
     let checkpoint = bench.train(holding(3)).0.unwrap().checkpoint;
     let job = bench.job(holding(3));
     let device = Device::flex().autodiff();
-    let model = job.learner.init(&device, &mut overtone_core::seed::generator(1, "any")).unwrap();
-    let model = checkpoint.restore(model).unwrap();
-    let again = held_out::loss(&job.learner, &model, &job.config, job.seed, &device).unwrap();
+    let mut generator = overtone_core::seed::generator(1, "any");
+    let state = job.algorithm.init(&job.config, &device, &mut generator).unwrap();
+    let state = checkpoint.restore(state).unwrap();
+    let again = held_out::loss(&job.algorithm, &state, &job.config, job.seed, &device).unwrap();
     assert_eq!(Some(again), checkpoint.state.held_out);
     // The same from frames that are kept on the device.
-    let mut kept = job.learner.clone();
+    let mut kept = job.algorithm.clone();
     kept.keep_frames_on(&device).unwrap();
-    let other = held_out::loss(&kept, &model, &job.config, job.seed, &device).unwrap();
+    let other = held_out::loss(&kept, &state, &job.config, job.seed, &device).unwrap();
     assert!((other - again).abs() < 1e-4, "{other} {again}");
     // Of other contexts it is another.
     let seed = (0..).find(|seed| *seed != job.seed && split(*seed) != split(job.seed)).unwrap();
-    let other = held_out::loss(&job.learner, &model, &job.config, seed, &device).unwrap();
+    let other = held_out::loss(&job.algorithm, &state, &job.config, seed, &device).unwrap();
     assert_ne!(other, again);
     assert_eq!(bench.dataset.episodes().as_slice().len(), 4);
 }
@@ -135,7 +136,7 @@ fn no_context_is_on_both_sides() {
     let episodes = bench.dataset.episodes().as_slice();
     let mut seen = 0;
     for part in [Part::Training, Part::HeldOut] {
-        let mut sampler = job.learner.sampler(part, &job.config, job.seed).unwrap();
+        let mut sampler = job.algorithm.sampler(part, &job.config, job.seed).unwrap();
         seen += sampler.epoch_len();
         for _ in 0..200 {
             let window = sampler.draw();

@@ -6,14 +6,14 @@ mod continuous;
 use anyhow::Result;
 use overtone_core::Episodes;
 use overtone_data::Split;
-use overtone_train::Learner;
+use overtone_train::Algorithm;
 
 use crate::settings::Settings;
 
 /// A kind of run: its settings, and what they lead to.
 pub trait Experiment: Settings {
-    /// What is trained.
-    type Learner: Learner;
+    /// How it learns.
+    type Algorithm: Algorithm;
 
     /// The task as a part of a run's name: `seaquest`, `hopper-medium`.
     fn task(&self) -> String;
@@ -41,7 +41,7 @@ pub trait Experiment: Settings {
     ///
     /// # Errors
     /// When the data is missing or broken, or the settings describe no model for it.
-    fn learner(&self) -> Result<Self::Learner>;
+    fn algorithm(&self) -> Result<Self::Algorithm>;
 }
 
 /// Says how much of the data is held out, where any of it is.

@@ -6,8 +6,8 @@ use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use overtone_model::device;
 use overtone_train::{
-    Checkpoint, Finished, Job, Learner, Observer, RunDir, StepReport, TrainError, Trainer,
-    run_dir::CONFIG,
+    Algorithm, Checkpoint, Finished, Job, Observer, RunDir, StepReport, Stored, TrainError,
+    Trainer, run_dir::CONFIG,
 };
 use toml::Value;
 
@@ -35,10 +35,10 @@ fn train_one<E: Experiment>(options: &[String]) -> Result<u8> {
     let Common { seed, device, runs, resume, evaluation, .. } = settings.common();
     device::choose(device)?;
     settings.check_playable()?;
-    let learner = settings.learner()?;
+    let algorithm = settings.algorithm()?;
     if evaluation.episodes > 0 {
         // What cannot be asked for is found before training, not after.
-        evaluate::what_to_ask(evaluation, &learner.agent(), &learner.data().episode_returns)?;
+        evaluate::what_to_ask(evaluation, &algorithm.agent(), &algorithm.data().episode_returns)?;
     }
 
     if resume == Resume::Auto
@@ -50,7 +50,7 @@ fn train_one<E: Experiment>(options: &[String]) -> Result<u8> {
             "an unfinished run of these settings"
         };
         say!("{what} is there (resume=never begins a new one)");
-        return go_on(&settings, &run, learner);
+        return go_on(&settings, &run, algorithm);
     }
     let name = format!(
         "{}-{}-{}-s{seed}",
@@ -62,7 +62,7 @@ fn train_one<E: Experiment>(options: &[String]) -> Result<u8> {
         .with_context(|| format!("cannot make a folder for the run in runs={}", runs.display()))?;
     let _lock = run.lock()?;
     run.write(CONFIG, settings.to_toml()?.as_bytes())?;
-    run_and_evaluate(&settings, &run, learner, None)
+    run_and_evaluate(&settings, &run, algorithm, None)
 }
 
 /// `overtone resume [run=…]`; gives the exit code.
@@ -102,7 +102,7 @@ fn take_up<E: Experiment>(settings: &E, run: &RunDir) -> Result<u8> {
         say!("{run} is finished and was played; `just evaluate rollouts run={run}` plays it again");
         return Ok(0);
     }
-    go_on(settings, run, settings.learner()?)
+    go_on(settings, run, settings.algorithm()?)
 }
 
 /// The newest run of exactly these settings whose last update is missing or which was not
@@ -126,7 +126,7 @@ fn is_finished(run: &RunDir) -> bool {
     run.path().join(FINISHED).exists()
 }
 
-fn go_on<E: Experiment>(settings: &E, run: &RunDir, learner: E::Learner) -> Result<u8> {
+fn go_on<E: Experiment>(settings: &E, run: &RunDir, algorithm: E::Algorithm) -> Result<u8> {
     let _lock = run.lock()?;
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
@@ -148,7 +148,7 @@ fn go_on<E: Experiment>(settings: &E, run: &RunDir, learner: E::Learner) -> Resu
             });
         }
     };
-    run_and_evaluate(settings, run, learner, checkpoint.as_ref())
+    run_and_evaluate(settings, run, algorithm, checkpoint.as_ref())
 }
 
 /// Written into a run's folder after its last update, before it is played.
@@ -157,18 +157,19 @@ const FINISHED: &str = "finished";
 fn run_and_evaluate<E: Experiment>(
     settings: &E,
     run: &RunDir,
-    learner: E::Learner,
+    algorithm: E::Algorithm,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<u8> {
     let Common { seed, device: device_name, train, evaluation, .. } = settings.common();
     let device = device::choose(device_name)?;
-    let job = Job { run: run.clone(), config: train.clone(), learner, seed, device: device.device };
+    let job =
+        Job { run: run.clone(), config: train.clone(), algorithm, seed, device: device.device };
     let trainer = Trainer::new(job, checkpoint)?;
     say!("profile: {}", settings.describe_profile());
     say!("device: {}", device.name);
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",
-        overtone_model::weights::n_parameters(trainer.model()),
+        trainer.learned().n_parameters(),
         settings.describe_model(),
         trainer.n_updates(),
         train.batch_size

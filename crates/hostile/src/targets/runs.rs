@@ -28,7 +28,8 @@ use overtone_model::{
 };
 use overtone_train::metrics::Metrics;
 use overtone_train::{
-    AdamW, AdamWConfig, Agent, Best, Checkpoint, ContinuousTaskAgent, Decayed, Unreported,
+    AdamW, AdamWConfig, Agent, Best, Checkpoint, ContinuousTaskAgent, Decayed, Exported,
+    Supervised, Unreported,
 };
 
 use super::{MIB, Seed, Target};
@@ -204,7 +205,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             let flat = TensorData::new(vec![0.5f32; data.num_elements()], [data.num_elements()]);
             ["first", "second"].map(|which| (format!("{which}.{name}"), flat.clone()))
         });
-        let optimizer = AdamW::import(OPTIMIZER, 3, &model, &moments.collect())?;
+        let learned = Exported { model: weights::export(&model), training: moments.collect() };
         let state = overtone_train::TrainState {
             format: overtone_train::checkpoint::FORMAT,
             step: 3,
@@ -227,7 +228,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             best: Some(Best { step: 3, loss: 0.75 }),
             unreported: Some(Unreported { steps: 1, loss: 0.5, figures: vec![0.5] }),
         };
-        let saved = Checkpoint::save(&folder.join(name), &state, &model, &optimizer, 1)?;
+        let saved = Checkpoint::save(&folder.join(name), &state, &learned, 1)?;
         let sums = name == "mlp";
         if !sums {
             fs::remove_file(saved.path.join("SHA256SUMS"))?;
@@ -256,7 +257,8 @@ fn play_checkpoint(path: &Path) -> Result<()> {
         return Ok(());
     };
     let model = checkpoint.continuous_model(agent, &device)?;
-    checkpoint.optimizer(OPTIMIZER, &model)?;
+    let optimizer = AdamW::new(OPTIMIZER);
+    let Supervised { model, .. } = checkpoint.restore(Supervised { model, optimizer })?;
     let protocol = ContinuousProtocol {
         name: "matched".into(),
         simulation: Simulation::d4rl(),

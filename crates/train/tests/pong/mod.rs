@@ -111,7 +111,7 @@ impl Bench {
         Job {
             run: self.run.clone(),
             config,
-            learner: AtariLearner::new(self.model(), self.dataset.clone(), "Pong"),
+            algorithm: AtariLearner::new(self.model(), self.dataset.clone(), "Pong"),
             seed: 5,
             device: Device::flex(),
         }

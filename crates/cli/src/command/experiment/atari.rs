@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Experiment for AtariSettings {
-    type Learner = AtariLearner;
+    type Algorithm = AtariLearner;
 
     fn task(&self) -> String {
         self.game.to_lowercase()
@@ -67,7 +67,7 @@ impl Experiment for AtariSettings {
         bail!("built without the feature `python`: say evaluation.episodes=0 to train alone")
     }
 
-    fn learner(&self) -> Result<AtariLearner> {
+    fn algorithm(&self) -> Result<AtariLearner> {
         let data = open(self)?;
         let model = self.model_config(data.n_actions(), data.episodes().longest())?;
         Ok(AtariLearner::new(model, data, known_game(&self.game)?))

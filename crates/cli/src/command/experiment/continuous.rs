@@ -15,7 +15,7 @@ use super::Experiment;
 use crate::settings::{ContinuousSettings, ModelKind, Profile};
 
 impl Experiment for ContinuousSettings {
-    type Learner = ContinuousLearner;
+    type Algorithm = ContinuousLearner;
 
     fn task(&self) -> String {
         let dataset = Path::new(&self.dataset).file_stem().unwrap_or_default().to_string_lossy();
@@ -72,7 +72,7 @@ impl Experiment for ContinuousSettings {
         overtone_mujoco::check(task, Revision::V4).context(crate::command::evaluate::NOT_PLAYABLE)
     }
 
-    fn learner(&self) -> Result<ContinuousLearner> {
+    fn algorithm(&self) -> Result<ContinuousLearner> {
         let task: Task = self.env.parse()?;
         let located = find(self)?;
         say!("{located}");

@@ -1,0 +1,57 @@
+//! [`Supervised`]: the state of an algorithm that descends one loss of one network.
+
+use burn::{module::Module, tensor::Tensor};
+use overtone_model::{ModelError, weights};
+
+use crate::{
+    algorithm::{Exported, StepFigures, Stored},
+    optimizer::AdamW,
+};
+
+/// One network and its optimizer.
+#[derive(Clone, Debug)]
+pub struct Supervised<M> {
+    /// What is trained, and acts.
+    pub model: M,
+    /// Its moments.
+    pub optimizer: AdamW,
+}
+
+/// What one batch gave; each tensor `[1]`.
+pub struct BatchLoss {
+    /// What is differentiated.
+    pub total: Tensor<1>,
+    /// What the algorithm's figures name, in that order; the first is the mean loss of actions
+    /// without the head's regulariser.
+    pub figures: Vec<Tensor<1>>,
+}
+
+impl<M: Module> Supervised<M> {
+    /// One step down the gradient of `loss`, which the model gave.
+    pub fn descend(&mut self, loss: BatchLoss, learning_rate: f64) -> StepFigures {
+        let gradients = loss.total.backward();
+        let (model, grad_norm) = self.optimizer.step(self.model.clone(), gradients, learning_rate);
+        self.model = model;
+        StepFigures {
+            loss: loss.total.inner(),
+            grad_norm,
+            others: loss.figures.into_iter().map(Tensor::inner).collect(),
+        }
+    }
+}
+
+impl<M: Module> Stored for Supervised<M> {
+    fn export(&self) -> Exported {
+        Exported { model: weights::export(&self.model), training: self.optimizer.export() }
+    }
+
+    fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
+        let model = weights::import(self.model, &exported.model)?;
+        let optimizer = self.optimizer.import(n_steps, &model, &exported.training)?;
+        Ok(Self { model, optimizer })
+    }
+
+    fn n_parameters(&self) -> usize {
+        weights::n_parameters(&self.model)
+    }
+}
