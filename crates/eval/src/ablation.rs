@@ -12,7 +12,7 @@ use std::path::Path;
 use overtone_core::protocol::Difference;
 use serde::{Deserialize, Serialize};
 
-use crate::report::{ReportError, Setting, replace};
+use crate::evaluation::{ReportError, Setting, replace};
 use crate::statistics::{Bootstrap, Estimate, ScoreMatrix, StatisticsError, mean};
 use crate::table::Table;
 use crate::{Evaluation, Summary};

@@ -1,18 +1,16 @@
-//! Playing: rollouts of any `Policy` in any `VectorEnv`, and the report about them.
+//! Playing: rollouts of any `Policy` in any `VectorEnv`, and what came of them.
 //!
-//! Also the statistics a report is made of, the smoothness of distributions among them, and the
-//! page about several runs.
+//! Also statistics over episodes and runs, the smoothness of distributions among them. The pages,
+//! plots and videos made of all this are the crate `report`'s.
 //!
 //! This crate does not know the model: its own tests play hand-written policies.
 
 pub mod ablation;
-pub mod filmed;
+pub mod evaluation;
 pub mod fourier_transform;
 pub mod normalize;
-pub mod page;
 pub mod random;
 pub mod replay;
-pub mod report;
 pub mod rollout;
 pub mod smoothness;
 pub mod statistics;
@@ -20,14 +18,13 @@ pub mod summary;
 pub mod table;
 
 pub use ablation::{Ablation, AblationResult, AblationRow};
-pub use filmed::Filmed;
+pub use evaluation::{
+    ActionShare, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult,
+};
 pub use fourier_transform::FourierTransform;
 pub use normalize::{Convention, Pair};
 pub use random::RandomPolicy;
 pub use replay::{Moment, replay};
-pub use report::{
-    ActionShare, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult,
-};
 pub use rollout::{
     FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Player, Progress, Rollout,
     RolloutError, rollout, rollout_together,

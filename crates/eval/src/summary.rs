@@ -67,7 +67,7 @@ pub fn fixed(value: f64, digits: usize) -> String {
 }
 
 /// `mean ± sd`, the mean alone where there is no deviation.
-pub(crate) fn spread(mean: f64, sd: Option<f64>, digits: usize) -> String {
+pub fn spread(mean: f64, sd: Option<f64>, digits: usize) -> String {
     match sd {
         Some(sd) => format!("{} ± {sd:.digits$}", fixed(mean, digits)),
         None => fixed(mean, digits),

@@ -29,13 +29,13 @@ impl Table {
     }
 
     /// The header, and the rows under it.
-    pub(crate) fn rows(&self) -> &[Vec<String>] {
+    pub fn rows(&self) -> &[Vec<String>] {
         &self.rows
     }
 
     /// Whether most of a column's cells that hold something are numbers, with their intervals
     /// and spreads.
-    pub(crate) fn is_of_numbers(&self, column: usize) -> bool {
+    pub fn is_of_numbers(&self, column: usize) -> bool {
         let cells = self.rows.iter().skip(1).map(|row| row[column].as_str());
         let told: Vec<&str> = cells.filter(|cell| !matches!(*cell, "" | "-")).collect();
         2 * told.iter().filter(|cell| is_number(cell)).count() > told.len()

@@ -3,10 +3,8 @@
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 
 use anyhow::{Context, Result, bail};
-use overtone_eval::{
-    page::{Page, RunFiles},
-    statistics::Bootstrap,
-};
+use overtone_eval::statistics::Bootstrap;
+use overtone_report::{Page, RunFiles};
 use overtone_train::RunDir;
 
 use super::video::{self, Request};

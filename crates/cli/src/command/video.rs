@@ -11,14 +11,12 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_core::{Actions, Play};
+use overtone_core::Play;
 use overtone_env::ActionSpace;
-use overtone_eval::{
-    Evaluation, Filmed, Moment, PlayedEpisode, TargetResult, replay, rollout::role_seeds,
-};
+use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay, rollout::role_seeds};
 use overtone_model::device;
 use overtone_mujoco::Task;
-use overtone_plot::{Animation, Bars, Caption, Image};
+use overtone_report::{Filmed, Reel};
 use overtone_train::{Checkpoint, RunDir};
 
 use self::camera::Camera;
@@ -155,17 +153,12 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let beside = beside(&request.out);
     let file =
         File::create(&beside).with_context(|| format!("cannot write {}", request.out.display()))?;
-    let mut reel = Reel {
-        animation: None,
-        file: Some(BufWriter::new(file)),
-        title: setting.task.clone(),
-        names: match env.action_space() {
-            ActionSpace::Discrete { names } => names.clone(),
-            ActionSpace::Continuous { .. } => camera.motors().to_vec(),
-        },
-        hundredths: hundredths(&setting.task, &setting.protocol, request.every)?,
-        camera,
+    let names = match env.action_space() {
+        ActionSpace::Discrete { names } => names.clone(),
+        ActionSpace::Continuous { .. } => camera.motors().to_vec(),
     };
+    let hundredths = hundredths(&setting.task, &setting.protocol, request.every)?;
+    let mut reel = Reel::new(BufWriter::new(file), setting.task.clone(), names, hundredths);
     let mut failed = None;
     let units = setting.protocol.return_units();
     let again = replay(env.as_mut(), policy.as_mut(), episode, units, &mut |moment| {
@@ -173,8 +166,11 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
         if moment.step >= request.steps || stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        let shown = if moment.step % request.every == 0 { reel.show(moment) } else { Ok(()) };
-        match shown.and_then(|()| reel.camera.step(moment.actions)) {
+        let shown = match moment.step % request.every {
+            0 => camera.shot(moment).and_then(|screen| Ok(reel.show(&screen, moment)?)),
+            _ => Ok(()),
+        };
+        match shown.and_then(|()| camera.step(moment.actions)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 failed = Some(error);
@@ -186,7 +182,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let finished = again.map_err(anyhow::Error::from).and_then(|again| match failed {
         Some(error) => Err(error),
         None if stop.load(Ordering::Relaxed) => bail!("stopped"),
-        None => reel.finish().map(|()| again),
+        None => finish(reel).map(|()| again),
     });
     let again = match finished {
         Ok(again) => again,
@@ -312,91 +308,11 @@ fn hundredths(task: &str, protocol: &Play, every: u64) -> Result<u16> {
     Ok((100.0 * seconds * every as f64).round().clamp(2.0, 1000.0) as u16)
 }
 
-/// The pictures on their way into a file.
-struct Reel {
-    camera: Camera,
-    /// Begun with the first picture, which says how large all are.
-    animation: Option<Animation<BufWriter<File>>>,
-    file: Option<BufWriter<File>>,
-    title: String,
-    names: Vec<String>,
-    hundredths: u16,
-}
-
-impl Reel {
-    fn show(&mut self, moment: &Moment<'_>) -> Result<()> {
-        let screen = self.camera.shot(moment)?;
-        let caption = Caption {
-            width: 320,
-            lines: vec![
-                self.title.clone(),
-                format!("step {}", moment.step),
-                format!("return so far {:.1}", moment.raw_return),
-                format!("return still asked for {:.1}", moment.return_to_go),
-            ],
-        };
-        let caption = Image::of_svg(&caption.to_svg(), 1.0);
-        let bars = Image::of_svg(&self.bars(moment).to_svg(), 1.0);
-        let height = screen.height().max(caption.height() + bars.height());
-        let width = screen.width() + caption.width().max(bars.width());
-        let mut picture = Image::filled(width, height, [255; 3]);
-        picture.draw(&screen, 0, (height - screen.height()) / 2);
-        picture.draw(&caption, screen.width(), 0);
-        picture.draw(&bars, screen.width(), caption.height());
-        if let Some(file) = self.file.take() {
-            self.animation = Some(Animation::new(file, [picture.width(), picture.height()])?);
-        }
-        match &mut self.animation {
-            Some(animation) => Ok(animation.push(&picture, self.hundredths)?),
-            None => bail!("the animation could not be begun"),
-        }
-    }
-
-    /// What the agent draws from and what it drew, or its action.
-    fn bars(&self, moment: &Moment<'_>) -> Bars {
-        match (moment.actions, &moment.played) {
-            (Actions::Discrete(actions), Some(played)) => Bars {
-                title: "probability of each action".into(),
-                bars: played
-                    .actions
-                    .iter()
-                    .zip(played.probs)
-                    .map(|(&action, &prob)| (self.name(action), prob))
-                    .collect(),
-                marked: played.actions.iter().position(|action| actions.first() == Some(action)),
-                // Most are small.
-                full: 0.5,
-                signed: false,
-            },
-            (Actions::Discrete(actions), None) => Bars {
-                title: "action".into(),
-                bars: actions.iter().map(|&action| (self.name(action), 1.0)).collect(),
-                ..Bars::default()
-            },
-            (Actions::Continuous { values, .. }, _) => Bars {
-                title: "action of each motor, from -1 to 1".into(),
-                bars: values
-                    .iter()
-                    .enumerate()
-                    .map(|(i, &value)| (self.name(i), f64::from(value)))
-                    .collect(),
-                marked: None,
-                full: 1.0,
-                signed: true,
-            },
-        }
-    }
-
-    fn name(&self, action: usize) -> String {
-        self.names.get(action).cloned().unwrap_or_else(|| format!("{}", action + 1))
-    }
-
-    fn finish(self) -> Result<()> {
-        let Some(animation) = self.animation else { bail!("the episode has no step to show") };
-        let file = animation.finish()?;
-        let file = file.into_inner().map_err(|error| error.into_error())?;
-        Ok(file.sync_all()?)
-    }
+/// Ends the file, which then is on the disk.
+fn finish(reel: Reel<BufWriter<File>>) -> Result<()> {
+    let file = reel.finish()?.context("the episode has no step to show")?;
+    let file = file.into_inner().map_err(|error| error.into_error())?;
+    Ok(file.sync_all()?)
 }
 
 #[cfg(test)]

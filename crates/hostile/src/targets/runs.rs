@@ -12,7 +12,6 @@ use overtone_core::{
     BinOrder, ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn, seed,
 };
 use overtone_env::{Corridor, VectorEnv};
-use overtone_eval::page::{Page, RunFiles};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
     ActionShare, CheckpointRef, Convention, Evaluation, Pace, Plan, RandomPolicy, Setting,
@@ -26,6 +25,7 @@ use overtone_model::{
     ContinuousAgent, ContinuousAgentConfig, ContinuousModelConfig, ContinuousPolicy, MlpConfig,
     weights,
 };
+use overtone_report::page::{Page, RunFiles};
 use overtone_train::metrics::Metrics;
 use overtone_train::{
     AdamW, AdamWConfig, Agent, Best, Checkpoint, ContinuousTaskAgent, Decayed, Exported,

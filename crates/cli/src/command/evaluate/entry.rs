@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use overtone_core::Play;
-use overtone_eval::{Plan, report};
+use overtone_eval::{Plan, evaluation};
 use overtone_model::{AttentionConfig, Conditioning, ContinuousAgentConfig, ModelConfig};
 use overtone_train::{Agent, Checkpoint, RunDir};
 
@@ -52,7 +52,7 @@ impl Entry {
             },
             ask::describe_targets(&self.ask.asked, &self.plan.targets, &state.episode_returns)
         );
-        let differences = report::describe_differences(Some(&self.ask.differences));
+        let differences = evaluation::describe_differences(Some(&self.ask.differences));
         say!("{}", differences.trim_end());
     }
 
@@ -70,7 +70,7 @@ impl Entry {
     }
 
     /// What the report says of it before it is played by `simulator`.
-    pub fn setting(&self, simulator: String, rom_md5: Option<&str>) -> report::Setting {
+    pub fn setting(&self, simulator: String, rom_md5: Option<&str>) -> evaluation::Setting {
         let state = &self.checkpoint.state;
         let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
         let how = match &self.ask.protocol {
@@ -83,14 +83,14 @@ impl Entry {
                 protocol.simulation.revision.name()
             ),
         };
-        report::Setting {
+        evaluation::Setting {
             task: state.agent.task().to_owned(),
             simulator,
             rom_md5: rom_md5.map(str::to_owned),
             policy: format!("{}, {} data", describe_model(&state.agent), state.dataset_kind),
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
-            checkpoint: Some(report::CheckpointRef {
+            checkpoint: Some(evaluation::CheckpointRef {
                 path: own_path(&self.run, &self.checkpoint.path)
                     .unwrap_or_else(|| real(&self.checkpoint.path)),
                 step: state.step,

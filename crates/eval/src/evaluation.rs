@@ -1,0 +1,356 @@
+//! The report of an evaluation: every episode, statistics for each target return, and all
+//! that is needed to play it again. Written as `evaluation.json`, printed as a table.
+
+mod text;
+
+use std::fs;
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use overtone_core::protocol::Difference;
+use overtone_core::{BinOrder, Outcome, Play};
+use serde::{Deserialize, Serialize};
+
+pub use self::text::{describe_differences, ended, n_episodes};
+use crate::{
+    FailedEpisode, Pace, Pair, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
+};
+
+/// Version of `evaluation.json`.
+pub const FORMAT: u32 = 2;
+
+/// Which weights were played.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointRef {
+    /// Where they lie, relative to the run's folder where they are inside it.
+    pub path: PathBuf,
+    /// Updates they had.
+    pub step: u64,
+}
+
+/// What was played, and how: the part of a report that is known before the start.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setting {
+    /// The game or task, such as `Seaquest`.
+    pub task: String,
+    /// What ran the environment, such as `MuJoCo 3.17.0, Hopper-v4`.
+    pub simulator: String,
+    /// MD5 of the game's ROM, for Atari.
+    pub rom_md5: Option<String>,
+    /// The policy in a few words, such as `decision transformer, linear head`.
+    pub policy: String,
+    /// The protocol it was played by.
+    pub protocol: Play,
+    /// What of it, and of the targets, is otherwise than the agent was trained; absent in older
+    /// reports, and where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differences: Option<Vec<Difference>>,
+    /// The weights; absent for a policy without any.
+    pub checkpoint: Option<CheckpointRef>,
+    /// Hash of the dataset it was trained on.
+    pub dataset_hash: Option<String>,
+    /// The command line that plays it again.
+    pub command: String,
+    /// The scores that become 0 and 100; absent where no convention covers the task.
+    pub reference: Option<Pair>,
+}
+
+/// Smoothness of the distributions that actions were drawn from (see
+/// [`smoothness`](crate::smoothness)): all steps of all episodes of a target, pooled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SmoothnessResult {
+    /// Bins of each distribution; only numbers of the same count can be compared.
+    pub n_bins: usize,
+    /// Which bins are neighbours.
+    pub order: BinOrder,
+    /// Distributions.
+    pub n: u64,
+    /// Mean over them; lower is smoother.
+    pub mean: f64,
+    /// Sample standard deviation (`ddof` 1) over them; absent for fewer than two.
+    pub sd: Option<f64>,
+}
+
+/// An action, and its probability on average.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionShare {
+    /// The environment's name of the action.
+    pub action: String,
+    /// Mean over all steps of all episodes of its probability when an action was drawn.
+    pub share: f64,
+}
+
+/// The episodes of one target return, in numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetResult {
+    /// The return asked for, in the protocol's return units.
+    pub target_return: f32,
+    /// Scores.
+    pub raw_return: Summary,
+    /// Sums of clipped rewards.
+    pub clipped_return: Summary,
+    /// Actions per episode.
+    pub length: Summary,
+    /// Scores, normalized by the setting's reference scores.
+    pub normalized: Option<Summary>,
+    /// Episodes that a limit cut.
+    pub truncated: usize,
+    /// Absent for a policy that does not say what it draws from, and in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub smoothness: Option<SmoothnessResult>,
+    /// How probable each action was, in the order of the smoothness' bins; absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actions: Option<Vec<ActionShare>>,
+}
+
+/// A finished evaluation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// Version of this layout.
+    pub format: u32,
+    /// What was played, and how.
+    #[serde(flatten)]
+    pub setting: Setting,
+    /// The evaluation's seed; episode seeds are derived from it.
+    pub seed: u64,
+    /// Episodes played at once, at most.
+    pub parallel_episodes: usize,
+    /// Actions taken, all episodes together.
+    pub steps: u64,
+    /// Seconds of playing, what was played together with this included.
+    pub wall_seconds: f64,
+    /// Actions per second, only this evaluation's.
+    pub steps_per_second: f64,
+    /// Where the time went, for all that was played together; absent in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
+    /// The returns asked for, in that order; empty in older reports.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<f32>,
+    /// Statistics, in the order the targets were asked for; a target of which every episode
+    /// failed is left out.
+    pub targets: Vec<TargetResult>,
+    /// Every episode that came to its end.
+    pub episodes: Vec<PlayedEpisode>,
+    /// The episodes whose environment failed: in no statistic. Absent where none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<FailedEpisode>,
+}
+
+/// Why a report could not be made, written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// Not one episode came to its end.
+    #[error("all {failed} episodes failed; the first: {reason}")]
+    AllFailed {
+        /// How many.
+        failed: usize,
+        /// What the first failed of.
+        reason: String,
+    },
+    /// A target without an episode, or an episode whose return is not a number.
+    #[error("no finite score for a target return of {0}")]
+    NoScore(f32),
+    /// A file could not be written or read.
+    #[error("`{path}`")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is not a report of this version.
+    #[error("`{path}` is no evaluation report")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A file beside a video does not tell of one.
+    #[error("`{path}` does not say what a video shows")]
+    Filmed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+}
+
+impl Evaluation {
+    /// Sums a rollout up.
+    ///
+    /// # Errors
+    /// When every episode failed, or a return is not finite.
+    pub fn new(setting: Setting, plan: &Plan, rollout: Rollout) -> Result<Self, ReportError> {
+        if let (true, Some(first)) = (rollout.episodes.is_empty(), rollout.failed.first()) {
+            let reason = first.reason.clone();
+            return Err(ReportError::AllFailed { failed: rollout.failed.len(), reason });
+        }
+        let mut targets = Vec::with_capacity(plan.targets.len());
+        let mut first = 0;
+        for (&target, &finished) in plan.targets.iter().zip(&rollout.finished) {
+            let episodes = first..first + finished;
+            first = episodes.end;
+            let failed = rollout.failed.iter().any(|episode| episode.target_return == target);
+            if finished == 0 && failed {
+                continue;
+            }
+            let mut result =
+                summarize(target, &rollout.episodes[episodes.clone()], setting.reference)
+                    .ok_or(ReportError::NoScore(target))?;
+            if let Some(played) = &rollout.played {
+                (result.smoothness, result.actions) = played_in(played, episodes);
+            }
+            targets.push(result);
+        }
+        Ok(Self {
+            format: FORMAT,
+            setting,
+            seed: plan.seed,
+            parallel_episodes: rollout.slots,
+            steps: rollout.steps,
+            wall_seconds: rollout.wall_seconds,
+            steps_per_second: rollout.steps as f64 / rollout.wall_seconds.max(1e-9),
+            pace: Some(rollout.pace),
+            asked: plan.targets.clone(),
+            targets,
+            episodes: rollout.episodes,
+            failed: rollout.failed,
+        })
+    }
+
+    /// That episodes failed, in a sentence; nothing where none did.
+    pub fn warning(&self) -> Option<String> {
+        let first = self.failed.first()?;
+        let (failed, all) = (self.failed.len(), self.failed.len() + self.episodes.len());
+        Some(format!(
+            "{failed} of {all} episodes failed and count in no number here; episode {} of target \
+             {} after {} steps: {}",
+            first.episode, first.target_return, first.length, first.reason
+        ))
+    }
+
+    /// Writes the report as JSON: beside `path` first, then renamed, so that `path` is never
+    /// half a report.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), ReportError> {
+        let mut json = serde_json::to_vec_pretty(self)
+            .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })?;
+        json.push(b'\n');
+        replace(path, &json)
+    }
+
+    /// Finds out whether a report can be written to `path`, where nothing is changed.
+    ///
+    /// # Errors
+    /// When its folder is not there or may not be written.
+    pub fn check_writable(path: &Path) -> Result<(), ReportError> {
+        let beside = beside(path);
+        fs::File::create(&beside)
+            .and_then(|_| fs::remove_file(&beside))
+            .map_err(|source| ReportError::File { path: path.to_path_buf(), source })
+    }
+
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is no report of this version.
+    pub fn read(path: &Path) -> Result<Self, ReportError> {
+        let json = fs::read(path)
+            .map_err(|source| ReportError::File { path: path.to_path_buf(), source })?;
+        serde_json::from_slice(&json)
+            .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })
+    }
+
+    /// The result of the return asked for first; `None` where every episode of it failed, and
+    /// where an older report leaves open which it was.
+    pub fn first_target(&self) -> Option<&TargetResult> {
+        let told = |target: f32| self.targets.iter().find(|told| told.target_return == target);
+        match self.asked.first() {
+            Some(first) => told(*first),
+            None if self.failed.iter().any(|lost| told(lost.target_return).is_none()) => None,
+            None => self.targets.first(),
+        }
+    }
+}
+
+/// Writes a file: beside `path` first, then renamed, so that `path` is never half a file.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(path: &Path, contents: &[u8]) -> Result<(), ReportError> {
+    let beside = beside(path);
+    let written = fs::File::create(&beside)
+        .and_then(|mut file| file.write_all(contents).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&beside, path));
+    let file_error = |source| ReportError::File { path: path.to_path_buf(), source };
+    // Half a file is of no use, and takes room where there may be none.
+    written.inspect_err(|_| drop(fs::remove_file(&beside))).map_err(file_error)
+}
+
+/// Where a file is written before it is renamed to `path`.
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".partial");
+    PathBuf::from(beside)
+}
+
+fn summarize(
+    target_return: f32,
+    episodes: &[PlayedEpisode],
+    reference: Option<Pair>,
+) -> Option<TargetResult> {
+    let column = |of: &dyn Fn(&PlayedEpisode) -> f64| {
+        Summary::of(&episodes.iter().map(of).collect::<Vec<_>>())
+    };
+    let normalized = match reference {
+        Some(pair) => Some(column(&|episode| pair.normalize(episode.raw_return))?),
+        None => None,
+    };
+    Some(TargetResult {
+        target_return,
+        raw_return: column(&|episode| episode.raw_return)?,
+        clipped_return: column(&|episode| episode.clipped_return)?,
+        length: column(&|episode| episode.length as f64)?,
+        normalized,
+        truncated: episodes.iter().filter(|e| e.outcome == Outcome::Truncated).count(),
+        smoothness: None,
+        actions: None,
+    })
+}
+
+/// Smoothness and mean of the distributions that were played from in these episodes.
+fn played_in(
+    played: &PlayedDistributions,
+    episodes: Range<usize>,
+) -> (Option<SmoothnessResult>, Option<Vec<ActionShare>>) {
+    let mut pooled = Pooled::default();
+    played.smoothness[episodes.clone()].iter().for_each(|episode| pooled.join(episode));
+    if pooled.n == 0 {
+        return (None, None);
+    }
+    let smoothness = SmoothnessResult {
+        n_bins: played.actions.len(),
+        order: played.order,
+        n: pooled.n,
+        mean: pooled.mean,
+        sd: pooled.sd(),
+    };
+    let share = |bin: usize| {
+        played.sums[episodes.clone()].iter().map(|sums| sums[bin]).sum::<f64>() / pooled.n as f64
+    };
+    let shares = played
+        .actions
+        .iter()
+        .enumerate()
+        .map(|(bin, action)| ActionShare { action: action.clone(), share: share(bin) });
+    (Some(smoothness), Some(shares.collect()))
+}

@@ -1,0 +1,148 @@
+//! The report as text for the terminal.
+
+use overtone_core::protocol::Difference;
+use overtone_core::{Outcome, Play};
+
+use super::Evaluation;
+use crate::Summary;
+use crate::summary::{fixed, spread};
+use crate::table::Table;
+
+impl Evaluation {
+    /// The report for the terminal: a headline, a row for each target, and what the columns
+    /// mean.
+    pub fn to_text(&self) -> String {
+        let setting = &self.setting;
+        let mut text = format!(
+            "{} · {} · {} protocol\n",
+            setting.task,
+            setting.policy,
+            setting.protocol.name()
+        );
+        if let Some(checkpoint) = &setting.checkpoint {
+            text += &format!(
+                "checkpoint {} ({} updates)\n",
+                checkpoint.path.display(),
+                checkpoint.step
+            );
+        }
+        text += &describe_differences(setting.differences.as_deref());
+        text += "\n";
+        text += &self.target_table().to_string();
+        if let Some(warning) = self.warning() {
+            text += &format!("\nWARNING: {warning}\n");
+        }
+        text += match setting.protocol {
+            Play::Atari(_) => {
+                "\nraw: the game's score; clipped: rewards cut to [-1, 1], as the data stores them; "
+            }
+            Play::Continuous(_) => "\nraw: the sum of rewards; ",
+        };
+        text += "± is the sample standard deviation (ddof 1)\n";
+        if let Some(pair) = setting.reference {
+            text += &format!(
+                "normalized: {} ({} and {})\n",
+                pair.convention.describe(),
+                pair.low,
+                pair.high
+            );
+        }
+        if let Some(smoothness) = self.targets.iter().find_map(|target| target.smoothness) {
+            text += &format!(
+                "smoothness: of every distribution played from, {} bins in {} on a ring, all \
+                 steps of a target pooled; the L² metric of the Fourier head's paper (σ = 1 to \
+                 100), lower is smoother\n",
+                smoothness.n_bins,
+                smoothness.order.describe()
+            );
+        }
+        text += &format!(
+            "{} steps of up to {} at once in {:.1} s: {:.0} steps/s; seed {}\n",
+            self.steps,
+            n_episodes(self.parallel_episodes),
+            self.wall_seconds,
+            self.steps_per_second,
+            self.seed
+        );
+        if let Some(pace) = self.pace {
+            text += &format!(
+                "of that time a policy acted {:.0} % and waited for environments {:.0} %; on \
+                 average {:.0} % of the places in the batch were taken\n",
+                100.0 * pace.acting,
+                100.0 * pace.waiting,
+                100.0 * pace.full
+            );
+        }
+        text
+    }
+
+    /// Whether rewards cut to [-1, 1] mean anything here.
+    fn clips(&self) -> bool {
+        matches!(self.setting.protocol, Play::Atari(_))
+    }
+
+    fn target_table(&self) -> Table {
+        let smoothness = self.targets.iter().any(|target| target.smoothness.is_some());
+        let mut header = vec!["target", "episodes", "raw", "median", "IQM", "min", "max"];
+        if self.clips() {
+            header.push("clipped");
+        }
+        header.extend(["length", "normalized"]);
+        if smoothness {
+            header.push("smoothness");
+        }
+        let mut table = Table::new(&header);
+        for target in &self.targets {
+            let raw = &target.raw_return;
+            let mut row = vec![
+                format!("{}", target.target_return),
+                raw.n.to_string(),
+                with_spread(raw, 1),
+                fixed(raw.median, 1),
+                fixed(raw.iqm, 1),
+                fixed(raw.min, 0),
+                fixed(raw.max, 0),
+            ];
+            if self.clips() {
+                row.push(with_spread(&target.clipped_return, 1));
+            }
+            row.extend([
+                with_spread(&target.length, 0),
+                target.normalized.as_ref().map_or("-".into(), |summary| with_spread(summary, 2)),
+                target.smoothness.map_or("-".into(), |played| spread(played.mean, played.sd, 4)),
+            ]);
+            table.row(row);
+        }
+        table
+    }
+}
+
+/// Which settings are played otherwise than trained, and what follows: a line for each. Empty
+/// where that is not known.
+pub fn describe_differences(differences: Option<&[Difference]>) -> String {
+    match differences {
+        None => String::new(),
+        Some([]) => "played as recorded and trained: no setting differs\n".into(),
+        Some(differences) => {
+            let lines = differences.iter().map(|difference| format!("  {difference}\n"));
+            format!("played otherwise than recorded and trained:\n{}", lines.collect::<String>())
+        }
+    }
+}
+
+/// How an episode ended, in a word.
+pub fn ended(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Terminated => "terminated",
+        Outcome::Truncated => "truncated",
+    }
+}
+
+fn with_spread(summary: &Summary, digits: usize) -> String {
+    spread(summary.mean, summary.sd, digits)
+}
+
+/// `1 episode`, `20 episodes`.
+pub fn n_episodes(n: usize) -> String {
+    format!("{n} episode{}", if n == 1 { "" } else { "s" })
+}

@@ -1,0 +1,9 @@
+//! What people look at: the page about one or several runs, and videos of episodes.
+
+pub mod filmed;
+pub mod page;
+pub mod reel;
+
+pub use filmed::Filmed;
+pub use page::{Page, PageError, RunFiles};
+pub use reel::Reel;

@@ -1,0 +1,413 @@
+//! One page about one or several training runs: what was learned, how it was played, what it
+//! scored and how far the numbers can be trusted.
+//!
+//! It is made of the files in the runs' folders alone, and comes as one HTML file that needs
+//! nothing else (no script, no picture beside it), as Markdown, and as CSV with every digit.
+//! The two pages are rendered from the same blocks. Text from files is shown as text, whatever
+//! it holds.
+//!
+//! What was measured differently is kept apart: last checkpoints, those selected by the loss on
+//! held-out episodes, and chosen ones have tables of their own, and so has the best of several,
+//! which is picked by the very scores it then shows.
+
+mod agent_names;
+mod agents;
+mod best;
+mod document;
+mod html;
+mod markdown;
+mod pictures;
+mod protocols;
+mod run_files;
+mod scores;
+mod seeds;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use overtone_plot::Line;
+
+use document::{Block, Document};
+use overtone_eval::evaluation::{ended, n_episodes};
+use overtone_eval::statistics::Bootstrap;
+use overtone_eval::table::Table;
+use protocols::Protocols;
+pub use run_files::{EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
+use scores::{Role, Row};
+use seeds::Groups;
+
+/// A page, and the tables on it.
+#[derive(Clone, Debug)]
+pub struct Page {
+    document: Document,
+    /// Name without ending, contents.
+    csv: Vec<(&'static str, Table)>,
+}
+
+impl Page {
+    /// Lays a page about these runs out. Intervals are made as `bootstrap` says.
+    ///
+    /// # Errors
+    /// When there is no run, an evaluation has a target without a finite score, or the
+    /// bootstrap cannot be made.
+    pub fn new(runs: &[RunFiles], bootstrap: &Bootstrap) -> Result<Self, PageError> {
+        let runs = told_apart(runs);
+        let [first, others @ ..] = &runs[..] else { return Err(PageError::NoRun) };
+        let protocols = Protocols::of(&runs);
+        let rows = Row::all(&runs, &protocols, bootstrap)?;
+        let groups = Groups::of(&rows, bootstrap)?;
+        let title = match others.len() {
+            0 => format!("Run {}", first.name),
+            n => format!("{} runs", n + 1),
+        };
+        let mut blocks = Vec::new();
+        scores_section(&rows, bootstrap, &mut blocks);
+        seeds_section(&groups, bootstrap, &mut blocks);
+        let agents = agents::section(&rows, bootstrap)?;
+        if !agents.is_empty() {
+            blocks.push(heading("Agents and tasks"));
+            blocks.extend(agents);
+        }
+        checkpoints_section(&rows, &mut blocks);
+        playing_section(&runs, &rows, &mut blocks);
+        protocol_section(&protocols, &runs, &mut blocks);
+        curves_section(&runs, &rows, &mut blocks);
+        runs_section(&runs, &mut blocks);
+        let csv = vec![
+            ("scores", scores::csv(&rows)),
+            ("episodes", episodes_csv(&rows)),
+            ("seeds", groups.csv()),
+            ("protocols", protocols.table()),
+        ];
+        Ok(Self { document: Document { title, blocks }, csv })
+    }
+
+    /// The page as one HTML file.
+    pub fn to_html(&self) -> String {
+        self.document.to_html()
+    }
+
+    /// The page in Markdown; its pictures are the files `<stem>-<name>.svg` and `.gif`.
+    pub fn to_markdown(&self, stem: &str) -> String {
+        self.document.to_markdown(stem)
+    }
+
+    /// Every file: `<stem>.html`, `<stem>.md`, the pictures that the latter shows, and
+    /// `scores`, `episodes`, `seeds` and `protocols` as `<stem>-<name>.csv`.
+    pub fn files(&self, stem: &str) -> Vec<(String, Vec<u8>)> {
+        let mut files: Vec<(String, Vec<u8>)> = Vec::new();
+        for (name, table) in &self.csv {
+            files.push((format!("{stem}-{name}.csv"), table.to_csv().into_bytes()));
+        }
+        for block in &self.document.blocks {
+            if let Some((file, bytes)) = block.picture(stem) {
+                files.push((file, bytes.to_vec()));
+            }
+        }
+        files.push((format!("{stem}.md"), self.to_markdown(stem).into_bytes()));
+        files.push((format!("{stem}.html"), self.to_html().into_bytes()));
+        files
+    }
+
+    /// Writes every file into `folder`, each beside its name first and then renamed, the HTML
+    /// page last, and says where that is.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn write(&self, folder: &Path, stem: &str) -> Result<PathBuf, PageError> {
+        fs::create_dir_all(folder).map_err(PageError::file(folder))?;
+        for (name, contents) in self.files(stem) {
+            let (path, beside) = (folder.join(&name), folder.join(format!(".{name}.part")));
+            fs::write(&beside, contents).map_err(PageError::file(&beside))?;
+            fs::rename(&beside, &path).map_err(PageError::file(&path))?;
+        }
+        Ok(folder.join(format!("{stem}.html")))
+    }
+}
+
+/// The runs, those of the same name numbered.
+fn told_apart(runs: &[RunFiles]) -> Vec<RunFiles> {
+    let mut told = runs.to_vec();
+    for (i, run) in told.iter_mut().enumerate() {
+        let before = runs[..i].iter().filter(|other| other.name == run.name).count();
+        if before > 0 {
+            run.name += &format!(" ({})", before + 1);
+        }
+    }
+    told
+}
+
+fn heading(words: &str) -> Block {
+    Block::Heading(words.to_owned())
+}
+
+fn subheading(words: &str) -> Block {
+    Block::Subheading(words.to_owned())
+}
+
+fn text(words: impl Into<String>) -> Block {
+    Block::Text(words.into())
+}
+
+fn how_made(bootstrap: &Bootstrap) -> String {
+    let &Bootstrap { replications, level, seed } = bootstrap;
+    let percent = 100.0 * level;
+    format!(
+        "{percent} % percentile intervals of {replications} bootstrap replications, seed {seed}"
+    )
+}
+
+fn scores_section(rows: &[Row<'_>], bootstrap: &Bootstrap, blocks: &mut Vec<Block>) {
+    blocks.push(heading("Scores"));
+    if rows.is_empty() {
+        blocks.push(text("No evaluation was found: the agent has not been played."));
+        return;
+    }
+    for role in Role::ALL {
+        let rows: Vec<&Row<'_>> = rows.iter().filter(|row| row.role == role).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        blocks.push(subheading(match role {
+            Role::Last => "Last checkpoint of each run",
+            Role::HeldOut => "Held-out-selected checkpoint of each run",
+            Role::Chosen => "Chosen checkpoints",
+            Role::NoWeights => "Policies without weights",
+        }));
+        blocks.push(Block::Table(scores::readable(&rows)));
+    }
+    blocks.push(text(format!(
+        "Each row is one target return, over its n episodes. raw: the sum of raw rewards, a \
+         game's score. ±: the sample standard deviation (ddof 1) of episodes. IQM: interquartile \
+         mean, without the lowest and the highest quarter. Intervals are over episodes of one \
+         trained agent and say nothing about other training seeds: {}.",
+        how_made(bootstrap)
+    )));
+    let mut described = Vec::new();
+    for setting in rows.iter().map(|row| &row.evaluation().setting) {
+        let Some(pair) = setting.reference else { continue };
+        let words = format!(
+            "{} normalized by {}: {} ({} and {}).",
+            setting.task,
+            pair.convention.name(),
+            pair.convention.describe(),
+            pair.low,
+            pair.high
+        );
+        if !described.contains(&words) {
+            described.push(words);
+        }
+    }
+    blocks.extend(described.into_iter().map(text));
+    let bins: Vec<_> = rows.iter().filter_map(|row| row.target.smoothness).collect();
+    if let Some(first) = bins.first() {
+        blocks.push(text(
+            "Smoothness: of every distribution an action was drawn from, all steps of a target \
+             pooled; the L² metric of the Fourier head's paper, lower is smoother.",
+        ));
+        if bins.iter().any(|other| (other.n_bins, other.order) != (first.n_bins, first.order)) {
+            blocks.push(text("Its numbers for different bins cannot be compared."));
+        }
+    }
+}
+
+fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Block>) {
+    if groups.groups.is_empty() && groups.notes.is_empty() {
+        return;
+    }
+    blocks.push(heading("Over training seeds"));
+    for role in Role::ALL {
+        if let Some(table) = groups.readable(role) {
+            blocks.push(subheading(match role {
+                Role::Last => "Last checkpoints",
+                Role::HeldOut => "Held-out-selected checkpoints",
+                Role::Chosen => "Chosen checkpoints",
+                Role::NoWeights => "Policies without weights",
+            }));
+            blocks.push(Block::Table(table));
+        }
+    }
+    if !groups.groups.is_empty() {
+        blocks.push(text(format!(
+            "Runs of one configuration that differ in their seed alone, played by the same \
+             protocol; each row is named by its first. A run's score is the mean of its episodes; ±: the sample \
+             standard deviation (ddof 1) of runs; intervals are over runs: {}. With few runs \
+             such intervals are too narrow (Agarwal et al. 2021).",
+            how_made(bootstrap)
+        )));
+    }
+    blocks.extend(groups.notes.iter().map(text));
+}
+
+fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {
+    if let Some(table) = best::table(rows) {
+        blocks.push(heading("Last, held-out-selected and best checkpoint"));
+        blocks.push(Block::Table(table));
+        blocks.push(text(
+            "raw mean ± sd. The held-out-selected one has the lowest loss on episodes of the data \
+             that were kept out of training, and was picked without playing; like the last one's, \
+             its score is an honest one. The best was picked by the very episodes shown, so its \
+             score is too high on average, the more so the more checkpoints were played. The \
+             three may not be compared across runs.",
+        ));
+    }
+}
+
+fn protocol_section(protocols: &Protocols<'_>, runs: &[RunFiles], blocks: &mut Vec<Block>) {
+    if protocols.len() == 0 {
+        return;
+    }
+    blocks.push(heading("Protocol"));
+    if protocols.len() > 1 {
+        blocks.push(text("Scores by different protocols may not be compared."));
+    }
+    blocks.push(Block::Table(protocols.table()));
+    match protocols.differences(runs) {
+        None => {}
+        Some(table) if table.is_empty() => {
+            blocks.push(text(
+                "Everything was played as the data was recorded and the agents trained.",
+            ));
+        }
+        Some(table) => {
+            blocks.push(subheading("Played otherwise than recorded and trained"));
+            blocks.push(Block::Table(table));
+        }
+    }
+}
+
+fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
+    let (videos, actions) = (pictures::videos(runs), pictures::actions(rows));
+    if !videos.is_empty() {
+        blocks.push(heading("Video"));
+        blocks.extend(videos);
+        blocks.push(text(
+            "One episode. Beside the screen: the probability of each action, and in orange the \
+             action that was drawn; for a robot, its action.",
+        ));
+    }
+    if !actions.is_empty() {
+        blocks.push(heading("Actions"));
+        blocks.extend(actions);
+        blocks.push(text(
+            "The probability of each action when one was drawn, averaged over all steps of all \
+             episodes of a target. Neighbours are neighbours to the Fourier head.",
+        ));
+    }
+}
+
+fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
+    let mut plots = Vec::new();
+    for (name, column, title) in [
+        ("loss", "loss", "training loss"),
+        ("learning-rate", "learning_rate", "learning rate"),
+        ("grad-norm", "grad_norm", "gradient norm before clipping"),
+    ] {
+        let line = |run: &RunFiles| {
+            let points = run.metrics.as_ref()?.against_steps(column)?;
+            Some(Line::new(run.name.clone(), points))
+        };
+        plots.extend(pictures::curves(name, title, runs.iter().filter_map(line).collect()));
+    }
+    let title = "mean raw return of the checkpoints played";
+    plots.extend(pictures::curves("return", title, best::curves(rows)));
+    if !plots.is_empty() {
+        blocks.push(heading("Curves"));
+        blocks.extend(plots);
+        blocks.push(text("Against updates. Of many points, neighbours are averaged."));
+    }
+}
+
+fn runs_section(runs: &[RunFiles], blocks: &mut Vec<Block>) {
+    blocks.push(heading("Runs and their episodes"));
+    for run in runs {
+        blocks.push(subheading(&run.name));
+        for source in &run.evaluations {
+            blocks.extend(evaluation_blocks(source));
+        }
+        let config = vec![Block::Code(run.config_text.clone())];
+        blocks.push(Block::Fold("Configuration (config.toml)".into(), config));
+    }
+}
+
+fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
+    let (evaluation, setting) = (&source.evaluation, &source.evaluation.setting);
+    let mut words =
+        format!("{}: {} in {}; {}", source.file, setting.task, setting.simulator, setting.policy);
+    if let Some(checkpoint) = &setting.checkpoint {
+        words += &format!("; {} ({} updates)", checkpoint.path.display(), checkpoint.step);
+    }
+    for (name, hash) in [("data", &setting.dataset_hash), ("ROM", &setting.rom_md5)] {
+        if let Some(hash) = hash {
+            words += &format!("; {name} {hash}");
+        }
+    }
+    words += &format!(
+        "; evaluation seed {}; {} steps of up to {} at once, {:.0} steps/s. To play it again:",
+        evaluation.seed,
+        evaluation.steps,
+        n_episodes(evaluation.parallel_episodes),
+        evaluation.steps_per_second
+    );
+    let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
+    let mut table = Table::new(&["target", "episode", "seed", "length", "raw", "clipped", "ended"]);
+    for episode in &evaluation.episodes {
+        table.row(vec![
+            episode.target_return.to_string(),
+            episode.episode.to_string(),
+            episode.seed.to_string(),
+            episode.length.to_string(),
+            format!("{:.1}", episode.raw_return),
+            format!("{:.1}", episode.clipped_return),
+            ended(episode.outcome).to_owned(),
+        ]);
+    }
+    let summary = match evaluation.episodes.len() {
+        1 => format!("The one episode of {}", source.file),
+        n => format!("All {n} episodes of {}", source.file),
+    };
+    let mut blocks = vec![text(words), Block::Code(setting.command.clone())];
+    blocks.extend(failed);
+    blocks.push(Block::Fold(summary, vec![Block::Table(table)]));
+    blocks
+}
+
+fn episodes_csv(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&[
+        "run",
+        "evaluation",
+        "task",
+        "protocol",
+        "checkpoint",
+        "updates",
+        "target",
+        "episode",
+        "seed",
+        "length",
+        "raw_return",
+        "clipped_return",
+        "ended",
+    ]);
+    // Weights that are last and held-out-selected have two rows, and were played once.
+    let again = |row: &&Row<'_>| row.role == Role::HeldOut && row.step() == row.run.last_step;
+    for row in rows.iter().filter(|row| !again(row)) {
+        for episode in row.source.episodes(row.target) {
+            table.row(vec![
+                row.run.name.clone(),
+                row.source.file.clone(),
+                row.evaluation().setting.task.clone(),
+                row.protocol.clone(),
+                row.role.name().to_owned(),
+                row.step().map_or_else(String::new, |step| step.to_string()),
+                episode.target_return.to_string(),
+                episode.episode.to_string(),
+                episode.seed.to_string(),
+                episode.length.to_string(),
+                episode.raw_return.to_string(),
+                episode.clipped_return.to_string(),
+                ended(episode.outcome).to_owned(),
+            ]);
+        }
+    }
+    table
+}

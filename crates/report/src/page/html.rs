@@ -1,0 +1,132 @@
+//! Blocks as one HTML file that needs no other and runs no script.
+
+use base64::prelude::{BASE64_STANDARD, Engine};
+use overtone_plot::escape;
+
+use super::document::Block;
+use overtone_eval::table::Table;
+
+/// The browser itself refuses to load or run anything, whatever a page may hold.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
+
+/// Characters of a cell that is read as a sentence, and not as a number.
+const SENTENCE: usize = 48;
+
+const STYLE: &str = "\
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --code: #f4f4f4 }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e4e4; --paper: #16181c; --faint: #9a9a9a; --line: #3a3d42; --code: #23262b }
+}
+* { overflow-wrap: anywhere }
+body { color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif; max-width: 92rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.6rem } h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) } h3 { font-size: 1.05rem }
+p { max-width: 50rem }
+/* What a table has beyond its box is told by a shadow at that edge. */
+.wide { overflow-x: auto; max-width: 100%; background: linear-gradient(90deg, var(--paper) 30%, transparent) 0 0 / 3rem 100% local, linear-gradient(270deg, var(--paper) 30%, transparent) 100% 0 / 3rem 100% local, linear-gradient(90deg, var(--line), transparent) 0 0 / 1rem 100% scroll, linear-gradient(270deg, var(--line), transparent) 100% 0 / 1rem 100% scroll; background-repeat: no-repeat }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .82rem; margin: .5rem 0 }
+th, td { padding: .2rem .3rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
+th { color: var(--faint); font-weight: 600; white-space: normal; overflow-wrap: normal; vertical-align: bottom }
+.left { text-align: left }
+th:first-child, td:first-child { white-space: normal; min-width: 8rem }
+td.words, th.words { text-align: left; white-space: normal; min-width: min(18rem, 60vw) }
+pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem }
+summary { cursor: pointer; color: var(--faint) }
+svg, img { max-width: 100%; height: auto }
+figcaption { color: var(--faint); font-size: .9rem; margin-bottom: .2rem }
+figure { min-width: 0; display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
+";
+
+/// The whole file.
+pub(super) fn render(title: &str, blocks: &[Block]) -> String {
+    let title = escape(title);
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
+    );
+    push(&mut page, blocks);
+    page + "</body>\n</html>\n"
+}
+
+fn push(page: &mut String, blocks: &[Block]) {
+    for block in blocks {
+        match block {
+            Block::Heading(words) => *page += &format!("<h2>{}</h2>\n", escape(words)),
+            Block::Subheading(words) => *page += &format!("<h3>{}</h3>\n", escape(words)),
+            Block::Text(words) => *page += &format!("<p>{}</p>\n", escape(words)),
+            // A line end right after `<pre>` is not part of it.
+            Block::Code(words) => *page += &format!("<pre>\n{}</pre>\n", escape(words)),
+            Block::Table(table) => push_table(page, table),
+            Block::Plot { title, svg, .. } => {
+                let words = escape(title);
+                *page += &format!("<figure>\n<figcaption>{words}</figcaption>\n{svg}</figure>\n");
+            }
+            Block::Video { title, gif, .. } => {
+                let (words, gif) = (escape(title), BASE64_STANDARD.encode(gif));
+                *page += &format!(
+                    "<figure>\n<figcaption>{words}</figcaption>\n\
+                     <img alt=\"{words}\" src=\"data:image/gif;base64,{gif}\">\n</figure>\n"
+                );
+            }
+            Block::Fold(summary, blocks) => {
+                *page += &format!("<details>\n<summary>{}</summary>\n", escape(summary));
+                push(page, blocks);
+                *page += "</details>\n";
+            }
+        }
+    }
+}
+
+fn push_table(page: &mut String, table: &Table) {
+    *page += "<div class=\"wide\"><table>\n";
+    for (i, row) in table.rows().iter().enumerate() {
+        let tag = if i == 0 { "th" } else { "td" };
+        let cells = row.iter().enumerate().map(|(column, cell)| {
+            let class = match cell.chars().count() > SENTENCE {
+                true => " class=\"words\"",
+                false if table.is_of_numbers(column) => "",
+                false => " class=\"left\"",
+            };
+            format!("<{tag}{class}>{}</{tag}>", escape(cell))
+        });
+        *page += &format!("<tr>{}</tr>\n", cells.collect::<String>());
+    }
+    *page += "</table></div>\n";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_end_at_the_right_and_tables_scroll_in_their_boxes() {
+        let mut table = Table::new(&["task", "raw"]);
+        table.row(vec!["Hopper".into(), "10.5 ± 0.1".into()]);
+        let page = render("t", &[Block::Table(table)]);
+        let expected = "<div class=\"wide\"><table>\n\
+                        <tr><th class=\"left\">task</th><th>raw</th></tr>\n\
+                        <tr><td class=\"left\">Hopper</td><td>10.5 ± 0.1</td></tr>\n";
+        assert!(page.contains(expected), "{page}");
+        assert!(STYLE.contains(".wide { overflow-x: auto"));
+    }
+
+    #[test]
+    fn nothing_in_text_is_markup() {
+        let mut table = Table::new(&["<i>"]);
+        table.row(vec!["</td><script>".into()]);
+        let bad = || "</pre><script>x</script>".to_owned();
+        let blocks = [
+            Block::Heading(bad()),
+            Block::Code(bad()),
+            Block::Table(table),
+            Block::Video { name: "video".into(), title: bad(), gif: vec![1, 2, 3] },
+            Block::Fold(bad(), vec![Block::Text(bad())]),
+        ];
+        let page = render(&bad(), &blocks);
+        assert!(!page.contains("<script") && !page.contains("<i>"), "{page}");
+        assert_eq!(page.matches("&lt;script&gt;x&lt;/script&gt;").count(), 8, "{page}");
+        assert_eq!(page.matches("</pre>").count(), 1);
+        assert!(page.contains("src=\"data:image/gif;base64,AQID\""), "{page}");
+    }
+}

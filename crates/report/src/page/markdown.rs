@@ -1,0 +1,85 @@
+//! Blocks as Markdown, with pictures beside it.
+
+use super::document::Block;
+use overtone_eval::table::Table;
+
+/// Text in which nothing is markup, on one line. `|` is left to the table.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '&' => escaped += "&amp;",
+            '\\' | '`' | '*' | '_' | '[' | ']' | '#' | '~' => escaped.extend(['\\', character]),
+            _ if character.is_control() => escaped.push(' '),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
+/// The page; its pictures are the files `<stem>-<name>.svg` and `.gif`.
+pub(super) fn render(title: &str, blocks: &[Block], stem: &str) -> String {
+    let mut page = format!("# {}\n", escape(title));
+    push(&mut page, blocks, stem);
+    page
+}
+
+fn push(page: &mut String, blocks: &[Block], stem: &str) {
+    for block in blocks {
+        *page += "\n";
+        match block {
+            Block::Heading(words) => *page += &format!("## {}\n", escape(words)),
+            Block::Subheading(words) => *page += &format!("### {}\n", escape(words)),
+            Block::Text(words) => *page += &format!("{}\n", escape(words)),
+            Block::Code(words) => *page += &code(words),
+            Block::Table(table) => *page += &escaped(table).to_markdown(),
+            Block::Plot { title, .. } | Block::Video { title, .. } => {
+                let file = block.picture(stem).map(|(file, _)| file).unwrap_or_default();
+                *page += &format!("{0}\n\n![{0}]({file})\n", escape(title));
+            }
+            // GitHub's Markdown shows this element, others its contents.
+            Block::Fold(summary, blocks) => {
+                *page += &format!("<details>\n<summary>{}</summary>\n", escape(summary));
+                push(page, blocks, stem);
+                *page += "\n</details>\n";
+            }
+        }
+    }
+}
+
+/// Between fences longer than any row of backticks inside.
+fn code(words: &str) -> String {
+    let runs = words.split(|character| character != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
+    format!("{fence}text\n{}\n{fence}\n", words.trim_end())
+}
+
+fn escaped(table: &Table) -> Table {
+    let mut rows = table.rows().iter().map(|row| row.iter().map(|cell| escape(cell)));
+    let header: Vec<String> = rows.next().map_or(Vec::new(), Iterator::collect);
+    let mut escaped = Table::new(&header.iter().map(String::as_str).collect::<Vec<_>>());
+    rows.for_each(|row| escaped.row(row.collect()));
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_text_is_markup() {
+        let mut table = Table::new(&["a"]);
+        table.row(vec!["x|y\n[z](w) \\".into()]);
+        let blocks = [
+            Block::Text("<script> *b* `c`".into()),
+            Block::Code("```\n<script>\n````".into()),
+            Block::Table(table),
+        ];
+        let expected = "# t\\_t\n\n&lt;script&gt; \\*b\\* \\`c\\`\n\n\
+                        `````text\n```\n<script>\n````\n`````\n\n\
+                        | a |\n| --- |\n| x\\|y \\[z\\](w) \\\\ |\n";
+        assert_eq!(render("t_t", &blocks, "report"), expected);
+    }
+}

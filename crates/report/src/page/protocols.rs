@@ -1,0 +1,145 @@
+//! How agents were played, side by side.
+
+use overtone_core::Play;
+use overtone_core::protocol::Difference;
+use serde_json::Value;
+
+use super::run_files::RunFiles;
+use overtone_eval::table::Table;
+
+/// A column for each protocol, a row for each of their settings.
+pub(super) struct Protocols<'a>(Vec<&'a Play>);
+
+impl<'a> Protocols<'a> {
+    /// The different ones, in order of their first use.
+    pub(super) fn of(runs: &'a [RunFiles]) -> Self {
+        let mut protocols: Vec<&Play> = Vec::new();
+        for source in runs.iter().flat_map(|run| &run.evaluations) {
+            let protocol = &source.evaluation.setting.protocol;
+            if !protocols.contains(&protocol) {
+                protocols.push(protocol);
+            }
+        }
+        Self(protocols)
+    }
+
+    /// The name of a protocol; with its number where a different one of that name came before.
+    pub(super) fn label(&self, protocol: &Play) -> String {
+        let alike = self.0.iter().filter(|other| other.name() == protocol.name());
+        match alike.clone().position(|other| *other == protocol) {
+            Some(place) if place > 0 => format!("{} ({})", protocol.name(), place + 1),
+            _ => protocol.name().to_owned(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The table; with several, its last column says which settings differ.
+    pub(super) fn table(&self) -> Table {
+        let settings: Vec<Vec<(String, String)>> = self.0.iter().map(|play| flat(play)).collect();
+        let names: Vec<String> = self.0.iter().map(|play| self.label(play)).collect();
+        let mut header = vec!["setting"];
+        header.extend(names.iter().map(String::as_str));
+        if names.len() > 1 {
+            header.push("");
+        }
+        let mut keys: Vec<&String> = Vec::new();
+        for (key, _) in settings.iter().flatten() {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        let mut table = Table::new(&header);
+        for key in keys {
+            let found = settings.iter().map(|settings| {
+                let value = settings.iter().find(|(name, _)| name == key);
+                value.map_or("-", |(_, value)| value.as_str())
+            });
+            let values: Vec<&str> = found.collect();
+            let differ = values.iter().any(|value| *value != values[0]);
+            let mut row = vec![key.clone()];
+            row.extend(values.iter().map(|value| value.to_string()));
+            if differ {
+                row.push("differs".into());
+            }
+            table.row(row);
+        }
+        table
+    }
+
+    /// What was played otherwise than the agents were trained, and what follows: a row for each
+    /// protocol, setting and pair of values. `None` where there is none that is known of, and
+    /// an evaluation does not say.
+    pub(super) fn differences(&self, runs: &[RunFiles]) -> Option<Table> {
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut known = true;
+        for setting in runs.iter().flat_map(|run| &run.evaluations).map(|s| &s.evaluation.setting) {
+            known &= setting.differences.is_some();
+            for Difference { setting: name, trained, played, consequence } in
+                setting.differences.iter().flatten()
+            {
+                let label = self.label(&setting.protocol);
+                let row = [&label, name, trained, played, consequence].map(String::clone).to_vec();
+                if !rows.contains(&row) {
+                    rows.push(row);
+                }
+            }
+        }
+        let mut table = Table::new(&["protocol", "setting", "trained", "played", "consequence"]);
+        rows.into_iter().for_each(|row| table.row(row));
+        (known || !table.is_empty()).then_some(table)
+    }
+}
+
+/// The settings of a protocol, those inside others with both names.
+fn flat(play: &Play) -> Vec<(String, String)> {
+    // By way of text, in which 0.1 as `f32` is 0.1.
+    let value = serde_json::to_string(play).and_then(|text| serde_json::from_str(&text));
+    let mut found = Vec::new();
+    flatten("", &value.unwrap_or(Value::Null), &mut found);
+    found
+}
+
+fn flatten(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(settings) => {
+            for (key, value) in settings {
+                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                flatten(&name, value, found);
+            }
+        }
+        Value::String(word) => found.push((name.to_owned(), word.clone())),
+        other => found.push((name.to_owned(), other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use overtone_core::protocol::{Emulation, Protocol};
+
+    use super::*;
+
+    #[test]
+    fn every_setting_has_a_row_and_differences_are_named() {
+        let matched = Play::Atari(Protocol::matched(&Emulation::dqn_replay()));
+        let released = Play::Atari(Protocol::released());
+        let markdown = Protocols(vec![&matched, &released]).table().to_markdown();
+        for row in [
+            "| setting | matched | released |  |",
+            "| emulation.sticky_probability | 0.25 | 0.0 | differs |",
+            "| emulation.frame_skip | 4 | 4 |  |",
+            "| return_units | clipped | raw | differs |",
+        ] {
+            assert!(markdown.contains(row), "no {row:?} in\n{markdown}");
+        }
+        let cold = Protocol { temperature: 0.1, ..Protocol::released() };
+        let cold = Play::Atari(cold);
+        let both = Protocols(vec![&released, &cold]);
+        assert_eq!([&released, &cold].map(|play| both.label(play)), ["released", "released (2)"]);
+        let alone = Protocols(vec![&cold]).table().to_markdown();
+        assert!(alone.contains("| temperature | 0.1 |\n"), "{alone}");
+        assert!(!alone.contains("differs"));
+    }
+}

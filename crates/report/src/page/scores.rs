@@ -1,0 +1,287 @@
+//! The scores of every evaluation: a row for each target.
+
+use std::collections::BTreeMap;
+
+use super::protocols::Protocols;
+use super::run_files::{EvaluationFile, PageError, RunFiles};
+use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
+use overtone_eval::summary::{self, fixed};
+use overtone_eval::table::Table;
+use overtone_eval::{Evaluation, ReportError, Summary, TargetResult};
+
+/// Which of a run's weights were played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Role {
+    /// The run's last checkpoint.
+    Last,
+    /// The one of lowest loss on held-out episodes.
+    HeldOut,
+    /// Another, which someone named.
+    Chosen,
+    /// None: a policy without weights.
+    NoWeights,
+}
+
+impl Role {
+    pub(super) const ALL: [Self; 4] = [Self::Last, Self::HeldOut, Self::Chosen, Self::NoWeights];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Last => "last",
+            Self::HeldOut => "held-out",
+            Self::Chosen => "chosen",
+            Self::NoWeights => "none",
+        }
+    }
+
+    /// Whichever it was; the last checkpoint may be the held-out-selected one as well.
+    fn all_of(run: &RunFiles, evaluation: &Evaluation) -> Vec<Self> {
+        let Some(played) = &evaluation.setting.checkpoint else { return vec![Self::NoWeights] };
+        // Weights from elsewhere are not this run's, whatever their number of updates.
+        if !played.path.starts_with("checkpoints") {
+            return vec![Self::Chosen];
+        }
+        let selected = [(run.last_step, Self::Last), (run.held_out_step, Self::HeldOut)];
+        let roles = selected.into_iter().filter(|(step, _)| *step == Some(played.step));
+        let roles: Vec<Self> = roles.map(|(_, role)| role).collect();
+        if roles.is_empty() { vec![Self::Chosen] } else { roles }
+    }
+}
+
+/// Settings by their dotted keys.
+pub(super) type Configuration = BTreeMap<String, String>;
+
+/// Keys of a configuration that do not change what is learned: the seed, where a run lies, how
+/// it is played, and what it was computed on.
+const BESIDE: [&str; 5] = ["seed", "runs", "resume", "device", "evaluation"];
+
+/// The episodes of one target, in numbers computed here from the episodes themselves.
+pub(super) struct Row<'a> {
+    pub(super) run: &'a RunFiles,
+    pub(super) source: &'a EvaluationFile,
+    pub(super) target: &'a TargetResult,
+    pub(super) role: Role,
+    /// What [`Protocols`] calls it: the same name, the same protocol.
+    pub(super) protocol: String,
+    pub(super) raw: Summary,
+    /// Of the raw returns; its interval is over episodes.
+    pub(super) iqm: Estimate,
+    pub(super) normalized: Option<Summary>,
+}
+
+impl<'a> Row<'a> {
+    fn new(
+        run: &'a RunFiles,
+        source: &'a EvaluationFile,
+        target: &'a TargetResult,
+        role: Role,
+        protocols: &Protocols<'_>,
+        bootstrap: &Bootstrap,
+    ) -> Result<Self, PageError> {
+        let returns: Vec<f64> = source.episodes(target).map(|episode| episode.raw_return).collect();
+        let raw = Summary::of(&returns).ok_or(ReportError::NoScore(target.target_return))?;
+        let matrix = ScoreMatrix::one_task(&source.evaluation.setting.task, &returns)?;
+        let pair = source.evaluation.setting.reference;
+        let normalized = pair.and_then(|pair| {
+            Summary::of(&returns.iter().map(|score| pair.normalize(*score)).collect::<Vec<_>>())
+        });
+        let iqm = bootstrap.estimate(&matrix, iqm)?;
+        let protocol = protocols.label(&source.evaluation.setting.protocol);
+        Ok(Self { run, source, target, role, protocol, raw, iqm, normalized })
+    }
+
+    /// Every target of every evaluation of these runs; twice where the weights played were both
+    /// the last and the held-out-selected ones.
+    pub(super) fn all(
+        runs: &'a [RunFiles],
+        protocols: &Protocols<'_>,
+        bootstrap: &Bootstrap,
+    ) -> Result<Vec<Self>, PageError> {
+        let mut rows = Vec::new();
+        for run in runs {
+            for source in &run.evaluations {
+                for role in Role::all_of(run, &source.evaluation) {
+                    for target in &source.evaluation.targets {
+                        rows.push(Self::new(run, source, target, role, protocols, bootstrap)?);
+                    }
+                }
+            }
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn evaluation(&self) -> &'a Evaluation {
+        &self.source.evaluation
+    }
+
+    /// Updates of the weights that were played.
+    pub(super) fn step(&self) -> Option<u64> {
+        self.evaluation().setting.checkpoint.as_ref().map(|played| played.step)
+    }
+
+    /// What the run learned by, whatever its seed: dotted keys and their values, without the
+    /// keys and tables of `without` (`env`, `data.path`).
+    pub(super) fn configuration(&self, without: &[&str]) -> Configuration {
+        let mut settings = Configuration::new();
+        flatten("", &self.run.config, &mut settings);
+        let inside = |key: &str, table: &str| {
+            key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        settings.retain(|key, _| !BESIDE.iter().chain(without).any(|table| inside(key, table)));
+        settings
+    }
+
+    fn convention(&self) -> &'static str {
+        self.evaluation().setting.reference.map_or("", |pair| pair.convention.name())
+    }
+}
+
+/// The values of a table, by dotted keys (`train.updates`).
+fn flatten(name: &str, table: &toml::Table, settings: &mut Configuration) {
+    for (key, value) in table {
+        let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+        match value {
+            toml::Value::Table(inner) => flatten(&name, inner, settings),
+            toml::Value::String(word) => drop(settings.insert(name, word.clone())),
+            other => drop(settings.insert(name, other.to_string())),
+        }
+    }
+}
+
+/// The rows to be read, all of the same role.
+pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
+    let smoothness = rows.iter().any(|row| row.target.smoothness.is_some());
+    let mut header = vec![
+        "run",
+        "task",
+        "protocol",
+        "updates",
+        "target",
+        "n",
+        "raw mean ± sd",
+        "IQM [interval]",
+        "normalized mean ± sd",
+        "median",
+        "min to max",
+        "length",
+    ];
+    if smoothness {
+        header.push("smoothness (bins)");
+    }
+    let mut table = Table::new(&header);
+    for row in rows {
+        let dash = || "-".to_owned();
+        let mut cells = vec![
+            row.run.name.clone(),
+            row.evaluation().setting.task.clone(),
+            row.protocol.clone(),
+            row.step().map_or_else(dash, |step| step.to_string()),
+            row.target.target_return.to_string(),
+            row.raw.n.to_string(),
+            spread(&row.raw, 1),
+            estimate(&row.iqm, 1),
+            row.normalized.as_ref().map_or_else(dash, |normalized| spread(normalized, 2)),
+            fixed(row.raw.median, 1),
+            format!("{} to {}", fixed(row.raw.min, 1), fixed(row.raw.max, 1)),
+            spread(&row.target.length, 0),
+        ];
+        cells.push(row.target.smoothness.map_or_else(dash, |played| {
+            format!("{} ({})", summary::spread(played.mean, played.sd, 4), played.n_bins)
+        }));
+        cells.truncate(header.len());
+        table.row(cells);
+    }
+    table
+}
+
+/// Every row with all digits, for a program.
+pub(super) fn csv(rows: &[Row<'_>]) -> Table {
+    let mut table = Table::new(&[
+        "run",
+        "evaluation",
+        "task",
+        "policy",
+        "protocol",
+        "checkpoint",
+        "updates",
+        "target",
+        "n",
+        "raw_mean",
+        "raw_sd",
+        "raw_median",
+        "raw_iqm",
+        "raw_iqm_low",
+        "raw_iqm_high",
+        "raw_min",
+        "raw_max",
+        "convention",
+        "normalized_mean",
+        "normalized_sd",
+        "normalized_iqm",
+        "clipped_mean",
+        "length_mean",
+        "truncated",
+        "smoothness_mean",
+        "smoothness_sd",
+        "smoothness_bins",
+        "dataset_hash",
+    ]);
+    for row in rows {
+        let setting = &row.evaluation().setting;
+        let (interval, normalized) = (row.iqm.interval, row.normalized.as_ref());
+        let smoothness = row.target.smoothness;
+        table.row(vec![
+            row.run.name.clone(),
+            row.source.file.clone(),
+            setting.task.clone(),
+            setting.policy.clone(),
+            row.protocol.clone(),
+            row.role.name().to_owned(),
+            row.step().map_or_else(String::new, |step| step.to_string()),
+            row.target.target_return.to_string(),
+            row.raw.n.to_string(),
+            row.raw.mean.to_string(),
+            cell(row.raw.sd),
+            row.raw.median.to_string(),
+            row.iqm.value.to_string(),
+            cell(interval.map(|interval| interval.low)),
+            cell(interval.map(|interval| interval.high)),
+            row.raw.min.to_string(),
+            row.raw.max.to_string(),
+            row.convention().to_owned(),
+            cell(normalized.map(|summary| summary.mean)),
+            cell(normalized.and_then(|summary| summary.sd)),
+            cell(normalized.map(|summary| summary.iqm)),
+            row.target.clipped_return.mean.to_string(),
+            row.target.length.mean.to_string(),
+            row.target.truncated.to_string(),
+            cell(smoothness.map(|played| played.mean)),
+            cell(smoothness.and_then(|played| played.sd)),
+            smoothness.map_or_else(String::new, |played| played.n_bins.to_string()),
+            setting.dataset_hash.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+/// A number with all its digits; empty where there is none.
+pub(super) fn cell(number: Option<f64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
+/// `mean ± sd`.
+pub(super) fn spread(summary: &Summary, digits: usize) -> String {
+    summary::spread(summary.mean, summary.sd, digits)
+}
+
+/// `value [low, high]`, the value alone where there is no interval.
+pub(super) fn estimate(estimate: &Estimate, digits: usize) -> String {
+    let value = fixed(estimate.value, digits);
+    match estimate.interval {
+        Some(interval) => {
+            let [low, high] = [interval.low, interval.high].map(|bound| fixed(bound, digits));
+            format!("{value} [{low}, {high}]")
+        }
+        None => value,
+    }
+}

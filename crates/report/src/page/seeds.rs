@@ -1,0 +1,219 @@
+//! Runs that differ in their training seed alone, together.
+
+use std::collections::BTreeMap;
+
+use super::run_files::PageError;
+use super::scores::{Configuration, Role, Row, cell, estimate, spread};
+use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
+use overtone_eval::table::Table;
+use overtone_eval::{Pair, ReportError, Summary};
+
+/// The same agent trained with several seeds, played alike.
+pub(super) struct Group<'a> {
+    rows: Vec<(&'a Row<'a>, String)>,
+    /// Of the runs' mean raw returns.
+    raw: Summary,
+    iqm: Estimate,
+    normalized: Option<Summary>,
+}
+
+/// What was put together, and what was not.
+pub(super) struct Groups<'a> {
+    pub(super) groups: Vec<Group<'a>>,
+    /// Sentences about rows that would have counted twice, and about data that differ.
+    pub(super) notes: Vec<String>,
+}
+
+/// What rows of one group have in common.
+type Key = (String, Configuration, String, Role, Option<u64>, u32, String);
+
+fn key(row: &Row<'_>) -> Key {
+    let setting = &row.evaluation().setting;
+    // Last checkpoints are of the same step where the configurations are alike.
+    let step = row.step().filter(|_| row.role == Role::Chosen);
+    // Not the data's hash: a seed may draw its own transitions from a recording.
+    let data = format!("{:?} {}", setting.reference, setting.policy);
+    let target = row.target.target_return.to_bits();
+    (
+        setting.task.clone(),
+        row.configuration(&[]),
+        row.protocol.clone(),
+        row.role,
+        step,
+        target,
+        data,
+    )
+}
+
+impl<'a> Groups<'a> {
+    /// Groups of rows, in the order of their first rows. A run counts once in a group, and so
+    /// does a seed: the same seed trains the same agent.
+    pub(super) fn of(rows: &'a [Row<'a>], bootstrap: &Bootstrap) -> Result<Self, PageError> {
+        let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+        let mut members: Vec<Vec<(&Row<'_>, String)>> = Vec::new();
+        let mut notes = Vec::new();
+        for row in rows {
+            let place = *places.entry(key(row)).or_insert(members.len());
+            if place == members.len() {
+                members.push(Vec::new());
+            }
+            let seed = row.run.config.get("seed").map_or("-".to_owned(), ToString::to_string);
+            let group = &mut members[place];
+            match group.iter().find(|(_, other)| *other == seed) {
+                Some((first, _)) => notes.push(format!(
+                    "{} of {} (target {}) is left out: seed {seed} is there already, from {} of {}.",
+                    row.source.file, row.run.name, row.target.target_return, first.source.file,
+                    first.run.name
+                )),
+                None => group.push((row, seed)),
+            }
+        }
+        for rows in &members {
+            let hash = |row: &Row<'_>| row.evaluation().setting.dataset_hash.clone();
+            let first = rows[0].0;
+            let note = format!(
+                "Each run like {} was trained on transitions of its own, drawn with its seed.",
+                first.run.name
+            );
+            if rows.iter().any(|(row, _)| hash(row) != hash(first)) && !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        let groups = members.into_iter().filter(|rows| rows.len() > 1);
+        let groups = groups.map(|rows| Group::new(rows, bootstrap)).collect::<Result<_, _>>()?;
+        Ok(Self { groups, notes })
+    }
+
+    /// To be read; the groups of one role.
+    pub(super) fn readable(&self, role: Role) -> Option<Table> {
+        let mut table = Table::new(&[
+            "run and its like",
+            "task",
+            "protocol",
+            "target",
+            "runs",
+            "training seeds",
+            "raw mean ± sd",
+            "IQM [interval]",
+            "normalized mean ± sd",
+            "normalized IQM [interval]",
+            "median",
+        ]);
+        let mut groups = self.groups.iter().filter(|group| group.first().role == role).peekable();
+        groups.peek()?;
+        for group in groups {
+            let (row, setting) = (group.first(), &group.first().evaluation().setting);
+            let dash = || "-".to_owned();
+            // The policy in words does not tell data sets apart: a run's name does.
+            table.row(vec![
+                row.run.name.clone(),
+                setting.task.clone(),
+                row.protocol.clone(),
+                row.target.target_return.to_string(),
+                group.rows.len().to_string(),
+                group.seeds(),
+                spread(&group.raw, 1),
+                estimate(&group.iqm, 1),
+                group.normalized.as_ref().map_or_else(dash, |summary| spread(summary, 2)),
+                group.normalized_iqm().map_or_else(dash, |iqm| estimate(&iqm, 2)),
+                format!("{:.1}", group.raw.median),
+            ]);
+        }
+        Some(table)
+    }
+
+    /// Every group with all digits.
+    pub(super) fn csv(&self) -> Table {
+        let mut table = Table::new(&[
+            "agent",
+            "task",
+            "protocol",
+            "checkpoint",
+            "target",
+            "runs",
+            "training_seeds",
+            "raw_mean",
+            "raw_sd",
+            "raw_median",
+            "raw_iqm",
+            "raw_iqm_low",
+            "raw_iqm_high",
+            "convention",
+            "normalized_mean",
+            "normalized_sd",
+            "normalized_iqm",
+            "normalized_iqm_low",
+            "normalized_iqm_high",
+            "first_run",
+        ]);
+        for group in &self.groups {
+            let (row, setting) = (group.first(), &group.first().evaluation().setting);
+            let (raw, normalized) = (&group.raw, group.normalized.as_ref());
+            let of_iqm = |iqm: Option<Estimate>| {
+                let interval = iqm.and_then(|iqm| iqm.interval);
+                [
+                    cell(iqm.map(|iqm| iqm.value)),
+                    cell(interval.map(|interval| interval.low)),
+                    cell(interval.map(|interval| interval.high)),
+                ]
+            };
+            let mut cells = vec![
+                setting.policy.clone(),
+                setting.task.clone(),
+                row.protocol.clone(),
+                row.role.name().to_owned(),
+                row.target.target_return.to_string(),
+                group.rows.len().to_string(),
+                group.seeds(),
+                raw.mean.to_string(),
+                cell(raw.sd),
+                raw.median.to_string(),
+            ];
+            cells.extend(of_iqm(Some(group.iqm)));
+            let convention = setting.reference.map_or("", |pair| pair.convention.name());
+            cells.push(convention.to_owned());
+            cells.push(cell(normalized.map(|summary| summary.mean)));
+            cells.push(cell(normalized.and_then(|summary| summary.sd)));
+            cells.extend(of_iqm(group.normalized_iqm()));
+            cells.push(row.run.name.clone());
+            table.row(cells);
+        }
+        table
+    }
+}
+
+impl<'a> Group<'a> {
+    fn new(rows: Vec<(&'a Row<'a>, String)>, bootstrap: &Bootstrap) -> Result<Self, PageError> {
+        let means: Vec<f64> = rows.iter().map(|(row, _)| row.raw.mean).collect();
+        let setting = &rows[0].0.evaluation().setting;
+        let target = rows[0].0.target.target_return;
+        let raw = Summary::of(&means).ok_or(ReportError::NoScore(target))?;
+        let matrix = ScoreMatrix::one_task(&setting.task, &means)?;
+        let normalize = |pair: Pair| {
+            Summary::of(&means.iter().map(|mean| pair.normalize(*mean)).collect::<Vec<_>>())
+        };
+        let normalized = setting.reference.and_then(normalize);
+        Ok(Self { raw, iqm: bootstrap.estimate(&matrix, iqm)?, normalized, rows })
+    }
+
+    fn first(&self) -> &'a Row<'a> {
+        self.rows[0].0
+    }
+
+    fn seeds(&self) -> String {
+        self.rows.iter().map(|(_, seed)| seed.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Normalizing is a straight line: it takes the ends of an interval along.
+    fn normalized_iqm(&self) -> Option<Estimate> {
+        let pair = self.first().evaluation().setting.reference?;
+        self.normalized.as_ref()?;
+        let normalize = |score| pair.normalize(score);
+        let interval = self.iqm.interval.map(|mut interval| {
+            interval.low = normalize(interval.low);
+            interval.high = normalize(interval.high);
+            interval
+        });
+        Some(Estimate { value: normalize(self.iqm.value), interval })
+    }
+}

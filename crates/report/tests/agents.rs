@@ -1,0 +1,234 @@
+//! Agents on the page about runs: what tells them apart, what they are called, and which of
+//! their runs count.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use overtone_core::Play;
+use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
+use overtone_env::{Corridor, VectorEnv};
+use overtone_eval::statistics::Bootstrap;
+use overtone_eval::{
+    CheckpointRef, Convention, Evaluation, FailedEpisode, Plan, RandomPolicy, Setting, rollout,
+};
+use overtone_report::{Filmed, Page, PageError, RunFiles};
+use tempfile::TempDir;
+
+const QUICK: Bootstrap = Bootstrap { replications: 200, level: 0.95, seed: 1 };
+
+/// Random play of four episodes for each target, each of which returned `score`.
+fn evaluation(targets: &[f32], score: f64) -> Evaluation {
+    let return_units = ReturnUnits::Clipped;
+    let plan = Plan { episodes: 4, targets: targets.to_vec(), seed: 5, return_units };
+    let mut env = Corridor::new(4, 6, 12, 0.2);
+    let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
+    let mut played =
+        rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(())).unwrap();
+    played.episodes.iter_mut().for_each(|episode| episode.raw_return = score);
+    let setting = Setting {
+        task: "Seaquest".into(),
+        simulator: "a corridor".into(),
+        rom_md5: None,
+        policy: "transformer".into(),
+        protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
+        differences: None,
+        checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
+        dataset_hash: None,
+        command: "just evaluate rollouts".into(),
+        reference: Convention::default_for("Seaquest"),
+    };
+    Evaluation::new(setting, &plan, played).unwrap()
+}
+
+/// As if every episode for `target` had failed.
+fn without(mut evaluation: Evaluation, target: f32) -> Evaluation {
+    let (lost, kept) = evaluation.episodes.into_iter().partition(|e| e.target_return == target);
+    evaluation.episodes = kept;
+    evaluation.targets.retain(|told| told.target_return != target);
+    let lost: Vec<overtone_eval::PlayedEpisode> = lost;
+    let failed = lost.into_iter().map(|e| FailedEpisode {
+        target_return: target,
+        episode: e.episode,
+        seed: e.seed,
+        length: e.length,
+        reason: "its emulator died".into(),
+    });
+    evaluation.failed = failed.collect();
+    evaluation
+}
+
+/// The folders of runs.
+struct Runs(TempDir, Vec<PathBuf>);
+
+impl Runs {
+    fn new() -> Self {
+        Self(TempDir::new().unwrap(), Vec::new())
+    }
+
+    /// A run of 200 updates with this configuration.
+    fn add(&mut self, name: &str, config: &str, evaluation: &Evaluation) {
+        let folder = self.0.path().join(name);
+        fs::create_dir_all(folder.join("checkpoints/step-00000200")).unwrap();
+        fs::write(folder.join("config.toml"), config).unwrap();
+        evaluation.write(&folder.join("evaluation.json")).unwrap();
+        self.1.push(folder);
+    }
+
+    fn markdown(&self) -> String {
+        let runs: Vec<RunFiles> =
+            self.1.iter().map(|folder| RunFiles::read(folder).unwrap()).collect();
+        Page::new(&runs, &QUICK).unwrap().to_markdown("report")
+    }
+}
+
+/// Of Seaquest, with this seed and these lines under `[data]`.
+fn config(seed: u64, data: &str) -> String {
+    format!("game = \"seaquest\"\nseed = {seed}\n\n[data]\n{data}\n")
+}
+
+/// The cells of the table of agents: name, tasks, runs of each.
+fn agents(markdown: &str) -> Vec<[String; 3]> {
+    let Some((_, section)) = markdown.split_once("| optimality gap |") else { return Vec::new() };
+    let rows = section.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| {
+        let cells: Vec<&str> = row.trim_matches(['|', ' ']).split(" | ").collect();
+        [cells[0], cells[1], cells[2]].map(|cell| cell.replace('\\', ""))
+    })
+    .collect()
+}
+
+#[test]
+fn agents_that_learned_from_different_data_are_different_agents() {
+    let mut runs = Runs::new();
+    for (name, percent, score) in [("all", "100.0", 500.0), ("best", "10.0", 900.0)] {
+        let data = format!("path = \"/data/{name}\"\nbest_percent = {percent}");
+        runs.add(name, &config(1, &data), &evaluation(&[16.0], score));
+    }
+    let markdown = runs.markdown();
+    let expected =
+        ["transformer (data.best_percent 100.0)", "transformer (data.best_percent 10.0)"];
+    assert_eq!(agents(&markdown), expected.map(|name| [name, "Seaquest", "1"].map(String::from)));
+    // The second scores higher: its score was not dropped.
+    let compared = "(data.best\\_percent 10.0) | 1 | 0.00 |";
+    assert!(markdown.contains(compared), "{markdown}");
+}
+
+#[test]
+fn where_the_data_lie_makes_no_other_agent() {
+    let mut runs = Runs::new();
+    let folders = ["path = \"/a\"\nrun = \"1\"\ncache = \"/c\"", "path = \"/b\"\nrun = \"2\""];
+    for (seed, folder) in [(1, folders[0]), (2, folders[1])] {
+        runs.add(&format!("s{seed}"), &config(seed, folder), &evaluation(&[16.0], 500.0));
+    }
+    // Another agent, so that there is a table.
+    for seed in [1, 2] {
+        let wide = config(seed, folders[0]) + "\n[model]\nd_model = 9\n";
+        runs.add(&format!("w{seed}"), &wide, &evaluation(&[16.0], 500.0));
+    }
+    let expected = ["transformer (model.d_model -)", "transformer (model.d_model 9)"];
+    let expected = expected.map(|name| [name, "Seaquest", "2"].map(String::from));
+    assert_eq!(agents(&runs.markdown()), expected);
+    // The same seed on data from elsewhere is left out, and that is said.
+    runs.add("again", &config(1, folders[1]), &evaluation(&[16.0], 900.0));
+    let markdown = runs.markdown();
+    assert_eq!(agents(&markdown), expected);
+    let note = "evaluation.json of again is left out of what is put together: seed 1 of this \
+                agent and task is there already, from s1.";
+    assert!(markdown.contains(note), "{markdown}");
+}
+
+#[test]
+fn an_agent_that_is_left_out_shares_its_name_with_none() {
+    let mut runs = Runs::new();
+    let played = evaluation(&[16.0], 500.0);
+    let mut other_game = played.clone();
+    other_game.setting.task = "Gravitar".into();
+    // Two seeds of one game and one of another: left out.
+    runs.add("a1", &config(1, "best_percent = 10.0"), &played);
+    runs.add("a2", &config(2, "best_percent = 10.0"), &played);
+    runs.add("a3", &config(1, "best_percent = 10.0"), &other_game);
+    runs.add("b1", &config(1, "best_percent = 50.0"), &played);
+    runs.add("b3", &config(1, "best_percent = 50.0"), &other_game);
+    let markdown = runs.markdown();
+    let shown = agents(&markdown);
+    assert_eq!(shown.len(), 1, "{markdown}");
+    assert_eq!(shown[0][0], "transformer (data.best_percent 50.0)");
+    let left_out = "transformer (data.best\\_percent 10.0) has unequally many runs";
+    assert!(markdown.contains(left_out), "{markdown}");
+}
+
+#[test]
+fn a_run_counts_by_the_first_return_it_was_asked_for_or_not_at_all() {
+    let mut runs = Runs::new();
+    let sound = evaluation(&[16.0, 32.0], 500.0);
+    runs.add("a", &config(1, "best_percent = 10.0"), &sound);
+    runs.add("b", &config(1, "best_percent = 50.0"), &sound);
+    // Its second target's episodes all failed: the first still counts.
+    runs.add("c", &config(1, "best_percent = 60.0"), &without(sound.clone(), 32.0));
+    assert_eq!(agents(&runs.markdown()).len(), 3);
+    assert!(!runs.markdown().contains("left out of what is put together"));
+    runs.add("d", &config(1, "best_percent = 70.0"), &without(sound.clone(), 16.0));
+    let markdown = runs.markdown();
+    assert_eq!(agents(&markdown).len(), 3, "{markdown}");
+    let note = "evaluation.json of d is left out of what is put together: no episode for the \
+                first return asked for came to its end.";
+    assert_eq!(markdown.matches(note).count(), 1, "{markdown}");
+}
+
+#[test]
+fn agents_asked_for_different_returns_are_said_to_be() {
+    let mut runs = Runs::new();
+    runs.add("a", &config(1, "best_percent = 10.0"), &evaluation(&[16.0, 32.0], 500.0));
+    runs.add("b", &config(1, "best_percent = 50.0"), &evaluation(&[16.0], 500.0));
+    assert!(!runs.markdown().contains("not all runs were asked"));
+    runs.add("c", &config(1, "best_percent = 60.0"), &evaluation(&[32.0, 16.0], 500.0));
+    let markdown = runs.markdown().replace('\\', "");
+    let note = "In Seaquest, not all runs were asked for the same return first, so part of a \
+                difference may come from that (transformer (data.best_percent 10.0): 16; \
+                transformer (data.best_percent 50.0): 16; transformer (data.best_percent 60.0): \
+                32).";
+    assert!(markdown.contains(note), "{markdown}");
+}
+
+#[test]
+fn weights_from_elsewhere_are_not_the_runs_last() {
+    let mut played = evaluation(&[16.0], 500.0);
+    for elsewhere in ["other/checkpoints/step-00000200", "/other/checkpoints/step-00000200"] {
+        let mut runs = Runs::new();
+        played.setting.checkpoint = Some(CheckpointRef { path: elsewhere.into(), step: 200 });
+        runs.add("a", &config(1, ""), &played);
+        let markdown = runs.markdown();
+        assert!(markdown.contains("### Chosen checkpoints"), "{elsewhere}: {markdown}");
+        assert!(!markdown.contains("### Last checkpoint of each run"), "{elsewhere}: {markdown}");
+    }
+}
+
+#[test]
+fn a_video_says_which_episode_it_shows() {
+    let mut runs = Runs::new();
+    let played = evaluation(&[16.0], 500.0);
+    runs.add("a", &config(1, ""), &played);
+    let video = runs.1[0].join("video.gif");
+    fs::write(&video, "GIF89a").unwrap();
+    let caption = |markdown: &str| {
+        let line = markdown.lines().find(|line| line.contains("](report-video-1.gif)")).unwrap();
+        line.to_owned()
+    };
+    assert!(!caption(&runs.markdown()).contains("update"), "nothing is known of it");
+    let filmed = Filmed::new(&played, "evaluation.json", "median", &played.episodes[2]);
+    filmed.write(&video).unwrap();
+    assert_eq!(Filmed::read(&video).unwrap(), Some(filmed));
+    let words = "a: video.gif (update 200, matched protocol, target 16, episode 2 (median), raw \
+                 return 500.0)";
+    let told = caption(&runs.markdown());
+    assert!(told.contains(words), "{told}");
+    // Not taken for an evaluation, whatever the video is called.
+    fs::copy(Filmed::path(&video), runs.1[0].join("evaluation.gif.json")).unwrap();
+    RunFiles::read(&runs.1[0]).unwrap();
+    fs::write(Filmed::path(&video), "{}").unwrap();
+    let error = RunFiles::read(&runs.1[0]).unwrap_err();
+    assert!(matches!(error, PageError::Filmed(_)), "{error}");
+}

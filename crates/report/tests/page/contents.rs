@@ -1,0 +1,216 @@
+//! What is on a run's page, in each of its forms, and which runs have none.
+
+use std::fs;
+
+use overtone_core::Play;
+use overtone_core::protocol::Protocol;
+use overtone_eval::{ActionShare, CheckpointRef, ReportError};
+use overtone_plot::{Animation, Image};
+use overtone_report::page::{Page, PageError, RunFiles};
+use tempfile::TempDir;
+
+use super::{QUICK, evaluation, file, matched, page, run, tags};
+
+#[test]
+fn a_played_run_has_scores_protocol_curves_and_every_episode() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let report = evaluation(200, 5, matched());
+    report.write(&folder.join("evaluation.json")).unwrap();
+    let page = page(&[&folder]);
+    let html = page.to_html();
+    for part in [
+        "<title>Run one</title>",
+        "Last checkpoint of each run",
+        "Seaquest normalized by wang2016: random 0, human 100, scores of Wang et al. 2016 (68 and 42055).",
+        "95 % percentile intervals of 500 bootstrap replications, seed 1",
+        "emulation.sticky_probability",
+        "training loss",
+        "<summary>All 16 episodes of evaluation.json</summary>",
+        "just evaluate rollouts checkpoint=200 seed=5",
+        "updates = 200",
+    ] {
+        assert!(html.contains(part), "no {part:?} in\n{html}");
+    }
+    for absent in ["Chosen", "Over training seeds", "Last, held-out", "differs"] {
+        assert!(!html.contains(absent), "{absent}");
+    }
+    // Header, 16 episodes; all digits.
+    let episodes = file(&page, "report-episodes.csv");
+    assert_eq!(episodes.lines().count(), 17);
+    let scores = file(&page, "report-scores.csv");
+    let row: Vec<&str> = scores.lines().nth(2).unwrap().split(',').collect();
+    let target = &report.targets[1];
+    assert_eq!(row[5..9], ["last", "200", "32", "8"], "{scores}");
+    assert_eq!(row[9].parse::<f64>().unwrap(), target.raw_return.mean);
+    let [iqm, low, high] = [12, 13, 14].map(|column| row[column].parse::<f64>().unwrap());
+    assert!(low <= iqm && iqm <= high && low < high, "{scores}");
+    assert_eq!(iqm, target.raw_return.iqm, "one definition");
+}
+
+#[test]
+fn the_page_needs_nothing_else_and_is_well_formed() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
+    let html = page(&[&folder]).to_html();
+    tags(&html);
+    for loads in ["<script", "<link", "<img", "src=", "href=", "url(", "@import"] {
+        assert!(!html.contains(loads), "{loads}");
+    }
+    assert!(html.contains("default-src 'none'"));
+    assert!(html.contains("prefers-color-scheme: dark"));
+}
+
+#[test]
+fn markdown_and_csv_hold_the_same_tables() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
+    let page = page(&[&folder]);
+    let written = page.write(&folder, "report").unwrap();
+    assert_eq!(fs::read_to_string(written).unwrap(), page.to_html());
+    let markdown = fs::read_to_string(folder.join("report.md")).unwrap();
+    let rows = |page: &str, mark: &str| page.lines().filter(|line| line.contains(mark)).count();
+    assert_eq!(rows(&markdown, "matched | 200 |"), 2, "{markdown}");
+    for plot in ["loss", "learning-rate", "grad-norm"] {
+        assert!(markdown.contains(&format!("](report-{plot}.svg)")), "{markdown}");
+        let svg = fs::read_to_string(folder.join(format!("report-{plot}.svg"))).unwrap();
+        tags(&svg);
+    }
+    let names = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(names.into_iter().all(|name| !name.to_string_lossy().ends_with(".part")));
+    // And the page is no evaluation: it can be made again.
+    RunFiles::read(&folder).unwrap();
+}
+
+#[test]
+fn actions_and_videos_are_pictures_inside_the_page() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let mut report = evaluation(200, 5, matched());
+    let share = |action: &str, share| ActionShare { action: action.into(), share };
+    report.targets[1].actions = Some(vec![share("LEFT", 0.25), share("RIGHT", 0.75)]);
+    report.write(&folder.join("evaluation.json")).unwrap();
+    let mut animation = Animation::new(Vec::new(), [2, 1]).unwrap();
+    animation.push(&Image::filled(2, 1, [255, 0, 0]), 10).unwrap();
+    let gif = animation.finish().unwrap();
+    fs::write(folder.join("video.gif"), &gif).unwrap();
+    let page = page(&[&folder]);
+    let html = page.to_html();
+    tags(&html);
+    assert_eq!(html.matches("src=\"data:image/gif;base64,R0lGOD").count(), 1, "{html}");
+    assert!(html.contains(">LEFT</text>") && html.contains("one, matched, target 32"));
+    let files = page.files("report");
+    assert!(files.contains(&("report-video-1.gif".into(), gif)));
+    let markdown = page.to_markdown("report");
+    for picture in ["video-1.gif", "actions-1.svg"] {
+        assert!(markdown.contains(&format!("](report-{picture})")), "{markdown}");
+    }
+    // What makes no picture is refused, not shown broken.
+    fs::write(folder.join("video.gif"), "<html>").unwrap();
+    let error = RunFiles::read(&folder).unwrap_err();
+    assert!(matches!(error, PageError::NoVideo { .. }), "{error}");
+}
+
+#[test]
+fn text_from_files_stays_text() {
+    let bad =
+        "</pre></td></title></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
+    let root = TempDir::new().unwrap();
+    // A slash cannot be in a folder's name.
+    let folder = run(&root, "<script>alert(1)<img onerror='x' src=\"", 1);
+    let config = format!("seed = 1\nname = '''{bad}'''\n");
+    fs::write(folder.join("config.toml"), config).unwrap();
+    let mut report = evaluation(200, 5, Protocol { name: bad.into(), ..matched() });
+    let setting = &mut report.setting;
+    for text in
+        [&mut setting.task, &mut setting.simulator, &mut setting.policy, &mut setting.command]
+    {
+        *text = bad.into();
+    }
+    setting.rom_md5 = Some(bad.into());
+    setting.dataset_hash = Some(bad.into());
+    setting.checkpoint = Some(CheckpointRef { path: bad.into(), step: 200 });
+    report.write(&folder.join(format!("evaluation{}.json", "<script>"))).unwrap();
+    report.setting.protocol = Play::Atari(matched());
+    report.write(&folder.join("evaluation.json")).unwrap();
+
+    let page = page(&[&folder, &folder]);
+    let html = page.to_html();
+    let ours = [
+        "!DOCTYPE",
+        "html",
+        "head",
+        "meta",
+        "title",
+        "style",
+        "body",
+        "h1",
+        "h2",
+        "h3",
+        "p",
+        "pre",
+        "div",
+        "table",
+        "tr",
+        "th",
+        "td",
+        "details",
+        "summary",
+        "figure",
+        "svg",
+        "text",
+        "polyline",
+        "circle",
+        "rect",
+        "figcaption",
+    ];
+    let foreign: Vec<String> =
+        tags(&html).into_iter().filter(|tag| !ours.contains(&tag.as_str())).collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    for name in ["report-loss.svg", "report.md"] {
+        let text = file(&page, name);
+        // In Markdown, only what stands between fences may look like markup.
+        let outside = text.split("\n```").step_by(2).collect::<String>();
+        assert!(!outside.contains("<script") && !outside.contains("<img"), "{outside}");
+    }
+    assert!(!file(&page, "report-scores.csv").contains("\n</pre>"), "one row is one row");
+}
+
+#[test]
+fn a_run_that_was_not_played_still_has_a_page() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let html = page(&[&folder]).to_html();
+    assert!(html.contains("No evaluation was found") && html.contains("training loss"), "{html}");
+    fs::remove_file(folder.join("metrics.csv")).unwrap();
+    tags(&page(&[&folder]).to_html());
+}
+
+#[test]
+fn what_cannot_be_told_is_refused() {
+    assert!(matches!(Page::new(&[], &QUICK), Err(PageError::NoRun)));
+    let root = TempDir::new().unwrap();
+    assert!(matches!(RunFiles::read(root.path()), Err(PageError::File { .. })));
+
+    let folder = run(&root, "one", 1);
+    let path = folder.join("evaluation.json");
+    let read = || RunFiles::read(&folder).map(drop);
+    let mut report = evaluation(200, 5, matched());
+    report.episodes.pop();
+    report.write(&path).unwrap();
+    let error = read().unwrap_err();
+    assert!(matches!(error, PageError::Contradiction { listed: 7, told: 8, .. }), "{error}");
+
+    fs::write(&path, "{}").unwrap();
+    let format = |error| matches!(error, PageError::Evaluation(ReportError::Format { .. }));
+    assert!(format(read().unwrap_err()));
+    fs::remove_file(&path).unwrap();
+
+    fs::write(folder.join("metrics.csv"), "step,loss\n1,2,3\n").unwrap();
+    assert!(matches!(read(), Err(PageError::Metrics { line: 2, .. })));
+    fs::write(folder.join("metrics.csv"), "").unwrap();
+    fs::write(folder.join("config.toml"), "seed = ").unwrap();
+    assert!(matches!(read(), Err(PageError::Config { .. })));
+}
