@@ -11,11 +11,7 @@
 
 use std::{ops::ControlFlow, time::Instant};
 
-use overtone_core::{
-    Actions, ContinuousProtocol, Normalization, Observations, Simulation,
-    protocol::{ActionChoice, ReturnUnits},
-    seed,
-};
+use overtone_core::{Actions, Normalization, Observations, Play, protocol::ReturnUnits, seed};
 use overtone_env::VectorEnv;
 use overtone_eval::{Plan, RolloutError, rollout};
 use overtone_model::{
@@ -25,7 +21,7 @@ use overtone_model::{
     decision_transformer::Form,
     tokens::Steps,
 };
-use overtone_mujoco::{MujocoVectorEnv, Task};
+use overtone_mujoco::{MujocoVectorEnv, Robot, RobotSimulation};
 
 const EPISODES: usize = 100;
 const CONTEXT: usize = 20;
@@ -39,10 +35,14 @@ const SCALE: f32 = 1000.0;
 
 type Any = Box<dyn std::error::Error + Send + Sync>;
 
+fn cheetah() -> &'static Robot {
+    Robot::named("halfcheetah").expect("in the table")
+}
+
 fn main() -> Result<(), Any> {
-    let task = Task::HalfCheetah;
-    let (wide, narrow) = (task.observation_width(), task.action_width());
-    let simulation = Simulation::d4rl();
+    let robot = cheetah();
+    let (wide, narrow) = (robot.observation_width(), robot.action_width());
+    let simulation = RobotSimulation::d4rl();
     let config = ContinuousModelConfig::gym(wide, narrow, simulation.max_steps as usize);
     let device = Device::flex();
     let mut generator = seed::generator(1, "init");
@@ -55,8 +55,8 @@ fn main() -> Result<(), Any> {
         return Err("a transformer was asked for".into());
     };
     let plain = ContinuousDecisionTransformer { form: Form::Reference, ..model.clone() };
-    let mut many = overtone_mujoco::open(task, &simulation, EPISODES)?;
-    let mut one = overtone_mujoco::open(task, &simulation, 1)?;
+    let mut many = overtone_mujoco::open(robot, &simulation, EPISODES)?;
+    let mut one = overtone_mujoco::open(robot, &simulation, 1)?;
 
     println!("HalfCheetah, gym preset, {CONTEXT} timesteps of context, steps per second");
     println!("A: {EPISODES} episodes as one batch; B: one episode, whole model over the context");
@@ -64,7 +64,7 @@ fn main() -> Result<(), Any> {
     println!("round        A        B        C      A/B      A/C");
     let mut rates: [Vec<f64>; 5] = Default::default();
     for round in 1..=ROUNDS {
-        let a = play_batch(&agent, &simulation, &mut many)?;
+        let a = play_batch(&agent, &mut many)?;
         let b = play_single(model, &device, &mut one)?;
         let c = play_single(&plain, &device, &mut one)?;
         let row = [a, b, c, a / b, a / c];
@@ -83,18 +83,8 @@ fn spread(mut values: Vec<f64>) -> String {
 }
 
 /// Steps per second of episodes without an end.
-fn play_batch(
-    agent: &ContinuousAgent,
-    simulation: &Simulation,
-    env: &mut MujocoVectorEnv,
-) -> Result<f64, Any> {
-    let protocol = ContinuousProtocol {
-        name: "matched".into(),
-        simulation: simulation.clone(),
-        action_choice: ActionChoice::Mode,
-        return_scale: SCALE,
-        delayed_reward: false,
-    };
+fn play_batch(agent: &ContinuousAgent, env: &mut MujocoVectorEnv) -> Result<f64, Any> {
+    let protocol = Play { return_scale: SCALE, ..cheetah().task.matched(None) };
     let normalization = Normalization::identity(env.observation_space().size());
     let mut policy = ContinuousPolicy::new(agent, &normalization, &protocol)?;
     let plan = Plan {

@@ -14,8 +14,8 @@
 
 use std::{collections::VecDeque, ops::ControlFlow, time::Instant};
 
-use overtone_ale::Game;
-use overtone_core::{Actions, Emulation, Observations, Protocol, seed};
+use overtone_ale::{Emulation, Game};
+use overtone_core::{Actions, Observations, Play, seed};
 use overtone_env::VectorEnv;
 use overtone_eval::{Pace, Plan, Player, RolloutError, rollout_together};
 use overtone_model::{
@@ -39,6 +39,10 @@ const TARGETS: [f32; 3] = [8.0, 16.0, 32.0];
 
 type Any = Box<dyn std::error::Error + Send + Sync>;
 
+fn seaquest() -> &'static Game {
+    Game::named("seaquest").expect("in the table")
+}
+
 fn main() -> Result<(), Any> {
     let config = ModelConfig {
         n_layers: 6,
@@ -57,13 +61,13 @@ fn main() -> Result<(), Any> {
     let plain = DecisionTransformer { form: Form::Reference, ..model.clone() };
     let emulation = Emulation::dqn_replay();
     let mut halves = [EPISODES / 2, EPISODES - EPISODES / 2]
-        .map(|half| overtone_ale::open(Game::Seaquest, &emulation, half));
+        .map(|half| overtone_ale::open(seaquest(), &emulation, half));
     let [first, second] = &mut halves;
     let (Ok(first), Ok(second)) = (first, second) else {
         return Err("the emulators cannot be started: run `just setup`".into());
     };
-    let mut whole = overtone_ale::open(Game::Seaquest, &emulation, EPISODES)?;
-    let mut one = overtone_ale::open(Game::Seaquest, &emulation, 1)?;
+    let mut whole = overtone_ale::open(seaquest(), &emulation, EPISODES)?;
+    let mut one = overtone_ale::open(seaquest(), &emulation, 1)?;
 
     println!("Seaquest, atari preset, {CONTEXT} timesteps of context, steps per second");
     println!("A: {EPISODES} episodes as one batch, emulators and policy by turns");
@@ -109,13 +113,13 @@ fn spread(mut values: Vec<f64>) -> String {
     format!("{:.2} ({least:.2}-{most:.2})", values[values.len() / 2])
 }
 
-fn plan(episodes: usize, targets: &[f32], protocol: &Protocol) -> Plan {
+fn plan(episodes: usize, targets: &[f32], protocol: &Play) -> Plan {
     Plan { episodes, targets: targets.to_vec(), seed: 1, return_units: protocol.return_units }
 }
 
 /// Steps per second, emulators included, of episodes without an end in these groups.
 fn play_batch(model: &DecisionTransformer, groups: &mut [&mut dyn VectorEnv]) -> Result<f64, Any> {
-    let protocol = Protocol::matched(&Emulation::dqn_replay());
+    let protocol = seaquest().task.matched(None);
     let mut policy = TransformerPolicy::new(model, &protocol);
     let plan = plan(100 * EPISODES, &[32.0], &protocol);
     let mut began = None;
@@ -144,11 +148,11 @@ fn play_batch(model: &DecisionTransformer, groups: &mut [&mut dyn VectorEnv]) ->
 /// Seconds of a whole evaluation, from starting the emulators to the last step.
 fn play_whole(model: &DecisionTransformer, targets: &[f32]) -> Result<(f64, Pace), Any> {
     let emulation = Emulation { max_frames: WHOLE_FRAMES, ..Emulation::dqn_replay() };
-    let protocol = Protocol::matched(&emulation);
+    let protocol = seaquest().task.matched(Some(&emulation.to_simulation()));
     let plan = plan(WHOLE, targets, &protocol);
     let began = Instant::now();
     let mut policy = TransformerPolicy::new(model, &protocol);
-    let mut env = overtone_ale::open(Game::Seaquest, &emulation, plan.n_episodes())?;
+    let mut env = overtone_ale::open(seaquest(), &emulation, plan.n_episodes())?;
     let mut players = [Player { policy: &mut policy, plan: &plan }];
     let mut go_on = |_: &_| ControlFlow::Continue(());
     let played = rollout_together(&mut [env.as_mut()], &mut players, &mut go_on)?;

@@ -6,6 +6,7 @@ extern crate overtone_console;
 mod command;
 mod interrupt;
 mod settings;
+pub mod suites;
 
 use std::process::ExitCode;
 

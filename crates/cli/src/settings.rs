@@ -17,7 +17,7 @@ use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 pub use atari::AtariSettings;
-pub use continuous::{ContinuousSettings, ModelKind, default_targets};
+pub use continuous::{ContinuousSettings, ModelKind};
 pub use targets::targets;
 
 use crate::keys::{self, Keys};

@@ -1,5 +1,5 @@
-//! The vocabulary every other crate shares: episodes, returns-to-go, context windows,
-//! seeds, the playing protocol, and the [`Policy`] trait.
+//! The vocabulary every other crate shares: tasks and their spaces, episodes, returns-to-go,
+//! context windows, seeds, the playing protocol, and the [`Policy`] trait.
 //!
 //! Nothing here does I/O, reads a clock, or draws from a global generator.
 
@@ -11,13 +11,17 @@ pub mod policy;
 pub mod protocol;
 pub mod returns;
 pub mod seed;
+pub mod simulation;
 pub mod space;
+pub mod task;
 pub mod window;
 
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
 pub use normalization::Normalization;
 pub use policy::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};
-pub use protocol::{ContinuousProtocol, Emulation, Play, Protocol, Simulation};
+pub use protocol::Play;
 pub use returns::returns_to_go;
+pub use simulation::{Simulation, SimulationError};
 pub use space::{ActionSpace, ObservationSpace};
+pub use task::{Reference, Targets, Task};
 pub use window::Window;

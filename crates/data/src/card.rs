@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_core::{Emulation, Simulation};
+use overtone_core::Simulation;
 use serde::{Deserialize, Serialize};
 
 use crate::continuous::ContinuousOrigin;
@@ -52,7 +52,7 @@ pub struct AtariCard {
     /// Actions in each game's action set.
     pub n_actions: usize,
     /// How the emulator was run when it was recorded.
-    pub recording: Emulation,
+    pub recording: Simulation,
     /// Where its files can be fetched, with `{game}`, `{run}` and `{file}`.
     pub download: Option<Download>,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use overtone_core::Emulation;
+use overtone_core::Simulation;
 use serde::{Deserialize, Serialize};
 
 use crate::selection::Selection;
@@ -41,7 +41,7 @@ pub struct Origin {
     /// Name of the dataset's description, where there is one.
     pub dataset: Option<String>,
     /// How the emulator was run, where it is known.
-    pub recording: Option<Emulation>,
+    pub recording: Option<Simulation>,
     /// Actions the game's action set has, where it is known.
     pub n_actions: Option<usize>,
 }

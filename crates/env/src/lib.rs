@@ -1,18 +1,25 @@
-//! The Gymnasium interface as Rust traits: spaces, and many environments stepped as one batch.
+//! The Gymnasium interface as Rust traits: spaces, many environments stepped as one batch, and
+//! the suites they belong to.
 //!
-//! No Python here: an environment family implements [`VectorEnv`] in its own crate under
-//! `envs/`, and finds the packages it lives in with [`virtual_envs`]. [`Corridor`] is a tiny
-//! environment written by hand, for tests.
+//! No Python here: a [`Suite`] implements [`VectorEnv`] in its own crate under `envs/`, lists its
+//! tasks in a [`Table`], and finds the packages it lives in with [`virtual_envs`]. [`Corridor`]
+//! is a tiny environment written by hand, for tests.
 
+pub mod camera;
 pub mod corridor;
 pub mod error;
 pub mod slots;
+pub mod suite;
+pub mod table;
 pub mod vector_env;
 mod virtual_env;
 
+pub use camera::{Camera, Capsule, Picture};
 pub use corridor::Corridor;
 pub use error::{Cause, EnvError, Failure};
 pub use overtone_core::{ActionSpace, ObservationSpace};
 pub use slots::Slots;
+pub use suite::{Simulator, Suite, UnknownTask, find_task};
+pub use table::{Scores, Table};
 pub use vector_env::{Step, VectorEnv};
 pub use virtual_env::virtual_envs;

@@ -92,7 +92,7 @@ impl AblationResult {
         deviating: &Evaluation,
         bootstrap: &Bootstrap,
     ) -> Result<Self, StatisticsError> {
-        let task = &matched.setting.task;
+        let task = &matched.setting.task.title;
         let before: BTreeMap<usize, _> = matched.episodes.iter().map(|e| (e.episode, e)).collect();
         let pairs: Vec<_> = deviating
             .episodes
@@ -215,7 +215,7 @@ impl Ablation {
         let setting = &self.setting;
         let mut text = format!(
             "# What the protocol is worth: {}\n\n{}, {}.\n",
-            setting.task, setting.policy, setting.simulator
+            setting.task.title, setting.policy, setting.simulator
         );
         if let Some(checkpoint) = &setting.checkpoint {
             let path = checkpoint.path.display();

@@ -9,16 +9,16 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use overtone_core::protocol::Difference;
-use overtone_core::{BinOrder, Outcome, Play};
+use overtone_core::{BinOrder, Outcome, Play, Reference, Task};
 use serde::{Deserialize, Serialize};
 
 pub use self::text::{describe_differences, ended, n_episodes};
 use crate::{
-    FailedEpisode, Pace, Pair, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
+    FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
 };
 
 /// Version of `evaluation.json`.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// Which weights were played.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,8 +33,8 @@ pub struct CheckpointRef {
 /// What was played, and how: the part of a report that is known before the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
-    /// The game or task, such as `Seaquest`.
-    pub task: String,
+    /// What was played.
+    pub task: Task,
     /// What ran the environment, such as `MuJoCo 3.17.0, Hopper-v4`.
     pub simulator: String,
     /// MD5 of the game's ROM, for Atari.
@@ -53,8 +53,6 @@ pub struct Setting {
     pub dataset_hash: Option<String>,
     /// The command line that plays it again.
     pub command: String,
-    /// The scores that become 0 and 100; absent where no convention covers the task.
-    pub reference: Option<Pair>,
 }
 
 /// Smoothness of the distributions that actions were drawn from (see
@@ -142,6 +140,12 @@ pub struct Evaluation {
     pub failed: Vec<FailedEpisode>,
 }
 
+/// The part of a report that every version of it has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
 /// Why a report could not be made, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
@@ -172,6 +176,17 @@ pub enum ReportError {
         /// What is wrong with it.
         source: serde_json::Error,
     },
+    /// A report of another version of this program.
+    #[error(
+        "`{path}` is a report of format {format}, and this program reads {FORMAT}: play the \
+         checkpoint again (`just evaluate rollouts`)"
+    )]
+    OtherFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
+    },
     /// A file beside a video does not tell of one.
     #[error("`{path}` does not say what a video shows")]
     Filmed {
@@ -194,6 +209,7 @@ impl Evaluation {
         }
         let mut targets = Vec::with_capacity(plan.targets.len());
         let mut first = 0;
+        let reference = setting.task.reference.as_ref();
         for (&target, &finished) in plan.targets.iter().zip(&rollout.finished) {
             let episodes = first..first + finished;
             first = episodes.end;
@@ -201,9 +217,8 @@ impl Evaluation {
             if finished == 0 && failed {
                 continue;
             }
-            let mut result =
-                summarize(target, &rollout.episodes[episodes.clone()], setting.reference)
-                    .ok_or(ReportError::NoScore(target))?;
+            let mut result = summarize(target, &rollout.episodes[episodes.clone()], reference)
+                .ok_or(ReportError::NoScore(target))?;
             if let Some(played) = &rollout.played {
                 (result.smoothness, result.actions) = played_in(played, episodes);
             }
@@ -266,8 +281,12 @@ impl Evaluation {
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let json = fs::read(path)
             .map_err(|source| ReportError::File { path: path.to_path_buf(), source })?;
-        serde_json::from_slice(&json)
-            .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })
+        let wrong = |source| ReportError::Format { path: path.to_path_buf(), source };
+        let Version { format } = serde_json::from_slice(&json).map_err(wrong)?;
+        if format != FORMAT {
+            return Err(ReportError::OtherFormat { path: path.to_path_buf(), format });
+        }
+        serde_json::from_slice(&json).map_err(wrong)
     }
 
     /// The result of the return asked for first; `None` where every episode of it failed, and
@@ -306,7 +325,7 @@ fn beside(path: &Path) -> PathBuf {
 fn summarize(
     target_return: f32,
     episodes: &[PlayedEpisode],
-    reference: Option<Pair>,
+    reference: Option<&Reference>,
 ) -> Option<TargetResult> {
     let column = |of: &dyn Fn(&PlayedEpisode) -> f64| {
         Summary::of(&episodes.iter().map(of).collect::<Vec<_>>())

@@ -8,7 +8,6 @@
 pub mod ablation;
 pub mod evaluation;
 pub mod fourier_transform;
-pub mod normalize;
 pub mod random;
 pub mod replay;
 pub mod rollout;
@@ -22,7 +21,6 @@ pub use evaluation::{
     ActionShare, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult,
 };
 pub use fourier_transform::FourierTransform;
-pub use normalize::{Convention, Pair};
 pub use random::RandomPolicy;
 pub use replay::{Moment, replay};
 pub use rollout::{

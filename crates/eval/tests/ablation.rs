@@ -4,13 +4,18 @@
 
 use std::ops::ControlFlow;
 
-use overtone_core::Play;
-use overtone_core::protocol::{Difference, Emulation, Protocol, ReturnUnits};
+use overtone_ale::Game;
+use overtone_core::Task;
+use overtone_core::protocol::{Difference, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
     Ablation, AblationResult, AblationRow, Evaluation, Plan, RandomPolicy, Setting, rollout,
 };
+
+fn game(name: &str) -> Task {
+    Game::named(name).unwrap().task.clone()
+}
 
 const QUICK: Bootstrap = Bootstrap { replications: 2000, level: 0.95, seed: 1 };
 
@@ -30,16 +35,15 @@ fn evaluation(returns: &[f64]) -> Evaluation {
         episode.raw_return = *raw_return;
     }
     let setting = Setting {
-        task: "Seaquest".into(),
+        task: Task { reference: None, ..game("seaquest") },
         simulator: "a corridor".into(),
         rom_md5: None,
         policy: "uniform random".into(),
-        protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
+        protocol: game("seaquest").matched(None),
         differences: Some(Vec::new()),
         checkpoint: None,
         dataset_hash: None,
         command: "just protocol-ablation".into(),
-        reference: None,
     };
     Evaluation::new(setting, &plan, played).unwrap()
 }

@@ -4,14 +4,19 @@
 
 use std::ops::ControlFlow;
 
+use overtone_ale::Game;
 use overtone_core::BinOrder;
-use overtone_core::Play;
-use overtone_core::protocol::{Difference, Emulation, Protocol, ReturnUnits};
+use overtone_core::Task;
+use overtone_core::protocol::{Difference, ReturnUnits};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{
-    CheckpointRef, Convention, Evaluation, FailedEpisode, Plan, PlayedDistributions, PlayedEpisode,
-    Pooled, RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, rollout,
+    CheckpointRef, Evaluation, FailedEpisode, Plan, PlayedDistributions, PlayedEpisode, Pooled,
+    RandomPolicy, ReportError, Rollout, Setting, SmoothnessResult, rollout,
 };
+
+fn game(name: &str) -> Task {
+    Game::named(name).unwrap().task.clone()
+}
 
 fn evaluation() -> Evaluation {
     with_distributions(None)
@@ -53,16 +58,15 @@ fn with_failed(numbers: &[usize]) -> Result<Evaluation, ReportError> {
 
 fn setting() -> Setting {
     Setting {
-        task: "Seaquest".into(),
+        task: game("seaquest"),
         simulator: "ALE".into(),
         rom_md5: Some("0123".into()),
         policy: "uniform random".into(),
-        protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
+        protocol: game("seaquest").matched(None),
         differences: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/900".into(), step: 900 }),
         dataset_hash: None,
         command: "overtone evaluate seed=1".into(),
-        reference: Convention::default_for("Seaquest"),
     }
 }
 

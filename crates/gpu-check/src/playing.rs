@@ -7,22 +7,20 @@ use overtone_train::Checkpoint;
 use crate::report::Row;
 
 /// Episodes played at once, as many as the reference's evaluation has in all.
-#[cfg(feature = "python")]
 const EPISODES: usize = 100;
 
 /// Plays the agent of `trained` for about so many seconds.
 ///
 /// # Errors
 /// When playing fails.
-#[cfg(feature = "python")]
 pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> Result<Vec<Row>> {
     use std::{
         ops::ControlFlow,
         time::{Duration, Instant},
     };
 
+    use overtone::suites;
     use overtone_console::errors;
-    use overtone_core::{Emulation, Protocol};
     use overtone_eval::{Plan, rollout};
     use overtone_model::{TransformerPolicy, device::is_cpu};
     use overtone_train::Agent;
@@ -36,12 +34,13 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     let Agent::Atari(agent) = &trained.state.agent else {
         return Ok(Row::skipped("the agent plays no game"));
     };
-    let game: overtone_ale::Game = agent.game.parse()?;
-    if let Err(error) = overtone_ale::check(game) {
+    let task = suites::titled(&agent.game)?;
+    let suite = suites::of(task)?;
+    if let Err(error) = suite.check(task) {
         return Ok(Row::skipped(errors::sentence(&error.into())));
     }
     let episodes = if is_cpu(device) { 4 } else { EPISODES };
-    let protocol = Protocol::matched(&Emulation::dqn_replay());
+    let protocol = task.matched(None);
     let plan = Plan {
         episodes,
         targets: vec![trained.state.episode_returns.last().copied().unwrap_or(1.0)],
@@ -50,7 +49,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     };
     let model = trained.atari_model(agent, device)?;
     let mut policy = TransformerPolicy::new(&model, &protocol);
-    let mut env = overtone_ale::open(game, &protocol.emulation, episodes)?;
+    let mut env = suite.open(task, &protocol.simulation, episodes)?;
     let mut marks: Vec<(Instant, u64)> = Vec::new();
     let limit = Duration::from_secs(seconds);
     let started = Instant::now();
@@ -73,10 +72,4 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     });
     let what = format!("{episodes} episodes at once");
     Ok(vec![Row { what, value: rate, unit: "steps/s", ..Row::default() }])
-}
-
-/// Without Python there is nothing to play.
-#[cfg(not(feature = "python"))]
-pub fn measure(_: Option<&Checkpoint>, _: &Device, _: u64) -> Result<Vec<Row>> {
-    Ok(Row::skipped("this program was built without the feature `python`"))
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use burn::module::Module;
 use overtone_core::{
-    Actions, ContinuousProtocol, Normalization, Observations, Policy, PolicyError, Turn,
+    Actions, Normalization, Observations, Play, Policy, PolicyError, Turn,
     policy::EpisodeStart,
     protocol::ActionChoice,
     seed::{self, Generator},
@@ -77,7 +77,7 @@ impl Memory {
 pub struct ContinuousPolicy {
     model: ContinuousAgent,
     normalization: Normalization,
-    protocol: ContinuousProtocol,
+    protocol: Play,
     /// By agent; `None` before its first episode.
     memories: Vec<Option<Memory>>,
 }
@@ -92,7 +92,7 @@ impl ContinuousPolicy {
     pub fn new(
         model: &ContinuousAgent,
         normalization: &Normalization,
-        protocol: &ContinuousProtocol,
+        protocol: &Play,
     ) -> Result<Self, ModelError> {
         let expected = model.context_shape().observation_width;
         for (what, numbers) in [

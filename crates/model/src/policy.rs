@@ -11,7 +11,7 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use overtone_core::{
-    Actions, BinOrder, Observations, Played, Policy, PolicyError, Protocol, Turn, Window,
+    Actions, BinOrder, Observations, Play, Played, Policy, PolicyError, Turn, Window,
     policy::EpisodeStart,
     protocol::{FedBackActions, GlobalTimestep},
     seed::{self, Generator},
@@ -53,7 +53,7 @@ impl History {
 /// A [`Policy`] that samples from a Decision Transformer.
 pub struct TransformerPolicy {
     model: DecisionTransformer,
-    protocol: Protocol,
+    protocol: Play,
     device: Device,
     histories: Vec<Option<History>>,
     /// Embedded observations that histories hold, `[rows, d_model]`; `None` before the first.
@@ -67,7 +67,7 @@ pub struct TransformerPolicy {
 
 impl TransformerPolicy {
     /// Plays `model` (dropout off) as `protocol` says.
-    pub fn new(model: &DecisionTransformer, protocol: &Protocol) -> Self {
+    pub fn new(model: &DecisionTransformer, protocol: &Play) -> Self {
         let model = model.valid();
         let device = model.action_embedding.val().device();
         let bin_of = match protocol.fed_back_actions {

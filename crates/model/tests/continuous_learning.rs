@@ -9,7 +9,7 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use overtone_core::{
-    Actions, ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn,
+    Actions, Normalization, Observations, Play, Policy, Simulation, Turn,
     policy::EpisodeStart,
     protocol::ActionChoice,
     seed::{self, Generator},
@@ -162,12 +162,10 @@ fn batch(generator: &mut Generator, device: &Device) -> ContinuousInputs {
 /// of the actions' errors.
 fn action_error(model: &ContinuousAgent) -> f64 {
     let normalization = Normalization { mean: vec![10.0, -3.0], std: vec![4.0, 0.25] };
-    let protocol = ContinuousProtocol {
-        name: "d4rl".into(),
-        simulation: Simulation::d4rl(),
+    let protocol = Play {
         action_choice: ActionChoice::Mode,
         return_scale: 100.0,
-        delayed_reward: false,
+        ..Play::matched(Simulation::default())
     };
     let mut policy = ContinuousPolicy::new(model, &normalization, &protocol).unwrap();
     let mut generator = seed::generator(7, "episode");

@@ -5,8 +5,8 @@
 
 use burn::tensor::Device;
 use overtone_core::{
-    Actions, ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn,
-    policy::EpisodeStart, protocol::ActionChoice, seed,
+    Actions, Normalization, Observations, Play, Policy, Simulation, Turn, policy::EpisodeStart,
+    protocol::ActionChoice, seed,
 };
 use overtone_model::{
     ContinuousAgent, ContinuousAgentConfig, ContinuousHistory, ContinuousModelConfig,
@@ -63,13 +63,12 @@ fn normalization() -> Normalization {
     Normalization { mean: vec![1.0, -2.0, 0.0, 5.0], std: vec![2.0, 0.5, 1.0, 4.0] }
 }
 
-fn protocol(action_choice: ActionChoice, delayed_reward: bool) -> ContinuousProtocol {
-    ContinuousProtocol {
-        name: "d4rl".into(),
-        simulation: Simulation::d4rl(),
+fn protocol(action_choice: ActionChoice, delayed_reward: bool) -> Play {
+    Play {
         action_choice,
         return_scale: SCALE,
         delayed_reward,
+        ..Play::matched(Simulation::default())
     }
 }
 
@@ -232,7 +231,7 @@ fn the_future_changes_no_past_action() {
 fn what_cannot_be_played_is_named() {
     let model = &models()[0];
     let mode = protocol(ActionChoice::Mode, false);
-    let refused = |normalization: &Normalization, protocol: &ContinuousProtocol| {
+    let refused = |normalization: &Normalization, protocol: &Play| {
         let error = ContinuousPolicy::new(model, normalization, protocol).err().unwrap();
         error.to_string()
     };
@@ -241,7 +240,7 @@ fn what_cannot_be_played_is_named() {
     let uneven = Normalization { std: vec![1.0; 5], ..normalization() };
     assert!(refused(&uneven, &mode).contains("standard deviations of observations: got 5"));
     for return_scale in [0.0, -1.0, f32::NAN] {
-        let protocol = ContinuousProtocol { return_scale, ..mode.clone() };
+        let protocol = Play { return_scale, ..mode.clone() };
         assert!(refused(&normalization(), &protocol).contains("return scale"));
     }
 

@@ -4,7 +4,7 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{
-    Actions, BinOrder, Emulation, Observations, Policy, Protocol, Turn, policy::EpisodeStart, seed,
+    Actions, BinOrder, Observations, Play, Policy, Simulation, Turn, policy::EpisodeStart, seed,
 };
 use overtone_model::{
     AttentionConfig, Conditioning, DecisionTransformer, FourierAttentionConfig, HeadConfig, Inputs,
@@ -181,8 +181,7 @@ fn playing_step_by_step_equals_one_pass() {
     for model in models() {
         let mut episode = Episode::random(length);
         // Nearly greedy: the draw does not matter unless two logits tie.
-        let protocol =
-            Protocol { temperature: 1e-4, ..Protocol::matched(&Emulation::dqn_replay()) };
+        let protocol = Play { temperature: 1e-4, ..Play::matched(Simulation::default()) };
         let mut policy = TransformerPolicy::new(&model, &protocol);
         let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
         for t in 0..length {
@@ -223,7 +222,7 @@ fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
     let episode = Episode::random(length);
     let start = |agent: usize| EpisodeStart { seed: agent as u64, target_return: 20.0 };
     for model in models() {
-        let protocol = Protocol::matched(&Emulation::dqn_replay());
+        let protocol = Play::matched(Simulation::default());
         // The distributions of agent 3, which begins after `delay` steps of the others.
         let play = |others: &[usize], delay: usize| {
             let mut policy = TransformerPolicy::new(&model, &protocol);
@@ -270,7 +269,7 @@ fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
 fn played_distributions_are_those_of_the_logits() {
     let (episode, temperature) = (Episode::random(2), 1.7);
     for model in models() {
-        let protocol = Protocol { temperature, ..Protocol::matched(&Emulation::dqn_replay()) };
+        let protocol = Play { temperature, ..Play::matched(Simulation::default()) };
         let mut policy = TransformerPolicy::new(&model, &protocol);
         let target_return = episode.returns_to_go[0];
         let start = |seed| Some(EpisodeStart { seed, target_return });

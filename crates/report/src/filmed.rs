@@ -34,7 +34,7 @@ impl Filmed {
         Self {
             evaluation: file.to_owned(),
             chosen: chosen.to_owned(),
-            task: setting.task.clone(),
+            task: setting.task.title.clone(),
             checkpoint: setting.checkpoint.clone(),
             protocol: setting.protocol.clone(),
             episode: episode.clone(),
@@ -89,7 +89,7 @@ impl Filmed {
             "{}{} protocol, target {target_return}, episode {episode}{chosen}, raw return \
              {raw_return:.1}",
             update.unwrap_or_default(),
-            self.protocol.name()
+            self.protocol.name
         )
     }
 }

@@ -185,14 +185,14 @@ fn scores_section(rows: &[Row<'_>], bootstrap: &Bootstrap, blocks: &mut Vec<Bloc
     )));
     let mut described = Vec::new();
     for setting in rows.iter().map(|row| &row.evaluation().setting) {
-        let Some(pair) = setting.reference else { continue };
+        let Some(reference) = &setting.task.reference else { continue };
         let words = format!(
             "{} normalized by {}: {} ({} and {}).",
-            setting.task,
-            pair.convention.name(),
-            pair.convention.describe(),
-            pair.low,
-            pair.high
+            setting.task.title,
+            reference.convention,
+            reference.meaning,
+            reference.low,
+            reference.high
         );
         if !described.contains(&words) {
             described.push(words);
@@ -332,8 +332,10 @@ fn runs_section(runs: &[RunFiles], blocks: &mut Vec<Block>) {
 
 fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
     let (evaluation, setting) = (&source.evaluation, &source.evaluation.setting);
-    let mut words =
-        format!("{}: {} in {}; {}", source.file, setting.task, setting.simulator, setting.policy);
+    let mut words = format!(
+        "{}: {} in {}; {}",
+        source.file, setting.task.title, setting.simulator, setting.policy
+    );
     if let Some(checkpoint) = &setting.checkpoint {
         words += &format!("; {} ({} updates)", checkpoint.path.display(), checkpoint.step);
     }
@@ -395,7 +397,7 @@ fn episodes_csv(rows: &[Row<'_>]) -> Table {
             table.row(vec![
                 row.run.name.clone(),
                 row.source.file.clone(),
-                row.evaluation().setting.task.clone(),
+                row.evaluation().setting.task.title.clone(),
                 row.protocol.clone(),
                 row.role.name().to_owned(),
                 row.step().map_or_else(String::new, |step| step.to_string()),

@@ -7,15 +7,20 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use overtone_core::Play;
-use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
+use overtone_ale::Game;
+use overtone_core::Task;
+use overtone_core::protocol::ReturnUnits;
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    CheckpointRef, Convention, Evaluation, FailedEpisode, Plan, RandomPolicy, Setting, rollout,
+    CheckpointRef, Evaluation, FailedEpisode, Plan, RandomPolicy, Setting, rollout,
 };
 use overtone_report::{Filmed, Page, PageError, RunFiles};
 use tempfile::TempDir;
+
+fn game(name: &str) -> Task {
+    Game::named(name).unwrap().task.clone()
+}
 
 const QUICK: Bootstrap = Bootstrap { replications: 200, level: 0.95, seed: 1 };
 
@@ -29,16 +34,15 @@ fn evaluation(targets: &[f32], score: f64) -> Evaluation {
         rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(())).unwrap();
     played.episodes.iter_mut().for_each(|episode| episode.raw_return = score);
     let setting = Setting {
-        task: "Seaquest".into(),
+        task: game("seaquest"),
         simulator: "a corridor".into(),
         rom_md5: None,
         policy: "transformer".into(),
-        protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
+        protocol: game("seaquest").matched(None),
         differences: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: None,
         command: "just evaluate rollouts".into(),
-        reference: Convention::default_for("Seaquest"),
     };
     Evaluation::new(setting, &plan, played).unwrap()
 }
@@ -145,7 +149,7 @@ fn an_agent_that_is_left_out_shares_its_name_with_none() {
     let mut runs = Runs::new();
     let played = evaluation(&[16.0], 500.0);
     let mut other_game = played.clone();
-    other_game.setting.task = "Gravitar".into();
+    other_game.setting.task = game("gravitar");
     // Two seeds of one game and one of another: left out.
     runs.add("a1", &config(1, "best_percent = 10.0"), &played);
     runs.add("a2", &config(2, "best_percent = 10.0"), &played);

@@ -1,6 +1,6 @@
 //! [`Agent`]: what a checkpoint says about the agent whose weights it holds.
 
-use overtone_core::{Emulation, Normalization, Simulation};
+use overtone_core::{Normalization, Simulation};
 use overtone_model::{ContinuousAgentConfig, ModelConfig};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct AtariAgent {
     /// The model.
     pub model: ModelConfig,
     /// How the data was recorded, where it is known.
-    pub recording: Option<Emulation>,
+    pub recording: Option<Simulation>,
 }
 
 /// An agent of a task with real-valued actions.

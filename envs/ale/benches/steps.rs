@@ -7,11 +7,14 @@
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use overtone_ale::{Game, open};
+use overtone_ale::{Emulation, Game, open};
 use overtone_core::Actions;
-use overtone_core::protocol::{Emulation, Protocol};
 use overtone_core::seed::{Generator, derive_nth};
 use rand::{RngExt, SeedableRng};
+
+fn game(name: &str) -> &'static Game {
+    Game::named(name).expect("in the table")
+}
 
 fn main() {
     divan::main();
@@ -24,12 +27,12 @@ fn as_recorded(bencher: Bencher<'_, '_>, n_envs: usize) {
 
 #[divan::bench(args = [1, 16], sample_count = 30, sample_size = 10)]
 fn released(bencher: Bencher<'_, '_>, n_envs: usize) {
-    step(bencher, &Protocol::released().emulation, n_envs);
+    step(bencher, &Emulation::released(), n_envs);
 }
 
 fn step(bencher: Bencher<'_, '_>, emulation: &Emulation, n_envs: usize) {
     let envs: Vec<usize> = (0..n_envs).collect();
-    let mut env = open(Game::Seaquest, emulation, n_envs).expect("`just setup` was run");
+    let mut env = open(game("seaquest"), emulation, n_envs).expect("`just setup` was run");
     let seeds: Vec<u64> = envs.iter().map(|&env| env as u64).collect();
     env.reset(&envs, &seeds).expect("the emulator starts");
     let mut generator = Generator::seed_from_u64(0);

@@ -1,14 +1,14 @@
 //! [`ColourScreens`]: one emulator's screens as a person sees them, for videos.
 
-use overtone_core::protocol::Emulation;
-use overtone_env::Step;
+use overtone_core::Actions;
+use overtone_env::{Camera, EnvError, Picture, Step};
 use pyo3::prelude::*;
 
 use crate::python::{Rom, failed};
 use crate::screen::RAW;
 use crate::seed::ale_seed;
-use crate::vector::{Lane, Picture, check};
-use crate::{AleError, Game};
+use crate::vector::{Lane, View, check};
+use crate::{AleError, Emulation, Game};
 
 /// An emulator that goes through the same episode as an
 /// [`AleVectorEnv`](crate::AleVectorEnv) given the same seed and actions, and shows whole
@@ -29,12 +29,12 @@ impl ColourScreens {
     ///
     /// # Errors
     /// As [`AleVectorEnv::new`](crate::AleVectorEnv::new).
-    pub fn new(game: Game, emulation: &Emulation) -> Result<Self, AleError> {
+    pub fn new(game: &'static Game, emulation: &Emulation) -> Result<Self, AleError> {
         check(emulation)?;
         let rom = Rom::find(game)?;
         let [height, width] = RAW;
-        let picture = Picture { frames: 1, height, width, grey: false };
-        let lane = Lane::start(game, &rom.path, emulation, &picture)?;
+        let view = View { frames: 1, height, width, grey: false };
+        let lane = Lane::start(game, &rom.path, emulation, &view)?;
         Ok(Self { lane, screen: vec![0; height * width * 3] })
     }
 
@@ -60,5 +60,29 @@ impl ColourScreens {
     /// The last screen, `[rows, columns, 3]`, red, green and blue.
     pub fn screen(&self) -> &[u8] {
         &self.screen
+    }
+}
+
+impl Camera for ColourScreens {
+    fn reset(&mut self, seed: u64) -> Result<(), EnvError> {
+        Ok(Self::reset(self, seed)?)
+    }
+
+    fn step(&mut self, actions: &Actions) -> Result<(), EnvError> {
+        match actions {
+            Actions::Discrete(actions) if actions.len() == 1 => {
+                Self::step(self, actions[0])?;
+                Ok(())
+            }
+            other => Err(EnvError::ActionKind {
+                got: other.describe(),
+                expected: "the index of one action".into(),
+            }),
+        }
+    }
+
+    fn picture(&self) -> Picture {
+        let [height, width] = Self::SIZE;
+        Picture::Screen { size: [width, height], rgb: self.screen.clone() }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use overtone_core::SimulationError;
 use overtone_env::EnvError;
 
 use crate::ALE_PY_VERSION;
@@ -10,14 +11,19 @@ use crate::ALE_PY_VERSION;
 #[derive(Debug, thiserror::Error)]
 pub enum AleError {
     /// Not one of the games.
-    #[error("there is no game `{name}`; the nearest is `{nearest}` (known: {known})")]
-    UnknownGame {
+    #[error("there is no game `{name}` in this program's table of games")]
+    NoGame {
         /// What was asked for.
         name: String,
-        /// The known name most like it.
-        nearest: &'static str,
-        /// All known names.
-        known: String,
+    },
+    /// Settings that are not those of the emulator.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// The program has no Python in it.
+    #[error("this program was built without the feature `python`: it cannot play {game}")]
+    NoPython {
+        /// The game's name.
+        game: &'static str,
     },
     /// No folder with Python packages was found.
     #[error("no `.venv` here nor in a folder above, so ale-py is missing: run `just setup`")]
@@ -80,14 +86,14 @@ pub enum AleError {
         path: PathBuf,
     },
     /// The game's actions are others than in the data.
-    #[error("{game} has {got} actions in this emulator, {expected} were expected")]
+    #[error("{game} has the actions {got} in this emulator, {expected} were expected")]
     OtherActions {
         /// The game's name.
         game: &'static str,
-        /// Number of actions found.
-        got: usize,
-        /// Number of actions in the data.
-        expected: usize,
+        /// The emulator's ids of its actions.
+        got: String,
+        /// The ids in the table of games.
+        expected: String,
     },
     /// Settings that no implementation plays by.
     #[error("the emulator cannot be run with {what}")]

@@ -1,25 +1,17 @@
-//! The four games, and their names in options, data folders and the emulator.
+//! [`Game`]: a row of `tasks.toml`.
 
 use std::fmt;
-use std::str::FromStr;
+use std::sync::LazyLock;
 
-use crate::AleError;
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
+use overtone_env::{Scores, Table};
+use serde::Deserialize;
 
-/// An Atari 2600 game.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Game {
-    /// Seaquest (1983).
-    Seaquest,
-    /// Gravitar (1988).
-    Gravitar,
-    /// Bank Heist (1983).
-    BankHeist,
-    /// Double Dunk (1989).
-    DoubleDunk,
-}
+use crate::screen::{SIDE, STACK};
+use crate::{AleError, Emulation};
 
-/// The emulator's actions in the order of their ids. The minimal action set of each of the
-/// four games is all of them, so ids and indices are the same.
+/// The emulator's actions in the order of their ids.
 pub const ACTIONS: [&str; 18] = [
     "NOOP",
     "FIRE",
@@ -41,88 +33,114 @@ pub const ACTIONS: [&str; 18] = [
     "DOWNLEFTFIRE",
 ];
 
+/// An Atari 2600 game.
+#[derive(Debug)]
+pub struct Game {
+    /// What is learned and played.
+    pub task: Task,
+    /// MD5 of the ROM that comes with ale-py.
+    pub rom_md5: String,
+    /// The emulator's id of each of the task's actions: Breakout's are 0, 1, 3 and 4.
+    pub action_ids: Vec<usize>,
+}
+
+/// A game as the table has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Row {
+    name: String,
+    title: String,
+    rom_md5: String,
+    actions: Option<Vec<String>>,
+    reference: Option<Scores>,
+    released_target: Option<f32>,
+}
+
 impl Game {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Seaquest, Self::Gravitar, Self::BankHeist, Self::DoubleDunk];
+    /// All of them, in the table's order.
+    pub fn all() -> &'static [Self] {
+        static GAMES: LazyLock<Vec<Game>> = LazyLock::new(|| {
+            let table = Table::<Row>::of(include_str!("../tasks.toml"));
+            table.tasks.iter().map(|row| game(&table, row)).collect()
+        });
+        &GAMES
+    }
+
+    /// The game with this name in the emulator.
+    ///
+    /// # Errors
+    /// When it is not in the table.
+    pub fn named(name: &str) -> Result<&'static Self, AleError> {
+        let found = Self::all().iter().find(|game| game.task.name == name);
+        found.ok_or_else(|| AleError::NoGame { name: name.to_owned() })
+    }
 
     /// Its name for people, and in the data's folders: `BankHeist`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Seaquest => "Seaquest",
-            Self::Gravitar => "Gravitar",
-            Self::BankHeist => "BankHeist",
-            Self::DoubleDunk => "DoubleDunk",
-        }
-    }
-
-    /// Its name in options and in the emulator: `bank_heist`.
-    pub fn id(self) -> &'static str {
-        match self {
-            Self::Seaquest => "seaquest",
-            Self::Gravitar => "gravitar",
-            Self::BankHeist => "bank_heist",
-            Self::DoubleDunk => "double_dunk",
-        }
-    }
-
-    /// MD5 of the ROM that comes with ale-py.
-    pub fn rom_md5(self) -> &'static str {
-        match self {
-            Self::Seaquest => "240bfbac5163af4df5ae713985386f92",
-            Self::Gravitar => "8ac18076d01a6b63acf6e2cab4968940",
-            Self::BankHeist => "00ce0bdd43aed84a983bef38fe7f5ee3",
-            Self::DoubleDunk => "368d88a6c071caba60b4f778615aae94",
-        }
+    pub fn title(&self) -> &str {
+        &self.task.title
     }
 }
 
 impl fmt::Display for Game {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.title())
     }
 }
 
-/// A name without case, spaces, `_` and `-`.
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
-}
-
-impl FromStr for Game {
-    type Err = AleError;
-
-    /// Reads a name in any case, with or without underscores.
-    fn from_str(name: &str) -> Result<Self, AleError> {
-        let asked = plain(name);
-        let distance = |game: &Self| strsim::damerau_levenshtein(&asked, &plain(game.id()));
-        let nearest = Self::ALL.into_iter().min_by_key(distance).unwrap_or(Self::Seaquest);
-        if distance(&nearest) == 0 {
-            return Ok(nearest);
-        }
-        let known = Self::ALL.map(Self::id).join(", ");
-        Err(AleError::UnknownGame { name: name.into(), nearest: nearest.id(), known })
+fn game(table: &Table<Row>, row: &Row) -> Game {
+    let all = || ACTIONS.map(String::from).to_vec();
+    let names = row.actions.clone().unwrap_or_else(all);
+    let id = |name: &String| {
+        let id = ACTIONS.iter().position(|action| action == name);
+        id.unwrap_or_else(|| panic!("{}: `{name}` is no action of the emulator", row.name))
+    };
+    Game {
+        rom_md5: row.rom_md5.clone(),
+        action_ids: names.iter().map(id).collect(),
+        task: Task {
+            suite: crate::SUITE.into(),
+            name: row.name.clone(),
+            title: row.title.clone(),
+            observations: ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] },
+            actions: ActionSpace::Discrete { names },
+            horizon: None,
+            return_units: ReturnUnits::Clipped,
+            reference: row.reference.as_ref().map(|scores| table.reference(scores)),
+            targets: Targets { usual: Vec::new(), released: row.released_target },
+            simulation: Emulation::dqn_replay().to_simulation(),
+        },
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Game;
+    use super::*;
 
-    #[test]
-    fn names_are_read_in_any_spelling() {
-        for name in ["bank_heist", "BankHeist", "bank-heist", "BANKHEIST", "Bank Heist"] {
-            assert_eq!(name.parse::<Game>().unwrap(), Game::BankHeist);
-        }
-        for game in Game::ALL {
-            assert_eq!(game.id().parse::<Game>().unwrap(), game);
-            assert_eq!(game.name().parse::<Game>().unwrap(), game);
-        }
+    #[track_caller]
+    fn check(name: &str, score: f64, printed: f64) {
+        let reference = Game::named(name).unwrap().task.reference.as_ref().unwrap();
+        let got = reference.normalize(score);
+        assert!((got - printed).abs() < 0.05, "{name}: {got}, the paper prints {printed}");
     }
 
     #[test]
-    fn unknown_games_name_the_nearest() {
-        let message = "seaqest".parse::<Game>().unwrap_err().to_string();
-        assert!(message.contains("`seaqest`; the nearest is `seaquest`"), "{message}");
-        let message = "dunk".parse::<Game>().unwrap_err().to_string();
-        assert!(message.contains("double_dunk"), "{message}");
+    fn the_papers_table_is_reproduced() {
+        // Raw scores and printed normalized scores of the Fourier-head paper's table 2.
+        check("bank_heist", 21.0, 0.92);
+        check("double_dunk", -20.2, -72.72);
+        check("double_dunk", -17.6, 45.45);
+        check("gravitar", 331.3, 4.98);
+        check("seaquest", 1622.0, 3.70);
+    }
+
+    #[test]
+    fn games_are_rows_of_the_table() {
+        let names: Vec<&str> = Game::all().iter().map(|game| game.task.name.as_str()).collect();
+        assert_eq!(names[..4], ["seaquest", "gravitar", "bank_heist", "double_dunk"]);
+        let seaquest = Game::named("seaquest").unwrap();
+        assert_eq!(seaquest.task.id(), "ale/seaquest");
+        assert_eq!(seaquest.action_ids, (0..18).collect::<Vec<_>>());
+        assert_eq!(seaquest.task.targets.released, Some(1150.0));
+        assert!(Game::named("Seaquest").is_err(), "names are the emulator's");
     }
 }

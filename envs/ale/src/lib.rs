@@ -1,33 +1,47 @@
 //! Atari 2600 games through the Arcade Learning Environment (ale-py's C++ vector interface),
-//! as a batch of `overtone_env::VectorEnv` environments.
+//! as a suite of `overtone_env::VectorEnv` environments.
 //!
-//! [`open`] picks the implementation an [`Emulation`] asks for: [`AleVectorEnv`] plays as the
-//! DQN Replay Dataset was recorded, to the bit; [`ReleasedAle`] as the Decision Transformer's
-//! released evaluation did, from raw screens.
+//! The games are the rows of `tasks.toml`. [`open`] picks the implementation an [`Emulation`]
+//! asks for: `AleVectorEnv` plays as the DQN Replay Dataset was recorded, to the bit;
+//! `ReleasedAle` as the Decision Transformer's released evaluation did, from raw screens.
 //!
 //! An emulator that fails ends its own episode alone, and is started anew for its next. What
 //! cannot be helped: an emulator that never answers is waited for.
 //!
 //! The Python packages are looked for in `VIRTUAL_ENV`, then in `.venv` under the current
-//! folder and its parents.
+//! folder and its parents. Without the feature `python` the games are known and cannot be
+//! played.
 
+#[cfg(feature = "python")]
 pub mod colour;
+mod emulation;
 mod error;
 mod game;
+#[cfg(feature = "python")]
 mod python;
+#[cfg(feature = "python")]
 pub mod released;
 pub mod screen;
 pub mod seed;
+mod suite;
+#[cfg(feature = "python")]
 pub mod vector;
 
+#[cfg(feature = "python")]
 pub use colour::ColourScreens;
+pub use emulation::{Emulation, Resize, SETTINGS};
 pub use error::AleError;
 pub use game::{ACTIONS, Game};
+#[cfg(feature = "python")]
 pub use released::ReleasedAle;
+pub use suite::Ale;
+#[cfg(feature = "python")]
 pub use vector::AleVectorEnv;
 
-use overtone_core::protocol::{Emulation, Resize};
-use overtone_env::VectorEnv;
+use overtone_env::{Camera, VectorEnv};
+
+/// The suite's name.
+pub const SUITE: &str = "ale";
 
 /// Version of ale-py that is known to record and play as described here.
 pub const ALE_PY_VERSION: &str = "0.12.1";
@@ -37,8 +51,9 @@ pub const ALE_PY_VERSION: &str = "0.12.1";
 /// # Errors
 /// When the Python packages or the game's ROM are missing or others, or `emulation` is a
 /// combination nobody plays by.
+#[cfg(feature = "python")]
 pub fn open(
-    game: Game,
+    game: &'static Game,
     emulation: &Emulation,
     n_envs: usize,
 ) -> Result<Box<dyn VectorEnv>, AleError> {
@@ -52,6 +67,50 @@ pub fn open(
 ///
 /// # Errors
 /// When one is missing, or another version than expected.
-pub fn check(game: Game) -> Result<(), AleError> {
+#[cfg(feature = "python")]
+pub fn check(game: &'static Game) -> Result<(), AleError> {
     python::Rom::find(game).map(drop)
+}
+
+/// The emulator's screens in colour; `None` where the emulation shows nothing but what the agent
+/// sees.
+///
+/// # Errors
+/// As [`open`].
+#[cfg(feature = "python")]
+pub fn camera(
+    game: &'static Game,
+    emulation: &Emulation,
+) -> Result<Option<Box<dyn Camera>>, AleError> {
+    if emulation.resize != Resize::MaxThenArea {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(ColourScreens::new(game, emulation)?)))
+}
+
+/// Refuses: built without Python.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "python"))]
+pub fn open(game: &'static Game, _: &Emulation, _: usize) -> Result<Box<dyn VectorEnv>, AleError> {
+    Err(AleError::NoPython { game: game.title() })
+}
+
+/// Refuses: built without Python.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "python"))]
+pub fn check(game: &'static Game) -> Result<(), AleError> {
+    Err(AleError::NoPython { game: game.title() })
+}
+
+/// Refuses: built without Python.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "python"))]
+pub fn camera(game: &'static Game, _: &Emulation) -> Result<Option<Box<dyn Camera>>, AleError> {
+    Err(AleError::NoPython { game: game.title() })
 }

@@ -7,7 +7,7 @@ use overtone_env::virtual_envs;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::{ACTIONS, ALE_PY_VERSION, AleError, Game};
+use crate::{ALE_PY_VERSION, AleError, Game};
 
 /// A [`PyErr`] as our error.
 pub(crate) fn failed(doing: &'static str) -> impl FnOnce(PyErr) -> AleError {
@@ -49,7 +49,7 @@ pub(crate) fn ale_py(py: Python<'_>) -> Result<Bound<'_, PyModule>, AleError> {
 
 /// A game's ROM, which is known to be the right one.
 pub(crate) struct Rom {
-    game: Game,
+    game: &'static Game,
     pub(crate) path: PathBuf,
     bytes: Vec<u8>,
 }
@@ -59,7 +59,7 @@ impl Rom {
     ///
     /// # Errors
     /// When ale-py or the ROM is missing, or is another.
-    pub(crate) fn find(game: Game) -> Result<Self, AleError> {
+    pub(crate) fn find(game: &'static Game) -> Result<Self, AleError> {
         Python::attach(|py| {
             let module = ale_py(py)?;
             let folder = match env::var_os("ALE_ROMS_DIR") {
@@ -72,9 +72,9 @@ impl Rom {
                     file.with_file_name("roms")
                 }
             };
-            let path = folder.join(game.id()).with_extension("bin");
+            let path = folder.join(&game.task.name).with_extension("bin");
             let Ok(bytes) = std::fs::read(&path) else {
-                return Err(AleError::NoRom { game: game.name(), path });
+                return Err(AleError::NoRom { game: game.title(), path });
             };
             let got: String = py
                 .import("hashlib")
@@ -82,9 +82,9 @@ impl Rom {
                 .and_then(|hash| hash.call_method0("hexdigest"))
                 .and_then(|hash| hash.extract())
                 .map_err(failed("hashing the ROM"))?;
-            if got != game.rom_md5() {
-                let expected = game.rom_md5();
-                return Err(AleError::OtherRom { game: game.name(), path, got, expected });
+            if got != game.rom_md5 {
+                let expected = &game.rom_md5;
+                return Err(AleError::OtherRom { game: game.title(), path, got, expected });
             }
             Ok(Self { game, path, bytes })
         })
@@ -96,7 +96,7 @@ impl Rom {
     /// # Errors
     /// When it is gone, or has changed.
     pub(crate) fn check(&self) -> Result<(), AleError> {
-        let (game, path) = (self.game.name(), self.path.clone());
+        let (game, path) = (self.game.title(), self.path.clone());
         match std::fs::read(&self.path) {
             Ok(bytes) if bytes == self.bytes => Ok(()),
             Ok(_) => Err(AleError::ChangedRom { game, path }),
@@ -105,12 +105,19 @@ impl Rom {
     }
 }
 
-/// Checks an emulator's action set against [`ACTIONS`].
-pub(crate) fn check_actions(game: Game, actions: Bound<'_, PyAny>) -> Result<(), AleError> {
-    let got = actions.len().map_err(failed("reading the action set"))?;
-    if got != ACTIONS.len() {
-        let expected = ACTIONS.len();
-        return Err(AleError::OtherActions { game: game.name(), got, expected });
+/// Checks an emulator's action set against the game's: an index must mean what it means in the
+/// data.
+pub(crate) fn check_actions(
+    game: &'static Game,
+    actions: &Bound<'_, PyAny>,
+) -> Result<(), AleError> {
+    let ids = || -> PyResult<Vec<usize>> {
+        actions.try_iter()?.map(|action| action?.getattr("value")?.extract()).collect()
+    };
+    let got = ids().map_err(failed("reading the action set"))?;
+    if got != game.action_ids {
+        let (got, expected) = (format!("{got:?}"), format!("{:?}", game.action_ids));
+        return Err(AleError::OtherActions { game: game.title(), got, expected });
     }
     Ok(())
 }

@@ -8,7 +8,6 @@
 //! [`AleVectorEnv`](crate::AleVectorEnv).
 
 use numpy::{PyArray2, PyArrayMethods};
-use overtone_core::protocol::{Emulation, Resize};
 use overtone_core::seed::{Generator, derive};
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
@@ -19,7 +18,7 @@ use rand::{RngExt, SeedableRng};
 use crate::python::{self, Rom, failed};
 use crate::screen::{Bilinear, RAW, SIDE, STACK};
 use crate::seed::ale_seed;
-use crate::{ACTIONS, AleError, Game};
+use crate::{AleError, Emulation, Game, Resize};
 
 const FRAME: usize = SIDE * SIDE;
 const OBSERVATION: usize = STACK * FRAME;
@@ -28,7 +27,7 @@ const OBSERVATION: usize = STACK * FRAME;
 ///
 /// Observations are `[4, 84, 84]` grey, oldest frame first, zero before the episode's first.
 pub struct ReleasedAle {
-    game: Game,
+    game: &'static Game,
     emulation: Emulation,
     rom: Rom,
     /// ale-py's class.
@@ -57,7 +56,11 @@ impl ReleasedAle {
     ///
     /// # Errors
     /// When ale-py or the ROM is missing or another, or `emulation` asks for area resizing.
-    pub fn new(game: Game, emulation: &Emulation, n_envs: usize) -> Result<Self, AleError> {
+    pub fn new(
+        game: &'static Game,
+        emulation: &Emulation,
+        n_envs: usize,
+    ) -> Result<Self, AleError> {
         if emulation.resize != Resize::BilinearThenMax {
             let what = "area resizing from raw screens".into();
             return Err(AleError::Unsupported { what });
@@ -94,8 +97,8 @@ impl ReleasedAle {
             slots: Slots::new(n_envs),
             observations: vec![0; n_envs * OBSERVATION],
             resize: Bilinear::new(RAW, [SIDE, SIDE]),
-            observation_space: ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] },
-            action_space: ActionSpace::Discrete { names: ACTIONS.map(String::from).to_vec() },
+            observation_space: game.task.observations.clone(),
+            action_space: game.task.actions.clone(),
         })
     }
 
@@ -133,6 +136,8 @@ impl ReleasedAle {
     fn step_one(&mut self, py: Python<'_>, env: usize, action: usize) -> PyResult<Step> {
         let lane = &mut self.lanes[env];
         let mut frames = vec![0; 2 * FRAME];
+        // The interface of raw frames takes the emulator's ids, not indices.
+        let action = self.game.action_ids[action];
         let mut reward = 0;
         let mut outcome = None;
         let skip = self.emulation.frame_skip;
@@ -168,7 +173,7 @@ impl ReleasedAle {
 
 impl Lane {
     fn start(
-        game: Game,
+        game: &'static Game,
         class: &Bound<'_, PyAny>,
         emulation: &Emulation,
         rom: &Rom,
@@ -177,7 +182,7 @@ impl Lane {
         let py = class.py();
         let ale = start(py, class, emulation, &rom.path).map_err(failed(doing))?;
         let actions = ale.call_method0("getMinimalActionSet").map_err(failed(doing))?;
-        python::check_actions(game, actions)?;
+        python::check_actions(game, &actions)?;
         Ok(Self {
             ale: ale.unbind(),
             screen: PyArray2::zeros(py, RAW, false).unbind(),

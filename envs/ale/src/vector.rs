@@ -10,7 +10,6 @@
 use std::path::Path;
 
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn};
-use overtone_core::protocol::{Emulation, Resize};
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
 use pyo3::prelude::*;
@@ -20,13 +19,13 @@ use pyo3::{Py, intern};
 use crate::python::{self, Rom, failed};
 use crate::screen::{SIDE, STACK};
 use crate::seed::ale_seed;
-use crate::{ACTIONS, AleError, Game};
+use crate::{AleError, Emulation, Game, Resize};
 
 /// Bytes of one observation, `[STACK, SIDE, SIDE]`.
 const OBSERVATION: usize = STACK * SIDE * SIDE;
 
 /// What an environment shows.
-const PICTURE: Picture = Picture { frames: STACK, height: SIDE, width: SIDE, grey: true };
+const VIEW: View = View { frames: STACK, height: SIDE, width: SIDE, grey: true };
 
 /// Environments of one game, each an emulator in its own thread.
 ///
@@ -35,7 +34,7 @@ const PICTURE: Picture = Picture { frames: STACK, height: SIDE, width: SIDE, gre
 /// the ROM anew with the episode's seed, so nothing is left of the episode before; with
 /// `terminal_on_life_loss` too it begins a new game.
 pub struct AleVectorEnv {
-    game: Game,
+    game: &'static Game,
     rom: Rom,
     emulation: Emulation,
     lanes: Vec<Lane>,
@@ -64,11 +63,15 @@ impl AleVectorEnv {
     /// # Errors
     /// When ale-py or the ROM is missing or another, or `emulation` asks for bilinear
     /// resizing or a double reset, which this interface does not do.
-    pub fn new(game: Game, emulation: &Emulation, n_envs: usize) -> Result<Self, AleError> {
+    pub fn new(
+        game: &'static Game,
+        emulation: &Emulation,
+        n_envs: usize,
+    ) -> Result<Self, AleError> {
         check(emulation)?;
         let rom = Rom::find(game)?;
         let lanes = (0..n_envs)
-            .map(|_| Lane::start(game, &rom.path, emulation, &PICTURE))
+            .map(|_| Lane::start(game, &rom.path, emulation, &VIEW))
             .collect::<Result<Vec<_>, AleError>>()?;
         Ok(Self {
             game,
@@ -77,8 +80,8 @@ impl AleVectorEnv {
             lanes,
             slots: Slots::new(n_envs),
             observations: vec![0; n_envs * OBSERVATION],
-            observation_space: ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] },
-            action_space: ActionSpace::Discrete { names: ACTIONS.map(String::from).to_vec() },
+            observation_space: game.task.observations.clone(),
+            action_space: game.task.actions.clone(),
         })
     }
 
@@ -125,7 +128,7 @@ impl AleVectorEnv {
     fn make_ready(&mut self, env: usize) -> Result<(), AleError> {
         self.rom.check()?;
         if self.lanes[env].broken {
-            self.lanes[env] = Lane::start(self.game, &self.rom.path, &self.emulation, &PICTURE)?;
+            self.lanes[env] = Lane::start(self.game, &self.rom.path, &self.emulation, &VIEW)?;
         }
         Ok(())
     }
@@ -192,7 +195,7 @@ impl Drop for AleVectorEnv {
 }
 
 /// What a lane shows.
-pub(crate) struct Picture {
+pub(crate) struct View {
     /// The last so many.
     pub frames: usize,
     pub height: usize,
@@ -204,10 +207,10 @@ pub(crate) struct Picture {
 impl Lane {
     /// Starts an emulator with this ROM.
     pub(crate) fn start(
-        game: Game,
+        game: &'static Game,
         rom: &Path,
         emulation: &Emulation,
-        picture: &Picture,
+        picture: &View,
     ) -> Result<Self, AleError> {
         let doing = "starting an emulator";
         Python::attach(|py| {
@@ -216,7 +219,7 @@ impl Lane {
             settings.set_item("rom_path", rom).map_err(failed(doing))?;
             let ale = class.call((), Some(&settings)).map_err(failed(doing))?;
             let actions = ale.call_method0("get_action_set").map_err(failed(doing))?;
-            python::check_actions(game, actions)?;
+            python::check_actions(game, &actions)?;
             Ok(Self {
                 ale: ale.unbind(),
                 action: PyArray1::from_slice(py, &[0]).unbind(),
@@ -312,7 +315,7 @@ pub(crate) fn check(emulation: &Emulation) -> Result<(), AleError> {
 fn settings<'py>(
     py: Python<'py>,
     emulation: &Emulation,
-    picture: &Picture,
+    picture: &View,
 ) -> PyResult<Bound<'py, PyDict>> {
     let settings = PyDict::new(py);
     settings.set_item("num_envs", 1)?;

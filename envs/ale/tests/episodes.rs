@@ -5,11 +5,15 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use overtone_ale::{AleVectorEnv, ColourScreens, Game, ReleasedAle, open};
-use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
+use overtone_ale::{AleVectorEnv, ColourScreens, Emulation, Game, ReleasedAle, open};
+use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{EnvError, VectorEnv};
 use overtone_eval::{Plan, PlayedEpisode, Player, RandomPolicy, rollout_together};
+
+fn game(name: &str) -> &'static Game {
+    Game::named(name).unwrap()
+}
 
 const OBSERVATION: usize = 4 * 84 * 84;
 
@@ -42,13 +46,13 @@ fn play(env: &mut dyn VectorEnv, slot: usize, seed: u64, steps: usize) -> Vec<Se
 
 #[track_caller]
 fn check_seeds(emulation: &Emulation) {
-    let mut one = open(Game::Seaquest, emulation, 1).unwrap();
+    let mut one = open(game("seaquest"), emulation, 1).unwrap();
     let alone = play(&mut *one, 0, 9, 60);
     assert_eq!(play(&mut *one, 0, 9, 60), alone, "again in the same environment");
     assert_ne!(play(&mut *one, 0, 10, 60), alone, "another seed is another episode");
 
     // Among others that start at other times, act otherwise and are reset in between.
-    let mut many = open(Game::Seaquest, emulation, 4).unwrap();
+    let mut many = open(game("seaquest"), emulation, 4).unwrap();
     many.reset(&[0, 1, 2, 3], &[1, 2, 3, 4]).unwrap();
     many.step(&[0, 1, 2, 3], &Actions::Discrete(vec![1, 2, 3, 4])).unwrap();
     many.reset(&[2, 0], &[9, 5]).unwrap();
@@ -74,14 +78,14 @@ fn an_episode_is_its_seed_and_its_actions() {
 
 #[test]
 fn an_episode_is_its_seed_and_its_actions_from_raw_screens_too() {
-    check_seeds(&Protocol::released().emulation);
+    check_seeds(&Emulation::released());
 }
 
 #[test]
 fn the_frame_limit_truncates_and_a_reset_is_due() {
-    for emulation in [Emulation::dqn_replay(), Protocol::released().emulation] {
+    for emulation in [Emulation::dqn_replay(), Emulation::released()] {
         let emulation = Emulation { max_frames: 40, max_noops: 0, ..emulation };
-        let mut env = open(Game::BankHeist, &emulation, 1).unwrap();
+        let mut env = open(game("bank_heist"), &emulation, 1).unwrap();
         let seen = play(&mut *env, 0, 1, 100);
         assert_eq!(seen.len() - 1, 10, "40 raw frames are 10 actions");
         assert_eq!(seen.last().unwrap().1, Some(Outcome::Truncated));
@@ -93,7 +97,7 @@ fn the_frame_limit_truncates_and_a_reset_is_due() {
 /// The different first observations of many seeds.
 fn starts(emulation: &Emulation, max_noops: u32) -> BTreeSet<Vec<u8>> {
     let emulation = Emulation { max_noops, ..emulation.clone() };
-    let mut env = open(Game::Seaquest, &emulation, 1).unwrap();
+    let mut env = open(game("seaquest"), &emulation, 1).unwrap();
     let start = |seed| {
         env.reset(&[0], &[seed]).unwrap();
         observation(&*env, 0)
@@ -104,7 +108,7 @@ fn starts(emulation: &Emulation, max_noops: u32) -> BTreeSet<Vec<u8>> {
 /// Of 16 draws from three numbers, one is missed with a probability of 0.005; the seeds are fixed.
 #[test]
 fn no_ops_are_any_number_up_to_the_largest() {
-    for emulation in [Emulation::dqn_replay(), Protocol::released().emulation] {
+    for emulation in [Emulation::dqn_replay(), Emulation::released()] {
         let [none, one, two] = [0, 1, 2].map(|max_noops| starts(&emulation, max_noops));
         // Each frame looks otherwise than those before it: one start for each number.
         assert_eq!([none.len(), one.len(), two.len()], [1, 2, 3], "{:?}", emulation.resize);
@@ -115,10 +119,10 @@ fn no_ops_are_any_number_up_to_the_largest() {
 #[test]
 fn losing_a_life_ends_the_episode_only_when_asked() {
     let emulation = Emulation { terminal_on_life_loss: true, ..Emulation::dqn_replay() };
-    let mut short = AleVectorEnv::new(Game::Seaquest, &emulation, 1).unwrap();
+    let mut short = AleVectorEnv::new(game("seaquest"), &emulation, 1).unwrap();
     let life = play(&mut short, 0, 3, 3000);
     assert_eq!(life.last().unwrap().1, Some(Outcome::Terminated));
-    let mut long = AleVectorEnv::new(Game::Seaquest, &Emulation::dqn_replay(), 1).unwrap();
+    let mut long = AleVectorEnv::new(game("seaquest"), &Emulation::dqn_replay(), 1).unwrap();
     let game = play(&mut long, 0, 3, 3000);
     assert_eq!(game.last().unwrap().1, Some(Outcome::Terminated));
     assert!(game.len() > life.len());
@@ -129,19 +133,19 @@ fn losing_a_life_ends_the_episode_only_when_asked() {
 #[test]
 fn combinations_nobody_plays_by_are_refused() {
     let double = Emulation { double_reset: true, ..Emulation::dqn_replay() };
-    let message = open(Game::Seaquest, &double, 1).err().unwrap().to_string();
+    let message = open(game("seaquest"), &double, 1).err().unwrap().to_string();
     assert!(message.contains("double reset"), "{message}");
-    let bilinear = Protocol::released().emulation;
-    assert!(AleVectorEnv::new(Game::Seaquest, &bilinear, 1).is_err());
-    assert!(ReleasedAle::new(Game::Seaquest, &Emulation::dqn_replay(), 1).is_err());
+    let bilinear = Emulation::released();
+    assert!(AleVectorEnv::new(game("seaquest"), &bilinear, 1).is_err());
+    assert!(ReleasedAle::new(game("seaquest"), &Emulation::dqn_replay(), 1).is_err());
     let still = Emulation { frame_skip: 0, ..Emulation::dqn_replay() };
-    assert!(open(Game::Seaquest, &still, 1).is_err());
+    assert!(open(game("seaquest"), &still, 1).is_err());
 }
 
 /// Plays in groups of so many environments.
 fn random_play(emulation: &Emulation, groups: &[usize], episodes: usize) -> Vec<PlayedEpisode> {
     let mut envs: Vec<_> =
-        groups.iter().map(|&n| open(Game::Seaquest, emulation, n).unwrap()).collect();
+        groups.iter().map(|&n| open(game("seaquest"), emulation, n).unwrap()).collect();
     let mut policy = RandomPolicy::new(envs[0].action_space().clone(), groups.iter().sum());
     let plan = Plan { episodes, targets: vec![1.0], seed: 1, return_units: ReturnUnits::Clipped };
     let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
@@ -176,8 +180,8 @@ fn random_play_is_the_same_whatever_the_number_of_environments() {
 #[test]
 fn colour_screens_follow_the_same_episode() {
     let emulation = Emulation::dqn_replay();
-    let mut env = open(Game::Seaquest, &emulation, 1).unwrap();
-    let mut screens = ColourScreens::new(Game::Seaquest, &emulation).unwrap();
+    let mut env = open(game("seaquest"), &emulation, 1).unwrap();
+    let mut screens = ColourScreens::new(game("seaquest"), &emulation).unwrap();
     let mut rewards = 0.0;
     for seed in [9, 10, 11] {
         let seen = play(&mut *env, 0, seed, 400);

@@ -8,11 +8,15 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use overtone_ale::{Game, open};
+use overtone_ale::{Emulation, Game, open};
 use overtone_core::Actions;
-use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
+use overtone_core::protocol::ReturnUnits;
 use overtone_env::{EnvError, VectorEnv, virtual_envs};
 use overtone_eval::{Plan, Player, RandomPolicy, Rollout, rollout_together};
+
+fn game(name: &str) -> &'static Game {
+    Game::named(name).unwrap()
+}
 
 /// Set in the child: the folder with the ROM that goes away.
 const CHILD: &str = "OVERTONE_FAILING_CHILD";
@@ -29,7 +33,7 @@ fn rom() -> PathBuf {
 /// the first three.
 fn play(emulation: &Emulation, rom: &Path, goes: bool) -> Rollout {
     let mut envs: Vec<_> =
-        [2, 1].map(|n| open(Game::Seaquest, emulation, n).unwrap()).into_iter().collect();
+        [2, 1].map(|n| open(game("seaquest"), emulation, n).unwrap()).into_iter().collect();
     let mut policy = RandomPolicy::new(envs[0].action_space().clone(), 3);
     let (targets, return_units) = (vec![1.0], ReturnUnits::Clipped);
     let plan = Plan { episodes: 6, targets, seed: 1, return_units };
@@ -52,7 +56,7 @@ fn play(emulation: &Emulation, rom: &Path, goes: bool) -> Rollout {
 fn child() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     let copy = Path::new(&folder).join("seaquest.bin");
-    for emulation in [Emulation::dqn_replay(), Protocol::released().emulation] {
+    for emulation in [Emulation::dqn_replay(), Emulation::released()] {
         let emulation = Emulation { max_frames: 400, ..emulation };
         fs::copy(rom(), &copy).unwrap();
         let sound = play(&emulation, &copy, false);
@@ -67,7 +71,7 @@ fn child() {
 
         // When it is there again, the emulator is started anew and plays as ever.
         fs::copy(rom(), &copy).unwrap();
-        let mut env = open(Game::Seaquest, &emulation, 2).unwrap();
+        let mut env = open(game("seaquest"), &emulation, 2).unwrap();
         env.reset(&[0, 1], &[3, 4]).unwrap();
         fs::write(&copy, "no game").unwrap();
         let error = env.reset(&[0], &[5]).unwrap_err();

@@ -14,14 +14,13 @@ mod peer;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use overtone_core::Actions;
-use overtone_core::protocol::{Revision, Simulation};
 use overtone_core::seed::generator;
 use overtone_env::VectorEnv;
-use overtone_mujoco::{Task, open};
+use overtone_mujoco::{Revision, Robot, RobotSimulation, open};
 use peer::Gymnasium;
 use rand::RngExt;
 
-const SIMULATION: Simulation = Simulation { revision: Revision::V4, max_steps: 1000 };
+const SIMULATION: RobotSimulation = RobotSimulation { revision: Revision::V4, max_steps: 1000 };
 
 fn main() {
     divan::main();
@@ -29,13 +28,13 @@ fn main() {
 
 #[divan::bench(args = [1, 100], consts = [0, 1, 2], sample_count = 20, sample_size = 1)]
 fn overtone<const TASK: usize>(bencher: Bencher<'_, '_>, n_envs: usize) {
-    let task = Task::ALL[TASK];
+    let robot = &Robot::all()[TASK];
     let envs: Vec<usize> = (0..n_envs).collect();
-    let mut env = open(task, &SIMULATION, n_envs).expect("`just setup` was run");
+    let mut env = open(robot, &SIMULATION, n_envs).expect("`just setup` was run");
     let mut seeds = 0..;
     let mut take = |n: usize| -> Vec<u64> { seeds.by_ref().take(n).collect() };
     env.reset(&envs, &take(n_envs)).expect("the robots start");
-    let (width, steps) = (task.action_width(), steps(n_envs));
+    let (width, steps) = (robot.action_width(), steps(n_envs));
     let mut generator = generator(0, "actions");
     let actions: Vec<Actions> = (0..steps)
         .map(|_| {
@@ -59,7 +58,7 @@ fn overtone<const TASK: usize>(bencher: Bencher<'_, '_>, n_envs: usize) {
 #[divan::bench(args = [1, 100], consts = [0, 1, 2], sample_count = 20, sample_size = 1)]
 fn gymnasium<const TASK: usize>(bencher: Bencher<'_, '_>, n_envs: usize) {
     let steps = steps(n_envs);
-    let mut theirs = Gymnasium::start(Task::ALL[TASK], SIMULATION.revision, n_envs);
+    let mut theirs = Gymnasium::start(&Robot::all()[TASK], SIMULATION.revision, n_envs);
     theirs.ask("reset 0");
     bencher
         .counter(ItemsCount::new(n_envs * steps))

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use overtone_core::SimulationError;
 use overtone_env::EnvError;
 
 use crate::{MUJOCO_VERSION, SITE_PACKAGES};
@@ -9,16 +10,15 @@ use crate::{MUJOCO_VERSION, SITE_PACKAGES};
 /// Why a robot cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum MujocoError {
-    /// Not one of the tasks.
-    #[error("there is no task `{name}`; the nearest is `{nearest}` (known: {known})")]
-    UnknownTask {
+    /// Not one of the robots.
+    #[error("there is no robot `{name}` in this program's table of robots")]
+    NoRobot {
         /// What was asked for.
         name: String,
-        /// The known name most like it.
-        nearest: &'static str,
-        /// All known names.
-        known: String,
     },
+    /// Settings that are not those of a robot's simulation.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
     /// No folder with Python packages was found.
     #[error(
         "no `.venv` with packages here nor in a folder above, so MuJoCo is missing: run \

@@ -6,10 +6,10 @@
 
 use std::fs;
 
-use overtone_core::protocol::Revision;
+use overtone_env::Capsule;
 use roxmltree::{Document, Node};
 
-use crate::{MujocoError, Task, packages};
+use crate::{MujocoError, Revision, Robot, packages};
 
 /// The limbs of a robot and the joints between them.
 #[derive(Clone, Debug)]
@@ -18,15 +18,6 @@ pub struct Figure {
     bodies: Vec<Body>,
     motors: Vec<String>,
     n_positions: usize,
-}
-
-/// One capsule, seen from the side.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Capsule {
-    /// `[x, z]` of the ends of its axis, metres; z is up.
-    pub ends: [[f64; 2]; 2],
-    /// Metres.
-    pub radius: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -69,28 +60,28 @@ impl Frame {
 }
 
 impl Figure {
-    /// Reads the model of `task`.
+    /// Reads the model of `robot`.
     ///
     /// # Errors
     /// When it is missing, or not the flat robot of capsules that it should be.
-    pub fn load(task: Task, revision: Revision) -> Result<Self, MujocoError> {
-        let path = packages::model(task, revision)?;
+    pub fn load(robot: &Robot, revision: Revision) -> Result<Self, MujocoError> {
+        let path = packages::model(robot, revision)?;
         let wrong = |message: String| MujocoError::BadModel { path: path.clone(), message };
         let text = fs::read_to_string(&path).map_err(|error| wrong(error.to_string()))?;
         let document = Document::parse(&text).map_err(|error| wrong(error.to_string()))?;
         let mut figure =
-            Self { bodies: Vec::new(), motors: Vec::new(), n_positions: task.n_positions() };
+            Self { bodies: Vec::new(), motors: Vec::new(), n_positions: robot.n_positions() };
         for node in document.descendants().filter(|node| node.has_tag_name("worldbody")) {
             figure.add(node, None).map_err(wrong)?;
         }
         let motors = document.descendants().filter(|node| node.has_tag_name("motor"));
         figure.motors = motors.filter_map(|node| node.attribute("joint")).map(plain).collect();
         let n_joints: usize = figure.bodies.iter().map(|body| body.joints.len()).sum();
-        if n_joints != task.n_positions() || figure.motors.len() != task.action_width() {
-            let (n_motors, width) = (figure.motors.len(), task.action_width());
+        if n_joints != robot.n_positions() || figure.motors.len() != robot.action_width() {
+            let (n_motors, width) = (figure.motors.len(), robot.action_width());
             return Err(wrong(format!(
                 "{n_joints} joints and {n_motors} motors, expected {} and {width}",
-                task.n_positions()
+                robot.n_positions()
             )));
         }
         Ok(figure)
@@ -104,7 +95,7 @@ impl Figure {
     /// Where the capsules are.
     ///
     /// # Panics
-    /// When there are not `Task::n_positions` positions.
+    /// When there are not `Robot::n_positions` positions.
     pub fn capsules(&self, positions: &[f64]) -> Vec<Capsule> {
         assert_eq!(positions.len(), self.n_positions, "positions of this robot");
         let mut positions = positions.iter();

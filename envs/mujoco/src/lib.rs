@@ -1,6 +1,5 @@
 //! The simulated robots HalfCheetah, Hopper and Walker2d as Gymnasium's `-v4` and `-v5`
-//! environments have them, stepped natively as a batch of `overtone_env::VectorEnv`
-//! environments.
+//! environments have them, stepped natively: a suite of `overtone_env::VectorEnv` environments.
 //!
 //! The physics is MuJoCo's own C library, the one in the `mujoco` Python package, loaded when
 //! [`open`] is called: without it everything else of the program works. The robots are
@@ -13,7 +12,9 @@
 //!
 //! | file | what is in it |
 //! | --- | --- |
-//! | `task.rs` | the three tasks, their sizes and names |
+//! | `robot.rs` | a robot: a row of `tasks.toml` |
+//! | `simulation.rs` | how it is run: the revision, and the longest episode |
+//! | `suite.rs` | all robots as a suite |
 //! | `rules.rs` | observation, reward and health of a robot |
 //! | `start.rs` | the drawn start of an episode |
 //! | `packages.rs` | where library and models lie |
@@ -32,41 +33,46 @@ mod error;
 mod figure;
 mod library;
 mod packages;
+mod robot;
 mod rules;
+mod simulation;
 mod simulator;
 mod start;
-mod task;
+mod suite;
 mod vector;
 
 pub use error::MujocoError;
-pub use figure::{Capsule, Figure};
+pub use figure::Figure;
 pub use packages::{SITE_PACKAGES, packages};
-pub use task::Task;
+pub use robot::Robot;
+pub use simulation::{Revision, RobotSimulation, SETTINGS};
+pub use suite::Mujoco;
 pub use vector::MujocoVectorEnv;
 
-use overtone_core::protocol::{Revision, Simulation};
+/// The suite's name.
+pub const SUITE: &str = "mujoco";
 
 /// Version of MuJoCo that is loaded; another is refused.
 pub const MUJOCO_VERSION: &str = "3.17.0";
 
-/// `n_envs` environments of `task`, run as `simulation` says.
+/// `n_envs` environments of `robot`, run as `simulation` says.
 ///
 /// # Errors
 /// When the library or the model is missing or another than expected, or `simulation` has a
 /// limit of zero steps.
 pub fn open(
-    task: Task,
-    simulation: &Simulation,
+    robot: &'static Robot,
+    simulation: &RobotSimulation,
     n_envs: usize,
 ) -> Result<MujocoVectorEnv, MujocoError> {
-    MujocoVectorEnv::new(task, simulation, n_envs)
+    MujocoVectorEnv::new(robot, simulation, n_envs)
 }
 
-/// Checks that MuJoCo and the task's model are there, without simulating anything.
+/// Checks that MuJoCo and the robot's model are there, without simulating anything.
 ///
 /// # Errors
 /// When one is missing, or another than expected.
-pub fn check(task: Task, revision: Revision) -> Result<(), MujocoError> {
+pub fn check(robot: &'static Robot, revision: Revision) -> Result<(), MujocoError> {
     library::load()?;
-    packages::model(task, revision).map(drop)
+    packages::model(robot, revision).map(drop)
 }

@@ -5,10 +5,9 @@ use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_core::protocol::Revision;
 use overtone_env::virtual_envs;
 
-use crate::{MujocoError, Task};
+use crate::{MujocoError, Revision, Robot};
 
 /// The variable that names the folder of Python packages, instead of a virtual environment.
 pub const SITE_PACKAGES: &str = "OVERTONE_SITE_PACKAGES";
@@ -50,13 +49,13 @@ pub(crate) fn library() -> Result<PathBuf, MujocoError> {
     }
 }
 
-/// Gymnasium's model of `task`.
+/// Gymnasium's model of `robot`.
 ///
 /// # Errors
 /// When it is missing.
-pub(crate) fn model(task: Task, revision: Revision) -> Result<PathBuf, MujocoError> {
+pub(crate) fn model(robot: &Robot, revision: Revision) -> Result<PathBuf, MujocoError> {
     let assets = packages()?.join("gymnasium/envs/mujoco/assets");
-    let path = assets.join(task.model_file(revision));
+    let path = assets.join(robot.model_file(revision));
     if path.is_file() { Ok(path) } else { Err(MujocoError::NoModel { path }) }
 }
 

@@ -5,10 +5,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use overtone_core::protocol::Revision;
-
 use crate::library::{self, CONTROLS, Library, POSITIONS, RawData, RawModel, TIME, VELOCITIES};
-use crate::{MujocoError, Task, packages};
+use crate::{MujocoError, Revision, Robot, packages};
 
 /// A robot and its world, read from a model file and never changed.
 pub(crate) struct Model {
@@ -30,20 +28,20 @@ pub(crate) struct Data {
 unsafe impl Send for Data {}
 
 impl Model {
-    /// Reads and checks Gymnasium's model of `task`.
+    /// Reads and checks Gymnasium's model of `robot`.
     ///
     /// # Errors
     /// When library or model is missing, unreadable or another than expected.
-    pub(crate) fn load(task: Task, revision: Revision) -> Result<Arc<Self>, MujocoError> {
+    pub(crate) fn load(robot: &Robot, revision: Revision) -> Result<Arc<Self>, MujocoError> {
         let library = library::load()?;
-        let path = packages::model(task, revision)?;
+        let path = packages::model(robot, revision)?;
         let model = Arc::new(Self { library, raw: read(library, &path)? });
-        model.check(task, &path)?;
+        model.check(robot, &path)?;
         Ok(model)
     }
 
     /// Checks the model's sizes, and its timestep by taking one.
-    fn check(self: &Arc<Self>, task: Task, path: &Path) -> Result<(), MujocoError> {
+    fn check(self: &Arc<Self>, robot: &Robot, path: &Path) -> Result<(), MujocoError> {
         let expect = |what: &str, got: f64, expected: f64| {
             if got == expected {
                 return Ok(());
@@ -51,15 +49,15 @@ impl Model {
             let (got, expected) = (format!("{got} {what}"), expected.to_string());
             Err(MujocoError::OtherModel { path: path.to_owned(), got, expected })
         };
-        expect("positions", self.size(POSITIONS), task.n_positions() as f64)?;
-        expect("velocities", self.size(VELOCITIES), task.n_velocities() as f64)?;
-        expect("motors", self.size(CONTROLS), task.action_width() as f64)?;
+        expect("positions", self.size(POSITIONS), robot.n_positions() as f64)?;
+        expect("velocities", self.size(VELOCITIES), robot.n_velocities() as f64)?;
+        expect("motors", self.size(CONTROLS), robot.action_width() as f64)?;
         let mut data = Data::new(self)?;
-        data.step(&vec![0.0; task.action_width()], 1)
+        data.step(&vec![0.0; robot.action_width()], 1)
             .map_err(|message| MujocoError::BadModel { path: path.to_owned(), message })?;
         let mut time = [0.0];
         data.get(&mut time, TIME);
-        expect("seconds a step", time[0], task.timestep())
+        expect("seconds a step", time[0], robot.step_seconds())
     }
 
     /// Numbers in these parts of a state.
@@ -163,13 +161,18 @@ fn read(library: &Library, path: &Path) -> Result<NonNull<RawModel>, MujocoError
 mod tests {
     use super::*;
 
+    fn robot(name: &str) -> &'static Robot {
+        Robot::named(name).unwrap()
+    }
+
     #[test]
     fn models_of_other_robots_are_refused() {
-        let model = Model::load(Task::Hopper, Revision::V4).unwrap();
-        let message = model.check(Task::Walker2d, Path::new("h.xml")).unwrap_err().to_string();
+        let model = Model::load(robot("hopper"), Revision::V4).unwrap();
+        let message = model.check(robot("walker2d"), Path::new("h.xml")).unwrap_err().to_string();
         assert!(message.contains("`h.xml` has 6 positions, 9 were expected"), "{message}");
-        let model = Model::load(Task::Walker2d, Revision::V4).unwrap();
-        let message = model.check(Task::HalfCheetah, Path::new("w.xml")).unwrap_err().to_string();
+        let model = Model::load(robot("walker2d"), Revision::V4).unwrap();
+        let message =
+            model.check(robot("halfcheetah"), Path::new("w.xml")).unwrap_err().to_string();
         assert!(message.contains("has 0.002 seconds a step, 0.01 were expected"), "{message}");
     }
 

@@ -1,17 +1,16 @@
-//! [`MujocoVectorEnv`]: many robots of one task, stepped side by side.
+//! [`MujocoVectorEnv`]: many robots of one robot, stepped side by side.
 
 use std::sync::Arc;
 
 use overtone_core::numpy::Ziggurats;
-use overtone_core::protocol::{Revision, Simulation};
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
 use rayon::prelude::*;
 
 use crate::simulator::{Data, Model};
-use crate::{MujocoError, Task, rules, start};
+use crate::{MujocoError, Revision, Robot, RobotSimulation, rules, start};
 
-/// Environments of one task.
+/// Environments of one robot.
 ///
 /// They share one model; each has a simulation of its own, and several are stepped at once.
 /// The episode with seed `s` starts as Gymnasium's `reset(seed=s)` does. Actions beyond
@@ -22,7 +21,7 @@ use crate::{MujocoError, Task, rules, start};
 /// [`EnvError::Partly`]; the other environments took their step. A reset makes the simulation
 /// new.
 pub struct MujocoVectorEnv {
-    task: Task,
+    robot: &'static Robot,
     revision: Revision,
     max_steps: u32,
     /// The model's own state, `[n_positions + n_velocities]`.
@@ -62,32 +61,36 @@ impl MujocoVectorEnv {
     /// # Errors
     /// When the library or the model is missing or another than expected, or `simulation` has
     /// a limit of zero steps.
-    pub fn new(task: Task, simulation: &Simulation, n_envs: usize) -> Result<Self, MujocoError> {
-        let Simulation { revision, max_steps } = *simulation;
+    pub fn new(
+        robot: &'static Robot,
+        simulation: &RobotSimulation,
+        n_envs: usize,
+    ) -> Result<Self, MujocoError> {
+        let RobotSimulation { revision, max_steps } = *simulation;
         if max_steps == 0 {
             return Err(MujocoError::NoSteps);
         }
-        let model = Model::load(task, revision)?;
-        let mut initial = vec![0.0; task.n_positions() + task.n_velocities()];
+        let model = Model::load(robot, revision)?;
+        let mut initial = vec![0.0; robot.n_positions() + robot.n_velocities()];
         Data::new(&model)?.state(&mut initial);
-        let lane = |_| Lane::new(task, &model);
+        let lane = |_| Lane::new(robot, &model);
         Ok(Self {
-            task,
+            robot,
             revision,
             max_steps,
             initial,
             ziggurats: Ziggurats::default(),
             lanes: (0..n_envs).map(lane).collect::<Result<_, _>>()?,
             slots: Slots::new(n_envs),
-            observations: vec![0.0; n_envs * task.observation_width()],
-            observation_space: ObservationSpace::Vectors { width: task.observation_width() },
-            action_space: ActionSpace::unit(task.action_width()),
+            observations: vec![0.0; n_envs * robot.observation_width()],
+            observation_space: robot.task.observations.clone(),
+            action_space: robot.task.actions.clone(),
         })
     }
 
-    /// The task.
-    pub fn task(&self) -> Task {
-        self.task
+    /// The robot.
+    pub fn robot(&self) -> &'static Robot {
+        self.robot
     }
 
     /// Begins an episode in `env` in a state of the caller's choice instead of a drawn one.
@@ -106,7 +109,7 @@ impl MujocoVectorEnv {
         velocities: &[f64],
     ) -> Result<(), EnvError> {
         self.slots.check_reset(&[env], &[0])?;
-        let (n_positions, n_velocities) = (self.task.n_positions(), self.task.n_velocities());
+        let (n_positions, n_velocities) = (self.robot.n_positions(), self.robot.n_velocities());
         let state = [positions, velocities].concat();
         let fits = positions.len() == n_positions && velocities.len() == n_velocities;
         if !fits || state.iter().any(|value| !value.is_finite()) {
@@ -127,7 +130,7 @@ impl MujocoVectorEnv {
     /// # Panics
     /// When there is no environment `env`: a caller's bug.
     pub fn state(&self, env: usize) -> (&[f64], &[f64]) {
-        self.lanes[env].state.split_at(self.task.n_positions())
+        self.lanes[env].state.split_at(self.robot.n_positions())
     }
 
     /// The observation of environment `env` in the simulator's own 64 bits.
@@ -148,9 +151,9 @@ impl MujocoVectorEnv {
 
     /// Begins an episode in each of `envs` (distinct and known), in these states.
     fn begin(&mut self, envs: &[usize], states: Vec<Vec<f64>>) -> Result<(), EnvError> {
-        let task = self.task;
+        let robot = self.robot;
         let results = side_by_side(self.jobs(envs, states), |job| {
-            let begun = job.lane.begin(task, &job.order);
+            let begun = job.lane.begin(robot, &job.order);
             job.lane.show(job.row);
             begun.map_err(|message| MujocoError::Diverged { env: job.env, message })
         });
@@ -169,7 +172,7 @@ impl MujocoVectorEnv {
         envs: &[usize],
         orders: impl IntoIterator<Item = Order>,
     ) -> Vec<Job<'_, Order>> {
-        let rows = self.observations.chunks_mut(self.task.observation_width());
+        let rows = self.observations.chunks_mut(self.robot.observation_width());
         let mut lanes: Vec<_> = self.lanes.iter_mut().zip(rows).map(Some).collect();
         let mut jobs = Vec::with_capacity(envs.len());
         for (&env, order) in envs.iter().zip(orders) {
@@ -196,7 +199,7 @@ impl VectorEnv for MujocoVectorEnv {
 
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
         self.slots.check_reset(envs, seeds)?;
-        let draw = |&seed| start::draw(self.task, seed, &self.initial, &self.ziggurats);
+        let draw = |&seed| start::draw(self.robot, seed, &self.initial, &self.ziggurats);
         let states = seeds.iter().map(draw).collect();
         self.begin(envs, states)
     }
@@ -209,9 +212,9 @@ impl VectorEnv for MujocoVectorEnv {
         if let Some((&env, _)) = envs.iter().zip(rows()).find(|(_, row)| !finite(row)) {
             return Err(MujocoError::NonFiniteAction { env }.into());
         }
-        let (task, revision, max_steps) = (self.task, self.revision, self.max_steps);
+        let (robot, revision, max_steps) = (self.robot, self.revision, self.max_steps);
         let results = side_by_side(self.jobs(envs, rows()), |job| {
-            let stepped = job.lane.step(task, revision, job.order);
+            let stepped = job.lane.step(robot, revision, job.order);
             job.lane.show(job.row);
             let fallen =
                 stepped.map_err(|message| MujocoError::Diverged { env: job.env, message })?;
@@ -236,11 +239,11 @@ impl VectorEnv for MujocoVectorEnv {
 }
 
 impl Lane {
-    fn new(task: Task, model: &Arc<Model>) -> Result<Self, MujocoError> {
+    fn new(robot: &Robot, model: &Arc<Model>) -> Result<Self, MujocoError> {
         Ok(Self {
             data: Data::new(model)?,
-            state: vec![0.0; task.n_positions() + task.n_velocities()],
-            observation: vec![0.0; task.observation_width()],
+            state: vec![0.0; robot.n_positions() + robot.n_velocities()],
+            observation: vec![0.0; robot.observation_width()],
             reward: 0.0,
             n_steps: 0,
         })
@@ -248,10 +251,10 @@ impl Lane {
 
     /// Begins an episode in `state`. The error, here and in `step`, says why the simulation is
     /// no physics.
-    fn begin(&mut self, task: Task, state: &[f64]) -> Result<(), String> {
+    fn begin(&mut self, robot: &Robot, state: &[f64]) -> Result<(), String> {
         let begun = self.data.reset(state);
         (self.reward, self.n_steps) = (0.0, 0);
-        self.observe(task);
+        self.observe(robot);
         begun
     }
 
@@ -259,14 +262,14 @@ impl Lane {
     ///
     /// A fallen robot's state may be anything, as in Gymnasium. Its reward, and the state of one
     /// that has not fallen, must be finite.
-    fn step(&mut self, task: Task, revision: Revision, action: &[f32]) -> Result<bool, String> {
+    fn step(&mut self, robot: &Robot, revision: Revision, action: &[f32]) -> Result<bool, String> {
         let before = self.state[0];
         let controls: Vec<f64> = action.iter().copied().map(f64::from).collect();
-        let stepped = self.data.step(&controls, task.frame_skip());
-        self.observe(task);
+        let stepped = self.data.step(&controls, robot.action_steps());
+        self.observe(robot);
         self.n_steps += 1;
-        let healthy = rules::is_healthy(task, &self.state);
-        self.reward = rules::reward(task, revision, (before, self.state[0]), action, healthy);
+        let healthy = rules::is_healthy(robot, &self.state);
+        self.reward = rules::reward(robot, revision, (before, self.state[0]), action, healthy);
         stepped?;
         if !self.reward.is_finite() {
             return Err("its reward is not finite".into());
@@ -277,9 +280,9 @@ impl Lane {
         Ok(!healthy)
     }
 
-    fn observe(&mut self, task: Task) {
+    fn observe(&mut self, robot: &Robot) {
         self.data.state(&mut self.state);
-        rules::observe(task, &self.state, &mut self.observation);
+        rules::observe(robot, &self.state, &mut self.observation);
     }
 
     fn show(&self, row: &mut [f32]) {

@@ -2,40 +2,43 @@
 
 #![allow(clippy::unwrap_used)]
 
-use overtone_core::protocol::{Revision, Simulation};
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{ActionSpace, EnvError, ObservationSpace, VectorEnv};
-use overtone_mujoco::{MujocoError, MujocoVectorEnv, Task, open};
+use overtone_mujoco::{MujocoError, MujocoVectorEnv, Revision, Robot, RobotSimulation, open};
+
+fn robot(name: &str) -> &'static Robot {
+    Robot::named(name).unwrap()
+}
 
 /// A step's reward, how it ended, and the observation after it.
 type Seen = (f32, Option<Outcome>, Vec<f32>);
 
-fn simulation(max_steps: u32) -> Simulation {
-    Simulation { revision: Revision::V4, max_steps }
+fn simulation(max_steps: u32) -> RobotSimulation {
+    RobotSimulation { revision: Revision::V4, max_steps }
 }
 
 fn observation(env: &MujocoVectorEnv, slot: usize) -> Vec<f32> {
     let Observations::Vectors(rows) = env.observations() else { unreachable!() };
-    let width = env.task().observation_width();
+    let width = env.robot().observation_width();
     rows[slot * width..(slot + 1) * width].to_vec()
 }
 
 /// Some action, the same at each call.
-fn action(task: Task, step_idx: usize) -> Vec<f32> {
-    (0..task.action_width()).map(|i| ((step_idx * 7 + i * 3) as f32).sin()).collect()
+fn action(robot: &'static Robot, step_idx: usize) -> Vec<f32> {
+    (0..robot.action_width()).map(|i| ((step_idx * 7 + i * 3) as f32).sin()).collect()
 }
 
-fn actions(task: Task, rows: &[Vec<f32>]) -> Actions {
-    Actions::Continuous { width: task.action_width(), values: rows.concat() }
+fn actions(robot: &'static Robot, rows: &[Vec<f32>]) -> Actions {
+    Actions::Continuous { width: robot.action_width(), values: rows.concat() }
 }
 
 /// An episode in `slot`, at most `steps` long.
 fn play(env: &mut MujocoVectorEnv, slot: usize, seed: u64, steps: usize) -> Vec<Seen> {
-    let task = env.task();
+    let robot = env.robot();
     env.reset(&[slot], &[seed]).unwrap();
     let mut seen = vec![(0.0, None, observation(env, slot))];
     for step_idx in 0..steps {
-        let step = env.step(&[slot], &actions(task, &[action(task, step_idx)])).unwrap()[0];
+        let step = env.step(&[slot], &actions(robot, &[action(robot, step_idx)])).unwrap()[0];
         seen.push((step.reward, step.outcome, observation(env, slot)));
         if step.outcome.is_some() {
             break;
@@ -46,25 +49,25 @@ fn play(env: &mut MujocoVectorEnv, slot: usize, seed: u64, steps: usize) -> Vec<
 
 #[test]
 fn an_episode_is_its_seed_and_its_actions() {
-    for task in Task::ALL {
-        let mut one = open(task, &simulation(1000), 1).unwrap();
+    for robot in Robot::all() {
+        let mut one = open(robot, &simulation(1000), 1).unwrap();
         let alone = play(&mut one, 0, 9, 60);
         assert!(alone.len() > 5);
         assert_eq!(play(&mut one, 0, 9, 60), alone, "again in the same environment");
         assert_ne!(play(&mut one, 0, 10, 60), alone, "another seed is another episode");
 
         // Among others that start at other times, act otherwise and fall in between.
-        let mut many = open(task, &simulation(1000), 7).unwrap();
+        let mut many = open(robot, &simulation(1000), 7).unwrap();
         many.reset(&[0, 1, 2, 3, 4, 5, 6], &[1, 2, 3, 4, 5, 6, 7]).unwrap();
-        many.step(&[0, 2], &actions(task, &[action(task, 50), action(task, 60)])).unwrap();
+        many.step(&[0, 2], &actions(robot, &[action(robot, 50), action(robot, 60)])).unwrap();
         many.reset(&[2, 0], &[9, 5]).unwrap();
         assert_eq!(observation(&many, 2), alone[0].2);
         for (step_idx, expected) in alone[1..].iter().enumerate() {
             many.reset(&[1, 4], &[step_idx as u64, 9]).unwrap();
             let envs = if step_idx % 3 == 0 { vec![4, 2] } else { vec![1, 2, 4] };
-            let of = |env: &usize| action(task, if *env == 2 { step_idx } else { 100 + env });
+            let of = |env: &usize| action(robot, if *env == 2 { step_idx } else { 100 + env });
             let rows: Vec<Vec<f32>> = envs.iter().map(of).collect();
-            let steps = many.step(&envs, &actions(task, &rows)).unwrap();
+            let steps = many.step(&envs, &actions(robot, &rows)).unwrap();
             let mine = steps[envs.iter().position(|&env| env == 2).unwrap()];
             assert_eq!((mine.reward, mine.outcome), (expected.0, expected.1), "step {step_idx}");
             assert_eq!(observation(&many, 2), expected.2, "step {step_idx}");
@@ -74,33 +77,33 @@ fn an_episode_is_its_seed_and_its_actions() {
 
 #[test]
 fn the_limit_truncates_and_a_reset_is_due() {
-    let mut env = open(Task::HalfCheetah, &simulation(12), 1).unwrap();
+    let mut env = open(robot("halfcheetah"), &simulation(12), 1).unwrap();
     for seed in [1, 2] {
         let seen = play(&mut env, 0, seed, 100);
         assert_eq!(seen.len() - 1, 12);
         assert_eq!(seen.last().unwrap().1, Some(Outcome::Truncated));
-        let error = env.step(&[0], &actions(Task::HalfCheetah, &[vec![0.0; 6]])).unwrap_err();
+        let error = env.step(&[0], &actions(robot("halfcheetah"), &[vec![0.0; 6]])).unwrap_err();
         assert!(matches!(error, EnvError::NoEpisode { env: 0 }));
     }
-    assert!(matches!(open(Task::Hopper, &simulation(0), 1), Err(MujocoError::NoSteps)));
+    assert!(matches!(open(robot("hopper"), &simulation(0), 1), Err(MujocoError::NoSteps)));
 }
 
 #[test]
 fn a_fall_terminates_even_at_the_limit() {
-    let mut env = open(Task::Hopper, &simulation(1000), 1).unwrap();
+    let mut env = open(robot("hopper"), &simulation(1000), 1).unwrap();
     let seen = play(&mut env, 0, 3, 1000);
     assert_eq!(seen.last().unwrap().1, Some(Outcome::Terminated));
     let steps = seen.len() - 1;
-    let mut env = open(Task::Hopper, &simulation(steps as u32), 1).unwrap();
+    let mut env = open(robot("hopper"), &simulation(steps as u32), 1).unwrap();
     assert_eq!(play(&mut env, 0, 3, 1000), seen);
 }
 
 #[test]
 fn spaces_fit_the_task() {
-    for (task, observation, action) in
-        [(Task::HalfCheetah, 17, 6), (Task::Hopper, 11, 3), (Task::Walker2d, 17, 6)]
+    for (robot, observation, action) in
+        [(robot("halfcheetah"), 17, 6), (robot("hopper"), 11, 3), (robot("walker2d"), 17, 6)]
     {
-        let env = open(task, &simulation(10), 2).unwrap();
+        let env = open(robot, &simulation(10), 2).unwrap();
         assert_eq!(env.n_envs(), 2);
         assert_eq!(env.observation_space(), &ObservationSpace::Vectors { width: observation });
         assert_eq!(env.action_space(), &ActionSpace::unit(action));
@@ -117,8 +120,8 @@ fn refused<T>(result: Result<T, EnvError>, message: &str) {
 
 #[test]
 fn misuse_is_named_and_changes_nothing() {
-    let mut env = open(Task::Hopper, &simulation(10), 3).unwrap();
-    let still = |n: usize| actions(Task::Hopper, &vec![vec![0.0; 3]; n]);
+    let mut env = open(robot("hopper"), &simulation(10), 3).unwrap();
+    let still = |n: usize| actions(robot("hopper"), &vec![vec![0.0; 3]; n]);
     refused(env.step(&[0], &still(1)), "environment 0 has no episode under way");
     refused(env.reset(&[0, 3], &[1, 2]), "there is no environment 3");
     refused(env.reset(&[0, 0], &[1, 2]), "environment 0 is named twice");
@@ -131,7 +134,7 @@ fn misuse_is_named_and_changes_nothing() {
     refused(env.step(&[0], &wide), "the actions are vectors of 6 numbers");
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let rows = [vec![0.0; 3], vec![0.0, bad, 0.0]];
-        let result = env.step(&[0, 1], &actions(Task::Hopper, &rows));
+        let result = env.step(&[0, 1], &actions(robot("hopper"), &rows));
         refused(result, "the action for environment 1 has a number that is not finite");
     }
     assert_eq!(env.state(0).0, before);
@@ -140,14 +143,14 @@ fn misuse_is_named_and_changes_nothing() {
 
 #[test]
 fn an_episode_begins_in_a_given_state() {
-    let mut env = open(Task::Walker2d, &simulation(10), 2).unwrap();
+    let mut env = open(robot("walker2d"), &simulation(10), 2).unwrap();
     let positions = [3.0, 1.3, 0.1, -0.2, -0.3, 0.4, -0.5, -0.6, 0.7];
     let velocities = [1.0, 0.0, 0.0, 0.0, 20.0, 0.0, 0.0, 0.0, -0.5];
     env.reset_to(1, &positions, &velocities).unwrap();
     assert_eq!(env.state(1), (&positions[..], &velocities[..]));
     assert_eq!(env.observation(1)[..2], [1.3, 0.1]);
     assert_eq!(env.observation(1)[12], 10.0, "shown velocities are cut");
-    env.step(&[1], &actions(Task::Walker2d, &[vec![0.0; 6]])).unwrap();
+    env.step(&[1], &actions(robot("walker2d"), &[vec![0.0; 6]])).unwrap();
     assert!(env.state(1).0[0] > 3.0);
 
     refused(env.reset_to(2, &positions, &velocities), "there is no environment 2");
@@ -158,15 +161,15 @@ fn an_episode_begins_in_a_given_state() {
 /// MuJoCo puts such a robot back to its start, and Gymnasium goes on.
 #[test]
 fn a_simulation_that_diverges_ends_alone() {
-    for task in Task::ALL {
-        let mut env = open(task, &simulation(100), 3).unwrap();
-        let mut alone = open(task, &simulation(100), 1).unwrap();
+    for robot in Robot::all() {
+        let mut env = open(robot, &simulation(100), 3).unwrap();
+        let mut alone = open(robot, &simulation(100), 1).unwrap();
         env.reset(&[0, 2], &[1, 2]).unwrap();
         alone.reset(&[0], &[2]).unwrap();
-        let mut positions = vec![0.0; task.n_positions()];
+        let mut positions = vec![0.0; robot.n_positions()];
         positions[1] = 1.25;
-        env.reset_to(1, &positions, &vec![1e11; task.n_velocities()]).unwrap();
-        let row = action(task, 4);
+        env.reset_to(1, &positions, &vec![1e11; robot.n_velocities()]).unwrap();
+        let row = action(robot, 4);
         let all = |n| Actions::Continuous { width: row.len(), values: row.repeat(n) };
         let error = env.step(&[0, 1, 2], &all(3)).unwrap_err();
         assert!(error.to_string().contains("environment 1 diverged: Nan, Inf"), "{error}");

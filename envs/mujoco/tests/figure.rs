@@ -4,26 +4,29 @@
 
 mod peer;
 
-use overtone_core::protocol::Revision;
 use overtone_core::seed::generator;
-use overtone_mujoco::{Figure, Task};
+use overtone_mujoco::{Figure, Revision, Robot};
 use rand::RngExt;
 
 use peer::Gymnasium;
+
+fn robot(name: &str) -> &'static Robot {
+    Robot::named(name).unwrap()
+}
 
 /// MuJoCo turns by quaternions, we by angles. The largest difference seen is 2e-15.
 const TOLERANCE: f64 = 1e-12;
 
 #[track_caller]
-fn check(task: Task, revision: Revision) {
-    let figure = Figure::load(task, revision).unwrap();
-    let mut theirs = Gymnasium::start(task, revision, 1);
+fn check(robot: &'static Robot, revision: Revision) {
+    let figure = Figure::load(robot, revision).unwrap();
+    let mut theirs = Gymnasium::start(robot, revision, 1);
     let mut generator = generator(3, "positions");
     let mut largest = 0.0_f64;
     for _ in 0..20 {
-        let n = task.n_positions();
+        let n = robot.n_positions();
         let positions: Vec<f64> = (0..n).map(|_| generator.random_range(-2.0..2.0)).collect();
-        let state = positions.iter().copied().chain((0..task.n_velocities()).map(|_| 0.0));
+        let state = positions.iter().copied().chain((0..robot.n_velocities()).map(|_| 0.0));
         let order = state.fold("reset_to".to_owned(), |line, x| format!("{line} {x:?}"));
         theirs.ask(&order);
         let theirs = theirs.ask("capsules");
@@ -41,22 +44,22 @@ fn check(task: Task, revision: Revision) {
             }
         }
     }
-    println!("{}: largest difference {largest:e}", task.gymnasium_id(revision));
+    println!("{}: largest difference {largest:e}", robot.gymnasium_id(revision));
     assert!(largest < TOLERANCE, "{largest:e}");
 }
 
 #[test]
 fn limbs_are_where_mujoco_has_them() {
-    for task in [Task::HalfCheetah, Task::Hopper, Task::Walker2d] {
-        check(task, Revision::V4);
+    for robot in [robot("halfcheetah"), robot("hopper"), robot("walker2d")] {
+        check(robot, Revision::V4);
     }
-    check(Task::Walker2d, Revision::V5);
+    check(robot("walker2d"), Revision::V5);
 }
 
 #[test]
 fn every_motor_has_a_name() {
-    let names = |task| Figure::load(task, Revision::V4).unwrap().motors().join(", ");
-    assert_eq!(names(Task::Hopper), "thigh, leg, foot");
-    assert_eq!(names(Task::HalfCheetah), "bthigh, bshin, bfoot, fthigh, fshin, ffoot");
-    assert_eq!(names(Task::Walker2d), "thigh, leg, foot, thigh left, leg left, foot left");
+    let names = |robot| Figure::load(robot, Revision::V4).unwrap().motors().join(", ");
+    assert_eq!(names(robot("hopper")), "thigh, leg, foot");
+    assert_eq!(names(robot("halfcheetah")), "bthigh, bshin, bfoot, fthigh, fshin, ffoot");
+    assert_eq!(names(robot("walker2d")), "thigh, leg, foot, thigh left, leg left, foot left");
 }

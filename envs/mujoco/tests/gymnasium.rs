@@ -7,14 +7,17 @@
 
 mod peer;
 
-use overtone_core::protocol::{Revision, Simulation};
 use overtone_core::seed::{Generator, generator};
 use overtone_core::{Actions, Outcome};
 use overtone_env::VectorEnv;
-use overtone_mujoco::{MujocoVectorEnv, Task, open};
+use overtone_mujoco::{MujocoVectorEnv, Revision, Robot, RobotSimulation, open};
 use rand::RngExt;
 
 use peer::Gymnasium;
+
+fn robot(name: &str) -> &'static Robot {
+    Robot::named(name).unwrap()
+}
 
 /// Gymnasium's own limit.
 const MAX_STEPS: u32 = 1000;
@@ -27,9 +30,9 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(task: Task, revision: Revision) -> Self {
-        let ours = open(task, &Simulation { revision, max_steps: MAX_STEPS }, 1).unwrap();
-        Self { ours, theirs: Gymnasium::start(task, revision, 1), largest_difference: 0.0 }
+    fn new(robot: &'static Robot, revision: Revision) -> Self {
+        let ours = open(robot, &RobotSimulation { revision, max_steps: MAX_STEPS }, 1).unwrap();
+        Self { ours, theirs: Gymnasium::start(robot, revision, 1), largest_difference: 0.0 }
     }
 
     #[track_caller]
@@ -82,68 +85,68 @@ fn line(command: &str, numbers: impl IntoIterator<Item = f64>) -> String {
 }
 
 /// Some beyond the motors' bound, where the reward pays for more than the motor does.
-fn action(task: Task, generator: &mut Generator) -> Vec<f32> {
-    (0..task.action_width()).map(|_| generator.random_range(-1.5..1.5)).collect()
+fn action(robot: &'static Robot, generator: &mut Generator) -> Vec<f32> {
+    (0..robot.action_width()).map(|_| generator.random_range(-1.5..1.5)).collect()
 }
 
 #[track_caller]
-fn check_play(task: Task, revision: Revision) {
-    let mut pair = Pair::new(task, revision);
+fn check_play(robot: &'static Robot, revision: Revision) {
+    let mut pair = Pair::new(robot, revision);
     let mut generator = generator(5, "actions");
     let (mut seed, mut outcomes) = (40, Vec::new());
     pair.reset(seed);
     for _ in 0..MAX_STEPS {
-        if let Some(outcome) = pair.step(&action(task, &mut generator)) {
+        if let Some(outcome) = pair.step(&action(robot, &mut generator)) {
             outcomes.push(outcome);
             seed += 1;
             pair.reset(seed);
         }
     }
-    let expected = match task {
-        Task::HalfCheetah => Outcome::Truncated,
-        Task::Hopper | Task::Walker2d => Outcome::Terminated,
+    let expected = match robot.task.name.as_str() {
+        "halfcheetah" => Outcome::Truncated,
+        _ => Outcome::Terminated,
     };
     assert!(!outcomes.is_empty() && outcomes.iter().all(|&outcome| outcome == expected));
-    let (name, episodes) = (task.gymnasium_id(revision), outcomes.len());
+    let (name, episodes) = (robot.gymnasium_id(revision), outcomes.len());
     let difference = pair.largest_difference;
     println!("{name}: {MAX_STEPS} steps, {episodes} episodes, largest difference {difference}");
 }
 
 #[test]
 fn half_cheetah_v4_plays_as_gymnasiums() {
-    check_play(Task::HalfCheetah, Revision::V4);
+    check_play(robot("halfcheetah"), Revision::V4);
 }
 
 #[test]
 fn half_cheetah_v5_plays_as_gymnasiums() {
-    check_play(Task::HalfCheetah, Revision::V5);
+    check_play(robot("halfcheetah"), Revision::V5);
 }
 
 #[test]
 fn hopper_v4_plays_as_gymnasiums() {
-    check_play(Task::Hopper, Revision::V4);
+    check_play(robot("hopper"), Revision::V4);
 }
 
 #[test]
 fn hopper_v5_plays_as_gymnasiums() {
-    check_play(Task::Hopper, Revision::V5);
+    check_play(robot("hopper"), Revision::V5);
 }
 
 #[test]
 fn walker2d_v4_plays_as_gymnasiums() {
-    check_play(Task::Walker2d, Revision::V4);
+    check_play(robot("walker2d"), Revision::V4);
 }
 
 #[test]
 fn walker2d_v5_plays_as_gymnasiums() {
-    check_play(Task::Walker2d, Revision::V5);
+    check_play(robot("walker2d"), Revision::V5);
 }
 
 /// 300 seeds of each: HalfCheetah's draw 2,700 normal numbers, from nearly every layer.
 #[test]
 fn a_seed_is_gymnasiums_episode() {
-    for task in Task::ALL {
-        let mut pair = Pair::new(task, Revision::V5);
+    for robot in Robot::all() {
+        let mut pair = Pair::new(robot, Revision::V5);
         (0..298).for_each(|seed| pair.reset(seed));
         pair.reset(1 << 32);
         pair.reset(u64::MAX);
@@ -154,28 +157,28 @@ fn a_seed_is_gymnasiums_episode() {
 #[test]
 fn any_state_goes_on_as_gymnasiums() {
     let mut generator = generator(6, "states");
-    for (task, revision) in [
-        (Task::HalfCheetah, Revision::V4),
-        (Task::Hopper, Revision::V5),
-        (Task::Walker2d, Revision::V5),
+    for (robot, revision) in [
+        (robot("halfcheetah"), Revision::V4),
+        (robot("hopper"), Revision::V5),
+        (robot("walker2d"), Revision::V5),
     ] {
-        let mut pair = Pair::new(task, revision);
+        let mut pair = Pair::new(robot, revision);
         let mut cut = 0;
         for _ in 0..20 {
             let mut draw = |reach: f64, n: usize| -> Vec<f64> {
                 (0..n).map(|_| generator.random_range(-reach..reach)).collect()
             };
-            let mut positions = draw(0.15, task.n_positions());
+            let mut positions = draw(0.15, robot.n_positions());
             positions[1] += 1.5;
-            pair.reset_to(&positions, &draw(12.0, task.n_velocities()));
+            pair.reset_to(&positions, &draw(12.0, robot.n_velocities()));
             for _ in 0..20 {
-                let ended = pair.step(&action(task, &mut generator)).is_some();
+                let ended = pair.step(&action(robot, &mut generator)).is_some();
                 cut += usize::from(pair.ours.state(0).1.iter().any(|v| v.abs() > 10.0));
                 if ended {
                     break;
                 }
             }
         }
-        assert!(cut > 0, "{task}: some velocities are beyond what is shown");
+        assert!(cut > 0, "{robot}: some velocities are beyond what is shown");
     }
 }

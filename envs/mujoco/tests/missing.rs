@@ -8,9 +8,12 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use overtone_core::protocol::Simulation;
-use overtone_mujoco::{SITE_PACKAGES, Task, open, packages};
+use overtone_mujoco::{Robot, RobotSimulation, SITE_PACKAGES, open, packages};
 use tempfile::TempDir;
+
+fn robot(name: &str) -> &'static Robot {
+    Robot::named(name).unwrap()
+}
 
 /// Set in the child.
 const CHILD: &str = "OVERTONE_MISSING_CHILD";
@@ -21,7 +24,7 @@ const LIBRARY: &str =
 #[test]
 fn child() {
     if std::env::var_os(CHILD).is_some() {
-        match open(Task::HalfCheetah, &Simulation::d4rl(), 1) {
+        match open(robot("halfcheetah"), &RobotSimulation::d4rl(), 1) {
             Ok(_) => println!("said: all there"),
             Err(error) => println!("said: {error}"),
         }

@@ -7,7 +7,8 @@ use overtone_data::{
     DatasetCard, Family, continuous::locate::environment_of, datasets_folder, family_of,
     inspect::ReadFrames, inspect_continuous,
 };
-use overtone_eval::Convention;
+
+use crate::suites;
 
 /// `overtone data inspect PATH [--json]`.
 pub fn inspect(path: &Path, json: bool) -> Result<()> {
@@ -16,8 +17,10 @@ pub fn inspect(path: &Path, json: bool) -> Result<()> {
         Family::Continuous => {
             let inspection = inspect_continuous(path)?;
             let robot = environment_of(path).filter(|_| inspection.episodes > 0);
-            let pair = robot.and_then(|robot| Convention::D4rl.pair(robot.name));
-            let normalized = pair.map(|pair| pair.normalize(inspection.returns.spread.mean));
+            let task = robot.and_then(|robot| suites::named(robot.name).ok());
+            let reference = task.and_then(|task| task.reference.as_ref());
+            let normalized =
+                reference.map(|scores| scores.normalize(inspection.returns.spread.mean));
             if !json {
                 show(&inspection, false)?;
                 if let Some(normalized) = normalized {

@@ -28,6 +28,7 @@ use entry::Entry;
 use crate::{
     interrupt, keys,
     settings::{self, EvaluationSettings},
+    suites,
 };
 
 /// What to do where an agent can be trained and not played.
@@ -106,7 +107,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     for run in runs {
         for name in &names {
             let checkpoint = open_checkpoint(&run, name)?;
-            family::check(options, &checkpoint.state.agent)?;
+            family::check(options, suites::titled(checkpoint.state.agent.task())?)?;
             let step = (names.len() > 1).then_some(checkpoint.state.step);
             let planned = plan(&run, &checkpoint, step, &evaluation)?;
             let outs = || batches.iter().flatten().map(|planned| &planned.out);
@@ -163,7 +164,7 @@ fn plan(
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
         // Scores by another protocol never take the place of those as trained.
-        let out = run.path().join(format!("evaluation{step}{}.json", ask.suffix()));
+        let out = run.path().join(format!("evaluation{step}{}.json", ask.suffix));
         Planned { entry: Entry::new(run, checkpoint, ask, options.episodes, options.seed), out }
     };
     Ok(asks.into_iter().map(planned).collect())
@@ -262,7 +263,7 @@ fn play_batches(
                 table.row(vec![
                     planned.entry.run.path().display().to_string(),
                     planned.entry.checkpoint.state.step.to_string(),
-                    evaluation.setting.protocol.name().to_owned(),
+                    evaluation.setting.protocol.name.clone(),
                     target.target_return.to_string(),
                     target.raw_return.n.to_string(),
                     target.raw_return.with_spread(),
@@ -285,7 +286,7 @@ fn check_alike(batch: &[Planned]) -> Result<()> {
     let alike = |planned: &&Planned| {
         let [one, other] = [first, *planned].map(|planned| &planned.entry);
         one.checkpoint.state.agent.task() == other.checkpoint.state.agent.task()
-            && one.ask.protocol.runs_as(&other.ask.protocol)
+            && one.ask.protocol.simulation == other.ask.protocol.simulation
     };
     match others.iter().find(|planned| !alike(planned)) {
         None => Ok(()),

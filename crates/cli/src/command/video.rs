@@ -11,17 +11,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_core::Play;
+use overtone_core::{Play, Task};
 use overtone_env::ActionSpace;
 use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay, rollout::role_seeds};
 use overtone_model::device;
-use overtone_mujoco::Task;
 use overtone_report::{Filmed, Reel};
 use overtone_train::{Checkpoint, RunDir};
 
 use self::camera::Camera;
 use super::evaluate::playing;
-use crate::{interrupt, keys, progress};
+use crate::{interrupt, keys, progress, suites};
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
@@ -147,7 +146,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
         episode.raw_return,
         episode.length,
         episode.target_return,
-        setting.protocol.name()
+        setting.protocol.name
     );
     let bar = progress::parts("filming", episode.length.min(request.steps) as usize);
     let beside = beside(&request.out);
@@ -155,12 +154,12 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
         File::create(&beside).with_context(|| format!("cannot write {}", request.out.display()))?;
     let names = match env.action_space() {
         ActionSpace::Discrete { names } => names.clone(),
-        ActionSpace::Continuous { .. } => camera.motors().to_vec(),
+        ActionSpace::Continuous { .. } => camera.action_names().to_vec(),
     };
     let hundredths = hundredths(&setting.task, &setting.protocol, request.every)?;
-    let mut reel = Reel::new(BufWriter::new(file), setting.task.clone(), names, hundredths);
+    let mut reel = Reel::new(BufWriter::new(file), setting.task.title.clone(), names, hundredths);
     let mut failed = None;
-    let units = setting.protocol.return_units();
+    let units = setting.protocol.return_units;
     let again = replay(env.as_mut(), policy.as_mut(), episode, units, &mut |moment| {
         bar.set_position(moment.step);
         if moment.step >= request.steps || stop.load(Ordering::Relaxed) {
@@ -299,11 +298,8 @@ fn choose<'a>(
 }
 
 /// How long a picture is seen.
-fn hundredths(task: &str, protocol: &Play, every: u64) -> Result<u16> {
-    let seconds = match protocol {
-        Play::Atari(protocol) => f64::from(protocol.emulation.frame_skip) / 60.0,
-        Play::Continuous(_) => task.parse::<Task>()?.seconds_per_action(),
-    };
+fn hundredths(task: &Task, protocol: &Play, every: u64) -> Result<u16> {
+    let seconds = suites::of(task)?.seconds_per_action(task, &protocol.simulation)?;
     // Viewers show no more than 50 pictures a second.
     Ok((100.0 * seconds * every as f64).round().clamp(2.0, 1000.0) as u16)
 }
@@ -321,10 +317,10 @@ mod tests {
 
     #[test]
     fn pictures_are_seen_as_long_as_they_took() {
-        use overtone_core::protocol::{Emulation, Protocol};
-        let play = Play::Atari(Protocol::matched(&Emulation::dqn_replay()));
+        let task = suites::titled("Seaquest").unwrap();
+        let play = task.matched(None);
         // 4 of 60 frames a second, twice.
-        assert_eq!(hundredths("Seaquest", &play, 2).unwrap(), 13);
-        assert_eq!(hundredths("Seaquest", &play, 1_000_000).unwrap(), 1000);
+        assert_eq!(hundredths(task, &play, 2).unwrap(), 13);
+        assert_eq!(hundredths(task, &play, 1_000_000).unwrap(), 1000);
     }
 }

@@ -302,17 +302,6 @@ impl ContinuousSettings {
     }
 }
 
-/// The returns that the reference asks for (Chen et al. 2021's code), for a robot by any
-/// spelling of its name.
-pub fn default_targets(env: &str) -> Option<&'static str> {
-    match env.to_ascii_lowercase().as_str() {
-        "hopper" => Some("3600,1800"),
-        "halfcheetah" => Some("12000,6000"),
-        "walker2d" => Some("5000,2500"),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,7 +32,7 @@ fn a_trained_agent_plays_and_is_scored() {
     assert_eq!(first["task"], "Seaquest");
     assert_eq!(first["rom_md5"], "240bfbac5163af4df5ae713985386f92");
     assert_eq!(first["protocol"]["name"], "matched");
-    assert_eq!(first["protocol"]["emulation"]["sticky_probability"], 0.25);
+    assert_eq!(first["protocol"]["simulation"]["sticky_probability"], 0.25);
     assert_eq!(first["protocol"]["return_units"], "clipped");
     assert_eq!(first["checkpoint"]["path"], "checkpoints/step-00000004");
     assert_eq!((&first["checkpoint"]["step"], &first["seed"]), (&4.into(), &1.into()));
@@ -155,10 +155,10 @@ fn both_protocols_stand_side_by_side() {
     assert_eq!(settings(&matched["differences"]), [""; 0]);
     // A linear head's bins are the environment's ids, and both target and rewards are whole.
     let expected = [
-        "emulation.sticky_probability",
-        "emulation.resize",
-        "emulation.max_noops",
-        "emulation.double_reset",
+        "simulation.sticky_probability",
+        "simulation.resize",
+        "simulation.max_noops",
+        "simulation.double_reset",
         "return_units",
         "global_timestep",
         "target_return",
@@ -166,7 +166,7 @@ fn both_protocols_stand_side_by_side() {
     assert_eq!(settings(&released["differences"]), expected);
     for part in [
         "played as recorded and trained: no setting differs",
-        "  emulation.sticky_probability 0, trained with 0.25: the emulator repeats",
+        "  simulation.sticky_probability 0, trained with 0.25: the emulator repeats",
         "  target_return 90, trained with ",
         "Side by side",
     ] {
@@ -207,8 +207,8 @@ fn the_ablation_of_a_protocol_tells_what_each_setting_is_worth() {
         })
         .collect();
     let expected = [
-        ("emulation.sticky_probability", "played"),
-        ("emulation.double_reset", "not_played"),
+        ("simulation.sticky_probability", "played"),
+        ("simulation.double_reset", "not_played"),
         ("integer_returns", "same"),
         ("fed_back_actions", "same"),
         ("target_return", "played"),

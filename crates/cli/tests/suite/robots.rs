@@ -94,7 +94,10 @@ fn the_ablation_of_a_robots_protocol() {
     let desk = Desk::new();
     desk.succeeds(&tiny("head=gaussian"));
     let run = desk.only_run("runs");
-    desk.refuses("evaluate rollouts protocol=released", &["protocol=released", "revision="]);
+    desk.refuses(
+        "evaluate rollouts protocol=released",
+        &["protocol=released", "matched, v4 and v5"],
+    );
     desk.succeeds("evaluate ablation episodes=3");
     let told = report(&run.join("protocol-ablation.json"));
     assert_eq!(told["target_return"], 3600.0);

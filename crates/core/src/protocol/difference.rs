@@ -3,20 +3,22 @@
 //!
 //! What the released evaluations do, and where that is known from, is in `docs/protocols.md`.
 
-mod settings;
+mod conditioning;
+mod simulated;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use self::settings::{games, robots};
+pub use self::simulated::{Setting, other_length};
 use super::Play;
+use crate::Task;
 
 /// A setting that is played otherwise than the data was recorded and the agent trained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
-    /// Its name in reports: `emulation.sticky_probability`, or [`TARGET`].
+    /// Its name in reports: `simulation.sticky_probability`, or [`TARGET`].
     pub setting: String,
     /// As the data was recorded and the agent trained.
     pub trained: String,
@@ -37,20 +39,22 @@ impl fmt::Display for Difference {
 }
 
 /// How an agent was trained, as far as its playing can differ from that.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Trained {
     /// How the data was recorded and the model was conditioned.
     pub play: Play,
+    /// What it was trained for.
+    pub task: Task,
+    /// The settings of the task's simulator, as its suite explains them.
+    pub settings: &'static [Setting],
     /// The lowest and the highest episode return of the data; absent when no episode ended.
     pub returns: Option<[f32; 2]>,
     /// Whether the model reads returns-to-go: behaviour cloning does not.
     pub reads_returns: bool,
     /// Whether the head orders actions otherwise than the environment numbers them.
     pub own_action_order: bool,
-    /// Whether the head gives a distribution of real-valued actions, and not one action.
+    /// Whether the head gives a distribution over actions, and not one action.
     pub has_density: bool,
-    /// Whether the environment's revisions differ in this task.
-    pub revisions_differ: bool,
 }
 
 /// Playing as trained but for one setting.
@@ -85,13 +89,15 @@ impl Trained {
     /// Each setting that `other` has differently, alone: the protocol of training with it. The
     /// agent is asked for `targets`, and each deviation names the first.
     pub fn deviations(&self, other: &Play, targets: &[f32]) -> Vec<Deviation> {
-        match (&self.play, other) {
-            (Play::Atari(trained), Play::Atari(other)) => games(trained, other, self, targets),
-            (Play::Continuous(trained), Play::Continuous(other)) => {
-                robots(trained, other, self, targets)
-            }
-            _ => Vec::new(),
-        }
+        let mut comparison = Comparison {
+            trained: &self.play,
+            played: other,
+            target_return: targets.first().copied().unwrap_or_default(),
+            found: Vec::new(),
+        };
+        simulated::compare(&mut comparison, self);
+        conditioning::compare(&mut comparison, self, targets);
+        comparison.found
     }
 
     /// A target that no episode of the data began with.
@@ -114,6 +120,31 @@ impl Trained {
     }
 }
 
+/// Two protocols, compared setting by setting.
+struct Comparison<'a> {
+    trained: &'a Play,
+    played: &'a Play,
+    /// The return that deviations ask for.
+    target_return: f32,
+    found: Vec<Deviation>,
+}
+
+impl Comparison<'_> {
+    /// Notes that a setting differs; `play` is the trained protocol with the played value of it.
+    fn differs(
+        &mut self,
+        idle: Option<&str>,
+        setting: &str,
+        [trained, played]: [String; 2],
+        consequence: String,
+        play: Play,
+    ) {
+        let difference = Difference { setting: setting.to_owned(), trained, played, consequence };
+        let (target_return, idle) = (self.target_return, idle.map(str::to_owned));
+        self.found.push(Deviation { difference, play, target_return, idle });
+    }
+}
+
 /// For people: whole numbers as they are, others to one place.
 fn rounded(number: f32) -> String {
     if number.fract() == 0.0 { number.to_string() } else { format!("{number:.1}") }
@@ -121,37 +152,69 @@ fn rounded(number: f32) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{
-        ActionChoice, ContinuousProtocol, Emulation, FedBackActions, GlobalTimestep, Protocol,
-        Resize, ReturnUnits, Revision, Simulation,
-    };
+    use super::super::{ActionChoice, FedBackActions, GlobalTimestep, ReturnUnits};
     use super::*;
+    use crate::{ActionSpace, ObservationSpace, Simulation, Targets};
 
-    fn matched() -> Protocol {
-        Protocol::matched(&Emulation::dqn_replay())
+    /// A suite's simulator with two settings, one of which matters to no task.
+    const SETTINGS: &[Setting] = &[
+        Setting::new("wind", |before, now| {
+            format!("it blows with {now}, and {before} in the data")
+        }),
+        Setting {
+            key: "colour",
+            consequence: |_, _| "everything has another colour".into(),
+            idle: |_| Some("nobody sees colours"),
+        },
+    ];
+
+    fn simulation() -> Simulation {
+        Simulation::new([("wind", 0.25f32.into()), ("colour", "red".into()), ("odd", 1u32.into())])
     }
 
     /// With a Fourier head, on data of returns from 0 to 40.
-    fn atari() -> Trained {
+    fn agent() -> Trained {
+        let task = Task {
+            suite: "toy".into(),
+            name: "kite".into(),
+            title: "Kite".into(),
+            observations: ObservationSpace::Vectors { width: 3 },
+            actions: ActionSpace::Discrete { names: vec!["pull".into(), "wait".into()] },
+            horizon: None,
+            return_units: ReturnUnits::Clipped,
+            reference: None,
+            targets: Targets::default(),
+            simulation: simulation(),
+        };
         Trained {
-            play: Play::Atari(matched()),
+            play: task.matched(None),
+            task,
+            settings: SETTINGS,
             returns: Some([0.0, 40.0]),
             reads_returns: true,
             own_action_order: true,
             has_density: true,
-            revisions_differ: true,
         }
     }
 
-    fn robot() -> Trained {
-        let play = Play::Continuous(ContinuousProtocol {
-            name: "matched".into(),
-            simulation: Simulation::d4rl(),
+    /// A protocol that has no setting in common with [`agent`]'s.
+    fn other() -> Play {
+        Play {
+            name: "other".into(),
+            simulation: Simulation::new([
+                ("wind", 0.5f32.into()),
+                ("colour", "blue".into()),
+                ("odd", 3u32.into()),
+            ]),
+            return_units: ReturnUnits::Raw,
+            integer_returns: true,
+            return_scale: 2.0,
+            delayed_reward: true,
+            fed_back_actions: FedBackActions::HeadBins,
+            global_timestep: GlobalTimestep::Current,
             action_choice: ActionChoice::Mode,
-            return_scale: 1000.0,
-            delayed_reward: false,
-        });
-        Trained { play, ..atari() }
+            temperature: 0.5,
+        }
     }
 
     fn settings(differences: &[Difference]) -> Vec<&str> {
@@ -159,105 +222,75 @@ mod tests {
     }
 
     /// Taking every setting from `other`, which differs in all of them, must give `other`.
-    #[track_caller]
-    fn complete(mut agent: Trained, other: &Play, n_settings: usize) {
-        for left in (1..=n_settings).rev() {
-            let mut deviations = agent.deviations(other, &[0.5]);
+    #[test]
+    fn every_setting_is_compared() {
+        let mut agent = agent();
+        for left in (1..=11).rev() {
+            let mut deviations = agent.deviations(&other(), &[0.5]);
             assert_eq!(deviations.len(), left, "{deviations:?}");
             let Deviation { difference, play, .. } = deviations.swap_remove(0);
             let clause = difference.consequence;
             assert!(clause.len() > 20 && !clause.ends_with('.'), "{clause}");
             agent.play = play;
         }
-        match &mut agent.play {
-            Play::Atari(protocol) => protocol.name = other.name().into(),
-            Play::Continuous(protocol) => protocol.name = other.name().into(),
-        }
-        assert_eq!(agent.play, *other, "a setting is not compared");
-    }
-
-    #[test]
-    fn every_setting_is_compared() {
-        let other = Protocol {
-            name: "other".into(),
-            emulation: Emulation {
-                sticky_probability: 0.5,
-                frame_skip: 3,
-                resize: Resize::BilinearThenMax,
-                max_noops: 7,
-                max_frames: 1000,
-                terminal_on_life_loss: true,
-                double_reset: true,
-            },
-            return_units: ReturnUnits::Raw,
-            integer_returns: true,
-            fed_back_actions: FedBackActions::HeadBins,
-            global_timestep: GlobalTimestep::Current,
-            temperature: 0.5,
-        };
-        complete(atari(), &Play::Atari(other), 12);
-        let other = ContinuousProtocol {
-            name: "other".into(),
-            simulation: Simulation { revision: Revision::V5, max_steps: 10 },
-            action_choice: ActionChoice::Sample,
-            return_scale: 1.0,
-            delayed_reward: true,
-        };
-        complete(robot(), &Play::Continuous(other), 5);
+        agent.play.name = other().name;
+        assert_eq!(agent.play, other(), "a setting is not compared");
     }
 
     #[test]
     fn playing_as_trained_differs_in_nothing() {
-        assert_eq!(atari().differences(&atari().play, &[0.0, 32.0, 40.0]), []);
-        assert_eq!(robot().differences(&robot().play, &[40.0]), []);
-        assert_eq!(robot().differences(&atari().play, &[40.0]), [], "other families");
+        assert_eq!(agent().differences(&agent().play, &[0.0, 32.0, 40.0]), []);
+        let of_another_suite = Play { simulation: Simulation::default(), ..agent().play };
+        assert_eq!(agent().differences(&of_another_suite, &[32.0]), [], "no setting in common");
     }
 
     #[test]
-    fn the_released_protocol_differs_in_what_it_is_known_for() {
-        let released = Play::Atari(Protocol::released());
-        let found = atari().differences(&released, &[1150.0]);
+    fn settings_have_the_names_of_their_places() {
+        let found = agent().differences(&other(), &[1150.0]);
         let expected = [
-            "emulation.sticky_probability",
-            "emulation.resize",
-            "emulation.max_noops",
-            "emulation.double_reset",
+            "simulation.wind",
+            "simulation.odd",
             "return_units",
             "fed_back_actions",
             "global_timestep",
+            "action_choice",
+            "temperature",
+            "return_scale",
+            "delayed_reward",
             "target_return",
         ];
         assert_eq!(settings(&found), expected);
-        assert_eq!((found[0].trained.as_str(), found[0].played.as_str()), ("0.25", "0"));
-        assert!(found[0].to_string().starts_with(
-            "emulation.sticky_probability 0, trained with 0.25: the emulator repeats the action \
-             before less often"
-        ));
+        let wind =
+            "simulation.wind 0.5, trained with 0.25: it blows with 0.5, and 0.25 in the data";
+        assert_eq!(found[0].to_string(), wind);
         // A fraction is lost; without any, nothing is.
-        assert!(settings(&atari().differences(&released, &[2.5])).contains(&"integer_returns"));
+        assert!(settings(&agent().differences(&other(), &[2.5])).contains(&"integer_returns"));
     }
 
     #[test]
     fn what_cannot_change_an_episode_is_no_difference() {
-        let released = Play::Atari(Protocol::released());
-        let linear = Trained { own_action_order: false, ..atari() };
-        assert!(!settings(&linear.differences(&released, &[10.0])).contains(&"fed_back_actions"));
-        let clone = Trained { reads_returns: false, ..atari() };
-        for setting in settings(&clone.differences(&released, &[2000.5])) {
+        let linear = Trained { own_action_order: false, ..agent() };
+        assert!(!settings(&linear.differences(&other(), &[10.0])).contains(&"fed_back_actions"));
+        let clone = Trained { reads_returns: false, ..agent() };
+        for setting in settings(&clone.differences(&other(), &[2000.5])) {
             assert!(!setting.contains("return"), "{setting}");
         }
-        let deviations = clone.deviations(&released, &[2000.5]);
-        let idle = deviations.iter().find(|d| d.difference.setting == "return_units").unwrap();
-        assert_eq!(idle.idle.as_deref(), Some("the agent reads no return-to-go"));
+        let deviations = clone.deviations(&other(), &[2000.5]);
+        let idle = |setting: &str| {
+            let found = deviations.iter().find(|d| d.difference.setting == setting).unwrap();
+            found.idle.as_deref()
+        };
+        assert_eq!(idle("return_units"), Some("the agent reads no return-to-go"));
+        assert_eq!(idle("simulation.colour"), Some("nobody sees colours"));
     }
 
     #[test]
     fn a_deviation_changes_one_setting() {
-        let found = atari().deviations(&Play::Atari(Protocol::released()), &[32.0]);
-        assert_eq!(found.len(), 8);
+        let found = agent().deviations(&other(), &[32.0]);
+        assert_eq!(found.len(), 11);
         for deviation in found {
             assert_eq!(deviation.target_return, 32.0);
-            let alone = atari().deviations(&deviation.play, &[32.0]);
+            let alone = agent().deviations(&deviation.play, &[32.0]);
             assert_eq!(alone.len(), 1);
             assert_eq!(alone[0].difference, deviation.difference);
         }
@@ -265,16 +298,16 @@ mod tests {
 
     #[test]
     fn targets_outside_of_the_data_are_named() {
-        let found = atari().differences(&atari().play, &[40.0, 40.5, -1.0]);
+        let found = agent().differences(&agent().play, &[40.0, 40.5, -1.0]);
         let told: Vec<_> = found.iter().map(|d| (d.trained.as_str(), d.played.as_str())).collect();
         assert_eq!(told, [("0 to 40", "40.5"), ("0 to 40", "-1")]);
         assert!(
             found[0].consequence.contains("so high") && found[1].consequence.contains("so low")
         );
-        let robot = Trained { returns: Some([87.20228, 3570.234]), ..atari() };
+        let robot = Trained { returns: Some([87.20228, 3570.234]), ..agent() };
         let [difference] = &robot.differences(&robot.play, &[3600.0])[..] else { panic!("one") };
         assert_eq!(difference.trained, "87.2 to 3570.2");
-        let unknown = Trained { returns: None, ..atari() };
-        assert_eq!(unknown.differences(&atari().play, &[1e9]), []);
+        let unknown = Trained { returns: None, ..agent() };
+        assert_eq!(unknown.differences(&agent().play, &[1e9]), []);
     }
 }

@@ -4,8 +4,6 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use overtone_core::Simulation;
-
 use super::Findings;
 use super::arrays::{Arrays, forms};
 use super::seen::Seen;
@@ -41,8 +39,9 @@ pub(super) fn lint(
         None => environment_of(&path),
     };
     let limit = match card {
-        Some(card) => Some(card.recording.max_steps),
-        None => robot.map(|_| Simulation::d4rl().max_steps),
+        Some(card) => card.recording.fields().count("max_steps").ok(),
+        // As in D4RL's data.
+        None => robot.map(|_| 1000),
     };
     let mut seen = Seen::new(limit, robot);
     match format {

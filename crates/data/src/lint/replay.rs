@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use overtone_core::Simulation;
 use rayon::prelude::*;
 
 use super::{Findings, Tally};
@@ -137,9 +138,7 @@ fn episodes(log: &ReplayLog, card: Option<&AtariCard>, findings: &mut Findings) 
             "Fetch more files: nothing here can be trained on.",
         );
     }
-    let limit = card.map_or(STEP_LIMIT, |card| {
-        u64::from(card.recording.max_frames / card.recording.frame_skip.max(1))
-    });
+    let limit = card.map_or(STEP_LIMIT, |card| longest(&card.recording));
     let mut long = Tally::default();
     for episode in log.episodes.iter().filter(|episode| episode.length > limit) {
         let place = || match log.locate(episode.adds()).first() {
@@ -371,4 +370,13 @@ struct FrameFacts {
     differ: bool,
     /// Whether a stale slot holds a picture.
     stale: bool,
+}
+
+/// Actions of the longest episode that could be recorded so; no limit where none is told.
+fn longest(recording: &Simulation) -> u64 {
+    let mut fields = recording.fields();
+    match (fields.count("max_frames"), fields.count("frame_skip")) {
+        (Ok(frames), Ok(skip)) => u64::from(frames / skip.max(1)),
+        _ => u64::MAX,
+    }
 }

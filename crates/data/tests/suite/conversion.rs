@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use overtone_core::{Emulation, Outcome};
+use overtone_core::{Outcome, Simulation};
 use overtone_data::{
     AtariDataset, DataError, Kind, Origin, Plan, ReplayLog, Selection, inspect, locate,
 };
@@ -246,7 +246,7 @@ fn killed_in_the_middle_it_is_redone_and_two_at_once_agree() {
     assert_eq!(reports.last().unwrap().0, plan.inflate_bytes);
     dataset.verify().unwrap();
     assert!((20_000..22_500).contains(&dataset.n_transitions()));
-    assert_eq!(dataset.manifest().origin.recording, Some(Emulation::dqn_replay()));
+    assert_eq!(dataset.manifest().origin.recording, Some(dqn_replay()));
 
     // Two processes, neither of which disturbs the other.
     let children = [spawn(&undisturbed), spawn(&undisturbed)];
@@ -317,4 +317,17 @@ fn a_long_log_repeats_its_recording() {
         assert_eq!(dataset.frame(row).unwrap(), [pixels[row % 19]; FRAME], "row {row}");
         assert_eq!(dataset.actions()[row], actions[row % 19]);
     }
+}
+
+/// How the DQN Replay Dataset was recorded.
+fn dqn_replay() -> Simulation {
+    Simulation::new([
+        ("sticky_probability", 0.25f32.into()),
+        ("frame_skip", 4u32.into()),
+        ("resize", "max_then_area".into()),
+        ("max_noops", 0u32.into()),
+        ("max_frames", 108_000u32.into()),
+        ("terminal_on_life_loss", false.into()),
+        ("double_reset", false.into()),
+    ])
 }

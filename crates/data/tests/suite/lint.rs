@@ -89,9 +89,9 @@ fn slots_of_a_run() {
 fn episodes_of_a_run() {
     check_run(None, |run| run.ring[38].terminal = 0, &[(Error, "no-episode", "none")]);
     let mut short = atari_card();
-    short.recording.max_frames = 4 * 36;
+    short.recording = short.recording.with("max_frames", 4 * 36u32);
     check_run(Some(short.clone()), |_| {}, &[]);
-    short.recording.max_frames = 4 * 35;
+    short.recording = short.recording.with("max_frames", 4 * 35u32);
     let words = "1 longer episodes, the first in file 0, slot 3";
     check_run(Some(short), |_| {}, &[(Error, "episode-too-long", words)]);
     let more = |run: &mut Recorder| {
@@ -341,7 +341,7 @@ fn a_file_against_its_robot_and_description() {
     let counts = |transitions, episodes, bytes| FileCounts { transitions, episodes, bytes };
     let mut look = |counts, max_steps| {
         card.counts.insert("hopper_medium".into(), counts);
-        card.recording.max_steps = max_steps;
+        card.recording = card.recording.with("max_steps", max_steps);
         let report = lint(&path, Some(&DatasetCard::Continuous(card.clone())), ReadFrames::IfSmall);
         let mut report = report.unwrap();
         report.findings.retain(|finding| finding.code != "wrong-width");

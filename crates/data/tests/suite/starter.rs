@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_core::Emulation;
+use overtone_core::Simulation;
 use overtone_data::inspect::Spread;
 use overtone_data::replay_log::Ending;
 use overtone_data::{DatasetCard, Kind, ReplayLog, inspect, locate};
@@ -75,7 +75,7 @@ fn check(game: &str, transitions: u64, episodes: u64) {
     assert_eq!((counts.transitions, counts.episodes), (Some(transitions), Some(episodes)));
     assert_eq!((counts.files, counts.slots_per_file), (stats.files as u64, stats.capacity));
     assert_eq!(card.n_actions, stats.actions.len());
-    assert_eq!(card.recording, Emulation::dqn_replay());
+    assert_eq!(card.recording, dqn_replay());
     let bytes = fs::read_dir(folder.join("1/replay_logs")).unwrap();
     let bytes: u64 = bytes.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
     assert_eq!(counts.bytes, Some(bytes));
@@ -140,4 +140,17 @@ fn every_description_can_be_read() {
     for name in ["dqn-replay", "d4rl", "starter-seaquest", "starter-mujoco"] {
         assert!(names.contains(&name), "{names:?}");
     }
+}
+
+/// How the DQN Replay Dataset was recorded.
+fn dqn_replay() -> Simulation {
+    Simulation::new([
+        ("sticky_probability", 0.25f32.into()),
+        ("frame_skip", 4u32.into()),
+        ("resize", "max_then_area".into()),
+        ("max_noops", 0u32.into()),
+        ("max_frames", 108_000u32.into()),
+        ("terminal_on_life_loss", false.into()),
+        ("double_reset", false.into()),
+    ])
 }

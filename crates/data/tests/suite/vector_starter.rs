@@ -55,7 +55,10 @@ fn check(env: &str, recorded: &Recorded) {
     let counts = card.counts[&ContinuousCard::counted(env, "medium")];
     assert_eq!((counts.transitions, counts.episodes), (recorded.transitions, episodes));
     assert_eq!(counts.bytes, fs::metadata(&file).unwrap().len());
-    assert_eq!(card.recording, Simulation::d4rl());
+    assert_eq!(
+        card.recording,
+        Simulation::new([("revision", "v4".into()), ("max_steps", 1000u32.into())])
+    );
 
     let located = locate_continuous(&env.to_uppercase(), "Medium", None, &datasets()).unwrap();
     assert_eq!((located.env, located.dataset.as_str()), (env, "medium"));

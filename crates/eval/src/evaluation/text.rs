@@ -1,7 +1,8 @@
 //! The report as text for the terminal.
 
+use overtone_core::Outcome;
 use overtone_core::protocol::Difference;
-use overtone_core::{Outcome, Play};
+use overtone_core::protocol::ReturnUnits;
 
 use super::Evaluation;
 use crate::Summary;
@@ -15,9 +16,7 @@ impl Evaluation {
         let setting = &self.setting;
         let mut text = format!(
             "{} · {} · {} protocol\n",
-            setting.task,
-            setting.policy,
-            setting.protocol.name()
+            setting.task.title, setting.policy, setting.protocol.name
         );
         if let Some(checkpoint) = &setting.checkpoint {
             text += &format!(
@@ -32,19 +31,17 @@ impl Evaluation {
         if let Some(warning) = self.warning() {
             text += &format!("\nWARNING: {warning}\n");
         }
-        text += match setting.protocol {
-            Play::Atari(_) => {
+        text += match self.clips() {
+            true => {
                 "\nraw: the game's score; clipped: rewards cut to [-1, 1], as the data stores them; "
             }
-            Play::Continuous(_) => "\nraw: the sum of rewards; ",
+            false => "\nraw: the sum of rewards; ",
         };
         text += "± is the sample standard deviation (ddof 1)\n";
-        if let Some(pair) = setting.reference {
+        if let Some(reference) = &setting.task.reference {
             text += &format!(
                 "normalized: {} ({} and {})\n",
-                pair.convention.describe(),
-                pair.low,
-                pair.high
+                reference.meaning, reference.low, reference.high
             );
         }
         if let Some(smoothness) = self.targets.iter().find_map(|target| target.smoothness) {
@@ -78,7 +75,7 @@ impl Evaluation {
 
     /// Whether rewards cut to [-1, 1] mean anything here.
     fn clips(&self) -> bool {
-        matches!(self.setting.protocol, Play::Atari(_))
+        self.setting.task.return_units == ReturnUnits::Clipped
     }
 
     fn target_table(&self) -> Table {

@@ -7,15 +7,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use overtone_core::policy::EpisodeStart;
-use overtone_core::protocol::{ActionChoice, Emulation, Play, Protocol, ReturnUnits};
-use overtone_core::{
-    BinOrder, ContinuousProtocol, Normalization, Observations, Policy, Simulation, Turn, seed,
-};
+use overtone_core::protocol::{ActionChoice, ReturnUnits};
+use overtone_core::{BinOrder, Normalization, Observations, Play, Policy, Simulation, Turn, seed};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    ActionShare, CheckpointRef, Convention, Evaluation, Pace, Plan, RandomPolicy, Setting,
-    SmoothnessResult, rollout,
+    ActionShare, CheckpointRef, Evaluation, Pace, Plan, RandomPolicy, Setting, SmoothnessResult,
+    rollout,
 };
 use overtone_model::burn::tensor::{Device, TensorData};
 use overtone_model::head::{
@@ -219,7 +217,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
                 normalization: Normalization::identity(WIDTHS.0),
                 return_scale: 10.0,
                 delayed_reward: false,
-                recording: Some(Simulation::d4rl()),
+                recording: Some(simulation()),
             }),
             dataset_hash: "beef".into(),
             dataset_kind: "starter".into(),
@@ -246,6 +244,11 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
     Ok(seeds)
 }
 
+/// How D4RL's robots were simulated.
+fn simulation() -> Simulation {
+    Simulation::new([("revision", "v4".into()), ("max_steps", 1000u32.into())])
+}
+
 fn play_checkpoint(path: &Path) -> Result<()> {
     let folder = path.ancestors().nth(2).context("no folder of checkpoints")?;
     let (checkpoint, _) = Checkpoint::newest(folder)?;
@@ -259,12 +262,11 @@ fn play_checkpoint(path: &Path) -> Result<()> {
     let model = checkpoint.continuous_model(agent, &device)?;
     let optimizer = AdamW::new(OPTIMIZER);
     let Supervised { model, .. } = checkpoint.restore(Supervised { model, optimizer })?;
-    let protocol = ContinuousProtocol {
-        name: "matched".into(),
-        simulation: Simulation::d4rl(),
+    let protocol = Play {
         action_choice: ActionChoice::Sample,
         return_scale: agent.return_scale,
         delayed_reward: agent.delayed_reward,
+        ..Play::matched(simulation())
     };
     let mut policy = ContinuousPolicy::new(&model, &agent.normalization, &protocol)?;
     let start = EpisodeStart { seed: 1, target_return: 3000.0 };
@@ -282,17 +284,17 @@ fn evaluation() -> Result<Vec<u8>> {
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
     let played = rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(()))?;
+    let task = &overtone_ale::Game::named("seaquest")?.task;
     let setting = Setting {
-        task: "Seaquest".into(),
+        protocol: task.matched(None),
+        task: task.clone(),
         simulator: "a corridor".into(),
         rom_md5: Some("0123".into()),
         policy: "uniform random".into(),
-        protocol: Play::Atari(Protocol::matched(&Emulation::dqn_replay())),
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: Some("beef".into()),
         differences: Some(Vec::new()),
         command: "just evaluate rollouts checkpoint=200 seed=5".into(),
-        reference: Convention::default_for("Seaquest"),
     };
     let mut evaluation = Evaluation::new(setting, &plan, played)?;
     // What the clock says would make every search another one.

@@ -154,7 +154,7 @@ fn found(protocol: &str, rows: &[Row<'_>]) -> (Vec<Found>, Vec<String>) {
 
 /// The task and, where there are several, the recording of it.
 fn task(row: &Row<'_>) -> String {
-    let task = &row.evaluation().setting.task;
+    let task = &row.evaluation().setting.task.title;
     match row.run.config.get("dataset").and_then(toml::Value::as_str) {
         Some(dataset) => format!("{task} {dataset}"),
         None => task.clone(),

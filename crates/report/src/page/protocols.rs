@@ -25,10 +25,10 @@ impl<'a> Protocols<'a> {
 
     /// The name of a protocol; with its number where a different one of that name came before.
     pub(super) fn label(&self, protocol: &Play) -> String {
-        let alike = self.0.iter().filter(|other| other.name() == protocol.name());
+        let alike = self.0.iter().filter(|other| other.name == protocol.name);
         match alike.clone().position(|other| *other == protocol) {
-            Some(place) if place > 0 => format!("{} ({})", protocol.name(), place + 1),
-            _ => protocol.name().to_owned(),
+            Some(place) if place > 0 => format!("{} ({})", protocol.name, place + 1),
+            _ => protocol.name.clone(),
         }
     }
 
@@ -117,25 +117,29 @@ fn flatten(name: &str, value: &Value, found: &mut Vec<(String, String)>) {
 
 #[cfg(test)]
 mod tests {
-    use overtone_core::protocol::{Emulation, Protocol};
+    use overtone_core::Simulation;
+    use overtone_core::protocol::ReturnUnits;
 
     use super::*;
 
     #[test]
     fn every_setting_has_a_row_and_differences_are_named() {
-        let matched = Play::Atari(Protocol::matched(&Emulation::dqn_replay()));
-        let released = Play::Atari(Protocol::released());
+        let simulation = |sticky: f32| {
+            Simulation::new([("sticky_probability", sticky.into()), ("frame_skip", 4u32.into())])
+        };
+        let matched =
+            Play { return_units: ReturnUnits::Clipped, ..Play::matched(simulation(0.25)) };
+        let released = Play { name: "released".into(), ..Play::matched(simulation(0.0)) };
         let markdown = Protocols(vec![&matched, &released]).table().to_markdown();
         for row in [
             "| setting | matched | released |  |",
-            "| emulation.sticky_probability | 0.25 | 0.0 | differs |",
-            "| emulation.frame_skip | 4 | 4 |  |",
+            "| simulation.sticky_probability | 0.25 | 0.0 | differs |",
+            "| simulation.frame_skip | 4 | 4 |  |",
             "| return_units | clipped | raw | differs |",
         ] {
             assert!(markdown.contains(row), "no {row:?} in\n{markdown}");
         }
-        let cold = Protocol { temperature: 0.1, ..Protocol::released() };
-        let cold = Play::Atari(cold);
+        let cold = Play { temperature: 0.1, ..released.clone() };
         let both = Protocols(vec![&released, &cold]);
         assert_eq!([&released, &cold].map(|play| both.label(play)), ["released", "released (2)"]);
         let alone = Protocols(vec![&cold]).table().to_markdown();

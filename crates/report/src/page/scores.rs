@@ -80,10 +80,12 @@ impl<'a> Row<'a> {
     ) -> Result<Self, PageError> {
         let returns: Vec<f64> = source.episodes(target).map(|episode| episode.raw_return).collect();
         let raw = Summary::of(&returns).ok_or(ReportError::NoScore(target.target_return))?;
-        let matrix = ScoreMatrix::one_task(&source.evaluation.setting.task, &returns)?;
-        let pair = source.evaluation.setting.reference;
-        let normalized = pair.and_then(|pair| {
-            Summary::of(&returns.iter().map(|score| pair.normalize(*score)).collect::<Vec<_>>())
+        let matrix = ScoreMatrix::one_task(&source.evaluation.setting.task.title, &returns)?;
+        let reference = source.evaluation.setting.task.reference.as_ref();
+        let normalized = reference.and_then(|reference| {
+            Summary::of(
+                &returns.iter().map(|score| reference.normalize(*score)).collect::<Vec<_>>(),
+            )
         });
         let iqm = bootstrap.estimate(&matrix, iqm)?;
         let protocol = protocols.label(&source.evaluation.setting.protocol);
@@ -131,8 +133,9 @@ impl<'a> Row<'a> {
         settings
     }
 
-    fn convention(&self) -> &'static str {
-        self.evaluation().setting.reference.map_or("", |pair| pair.convention.name())
+    fn convention(&self) -> &'a str {
+        let reference = self.evaluation().setting.task.reference.as_ref();
+        reference.map_or("", |reference| &reference.convention)
     }
 }
 
@@ -173,7 +176,7 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
         let dash = || "-".to_owned();
         let mut cells = vec![
             row.run.name.clone(),
-            row.evaluation().setting.task.clone(),
+            row.evaluation().setting.task.title.clone(),
             row.protocol.clone(),
             row.step().map_or_else(dash, |step| step.to_string()),
             row.target.target_return.to_string(),
@@ -233,7 +236,7 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
         table.row(vec![
             row.run.name.clone(),
             row.source.file.clone(),
-            setting.task.clone(),
+            setting.task.title.clone(),
             setting.policy.clone(),
             row.protocol.clone(),
             row.role.name().to_owned(),

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, cell, estimate, spread};
+use overtone_core::Reference;
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::table::Table;
-use overtone_eval::{Pair, ReportError, Summary};
+use overtone_eval::{ReportError, Summary};
 
 /// The same agent trained with several seeds, played alike.
 pub(super) struct Group<'a> {
@@ -32,10 +33,10 @@ fn key(row: &Row<'_>) -> Key {
     // Last checkpoints are of the same step where the configurations are alike.
     let step = row.step().filter(|_| row.role == Role::Chosen);
     // Not the data's hash: a seed may draw its own transitions from a recording.
-    let data = format!("{:?} {}", setting.reference, setting.policy);
+    let data = format!("{:?} {}", setting.task.reference, setting.policy);
     let target = row.target.target_return.to_bits();
     (
-        setting.task.clone(),
+        setting.task.title.clone(),
         row.configuration(&[]),
         row.protocol.clone(),
         row.role,
@@ -107,7 +108,7 @@ impl<'a> Groups<'a> {
             // The policy in words does not tell data sets apart: a run's name does.
             table.row(vec![
                 row.run.name.clone(),
-                setting.task.clone(),
+                setting.task.title.clone(),
                 row.protocol.clone(),
                 row.target.target_return.to_string(),
                 group.rows.len().to_string(),
@@ -159,7 +160,7 @@ impl<'a> Groups<'a> {
             };
             let mut cells = vec![
                 setting.policy.clone(),
-                setting.task.clone(),
+                setting.task.title.clone(),
                 row.protocol.clone(),
                 row.role.name().to_owned(),
                 row.target.target_return.to_string(),
@@ -170,7 +171,8 @@ impl<'a> Groups<'a> {
                 raw.median.to_string(),
             ];
             cells.extend(of_iqm(Some(group.iqm)));
-            let convention = setting.reference.map_or("", |pair| pair.convention.name());
+            let reference = setting.task.reference.as_ref();
+            let convention = reference.map_or("", |reference| &reference.convention);
             cells.push(convention.to_owned());
             cells.push(cell(normalized.map(|summary| summary.mean)));
             cells.push(cell(normalized.and_then(|summary| summary.sd)));
@@ -188,11 +190,11 @@ impl<'a> Group<'a> {
         let setting = &rows[0].0.evaluation().setting;
         let target = rows[0].0.target.target_return;
         let raw = Summary::of(&means).ok_or(ReportError::NoScore(target))?;
-        let matrix = ScoreMatrix::one_task(&setting.task, &means)?;
-        let normalize = |pair: Pair| {
-            Summary::of(&means.iter().map(|mean| pair.normalize(*mean)).collect::<Vec<_>>())
+        let matrix = ScoreMatrix::one_task(&setting.task.title, &means)?;
+        let normalize = |reference: &Reference| {
+            Summary::of(&means.iter().map(|mean| reference.normalize(*mean)).collect::<Vec<_>>())
         };
-        let normalized = setting.reference.and_then(normalize);
+        let normalized = setting.task.reference.as_ref().and_then(normalize);
         Ok(Self { raw, iqm: bootstrap.estimate(&matrix, iqm)?, normalized, rows })
     }
 
@@ -206,9 +208,9 @@ impl<'a> Group<'a> {
 
     /// Normalizing is a straight line: it takes the ends of an interval along.
     fn normalized_iqm(&self) -> Option<Estimate> {
-        let pair = self.first().evaluation().setting.reference?;
+        let reference = self.first().evaluation().setting.task.reference.as_ref()?;
         self.normalized.as_ref()?;
-        let normalize = |score| pair.normalize(score);
+        let normalize = |score| reference.normalize(score);
         let interval = self.iqm.interval.map(|mut interval| {
             interval.low = normalize(interval.low);
             interval.high = normalize(interval.high);

@@ -3,18 +3,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_core::protocol::{Difference, Protocol};
-use overtone_eval::{Convention, Evaluation, FailedEpisode};
+use overtone_core::protocol::Difference;
+use overtone_eval::{Evaluation, FailedEpisode};
 use tempfile::TempDir;
 
-use super::{evaluation, file, matched, page, run};
+use super::{evaluation, file, game, matched, page, released, run};
 
 #[test]
 fn protocols_stand_side_by_side() {
     let root = TempDir::new().unwrap();
     let folder = run(&root, "one", 1);
     evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
-    let released = evaluation(200, 5, Protocol::released());
+    let released = evaluation(200, 5, released());
     released.write(&folder.join("evaluation-released.json")).unwrap();
     let markdown = page(&[&folder]).to_markdown("report");
     assert!(markdown.contains("| setting | matched | released |  |"), "{markdown}");
@@ -70,18 +70,17 @@ fn agents_are_compared_over_tasks() {
     // Two heads on two games, two seeds each; the second always scores 100 points more.
     let mut scores = [0.0; 2];
     for (head, better) in [("linear", 0.0), ("fourier", 100.0)] {
-        for game in ["Seaquest", "BankHeist"] {
+        for name in ["seaquest", "bank_heist"] {
             for seed in [1, 2] {
-                let folder = run(&root, &format!("{head}-{game}-{seed}"), seed);
+                let folder = run(&root, &format!("{head}-{name}-{seed}"), seed);
                 let config =
-                    format!("game = \"{game}\"\nseed = {seed}\n[head]\nkind = \"{head}\"\n");
+                    format!("game = \"{name}\"\nseed = {seed}\n[head]\nkind = \"{head}\"\n");
                 fs::write(folder.join("config.toml"), config).unwrap();
                 let mut report = evaluation(200, 10 + seed, matched());
-                report.setting.task = game.into();
+                report.setting.task = game(name);
                 report.setting.policy = head.into();
-                report.setting.reference = Convention::default_for(game);
                 report.episodes.iter_mut().for_each(|episode| episode.raw_return += better);
-                let pair = report.setting.reference.unwrap();
+                let pair = report.setting.task.reference.clone().unwrap();
                 let first = &report.episodes[..8];
                 let mean = first.iter().map(|e| pair.normalize(e.raw_return)).sum::<f64>() / 8.0;
                 scores[usize::from(better > 0.0)] += mean / 4.0;
@@ -105,7 +104,7 @@ fn agents_are_compared_over_tasks() {
 
     assert!(markdown.contains("### Played by the matched protocol"));
     // Played by another protocol too: nothing that may not be compared is put together.
-    let released = evaluation(200, 11, Protocol::released());
+    let released = evaluation(200, 11, released());
     released.write(&folders[0].join("evaluation-released.json")).unwrap();
     let both = page(&folders).to_markdown("report");
     assert!(!both.contains("Played by the released protocol"), "{both}");
@@ -134,7 +133,7 @@ fn differences_stand_under_the_protocols_and_failed_episodes_beside_the_others()
     let words = "Everything was played as the data was recorded and the agents trained.";
     assert!(page(&[&folder]).to_html().contains(words));
 
-    let mut other = evaluation(200, 5, Protocol::released());
+    let mut other = evaluation(200, 5, released());
     other.setting.differences = Some(vec![Difference {
         setting: "return_units".into(),
         trained: "clipped".into(),

@@ -3,7 +3,6 @@
 use std::fs;
 
 use overtone_core::Play;
-use overtone_core::protocol::Protocol;
 use overtone_eval::{ActionShare, CheckpointRef, ReportError};
 use overtone_plot::{Animation, Image};
 use overtone_report::page::{Page, PageError, RunFiles};
@@ -122,10 +121,10 @@ fn text_from_files_stays_text() {
     let folder = run(&root, "<script>alert(1)<img onerror='x' src=\"", 1);
     let config = format!("seed = 1\nname = '''{bad}'''\n");
     fs::write(folder.join("config.toml"), config).unwrap();
-    let mut report = evaluation(200, 5, Protocol { name: bad.into(), ..matched() });
+    let mut report = evaluation(200, 5, Play { name: bad.into(), ..matched() });
     let setting = &mut report.setting;
     for text in
-        [&mut setting.task, &mut setting.simulator, &mut setting.policy, &mut setting.command]
+        [&mut setting.task.title, &mut setting.simulator, &mut setting.policy, &mut setting.command]
     {
         *text = bad.into();
     }
@@ -133,7 +132,7 @@ fn text_from_files_stays_text() {
     setting.dataset_hash = Some(bad.into());
     setting.checkpoint = Some(CheckpointRef { path: bad.into(), step: 200 });
     report.write(&folder.join(format!("evaluation{}.json", "<script>"))).unwrap();
-    report.setting.protocol = Play::Atari(matched());
+    report.setting.protocol = matched();
     report.write(&folder.join("evaluation.json")).unwrap();
 
     let page = page(&[&folder, &folder]);

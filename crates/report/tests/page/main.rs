@@ -10,40 +10,48 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use overtone_core::Play;
-use overtone_core::protocol::{Emulation, Protocol, ReturnUnits};
-use overtone_env::{Corridor, VectorEnv};
+use overtone_ale::{Ale, Game};
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{Play, Task};
+use overtone_env::{Corridor, Suite, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
-use overtone_eval::{CheckpointRef, Convention, Evaluation, Plan, RandomPolicy, Setting, rollout};
+use overtone_eval::{CheckpointRef, Evaluation, Plan, RandomPolicy, Setting, rollout};
 use overtone_report::page::{Page, RunFiles};
 use tempfile::TempDir;
 
 const QUICK: Bootstrap = Bootstrap { replications: 500, level: 0.95, seed: 1 };
 
 /// Random play by the weights of `step` of a run.
-fn evaluation(step: u64, seed: u64, protocol: Protocol) -> Evaluation {
+fn evaluation(step: u64, seed: u64, protocol: Play) -> Evaluation {
     let return_units = ReturnUnits::Clipped;
     let plan = Plan { episodes: 8, targets: vec![16.0, 32.0], seed, return_units };
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
     let played = rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(()));
     let setting = Setting {
-        task: "Seaquest".into(),
+        task: game("seaquest"),
         simulator: "a corridor".into(),
         rom_md5: Some("0123".into()),
         policy: "uniform random".into(),
-        protocol: Play::Atari(protocol),
+        protocol,
         differences: None,
         checkpoint: Some(CheckpointRef { path: format!("checkpoints/step-{step}").into(), step }),
         dataset_hash: Some("beef".into()),
         command: format!("just evaluate rollouts checkpoint={step} seed={seed}"),
-        reference: Convention::default_for("Seaquest"),
     };
     Evaluation::new(setting, &plan, played.unwrap()).unwrap()
 }
 
-fn matched() -> Protocol {
-    Protocol::matched(&Emulation::dqn_replay())
+fn game(name: &str) -> Task {
+    Game::named(name).unwrap().task.clone()
+}
+
+fn matched() -> Play {
+    game("seaquest").matched(None)
+}
+
+fn released() -> Play {
+    Ale.contrast(&matched())
 }
 
 /// The folder of a run of 200 updates with two checkpoints, not played yet.

@@ -4,8 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use overtone_core::protocol::Revision;
-use overtone_mujoco::{Task, packages};
+use overtone_mujoco::{Revision, Robot, packages};
 
 /// `gymnasium.py`, running.
 pub struct Gymnasium {
@@ -15,14 +14,14 @@ pub struct Gymnasium {
 }
 
 impl Gymnasium {
-    pub fn start(task: Task, revision: Revision, n_envs: usize) -> Self {
+    pub fn start(robot: &'static Robot, revision: Revision, n_envs: usize) -> Self {
         let packages = packages().expect("`just setup` was run");
         // VENV/lib/pythonX.Y/site-packages
         let venv = packages.ancestors().nth(3).expect("packages lie in a virtual environment");
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peer/gymnasium.py");
         let mut process = Command::new(venv.join("bin/python"))
             .arg(script)
-            .args([task.gymnasium_id(revision), n_envs.to_string()])
+            .args([robot.gymnasium_id(revision), n_envs.to_string()])
             .current_dir(std::env::temp_dir())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

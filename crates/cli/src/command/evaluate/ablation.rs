@@ -8,12 +8,13 @@ use std::{collections::BTreeMap, path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use overtone_core::{
-    ContinuousProtocol, Play, Protocol,
-    protocol::{ActionChoice, Deviation, Difference, Revision, TARGET, Trained},
+    Play,
+    protocol::{Deviation, Difference, TARGET, Trained},
 };
+use overtone_env::Suite;
 use overtone_eval::{Ablation, AblationResult, AblationRow, Evaluation, statistics::Bootstrap};
 use overtone_model::device;
-use overtone_train::{Agent, RunDir, run_dir::CONFIG};
+use overtone_train::{RunDir, run_dir::CONFIG};
 
 use super::{
     ask::{self, Ask},
@@ -21,7 +22,7 @@ use super::{
     entry::Entry,
     open_checkpoint, open_run, playing,
 };
-use crate::{interrupt, keys, settings};
+use crate::{interrupt, keys, settings, suites};
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
@@ -48,9 +49,6 @@ device = ""
 # Where to write the page, and the same as JSON beside it; empty: protocol-ablation.md in the run's folder. Needed for a checkpoint that is not the run's.
 out = ""
 "#;
-
-/// All settings of the released evaluation at once, as a row.
-const RELEASED: &str = "released";
 
 /// Place of the row that plays as trained.
 const MATCHED: usize = 0;
@@ -82,7 +80,11 @@ pub fn ablation(options: &[String]) -> Result<()> {
         bail!("episodes=0: there is nothing to play");
     }
     let state = &checkpoint.state;
-    let usual = usual_targets(&state.agent);
+    let trained = ask::trained(&state.agent, &state.episode_returns)?;
+    let suite = suites::of(&trained.task)?;
+    let mut usual = ask::usual_targets(&trained.task).into_iter();
+    let released = trained.task.targets.released.as_ref().map(f32::to_string);
+    let usual = (usual.next(), released.or(usual.next()));
     let one = |key: &str, usual: Option<String>| -> Result<Option<f32>> {
         let asked = Some(text(key)).filter(|asked| !asked.is_empty()).or(usual);
         let Some(asked) = asked else { return Ok(None) };
@@ -103,12 +105,11 @@ pub fn ablation(options: &[String]) -> Result<()> {
     // Found before playing, not after.
     [&out, &out.with_extension("json")].into_iter().try_for_each(|out| check_out(out))?;
 
-    let trained = ask::trained(&state.agent, &state.episode_returns);
     let entry = |play: Play, target: f32| {
         let ask = Ask::new(&trained, play, target.to_string(), vec![target]);
         Entry::new(&run, &checkpoint, ask, episodes, seed)
     };
-    let mut rows = rows(&trained, target, other_target, &entry);
+    let mut rows = rows(suite, &trained, target, other_target, &entry);
     keep_only(&mut rows, &text("only"))?;
     let matched = entry(trained.play.clone(), target);
     if text("out").is_empty() {
@@ -162,31 +163,15 @@ pub fn ablation(options: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The returns that an agent is usually asked for, and those of the row `target_return`.
-fn usual_targets(agent: &Agent) -> (Option<String>, Option<String>) {
-    match agent {
-        Agent::Atari(agent) => {
-            (Some("p90".into()), ask::released_target(&agent.game).map(str::to_owned))
-        }
-        Agent::Continuous(agent) => {
-            let usual = settings::default_targets(&agent.env).unwrap_or("p90");
-            let mut parts = usual.split(',').map(str::to_owned);
-            (parts.next(), parts.next())
-        }
-    }
-}
-
 /// Every row but `matched`.
 fn rows(
+    suite: &dyn Suite,
     trained: &Trained,
     target: f32,
     other_target: Option<f32>,
     entry: &dyn Fn(Play, f32) -> Entry,
 ) -> Vec<Row> {
-    let other = match &trained.play {
-        Play::Atari(_) => Play::Atari(Protocol::released()),
-        Play::Continuous(matched) => Play::Continuous(other_robot(matched)),
-    };
+    let other = suite.contrast(&trained.play);
     let row = |deviation: Deviation| {
         let plan = match deviation.idle {
             Some(reason) => Err(AblationResult::Same { reason }),
@@ -214,29 +199,18 @@ fn rows(
             None => Err(unknown()),
         },
     });
-    if matches!(other, Play::Atari(_)) {
+    if let Some(released) = suite.released() {
         rows.push(Row {
             difference: Difference {
-                setting: RELEASED.into(),
-                trained: trained.play.name().to_owned(),
-                played: RELEASED.into(),
+                setting: released.into(),
+                trained: trained.play.name.clone(),
+                played: released.into(),
                 consequence: format!("all of these at once, asked for {asked}"),
             },
             plan: other_target.map(|target| entry(other, target)).ok_or_else(unknown),
         });
     }
     rows
-}
-
-/// The other revision, and drawn actions.
-fn other_robot(matched: &ContinuousProtocol) -> ContinuousProtocol {
-    let mut other = matched.clone();
-    other.simulation.revision = match matched.simulation.revision {
-        Revision::V4 => Revision::V5,
-        Revision::V5 => Revision::V4,
-    };
-    other.action_choice = ActionChoice::Sample;
-    other
 }
 
 /// Drops the rows whose names do not end as one of `only` says.
@@ -263,7 +237,9 @@ fn groups<'a>(matched: &'a Entry, rows: &'a [Row]) -> Vec<Vec<(usize, &'a Entry)
     for (place, row) in rows.iter().enumerate() {
         let Ok(entry) = &row.plan else { continue };
         let alike = |group: &&mut Vec<(usize, &Entry)>| {
-            group.iter().all(|(_, other)| other.ask.protocol.runs_as(&entry.ask.protocol))
+            group
+                .iter()
+                .all(|(_, other)| other.ask.protocol.simulation == entry.ask.protocol.simulation)
         };
         match groups.iter_mut().find(alike) {
             Some(group) => group.push((place + 1, entry)),

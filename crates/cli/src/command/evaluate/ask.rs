@@ -2,17 +2,20 @@
 
 use anyhow::{Result, bail};
 use overtone_core::{
-    ContinuousProtocol, Emulation, Play, Protocol, Simulation,
-    protocol::{ActionChoice, Difference, ReturnUnits, Revision, Trained},
+    ActionSpace, Play, Task,
+    protocol::{ActionChoice, Difference, Trained},
 };
+use overtone_env::Suite;
 use overtone_model::{
     Conditioning, ContinuousAgentConfig,
     head::{ContinuousHeadConfig, HeadConfig},
 };
-use overtone_mujoco::Task;
-use overtone_train::{Agent, AtariAgent, ContinuousTaskAgent};
+use overtone_train::Agent;
 
-use crate::settings::{self, EvaluationSettings};
+use crate::{
+    settings::{self, EvaluationSettings},
+    suites,
+};
 
 /// How an agent is played, and what it is asked for.
 pub struct Ask {
@@ -26,6 +29,9 @@ pub struct Ask {
     pub differences: Vec<Difference>,
     /// Whether the protocol is that of training, in every setting.
     pub as_trained: bool,
+    /// What tells a report by this protocol from one of playing as trained, for its file's name:
+    /// `-released`, `-t0.5`, `-v5-sample`; empty for playing as trained.
+    pub suffix: String,
 }
 
 impl Ask {
@@ -33,30 +39,23 @@ impl Ask {
     pub fn new(trained: &Trained, protocol: Play, asked: String, targets: Vec<f32>) -> Self {
         let differences = trained.differences(&protocol, &targets);
         let as_trained = protocol == trained.play;
-        Self { protocol, asked, targets, differences, as_trained }
+        let suffix = suffix(&trained.play, &protocol);
+        Self { protocol, asked, targets, differences, as_trained, suffix }
     }
+}
 
-    /// What tells a report by this protocol from one of playing as trained, for its file's name:
-    /// `-released`, `-t0.5`, `-v5-sample`; empty for playing as trained.
-    pub fn suffix(&self) -> String {
-        if self.as_trained {
-            return String::new();
-        }
-        let mut suffix = match self.protocol.name() {
-            "matched" => String::new(),
-            name => format!("-{name}"),
-        };
-        match &self.protocol {
-            Play::Atari(protocol) if protocol.temperature != 1.0 => {
-                suffix += &format!("-t{}", protocol.temperature);
-            }
-            Play::Continuous(protocol) if protocol.action_choice != ActionChoice::Mode => {
-                suffix += &format!("-{}", action_choice_name(protocol.action_choice));
-            }
-            Play::Atari(_) | Play::Continuous(_) => {}
-        }
-        suffix
+fn suffix(trained: &Play, played: &Play) -> String {
+    let mut suffix = String::new();
+    if played.name != trained.name {
+        suffix += &format!("-{}", played.name);
     }
+    if played.temperature != trained.temperature {
+        suffix += &format!("-t{}", played.temperature);
+    }
+    if played.action_choice != trained.action_choice {
+        suffix += &format!("-{}", action_choice_name(played.action_choice));
+    }
+    suffix
 }
 
 /// The protocols and the target returns of `options`, for `agent`, trained on data whose
@@ -69,18 +68,16 @@ pub fn what_to_ask(
     agent: &Agent,
     returns: &[f32],
 ) -> Result<Vec<Ask>> {
-    let trained = trained(agent, returns);
-    let names = options.protocol.as_deref().unwrap_or("matched");
+    let trained = trained(agent, returns)?;
+    let suite = suites::of(&trained.task)?;
+    let names = protocol_names(options, suite)?;
     let mut asks: Vec<Ask> = Vec::new();
     for name in names.split(',').map(str::trim) {
-        let protocol = match agent {
-            Agent::Atari(agent) => Play::Atari(atari(options, name, agent)?),
-            Agent::Continuous(agent) => Play::Continuous(continuous(options, name, agent)?),
-        };
+        let protocol = protocol(options, name, suite, &trained)?;
         if asks.iter().any(|ask| ask.protocol == protocol) {
             bail!("protocol={names}: {name} is named twice");
         }
-        let asked = targets_asked(options, agent, &protocol)?;
+        let asked = targets_asked(options, &trained.task, suite, &protocol)?;
         let targets = settings::targets(&asked, returns)?;
         asks.push(Ask::new(&trained, protocol, asked, targets));
     }
@@ -88,10 +85,15 @@ pub fn what_to_ask(
 }
 
 /// How `agent` was trained, on data whose ascending episode returns are `returns`.
-pub fn trained(agent: &Agent, returns: &[f32]) -> Trained {
+///
+/// # Errors
+/// When no suite has its task.
+pub fn trained(agent: &Agent, returns: &[f32]) -> Result<Trained> {
+    let task = suites::titled(agent.task())?;
+    let settings = suites::of(task)?.settings();
     let returns = returns.first().zip(returns.last()).map(|(lowest, highest)| [*lowest, *highest]);
     let reads = |conditioning| matches!(conditioning, Conditioning::Return);
-    match agent {
+    Ok(match agent {
         Agent::Atari(agent) => {
             let order = match &agent.model.head {
                 HeadConfig::Linear => None,
@@ -99,12 +101,13 @@ pub fn trained(agent: &Agent, returns: &[f32]) -> Trained {
                 HeadConfig::Gmm(head) => head.action_order.as_ref(),
             };
             Trained {
-                play: Play::Atari(Protocol::matched(&recording(agent))),
+                play: task.matched(agent.recording.as_ref()),
+                task: task.clone(),
+                settings,
                 returns,
                 reads_returns: reads(agent.model.conditioning),
                 own_action_order: order.is_some_and(|order| !order.bin_of().is_sorted()),
                 has_density: true,
-                revisions_differ: false,
             }
         }
         Agent::Continuous(agent) => {
@@ -116,99 +119,119 @@ pub fn trained(agent: &Agent, returns: &[f32]) -> Trained {
             };
             let one = matches!(head, ContinuousHeadConfig::Tanh | ContinuousHeadConfig::Pointwise);
             Trained {
-                play: Play::Continuous(matched(agent)),
+                play: Play {
+                    return_scale: agent.return_scale,
+                    delayed_reward: agent.delayed_reward,
+                    ..task.matched(agent.recording.as_ref())
+                },
+                task: task.clone(),
+                settings,
                 returns,
                 reads_returns,
                 own_action_order: false,
                 has_density: !one,
-                revisions_differ: agent.env.parse().is_ok_and(Task::revisions_differ),
             }
+        }
+    })
+}
+
+/// The names of the protocols to play by. `revision=v5` is another way to say `protocol=v5`.
+fn protocol_names(options: &EvaluationSettings, suite: &dyn Suite) -> Result<String> {
+    let names = options.protocol.as_deref().unwrap_or("matched");
+    match options.revision.as_deref() {
+        None | Some("recorded") => Ok(names.to_owned()),
+        Some(revision) if !suite.protocols().contains(&revision) => {
+            bail!("revision={revision}: there are recorded, {}", listed(suite.protocols()))
+        }
+        Some(revision) if names == "matched" => Ok(revision.to_owned()),
+        Some(revision) => {
+            bail!("protocol={names} and revision={revision}: name protocols with protocol= alone")
         }
     }
 }
 
-/// The targets that an agent is asked for by `protocol`, as they are written.
-fn targets_asked(options: &EvaluationSettings, agent: &Agent, protocol: &Play) -> Result<String> {
-    let raw = matches!(agent, Agent::Atari(_)) && protocol.return_units() == ReturnUnits::Raw;
-    let own = options.released_target.as_deref().filter(|own| raw && !own.is_empty());
-    let asked = match (own.unwrap_or(&options.target), agent) {
-        ("", Agent::Continuous(agent)) => settings::default_targets(&agent.env).unwrap_or("p90"),
-        ("", Agent::Atari(agent)) if raw => match released_target(&agent.game) {
-            Some(target) => target,
-            None => bail!(
-                "target=: no target of the reference is known for {}: say what to ask for, in raw \
-                 points (in Seaquest it asked for 1150)",
-                agent.game
-            ),
-        },
-        ("", Agent::Atari(_)) => "p90",
-        (asked, _) => asked,
+/// The protocol of this name, with what `options` say about choosing actions.
+fn protocol(
+    options: &EvaluationSettings,
+    name: &str,
+    suite: &dyn Suite,
+    trained: &Trained,
+) -> Result<Play> {
+    let matched = &trained.play;
+    let preset = (name == "matched").then(|| matched.clone());
+    let Some(mut play) = preset.or_else(|| suite.protocol(name, matched)) else {
+        bail!("protocol={name}: there are {}", listed(&[&["matched"], suite.protocols()].concat()))
     };
-    if raw && asked.contains('p') {
-        bail!(
-            "target={asked}: percentiles are of the data's clipped returns, and the protocol {} \
-             counts raw points; say a number (the reference asked for 1150 in Seaquest)",
-            protocol.name()
-        );
+    match trained.task.actions {
+        ActionSpace::Discrete { .. } => play.temperature = options.temperature.unwrap_or(1.0),
+        ActionSpace::Continuous { .. } => {
+            play.action_choice = options.actions.unwrap_or(ActionChoice::Mode);
+        }
     }
-    Ok(asked.to_owned())
-}
-
-/// What the released evaluation asks for, in raw points, where that is known.
-pub fn released_target(game: &str) -> Option<&'static str> {
-    (game == "Seaquest").then_some("1150")
-}
-
-fn recording(agent: &AtariAgent) -> Emulation {
-    agent.recording.clone().unwrap_or_else(Emulation::dqn_replay)
-}
-
-fn atari(options: &EvaluationSettings, name: &str, agent: &AtariAgent) -> Result<Protocol> {
-    let temperature = options.temperature.unwrap_or(1.0);
+    let temperature = play.temperature;
     if !(temperature.is_finite() && temperature > 0.0) {
         bail!("temperature={temperature}: must be positive");
     }
-    let preset = match name {
-        "matched" => Protocol::matched(&recording(agent)),
-        "released" => Protocol::released(),
-        other => bail!("protocol={other}: there are matched and released"),
-    };
-    Ok(Protocol { temperature, ..preset })
+    Ok(play)
 }
 
-/// As the data was recorded, with the most probable actions.
-fn matched(agent: &ContinuousTaskAgent) -> ContinuousProtocol {
-    ContinuousProtocol {
-        name: "matched".into(),
-        simulation: agent.recording.clone().unwrap_or_else(Simulation::d4rl),
-        action_choice: ActionChoice::Mode,
-        return_scale: agent.return_scale,
-        delayed_reward: agent.delayed_reward,
+/// `matched, v4 and v5`.
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => String::new(),
+        [only] => (*only).to_owned(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
     }
 }
 
-fn continuous(
+/// The targets that an agent is asked for by `protocol`, as they are written.
+fn targets_asked(
     options: &EvaluationSettings,
-    name: &str,
-    agent: &ContinuousTaskAgent,
-) -> Result<ContinuousProtocol> {
-    if name != "matched" {
-        bail!("protocol={name}: a robot is played as its data was recorded; say revision=v4 or v5");
-    }
-    let mut protocol = matched(agent);
-    let recorded = protocol.simulation.revision;
-    let revision = match options.revision.as_deref().unwrap_or("recorded") {
-        "recorded" => recorded,
-        "v4" => Revision::V4,
-        "v5" => Revision::V5,
-        other => bail!("revision={other}: there are recorded, v4 and v5"),
+    task: &Task,
+    suite: &dyn Suite,
+    protocol: &Play,
+) -> Result<String> {
+    let other_units = protocol.return_units != task.return_units;
+    let released = suite.released() == Some(&protocol.name);
+    let own = options.released_target.as_deref().filter(|own| released && !own.is_empty());
+    let asked = match own.unwrap_or(&options.target) {
+        "" if other_units => match task.targets.released {
+            Some(target) => target.to_string(),
+            None => bail!(
+                "target=: no target of the reference is known for {}: say what to ask for, in raw \
+                 points{}",
+                task.title,
+                example(suite)
+            ),
+        },
+        "" => usual_targets(task).join(","),
+        asked => asked.to_owned(),
     };
-    if revision != recorded {
-        protocol.name = revision.name().into();
-        protocol.simulation.revision = revision;
+    if other_units && asked.contains('p') {
+        bail!(
+            "target={asked}: percentiles are of the data's clipped returns, and the protocol {} \
+             counts raw points; say a number{}",
+            protocol.name,
+            example(suite)
+        );
     }
-    protocol.action_choice = options.actions.unwrap_or(ActionChoice::Mode);
-    Ok(protocol)
+    Ok(asked)
+}
+
+/// What the reference asks for in one of the suite's tasks: ` (in Seaquest it asked for 1150)`.
+fn example(suite: &dyn Suite) -> String {
+    let known = suite.tasks().iter().find_map(|task| Some((&task.title, task.targets.released?)));
+    known.map_or_else(String::new, |(task, target)| {
+        format!(" (in {task} the reference asked for {target})")
+    })
+}
+
+/// The returns that an agent is asked for where nobody says others, as they are written.
+pub fn usual_targets(task: &Task) -> Vec<String> {
+    match &task.targets.usual[..] {
+        [] => vec!["p90".to_owned()],
+        targets => targets.iter().map(f32::to_string).collect(),
+    }
 }
 
 /// `mode` or `sample`.
@@ -260,46 +283,43 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(trained: &Play, played: Play, suffix: &str) {
+    fn check(trained: &Trained, played: Play, suffix: &str) {
+        let ask = Ask::new(trained, played, "1".into(), vec![1.0]);
+        assert_eq!((ask.suffix.as_str(), ask.as_trained), (suffix, suffix.is_empty()));
+    }
+
+    fn trained(title: &str) -> (Trained, &'static dyn Suite) {
+        let task = suites::titled(title).unwrap();
+        let suite = suites::of(task).unwrap();
         let trained = Trained {
-            play: trained.clone(),
+            play: task.matched(None),
+            task: task.clone(),
+            settings: suite.settings(),
             returns: None,
             reads_returns: true,
             own_action_order: false,
             has_density: true,
-            revisions_differ: true,
         };
-        let ask = Ask::new(&trained, played, "1".into(), vec![1.0]);
-        assert_eq!((ask.suffix().as_str(), ask.as_trained), (suffix, suffix.is_empty()));
+        (trained, suite)
     }
 
     #[test]
     fn what_is_not_as_trained_has_a_name_of_its_own() {
-        let matched = Protocol::matched(&Emulation::dqn_replay());
-        let trained = Play::Atari(matched.clone());
-        let played =
-            |preset: Protocol, temperature| Play::Atari(Protocol { temperature, ..preset });
-        check(&trained, trained.clone(), "");
-        check(&trained, played(matched, 0.1), "-t0.1");
-        check(&trained, played(Protocol::released(), 1.0), "-released");
-        check(&trained, played(Protocol::released(), 2.0), "-released-t2");
+        let (game, suite) = trained("Seaquest");
+        let matched = game.play.clone();
+        let released = suite.protocol("released", &matched).unwrap();
+        check(&game, matched.clone(), "");
+        check(&game, Play { temperature: 0.1, ..matched }, "-t0.1");
+        check(&game, released.clone(), "-released");
+        check(&game, Play { temperature: 2.0, ..released }, "-released-t2");
 
-        let matched = ContinuousProtocol {
-            name: "matched".into(),
-            simulation: Simulation::d4rl(),
-            action_choice: ActionChoice::Mode,
-            return_scale: 1000.0,
-            delayed_reward: false,
-        };
-        let trained = Play::Continuous(matched.clone());
-        let mut v5 = matched.clone();
-        (v5.name, v5.simulation.revision) = ("v5".into(), Revision::V5);
-        check(&trained, trained.clone(), "");
-        check(&trained, Play::Continuous(v5.clone()), "-v5");
-        let drawn = |protocol: ContinuousProtocol| {
-            Play::Continuous(ContinuousProtocol { action_choice: ActionChoice::Sample, ..protocol })
-        };
-        check(&trained, drawn(matched), "-sample");
-        check(&trained, drawn(v5), "-v5-sample");
+        let (robot, suite) = trained("Hopper");
+        let matched = robot.play.clone();
+        let v5 = suite.protocol("v5", &matched).unwrap();
+        check(&robot, suite.protocol("v4", &matched).unwrap(), "");
+        check(&robot, v5.clone(), "-v5");
+        let drawn = |play: Play| Play { action_choice: ActionChoice::Sample, ..play };
+        check(&robot, drawn(matched), "-sample");
+        check(&robot, drawn(v5), "-v5-sample");
     }
 }

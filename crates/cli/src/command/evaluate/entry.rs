@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use overtone_core::Play;
+use anyhow::Result;
+use overtone_core::{ActionSpace, Task};
+use overtone_env::Simulator;
 use overtone_eval::{Plan, evaluation};
 use overtone_model::{AttentionConfig, Conditioning, ContinuousAgentConfig, ModelConfig};
 use overtone_train::{Agent, Checkpoint, RunDir};
 
 use super::ask::{self, Ask};
+use crate::suites;
 
 /// A checkpoint, and how it is played.
 pub struct Entry {
@@ -26,26 +29,35 @@ impl Entry {
         episodes: usize,
         seed: u64,
     ) -> Self {
-        let (targets, return_units) = (ask.targets.clone(), ask.protocol.return_units());
+        let (targets, return_units) = (ask.targets.clone(), ask.protocol.return_units);
         let plan = Plan { episodes, targets, seed, return_units };
         Self { run: run.clone(), checkpoint: checkpoint.clone(), ask, plan }
+    }
+
+    /// What is played.
+    ///
+    /// # Errors
+    /// When no suite has it.
+    pub fn task(&self) -> Result<&'static Task> {
+        suites::titled(self.checkpoint.state.agent.task())
     }
 
     /// Says what will be played, and what of it is otherwise than trained.
     pub fn announce(&self) {
         let state = &self.checkpoint.state;
-        let unknown = match &state.agent {
-            Agent::Atari(agent) => agent.recording.is_none().then_some("DQN-replay"),
-            Agent::Continuous(agent) => agent.recording.is_none().then_some("D4RL"),
+        let recording = match &state.agent {
+            Agent::Atari(agent) => &agent.recording,
+            Agent::Continuous(agent) => &agent.recording,
         };
-        if let Some(like) = unknown {
+        if let (None, Ok(suite)) = (recording, self.task().and_then(suites::of)) {
+            let like = suite.published_data();
             say!("how this data was recorded is not known; taken to be as {like} was");
         }
         say!(
             "playing {} (update {}): protocol {}, {} for each target of {}",
             self.checkpoint.path.display(),
             state.step,
-            self.ask.protocol.name(),
+            self.ask.protocol.name,
             match self.plan.episodes {
                 1 => "1 episode".to_owned(),
                 n => format!("{n} episodes"),
@@ -70,23 +82,25 @@ impl Entry {
     }
 
     /// What the report says of it before it is played by `simulator`.
-    pub fn setting(&self, simulator: String, rom_md5: Option<&str>) -> evaluation::Setting {
+    ///
+    /// # Errors
+    /// When no suite has its task.
+    pub fn setting(&self, simulator: Simulator) -> Result<evaluation::Setting> {
         let state = &self.checkpoint.state;
+        let task = self.task()?;
         let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
-        let how = match &self.ask.protocol {
-            Play::Atari(protocol) => {
-                format!("protocol={} temperature={}", protocol.name, protocol.temperature)
+        let protocol = &self.ask.protocol;
+        let actions = match task.actions {
+            ActionSpace::Discrete { .. } => format!("temperature={}", protocol.temperature),
+            ActionSpace::Continuous { .. } => {
+                format!("actions={}", ask::action_choice_name(protocol.action_choice))
             }
-            Play::Continuous(protocol) => format!(
-                "actions={} revision={}",
-                ask::action_choice_name(protocol.action_choice),
-                protocol.simulation.revision.name()
-            ),
         };
-        evaluation::Setting {
-            task: state.agent.task().to_owned(),
-            simulator,
-            rom_md5: rom_md5.map(str::to_owned),
+        let how = format!("protocol={} {actions}", protocol.name);
+        Ok(evaluation::Setting {
+            task: task.clone(),
+            simulator: simulator.name,
+            rom_md5: simulator.rom_md5,
             policy: format!("{}, {} data", describe_model(&state.agent), state.dataset_kind),
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
@@ -104,8 +118,7 @@ impl Entry {
                 targets.join(","),
                 self.plan.seed
             ),
-            reference: overtone_eval::Convention::default_for(state.agent.task()),
-        }
+        })
     }
 }
 

@@ -1,29 +1,34 @@
-//! Options of `evaluate rollouts` that games or robots alone have.
+//! Options of `evaluate rollouts` that some tasks alone have.
 
 use anyhow::{Result, bail};
-use overtone_train::Agent;
+use overtone_core::{ActionSpace, Task};
+use overtone_env::Suite;
 
-use crate::keys;
+use crate::{keys, suites};
 
-/// Options of games. (`protocol` is not among them: a robot is played by `matched` too.)
-const GAMES: [&str; 2] = ["temperature", "released_target"];
+/// Whether a key has a meaning for a task.
+fn is_heeded(key: &str, suite: &dyn Suite, task: &Task) -> bool {
+    let discrete = matches!(task.actions, ActionSpace::Discrete { .. });
+    match key {
+        "temperature" => discrete,
+        "actions" => !discrete,
+        "released_target" => suite.released().is_some(),
+        "revision" => suite.settings().iter().any(|setting| setting.key == key),
+        _ => true,
+    }
+}
 
-/// Options of robots.
-const ROBOTS: [&str; 2] = ["actions", "revision"];
-
-/// Whether `words` (each `key=value`) set anything that playing `agent` would not heed.
+/// Whether `words` (each `key=value`) set anything that playing `task` would not heed.
 ///
 /// # Errors
 /// When one does.
-pub fn check(words: &[String], agent: &Agent) -> Result<()> {
-    let (others, of, task) = match agent {
-        Agent::Atari(agent) => (ROBOTS, "robots", &agent.game),
-        Agent::Continuous(agent) => (GAMES, "games", &agent.env),
-    };
+pub fn check(words: &[String], task: &Task) -> Result<()> {
+    let suite = suites::of(task)?;
     for word in words {
         let (key, text) = keys::split(word)?;
-        if others.contains(&key.as_str()) {
-            bail!("{key}={text} is for {of} alone, and this agent plays {task}");
+        if !is_heeded(&key, suite, task) {
+            let of = suites::nouns(|suite, task| is_heeded(&key, suite, task));
+            bail!("{key}={text} is for {of} alone, and this agent plays {}", task.title);
         }
     }
     Ok(())

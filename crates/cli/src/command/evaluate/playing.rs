@@ -6,25 +6,15 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Result, bail};
-use overtone_core::{Play, Policy};
+use anyhow::Result;
+use overtone_core::{Play, Policy, Task};
 use overtone_env::VectorEnv;
 use overtone_eval::{Evaluation, Player, Rollout, rollout_together};
 use overtone_model::{ContinuousPolicy, TransformerPolicy, burn::tensor::Device};
-use overtone_mujoco::Task;
 use overtone_train::{Agent, Checkpoint};
 
 use super::entry::Entry;
-use crate::progress;
-
-/// Episodes played at once unless options say otherwise: more make a step no cheaper. An
-/// emulator takes a tenth of a second to start, a robot next to nothing.
-fn at_once(protocol: &Play) -> usize {
-    match protocol {
-        Play::Atari(_) => 100,
-        Play::Continuous(_) => 200,
-    }
-}
+use crate::{progress, suites};
 
 /// Plays all entries together, at most `parallel` episodes at once (0: by the task). An entry
 /// of which every episode failed has no evaluation.
@@ -39,9 +29,11 @@ pub(super) fn play(
     stop: &AtomicBool,
 ) -> Result<Vec<Result<Evaluation>>> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
+    let task = first.task()?;
+    let suite = suites::of(task)?;
     let n_episodes: usize = entries.iter().map(|entry| entry.plan.n_episodes()).sum();
     let slots = match parallel {
-        0 => n_episodes.min(at_once(&first.ask.protocol)),
+        0 => n_episodes.min(suite.episodes_at_once()),
         parallel => parallel.min(n_episodes),
     };
     let policies =
@@ -50,12 +42,11 @@ pub(super) fn play(
     // Two halves where a GPU acts: the environments of one step meanwhile. On a CPU both want
     // the same cores, and one whole batch is quicker (docs/results/speed.md).
     let sizes = if is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
-    let task = first.checkpoint.state.agent.task();
     let mut envs = Vec::new();
     for size in sizes.into_iter().filter(|&size| size > 0) {
         envs.push(open(task, &first.ask.protocol, size)?);
     }
-    let simulator = simulator(first)?;
+    let simulator = suite.simulator(task, &first.ask.protocol.simulation)?;
     let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
     let mut players: Vec<Player<'_>> = policies
         .iter_mut()
@@ -74,9 +65,8 @@ pub(super) fn play(
         }
     })?;
     bar.finish_and_clear();
-    let (name, rom_md5) = simulator;
     let evaluation = |(entry, played): (&&Entry, Rollout)| {
-        let setting = entry.setting(name.clone(), rom_md5);
+        let setting = entry.setting(simulator.clone())?;
         Ok(Evaluation::new(setting, &entry.plan, played)?)
     };
     Ok(entries.iter().zip(played).map(evaluation).collect())
@@ -85,22 +75,21 @@ pub(super) fn play(
 /// The policy of a checkpoint's weights, played so.
 ///
 /// # Errors
-/// When the weights cannot be read, or the protocol is another family's.
+/// When the weights cannot be read.
 pub fn policy(
     checkpoint: &Checkpoint,
     protocol: &Play,
     device: &Device,
 ) -> Result<Box<dyn Policy>> {
-    Ok(match (&checkpoint.state.agent, protocol) {
-        (Agent::Atari(agent), Play::Atari(protocol)) => {
+    Ok(match &checkpoint.state.agent {
+        Agent::Atari(agent) => {
             let model = checkpoint.atari_model(agent, device)?;
             Box::new(TransformerPolicy::new(&model, protocol))
         }
-        (Agent::Continuous(agent), Play::Continuous(protocol)) => {
+        Agent::Continuous(agent) => {
             let model = checkpoint.continuous_model(agent, device)?;
             Box::new(ContinuousPolicy::new(&model, &agent.normalization, protocol)?)
         }
-        _ => bail!("{} is played by another protocol", checkpoint.path.display()),
     })
 }
 
@@ -108,43 +97,11 @@ pub fn policy(
 ///
 /// # Errors
 /// When what runs them is not there.
-pub fn open(task: &str, protocol: &Play, size: usize) -> Result<Box<dyn VectorEnv>> {
-    match protocol {
-        #[cfg(feature = "python")]
-        Play::Atari(protocol) => {
-            if size >= 20 {
-                // About a tenth of a second each, one after the other.
-                say!("starting {size} emulators");
-            }
-            Ok(overtone_ale::open(task.parse()?, &protocol.emulation, size)?)
-        }
-        #[cfg(not(feature = "python"))]
-        Play::Atari(_) => {
-            bail!("this program was built without the feature `python`: it cannot play {task}")
-        }
-        Play::Continuous(protocol) => {
-            let task: Task = task.parse()?;
-            Ok(Box::new(overtone_mujoco::open(task, &protocol.simulation, size)?))
-        }
+pub fn open(task: &Task, protocol: &Play, size: usize) -> Result<Box<dyn VectorEnv>> {
+    let suite = suites::of(task)?;
+    // One after the other.
+    if suite.seconds_to_start() * size as f64 >= 2.0 {
+        say!("starting {size} environments");
     }
-}
-
-/// What runs the environments of an entry, and the MD5 of a game's ROM.
-fn simulator(entry: &Entry) -> Result<(String, Option<&'static str>)> {
-    let task = entry.checkpoint.state.agent.task();
-    match &entry.ask.protocol {
-        #[cfg(feature = "python")]
-        Play::Atari(_) => {
-            let game: overtone_ale::Game = task.parse()?;
-            let version = overtone_ale::ALE_PY_VERSION;
-            Ok((format!("Arcade Learning Environment {version}"), Some(game.rom_md5())))
-        }
-        #[cfg(not(feature = "python"))]
-        Play::Atari(_) => Ok(("Arcade Learning Environment".into(), None)),
-        Play::Continuous(protocol) => {
-            let task: Task = task.parse()?;
-            let id = task.gymnasium_id(protocol.simulation.revision);
-            Ok((format!("MuJoCo {}, {id}", overtone_mujoco::MUJOCO_VERSION), None))
-        }
-    }
+    Ok(suite.open(task, &protocol.simulation, size)?)
 }

@@ -13,6 +13,7 @@ use super::Experiment;
 use crate::{
     progress,
     settings::{AtariSettings, Profile},
+    suites,
 };
 
 impl Experiment for AtariSettings {
@@ -58,13 +59,8 @@ impl Experiment for AtariSettings {
         if self.evaluation.episodes == 0 {
             return Ok(());
         }
-        #[cfg(feature = "python")]
-        {
-            let game: overtone_ale::Game = self.game.parse()?;
-            overtone_ale::check(game).context(crate::command::evaluate::NOT_PLAYABLE)
-        }
-        #[cfg(not(feature = "python"))]
-        bail!("built without the feature `python`: say evaluation.episodes=0 to train alone")
+        let task = suites::titled(known_game(&self.game)?)?;
+        suites::of(task)?.check(task).context(crate::command::evaluate::NOT_PLAYABLE)
     }
 
     fn algorithm(&self) -> Result<AtariLearner> {

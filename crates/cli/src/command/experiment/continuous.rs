@@ -3,16 +3,20 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail};
-use overtone_core::protocol::Revision;
+use overtone_core::Task;
 use overtone_data::{
     ContinuousDataset, Kind, LocatedContinuous, datasets_folder, locate_continuous,
 };
+use overtone_env::find_task;
 use overtone_model::Conditioning;
-use overtone_mujoco::Task;
+use overtone_mujoco::Mujoco;
 use overtone_train::ContinuousLearner;
 
 use super::Experiment;
-use crate::settings::{ContinuousSettings, ModelKind, Profile};
+use crate::{
+    settings::{ContinuousSettings, ModelKind, Profile},
+    suites,
+};
 
 impl Experiment for ContinuousSettings {
     type Algorithm = ContinuousLearner;
@@ -64,16 +68,15 @@ impl Experiment for ContinuousSettings {
     }
 
     fn check_playable(&self) -> Result<()> {
-        let task: Task = self.env.parse()?;
+        let task = task(self)?;
         if self.evaluation.episodes == 0 {
             return Ok(());
         }
-        // Which revision is known with the data; whatever is missing is missing for both.
-        overtone_mujoco::check(task, Revision::V4).context(crate::command::evaluate::NOT_PLAYABLE)
+        suites::of(task)?.check(task).context(crate::command::evaluate::NOT_PLAYABLE)
     }
 
     fn algorithm(&self) -> Result<ContinuousLearner> {
-        let task: Task = self.env.parse()?;
+        let task = task(self)?;
         let located = find(self)?;
         say!("{located}");
         let data = ContinuousDataset::open(&located.path, &self.options(located.origin.clone()))?;
@@ -92,28 +95,36 @@ impl Experiment for ContinuousSettings {
         }
         super::say_held_out(data.split(), data.episodes());
         let recording = located.origin.recording.clone();
-        let horizon = recording.as_ref().map_or(1000, |recording| recording.max_steps as usize);
+        let simulation = recording.as_ref().unwrap_or(&task.simulation);
+        let horizon = suites::of(task)?.horizon(task, simulation);
+        let horizon = horizon.context("the longest episode of the task is not known")?;
         let (wide, narrow) = (data.observation_width(), data.action_width());
-        if (wide, narrow) != (task.observation_width(), task.action_width()) {
+        let expected = (task.observations.size(), task.actions.size());
+        if (wide, narrow) != expected {
             bail!(
                 "{}: has observations of {wide} numbers and actions of {narrow}, and {} has {} \
                  and {}; is it another robot's?",
                 located.path.display(),
-                task.name(),
-                task.observation_width(),
-                task.action_width()
+                task.title,
+                expected.0,
+                expected.1
             );
         }
         Ok(ContinuousLearner {
             model: self.model_config(wide, narrow, horizon)?,
             dataset: Arc::new(data),
-            env: task.name().to_owned(),
+            env: task.title.clone(),
             dataset_name: located.dataset,
             return_scale: self.data.return_scale,
             delayed_reward: self.data.delayed_reward,
             recording,
         })
     }
+}
+
+/// What `settings` are about.
+fn task(settings: &ContinuousSettings) -> Result<&'static Task> {
+    Ok(find_task(&Mujoco, &settings.env)?)
 }
 
 /// Where the data of `settings` is.

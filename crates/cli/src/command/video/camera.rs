@@ -1,113 +1,78 @@
-//! What is seen of an episode: a game's screens in colour, a robot's figure.
+//! What is seen of an episode: what the suite's camera shows, or what the agent sees.
 //!
 //! The camera goes through the episode beside the agent, in an environment of its own.
 
 use anyhow::{Result, bail};
-use overtone_core::{Actions, Observations, Play, protocol::Simulation};
-use overtone_env::VectorEnv;
+use overtone_core::{Actions, ObservationSpace, Observations, Play, Task};
+use overtone_env::{self as env, Capsule, Picture};
 use overtone_eval::Moment;
-use overtone_mujoco::{Capsule, Figure, MujocoVectorEnv, Task};
 use overtone_plot::{Image, Limb, Sketch};
 
+use crate::suites;
+
 /// Where pictures come from.
-pub enum Camera {
-    /// An emulator's screens.
-    #[cfg(feature = "python")]
-    Colour(overtone_ale::ColourScreens),
-    /// What the agent sees, enlarged: the released protocol's emulator shows nothing else.
-    Grey,
-    /// A robot and its figure.
-    Robot(Box<(MujocoVectorEnv, Figure)>),
+pub struct Camera {
+    /// The suite's; without one the agent's newest frame is shown, enlarged.
+    beside: Option<Box<dyn env::Camera>>,
+    /// What the agent sees.
+    observations: ObservationSpace,
 }
 
 impl Camera {
     /// The camera for a task played so.
-    pub fn open(task: &str, protocol: &Play) -> Result<Self> {
-        match protocol {
-            #[cfg(feature = "python")]
-            Play::Atari(protocol) => {
-                let recorded = overtone_core::protocol::Resize::MaxThenArea;
-                if protocol.emulation.resize != recorded {
-                    return Ok(Self::Grey);
-                }
-                let screens = overtone_ale::ColourScreens::new(task.parse()?, &protocol.emulation)?;
-                Ok(Self::Colour(screens))
-            }
-            #[cfg(not(feature = "python"))]
-            Play::Atari(_) => Ok(Self::Grey),
-            Play::Continuous(protocol) => {
-                let task: Task = task.parse()?;
-                let Simulation { revision, .. } = protocol.simulation;
-                let env = overtone_mujoco::open(task, &protocol.simulation, 1)?;
-                Ok(Self::Robot(Box::new((env, Figure::load(task, revision)?))))
-            }
-        }
+    ///
+    /// # Errors
+    /// When what it shows cannot be simulated.
+    pub fn open(task: &Task, protocol: &Play) -> Result<Self> {
+        let beside = suites::of(task)?.camera(task, &protocol.simulation)?;
+        Ok(Self { beside, observations: task.observations.clone() })
     }
 
     /// Begins the episode of the environment's seed.
     pub fn reset(&mut self, seed: u64) -> Result<()> {
-        match self {
-            #[cfg(feature = "python")]
-            Self::Colour(screens) => screens.reset(seed)?,
-            Self::Grey => {}
-            Self::Robot(robot) => robot.0.reset(&[0], &[seed])?,
+        if let Some(camera) = &mut self.beside {
+            camera.reset(seed)?;
         }
         Ok(())
     }
 
     /// Takes the agent's action.
     pub fn step(&mut self, actions: &Actions) -> Result<()> {
-        match (self, actions) {
-            #[cfg(feature = "python")]
-            (Self::Colour(screens), Actions::Discrete(actions)) => {
-                let [action] = actions[..] else { bail!("one agent takes one action") };
-                screens.step(action)?;
-            }
-            (Self::Robot(robot), actions) => {
-                robot.0.step(&[0], actions)?;
-            }
-            _ => {}
+        if let Some(camera) = &mut self.beside {
+            camera.step(actions)?;
         }
         Ok(())
     }
 
-    /// The names of a robot's motors.
-    pub fn motors(&self) -> &[String] {
-        match self {
-            Self::Robot(robot) => robot.1.motors(),
-            _ => &[],
-        }
+    /// Names of a real-valued action's numbers.
+    pub fn action_names(&self) -> &[String] {
+        self.beside.as_ref().map_or(&[], |camera| camera.action_names())
     }
 
     /// What is seen now.
     pub fn shot(&self, moment: &Moment<'_>) -> Result<Image> {
-        match self {
-            #[cfg(feature = "python")]
-            Self::Colour(screens) => {
-                let [height, width] = overtone_ale::ColourScreens::SIZE;
-                Ok(Image::new(width, height, screens.screen().to_vec()).enlarged([2, 2]))
+        let Some(camera) = &self.beside else { return self.newest_frame(moment) };
+        Ok(match camera.picture() {
+            Picture::Screen { size: [width, height], rgb } => {
+                Image::new(width, height, rgb).enlarged([2, 2])
             }
-            Self::Grey => {
-                let Observations::Pixels(pixels) = moment.observation else {
-                    bail!("there is no picture of this task")
-                };
-                const SIDE: usize = 84;
-                let newest = pixels.len().saturating_sub(SIDE * SIDE);
-                let rgb = pixels[newest..].iter().flat_map(|&grey| [grey; 3]).collect();
-                Ok(Image::new(SIDE, SIDE, rgb).enlarged([4, 4]))
+            Picture::Limbs { centre, height, capsules } => {
+                let limbs = capsules.into_iter().map(limb).collect();
+                Image::of_svg(&Sketch { centre, height, limbs }.to_svg(), 1.0)
             }
-            Self::Robot(robot) => {
-                let (env, figure) = &**robot;
-                let (positions, _) = env.state(0);
-                let sketch = Sketch {
-                    // Metres; the robot runs through the picture's middle.
-                    centre: [positions[0], 0.75],
-                    height: 2.6,
-                    limbs: figure.capsules(positions).into_iter().map(limb).collect(),
-                };
-                Ok(Image::of_svg(&sketch.to_svg(), 1.0))
-            }
-        }
+        })
+    }
+
+    fn newest_frame(&self, moment: &Moment<'_>) -> Result<Image> {
+        let (ObservationSpace::Pixels { shape }, Observations::Pixels(pixels)) =
+            (&self.observations, moment.observation)
+        else {
+            bail!("there is no picture of this task")
+        };
+        let [.., height, width] = shape[..] else { bail!("there is no picture of this task") };
+        let newest = pixels.len().saturating_sub(height * width);
+        let rgb = pixels[newest..].iter().flat_map(|&grey| [grey; 3]).collect();
+        Ok(Image::new(width, height, rgb).enlarged([4, 4]))
     }
 }
 

@@ -1,0 +1,197 @@
+//! [`Robot`]: a row of `tasks.toml`.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
+use overtone_env::{Scores, Table};
+use serde::Deserialize;
+
+use crate::{MujocoError, Revision, RobotSimulation};
+
+/// A robot that is to move forward.
+#[derive(Debug)]
+pub struct Robot {
+    /// What is learned and played.
+    pub task: Task,
+    facts: Facts,
+}
+
+/// A robot as the table has it; `tasks.toml` says what each key is.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Facts {
+    name: String,
+    title: String,
+    model: Model,
+    action_steps: usize,
+    step_seconds: f64,
+    pub(crate) shown_velocity: Option<f64>,
+    pub(crate) start_noise: f64,
+    pub(crate) velocity_noise: VelocityNoise,
+    pub(crate) healthy: Option<Healthy>,
+    pub(crate) cost_weight: f32,
+    reference: Scores,
+    targets: Vec<f32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Model {
+    v4: String,
+    v5: String,
+    positions: usize,
+    motors: usize,
+}
+
+/// How velocities are noisy at an episode's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VelocityNoise {
+    Uniform,
+    Normal,
+}
+
+/// The open bounds between which a robot has not fallen.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Healthy {
+    pub(crate) height: [f64; 2],
+    pub(crate) angle: [f64; 2],
+    pub(crate) others: Option<[f64; 2]>,
+}
+
+impl Robot {
+    /// All of them, in the table's order.
+    pub fn all() -> &'static [Self] {
+        static ROBOTS: LazyLock<Vec<Robot>> = LazyLock::new(|| {
+            let table = Table::<Facts>::of(include_str!("../tasks.toml"));
+            table.tasks.iter().map(|facts| robot(&table, facts)).collect()
+        });
+        &ROBOTS
+    }
+
+    /// The robot with this name in the table.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn named(name: &str) -> Result<&'static Self, MujocoError> {
+        let found = Self::all().iter().find(|robot| robot.task.name == name);
+        found.ok_or_else(|| MujocoError::NoRobot { name: name.to_owned() })
+    }
+
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// Gymnasium's name of the environment: `HalfCheetah-v4`.
+    pub fn gymnasium_id(&self, revision: Revision) -> String {
+        format!("{}-{}", self.facts.title, revision.name())
+    }
+
+    /// Whether `-v4` and `-v5` differ in this task: in observations, rewards, ends of episodes
+    /// or physics. A robot that cannot fall and has one model is the same in both.
+    pub fn revisions_differ(&self) -> bool {
+        self.facts.healthy.is_some() || self.facts.model.v4 != self.facts.model.v5
+    }
+
+    /// Numbers in an observation: positions but the first, then velocities.
+    pub fn observation_width(&self) -> usize {
+        self.n_positions() - 1 + self.n_velocities()
+    }
+
+    /// Numbers in an action, one for each motor; each is a torque as a share of the motor's
+    /// largest.
+    pub fn action_width(&self) -> usize {
+        self.facts.model.motors
+    }
+
+    /// Positions in the state: metres for the first two, then radians.
+    pub fn n_positions(&self) -> usize {
+        self.facts.model.positions
+    }
+
+    /// Velocities in the state, one for each position.
+    pub fn n_velocities(&self) -> usize {
+        self.n_positions()
+    }
+
+    /// Steps of the simulator for each action.
+    pub(crate) fn action_steps(&self) -> usize {
+        self.facts.action_steps
+    }
+
+    /// Seconds in one step of the simulator, as the model file says.
+    pub(crate) fn step_seconds(&self) -> f64 {
+        self.facts.step_seconds
+    }
+
+    /// Seconds that an action lasts.
+    pub fn seconds_per_action(&self) -> f64 {
+        self.action_steps() as f64 * self.step_seconds()
+    }
+
+    /// Gymnasium's model file.
+    pub(crate) fn model_file(&self, revision: Revision) -> &str {
+        match revision {
+            Revision::V4 => &self.facts.model.v4,
+            Revision::V5 => &self.facts.model.v5,
+        }
+    }
+}
+
+impl fmt::Display for Robot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.facts.title)
+    }
+}
+
+fn robot(table: &Table<Facts>, facts: &Facts) -> Robot {
+    let Model { positions, motors, .. } = facts.model;
+    let simulation = RobotSimulation::d4rl();
+    Robot {
+        facts: facts.clone(),
+        task: Task {
+            suite: crate::SUITE.into(),
+            name: facts.name.clone(),
+            title: facts.title.clone(),
+            observations: ObservationSpace::Vectors { width: 2 * positions - 1 },
+            actions: ActionSpace::unit(motors),
+            horizon: Some(simulation.max_steps as usize),
+            return_units: ReturnUnits::Raw,
+            reference: Some(table.reference(&facts.reference)),
+            targets: Targets { usual: facts.targets.clone(), released: None },
+            simulation: simulation.to_simulation(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn robots_are_rows_of_the_table() {
+        let ids: Vec<String> = Robot::all().iter().map(|robot| robot.task.id()).collect();
+        assert_eq!(ids, ["mujoco/halfcheetah", "mujoco/hopper", "mujoco/walker2d"]);
+        let [cheetah, hopper, walker] = Robot::all() else { panic!("three robots") };
+        assert_eq!(walker.gymnasium_id(Revision::V5), "Walker2d-v5");
+        let sizes = |robot: &Robot| (robot.observation_width(), robot.action_width());
+        assert_eq!([cheetah, hopper, walker].map(sizes), [(17, 6), (11, 3), (17, 6)]);
+        let differ = [cheetah, hopper, walker].map(Robot::revisions_differ);
+        assert_eq!(differ, [false, true, true]);
+        assert_eq!(hopper.task.targets.usual, [3600.0, 1800.0]);
+        assert!(Robot::named("Hopper").is_err(), "names are the table's");
+    }
+
+    /// 32 and 64 bits as the numbers of Gymnasium's code.
+    #[test]
+    fn numbers_of_the_table_are_those_of_the_code() {
+        let [cheetah, hopper, walker] = Robot::all() else { panic!("three robots") };
+        assert_eq!(cheetah.facts.cost_weight, 0.1f32);
+        assert_eq!((hopper.facts.cost_weight, walker.facts.cost_weight), (1e-3, 1e-3));
+        assert_eq!(hopper.facts.healthy.unwrap().height, [0.7, f64::INFINITY]);
+        assert_eq!(hopper.seconds_per_action(), 0.008);
+    }
+}
