@@ -25,3 +25,8 @@ pub use simulation::{Simulation, SimulationError};
 pub use space::{ActionSpace, ObservationSpace};
 pub use task::{Reference, Targets, Task};
 pub use window::Window;
+
+/// The README's example, compiled and run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

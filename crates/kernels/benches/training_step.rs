@@ -9,9 +9,8 @@ use burn::tensor::{DType, Device, Distribution, Int, Tensor, TensorData};
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use overtone_kernels::{
-    Activation, AdamW, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights,
-    NatureWeights, Queries, Score, Slot, adamw_step, attention_block, clip_factor, global_norm,
-    mlp_block, nature_encoder_windows,
+    Activation, AdamW, AdamWState, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights,
+    NatureWeights, Queries, Score, TensorSlot, attention_block, mlp_block, nature_encoder_windows,
 };
 
 const BATCH: usize = 16;
@@ -203,23 +202,22 @@ fn mlp_forward_backward(bencher: Bencher<'_, '_>, form: Form) {
     });
 }
 
-/// Clipping and step over the 2.2 million parameters of the Atari model.
+/// Clipping and step over the 2.2 million parameters of the Atari model, in 90 tensors.
 #[divan::bench(args = FORMS)]
 fn clipped_adamw(bencher: Bencher<'_, '_>, form: Form) {
-    let n = 2_206_752;
-    let gradient = vec![0.01f32; n];
-    let (mut parameter, mut first, mut second) = (vec![1.0f32; n], vec![0.0; n], vec![0.0; n]);
+    let (n_tensors, n) = (90, 24_520);
+    let tensor = |value: f32| Tensor::<1>::full([n], value, &Device::flex());
+    let slot = || TensorSlot {
+        parameter: tensor(1.0),
+        first_moment: tensor(0.0),
+        second_moment: tensor(0.0),
+        weight_decay: 0.1,
+    };
+    let mut state = AdamWState::new((0..n_tensors).map(|_| slot()).collect(), form);
+    let gradients = vec![tensor(0.01); n_tensors];
     let mut step = 0;
-    bencher.counter(ItemsCount::new(n)).bench_local(|| {
+    bencher.counter(ItemsCount::new(n_tensors * n)).bench_local(|| {
         step += 1;
-        let slot = Slot {
-            parameter: &mut parameter,
-            gradient: &gradient,
-            first_moment: &mut first,
-            second_moment: &mut second,
-            weight_decay: 0.1,
-        };
-        let scale = clip_factor(global_norm([&gradient[..]]), 1.0);
-        adamw_step(AdamW::default(), step, scale, vec![slot], form);
+        state.step(AdamW::default(), step, Some(1.0), gradients.clone())
     });
 }

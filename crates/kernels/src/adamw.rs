@@ -1,18 +1,27 @@
-//! AdamW with clipping by the global norm: on tensors, on flat slices, and on one flat tensor.
+//! AdamW with clipping by the global norm, as PyTorch computes it (Loshchilov & Hutter 2019).
+//!
+//! The `t`-th step, from 1, with `g` the gradient after clipping:
+//!
+//! - `m ← β₁ m + (1 − β₁) g`, `v ← β₂ v + (1 − β₂) g²`
+//! - `p ← p (1 − η λ) − η / (1 − β₁ᵗ) · m / (sqrt(v / (1 − β₂ᵗ)) + ε)`
+//!
+//! [`AdamWState`] holds parameters and moments and takes the step. On the CPU in `f32` it is one
+//! loop over [slices](adamw_step) on all threads. Elsewhere it is a handful of operations on
+//! tensors, all parameters joined to one; that form runs on any device in any float type, and is
+//! what the tests compare the loop with.
 
-mod flat;
-mod reference;
 mod slices;
+mod tensors;
 
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
 
-pub use flat::Flat;
 pub use slices::{Slot, adamw_step, clip_factor, global_norm};
 
 use crate::Form;
 use crate::flex::is_flex_f32;
+use tensors::Joined;
 
 /// The optimizer's constants, with the meaning they have in PyTorch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,14 +41,11 @@ impl Default for AdamW {
     }
 }
 
-/// One parameter and what belongs to it, flat and of one length, on a device without
-/// autodiff.
+/// One parameter and its moments, flat and of one length, on a device without autodiff.
 #[derive(Clone, Debug)]
 pub struct TensorSlot {
     /// The values to improve.
     pub parameter: Tensor<1>,
-    /// The gradient of the loss by them.
-    pub gradient: Tensor<1>,
     /// Average of the gradient; zero before the first step.
     pub first_moment: Tensor<1>,
     /// Average of the gradient's square; zero before the first step.
@@ -48,76 +54,158 @@ pub struct TensorSlot {
     pub weight_decay: f64,
 }
 
-/// One step over all parameters, the `step`-th (from 1), as [`adamw_step`] defines it.
+/// Parameters of one device with their moments.
 ///
-/// Gradients are first scaled as [`clip_factor`] says if there is a `clip_norm`. Returns
-/// the slots with new parameters and moments, in order, the gradients as they were; and
-/// the norm of all gradients together before clipping, `[1]`.
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use overtone_kernels::{AdamW, AdamWState, Form, TensorSlot};
 ///
-/// The fused form writes parameters and moments in place where nothing else holds them;
-/// the reference reads nothing back from its device.
-///
-/// # Panics
-/// When there is no slot, the tensors of a slot differ in length, or `step` is zero.
-pub fn adamw(
+/// let zero = || Tensor::<1>::zeros([1], &Device::flex());
+/// let parameter = Tensor::from_data([3.0f32], &Device::flex());
+/// let slot = TensorSlot {
+///     parameter,
+///     first_moment: zero(),
+///     second_moment: zero(),
+///     weight_decay: 0.5,
+/// };
+/// let mut state = AdamWState::new(vec![slot], Form::Auto);
+/// let optimizer = AdamW { learning_rate: 0.1, ..AdamW::default() };
+/// let gradient = Tensor::from_data([2.0f32], &Device::flex());
+/// let norm = state.step(optimizer, 1, None, vec![gradient]);
+/// assert_eq!(norm.into_scalar::<f32>(), 2.0);
+/// // 3 · (1 − 0.1 · 0.5) − 0.1 · 2 / 2
+/// let moved = state.parameters()[0].clone().into_scalar::<f32>();
+/// assert!((moved - 2.75).abs() < 1e-6);
+/// ```
+#[derive(Clone, Debug)]
+pub struct AdamWState(Held);
+
+#[derive(Clone, Debug)]
+enum Held {
+    /// Each parameter by itself, for the loop over slices.
+    Apart(Vec<TensorSlot>),
+    /// All in one tensor.
+    Joined(Box<Joined>),
+}
+
+impl AdamWState {
+    /// The state that goes on from these parameters and moments.
+    ///
+    /// # Panics
+    /// When there is no slot, or the tensors of a slot differ in length.
+    pub fn new(slots: Vec<TensorSlot>, form: Form) -> Self {
+        assert!(!slots.is_empty(), "an optimizer of no parameters");
+        for slot in &slots {
+            let [n] = slot.parameter.dims();
+            let lengths = [slot.first_moment.dims(), slot.second_moment.dims()];
+            assert_eq!(lengths, [[n]; 2], "a parameter of {n} elements and its moments");
+        }
+        let is_plain = |slot: &TensorSlot| {
+            is_plain(&slot.parameter)
+                && is_plain(&slot.first_moment)
+                && is_plain(&slot.second_moment)
+        };
+        if form != Form::Reference && slots.iter().all(is_plain) {
+            return Self(Held::Apart(slots));
+        }
+        Self(Held::Joined(Box::new(Joined::new(&slots))))
+    }
+
+    /// One step, the `step`-th (from 1), as the [module](self) defines it; `gradients` are one for
+    /// each parameter, flat. Returns the norm of all of them before clipping, `[1]`.
+    ///
+    /// With a `clip_norm`, gradients are first multiplied as [`clip_factor`] says. Nothing is read
+    /// back from a GPU. On the CPU, memory that nobody else holds is written in place.
+    ///
+    /// # Panics
+    /// When there are not as many gradients as parameters, or `step` is zero.
+    pub fn step(
+        &mut self,
+        optimizer: AdamW,
+        step: u64,
+        clip_norm: Option<f64>,
+        gradients: Vec<Tensor<1>>,
+    ) -> Tensor<1> {
+        match &mut self.0 {
+            Held::Apart(slots) => step_apart(slots, optimizer, step, clip_norm, gradients),
+            Held::Joined(joined) => joined.step(optimizer, step, clip_norm, gradients),
+        }
+    }
+
+    /// The parameters, in the order in which they were given.
+    pub fn parameters(&self) -> Vec<Tensor<1>> {
+        match &self.0 {
+            Held::Apart(slots) => slots.iter().map(|slot| slot.parameter.clone()).collect(),
+            Held::Joined(joined) => joined.parameters(),
+        }
+    }
+
+    /// The first moments, likewise.
+    pub fn first_moments(&self) -> Vec<Tensor<1>> {
+        match &self.0 {
+            Held::Apart(slots) => slots.iter().map(|slot| slot.first_moment.clone()).collect(),
+            Held::Joined(joined) => joined.first_moments(),
+        }
+    }
+
+    /// The second moments, likewise.
+    pub fn second_moments(&self) -> Vec<Tensor<1>> {
+        match &self.0 {
+            Held::Apart(slots) => slots.iter().map(|slot| slot.second_moment.clone()).collect(),
+            Held::Joined(joined) => joined.second_moments(),
+        }
+    }
+}
+
+fn step_apart(
+    slots: &mut Vec<TensorSlot>,
     optimizer: AdamW,
     step: u64,
     clip_norm: Option<f64>,
-    slots: Vec<TensorSlot>,
-    form: Form,
-) -> (Vec<TensorSlot>, Tensor<1>) {
-    assert!(step > 0, "steps count from 1");
-    assert!(!slots.is_empty(), "an optimizer of no parameters");
-    let fused = form == Form::Auto && slots.iter().all(|slot| slot.all().iter().all(is_plain));
-    if !fused {
-        return reference::adamw(optimizer, step, clip_norm, slots);
-    }
+    gradients: Vec<Tensor<1>>,
+) -> Tensor<1> {
+    assert_eq!(gradients.len(), slots.len(), "a gradient for each parameter");
     let device = slots[0].parameter.device();
-    let mut parts: Vec<[FlexTensor; 4]> =
-        slots.iter().map(|slot| slot.all().map(contiguous)).collect();
-    let decays: Vec<f64> = slots.iter().map(|slot| slot.weight_decay).collect();
-    // The slots' own references are gone from here on: what nobody else holds is written
-    // in place.
-    drop(slots);
-
-    let norm = global_norm(parts.iter().map(|[_, gradient, ..]| gradient.storage::<f32>()));
+    let gradients: Vec<FlexTensor> = gradients.into_iter().map(contiguous).collect();
+    let norm = global_norm(gradients.iter().map(FlexTensor::storage::<f32>));
     let scale = clip_norm.map_or(1.0, |clip_norm| clip_factor(norm, clip_norm));
-    let flat = parts
-        .iter_mut()
-        .zip(&decays)
-        .map(|([parameter, gradient, first_moment, second_moment], weight_decay)| Slot {
+
+    // The slots' own references end here: what nobody else holds is then written in place.
+    let (mut parts, decays): (Vec<[FlexTensor; 3]>, Vec<f64>) = std::mem::take(slots)
+        .into_iter()
+        .map(|slot| {
+            let parts = [slot.parameter, slot.first_moment, slot.second_moment];
+            (parts.map(contiguous), slot.weight_decay)
+        })
+        .unzip();
+    let flat = parts.iter_mut().zip(&gradients).zip(&decays).map(
+        |(([parameter, first_moment, second_moment], gradient), weight_decay)| Slot {
             parameter: parameter.storage_mut(),
             gradient: gradient.storage(),
             first_moment: first_moment.storage_mut(),
             second_moment: second_moment.storage_mut(),
             weight_decay: *weight_decay,
-        })
-        .collect();
-    adamw_step(optimizer, step, scale, flat, Form::Auto);
+        },
+    );
+    adamw_step(optimizer, step, scale, flat.collect());
 
-    let slots = parts
+    *slots = parts
         .into_iter()
         .zip(decays)
         .map(|(parts, weight_decay)| {
-            let [parameter, gradient, first_moment, second_moment] =
+            let [parameter, first_moment, second_moment] =
                 parts.map(Tensor::from_primitive::<Flex>);
-            TensorSlot { parameter, gradient, first_moment, second_moment, weight_decay }
+            TensorSlot { parameter, first_moment, second_moment, weight_decay }
         })
         .collect();
-    (slots, Tensor::from_data([norm as f32], &device))
-}
-
-impl TensorSlot {
-    fn all(&self) -> [Tensor<1>; 4] {
-        [&self.parameter, &self.gradient, &self.first_moment, &self.second_moment].map(Clone::clone)
-    }
+    Tensor::from_data([norm as f32], &device)
 }
 
 fn is_plain(tensor: &Tensor<1>) -> bool {
     is_flex_f32(tensor) && !tensor.device().is_autodiff()
 }
 
-/// The whole storage of a tensor for which [`is_plain`] holds, and nothing beside.
+/// The whole storage of a tensor in `f32` on the CPU, and nothing beside.
 fn contiguous(tensor: Tensor<1>) -> FlexTensor {
     let [length] = tensor.dims();
     match tensor.try_into_primitive::<Flex>() {

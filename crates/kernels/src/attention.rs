@@ -7,9 +7,9 @@ use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
 use crate::buffer::Buffer;
-use crate::dropout::Place;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::fourier_scores::{check_power, each_dimension};
+use crate::mask::Place;
 use crate::{Dropout, Form, Queries};
 
 /// The parameters of an attention block of width `d`. Linear weights are `[in, out]`.
@@ -119,7 +119,7 @@ pub fn attention_block(
     }
     if options.form == Form::Auto && is_flex_f32(&x) && weights.all_flex_f32() {
         let mask = |place| options.dropout.and_then(|dropout| dropout.mask(place));
-        let plan = fused::Plan {
+        let plan = fused::AttentionPlan {
             batch,
             tokens,
             n_heads,
@@ -172,10 +172,10 @@ impl AttentionWeights {
 fn parameters<'a>(
     inputs: [&'a [f32]; 7],
     fourier_r: &'a [f32],
-) -> (&'a [f32], fused::Parameters<'a>) {
+) -> (&'a [f32], fused::AttentionParameters<'a>) {
     let [x, norm_weight, norm_bias, qkv_weight, qkv_bias, projection_weight, projection_bias] =
         inputs;
-    let parameters = fused::Parameters {
+    let parameters = fused::AttentionParameters {
         norm_weight,
         norm_bias,
         qkv_weight,
@@ -188,10 +188,10 @@ fn parameters<'a>(
 }
 
 /// The float inputs are `x`, then the parameters in the order of their declaration.
-impl Fused<7> for fused::Plan {
-    type Saved = fused::Saved;
+impl Fused<7> for fused::AttentionPlan {
+    type Saved = fused::SavedAttention;
 
-    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Buffer, Option<fused::Saved>) {
+    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Buffer, Option<fused::SavedAttention>) {
         let (x, parameters) = parameters(inputs, &[]);
         fused::forward(x, parameters, self, keep)
     }
@@ -200,7 +200,7 @@ impl Fused<7> for fused::Plan {
         &self,
         inputs: [&[f32]; 7],
         _output: &[f32],
-        saved: &fused::Saved,
+        saved: &fused::SavedAttention,
         gradient: &[f32],
     ) -> [Buffer; 7] {
         let (x, parameters) = parameters(inputs, &[]);
@@ -209,12 +209,12 @@ impl Fused<7> for fused::Plan {
 }
 
 /// A block whose score has a parameter: the last input.
-struct WithR(fused::Plan);
+struct WithR(fused::AttentionPlan);
 
 impl Fused<8> for WithR {
-    type Saved = fused::Saved;
+    type Saved = fused::SavedAttention;
 
-    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Buffer, Option<fused::Saved>) {
+    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Buffer, Option<fused::SavedAttention>) {
         let [inputs @ .., r] = inputs;
         let (x, parameters) = parameters(inputs, r);
         fused::forward(x, parameters, &self.0, keep)
@@ -224,7 +224,7 @@ impl Fused<8> for WithR {
         &self,
         inputs: [&[f32]; 8],
         _output: &[f32],
-        saved: &fused::Saved,
+        saved: &fused::SavedAttention,
         gradient: &[f32],
     ) -> [Buffer; 8] {
         let [inputs @ .., r] = inputs;

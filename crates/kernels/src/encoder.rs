@@ -145,7 +145,7 @@ struct Encoder {
 }
 
 impl Encoder {
-    fn parameters(inputs: [&[f32]; 8]) -> fused::Parameters<'_> {
+    fn parameters(inputs: [&[f32]; 8]) -> fused::EncoderParameters<'_> {
         let [
             conv1_weight,
             conv1_bias,
@@ -156,7 +156,7 @@ impl Encoder {
             linear_weight,
             linear_bias,
         ] = inputs;
-        fused::Parameters {
+        fused::EncoderParameters {
             conv1_weight,
             conv1_bias,
             conv2_weight,
@@ -170,9 +170,9 @@ impl Encoder {
 }
 
 impl Fused<8> for Encoder {
-    type Saved = fused::Saved;
+    type Saved = fused::SavedLayers;
 
-    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Buffer, Option<fused::Saved>) {
+    fn forward(&self, inputs: [&[f32]; 8], keep: bool) -> (Buffer, Option<fused::SavedLayers>) {
         fused::forward(flex::bytes(&self.frames), self.steps, Self::parameters(inputs), keep)
     }
 
@@ -180,7 +180,7 @@ impl Fused<8> for Encoder {
         &self,
         inputs: [&[f32]; 8],
         output: &[f32],
-        saved: &fused::Saved,
+        saved: &fused::SavedLayers,
         gradient: &[f32],
     ) -> [Buffer; 8] {
         let frames = flex::bytes(&self.frames);

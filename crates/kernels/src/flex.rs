@@ -112,12 +112,12 @@ fn record<const N: usize, const D: usize, F: Fused<N>, C: CheckpointStrategy>(
     let inputs = inputs.map(tracked);
     let guards = inputs.each_ref().map(Tracked::node);
     let inputs = inputs.map(|input| input.into_primitive().to_contiguous());
-    match Step::<F>(PhantomData).prepare::<C>(guards).compute_bound().stateful() {
+    match FusedStep::<F>(PhantomData).prepare::<C>(guards).compute_bound().stateful() {
         OpsKind::Tracked(step) => {
             let (output, saved) = operation.forward(inputs.each_ref().map(floats), true);
             let output = primitive(output, shape);
             let record = Record { operation, inputs, output: output.clone(), saved };
-            step.finish(State(Arc::new(record)), output)
+            step.finish(FusedState(Arc::new(record)), output)
         }
         OpsKind::UnTracked(step) => {
             let (output, _) = operation.forward(inputs.each_ref().map(floats), false);
@@ -127,7 +127,7 @@ fn record<const N: usize, const D: usize, F: Fused<N>, C: CheckpointStrategy>(
 }
 
 /// A fused operation on the tape.
-struct Step<F>(PhantomData<fn() -> F>);
+struct FusedStep<F>(PhantomData<fn() -> F>);
 
 /// What a step keeps until the backward pass.
 struct Record<F: Fused<N>, const N: usize> {
@@ -137,10 +137,10 @@ struct Record<F: Fused<N>, const N: usize> {
     saved: Option<F::Saved>,
 }
 
-struct State<F: Fused<N>, const N: usize>(Arc<Record<F, N>>);
+struct FusedState<F: Fused<N>, const N: usize>(Arc<Record<F, N>>);
 
-impl<F: Fused<N>, const N: usize> Backward<Flex, N> for Step<F> {
-    type State = State<F, N>;
+impl<F: Fused<N>, const N: usize> Backward<Flex, N> for FusedStep<F> {
+    type State = FusedState<F, N>;
 
     fn backward(
         self,
@@ -165,19 +165,19 @@ impl<F: Fused<N>, const N: usize> Backward<Flex, N> for Step<F> {
     }
 }
 
-impl<F> fmt::Debug for Step<F> {
+impl<F> fmt::Debug for FusedStep<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Step({})", std::any::type_name::<F>())
+        write!(f, "FusedStep({})", std::any::type_name::<F>())
     }
 }
 
-impl<F: Fused<N>, const N: usize> fmt::Debug for State<F, N> {
+impl<F: Fused<N>, const N: usize> fmt::Debug for FusedState<F, N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "State({:?})", self.0.inputs)
+        write!(f, "FusedState({:?})", self.0.inputs)
     }
 }
 
-impl<F: Fused<N>, const N: usize> Clone for State<F, N> {
+impl<F: Fused<N>, const N: usize> Clone for FusedState<F, N> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }

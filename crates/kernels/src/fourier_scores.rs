@@ -26,7 +26,7 @@ use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 
-pub(crate) use fused::{Destination, Head, Visible};
+pub(crate) use fused::{Destination, ScoredHead, Visible};
 
 /// Added in squares to sines before their logarithm is taken.
 pub const FLOOR: f64 = 1e-6;
@@ -53,7 +53,7 @@ pub fn fourier_scores(
     let r = each_dimension(r, heads, d_head);
     check_power(power);
     if form == Form::Auto && is_flex_f32(&q) && is_flex_f32(&k) && is_flex_f32(&r) {
-        let plan = fused::Plan { heads, tokens, power };
+        let plan = fused::ScoresPlan { heads, tokens, power };
         let inputs = [q.into_dispatch(), k.into_dispatch(), r.into_dispatch()];
         return flex::apply(plan, inputs, [batch, heads, tokens, tokens]);
     }
@@ -96,7 +96,7 @@ pub(crate) fn check_power(power: u32) {
 }
 
 /// The float inputs are queries, keys and `R`.
-impl Fused<3> for fused::Plan {
+impl Fused<3> for fused::ScoresPlan {
     type Saved = ();
 
     fn forward(&self, [q, k, r]: [&[f32]; 3], keep: bool) -> (Buffer, Option<()>) {

@@ -25,7 +25,7 @@
 //! | [`fourier_power()`] | the squared amplitude of Fourier series, of which densities are made |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
 //! | [`layer_norm`], [`dropout`](dropout()) | each by itself |
-//! | [`adamw()`], [`adamw_step`], [`Flat`] | the optimizer's step with clipping, on tensors, on slices, on one flat tensor each |
+//! | [`AdamWState`], [`adamw_step`] | the optimizer's step with clipping: on tensors, on slices |
 
 pub mod adamw;
 pub mod attention;
@@ -38,6 +38,7 @@ mod flex;
 pub mod form;
 pub mod fourier_power;
 pub mod fourier_scores;
+mod mask;
 pub mod math;
 mod matrix;
 pub mod mlp;
@@ -49,7 +50,7 @@ mod scratch;
 mod shares;
 mod simd;
 
-pub use adamw::{AdamW, Flat, Slot, TensorSlot, adamw, adamw_step, clip_factor, global_norm};
+pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
 pub use attention::{AttentionOptions, AttentionWeights, Score, attention_block};
 pub use dropout::{Dropout, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
@@ -60,3 +61,8 @@ pub use mlp::{Activation, MlpWeights, mlp_block};
 pub use norm::{LAYER_NORM_EPSILON, layer_norm};
 pub use queries::Queries;
 pub use simd::Vectors;
+
+/// The README's example, compiled and run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

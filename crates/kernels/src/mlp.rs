@@ -7,8 +7,8 @@ use burn::backend::DispatchTensor;
 use burn::tensor::Tensor;
 
 use crate::buffer::Buffer;
-use crate::dropout::{Mask, Place};
 use crate::flex::{self, Fused, is_flex_f32};
+use crate::mask::{Mask, Place};
 use crate::{Dropout, Form};
 
 /// The parameters of a perceptron block of width `d` and hidden width `h`. Linear weights
@@ -97,17 +97,17 @@ struct Mlp {
     mask: Option<Mask>,
 }
 
-fn parameters<'a>(inputs: [&'a [f32]; 7]) -> (&'a [f32], fused::Parameters<'a>) {
+fn parameters<'a>(inputs: [&'a [f32]; 7]) -> (&'a [f32], fused::MlpParameters<'a>) {
     let [x, norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias] = inputs;
     let parameters =
-        fused::Parameters { norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias };
+        fused::MlpParameters { norm_weight, norm_bias, up_weight, up_bias, down_weight, down_bias };
     (x, parameters)
 }
 
 impl Fused<7> for Mlp {
-    type Saved = fused::Saved;
+    type Saved = fused::SavedMlp;
 
-    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Buffer, Option<fused::Saved>) {
+    fn forward(&self, inputs: [&[f32]; 7], keep: bool) -> (Buffer, Option<fused::SavedMlp>) {
         let (x, parameters) = parameters(inputs);
         fused::forward(x, parameters, self.activation, self.mask, keep)
     }
@@ -116,7 +116,7 @@ impl Fused<7> for Mlp {
         &self,
         inputs: [&[f32]; 7],
         _output: &[f32],
-        saved: &fused::Saved,
+        saved: &fused::SavedMlp,
         gradient: &[f32],
     ) -> [Buffer; 7] {
         let (x, parameters) = parameters(inputs);

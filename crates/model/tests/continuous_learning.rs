@@ -14,7 +14,7 @@ use overtone_core::{
     protocol::ActionChoice,
     seed::{self, Generator},
 };
-use overtone_kernels::{AdamW, Form, Slot, adamw_step};
+use overtone_kernels::{AdamW, Slot, adamw_step};
 use overtone_model::{
     ContinuousAgent, ContinuousAgentConfig, ContinuousInputs, ContinuousModelConfig,
     ContinuousPolicy, MlpConfig,
@@ -51,7 +51,7 @@ fn learn<M: Module>(
                 second_moment,
                 weight_decay: 0.0,
             };
-            adamw_step(optimizer, step, 1.0, vec![slot], Form::Reference);
+            adamw_step(optimizer, step, 1.0, vec![slot]);
             moved.insert(name, TensorData::new(values, parameter.shape().clone()));
         }
         model = weights::import(model, &moved).unwrap();

@@ -13,8 +13,8 @@ use burn::{
     module::Module,
     tensor::{Device, Gradients, Tensor, TensorData},
 };
-use overtone_kernels::{self as kernels, Flat, TensorSlot};
-use overtone_model::{ModelError, device::is_cpu, weights::NamedTensors};
+use overtone_kernels::{self as kernels, AdamWState, Form, TensorSlot};
+use overtone_model::{ModelError, weights::NamedTensors};
 use serde::{Deserialize, Serialize};
 
 pub use self::decayed::Decayed;
@@ -42,50 +42,23 @@ pub struct AdamWConfig {
     pub clip_norm: f64,
 }
 
-/// Where moments are kept.
-#[derive(Clone, Debug)]
-enum State {
-    /// Each by itself, by the parameter's name.
-    Apart(BTreeMap<String, Moments>),
-    /// Joined, with the parameters of these names; of parameters that had no gradient in the
-    /// last step, each by itself.
-    Joined { names: Vec<String>, flat: Box<Flat>, others: BTreeMap<String, Moments> },
-}
-
-impl State {
-    /// The moments by parameter name.
-    fn apart(&self) -> BTreeMap<String, Moments> {
-        match self {
-            Self::Apart(moments) => moments.clone(),
-            Self::Joined { names, flat, others } => {
-                let moments = flat.first_moments().into_iter().zip(flat.second_moments());
-                let moments = moments.map(|(first, second)| Moments { first, second });
-                names.iter().cloned().zip(moments).chain(others.clone()).collect()
-            }
-        }
-    }
-}
-
-/// The optimizer's state: step count and moments by parameter name.
+/// The optimizer of one module: step count, and moments by parameter name. Each step goes on from
+/// the parameters that the one before has returned.
 #[derive(Clone, Debug)]
 pub struct AdamW {
     config: AdamWConfig,
     n_steps: u64,
-    state: State,
-    /// Whether parameters are joined before they are stepped; `None`: by their device.
-    joins: Option<bool>,
+    /// The parameters of the last step, by name, in the order of their moments.
+    stepping: Option<(Vec<String>, AdamWState)>,
+    /// Moments of parameters that had no gradient in the last step.
+    waiting: BTreeMap<String, Moments>,
+    form: Form,
 }
 
 impl AdamW {
-    /// An optimizer that has not stepped yet. On a GPU it keeps parameters and moments as one
-    /// tensor each, which it does in a handful of operations.
+    /// An optimizer that has not stepped yet.
     pub fn new(config: AdamWConfig) -> Self {
-        Self { config, n_steps: 0, state: State::Apart(BTreeMap::new()), joins: None }
-    }
-
-    /// The same, with parameters and moments as one tensor each on any device.
-    pub fn joined(config: AdamWConfig) -> Self {
-        Self { joins: Some(true), ..Self::new(config) }
+        Self { config, n_steps: 0, stepping: None, waiting: BTreeMap::new(), form: Form::Auto }
     }
 
     /// Steps taken.
@@ -93,7 +66,8 @@ impl AdamW {
         self.n_steps
     }
 
-    /// One step. `gradients` are consumed; a parameter without a gradient stays as it is.
+    /// One step. `gradients` are consumed; a parameter without a gradient stays as it is, and its
+    /// moments wait for it.
     ///
     /// Nothing is read from a GPU. Returns the updated module and the global gradient norm
     /// before clipping, `[1]`.
@@ -104,92 +78,53 @@ impl AdamW {
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
         let found = with_gradients(&module, &mut gradients);
-        let Some(first) = found.first() else {
+        if found.is_empty() {
             return (module, Tensor::zeros([1], &Device::flex()));
-        };
+        }
         self.n_steps += 1;
         let constants = kernels::AdamW {
             learning_rate,
             betas: [self.config.beta_1, self.config.beta_2],
             epsilon: self.config.epsilon,
         };
-        let joins = self.joins.unwrap_or_else(|| !is_cpu(&first.gradient.device()));
-        let (moved, norm) = match joins {
-            true => self.step_joined(found, constants),
-            false => self.step_apart(found, constants),
-        };
+        let gradients = found.iter().map(|found| found.gradient.clone()).collect();
+        let (names, mut state) = self.take_state(found);
+        let norm = state.step(constants, self.n_steps, Some(self.config.clip_norm), gradients);
+        let moved = names.iter().cloned().zip(state.parameters()).collect();
+        self.stepping = Some((names, state));
         (replace(module, moved), norm)
     }
 
-    /// The moved parameters, and the norm.
-    fn step_apart(
-        &mut self,
-        found: Vec<Found>,
-        constants: kernels::AdamW,
-    ) -> (BTreeMap<String, Tensor<1>>, Tensor<1>) {
-        let State::Apart(mut moments) =
-            std::mem::replace(&mut self.state, State::Apart(BTreeMap::new()))
-        else {
-            unreachable!("an optimizer that joins nothing")
-        };
-        let (names, slots) = self.slots(found, &mut moments);
-        let clip_norm = Some(self.config.clip_norm);
-        let (slots, norm) =
-            kernels::adamw(constants, self.n_steps, clip_norm, slots, kernels::Form::Auto);
-        let mut moved = BTreeMap::new();
-        for (name, slot) in names.into_iter().zip(slots) {
-            let own = Moments { first: slot.first_moment, second: slot.second_moment };
-            moments.insert(name.clone(), own);
-            moved.insert(name, slot.parameter);
-        }
-        self.state = State::Apart(moments);
-        (moved, norm)
-    }
-
-    /// The same, joined.
-    fn step_joined(
-        &mut self,
-        found: Vec<Found>,
-        constants: kernels::AdamW,
-    ) -> (BTreeMap<String, Tensor<1>>, Tensor<1>) {
+    /// The state of these parameters, with their names: that of the last step if they are the
+    /// same, else a new one with the moments they had.
+    fn take_state(&mut self, found: Vec<Found>) -> (Vec<String>, AdamWState) {
         let is_same = |names: &[String]| names.iter().eq(found.iter().map(|found| &found.name));
-        let gradients: Vec<Tensor<1>> = found.iter().map(|found| found.gradient.clone()).collect();
-        if !matches!(&self.state, State::Joined { names, .. } if is_same(names)) {
-            let mut others = self.state.apart();
-            let (names, slots) = self.slots(found, &mut others);
-            self.state = State::Joined { names, flat: Box::new(Flat::new(&slots)), others };
+        match self.stepping.take() {
+            Some((names, state)) if is_same(&names) => return (names, state),
+            Some(earlier) => self.waiting.extend(moments_by_name(&earlier)),
+            None => {}
         }
-        let State::Joined { names, flat, .. } = &mut self.state else {
-            unreachable!("it was joined above")
-        };
-        let norm = flat.step(constants, self.n_steps, Some(self.config.clip_norm), gradients);
-        (names.iter().cloned().zip(flat.parameters()).collect(), norm)
+        let (names, slots) = found.into_iter().map(|found| self.slot(found)).unzip();
+        (names, AdamWState::new(slots, self.form))
     }
 
-    /// Names and slots of parameters; their moments are taken, or zero where there are none.
-    fn slots(
-        &self,
-        found: Vec<Found>,
-        moments: &mut BTreeMap<String, Moments>,
-    ) -> (Vec<String>, Vec<TensorSlot>) {
-        let slot = |Found { name, parameter, gradient }: Found| {
-            let moments = moments.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
-            let decays = self.config.decayed.includes(&name);
-            let slot = TensorSlot {
-                parameter,
-                gradient,
-                first_moment: moments.first,
-                second_moment: moments.second,
-                weight_decay: if decays { self.config.weight_decay } else { 0.0 },
-            };
-            (name, slot)
+    /// Name and slot of a parameter; its moments are taken, or zero where there are none.
+    fn slot(&mut self, Found { name, parameter, gradient }: Found) -> (String, TensorSlot) {
+        let moments = self.waiting.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
+        let decays = self.config.decayed.includes(&name);
+        let slot = TensorSlot {
+            parameter,
+            first_moment: moments.first,
+            second_moment: moments.second,
+            weight_decay: if decays { self.config.weight_decay } else { 0.0 },
         };
-        found.into_iter().map(slot).unzip()
+        (name, slot)
     }
 
     /// The moments as tensors named `first.<parameter>` and `second.<parameter>`.
     pub fn export(&self) -> NamedTensors {
-        moments::export(&self.state.apart())
+        let stepping = self.stepping.iter().flat_map(moments_by_name);
+        moments::export(&stepping.chain(self.waiting.clone()).collect())
     }
 
     /// The same optimizer, going on from exported moments for `module` on its device.
@@ -202,12 +137,19 @@ impl AdamW {
         module: &M,
         tensors: &NamedTensors,
     ) -> Result<Self, ModelError> {
-        let moments = match n_steps {
+        let waiting = match n_steps {
             0 => BTreeMap::new(),
             _ => moments::import(module, tensors)?,
         };
-        Ok(Self { n_steps, state: State::Apart(moments), ..self })
+        Ok(Self { n_steps, waiting, stepping: None, ..self })
     }
+}
+
+/// The moments of the parameters of a step, by name.
+fn moments_by_name((names, state): &(Vec<String>, AdamWState)) -> Vec<(String, Moments)> {
+    let moments = state.first_moments().into_iter().zip(state.second_moments());
+    let moments = moments.map(|(first, second)| Moments { first, second });
+    names.iter().cloned().zip(moments).collect()
 }
 
 /// A scalar tensor's value on the host.
@@ -230,18 +172,19 @@ mod tests {
     /// Two hand-computed steps: loss = 3·weight + 4·bias, so the gradient is (3, 4) with
     /// norm 5, clipped to 1: (0.6, 0.8).
     #[track_caller]
-    fn check_by_hand(decayed: Decayed, kept_of_bias: f64, new: fn(AdamWConfig) -> AdamW) {
+    fn check_by_hand(decayed: Decayed, kept_of_bias: f64, form: Form) {
         let device = Device::flex().autodiff();
         let param = |value: f32| Param::from_data([value], &device);
         let mut two = Two { weight: param(1.0), bias: param(2.0) };
-        let mut adam = new(AdamWConfig {
+        let config = AdamWConfig {
             beta_1: 0.9,
             beta_2: 0.99,
             epsilon: 0.1,
             weight_decay: 0.5,
             decayed,
             clip_norm: 1.0,
-        });
+        };
+        let mut adam = AdamW { form, ..AdamW::new(config) };
         for _ in 0..2 {
             let loss = two.weight.val() * 3.0 + two.bias.val() * 4.0;
             let (moved, norm) = adam.step(two, loss.backward(), 0.01);
@@ -259,27 +202,28 @@ mod tests {
 
     #[test]
     fn matches_arithmetic_by_hand() {
-        for new in [AdamW::new, AdamW::joined] {
-            check_by_hand(Decayed::Matrices, 1.0, new);
-            check_by_hand(Decayed::Everything, 0.995, new);
+        for form in [Form::Auto, Form::Reference] {
+            check_by_hand(Decayed::Matrices, 1.0, form);
+            check_by_hand(Decayed::Everything, 0.995, form);
         }
     }
 
     /// A parameter without a gradient stays, and its moments wait for it.
     #[test]
-    fn joined_moments_are_those_kept_apart() {
+    fn both_forms_keep_the_same_moments() {
         let device = Device::flex().autodiff();
-        let train = |new: fn(AdamWConfig) -> AdamW| {
+        let train = |form: Form| {
             let param = |value: f32| Param::from_data([value], &device);
             let mut two = Two { weight: param(1.0), bias: param(2.0) };
-            let mut adam = new(AdamWConfig {
+            let config = AdamWConfig {
                 beta_1: 0.9,
                 beta_2: 0.99,
                 epsilon: 0.1,
                 weight_decay: 0.5,
                 decayed: Decayed::Matrices,
                 clip_norm: 1.0,
-            });
+            };
+            let mut adam = AdamW { form, ..AdamW::new(config) };
             for with_bias in [true, true, false, true] {
                 let loss = two.weight.val().square();
                 let loss = if with_bias { loss + two.bias.val().square() } else { loss };
@@ -292,8 +236,8 @@ mod tests {
             let moments = moments.values().flat_map(|data| data.iter::<f64>().collect::<Vec<_>>());
             numbers.into_iter().chain(moments).collect::<Vec<f64>>()
         };
-        for (joined, apart) in train(AdamW::joined).iter().zip(train(AdamW::new)) {
-            assert!((joined - apart).abs() < 1e-6, "{joined} {apart}");
+        for (tensors, slices) in train(Form::Reference).iter().zip(train(Form::Auto)) {
+            assert!((tensors - slices).abs() < 1e-6, "{tensors} {slices}");
         }
     }
 

@@ -1,4 +1,27 @@
 //! The attention block on slices, a few sequences at a time in cache.
+//!
+//! **Forward.** `n` is the layer norm of `x`, `m` and `m'` are dropout's masks, `⊙` multiplies
+//! element by element. Of each sequence, and of each head where there is an index:
+//!
+//! - `q = n W_q + b_q`, `[k v] = n W_kv + b_kv`
+//! - `s_ij = score(q_i, k_j)`, `p_i = softmax(s_i)` over the keys that `i` may see
+//! - `a = m ⊙ p`, `o = a v`, `y = x + m' ⊙ (o W_o + b_o)`
+//!
+//! **Backward**, given `dy`, in the order of the code:
+//!
+//! - `du = m' ⊙ dy`, `db_o = Σ_rows du`, `dW_o = oᵀ du`, `do = du W_oᵀ`
+//! - `dv = aᵀ do`, `dp = m ⊙ (do vᵀ)`
+//! - `ds = p ⊙ (dp − Σ_j p_j dp_j)`, the softmax. The sum equals `Σ_j a_j (do vᵀ)_j = o · do`:
+//!   one product of `d_head` numbers a query in place of one of all tokens.
+//! - `dq`, `dk` (and `dR`) from `ds`, by the score: `score.rs`
+//! - `dW_q = nᵀ dq`, `dW_kv = nᵀ [dk dv]`, `dn = dq W_qᵀ + [dk dv] W_kvᵀ`
+//! - `dx = dy +` the layer norm's gradient by `dn`: `norm.rs`
+//!
+//! **Kept** are `q`, `k`, `v` and `o`: four times the size of the result. **Computed again** are
+//! `n`, the masks and, mostly, `s` and `p`. Eight heads of 90 tokens have probabilities six times
+//! as large as a result of width 128: to write and read them takes longer than the product and
+//! the exponentials. One head of 60 tokens has half of the result's size, and keeps them
+//! ([`AttentionPlan::keeps_probs`]).
 
 mod backward;
 mod forward;
@@ -8,22 +31,24 @@ mod score;
 pub(super) use backward::backward;
 pub(super) use forward::forward;
 
-use probabilities::Visible;
+use probabilities::VisibleKeys;
 
 use super::Score;
 use crate::Queries;
 use crate::buffer::Buffer;
-use crate::dropout::Mask;
+use crate::mask::Mask;
 use crate::matrix::{Matrix, Panels};
 
-/// Tokens that go through the products with the weights together, about.
+/// Tokens that go through the products with the weights together, about: `x`, `n`, `q`, `k`, `v`
+/// and `o` of 192 tokens of width 128 are 0.6 MB and stay in a second-level cache of 1 MiB, and a
+/// weight that has been read is used 192 times.
 const TOGETHER: usize = 192;
-/// Groups of sequences, at least, as far as there are sequences: work for several threads.
+/// Groups of sequences, at least, as far as there are sequences: work for eight threads.
 const GROUPS: usize = 8;
 
 /// What a call computes, beside its inputs.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct AttentionPlan {
     pub batch: usize,
     pub tokens: usize,
     pub n_heads: usize,
@@ -35,7 +60,7 @@ pub(super) struct Plan {
     pub residual_mask: Option<Mask>,
 }
 
-impl Plan {
+impl AttentionPlan {
     fn n_queries(&self) -> usize {
         self.queries.count(self.tokens)
     }
@@ -45,14 +70,14 @@ impl Plan {
         (TOGETHER / self.tokens).min(self.batch / GROUPS).max(1)
     }
 
-    fn head(&self, head: usize, d: usize) -> Head {
+    fn head(&self, head: usize, d: usize) -> HeadColumns {
         let Self { tokens, queries, .. } = *self;
-        Head { tokens, queries, d, d_head: d / self.n_heads, head }
+        HeadColumns { tokens, queries, d, d_head: d / self.n_heads, head }
     }
 
-    fn visible(&self, sequence: usize) -> Visible {
+    fn visible(&self, sequence: usize) -> VisibleKeys {
         let first_token = self.first_token.as_ref().map_or(0, |first| first[sequence]);
-        Visible { first_token, queries: self.queries }
+        VisibleKeys { first_token, queries: self.queries }
     }
 
     /// The score of one more key, which has no value: `ln epsilon`.
@@ -75,7 +100,7 @@ impl Plan {
 
 /// The parameters as slices, laid out as in [`AttentionWeights`](super::AttentionWeights).
 #[derive(Clone, Copy)]
-pub(super) struct Parameters<'a> {
+pub(super) struct AttentionParameters<'a> {
     pub norm_weight: &'a [f32],
     pub norm_bias: &'a [f32],
     pub qkv_weight: &'a [f32],
@@ -86,7 +111,7 @@ pub(super) struct Parameters<'a> {
     pub fourier_r: &'a [f32],
 }
 
-impl<'a> Parameters<'a> {
+impl<'a> AttentionParameters<'a> {
     fn width(&self) -> usize {
         self.projection_bias.len()
     }
@@ -115,7 +140,7 @@ struct Products {
 }
 
 impl Products {
-    fn new(parameters: Parameters<'_>) -> Self {
+    fn new(parameters: AttentionParameters<'_>) -> Self {
         Self {
             q: Panels::new(parameters.q()),
             kv: Panels::new(parameters.kv()),
@@ -124,7 +149,7 @@ impl Products {
     }
 
     /// Of the transposed weights: from the gradient by a result to that by its input.
-    fn backward(parameters: Parameters<'_>) -> Self {
+    fn backward(parameters: AttentionParameters<'_>) -> Self {
         Self {
             q: Panels::new(parameters.q().transposed()),
             kv: Panels::new(parameters.kv().transposed()),
@@ -134,7 +159,7 @@ impl Products {
 }
 
 /// What the backward pass needs again.
-pub(super) struct Saved {
+pub(super) struct SavedAttention {
     /// Queries: `[batch * n_queries, d]`.
     q: Buffer,
     /// Keys and values: `[batch * tokens, 2 d]`.
@@ -149,7 +174,7 @@ pub(super) struct Saved {
 /// The columns of one head in one sequence's queries, keys and values, or in gradients of
 /// their shapes.
 #[derive(Clone, Copy)]
-struct Head {
+struct HeadColumns {
     tokens: usize,
     queries: Queries,
     /// The block's width.
@@ -158,7 +183,7 @@ struct Head {
     head: usize,
 }
 
-impl Head {
+impl HeadColumns {
     fn n_queries(self) -> usize {
         self.queries.count(self.tokens)
     }

@@ -3,8 +3,8 @@
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 use super::{AttentionOptions, AttentionWeights, Score};
-use crate::dropout::Place;
 use crate::fourier_scores::{fourier_scores, probabilities};
+use crate::mask::Place;
 use crate::norm::layer_norm;
 use crate::{Form, Queries};
 

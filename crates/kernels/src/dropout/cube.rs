@@ -94,8 +94,8 @@ impl<B: CubeDropout, C: CheckpointStrategy> CubeDropout for Autodiff<B, C> {
     ) -> FloatTensor<Self> {
         let node = x.node();
         let dropped = B::cube_dropout(x.into_primitive(), seed, threshold, scale);
-        match Backward::<B, 1>::prepare::<C>(Step, [node]).compute_bound().stateful() {
-            OpsKind::Tracked(step) => step.finish(State { seed, threshold, scale }, dropped),
+        match Backward::<B, 1>::prepare::<C>(DropoutStep, [node]).compute_bound().stateful() {
+            OpsKind::Tracked(step) => step.finish(DropoutState { seed, threshold, scale }, dropped),
             OpsKind::UnTracked(step) => step.finish(dropped),
         }
     }
@@ -103,18 +103,18 @@ impl<B: CubeDropout, C: CheckpointStrategy> CubeDropout for Autodiff<B, C> {
 
 /// Dropout on the tape.
 #[derive(Debug)]
-struct Step;
+struct DropoutStep;
 
 /// The mask that the backward pass applies once more.
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct DropoutState {
     seed: u64,
     threshold: u32,
     scale: f32,
 }
 
-impl<B: CubeDropout> Backward<B, 1> for Step {
-    type State = State;
+impl<B: CubeDropout> Backward<B, 1> for DropoutStep {
+    type State = DropoutState;
 
     fn backward(
         self,
@@ -123,7 +123,7 @@ impl<B: CubeDropout> Backward<B, 1> for Step {
         _checkpointer: &mut Checkpointer,
     ) {
         let by_output = gradients.consume::<B>(&ops.node);
-        let State { seed, threshold, scale } = ops.state;
+        let DropoutState { seed, threshold, scale } = ops.state;
         let [parent] = ops.parents;
         if let Some(parent) = parent {
             let by_x = B::cube_dropout(by_output, seed, threshold, scale);

@@ -1,5 +1,13 @@
-//! The squared amplitude on slices, by Horner's rule in `e^{iπsz}`: one sine and one cosine
+//! The squared amplitude on slices, by Horner's rule in `w = e^{iπsz}`: one sine and one cosine
 //! a row.
+//!
+//! `P = |A|²` with `A = Σ_l a_l wˡ`. **Backward**, given `dP`:
+//!
+//! - `da_l = 2 dP · A conj(wˡ)`, its real part by `u_l` and its imaginary part by `v_l`
+//! - `dz = dP · 2 Re(conj(A) dA/dz)` with `dA/dz = iπs Σ_l l a_l wˡ`,
+//!   so `dz = −2πs dP · Im(conj(A) Σ_l l a_l wˡ)`
+//!
+//! Nothing is kept; `w` and `A` are computed again, one Horner pass.
 
 use std::f32::consts::PI;
 use std::ops::{Add, Mul};
@@ -8,7 +16,8 @@ use rayon::prelude::*;
 
 use crate::buffer::Buffer;
 
-/// Rows that one task takes.
+/// Rows that one task takes: with 26 coefficients each some ten thousand operations, long beside
+/// the start of a task.
 const ROWS: usize = 256;
 
 /// A complex number.
@@ -92,8 +101,7 @@ pub(super) fn power([a, z]: [&[f32]; 2], width: usize, stretch: f32) -> Buffer {
     out
 }
 
-/// By the coefficients, `2 A conj(wˡ)`, and by the points, `-2πs Im(conj(A) Σ_l l a_l wˡ)`,
-/// times the gradient.
+/// The gradients by coefficients and points; the module's documentation has the formulas.
 pub(super) fn gradients(
     [a, z]: [&[f32]; 2],
     width: usize,

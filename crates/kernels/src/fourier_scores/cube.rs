@@ -104,10 +104,10 @@ impl<B: CubeScores + CubeGradients, C: CheckpointStrategy> CubeScores for Autodi
     ) -> FloatTensor<Self> {
         let nodes = [q.node(), k.node(), r.node()];
         let [q, k, r] = [q, k, r].map(|tensor| tensor.into_primitive());
-        match Step.prepare::<C>(nodes).compute_bound().stateful() {
+        match ScoresStep.prepare::<C>(nodes).compute_bound().stateful() {
             OpsKind::Tracked(step) => {
                 let scores = B::cube_scores(q.clone(), k.clone(), r.clone(), power);
-                step.finish(State { q, k, r, power }, scores)
+                step.finish(ScoresState { q, k, r, power }, scores)
             }
             OpsKind::UnTracked(step) => step.finish(B::cube_scores(q, k, r, power)),
         }
@@ -116,19 +116,19 @@ impl<B: CubeScores + CubeGradients, C: CheckpointStrategy> CubeScores for Autodi
 
 /// The scores on the tape.
 #[derive(Debug)]
-struct Step;
+struct ScoresStep;
 
 /// What the backward pass needs beside the gradient by scores.
 #[derive(Clone, Debug)]
-struct State<B: Backend> {
+struct ScoresState<B: Backend> {
     q: FloatTensor<B>,
     k: FloatTensor<B>,
     r: FloatTensor<B>,
     power: u32,
 }
 
-impl<B: CubeGradients> Backward<B, 3> for Step {
-    type State = State<B>;
+impl<B: CubeGradients> Backward<B, 3> for ScoresStep {
+    type State = ScoresState<B>;
 
     fn backward(
         self,
@@ -137,7 +137,7 @@ impl<B: CubeGradients> Backward<B, 3> for Step {
         _checkpointer: &mut Checkpointer,
     ) {
         let by_scores = gradients.consume::<B>(&ops.node);
-        let State { q, k, r, power } = ops.state;
+        let ScoresState { q, k, r, power } = ops.state;
         let (by_q, by_k, by_r) = B::cube_gradients(q, k, r, by_scores, power);
         for (parent, by) in ops.parents.into_iter().zip([by_q, by_k, by_r]) {
             if let Some(parent) = parent {

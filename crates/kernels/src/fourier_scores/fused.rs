@@ -26,7 +26,7 @@ type Lanes = [f32; LANES];
 
 /// What a call on tensors computes, beside its inputs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plan {
+pub(super) struct ScoresPlan {
     pub heads: usize,
     pub tokens: usize,
     pub power: u32,
@@ -53,7 +53,7 @@ impl Visible {
 
 /// One head of one sequence.
 #[derive(Clone, Copy)]
-pub(crate) struct Head<'a> {
+pub(crate) struct ScoredHead<'a> {
     /// `[n_queries, d_head]`, rows `row_q` apart.
     pub q: &'a [f32],
     pub row_q: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Head<'a> {
     pub visible: Visible,
 }
 
-/// Where gradients by queries and keys go, laid out as in [`Head`].
+/// Where gradients by queries and keys go, laid out as in [`ScoredHead`].
 pub(crate) struct Destination<'a> {
     pub q: &'a mut [f32],
     pub row_q: usize,
@@ -77,7 +77,7 @@ pub(crate) struct Destination<'a> {
     pub row_k: usize,
 }
 
-impl Head<'_> {
+impl ScoredHead<'_> {
     fn stride(&self) -> usize {
         self.tokens.next_multiple_of(LANES)
     }
@@ -97,8 +97,8 @@ impl Head<'_> {
     }
 
     /// Its dimensions, sixteen at a time.
-    fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
-        (0..self.d_head()).step_by(LANES).map(|start| Block::new(*self, start))
+    fn blocks(&self) -> impl Iterator<Item = DimensionBlock<'_>> {
+        (0..self.d_head()).step_by(LANES).map(|start| DimensionBlock::new(*self, start))
     }
 
     /// The scores of every query's visible keys, in rows padded to whole vectors; other
@@ -131,16 +131,16 @@ impl Head<'_> {
 
 /// At most sixteen dimensions of a head, padded with zeros.
 #[derive(Clone, Copy)]
-struct Block<'a> {
-    head: Head<'a>,
+struct DimensionBlock<'a> {
+    head: ScoredHead<'a>,
     start: usize,
     /// Dimensions that are no padding.
     width: usize,
     r: Lanes,
 }
 
-impl<'a> Block<'a> {
-    fn new(head: Head<'a>, start: usize) -> Self {
+impl<'a> DimensionBlock<'a> {
+    fn new(head: ScoredHead<'a>, start: usize) -> Self {
         let width = LANES.min(head.d_head() - start);
         Self { head, start, width, r: load(&head.r[start..], width) }
     }
@@ -204,11 +204,11 @@ fn store(lanes: &Lanes, width: usize, into: &mut [f32]) {
     }
 }
 
-impl Plan {
-    fn head<'a>(&self, index: usize, q: &'a [f32], k: &'a [f32], r: &'a [f32]) -> Head<'a> {
+impl ScoresPlan {
+    fn head<'a>(&self, index: usize, q: &'a [f32], k: &'a [f32], r: &'a [f32]) -> ScoredHead<'a> {
         let d_head = r.len() / self.heads;
         let start = index * self.tokens * d_head;
-        Head {
+        ScoredHead {
             q: &q[start..],
             row_q: d_head,
             k: &k[start..],

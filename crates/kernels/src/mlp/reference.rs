@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::relu;
 
 use super::{Activation, MlpWeights};
-use crate::dropout::Place;
+use crate::mask::Place;
 use crate::norm::layer_norm;
 use crate::{Dropout, Form};
 

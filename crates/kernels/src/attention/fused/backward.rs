@@ -1,22 +1,29 @@
-//! Gradients of the block.
+//! Gradients of the block; the formulas stand in the module above.
+//!
+//! Each share of the sequences has sums of its own for the weights' gradients. They are added in
+//! order at the end, so the number of threads changes no bit.
 
 use rayon::prelude::*;
 
-use super::{Head, Parameters, Plan, Products, Saved, probabilities, score::Compared};
+use super::{
+    AttentionParameters, AttentionPlan, HeadColumns, Products, SavedAttention, probabilities,
+    score::Compared,
+};
 use crate::Queries;
 use crate::buffer::Buffer;
 use crate::matrix::{Into, Matrix, multiply, multiply_panels, multiply_strided};
-use crate::rows::{add_rows, apply_mask, normalise, normalise_backward};
+use crate::norm::{normalise, normalise_backward};
+use crate::rows::{add_rows, apply_mask};
 use crate::scratch::with_scratch;
 use crate::shares::{SHARES, add_shares, take};
 use crate::simd::{sum, vectorised};
 
-/// Gradients by `x` and by the parameters in the order of [`Parameters`], that by `R` apart.
+/// Gradients by `x` and by the parameters in the order of [`AttentionParameters`], that by `R` apart.
 pub(in crate::attention) fn backward(
     x: &[f32],
-    parameters: Parameters<'_>,
-    plan: &Plan,
-    saved: &Saved,
+    parameters: AttentionParameters<'_>,
+    plan: &AttentionPlan,
+    saved: &SavedAttention,
     gradient: &[f32],
 ) -> ([Buffer; 7], Buffer) {
     let d = parameters.width();
@@ -37,7 +44,7 @@ pub(in crate::attention) fn backward(
     of_queries.zip(all).zip(sums.par_chunks_mut(length)).enumerate().for_each(
         |(i, ((((gradient, q), mixed), ((x, kv), by_x)), sums))| {
             sums.fill(0.0);
-            let mut sums = Sums::new(sums, parameters);
+            let mut sums = AttentionSums::new(sums, parameters);
             let of_queries =
                 gradient.chunks(size_q).zip(q.chunks(size_q)).zip(mixed.chunks(size_q));
             let all = x.chunks(size).zip(kv.chunks(2 * size)).zip(by_x.chunks_mut(size));
@@ -47,13 +54,13 @@ pub(in crate::attention) fn backward(
                     true => &[],
                     false => &saved.probs[first * size_probs..],
                 };
-                let work = Group { first, x, q, kv, mixed, gradient, probs };
+                let work = SequenceGroup { first, x, q, kv, mixed, gradient, probs };
                 work.backward(parameters, &products, plan, by_x, &mut sums);
             }
         },
     );
 
-    let total = Sums::new(add_shares(&mut sums, length), parameters);
+    let total = AttentionSums::new(add_shares(&mut sums, length), parameters);
     let mut qkv_weight = Buffer::new(3 * d * d);
     let rows = total.q_weight.chunks_exact(d).zip(total.kv_weight.chunks_exact(2 * d));
     for (into, (q, kv)) in qkv_weight.chunks_exact_mut(3 * d).zip(rows) {
@@ -74,7 +81,7 @@ pub(in crate::attention) fn backward(
 }
 
 /// Gradients of the parameters over one share of the sequences.
-struct Sums<'a> {
+struct AttentionSums<'a> {
     norm_weight: &'a mut [f32],
     norm_bias: &'a mut [f32],
     /// `[d, d]`
@@ -88,8 +95,8 @@ struct Sums<'a> {
     r: &'a mut [f32],
 }
 
-impl<'a> Sums<'a> {
-    fn new(memory: &'a mut [f32], parameters: Parameters<'_>) -> Self {
+impl<'a> AttentionSums<'a> {
+    fn new(memory: &'a mut [f32], parameters: AttentionParameters<'_>) -> Self {
         let (d, r) = (parameters.width(), parameters.fourier_r.len());
         let mut rest = memory;
         let lengths = [d, d, d * d, d, 2 * d * d, 2 * d, d * d, d, r];
@@ -119,7 +126,7 @@ impl<'a> Sums<'a> {
 }
 
 /// A few sequences from `first` on, and what is known of them.
-struct Group<'a> {
+struct SequenceGroup<'a> {
     first: usize,
     x: &'a [f32],
     q: &'a [f32],
@@ -130,15 +137,15 @@ struct Group<'a> {
     probs: &'a [f32],
 }
 
-impl Group<'_> {
+impl SequenceGroup<'_> {
     /// Fills `by_x`, and adds to the gradients of the parameters.
     fn backward(
         &self,
-        parameters: Parameters<'_>,
+        parameters: AttentionParameters<'_>,
         products: &Products,
-        plan: &Plan,
+        plan: &AttentionPlan,
         by_x: &mut [f32],
-        sums: &mut Sums<'_>,
+        sums: &mut AttentionSums<'_>,
     ) {
         let (n_queries, d) = (plan.n_queries(), parameters.width());
         let (all, some) = (self.x.len(), self.gradient.len());
@@ -180,8 +187,8 @@ impl Group<'_> {
     /// The gradients by queries, keys and values; adds to that by `R`.
     fn sequences(
         &self,
-        parameters: Parameters<'_>,
-        plan: &Plan,
+        parameters: AttentionParameters<'_>,
+        plan: &AttentionPlan,
         by_mixed: &[f32],
         by_q: &mut [f32],
         by_kv: &mut [f32],
@@ -229,8 +236,8 @@ impl Sequence<'_> {
     /// The gradient by one head's queries, keys and values; adds to that by its `R`.
     fn head(
         &self,
-        head: Head,
-        plan: &Plan,
+        head: HeadColumns,
+        plan: &AttentionPlan,
         r: &[f32],
         [by_q, by_kv]: [&mut [f32]; 2],
         by_r: &mut [f32],
@@ -281,7 +288,7 @@ impl Sequence<'_> {
 
 vectorised! {
     /// `Σ_c mixed[i, c] · by_mixed[i, c]` over a head's columns.
-    fn inner_products(mixed: &[f32], by_mixed: &[f32], head: Head, into: &mut [f32]) {
+    fn inner_products(mixed: &[f32], by_mixed: &[f32], head: HeadColumns, into: &mut [f32]) {
         for (i, into) in into.iter_mut().enumerate() {
             let start = i * head.d + head.start();
             let mixed = &mixed[start..start + head.d_head];

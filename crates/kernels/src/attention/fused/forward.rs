@@ -2,20 +2,23 @@
 
 use rayon::prelude::*;
 
-use super::{Parameters, Plan, Products, Saved, probabilities, score::Compared};
+use super::{
+    AttentionParameters, AttentionPlan, Products, SavedAttention, probabilities, score::Compared,
+};
 use crate::buffer::Buffer;
 use crate::matrix::{Into, Matrix, multiply_panels, multiply_strided};
-use crate::rows::{add_bias, add_residual, normalise};
+use crate::norm::normalise;
+use crate::rows::{add_bias, add_residual};
 use crate::scratch::with_scratch;
 use crate::shares::take;
 
 /// The block's result, and what [`backward`](super::backward) needs if `keep`.
 pub(in crate::attention) fn forward(
     x: &[f32],
-    parameters: Parameters<'_>,
-    plan: &Plan,
+    parameters: AttentionParameters<'_>,
+    plan: &AttentionPlan,
     keep: bool,
-) -> (Buffer, Option<Saved>) {
+) -> (Buffer, Option<SavedAttention>) {
     let d = parameters.width();
     let products = Products::new(parameters);
     let [size, size_q] = [plan.tokens, plan.n_queries()].map(|rows| plan.group() * rows * d);
@@ -47,7 +50,7 @@ pub(in crate::attention) fn forward(
             });
         });
     }
-    (out, keep.then_some(Saved { q, kv, mixed, probs }))
+    (out, keep.then_some(SavedAttention { q, kv, mixed, probs }))
 }
 
 /// The parts of a buffer, or as many empty ones if it is empty.
@@ -63,7 +66,7 @@ fn parts_or_nothing(
     parts.into_par_iter()
 }
 
-/// Where results of a group go; see [`Saved`].
+/// Where results of a group go; see [`SavedAttention`].
 struct Leaves<'a> {
     out: &'a mut [f32],
     q: &'a mut [f32],
@@ -77,9 +80,9 @@ struct Leaves<'a> {
 fn group(
     first: usize,
     x: &[f32],
-    parameters: Parameters<'_>,
+    parameters: AttentionParameters<'_>,
     products: &Products,
-    plan: &Plan,
+    plan: &AttentionPlan,
     leaves: Leaves<'_>,
 ) {
     let Leaves { out, q, kv, mixed, probs } = leaves;
@@ -120,8 +123,8 @@ fn sequence(
     sequence: usize,
     q: &[f32],
     kv: &[f32],
-    parameters: Parameters<'_>,
-    plan: &Plan,
+    parameters: AttentionParameters<'_>,
+    plan: &AttentionPlan,
     mixed: &mut [f32],
     probs: &mut [f32],
 ) {

@@ -3,25 +3,26 @@
 use std::ops::Range;
 
 use crate::Queries;
-use crate::dropout::Mask;
+use crate::mask::Mask;
 use crate::math::exp;
 use crate::simd::vectorised;
 
-/// Rows of scores are padded to a multiple of this.
+/// Rows of scores are padded to a multiple of this: the numbers of one AVX-512 register. A row
+/// is then whole registers, and loops over it have no rest.
 pub(super) const LANES: usize = 16;
 
 type Lanes = [f32; LANES];
 
 /// What the rows of a sequence's scores may see: their own token and earlier ones.
 #[derive(Clone, Copy)]
-pub(super) struct Visible {
+pub(super) struct VisibleKeys {
     /// Earlier tokens are padding. Padding sees itself, so that every row has something to
     /// see.
     pub first_token: usize,
     pub queries: Queries,
 }
 
-impl Visible {
+impl VisibleKeys {
     /// The keys that a query sees.
     #[inline(always)]
     fn keys(self, query: usize) -> Range<usize> {
@@ -62,9 +63,9 @@ fn fold(lanes: Lanes, combine: impl Fn(f32, f32) -> f32) -> f32 {
 }
 
 vectorised! {
-    /// In place, row by row: scores to probabilities; what a query may not see gets zero.
+    /// In place, row by row: scores to probabilities, `exp(s − max) / Σ exp(s − max)`; what a query may not see gets zero.
     /// `nothing` is one more score of every row, whose probability is left out; `-∞`: none.
-    pub(super) fn softmax(scores: &mut [f32], stride: usize, visible: Visible, nothing: f32) {
+    pub(super) fn softmax(scores: &mut [f32], stride: usize, visible: VisibleKeys, nothing: f32) {
         for (query, row) in scores.chunks_exact_mut(stride).enumerate() {
             let (keys, window) = (visible.keys(query), visible.window(query));
             row[window.start..keys.start].fill(f32::NEG_INFINITY);
@@ -102,7 +103,7 @@ vectorised! {
     pub(super) fn drop(
         probs: &[f32],
         stride: usize,
-        visible: Visible,
+        visible: VisibleKeys,
         mask: Mask,
         first_row: usize,
         into: &mut [f32],
@@ -123,15 +124,16 @@ vectorised! {
         }
     }
 
-    /// In place: the gradient by the dropped probabilities to that by the scores.
+    /// In place: the gradient by the dropped probabilities to that by the scores,
+    /// `ds = p ⊙ (m ⊙ da − Σⱼ pⱼ mⱼ daⱼ)`.
     ///
-    /// `inner[i]` is `Σⱼ dropped[i, j] · gradient[i, j]`, from the gradient by the mixed
-    /// values: `Σ_c mixed[i, c] · by_mixed[i, c]`.
+    /// `inner[i]` is that sum, `Σⱼ aᵢⱼ daᵢⱼ`. With `o = a v` and `da = do vᵀ` it is
+    /// `Σ_c o[i, c] · do[i, c]`, which the caller has from `d_head` products.
     pub(super) fn softmax_backward(
         probs: &[f32],
         gradient: &mut [f32],
         stride: usize,
-        visible: Visible,
+        visible: VisibleKeys,
         mask: Option<Mask>,
         first_row: usize,
         inner: &[f32],
@@ -173,7 +175,7 @@ mod tests {
     #[test]
     fn probabilities_of_what_may_be_seen() {
         // Three tokens, the first of them padding.
-        let visible = Visible { first_token: 1, queries: Queries::ALL };
+        let visible = VisibleKeys { first_token: 1, queries: Queries::ALL };
         let mut scores = vec![f32::NAN; 3 * LANES];
         for query in 0..3 {
             scores[query * LANES..][..3].copy_from_slice(&[1.0, 2.0, 2.0 + 3.0f32.ln()]);
@@ -189,7 +191,7 @@ mod tests {
         // The last of them alone.
         let mut last = vec![f32::NAN; LANES];
         last[..3].copy_from_slice(&[1.0, 2.0, 2.0 + 3.0f32.ln()]);
-        let visible = Visible { queries: Queries::one(2, 3), ..visible };
+        let visible = VisibleKeys { queries: Queries::one(2, 3), ..visible };
         softmax(&mut last, LANES, visible, f32::NEG_INFINITY);
         assert_eq!(last, scores[2 * LANES..]);
     }
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn nothing_takes_its_share() {
         // Weights 1 and 2 beside 5; then far below it.
-        let visible = Visible { first_token: 0, queries: Queries::ALL };
+        let visible = VisibleKeys { first_token: 0, queries: Queries::ALL };
         let mut scores = vec![0.0; 2 * LANES];
         scores[LANES + 1] = 2.0f32.ln();
         softmax(&mut scores, LANES, visible, 5.0f32.ln());

@@ -1,13 +1,16 @@
 //! The comparison of queries with keys, and its gradient.
+//!
+//! Dot products: `s = q kᵀ / √d_head`, so `dq = ds k / √d_head` and `dk = dsᵀ q / √d_head`.
+//! The Fourier scores' gradients stand in `fourier_scores/fused/backward.rs`.
 
-use super::{Head, Score};
+use super::{HeadColumns, Score};
 use crate::fourier_scores::{self, Destination, Visible};
 use crate::matrix::{Into, Matrix, multiply_strided};
 
 /// A head of one sequence, as its score sees it.
 #[derive(Clone, Copy)]
 pub(super) struct Compared<'a> {
-    pub head: Head,
+    pub head: HeadColumns,
     /// `[n_queries, d]`
     pub q: &'a [f32],
     /// `[tokens, 2 d]`
@@ -19,8 +22,8 @@ pub(super) struct Compared<'a> {
 }
 
 impl<'a> Compared<'a> {
-    fn fourier(self, power: u32) -> fourier_scores::Head<'a> {
-        fourier_scores::Head {
+    fn fourier(self, power: u32) -> fourier_scores::ScoredHead<'a> {
+        fourier_scores::ScoredHead {
             q: &self.q[self.head.start()..],
             row_q: self.head.d,
             k: &self.kv[self.head.start()..],

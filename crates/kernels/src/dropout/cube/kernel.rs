@@ -5,7 +5,7 @@
 
 use cubecl::prelude::*;
 
-use crate::dropout::{GOLDEN, MIX, ROUND};
+use crate::mask::{GOLDEN, MIX, ROUND};
 
 /// Units along a row, which read neighbouring columns.
 pub(super) const COLUMNS: usize = 32;

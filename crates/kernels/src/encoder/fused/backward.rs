@@ -1,4 +1,4 @@
-//! Gradients of the parameters.
+//! Gradients of the parameters; the formulas stand in the module above.
 
 use rayon::prelude::*;
 
@@ -12,11 +12,12 @@ use crate::shares::add_shares;
 use crate::simd::vectorised;
 
 /// Shares of the work, each with its own sums, which are then added in order: the result
-/// does not depend on the number of threads.
+/// does not depend on the number of threads. A share's sums are 0.3 MB, and 32 shares are two for
+/// each of sixteen threads.
 const SHARES: usize = 32;
 
-/// Gradients in the order and the layout of [`Parameters`].
-pub(in crate::encoder) struct Gradients {
+/// Gradients in the order and the layout of [`EncoderParameters`].
+pub(in crate::encoder) struct EncoderGradients {
     pub conv1_weight: Buffer,
     pub conv1_bias: Buffer,
     pub conv2_weight: Buffer,
@@ -39,7 +40,7 @@ const SUMS: [usize; 6] = [
 const ALL_SUMS: usize = SUMS[0] + SUMS[1] + SUMS[2] + SUMS[3] + SUMS[4] + SUMS[5];
 
 /// Sums of one share, as the products leave them.
-struct Sums<'a> {
+struct FilterSums<'a> {
     /// `[32, 256]`, not yet divided by 255.
     conv1: &'a mut [f32],
     /// `[64, 512]`
@@ -51,7 +52,7 @@ struct Sums<'a> {
     bias3: &'a mut [f32],
 }
 
-impl<'a> Sums<'a> {
+impl<'a> FilterSums<'a> {
     fn new(memory: &'a mut [f32]) -> Self {
         let mut rest = memory;
         let [conv1, conv2, conv3, bias1, bias2, bias3] = SUMS.map(|size| take(&mut rest, size));
@@ -60,7 +61,7 @@ impl<'a> Sums<'a> {
 }
 
 /// Convolution weights as the products towards the input read them.
-struct Prepared {
+struct BackwardFilters {
     /// `[64, 512]`
     conv2: Vec<f32>,
     /// `[64, 576]`
@@ -71,11 +72,11 @@ struct Prepared {
 pub(in crate::encoder) fn backward(
     frames: &[u8],
     steps: usize,
-    parameters: Parameters<'_>,
-    saved: &Saved,
+    parameters: EncoderParameters<'_>,
+    saved: &SavedLayers,
     out: &[f32],
     gradient: &[f32],
-) -> Gradients {
+) -> EncoderGradients {
     let d = parameters.width();
     let n = out.len() / d;
     let mut before_tanh = Buffer::new(n * d);
@@ -97,7 +98,7 @@ pub(in crate::encoder) fn backward(
         },
     );
 
-    let prepared = Prepared {
+    let prepared = BackwardFilters {
         conv2: channels_last(parameters.conv2_weight, 32),
         conv3: channels_last(parameters.conv3_weight, 64),
     };
@@ -106,7 +107,7 @@ pub(in crate::encoder) fn backward(
     let mut sums = Buffer::new(shares * ALL_SUMS);
     sums.par_chunks_mut(ALL_SUMS).enumerate().for_each(|(share, memory)| {
         memory.fill(0.0);
-        let mut sums = Sums::new(memory);
+        let mut sums = FilterSums::new(memory);
         let first = share * strips.len() / shares;
         let end = (share + 1) * strips.len() / shares;
         for strip in &strips[first..end] {
@@ -116,10 +117,10 @@ pub(in crate::encoder) fn backward(
             strip_backward(*strip, pixels, &prepared, saved, row, flat_gradient, &mut sums);
         }
     });
-    let total = Sums::new(add_shares(&mut sums, ALL_SUMS));
+    let total = FilterSums::new(add_shares(&mut sums, ALL_SUMS));
 
     total.conv1.iter_mut().for_each(|weight| *weight *= PIXEL);
-    Gradients {
+    EncoderGradients {
         conv1_weight: Buffer::from(&*total.conv1),
         conv1_bias: Buffer::from(&*total.bias1),
         conv2_weight: Buffer::from(&channels_first(total.conv2, 32)[..]),
@@ -135,11 +136,11 @@ pub(in crate::encoder) fn backward(
 fn strip_backward(
     strip: Strip,
     pixels: &[u8],
-    weights: &Prepared,
-    saved: &Saved,
+    weights: &BackwardFilters,
+    saved: &SavedLayers,
     row: usize,
     flat_gradient: &[f32],
-    sums: &mut Sums<'_>,
+    sums: &mut FilterSums<'_>,
 ) {
     let stride = strip.frames() * CONV1.patch();
     let sizes = [

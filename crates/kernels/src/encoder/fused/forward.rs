@@ -10,7 +10,7 @@ use crate::scratch::with_scratch;
 use crate::simd::vectorised;
 
 /// Weights as the products read them.
-struct Prepared {
+struct ForwardFilters {
     /// `[256, 32]`, divided by 255.
     conv1: Vec<f32>,
     /// `[512, 64]`
@@ -23,13 +23,13 @@ struct Prepared {
 pub(in crate::encoder) fn forward(
     frames: &[u8],
     steps: usize,
-    parameters: Parameters<'_>,
+    parameters: EncoderParameters<'_>,
     keep: bool,
-) -> (Buffer, Option<Saved>) {
+) -> (Buffer, Option<SavedLayers>) {
     let sequences = frames.len() / ((steps + STACK - 1) * FRAME * FRAME);
     let n = sequences * steps;
     let d = parameters.width();
-    let prepared = Prepared {
+    let prepared = ForwardFilters {
         conv1: transpose(parameters.conv1_weight, CHANNELS1, PATCH1)
             .into_iter()
             .map(|weight| weight * PIXEL)
@@ -63,7 +63,7 @@ pub(in crate::encoder) fn forward(
         multiply_panels(out, d, Into::Fresh, Matrix::new(flat, rows, FLAT), &linear);
         bias_tanh(out, parameters.linear_bias);
     });
-    let saved = keep.then_some(Saved { hidden1, hidden2, flat });
+    let saved = keep.then_some(SavedLayers { hidden1, hidden2, flat });
     (out, saved)
 }
 
@@ -71,8 +71,8 @@ pub(in crate::encoder) fn forward(
 fn encode_strip(
     strip: Strip,
     pixels: &[u8],
-    parameters: Parameters<'_>,
-    prepared: &Prepared,
+    parameters: EncoderParameters<'_>,
+    prepared: &ForwardFilters,
     flat: &mut [f32],
     saved: Option<[&mut [f32]; 2]>,
 ) {

@@ -1,12 +1,18 @@
 //! The kernels. Differences of queries and keys exist in registers alone, never in memory.
 //!
 //! A block is a cube, a thread a unit; global and shared memory are those of CUDA.
+//!
+//! `s_ij = power · Σ_d ln |sinc x_ijd|`, `x_ijd = R_d (q_id − k_jd)`. Given `ds`, with the slope
+//! `σ(x) = cot x − 1/x`: `dq_id = power · R_d Σ_j ds_ij σ(x_ijd)`, the same by keys with the other
+//! sign, and `dR_d = power · Σ_ij ds_ij σ(x_ijd) (q_id − k_jd)`. Nothing is kept: slopes are
+//! computed again where they are used.
 
 use cubecl::prelude::*;
 
 use super::sinc::{ln_of_mantissa, slope, square};
 
-/// Queries, and keys, of the tile of scores that a cube computes.
+/// Queries, and keys, of the tile of scores that a cube computes. The units of a warp have one
+/// query and 32 neighbouring keys, so they write neighbouring scores.
 pub(super) const TILE: usize = 32;
 
 /// Queries of a tile that are computed at a time: the units of a cube are `ROWS` queries by
@@ -22,7 +28,8 @@ const DEPTH: usize = 32;
 /// Units of a cube that computes gradients.
 pub(super) const UNITS: usize = 256;
 
-/// Elements of the other side's tokens that are in shared memory at a time.
+/// Elements of the other side's tokens that are in shared memory at a time: 8 KiB, so that many
+/// cubes share a multiprocessor.
 const STAGED: usize = 2048;
 
 /// Dimensions of `R` whose gradients a cube adds up: so few that many parts are read at a time.

@@ -1,8 +1,24 @@
 //! The gradients of the scores.
+//!
+//! `s_ij = power · Σ_d ln |sinc x_ijd|` with `x_ijd = R_d (q_id − k_jd)`, and the slope of
+//! `ln |sinc x|` is `σ(x) = cot x − 1/x`. Given `ds`, with
+//!
+//! - `g_id = Σ_j ds_ij σ(x_ijd)` and `h_jd = −Σ_i ds_ij σ(x_ijd)`,
+//!
+//! the gradients by `R q` and by `R k` for a power of 1, the others are
+//!
+//! - `dq_id = power · R_d g_id`, `dk_jd = power · R_d h_jd`
+//! - `dR_d = power · Σ_ij ds_ij σ(x_ijd) (q_id − k_jd) = power · (Σ_i g_id q_id + Σ_j h_jd k_jd)`
+//!
+//! Because `Σ_i g_id + Σ_j h_jd = 0`, the same number may be taken from all `q_id` and `k_jd` in
+//! `dR`. Taking the first key's away keeps digits where queries and keys share a large part.
+//!
+//! Nothing is kept from the forward pass: the slopes are `tokens² · d_head` numbers a head, and
+//! exist in registers alone. Sixteen dimensions fill a register; the keys are walked once a query.
 
 use super::nearness::{Bounds, IS_NEAR, IS_NEARER, farthest};
 use super::sinc::{self, SLOPE, SLOPE_NEARER};
-use super::{Block, Destination, LANES, Lanes, product, store};
+use super::{Destination, DimensionBlock, LANES, Lanes, product, store};
 use crate::math::polynomial;
 use crate::simd::vectorised;
 
@@ -10,7 +26,7 @@ vectorised! {
     /// Gradients in sixteen dimensions: by queries and keys into `by`, that by `R` is added to
     /// `by_r`. `keys` and `by_keys` are working memory, one vector a token.
     pub(super) fn gradients(
-        block: Block<'_>,
+        block: DimensionBlock<'_>,
         keys: &mut [Lanes],
         by_keys: &mut [Lanes],
         by_scores: &[f32],
@@ -26,8 +42,7 @@ vectorised! {
         for scale in &mut scale {
             *scale *= head.power as f32;
         }
-        // With `g` the gradient by a query or key times `R`, `Σ g = 0` over all of them and
-        // the gradient by `R` is `Σ g · (value − centre)`, whatever the centre.
+        // What is taken from queries and keys in the gradient by `R`.
         let centre = block.key(0);
         let mut total = [0.0; LANES];
         let mut add = |by: &Lanes, value: Lanes| {
@@ -120,7 +135,7 @@ fn near<const N: usize>(
 /// are multiplied by `R`: a sine near zero shows every rounding.
 #[inline(always)]
 fn far(
-    block: &Block<'_>,
+    block: &DimensionBlock<'_>,
     query: usize,
     first: usize,
     by_scores: &[f32],

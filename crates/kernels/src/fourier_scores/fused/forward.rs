@@ -2,19 +2,20 @@
 
 use super::nearness::{Bounds, IS_NEAR, IS_NEARER, farthest};
 use super::sinc::{self, LOG, LOG_NEARER};
-use super::{Block, Head, LANES, Lanes, product};
+use super::{DimensionBlock, LANES, Lanes, ScoredHead, product};
 use crate::math::{ln, polynomial};
 use crate::simd::vectorised;
 
-/// Dimensions that are added in one pass over a query's keys.
+/// Dimensions that are added in one pass over a query's keys: four chains of `mul_add`, whose
+/// latency is four cycles, keep an execution unit busy.
 const GROUP: usize = 4;
 
 vectorised! {
     /// The scores of every query's visible keys. `keys` and `plain` are working memory for all
     /// dimensions of all keys, `far` one row each for products and their exponents.
     pub(super) fn scores(
-        head: Head<'_>,
-        blocks: &[Block<'_>],
+        head: ScoredHead<'_>,
+        blocks: &[DimensionBlock<'_>],
         keys: &mut [f32],
         plain: &mut [f32],
         far: [&mut [f32]; 2],
@@ -47,7 +48,7 @@ vectorised! {
                     has_plain[i] = true;
                 }
                 for (start, nearness) in nearness.as_chunks().0.iter().enumerate() {
-                    let group = Group {
+                    let group = DimensionGroup {
                         first: start * GROUP,
                         keys: &keys[memory.clone()],
                         stride,
@@ -58,7 +59,7 @@ vectorised! {
                         IS_NEARER => group.add(&q, LOG_NEARER, row),
                         IS_NEAR => group.add(&q, LOG, row),
                         _ => {
-                            let plain = Group { keys: &plain[memory.clone()], ..group };
+                            let plain = DimensionGroup { keys: &plain[memory.clone()], ..group };
                             group.multiply(plain, block, query, nearness, row, &mut far);
                         }
                     }
@@ -75,7 +76,7 @@ vectorised! {
 /// The keys of some dimensions times `scale`, `[16, stride]`; what stands beyond the last
 /// token is zero.
 #[inline(always)]
-fn transpose(block: &Block<'_>, scale: &Lanes, stride: usize, keys: &mut [f32]) {
+fn transpose(block: &DimensionBlock<'_>, scale: &Lanes, stride: usize, keys: &mut [f32]) {
     for first in (0..stride).step_by(LANES) {
         let mut rows = [[0.0; LANES]; LANES];
         for (row, token) in rows.iter_mut().zip(first..block.head.tokens) {
@@ -93,7 +94,7 @@ fn transpose(block: &Block<'_>, scale: &Lanes, stride: usize, keys: &mut [f32]) 
 
 /// Four dimensions of the keys in a query's window.
 #[derive(Clone, Copy)]
-struct Group<'a> {
+struct DimensionGroup<'a> {
     /// The first of them in its block.
     first: usize,
     /// The block's keys: `[16, stride]`.
@@ -103,7 +104,7 @@ struct Group<'a> {
     length: usize,
 }
 
-impl<'a> Group<'a> {
+impl<'a> DimensionGroup<'a> {
     #[inline(always)]
     fn dimension(self, i: usize) -> &'a [f32] {
         &self.keys[(self.first + i) * self.stride + self.start..][..self.length]
@@ -136,7 +137,7 @@ impl<'a> Group<'a> {
     fn multiply(
         self,
         plain: Self,
-        block: &Block<'_>,
+        block: &DimensionBlock<'_>,
         query: usize,
         nearness: &[u8; GROUP],
         sums: &mut [f32],

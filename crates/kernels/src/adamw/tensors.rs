@@ -1,4 +1,5 @@
-//! The step on a GPU: parameters and moments of all tensors in one tensor each.
+//! The step in burn tensors, on any device: parameters and moments of all tensors in one tensor
+//! each.
 //!
 //! A GPU is slow to start work and quick to do it. A model has some ninety small parameters,
 //! and as many times the operations of a step are mostly starting; on flat tensors a step is
@@ -14,7 +15,7 @@ const ALIGNED: usize = 64;
 
 /// Parameters of one device with their moments, flat and one behind the other.
 #[derive(Clone, Debug)]
-pub struct Flat {
+pub(super) struct Joined {
     /// Length of each parameter, in the order in which they were given.
     lengths: Vec<usize>,
     /// Which parameter comes when.
@@ -26,13 +27,9 @@ pub struct Flat {
     second_moments: Tensor<1>,
 }
 
-impl Flat {
-    /// Joins the parameters and moments of `slots`.
-    ///
-    /// # Panics
-    /// When there is no slot.
+impl Joined {
+    /// Joins the parameters and moments of `slots`, which are some.
     pub fn new(slots: &[TensorSlot]) -> Self {
-        assert!(!slots.is_empty(), "an optimizer of no parameters");
         let lengths: Vec<usize> = slots.iter().map(|slot| slot.parameter.dims()[0]).collect();
         // The few of other lengths come last, where they put nothing out of place.
         let (mut order, rest): (Vec<usize>, Vec<usize>) =
@@ -56,14 +53,10 @@ impl Flat {
         }
     }
 
-    /// One step, the `step`-th (from 1), as [`adamw`](super::adamw()) defines it; `gradients`
-    /// are one for each parameter, flat. Returns the norm of all of them before clipping, `[1]`.
+    /// One step; returns the norm.
     ///
-    /// Nothing is read back. What changes from step to step goes to the device as a tensor, so
-    /// that the work is the same at every step.
-    ///
-    /// # Panics
-    /// When there are not as many gradients as parameters, or `step` is zero.
+    /// What changes from step to step goes to the device as a tensor, so that the work is the
+    /// same at every step.
     pub fn step(
         &mut self,
         optimizer: AdamW,
