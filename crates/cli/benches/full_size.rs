@@ -32,7 +32,8 @@ use std::{
 };
 
 use overtone_data::{
-    AtariDataset, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection, WindowSampler,
+    Acted, Dataset, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection,
+    WindowSampler,
 };
 use overtone_model::burn::tensor::Device;
 use overtone_testkit::long_log::Recording;
@@ -56,7 +57,7 @@ fn main() -> Result<()> {
     if let Some(folder) = env::var_os(CONVERT) {
         let start = Instant::now();
         let dataset = plan(Path::new(&folder))?.ensure(&mut |_, _| {})?;
-        println!("{} {}", start.elapsed().as_secs_f64(), dataset.manifest().content_hash);
+        println!("{} {}", start.elapsed().as_secs_f64(), dataset.content_hash());
         return Ok(());
     }
     let option = |name: &str| env::args().find_map(|arg| arg.strip_prefix(name).map(String::from));
@@ -102,11 +103,14 @@ fn record(folder: &Path) -> Result<()> {
     let all = Selection::uniform(usize::MAX);
     let starter = Plan::new(log, Origin::other(), all, 1, &cache)?.ensure(&mut |_, _| {})?;
     let mut recording = Recording::default();
+    let store = starter.frames().ok_or("no frames")?;
+    let Acted::Discrete { values, .. } = starter.actions() else { return Err("no game".into()) };
     for episode in starter.episodes().as_slice() {
-        let mut frames = vec![0; episode.length * overtone_data::replay_log::FRAME];
-        starter.read_frames(episode.start, &mut frames)?;
+        let mut frames = vec![0; episode.length * store.frame_bytes()];
+        store.read(episode.start, &mut frames)?;
         let rows = episode.range();
-        recording.push(&frames, &starter.actions()[rows.clone()], &starter.rewards()[rows]);
+        let actions: Vec<u8> = values[rows.clone()].iter().map(|&action| action as u8).collect();
+        recording.push(&frames, &actions, &starter.rewards()[rows]);
     }
     recording.write(folder, "Seaquest", SLOTS, FILES);
     Ok(fs::remove_dir_all(cache)?)
@@ -249,10 +253,10 @@ fn batches(plan: &Plan) -> Result<()> {
 }
 
 /// Batches a second that reach the device, on the CPU.
-fn our_batches(dataset: Arc<AtariDataset>) -> Result<f64> {
+fn our_batches(dataset: Arc<Dataset>) -> Result<f64> {
     let sampler = WindowSampler::new(dataset.index().clone(), Sampling::Uniform, 30, 1)?;
     let mut loader =
-        Loader::atari(dataset, sampler, LoaderConfig { threads: 1, ..LoaderConfig::new(BATCH) })?;
+        Loader::new(dataset, sampler, LoaderConfig { threads: 1, ..LoaderConfig::new(BATCH) })?;
     let device = Device::flex();
     let mut start = Instant::now();
     let warm_up = 20;

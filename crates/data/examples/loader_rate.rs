@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use overtone_data::{
-    Loader, LoaderConfig, Plan, ReplayLog, Sampling, Selection, WindowSampler, datasets_folder,
-    inspect, locate,
+    BatchOptions, Loader, LoaderConfig, Plan, ReplayLog, Sampling, Selection, WindowSampler,
+    datasets_folder, inspect, locate,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -33,18 +33,18 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{plan} (planned in {:.3} s)", start.elapsed().as_secs_f64());
     let start = Instant::now();
     let dataset = Arc::new(plan.ensure(&mut |_, _| {})?);
-    let manifest = dataset.manifest();
     println!(
         "{} rows, content {}, ready in {:.2} s",
         dataset.n_transitions(),
-        &manifest.content_hash[..16],
+        &dataset.content_hash()[..16],
         start.elapsed().as_secs_f64()
     );
 
-    for (name, with_frames) in [("with frames", true), ("rows only", false)] {
+    for (name, frames) in [("with frames", true), ("rows only", false)] {
         let sampler = WindowSampler::new(dataset.index().clone(), Sampling::Uniform, 30, 1)?;
-        let config = LoaderConfig { with_frames, ..LoaderConfig::new(16) };
-        let mut loader = Loader::atari(dataset.clone(), sampler, config)?;
+        let contents = BatchOptions { frames, ..BatchOptions::default() };
+        let config = LoaderConfig { contents, ..LoaderConfig::new(16) };
+        let mut loader = Loader::new(dataset.clone(), sampler, config)?;
         let (warm_up, measured) = (50, 500);
         let mut start = Instant::now();
         for batch in 0..warm_up + measured {

@@ -1,39 +1,32 @@
-//! [`AtariBatch`]: windows of a dataset, laid out as the model takes them.
+//! [`Batch`]: windows of a dataset, laid out as a model takes them.
 
 use std::sync::Arc;
 
-use overtone_core::Window;
+use overtone_core::{Outcome, Window};
 use rayon::prelude::*;
 
-use crate::dataset::AtariDataset;
+use crate::dataset::{Acted, Dataset, Observed};
 use crate::error::DataError;
-use crate::replay_log::FRAME;
 use crate::sampler::{Sampling, WindowSampler};
-
-/// Frames of an observation: the current one and the three before it.
-pub const STACK: usize = 4;
+use crate::store::frames::FrameStore;
 
 /// A batch of context windows, right-aligned: of `context_length` places, the last
 /// `n_real[row]` hold timesteps, the ones before padding (zeros in every column).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct AtariBatch {
+pub struct Batch {
     /// Number of windows.
     pub batch: usize,
     /// Places of a window.
     pub context_length: usize,
-    /// The distinct frames, `[batch, context_length + 3, 84, 84]`: the stack of place `k` is
-    /// frames `k .. k + 4`, oldest first. Black before the episode's start and in padding.
-    pub frames: Vec<u8>,
-    /// Dataset row of each of those frames, `[batch, context_length + 3]`; -1 for black.
-    pub frame_rows: Vec<i64>,
-    /// `[batch, context_length]`, indices into the environment's action set.
-    pub actions: Vec<i32>,
-    /// `[batch, context_length]`, clipped units, the step's own reward included.
+    /// What was observed.
+    pub observations: BatchObservations,
+    /// What was done.
+    pub actions: BatchActions,
+    /// `[batch, context_length]`, the dataset's returns-to-go divided by the return scale, the
+    /// step's own reward included.
     pub returns_to_go: Vec<f32>,
     /// `[batch, context_length]`, steps since the episode began, from 0.
     pub timesteps: Vec<i32>,
-    /// `[batch]`, the timestep at each window's first real place.
-    pub first_timesteps: Vec<i32>,
     /// `[batch]`, real timesteps of each window.
     pub n_real: Vec<i32>,
     /// `[batch]`, dataset row of each window's last timestep, for reports.
@@ -41,32 +34,115 @@ pub struct AtariBatch {
     /// Windows the sampler has drawn up to this batch's last: the cursor to store with a
     /// checkpoint made after training on it.
     pub drawn: u64,
+    /// Where each step led, where that is asked for ([`BatchOptions::transitions`]).
+    pub transitions: Option<Transitions>,
 }
 
-impl AtariBatch {
+/// Observations of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BatchObservations {
+    /// Every frame once: the stack of place `k` is frames `k .. k + stack`, oldest first.
+    Frames {
+        /// The distinct frames, `[batch, context_length + stack - 1, height, width]`; black
+        /// before the episode's start and in padding.
+        pixels: Vec<u8>,
+        /// Dataset row of each of those frames, `[batch, context_length + stack - 1]`; -1 for
+        /// black.
+        rows: Vec<i64>,
+    },
+    /// `[batch, context_length, width]`, normalized.
+    Vectors(Vec<f32>),
+}
+
+/// Actions of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BatchActions {
+    /// `[batch, context_length]`, indices into the task's actions.
+    Discrete(Vec<i32>),
+    /// `[batch, context_length, width]`
+    Continuous(Vec<f32>),
+}
+
+/// Where the steps of a batch led.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Transitions {
+    /// `[batch, context_length]`, divided by the return scale.
+    pub rewards: Vec<f32>,
+    /// `[batch, context_length]`: `true` where the task ended with this step.
+    pub terminated: Vec<bool>,
+    /// `[batch, context_length]`: `true` where the next observation is in the recording. It is
+    /// not after an episode's last step, and means nothing in padding.
+    pub next_is_known: Vec<bool>,
+    /// As [`Batch::observations`], one step later; where it is not known, vectors are zeros
+    /// and frames say nothing.
+    pub next_observations: BatchObservations,
+}
+
+/// What a batch is filled with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BatchOptions {
+    /// Whether frames are copied. Without, [`BatchObservations::Frames`] has rows alone, for
+    /// callers that keep all frames elsewhere. Of no meaning for vectors.
+    pub frames: bool,
+    /// What returns-to-go and rewards are divided by.
+    pub return_scale: f32,
+    /// Whether [`Batch::transitions`] are filled.
+    pub transitions: bool,
+}
+
+impl Default for BatchOptions {
+    /// Frames, returns as the dataset has them, no transitions.
+    fn default() -> Self {
+        Self { frames: true, return_scale: 1.0, transitions: false }
+    }
+}
+
+impl Default for BatchObservations {
+    fn default() -> Self {
+        Self::Vectors(Vec::new())
+    }
+}
+
+impl Default for BatchActions {
+    fn default() -> Self {
+        Self::Continuous(Vec::new())
+    }
+}
+
+impl Batch {
     /// Draws the next `batch` windows of `dataset` into this batch, reusing its memory; frames
-    /// are copied by the current rayon pool. `with_frames` off leaves [`AtariBatch::frames`] empty, for
-    /// callers that keep all frames elsewhere and need only their rows.
+    /// are copied by the current rayon pool.
     ///
     /// # Errors
-    /// When the frames cannot be read.
+    /// When the frames cannot be read, [`DataError::Sampling`] when the return scale is not a
+    /// positive number.
     ///
     /// # Panics
     /// When the sampler draws from another dataset's index: a caller's bug.
     pub fn fill(
         &mut self,
-        dataset: &AtariDataset,
+        dataset: &Dataset,
         sampler: &mut WindowSampler,
         batch: usize,
-        with_frames: bool,
+        options: &BatchOptions,
     ) -> Result<(), DataError> {
         assert!(Arc::ptr_eq(dataset.index(), sampler.index()), "a sampler of another dataset");
+        let scale = options.return_scale;
+        if !(scale > 0.0 && scale.is_finite()) {
+            return Err(DataError::Sampling {
+                reason: format!("the return scale is {scale}, and must be above 0"),
+            });
+        }
         let context = sampler.context_length();
         let windows: Vec<Window> = (0..batch).map(|_| sampler.draw()).collect();
-        // The reference's windows show whatever rows come before, where its dataset keeps the
-        // padding rows that make this harmless.
-        let across =
-            sampler.sampling() == Sampling::Released && dataset.manifest().counts.padding_rows > 0;
+        let drawn = Drawn {
+            dataset,
+            windows: &windows,
+            context,
+            // The reference's windows show whatever rows come before, where its dataset keeps
+            // the padding rows that make this harmless.
+            across: sampler.sampling() == Sampling::Released && dataset.counts().padding_rows > 0,
+        };
 
         self.batch = batch;
         self.context_length = context;
@@ -75,53 +151,150 @@ impl AtariBatch {
         self.n_real.extend(windows.iter().map(|window| window.n_real as i32));
         self.last_indices.clear();
         self.last_indices.extend(windows.iter().map(|window| window.range().end as u64 - 1));
-        self.first_timesteps.clear();
-        self.first_timesteps
-            .extend(windows.iter().map(|window| dataset.timestep(window.first) as i32));
-
-        for column in [&mut self.actions, &mut self.timesteps] {
-            column.resize(batch * context, 0);
-        }
-        self.returns_to_go.resize(batch * context, 0.0);
-        for (row, window) in windows.iter().enumerate() {
-            let places = row * context..(row + 1) * context;
-            window.lay(dataset.returns_to_go(), 1, 0.0, &mut self.returns_to_go[places.clone()]);
-            let (pad, real) = self.actions[places.clone()].split_at_mut(window.n_padding());
-            pad.fill(0);
-            for (action, &logged) in real.iter_mut().zip(&dataset.actions()[window.range()]) {
-                *action = i32::from(logged);
-            }
-            let (pad, real) = self.timesteps[places].split_at_mut(window.n_padding());
-            pad.fill(0);
-            for (timestep, at) in real.iter_mut().zip(window.range()) {
-                *timestep = dataset.timestep(at) as i32;
-            }
-        }
-
-        self.frame_rows.clear();
-        for window in &windows {
-            let earliest = if across { 0 } else { dataset.episode_start(window.first) } as i64;
-            let end = window.range().end as i64;
-            let first = end - (context + STACK - 1) as i64;
-            self.frame_rows.extend((first..end).map(|at| if at >= earliest { at } else { -1 }));
-        }
-        if !with_frames {
-            self.frames.clear();
+        drawn.actions(&mut self.actions);
+        drawn.scaled(dataset.returns_to_go(), scale, &mut self.returns_to_go);
+        drawn.each(&mut self.timesteps, |row| dataset.index().timestep(row) as i32);
+        drawn.observations(0, options.frames, &mut self.observations)?;
+        if !options.transitions {
+            self.transitions = None;
             return Ok(());
         }
-        let distinct = context + STACK - 1;
-        self.frames.resize(self.frame_rows.len() * FRAME, 0);
-        let windows = self.frames.par_chunks_mut(distinct * FRAME);
-        windows
-            .zip(self.frame_rows.par_chunks(distinct))
-            .try_for_each(|(frames, rows)| lay_frames(dataset, rows, frames))
+        let transitions = self.transitions.get_or_insert_default();
+        drawn.scaled(dataset.rewards(), scale, &mut transitions.rewards);
+        let is_last = |row: usize| dataset.index().is_last(row);
+        drawn.each(&mut transitions.next_is_known, |row| !is_last(row));
+        drawn.each(&mut transitions.terminated, |row| {
+            let outcome = || dataset.episodes().containing(row).map(|episode| episode.outcome);
+            is_last(row) && outcome() == Some(Outcome::Terminated)
+        });
+        drawn.observations(1, options.frames, &mut transitions.next_observations)
+    }
+
+    /// `[batch]`, the timestep at each window's first real place.
+    pub fn first_timesteps(&self) -> Vec<i32> {
+        let windows = self.timesteps.chunks_exact(self.context_length.max(1));
+        let first = |(window, &n_real): (&[i32], &i32)| window[window.len() - n_real as usize];
+        windows.zip(&self.n_real).map(first).collect()
     }
 }
 
-/// Copies the frames of `rows`, which are -1 up to some place and consecutive from there.
-fn lay_frames(dataset: &AtariDataset, rows: &[i64], out: &mut [u8]) -> Result<(), DataError> {
-    let black = rows.iter().take_while(|&&row| row < 0).count();
-    let (before, real) = out.split_at_mut(black * FRAME);
-    before.fill(0);
-    rows.get(black).map_or(Ok(()), |&first| dataset.read_frames(first as usize, real))
+/// Windows that were drawn, to be laid out column by column.
+struct Drawn<'a> {
+    dataset: &'a Dataset,
+    windows: &'a [Window],
+    context: usize,
+    /// Whether the first observations show what comes before their episode.
+    across: bool,
+}
+
+impl Drawn<'_> {
+    /// Fills `[batch, context_length]` with `value` of each row; the default in padding.
+    fn each<T: Copy + Default>(&self, out: &mut Vec<T>, value: impl Fn(usize) -> T) {
+        out.resize(self.windows.len() * self.context, T::default());
+        for (window, places) in self.windows.iter().zip(out.chunks_exact_mut(self.context)) {
+            let (pad, real) = places.split_at_mut(window.n_padding());
+            pad.fill(T::default());
+            for (place, row) in real.iter_mut().zip(window.range()) {
+                *place = value(row);
+            }
+        }
+    }
+
+    /// `column`, `[rows]`, divided by `scale`.
+    fn scaled(&self, column: &[f32], scale: f32, out: &mut Vec<f32>) {
+        self.each(out, |row| column[row] / scale);
+    }
+
+    /// Copies `column`, `[rows, width]`.
+    fn lay(&self, column: &[f32], width: usize, out: &mut Vec<f32>) {
+        let places = self.context * width;
+        out.resize(self.windows.len() * places, 0.0);
+        for (window, places) in self.windows.iter().zip(out.chunks_exact_mut(places)) {
+            window.lay(column, width, 0.0, places);
+        }
+    }
+
+    fn actions(&self, out: &mut BatchActions) {
+        match self.dataset.actions() {
+            Acted::Discrete { values, .. } => {
+                if !matches!(out, BatchActions::Discrete(_)) {
+                    *out = BatchActions::Discrete(Vec::new());
+                }
+                let BatchActions::Discrete(out) = out else { return };
+                self.each(out, |row| i32::from(values[row]));
+            }
+            Acted::Continuous { width, values } => {
+                if !matches!(out, BatchActions::Continuous(_)) {
+                    *out = BatchActions::Continuous(Vec::new());
+                }
+                let BatchActions::Continuous(out) = out else { return };
+                self.lay(values, *width, out);
+            }
+        }
+    }
+
+    /// What was observed `later` (0 or 1) steps after each step.
+    fn observations(
+        &self,
+        later: usize,
+        with_frames: bool,
+        out: &mut BatchObservations,
+    ) -> Result<(), DataError> {
+        match self.dataset.observations() {
+            Observed::Vectors { width, values, normalization } => {
+                if !matches!(out, BatchObservations::Vectors(_)) {
+                    *out = BatchObservations::Vectors(Vec::new());
+                }
+                let BatchObservations::Vectors(out) = out else { return Ok(()) };
+                let (index, width) = (self.dataset.index(), *width);
+                out.resize(self.windows.len() * self.context * width, 0.0);
+                let places = out.chunks_exact_mut(self.context * width);
+                for (window, places) in self.windows.iter().zip(places) {
+                    // Padding stays 0 and is not normalized, as when the agent plays.
+                    let (pad, real) = places.split_at_mut(window.n_padding() * width);
+                    pad.fill(0.0);
+                    for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {
+                        if later > 0 && index.is_last(row) {
+                            place.fill(0.0);
+                            continue;
+                        }
+                        place.copy_from_slice(&values[(row + later) * width..][..width]);
+                        normalization.apply(place);
+                    }
+                }
+                Ok(())
+            }
+            Observed::Frames(frames) => {
+                if !matches!(out, BatchObservations::Frames { .. }) {
+                    *out = BatchObservations::Frames { pixels: Vec::new(), rows: Vec::new() };
+                }
+                let BatchObservations::Frames { pixels, rows } = out else { return Ok(()) };
+                self.frame_rows(frames, later, rows);
+                if !with_frames {
+                    pixels.clear();
+                    return Ok(());
+                }
+                let distinct = self.context + frames.stack() - 1;
+                pixels.resize(rows.len() * frames.frame_bytes(), 0);
+                let windows = pixels.par_chunks_mut(distinct * frames.frame_bytes());
+                let rows = rows.par_chunks(distinct);
+                windows.zip(rows).try_for_each(|(pixels, rows)| frames.lay(rows, pixels))
+            }
+        }
+    }
+
+    /// The rows whose frames each window shows, `later` steps after its own.
+    fn frame_rows(&self, frames: &FrameStore, later: usize, out: &mut Vec<i64>) {
+        let index = self.dataset.index();
+        out.clear();
+        for window in self.windows {
+            let earliest = if self.across { 0 } else { index.episode_start(window.first) } as i64;
+            let range = window.range();
+            let past = index.episode_end(range.end - 1) as i64;
+            let end = (range.end + later) as i64;
+            let first = end - (self.context + frames.stack() - 1) as i64;
+            let shown = |row: i64| if (earliest..past).contains(&row) { row } else { -1 };
+            out.extend((first..end).map(shown));
+        }
+    }
 }

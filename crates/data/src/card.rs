@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use overtone_core::Simulation;
 use serde::{Deserialize, Serialize};
 
-use crate::continuous::ContinuousOrigin;
-use crate::continuous::log::find_file;
 use crate::error::DataError;
 use crate::family::{Family, family_of};
-use crate::manifest::{Kind, Origin};
+use crate::origin::{Kind, Origin};
 use crate::plain_path::is_plain;
-use crate::run_folder::RunFolder;
+use crate::read::hdf5_paths::find_file;
+use crate::read::run_folder::RunFolder;
 
 /// A dataset's description: where it comes from, and how it was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -174,11 +173,12 @@ impl ContinuousCard {
     }
 
     /// What a file of this dataset is known to be.
-    pub fn origin(&self) -> ContinuousOrigin {
-        ContinuousOrigin {
+    pub fn origin(&self) -> Origin {
+        Origin {
             kind: self.kind,
             dataset: Some(self.name.clone()),
             recording: Some(self.recording.clone()),
+            n_actions: None,
         }
     }
 }

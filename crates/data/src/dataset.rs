@@ -1,171 +1,112 @@
-//! [`AtariDataset`]: a converted dataset, open and ready to be sampled.
+//! [`Dataset`]: recorded episodes of one task, ready to be sampled.
+//!
+//! Observations and actions are independent: frames or vectors, chosen from a list or
+//! real-valued, in every combination. Frames of a converted log stay on disk; everything else
+//! is in memory.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use memmap2::Mmap;
-use overtone_core::{Episode, Episodes, Outcome, returns_to_go};
-use rayon::prelude::*;
-use safetensors::tensor::{Dtype, SafeTensors};
+use overtone_core::{Episodes, Normalization, returns_to_go};
 
-use crate::content_hash::RowHashes;
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
-use crate::frame_store::{Layout, MANIFEST_FILE};
-use crate::manifest::{FORMAT, Manifest};
-use crate::replay_log::FRAME;
+use crate::held_out::{Part, Split};
+use crate::origin::Origin;
+use crate::sampler::{Sampling, WindowSampler};
+use crate::store::frames::FrameStore;
 
-/// What is wrong with a file that has fewer bytes than when it was opened.
-const CUT_SHORT: &str = "it was cut short while it was in use";
-/// Frames that [`AtariDataset::verify`] reads at a time.
-const FRAMES_PER_READ: usize = 64;
-
-/// Transitions of one game: small columns in memory, frames on disk.
-///
-/// The file must not be changed while it is open. Nothing in this project changes a finished
-/// one, and one that is replaced by renaming stays as it was for whoever has it open; what
-/// others do to it, [`AtariDataset::check_unchanged`] finds.
+/// What was observed at each row.
 #[derive(Debug)]
-pub struct AtariDataset {
-    path: PathBuf,
-    file: File,
-    /// Its size and time when it was opened.
-    opened: Stamp,
-    /// Where the frames begin in the file.
-    frames: usize,
-    index: Arc<EpisodeIndex>,
-    actions: Vec<u8>,
-    rewards: Vec<f32>,
-    returns_to_go: Vec<f32>,
-    manifest: Manifest,
+pub enum Observed {
+    /// Pictures; an observation is a stack of them.
+    Frames(FrameStore),
+    /// Numbers.
+    Vectors {
+        /// Numbers of an observation.
+        width: usize,
+        /// `[rows, width]`, as recorded.
+        values: Vec<f32>,
+        /// Mean and standard deviation of each number over what is trained on.
+        normalization: Normalization,
+    },
 }
 
-/// What changes when a file is written to: its size in bytes, and the time.
-type Stamp = (u64, SystemTime);
-
-fn stamp(file: &File) -> io::Result<Stamp> {
-    let metadata = file.metadata()?;
-    Ok((metadata.len(), metadata.modified()?))
+/// What was done at each row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Acted {
+    /// One of a list of actions.
+    Discrete {
+        /// How many there are to choose from.
+        n_actions: usize,
+        /// `[rows]`, each below `n_actions`.
+        values: Vec<u16>,
+    },
+    /// Numbers.
+    Continuous {
+        /// Numbers of an action.
+        width: usize,
+        /// `[rows, width]`
+        values: Vec<f32>,
+    },
 }
 
-impl AtariDataset {
-    /// Opens a finished frame store and checks its header against its size, and its columns
-    /// against each other. Frames are not read.
-    ///
-    /// # Errors
-    /// [`DataError::Missing`] when there is none, [`DataError::Store`] when it is damaged.
-    pub fn open(path: &Path) -> Result<Self, DataError> {
-        let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
-        let opened = stamp(&file).map_err(DataError::io(path, "look at"))?;
-        let bad = |reason: String| DataError::Store { path: path.to_path_buf(), reason };
-        // Safety: the map is only read, lives no longer than this function, and finished stores
-        // are replaced by renaming, never written to, so its bytes do not change under us.
-        let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;
-        let (_, metadata) =
-            SafeTensors::read_metadata(&map).map_err(|error| bad(error.to_string()))?;
-        let manifest = metadata
-            .metadata()
-            .as_ref()
-            .and_then(|map| map.get("manifest"))
-            .ok_or_else(|| bad("it has no manifest".into()))?;
-        let manifest: Manifest = serde_json::from_str(manifest)
-            .map_err(|error| bad(format!("its manifest cannot be read: {error}")))?;
-        if manifest.format != FORMAT {
-            return Err(bad(format!("its layout is {}, and {FORMAT} is read", manifest.format)));
+impl Acted {
+    /// Numbers of a real-valued action, or how many actions there are to choose from.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Discrete { n_actions, .. } => *n_actions,
+            Self::Continuous { width, .. } => *width,
         }
-        let tensors = SafeTensors::deserialize(&map).map_err(|error| bad(error.to_string()))?;
-        // A row and an episode each take more than a byte: beyond this, sizes could overflow.
-        if manifest.counts.rows > map.len() || manifest.counts.episodes > map.len() {
-            return Err(bad("its manifest counts more than the file can hold".into()));
-        }
-        let layout = Layout { rows: manifest.counts.rows, episodes: manifest.counts.episodes };
-        for (name, dtype, shape, _) in layout.tensors() {
-            let tensor = tensors.tensor(name).map_err(|error| bad(error.to_string()))?;
-            if dtype_name(tensor.dtype()) != dtype || tensor.shape() != shape {
-                return Err(bad(format!(
-                    "`{name}` is {} {:?}, expected {dtype} {shape:?}",
-                    dtype_name(tensor.dtype()),
-                    tensor.shape()
-                )));
-            }
-        }
-        let bytes = |name: &str| {
-            tensors.tensor(name).map(|tensor| tensor.data()).map_err(|error| bad(error.to_string()))
-        };
-        let i64s = |name: &str| -> Result<Vec<i64>, DataError> {
-            let (numbers, _) = bytes(name)?.as_chunks::<8>();
-            Ok(numbers.iter().map(|&number| i64::from_le_bytes(number)).collect())
-        };
-        let (starts, lengths) = (i64s("episode_starts")?, i64s("episode_lengths")?);
-        let mut list = Vec::with_capacity(starts.len());
-        for ((start, length), &outcome) in
-            starts.into_iter().zip(lengths).zip(bytes("episode_outcomes")?)
-        {
-            let outcome = match outcome {
-                0 => Outcome::Terminated,
-                1 => Outcome::Truncated,
-                other => return Err(bad(format!("an episode's outcome is {other}"))),
-            };
-            let size = |number| {
-                usize::try_from(number)
-                    .ok()
-                    .filter(|&n| n <= layout.rows)
-                    .ok_or_else(|| bad(format!("an episode's bounds hold {number}")))
-            };
-            list.push(Episode { start: size(start)?, length: size(length)?, outcome });
-        }
-        let episodes = Episodes::new(list).map_err(|error| bad(error.to_string()))?;
-        if episodes.n_transitions() != layout.rows {
-            return Err(bad("its episodes do not cover its rows".into()));
-        }
-        let index = EpisodeIndex::new(episodes)
-            .ok_or_else(|| bad("it has more rows than can be numbered".into()))?;
-        let actions = bytes("actions")?.to_vec();
-        if let Some(&action) =
-            actions.iter().find(|&&action| usize::from(action) >= manifest.n_actions)
-        {
-            return Err(bad(format!("it holds action {action} of {}", manifest.n_actions)));
-        }
-        let (rewards, _) = bytes("rewards")?.as_chunks::<4>();
-        let rewards: Vec<f32> = rewards.iter().map(|&number| f32::from_le_bytes(number)).collect();
-        if rewards.iter().any(|reward| !reward.is_finite()) {
-            return Err(bad("a reward is not a finite number".into()));
-        }
-        let frames = bytes("frames")?.as_ptr().addr() - map.as_ptr().addr();
-        let mut to_go = Vec::with_capacity(layout.rows);
-        for episode in index.episodes().as_slice() {
-            to_go.extend(returns_to_go(&rewards[episode.range()], 1.0));
-        }
-        Ok(Self {
-            path: path.to_path_buf(),
-            file,
-            opened,
-            frames,
-            index: Arc::new(index),
-            actions,
-            rewards,
-            returns_to_go: to_go,
-            manifest,
-        })
     }
+}
 
-    /// The file it is read from.
+/// How many of everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rows to train on: transitions, and padding rows where a selection keeps them.
+    pub rows: usize,
+    /// Of the rows, padding.
+    pub padding_rows: usize,
+    /// Episodes to train on.
+    pub episodes: usize,
+    /// Transitions of the recording.
+    pub log_rows: usize,
+    /// Finished episodes of the recording.
+    pub log_episodes: usize,
+    /// Transitions left out because their episode is not finished.
+    pub fragment_rows: usize,
+    /// Transitions left out because their episode's return is not among the best.
+    pub filtered_rows: usize,
+}
+
+/// Recorded episodes of one task.
+#[derive(Debug)]
+pub struct Dataset {
+    pub(crate) path: PathBuf,
+    pub(crate) index: Arc<EpisodeIndex>,
+    /// `[episodes]`
+    pub(crate) finished: Vec<bool>,
+    pub(crate) observations: Observed,
+    pub(crate) actions: Acted,
+    pub(crate) rewards: Vec<f32>,
+    pub(crate) returns_to_go: Vec<f32>,
+    pub(crate) split: Split,
+    pub(crate) origin: Origin,
+    pub(crate) counts: Counts,
+    pub(crate) content_hash: String,
+    pub(crate) odd: Vec<String>,
+}
+
+impl Dataset {
+    /// The file it was read from.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Number of rows.
     pub fn n_transitions(&self) -> usize {
-        self.actions.len()
-    }
-
-    /// Actions are `0 .. n_actions`.
-    pub fn n_actions(&self) -> usize {
-        self.manifest.n_actions
+        self.rewards.len()
     }
 
     /// The episodes, which cover all rows in order.
@@ -178,177 +119,115 @@ impl AtariDataset {
         &self.index
     }
 
-    /// As [`EpisodeIndex::episode_start`].
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub fn episode_start(&self, row: usize) -> usize {
-        self.index.episode_start(row)
+    /// What was observed at each row.
+    pub fn observations(&self) -> &Observed {
+        &self.observations
     }
 
-    /// As [`EpisodeIndex::episode_end`].
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub fn episode_end(&self, row: usize) -> usize {
-        self.index.episode_end(row)
+    /// The frames, where that is what was observed.
+    pub fn frames(&self) -> Option<&FrameStore> {
+        match &self.observations {
+            Observed::Frames(frames) => Some(frames),
+            Observed::Vectors { .. } => None,
+        }
     }
 
-    /// As [`EpisodeIndex::timestep`].
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub fn timestep(&self, row: usize) -> usize {
-        self.index.timestep(row)
+    /// Mean and standard deviation of each number of an observation, where it is of numbers:
+    /// over all episodes that [`crate::Fragment`] leaves and that are not held out, whatever
+    /// [`crate::DatasetOptions::best_percent`] is.
+    pub fn normalization(&self) -> Option<&Normalization> {
+        match &self.observations {
+            Observed::Frames(_) => None,
+            Observed::Vectors { normalization, .. } => Some(normalization),
+        }
     }
 
-    /// `[rows]`, indices into the game's action set.
-    pub fn actions(&self) -> &[u8] {
+    /// What was done at each row.
+    pub fn actions(&self) -> &Acted {
         &self.actions
     }
 
-    /// `[rows]`, clipped to [-1, 1].
+    /// `[rows]`: clipped to [-1, 1] where they come from a DQN-replay log, else raw; all but an
+    /// episode's last are 0 where rewards are delayed.
     pub fn rewards(&self) -> &[f32] {
         &self.rewards
     }
 
-    /// `[rows]`, undiscounted sums of clipped rewards to the episode's end, the row's own
-    /// included.
+    /// `[rows]`, undiscounted sums of rewards to the episode's end, the row's own included.
     pub fn returns_to_go(&self) -> &[f32] {
         &self.returns_to_go
     }
 
-    /// Return of each episode, in clipped units.
+    /// Return of each finished episode, in the units of the rewards.
     pub fn episode_returns(&self) -> Vec<f32> {
-        self.episodes().as_slice().iter().map(|e| self.returns_to_go[e.start]).collect()
+        let episodes = self.episodes().as_slice().iter().zip(&self.finished);
+        let finished = episodes.filter(|(_, finished)| **finished);
+        finished.map(|(episode, _)| self.returns_to_go[episode.start]).collect()
     }
 
-    /// The observation of row `row`, `[84, 84]`.
+    /// Which of the episodes the statistics of observations were made without.
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
+    /// The episodes to train on and those held out in the run with seed `run_seed`.
     ///
     /// # Errors
-    /// As [`AtariDataset::read_frames`].
-    ///
-    /// # Panics
-    /// When there is no such row.
-    pub fn frame(&self, row: usize) -> Result<Vec<u8>, DataError> {
-        let mut pixels = vec![0; FRAME];
-        self.read_frames(row, &mut pixels)?;
-        Ok(pixels)
+    /// As [`Split::draw`], and [`DataError::Sampling`] when the statistics of observations were
+    /// made for another split.
+    pub fn split_for(&self, held_out: f64, run_seed: u64) -> Result<Split, DataError> {
+        let split = Split::draw(self.episodes().as_slice().len(), held_out, run_seed)?;
+        if self.normalization().is_some() && split != self.split {
+            let reason = "the data was read for another train.held_out or seed".into();
+            return Err(DataError::Sampling { reason });
+        }
+        Ok(split)
     }
 
-    /// Copies the observations of rows `first ..` into `out`, as many as it has room for.
-    ///
-    /// They are read, and not mapped: pages that a process has touched in a map count as its
-    /// memory, and an epoch touches all of them. Equally fast, and a file that shrinks is an
-    /// error here and the end of the process there.
+    /// Which windows of `part` are drawn, and in which order, in the run with seed `run_seed`.
     ///
     /// # Errors
-    /// When the file cannot be read, [`DataError::Store`] when it was cut short meanwhile.
-    ///
-    /// # Panics
-    /// When there are not so many rows from `first` on, or `out` is not whole frames.
-    pub fn read_frames(&self, first: usize, out: &mut [u8]) -> Result<(), DataError> {
-        assert_eq!(out.len() % FRAME, 0, "`out` is [n, 84, 84]");
-        assert!(first + out.len() / FRAME <= self.n_transitions(), "rows from {first}");
-        let at = (self.frames + first * FRAME) as u64;
-        self.file.read_exact_at(out, at).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => self.damaged(CUT_SHORT),
-            _ => DataError::io(&self.path, "read")(error),
-        })
+    /// As [`Dataset::split_for`] and [`WindowSampler::new`].
+    pub fn sampler(
+        &self,
+        part: Part,
+        held_out: f64,
+        sampling: Sampling,
+        context_length: usize,
+        run_seed: u64,
+    ) -> Result<WindowSampler, DataError> {
+        let split = self.split_for(held_out, run_seed)?;
+        let sampler = WindowSampler::new(self.index.clone(), sampling, context_length, run_seed)?;
+        split.restrict(sampler, part)
     }
 
-    /// Asserts that nobody has written to the file since it was opened, or has written what was
-    /// there already: then everything is read to find out.
-    ///
-    /// # Errors
-    /// [`DataError::Store`] when what was read since then may not be the dataset.
-    pub fn check_unchanged(&self) -> Result<(), DataError> {
-        let now = stamp(&self.file).map_err(DataError::io(&self.path, "look at"))?;
-        if now == self.opened {
-            return Ok(());
+    /// SHA-256 of the rows and episodes: equal hashes, equal training data. Which episodes are
+    /// held out is not in it, so runs of several seeds share it.
+    pub fn content_hash(&self) -> &str {
+        &self.content_hash
+    }
+
+    /// What is known of the recording beyond its files.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// How many of everything.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// What is odd about the recording, a sentence each.
+    pub fn odd(&self) -> &[String] {
+        &self.odd
+    }
+
+    /// Undiscounted sums of `rewards` to the end of each episode.
+    pub(crate) fn sum_up(episodes: &Episodes, rewards: &[f32]) -> Vec<f32> {
+        let mut to_go = Vec::with_capacity(rewards.len());
+        for episode in episodes.as_slice() {
+            to_go.extend(returns_to_go(&rewards[episode.range()], 1.0));
         }
-        if now.0 < self.opened.0 {
-            return Err(self.damaged(CUT_SHORT));
-        }
-        self.verify().map_err(|error| match error {
-            DataError::Store { .. } => self.damaged("somebody changed it while it was in use"),
-            error => error,
-        })
-    }
-
-    /// Asserts that nobody has written to the file since it was made, as
-    /// [`AtariDataset::check_unchanged`] does: the copy of its manifest beside it is written
-    /// later than it. A change that puts the time back is not found, except by
-    /// [`AtariDataset::verify`].
-    ///
-    /// # Errors
-    /// [`DataError::Store`] when it is not the dataset that was made.
-    pub fn check_untouched(&self) -> Result<(), DataError> {
-        let beside = self.path.with_file_name(MANIFEST_FILE);
-        match fs::metadata(beside).and_then(|manifest| manifest.modified()) {
-            Ok(made) if self.opened.1 <= made => Ok(()),
-            _ => self.verify(),
-        }
-    }
-
-    /// Reads everything and compares it with the manifest's content hash.
-    ///
-    /// # Errors
-    /// [`DataError::Store`] when the file was damaged after it was made.
-    pub fn verify(&self) -> Result<(), DataError> {
-        let starts: Vec<usize> = (0..self.n_transitions()).step_by(FRAMES_PER_READ).collect();
-        let rows = starts
-            .par_iter()
-            .map(|&first| self.row_hashes(first))
-            .try_reduce(RowHashes::default, |one, other| Ok(one.plus(other)))?;
-        let episodes = self.episodes().as_slice();
-        let i64s = |number: fn(&Episode) -> usize| -> Vec<u8> {
-            episodes.iter().flat_map(|episode| (number(episode) as i64).to_le_bytes()).collect()
-        };
-        let outcomes: Vec<u8> =
-            episodes.iter().map(|episode| outcome_code(episode.outcome)).collect();
-        let table = [i64s(|episode| episode.start), i64s(|episode| episode.length), outcomes];
-        if rows.finish(table.iter().map(Vec::as_slice)) == self.manifest.content_hash {
-            return Ok(());
-        }
-        Err(self.damaged("its rows are not those its content hash was made of"))
-    }
-
-    /// Of rows `first ..`, as many as are read at a time.
-    fn row_hashes(&self, first: usize) -> Result<RowHashes, DataError> {
-        let n = FRAMES_PER_READ.min(self.n_transitions() - first);
-        let mut pixels = vec![0; n * FRAME];
-        self.read_frames(first, &mut pixels)?;
-        let mut sum = RowHashes::default();
-        for (frame, row) in pixels.chunks_exact(FRAME).zip(first..) {
-            sum.add_row(row, self.actions[row], self.rewards[row], frame);
-        }
-        Ok(sum)
-    }
-
-    fn damaged(&self, reason: &str) -> DataError {
-        DataError::Store { path: self.path.clone(), reason: reason.into() }
-    }
-
-    /// Where it comes from.
-    pub fn manifest(&self) -> &Manifest {
-        &self.manifest
-    }
-}
-
-/// How an outcome is stored.
-pub(crate) fn outcome_code(outcome: Outcome) -> u8 {
-    match outcome {
-        Outcome::Terminated => 0,
-        Outcome::Truncated => 1,
-    }
-}
-
-fn dtype_name(dtype: Dtype) -> &'static str {
-    match dtype {
-        Dtype::U8 => "U8",
-        Dtype::I64 => "I64",
-        Dtype::F32 => "F32",
-        _ => "another type",
+        to_go
     }
 }

@@ -8,6 +8,7 @@ pub struct EpisodeIndex {
     episodes: Episodes,
     /// For each row, the first row of its episode.
     starts: Vec<u32>,
+    shown_before: usize,
 }
 
 impl EpisodeIndex {
@@ -18,7 +19,18 @@ impl EpisodeIndex {
         for episode in episodes.as_slice() {
             starts.extend(std::iter::repeat_n(episode.start as u32, episode.length));
         }
-        Some(Self { episodes, starts })
+        Some(Self { episodes, starts, shown_before: 0 })
+    }
+
+    /// The same, of rows whose observations show up to `shown_before` rows before them as well:
+    /// a stack of frames.
+    pub fn showing_before(self, shown_before: usize) -> Self {
+        Self { shown_before, ..self }
+    }
+
+    /// Rows before a row that its observation shows as well.
+    pub fn shown_before(&self) -> usize {
+        self.shown_before
     }
 
     /// The episodes, which cover all rows in order.
@@ -46,6 +58,14 @@ impl EpisodeIndex {
     pub fn episode_end(&self, row: usize) -> usize {
         let episode = self.episodes.containing(row);
         episode.map_or_else(|| panic!("row {row} of {}", self.n_transitions()), Episode::end)
+    }
+
+    /// Whether row `row` is the last of its episode.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn is_last(&self, row: usize) -> bool {
+        self.starts.get(row + 1).is_none_or(|&next| next != self.starts[row])
     }
 
     /// The in-episode timestep of row `row`, from 0.

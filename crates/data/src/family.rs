@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::continuous::log::hdf5_files;
 use crate::error::DataError;
+use crate::read::hdf5_paths::hdf5_files;
 
 /// A family of environments, each with its own file formats, datasets and models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

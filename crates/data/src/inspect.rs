@@ -10,8 +10,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::error::DataError;
-use crate::replay_log::{Ending, MAX_REWARDS, ReplayLog};
-use crate::run_folder::Column;
+use crate::read::replay_log::{Ending, MAX_REWARDS, ReplayLog};
+use crate::read::run_folder::Column;
 
 /// Compressed bytes of frames up to which they are read through: a second or two of work.
 const READ_FRAMES_UP_TO: u64 = 256_000_000;

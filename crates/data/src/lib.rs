@@ -1,64 +1,68 @@
-//! Datasets on disk, and batches of context windows drawn from them.
-//!
-//! Atari: DQN-replay logs are read, and a selection of them converted into a frame
-//! store. Continuous control: D4RL and Minari files are read into memory.
+//! Recorded experience on disk, and batches of context windows drawn from it.
 //!
 //! ```text
-//! locate ─► ReplayLog::open ─► Plan::new ─► Plan::ensure ─► AtariDataset ─────────┐
-//!                                                                                 ▼
-//!                                                   Loader ◄── WindowSampler ◄── EpisodeIndex
-//!                                                                                 ▲
-//! locate_continuous ─────────► ContinuousLog::open ──────► ContinuousDataset ─────┘
+//! read::open ─► Recording::Columns ───► Dataset::of ──────────────┐
+//!      │                                                          ▼
+//!      └─► Recording::ReplayLog ─► Plan::new ─► Plan::ensure ─► Dataset
+//!                                                                 │
+//!                                       Loader ◄── WindowSampler ◄┘
 //! ```
+//!
+//! A [`Dataset`] is one type for every task: frames or vectors are observed, actions are chosen
+//! from a list or real-valued. A file format is one file in `read/`.
 //!
 //! Nothing here prints; a conversion reports to a callback.
 
 pub mod batch;
 pub mod card;
-mod content_hash;
-pub mod continuous;
+pub mod columns;
 pub mod dataset;
 mod disk;
 pub mod download;
 pub mod episode_index;
 pub mod error;
 pub mod family;
-pub mod frame_store;
-mod hdf5_file;
+mod fits;
+mod from_columns;
 pub mod held_out;
+mod hex;
 pub mod inspect;
+pub mod inspect_columns;
 pub mod lint;
 pub mod loader;
 pub mod locate;
-pub mod manifest;
-pub mod npy;
+pub mod locate_columns;
+pub mod options;
+pub mod origin;
+mod outcome_code;
 mod plain_path;
-pub mod plan;
-pub mod replay_log;
-pub mod run_folder;
+pub mod read;
+pub mod recording;
 pub mod sampler;
-pub mod selection;
 mod shuffle;
+pub mod store;
 
-pub use batch::AtariBatch;
+pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
 pub use card::{AtariCard, ContinuousCard, DatasetCard};
-pub use continuous::{
-    ContinuousBatch, ContinuousDataset, ContinuousInspection, ContinuousLog, ContinuousManifest,
-    ContinuousOptions, ContinuousOrigin, Fragment, LocatedContinuous, inspect_continuous,
-    locate_continuous,
-};
-pub use dataset::AtariDataset;
+pub use columns::{Columns, Seen};
+pub use dataset::{Acted, Counts, Dataset, Observed};
 pub use episode_index::EpisodeIndex;
 pub use error::DataError;
 pub use family::{Family, family_of};
 pub use held_out::{Part, Split};
 pub use inspect::{Inspection, inspect};
+pub use inspect_columns::{ContinuousInspection, inspect_continuous};
 pub use lint::{Finding, LintReport, Severity, lint};
 pub use loader::{Loader, LoaderConfig};
 pub use locate::{Located, datasets_folder, known_game, locate, snake_case};
-pub use manifest::{Kind, Manifest, Origin};
-pub use plan::Plan;
-pub use replay_log::ReplayLog;
-pub use run_folder::RunFolder;
+pub use locate_columns::{LocatedContinuous, locate_continuous};
+pub use options::{DatasetOptions, Fragment};
+pub use origin::{Kind, Origin};
+pub use read::replay_log::ReplayLog;
+pub use read::run_folder::RunFolder;
+pub use recording::{Reader, Recording};
 pub use sampler::{Sampling, WindowSampler};
-pub use selection::Selection;
+pub use store::frames::FrameStore;
+pub use store::manifest::StoreManifest;
+pub use store::plan::Plan;
+pub use store::selection::Selection;

@@ -5,14 +5,13 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::batch::AtariBatch;
-use crate::continuous::{ContinuousBatch, ContinuousDataset};
-use crate::dataset::AtariDataset;
+use crate::batch::{Batch, BatchOptions};
+use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::sampler::WindowSampler;
 
 /// How a [`Loader`] works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoaderConfig {
     /// Windows a batch.
     pub batch: usize,
@@ -20,16 +19,16 @@ pub struct LoaderConfig {
     pub ahead: usize,
     /// Threads that copy frames; one gives some 20,000 windows of 30 timesteps a second.
     pub threads: usize,
-    /// Whether frames are copied at all (see [`AtariBatch::fill`]); of no meaning for vectors.
-    pub with_frames: bool,
+    /// What batches are filled with.
+    pub contents: BatchOptions,
 }
 
 impl LoaderConfig {
-    /// Batches of `batch` windows with their frames: one copying thread, or on larger
+    /// Batches of `batch` windows as [`BatchOptions::default`] has them: one copying thread, or on larger
     /// machines an eighth of the cores.
     pub fn new(batch: usize) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { batch, ahead: 3, threads: (cores / 8).max(1), with_frames: true }
+        Self { batch, ahead: 3, threads: (cores / 8).max(1), contents: BatchOptions::default() }
     }
 }
 
@@ -37,44 +36,25 @@ impl LoaderConfig {
 ///
 /// The thread ends when the loader is dropped.
 #[derive(Debug)]
-pub struct Loader<B> {
+pub struct Loader<B = Batch> {
     batches: Option<Receiver<Result<B, DataError>>>,
     used: SyncSender<B>,
     thread: Option<JoinHandle<()>>,
     waited: Duration,
 }
 
-impl Loader<AtariBatch> {
+impl Loader {
     /// Batches of `dataset` from where `sampler` stands.
     ///
     /// # Errors
     /// As [`Loader::start`].
-    pub fn atari(
-        dataset: Arc<AtariDataset>,
+    pub fn new(
+        dataset: Arc<Dataset>,
         mut sampler: WindowSampler,
         config: LoaderConfig,
     ) -> Result<Self, DataError> {
-        let LoaderConfig { batch: n, with_frames, .. } = config;
-        Self::start(config, move |batch: &mut AtariBatch| {
-            batch.fill(&dataset, &mut sampler, n, with_frames)
-        })
-    }
-}
-
-impl Loader<ContinuousBatch> {
-    /// Batches of `dataset` from where `sampler` stands, with returns-to-go divided by
-    /// `return_scale`.
-    ///
-    /// # Errors
-    /// As [`Loader::start`].
-    pub fn continuous(
-        dataset: Arc<ContinuousDataset>,
-        mut sampler: WindowSampler,
-        return_scale: f32,
-        config: LoaderConfig,
-    ) -> Result<Self, DataError> {
-        Self::start(config, move |batch: &mut ContinuousBatch| {
-            batch.fill(&dataset, &mut sampler, config.batch, return_scale)
+        Self::start(config, move |batch: &mut Batch| {
+            batch.fill(&dataset, &mut sampler, config.batch, &config.contents)
         })
     }
 }

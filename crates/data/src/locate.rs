@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::card::{DATASETS_HINT, DatasetCard};
 use crate::download::unfinished_in;
 use crate::error::DataError;
-use crate::manifest::{Kind, Origin};
+use crate::origin::{Kind, Origin};
 
 /// The games the project's experiments use, as DQN-replay names their folders.
 pub const GAMES: [&str; 4] = ["BankHeist", "DoubleDunk", "Gravitar", "Seaquest"];

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use overtone_core::{Window, seed};
 use serde::{Deserialize, Serialize};
 
-use crate::batch::STACK;
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::shuffle::{permutation, scale};
@@ -112,7 +111,8 @@ impl WindowSampler {
             inside[self.index.episodes().as_slice()[episode].range()].fill(true);
         }
         // A released window may begin in an episode, or show frames of it, that is another's.
-        let before = if self.sampling == Sampling::Released { STACK - 1 } else { 0 };
+        let released = self.sampling == Sampling::Released;
+        let before = if released { self.index.shown_before() } else { 0 };
         let shows_no_other = |&position: &usize| {
             let range = self.window_at(position).range();
             inside[range.start.saturating_sub(before)..range.end].iter().all(|&inside| inside)

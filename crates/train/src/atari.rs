@@ -8,7 +8,8 @@ use burn::{
 };
 use overtone_core::seed::Generator;
 use overtone_data::{
-    AtariBatch, AtariDataset, DataError, Loader, LoaderConfig, Part, Split, WindowSampler,
+    Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, FrameStore, Loader,
+    LoaderConfig, Part, WindowSampler,
 };
 use overtone_model::{
     DecisionTransformer, Inputs, ModelConfig,
@@ -32,7 +33,7 @@ pub struct AtariLearner {
     /// The model.
     pub model: ModelConfig,
     /// The data.
-    pub dataset: Arc<AtariDataset>,
+    pub dataset: Arc<Dataset>,
     /// The game, such as `Seaquest`.
     pub game: String,
     /// All frames, where they are on the device.
@@ -43,7 +44,7 @@ pub struct AtariLearner {
 
 impl AtariLearner {
     /// Learns `game` from `dataset`.
-    pub fn new(model: ModelConfig, dataset: Arc<AtariDataset>, game: impl Into<String>) -> Self {
+    pub fn new(model: ModelConfig, dataset: Arc<Dataset>, game: impl Into<String>) -> Self {
         Self { model, dataset, game: game.into(), frames: None, frames_on_gpu_gb: 0.0 }
     }
 
@@ -51,7 +52,7 @@ impl AtariLearner {
     fn loss(
         &self,
         model: &DecisionTransformer,
-        batch: &mut AtariBatch,
+        batch: &mut Batch,
         dropout: Option<DropoutSeed>,
         device: &Device,
     ) -> BatchLoss {
@@ -68,14 +69,14 @@ impl AtariLearner {
     /// # Errors
     /// When they cannot be read.
     pub fn keep_frames_on(&mut self, device: &Device) -> Result<(), TrainError> {
-        self.frames = Some(FrameBank::upload(&self.dataset, device)?);
+        self.frames = Some(FrameBank::upload(frames(&self.dataset), device)?);
         Ok(())
     }
 }
 
 impl Algorithm for AtariLearner {
     type State = Supervised<DecisionTransformer>;
-    type Batch = AtariBatch;
+    type Batch = Batch;
 
     /// In nats per action, and the share of logged actions that are the most probable one.
     const FIGURES: &'static [&'static str] = &["cross_entropy", "accuracy"];
@@ -84,7 +85,7 @@ impl Algorithm for AtariLearner {
         Agent::Atari(AtariAgent {
             game: self.game.clone(),
             model: self.model.clone(),
-            recording: self.dataset.manifest().origin.recording.clone(),
+            recording: self.dataset.origin().recording.clone(),
         })
     }
 
@@ -93,12 +94,11 @@ impl Algorithm for AtariLearner {
     }
 
     fn data(&self) -> DataFacts {
-        let manifest = self.dataset.manifest();
         let mut episode_returns = self.dataset.episode_returns();
         episode_returns.sort_by(f32::total_cmp);
         DataFacts {
-            hash: manifest.content_hash.clone(),
-            kind: manifest.origin.kind.to_string(),
+            hash: self.dataset.content_hash().to_owned(),
+            kind: self.dataset.origin().kind.to_string(),
             episode_returns,
         }
     }
@@ -116,7 +116,7 @@ impl Algorithm for AtariLearner {
 
     fn prepare(&mut self, config: &TrainConfig, device: &Device) -> Result<(), TrainError> {
         self.frames_on_gpu_gb = config.frames_on_gpu_gb;
-        let fits = FrameBank::bytes(&self.dataset) as f64 <= config.frames_on_gpu_gb * 1e9;
+        let fits = FrameBank::bytes(frames(&self.dataset)) as f64 <= config.frames_on_gpu_gb * 1e9;
         if self.frames.is_none() && !is_cpu(device) && fits {
             self.keep_frames_on(device)?;
         }
@@ -129,28 +129,17 @@ impl Algorithm for AtariLearner {
         config: &TrainConfig,
         run_seed: u64,
     ) -> Result<WindowSampler, DataError> {
-        let index = self.dataset.index();
-        let split = Split::draw(index.episodes().as_slice().len(), config.held_out, run_seed)?;
-        let sampler = WindowSampler::new(
-            index.clone(),
-            config.sampling,
-            self.model.context_length,
-            run_seed,
-        )?;
-        split.restrict(sampler, part)
+        let context_length = self.context_length();
+        self.dataset.sampler(part, config.held_out, config.sampling, context_length, run_seed)
     }
 
-    fn load(
-        &self,
-        sampler: WindowSampler,
-        batch_size: usize,
-    ) -> Result<Loader<AtariBatch>, DataError> {
-        let config =
-            LoaderConfig { with_frames: self.frames.is_none(), ..LoaderConfig::new(batch_size) };
-        Loader::atari(self.dataset.clone(), sampler, config)
+    fn load(&self, sampler: WindowSampler, batch_size: usize) -> Result<Loader<Batch>, DataError> {
+        let contents = BatchOptions { frames: self.frames.is_none(), ..Default::default() };
+        let config = LoaderConfig { contents, ..LoaderConfig::new(batch_size) };
+        Loader::new(self.dataset.clone(), sampler, config)
     }
 
-    fn facts(&self, batch: &AtariBatch) -> BatchFacts {
+    fn facts(&self, batch: &Batch) -> BatchFacts {
         BatchFacts {
             n_labels: batch.n_real.iter().map(|&n| n as u64).sum(),
             n_drawn: batch.drawn,
@@ -162,28 +151,18 @@ impl Algorithm for AtariLearner {
         self.dataset.check_unchanged()
     }
 
-    fn step(
-        &self,
-        state: &mut Self::State,
-        batch: &mut AtariBatch,
-        at: &StepAt<'_>,
-    ) -> StepFigures {
+    fn step(&self, state: &mut Self::State, batch: &mut Batch, at: &StepAt<'_>) -> StepFigures {
         let loss = self.loss(&state.model, batch, Some(at.seed), at.device);
         state.descend(loss, at.learning_rate)
     }
 
-    fn held_out_loss(
-        &self,
-        state: &Self::State,
-        batch: &mut AtariBatch,
-        device: &Device,
-    ) -> Tensor<1> {
+    fn held_out_loss(&self, state: &Self::State, batch: &mut Batch, device: &Device) -> Tensor<1> {
         let mut loss = self.loss(&state.model.valid(), batch, None, device);
         loss.figures.swap_remove(0)
     }
 
     fn memory(&self, device: &Device) -> String {
-        let gb = FrameBank::bytes(&self.dataset) as f64 / 1e9;
+        let gb = FrameBank::bytes(frames(&self.dataset)) as f64 / 1e9;
         match &self.frames {
             Some(_) => format!("frames: {gb:.2} GB, all on the device"),
             None if is_cpu(device) => format!("frames: {gb:.2} GB, read where they lie"),
@@ -196,33 +175,46 @@ impl Algorithm for AtariLearner {
     }
 }
 
+/// The frames of a game's dataset.
+fn frames(dataset: &Dataset) -> &FrameStore {
+    match dataset.frames() {
+        Some(frames) => frames,
+        None => panic!("a game's dataset is of frames"),
+    }
+}
+
 /// Moves a batch to the device: frames as bytes, every frame once. What is left of the
 /// batch is given back for its memory.
-pub fn to_device(mut batch: AtariBatch, device: &Device) -> (Frames, Inputs, AtariBatch) {
+pub fn to_device(mut batch: Batch, device: &Device) -> (Frames, Inputs, Batch) {
     let frames = windows(&mut batch, device);
     (frames, inputs(&batch, device), batch)
 }
 
 /// The frames of a batch, which are taken out of it, on the device.
-fn windows(batch: &mut AtariBatch, device: &Device) -> Frames {
-    let pixels = std::mem::take(&mut batch.frames);
+fn windows(batch: &mut Batch, device: &Device) -> Frames {
+    let pixels = match &mut batch.observations {
+        BatchObservations::Frames { pixels, .. } => std::mem::take(pixels),
+        BatchObservations::Vectors(_) => panic!("a game's batch is of frames"),
+    };
     let shape = [batch.batch, batch.context_length + STACK - 1, FRAME, FRAME];
     let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
     Frames::Windows(frames)
 }
 
 /// The rest of a batch on the device.
-fn inputs(batch: &AtariBatch, device: &Device) -> Inputs {
+fn inputs(batch: &Batch, device: &Device) -> Inputs {
     let (rows, time) = (batch.batch, batch.context_length);
-    let ints = |values: &[i32]| TensorData::new(values.to_vec(), [rows, time]);
+    let BatchActions::Discrete(actions) = &batch.actions else {
+        panic!("a game's actions are chosen from a list");
+    };
     Inputs {
-        actions: Tensor::from_data(ints(&batch.actions), device),
+        actions: Tensor::from_data(TensorData::new(actions.clone(), [rows, time]), device),
         returns_to_go: Tensor::from_data(
             TensorData::new(batch.returns_to_go.clone(), [rows, time]),
             device,
         ),
         global_timesteps: Tensor::from_data(
-            TensorData::new(batch.first_timesteps.clone(), [rows]),
+            TensorData::new(batch.first_timesteps(), [rows]),
             device,
         ),
         n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),

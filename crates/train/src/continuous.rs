@@ -6,9 +6,10 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
-use overtone_core::{Simulation, seed::Generator};
+use overtone_core::{Normalization, Simulation, seed::Generator};
 use overtone_data::{
-    ContinuousBatch, ContinuousDataset, DataError, Loader, LoaderConfig, Part, Split, WindowSampler,
+    Acted, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, Loader,
+    LoaderConfig, Observed, Part, WindowSampler,
 };
 use overtone_model::{ContinuousAgent, ContinuousAgentConfig, ContinuousInputs};
 
@@ -27,7 +28,7 @@ pub struct ContinuousLearner {
     /// The model.
     pub model: ContinuousAgentConfig,
     /// The data.
-    pub dataset: Arc<ContinuousDataset>,
+    pub dataset: Arc<Dataset>,
     /// The environment, such as `Hopper`.
     pub env: String,
     /// Which of its datasets, such as `medium`.
@@ -40,9 +41,16 @@ pub struct ContinuousLearner {
     pub recording: Option<Simulation>,
 }
 
+impl ContinuousLearner {
+    fn normalization(&self) -> Normalization {
+        let known = self.dataset.normalization().cloned();
+        known.unwrap_or_else(|| Normalization::identity(0))
+    }
+}
+
 impl Algorithm for ContinuousLearner {
     type State = Supervised<ContinuousAgent>;
-    type Batch = ContinuousBatch;
+    type Batch = Batch;
 
     /// In the head's own unit: squared error, averaged over an action's numbers, or nats,
     /// added up over them.
@@ -53,7 +61,7 @@ impl Algorithm for ContinuousLearner {
             env: self.env.clone(),
             dataset: self.dataset_name.clone(),
             model: self.model.clone(),
-            normalization: self.dataset.normalization().clone(),
+            normalization: self.normalization(),
             return_scale: self.return_scale,
             delayed_reward: self.delayed_reward,
             recording: self.recording.clone(),
@@ -69,7 +77,7 @@ impl Algorithm for ContinuousLearner {
         episode_returns.sort_by(f32::total_cmp);
         DataFacts {
             hash: self.dataset.content_hash().to_owned(),
-            kind: self.dataset.kind().to_string(),
+            kind: self.dataset.origin().kind.to_string(),
             episode_returns,
         }
     }
@@ -103,28 +111,17 @@ impl Algorithm for ContinuousLearner {
         config: &TrainConfig,
         run_seed: u64,
     ) -> Result<WindowSampler, DataError> {
-        let index = self.dataset.index();
-        let split = Split::draw(index.episodes().as_slice().len(), config.held_out, run_seed)?;
-        // The statistics of observations were made of the episodes that the data was split for.
-        if split != *self.dataset.split() {
-            let reason = "the data was read for another train.held_out or seed".into();
-            return Err(DataError::Sampling { reason });
-        }
-        let sampler =
-            WindowSampler::new(index.clone(), config.sampling, self.context_length(), run_seed)?;
-        split.restrict(sampler, part)
+        let context_length = self.context_length();
+        self.dataset.sampler(part, config.held_out, config.sampling, context_length, run_seed)
     }
 
-    fn load(
-        &self,
-        sampler: WindowSampler,
-        batch_size: usize,
-    ) -> Result<Loader<ContinuousBatch>, DataError> {
-        let config = LoaderConfig::new(batch_size);
-        Loader::continuous(self.dataset.clone(), sampler, self.return_scale, config)
+    fn load(&self, sampler: WindowSampler, batch_size: usize) -> Result<Loader<Batch>, DataError> {
+        let contents = BatchOptions { return_scale: self.return_scale, ..Default::default() };
+        let config = LoaderConfig { contents, ..LoaderConfig::new(batch_size) };
+        Loader::new(self.dataset.clone(), sampler, config)
     }
 
-    fn facts(&self, batch: &ContinuousBatch) -> BatchFacts {
+    fn facts(&self, batch: &Batch) -> BatchFacts {
         let labels = |n_real: i32| (n_real as u64).min(self.labels_per_context() as u64);
         BatchFacts {
             n_labels: batch.n_real.iter().map(|&n_real| labels(n_real)).sum(),
@@ -138,47 +135,46 @@ impl Algorithm for ContinuousLearner {
         Ok(())
     }
 
-    fn step(
-        &self,
-        state: &mut Self::State,
-        batch: &mut ContinuousBatch,
-        at: &StepAt<'_>,
-    ) -> StepFigures {
+    fn step(&self, state: &mut Self::State, batch: &mut Batch, at: &StepAt<'_>) -> StepFigures {
         let loss = state.model.loss(&inputs(batch, at.device), Some(at.seed));
         let loss = BatchLoss { total: loss.total, figures: vec![loss.action] };
         state.descend(loss, at.learning_rate)
     }
 
-    fn held_out_loss(
-        &self,
-        state: &Self::State,
-        batch: &mut ContinuousBatch,
-        device: &Device,
-    ) -> Tensor<1> {
+    fn held_out_loss(&self, state: &Self::State, batch: &mut Batch, device: &Device) -> Tensor<1> {
         state.model.valid().loss(&inputs(batch, device), None).action
     }
 
     fn memory(&self, _device: &Device) -> String {
-        let numbers = self.dataset.observation_width() + self.dataset.action_width() + 2;
+        let observed = match self.dataset.observations() {
+            Observed::Vectors { width, .. } => *width,
+            Observed::Frames(_) => 0,
+        };
+        let acted = match self.dataset.actions() {
+            Acted::Continuous { width, .. } => *width,
+            Acted::Discrete { .. } => 1,
+        };
+        let numbers = observed + acted + 2;
         let mb = (self.dataset.n_transitions() * numbers * 4) as f64 / 1e6;
         format!("data: {mb:.1} MB, in memory")
     }
 }
 
 /// A batch on the device.
-fn inputs(batch: &ContinuousBatch, device: &Device) -> ContinuousInputs {
+fn inputs(batch: &Batch, device: &Device) -> ContinuousInputs {
     let (rows, time) = (batch.batch, batch.context_length);
-    let [wide, narrow] =
-        [&batch.observations, &batch.actions].map(|column| column.len() / (rows * time).max(1));
+    let (BatchObservations::Vectors(observations), BatchActions::Continuous(actions)) =
+        (&batch.observations, &batch.actions)
+    else {
+        panic!("a robot's batch is of vectors");
+    };
+    let [wide, narrow] = [observations, actions].map(|column| column.len() / (rows * time).max(1));
     ContinuousInputs {
         observations: Tensor::from_data(
-            TensorData::new(batch.observations.clone(), [rows, time, wide]),
+            TensorData::new(observations.clone(), [rows, time, wide]),
             device,
         ),
-        actions: Tensor::from_data(
-            TensorData::new(batch.actions.clone(), [rows, time, narrow]),
-            device,
-        ),
+        actions: Tensor::from_data(TensorData::new(actions.clone(), [rows, time, narrow]), device),
         returns_to_go: Tensor::from_data(
             TensorData::new(batch.returns_to_go.clone(), [rows, time]),
             device,

@@ -3,7 +3,7 @@
 //! A batch of 128 contexts of 30 timesteps has 30 MB of frames, and its rows 60 KB.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use overtone_data::{AtariBatch, AtariDataset};
+use overtone_data::{Batch, BatchObservations, FrameStore};
 use overtone_model::decision_transformer::{FRAME, Frames, STACK};
 
 use crate::error::TrainError;
@@ -22,21 +22,21 @@ pub struct FrameBank {
 
 impl FrameBank {
     /// Bytes that the frames of a dataset take.
-    pub fn bytes(dataset: &AtariDataset) -> usize {
-        (1 + dataset.n_transitions()) * PIXELS
+    pub fn bytes(store: &FrameStore) -> usize {
+        (1 + store.rows()) * PIXELS
     }
 
     /// Copies all frames to the device.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn upload(dataset: &AtariDataset, device: &Device) -> Result<Self, TrainError> {
-        let n = dataset.n_transitions();
+    pub fn upload(store: &FrameStore, device: &Device) -> Result<Self, TrainError> {
+        let n = store.rows();
         let mut frames = Tensor::<2, Int>::zeros([1 + n, PIXELS], (device, DType::U8));
         for first in (0..n).step_by(CHUNK) {
             let n_here = CHUNK.min(n - first);
             let mut pixels = vec![0; n_here * PIXELS];
-            dataset.read_frames(first, &mut pixels)?;
+            store.read(first, &mut pixels)?;
             let data = TensorData::new(pixels, [n_here, PIXELS]);
             let chunk = Tensor::from_data(data, (device, DType::U8));
             frames = frames.slice_assign([1 + first..1 + first + n_here, 0..PIXELS], chunk);
@@ -45,10 +45,13 @@ impl FrameBank {
     }
 
     /// The observations of a batch, made of the rows that it names.
-    pub fn stacks(&self, batch: &AtariBatch) -> Frames {
+    pub fn stacks(&self, batch: &Batch) -> Frames {
         let (rows, time) = (batch.batch, batch.context_length);
-        let places: Vec<i32> = batch
-            .frame_rows
+        let frame_rows = match &batch.observations {
+            BatchObservations::Frames { rows, .. } => &rows[..],
+            BatchObservations::Vectors(_) => &[],
+        };
+        let places: Vec<i32> = frame_rows
             .chunks_exact(time + STACK - 1)
             .flat_map(|window| window.windows(STACK))
             // Black frames have the row -1.

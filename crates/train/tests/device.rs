@@ -8,7 +8,7 @@ mod pong;
 use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::{Device, Int, Tensor};
-use overtone_data::{AtariBatch, Sampling, WindowSampler};
+use overtone_data::{Batch, BatchOptions, Sampling, WindowSampler};
 use overtone_model::decision_transformer::{FRAME, Frames, STACK};
 use overtone_train::{
     Checkpoint, FrameBank, Observer, Precision, StepReport, TrainConfig, TrainError, Trainer,
@@ -107,13 +107,13 @@ fn stacks(frames: Frames) -> Vec<u8> {
 fn rows_of_the_bank_are_the_frames_of_the_batch() {
     let bench = Bench::new();
     let device = Device::flex();
-    let bank = FrameBank::upload(&bench.dataset, &device).unwrap();
+    let bank = FrameBank::upload(bench.dataset.frames().unwrap(), &device).unwrap();
     let mut sampler =
         WindowSampler::new(bench.dataset.index().clone(), Sampling::Uniform, 4, 5).unwrap();
     let mut n_padded = 0;
     for _ in 0..5 {
-        let mut batch = AtariBatch::default();
-        batch.fill(&bench.dataset, &mut sampler, 6, true).unwrap();
+        let mut batch = Batch::default();
+        batch.fill(&bench.dataset, &mut sampler, 6, &BatchOptions::default()).unwrap();
         n_padded += batch.n_real.iter().filter(|&&n| n < 4).count();
         let from_bank = stacks(bank.stacks(&batch));
         let (sent, _, _) = to_device(batch, &device);

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use overtone_data::{
-    DatasetCard, Family, continuous::locate::environment_of, datasets_folder, family_of,
-    inspect::ReadFrames, inspect_continuous,
+    DatasetCard, Family, datasets_folder, family_of, inspect::ReadFrames, inspect_continuous,
+    locate_columns::environment_of,
 };
 
 use crate::suites;

@@ -8,11 +8,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_data::{
-    DatasetCard, Kind, Selection,
-    continuous::locate::{known_dataset, known_environment},
-    datasets_folder,
+    DatasetCard, Kind, Selection, datasets_folder,
     download::{DownloadOptions, DownloadPlan, DownloadProgress, Remote, shards, size},
     known_game,
+    locate_columns::{known_dataset, known_environment},
 };
 
 use crate::{

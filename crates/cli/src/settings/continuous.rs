@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use overtone_data::{
-    ContinuousOptions, ContinuousOrigin, Fragment,
-    continuous::locate::{known_dataset, known_environment},
+    DatasetOptions, Fragment, Origin,
+    locate_columns::{known_dataset, known_environment},
 };
 use overtone_model::{
     Conditioning, ContinuousAgentConfig, ContinuousModelConfig, HeadConfig, MlpConfig,
@@ -178,8 +178,8 @@ impl Settings for ContinuousSettings {
 
 impl ContinuousSettings {
     /// How data of this origin is prepared.
-    pub fn options(&self, origin: ContinuousOrigin) -> ContinuousOptions {
-        ContinuousOptions {
+    pub fn options(&self, origin: Origin) -> DatasetOptions {
+        DatasetOptions {
             fragment: self.data.fragment,
             best_percent: self.data.best_percent,
             delayed_reward: self.data.delayed_reward,

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::disk::free_near;
 use crate::download::DownloadError;
-use crate::npy::hex;
+use crate::hex::hex;
 
 /// Bytes hashed at a time.
 const CHUNK: usize = 1 << 20;

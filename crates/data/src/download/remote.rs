@@ -7,8 +7,8 @@ use ureq::http::Uri;
 use crate::card::{AtariCard, ContinuousCard, Download};
 use crate::download::DownloadError;
 use crate::plain_path::is_plain;
-use crate::run_folder::{Column, RunFolder};
-use crate::selection::Selection;
+use crate::read::run_folder::{Column, RunFolder};
+use crate::store::selection::Selection;
 
 /// A file to fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]

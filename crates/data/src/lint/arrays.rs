@@ -3,9 +3,17 @@
 use hdf5::types::{FloatSize, TypeDescriptor};
 
 use super::Findings;
-use crate::continuous::log::LogFormat;
 use crate::error::DataError;
-use crate::hdf5_file::{Hdf5File, Matrix};
+use crate::read::hdf5_file::{Hdf5File, Matrix};
+
+/// How an HDF5 file is laid out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum LogFormat {
+    /// All steps in arrays of one file.
+    D4rl,
+    /// A group of arrays for each episode.
+    Minari,
+}
 
 /// The task's end and the step limit's, as D4RL names them.
 const D4RL_FLAGS: [&str; 2] = ["terminals", "timeouts"];

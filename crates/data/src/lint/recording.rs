@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::Findings;
-use super::arrays::{Arrays, forms};
+use super::arrays::{Arrays, LogFormat, forms};
 use super::seen::Seen;
 use crate::card::ContinuousCard;
-use crate::continuous::locate::{environment_of, known_environment};
-use crate::continuous::log::{LogFormat, find_file, format_of};
-use crate::continuous::{d4rl, minari};
 use crate::error::DataError;
-use crate::hdf5_file::Hdf5File;
+use crate::locate_columns::{environment_of, known_environment};
+use crate::read::hdf5_file::Hdf5File;
+use crate::read::hdf5_paths::find_file;
+use crate::read::{d4rl, minari};
 
 /// Finds what is wrong with the file at `path`.
 ///
@@ -67,6 +67,14 @@ pub(super) fn lint(
         findings.compare("byte-count", "bytes", counts.bytes, bytes);
     }
     Ok(())
+}
+
+/// How a file is laid out.
+fn format_of(file: &Hdf5File) -> Result<LogFormat, DataError> {
+    if minari::is_minari(file) {
+        return Ok(LogFormat::Minari);
+    }
+    d4rl::check(file).map(|()| LogFormat::D4rl)
 }
 
 fn read_episodes(file: &Hdf5File, seen: &mut Seen, findings: &mut Findings) {

@@ -10,8 +10,8 @@ use super::{Findings, Tally};
 use crate::card::{AtariCard, CardCounts};
 use crate::error::DataError;
 use crate::inspect::ReadFrames;
-use crate::replay_log::{FRAME, OddKind, PADDING, ReplayLog, STEP_LIMIT, SmallColumns};
-use crate::run_folder::Column;
+use crate::read::replay_log::{FRAME, OddKind, PADDING, ReplayLog, STEP_LIMIT, SmallColumns};
+use crate::read::run_folder::Column;
 
 /// Finds what is wrong with the run below `path`.
 ///

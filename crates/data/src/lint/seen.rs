@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use sha2::{Digest, Sha256};
 
-use super::arrays::Arrays;
+use super::arrays::{Arrays, LogFormat};
 use super::{Findings, Tally};
-use crate::continuous::locate::Environment;
-use crate::continuous::log::{ACTION_RANGE, LogFormat};
-use crate::hdf5_file::Matrix;
+use crate::columns::ACTION_RANGE;
+use crate::locate_columns::Environment;
+use crate::read::hdf5_file::Matrix;
 
 /// How far, relative to its size, a number of the next observation may lie from the row after
 /// it: rounding, where one of them was kept as a double.

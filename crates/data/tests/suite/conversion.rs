@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use overtone_core::{Outcome, Simulation};
 use overtone_data::{
-    AtariDataset, DataError, Kind, Origin, Plan, ReplayLog, Selection, inspect, locate,
+    Acted, DataError, Dataset, Kind, Origin, Plan, ReplayLog, Selection, inspect, locate,
 };
 
 use crate::starter::datasets;
@@ -29,6 +29,13 @@ fn recording(root: &Path) -> Recorder {
     recorder
 }
 
+fn actions_of(data: &Dataset) -> &[u16] {
+    match data.actions() {
+        Acted::Discrete { values, .. } => values,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn rows_are_the_recorded_steps() {
     let dir = tempfile::tempdir().unwrap();
@@ -45,16 +52,24 @@ fn rows_are_the_recorded_steps() {
         assert_eq!(episode.length as u64, logged.length);
         assert_eq!(episode.outcome, Outcome::Terminated);
         for (row, add) in episode.range().zip(logged.adds()) {
-            assert!(dataset.frame(row).unwrap().iter().all(|&pixel| pixel == pixel_of(add)));
-            assert_eq!(u64::from(dataset.actions()[row]), add % 7);
+            assert!(
+                dataset
+                    .frames()
+                    .unwrap()
+                    .frame(row)
+                    .unwrap()
+                    .iter()
+                    .all(|&pixel| pixel == pixel_of(add))
+            );
+            assert_eq!(u64::from(actions_of(&dataset)[row]), add % 7);
             assert_eq!(dataset.rewards()[row], (add % 3) as f32 - 1.0);
         }
         assert_eq!(f64::from(dataset.returns_to_go()[episode.start]), logged.clipped_return);
     }
     let returns: Vec<_> = dataset.episode_returns().into_iter().map(f64::from).collect();
     assert!(returns.into_iter().eq(finished.iter().map(|episode| episode.clipped_return)));
-    assert_eq!(dataset.n_actions(), 7);
-    let manifest = dataset.manifest();
+    assert_eq!(dataset.actions().size(), 7);
+    let manifest = dataset.frames().unwrap().manifest().unwrap();
     let sources: BTreeSet<_> = manifest.sources.iter().map(|source| &source.name).collect();
     assert!(sources.iter().all(|name| recorder.folder.join(name).is_file()));
     let beside = fs::read_to_string(dataset.path().with_file_name("manifest.json")).unwrap();
@@ -70,7 +85,7 @@ fn the_seed_decides_which_episodes() {
         let plan = plan(recorder.game(), Selection::uniform(steps), seed, &cache);
         plan.ensure(&mut |_, _| {}).unwrap()
     };
-    let bytes = |dataset: &AtariDataset| fs::read(dataset.path()).unwrap();
+    let bytes = |dataset: &Dataset| fs::read(dataset.path()).unwrap();
     let (one, again) = (convert(1, 30, "a"), convert(1, 30, "b"));
     assert_eq!(bytes(&one), bytes(&again));
     assert_eq!(
@@ -79,10 +94,10 @@ fn the_seed_decides_which_episodes() {
     );
     assert!((30..50).contains(&one.n_transitions()));
     let hashes: BTreeSet<_> =
-        (1..9).map(|seed| convert(seed, 30, "a").manifest().content_hash.clone()).collect();
+        (1..9).map(|seed| convert(seed, 30, "a").content_hash().to_owned()).collect();
     assert!(hashes.len() > 3, "{hashes:?}");
     // All of it is the same rows whatever the seed.
-    let whole = |seed| convert(seed, 1000, "a").manifest().content_hash.clone();
+    let whole = |seed| convert(seed, 1000, "a").content_hash().to_owned();
     assert_eq!(whole(1), whole(2));
 }
 
@@ -104,18 +119,17 @@ fn released_reads_files_as_the_reference_does() {
     // One more episode a visit than said. The first file gives two, the second only the end of
     // the third (slots 0..15, adds 30..45), which is no visit of two.
     let two = convert(50, 1);
-    let lengths = |data: &AtariDataset| {
-        data.episodes().as_slice().iter().map(|e| e.length).collect::<Vec<_>>()
-    };
+    let lengths =
+        |data: &Dataset| data.episodes().as_slice().iter().map(|e| e.length).collect::<Vec<_>>();
     assert_eq!(lengths(&two), [11, 11]);
-    assert_eq!(two.manifest().counts.padding_rows, 6);
-    let pixels: Vec<_> = (0..5).map(|row| two.frame(row).unwrap()[0]).collect();
+    assert_eq!(two.counts().padding_rows, 6);
+    let pixels: Vec<_> = (0..5).map(|row| two.frames().unwrap().frame(row).unwrap()[0]).collect();
     assert_eq!(pixels, [0, 0, 0, pixel_of(3), pixel_of(4)]);
     // Only the last file: its first slots continue an episode, and have no padding.
     let last = convert(1, 0);
     assert_eq!(lengths(&last), [15]);
-    assert_eq!(last.manifest().counts.padding_rows, 0);
-    assert_eq!(last.frame(0).unwrap()[0], pixel_of(30));
+    assert_eq!(last.counts().padding_rows, 0);
+    assert_eq!(last.frames().unwrap().frame(0).unwrap()[0], pixel_of(30));
     // Both, one episode a visit.
     let mut all = lengths(&convert(50, 0));
     all.sort_unstable();
@@ -246,7 +260,7 @@ fn killed_in_the_middle_it_is_redone_and_two_at_once_agree() {
     assert_eq!(reports.last().unwrap().0, plan.inflate_bytes);
     dataset.verify().unwrap();
     assert!((20_000..22_500).contains(&dataset.n_transitions()));
-    assert_eq!(dataset.manifest().origin.recording, Some(dqn_replay()));
+    assert_eq!(dataset.origin().recording, Some(dqn_replay()));
 
     // Two processes, neither of which disturbs the other.
     let children = [spawn(&undisturbed), spawn(&undisturbed)];
@@ -314,8 +328,12 @@ fn a_long_log_repeats_its_recording() {
         .unwrap();
     assert_eq!(dataset.n_transitions(), 4 * 19 + 7);
     for row in 0..dataset.n_transitions() {
-        assert_eq!(dataset.frame(row).unwrap(), [pixels[row % 19]; FRAME], "row {row}");
-        assert_eq!(dataset.actions()[row], actions[row % 19]);
+        assert_eq!(
+            dataset.frames().unwrap().frame(row).unwrap(),
+            [pixels[row % 19]; FRAME],
+            "row {row}"
+        );
+        assert_eq!(actions_of(&dataset)[row], u16::from(actions[row % 19]));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Ring logic: synthetic logs of any capacity against what was recorded.
 
-use overtone_data::replay_log::Ending;
+use overtone_data::read::replay_log::Ending;
 use overtone_data::{ReplayLog, inspect};
 use proptest::prelude::*;
 

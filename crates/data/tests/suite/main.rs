@@ -7,6 +7,7 @@ mod download;
 mod held_out;
 mod lint;
 mod logs;
+mod pairs;
 mod rejections;
 mod robots;
 mod starter;

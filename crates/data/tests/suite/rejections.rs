@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use overtone_data::npy::{NpyStream, read_small};
-use overtone_data::{AtariDataset, Origin};
+use overtone_data::read::npy::{NpyStream, read_small};
 use overtone_data::{DataError, Plan, ReplayLog, Selection, inspect, locate};
+use overtone_data::{Dataset, Origin};
 use proptest::prelude::*;
 
 use crate::starter::datasets;
@@ -250,7 +250,7 @@ fn damaged_stores() {
     let damaged = dir.path().join("damaged.safetensors");
     let open = |bytes: &[u8]| {
         fs::write(&damaged, bytes).unwrap();
-        AtariDataset::open(&damaged)
+        Dataset::open_store(&damaged)
     };
     for cut in [0, 7, 8, 100, whole.len() / 2, whole.len() - 1] {
         assert!(matches!(open(&whole[..cut]), Err(DataError::Store { .. })), "{cut}");

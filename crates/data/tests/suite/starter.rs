@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use overtone_core::Simulation;
 use overtone_data::inspect::Spread;
-use overtone_data::replay_log::Ending;
+use overtone_data::read::replay_log::Ending;
 use overtone_data::{DatasetCard, Kind, ReplayLog, inspect, locate};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use hdf5::File;
 use overtone_core::{Episode, Outcome};
-use overtone_data::continuous::LogFormat;
-use overtone_data::{ContinuousLog, DataError, Family, family_of, inspect_continuous};
+use overtone_data::read::columns;
+use overtone_data::{Acted, Columns, DataError, Family, Seen, family_of, inspect_continuous};
 
 use crate::robots::{WIDTHS, action, d4rl, minari, observation, put, replace, reward, write_d4rl};
 
@@ -16,11 +16,12 @@ fn fixture(name: &str) -> PathBuf {
 
 /// Checks a log whose steps are those of [`crate::robots`].
 #[track_caller]
-fn check_log(log: &ContinuousLog, episodes: &[(usize, Outcome, bool)]) {
+fn check_log(log: &Columns, episodes: &[(usize, Outcome, bool)]) {
     let n = episodes.iter().map(|episode| episode.0).sum();
-    assert_eq!((log.observation_width, log.action_width), WIDTHS);
-    assert_eq!(log.observations, (0..n).flat_map(observation).collect::<Vec<_>>());
-    assert_eq!(log.actions, (0..n).flat_map(action).collect::<Vec<_>>());
+    let values = (0..n).flat_map(observation).collect();
+    assert_eq!(log.observations, Seen::Vectors { width: WIDTHS.0, values });
+    let values = (0..n).flat_map(action).collect();
+    assert_eq!(log.actions, Acted::Continuous { width: WIDTHS.1, values });
     assert_eq!(log.rewards, (0..n).map(reward).collect::<Vec<_>>());
     let mut start = 0;
     for (at, &(length, outcome, finished)) in episodes.iter().enumerate() {
@@ -38,15 +39,14 @@ fn files_of_h5py_read_alike() {
         [(4, Terminated, true), (2, Truncated, true), (2, Truncated, true), (1, Truncated, false)];
     // Compressed with gzip or LZF; doubles, big-endian actions and columns of one number.
     for (name, format) in [
-        ("gzip.hdf5", LogFormat::D4rl),
-        ("lzf.hdf5", LogFormat::D4rl),
-        ("doubles.hdf5", LogFormat::D4rl),
-        ("minari.hdf5", LogFormat::Minari),
+        ("gzip.hdf5", "D4RL"),
+        ("lzf.hdf5", "D4RL"),
+        ("doubles.hdf5", "D4RL"),
+        ("minari.hdf5", "Minari"),
     ] {
-        let log = ContinuousLog::open(&fixture(name)).unwrap();
+        let log = columns(&fixture(name)).unwrap();
         check_log(&log, &episodes);
         assert_eq!((log.format, log.odd.len()), (format, 0), "{name}");
-        assert_eq!(ContinuousLog::widths(&fixture(name)).unwrap(), WIDTHS);
         assert_eq!(log.finished_episodes().count(), 3);
     }
 }
@@ -55,7 +55,7 @@ fn files_of_h5py_read_alike() {
 fn episodes_of_a_file() {
     use Outcome::{Terminated, Truncated};
     let (_dir, path) = d4rl("..tlb.");
-    let log = ContinuousLog::open(&path).unwrap();
+    let log = columns(&path).unwrap();
     let ends =
         [(3, Terminated, true), (1, Truncated, true), (1, Terminated, true), (1, Truncated, false)];
     check_log(&log, &ends);
@@ -63,7 +63,7 @@ fn episodes_of_a_file() {
     assert!(log.odd[0].ends_with("taken as the task's: 1"), "{:?}", log.odd);
     // An empty file is read, and is nothing to train on.
     let (_dir, path) = d4rl("");
-    let log = ContinuousLog::open(&path).unwrap();
+    let log = columns(&path).unwrap();
     assert_eq!((log.n_transitions(), log.episodes.len()), (0, 0));
 }
 
@@ -73,21 +73,21 @@ fn episodes_of_minari_come_in_the_order_of_their_numbers() {
     // Twelve, so that episode_10 sorts before episode_2.
     let steps = "..t .l .. t t t t t t t t .b";
     let (dir, path) = minari(steps);
-    let log = ContinuousLog::open(&path).unwrap();
+    let log = columns(&path).unwrap();
     let mut ends = vec![(3, Terminated, true), (2, Truncated, true), (2, Truncated, false)];
     ends.extend([(1, Terminated, true); 8]);
     ends.push((2, Terminated, true));
     check_log(&log, &ends);
     assert_eq!(log.odd.len(), 1, "{:?}", log.odd);
     // Found from its folder, and from the one above.
-    assert_eq!(ContinuousLog::open(dir.path()).unwrap(), log);
+    assert_eq!(columns(dir.path()).unwrap(), log);
     let above = tempfile::tempdir().unwrap();
     fs::create_dir(above.path().join("data")).unwrap();
     fs::copy(&path, above.path().join("data/main_data.hdf5")).unwrap();
-    assert_eq!(ContinuousLog::open(above.path()).unwrap().rewards, log.rewards);
+    assert_eq!(columns(above.path()).unwrap().rewards, log.rewards);
 
     let (_dir, path) = minari("t..t ..l");
-    let log = ContinuousLog::open(&path).unwrap();
+    let log = columns(&path).unwrap();
     assert!(log.odd[0].ends_with("taken as whole: 1"), "{:?}", log.odd);
     check_log(&log, &[(4, Terminated, true), (3, Truncated, true)]);
 }
@@ -106,7 +106,7 @@ fn a_minari_episode_without_a_step_is_left_out() {
     put::<bool>(&group, "terminations", &[], 0);
     put::<bool>(&group, "truncations", &[], 0);
     drop((group, file));
-    let log = ContinuousLog::open(&path).unwrap();
+    let log = columns(&path).unwrap();
     assert_eq!((log.episodes.len(), log.rewards.len()), (1, 2));
     assert!(log.odd[0].contains("without a step, left out: 1"), "{:?}", log.odd);
 }
@@ -121,7 +121,7 @@ fn check_spoiled(spoil: impl FnOnce(&Path), expected: &str) {
 
 #[track_caller]
 fn check_error(path: &Path, expected: &str) {
-    let error = ContinuousLog::open(path).unwrap_err().to_string();
+    let error = columns(path).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     assert!(error.contains(path.file_name().unwrap().to_str().unwrap()), "no file in: {error}");
     assert!(!error.contains('\n'), "more than a sentence: {error}");
@@ -190,7 +190,7 @@ fn arrays_of_another_type() {
     let (_dir, path) = d4rl("..t..l.");
     replace(&path, "rewards", &[1i64, 2, 3, 4, 5, 6, 7], 0);
     replace(&path, "terminals", &[0i32, 0, 1, 0, 0, 0, 0], 1);
-    let log = ContinuousLog::open(&path).unwrap();
+    let log = columns(&path).unwrap();
     assert_eq!(log.rewards, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
     assert_eq!(log.finished, [true, true, false]);
 }
@@ -305,7 +305,7 @@ fn many_names_of_one_array_are_counted_as_many() {
     file.attr("total_episodes").unwrap().write_scalar(&400i64).unwrap();
     drop((group, file));
     let bytes = fs::metadata(&path).unwrap().len();
-    let error = ContinuousLog::open(&path).unwrap_err();
+    let error = columns(&path).unwrap_err();
     assert!(bytes < 70_000, "{bytes}");
     assert!(matches!(error, DataError::DatasetClaim { .. }), "{error}");
 }
@@ -317,7 +317,7 @@ fn files_that_are_cut_short_or_damaged() {
     let path = dir.path().join("cut.hdf5");
     for length in [0, 7, 8, 100, 600, whole.len() / 2, whole.len() - 1] {
         fs::write(&path, &whole[..length]).unwrap();
-        let error = ContinuousLog::open(&path).unwrap_err();
+        let error = columns(&path).unwrap_err();
         let expected = if length < 8 { "not an HDF5 file" } else { "cut.hdf5: " };
         assert!(error.to_string().contains(expected), "{length}: {error}");
         assert!(
@@ -334,9 +334,9 @@ fn files_that_are_cut_short_or_damaged() {
     let middle = bytes.len() / 2;
     bytes[middle..middle + 64].fill(0xa5);
     fs::write(&path, &bytes).unwrap();
-    let error = ContinuousLog::open(&path).unwrap_err();
+    let error = columns(&path).unwrap_err();
     assert!(matches!(error, DataError::Hdf5 { .. }), "{error}");
-    let error = ContinuousLog::open(&dir.path().join("none.hdf5")).unwrap_err();
+    let error = columns(&dir.path().join("none.hdf5")).unwrap_err();
     assert!(matches!(error, DataError::Missing { .. }), "{error}");
 }
 
@@ -417,12 +417,12 @@ fn folders_and_families() {
     let (dir, path) = d4rl("..t");
     assert_eq!(family_of(&path).unwrap(), Family::Continuous);
     assert_eq!(family_of(dir.path()).unwrap(), Family::Continuous);
-    assert_eq!(ContinuousLog::open(dir.path()).unwrap().n_transitions(), 3);
+    assert_eq!(columns(dir.path()).unwrap().n_transitions(), 3);
     write_d4rl(&dir.path().join("other.h5"), "t");
-    let error = ContinuousLog::open(dir.path()).unwrap_err().to_string();
+    let error = columns(dir.path()).unwrap_err().to_string();
     assert!(error.contains("2 HDF5 files here; name one"), "{error}");
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(family_of(empty.path()).unwrap(), Family::Atari);
-    assert!(matches!(ContinuousLog::open(empty.path()), Err(DataError::NoLog { .. })));
+    assert!(matches!(columns(empty.path()), Err(DataError::NoLog { .. })));
     assert!(matches!(family_of(&empty.path().join("none")), Err(DataError::Missing { .. })));
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use overtone_core::Simulation;
-use overtone_data::continuous::locate::{DATASETS, known_dataset, known_environment};
+use overtone_core::{ActionSpace, ObservationSpace, Simulation};
+use overtone_data::locate_columns::{DATASETS, known_dataset, known_environment};
 use overtone_data::{
-    ContinuousCard, ContinuousDataset, ContinuousOptions, DataError, DatasetCard, Kind,
-    inspect_continuous, locate_continuous,
+    ContinuousCard, DataError, Dataset, DatasetCard, DatasetOptions, Kind, inspect_continuous,
+    locate_continuous,
 };
 
 use crate::robots::d4rl;
@@ -73,9 +73,9 @@ fn check(env: &str, recorded: &Recorded) {
         assert_eq!(by_folder.path, file);
     }
 
-    let options = ContinuousOptions { origin: card.origin(), ..Default::default() };
-    let data = ContinuousDataset::open(&file, &options).unwrap();
-    assert_eq!(data.kind(), Kind::Starter);
+    let options = DatasetOptions { origin: card.origin(), ..Default::default() };
+    let data = Dataset::open(&file, &options).unwrap();
+    assert_eq!(data.origin().kind, Kind::Starter);
     assert_eq!(data.n_transitions() as u64, total(&found));
     assert_eq!(data.counts().fragment_rows as u64, found.fragment_transitions);
     assert_eq!(data.episode_returns().len() as u64, episodes);
@@ -150,6 +150,12 @@ fn statistics_are_numpys() {
     assert_eq!((found.rewards.min, found.rewards.max), (0.935_471, 6.396_187_3));
 }
 
+/// Whether the file at `path` is of a robot with these numbers of observations and actions.
+fn fits(path: &Path, name: &str, (wide, narrow): (usize, usize)) -> Result<(), DataError> {
+    let data = Dataset::open(path, &DatasetOptions::default())?;
+    data.check_spaces(name, &ObservationSpace::Vectors { width: wide }, &ActionSpace::unit(narrow))
+}
+
 #[test]
 fn published_files_come_first_and_other_robots_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,9 +194,11 @@ fn published_files_come_first_and_other_robots_are_refused() {
     // Another robot's file under this one's name, and given by its path.
     place("published/d4rl/walker2d_medium-v2.hdf5", "hopper_medium.hdf5");
     for path in [None, Some(published.as_path())] {
-        let error = locate("walker2d", "medium", path).unwrap_err().to_string();
+        let found = locate("walker2d", "medium", path).unwrap();
+        let error = fits(&found.path, "walker2d", (17, 6)).unwrap_err().to_string();
         assert!(error.contains("have 11 numbers and its actions 3"), "{error}");
         assert!(error.contains("those of walker2d have 17 and 6") && !error.contains('\n'));
+        fits(&found.path, "hopper", (11, 3)).unwrap();
     }
     // A file that no description knows keeps its own name.
     let other = place("mine.hdf5", "walker2d_medium.hdf5");
@@ -200,7 +208,8 @@ fn published_files_come_first_and_other_robots_are_refused() {
     let nowhere = locate("hopper", "medium", Some(Path::new("/nowhere/at/all")));
     assert!(matches!(nowhere, Err(DataError::Missing { .. })));
     let (_dir, narrow) = d4rl("..t");
-    let error = locate("hopper", "medium", Some(&narrow)).unwrap_err();
+    let found = locate("hopper", "medium", Some(&narrow)).unwrap();
+    let error = fits(&found.path, "hopper", (11, 3)).unwrap_err();
     assert!(matches!(error, DataError::Inconsistent { .. }), "{error}");
 }
 

@@ -5,20 +5,52 @@ use std::sync::Arc;
 use hdf5::File;
 use overtone_core::{Episode, Episodes, Normalization, Outcome};
 use overtone_data::{
-    ContinuousBatch, ContinuousDataset, ContinuousOptions, DataError, EpisodeIndex, Fragment,
-    Loader, LoaderConfig, Sampling, WindowSampler,
+    Acted, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
+    DatasetOptions, EpisodeIndex, Fragment, Loader, LoaderConfig, Observed, Sampling,
+    WindowSampler,
 };
 use proptest::prelude::*;
 
 use crate::robots::{action, d4rl, minari, observation, replace, reward};
 
-fn dataset(steps: &str, options: &ContinuousOptions) -> Arc<ContinuousDataset> {
+fn dataset(steps: &str, options: &DatasetOptions) -> Arc<Dataset> {
     let (_dir, path) = d4rl(steps);
-    Arc::new(ContinuousDataset::open(&path, options).unwrap())
+    Arc::new(Dataset::open(&path, options).unwrap())
 }
 
-fn keeping() -> ContinuousOptions {
-    ContinuousOptions { fragment: Fragment::Keep, ..Default::default() }
+fn observed(data: &Dataset) -> &[f32] {
+    match data.observations() {
+        Observed::Vectors { values, .. } => values,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn acted(data: &Dataset) -> &[f32] {
+    match data.actions() {
+        Acted::Continuous { values, .. } => values,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Numbers of an observation and of an action.
+fn widths(data: &Dataset) -> (usize, usize) {
+    match data.observations() {
+        Observed::Vectors { width, .. } => (*width, data.actions().size()),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Batches with returns divided by `return_scale`.
+fn by(return_scale: f32) -> BatchOptions {
+    BatchOptions { return_scale, ..BatchOptions::default() }
+}
+
+fn scaled(config: LoaderConfig, return_scale: f32) -> LoaderConfig {
+    LoaderConfig { contents: by(return_scale), ..config }
+}
+
+fn keeping() -> DatasetOptions {
+    DatasetOptions { fragment: Fragment::Keep, ..Default::default() }
 }
 
 fn index(lengths: &[usize]) -> Arc<EpisodeIndex> {
@@ -32,10 +64,10 @@ fn index(lengths: &[usize]) -> Arc<EpisodeIndex> {
 
 #[test]
 fn a_dataset_holds_finished_episodes() {
-    let data = dataset("..t.l..", &ContinuousOptions::default());
-    assert_eq!((data.n_transitions(), data.observation_width(), data.action_width()), (5, 3, 2));
-    assert_eq!(data.observations(), (0..5).flat_map(observation).collect::<Vec<_>>());
-    assert_eq!(data.actions(), (0..5).flat_map(action).collect::<Vec<_>>());
+    let data = dataset("..t.l..", &DatasetOptions::default());
+    assert_eq!((data.n_transitions(), widths(&data)), (5, (3, 2)));
+    assert_eq!(observed(&data), (0..5).flat_map(observation).collect::<Vec<_>>());
+    assert_eq!(acted(&data), (0..5).flat_map(action).collect::<Vec<_>>());
     // Rewards are -1, -0.75, -0.5 | -0.25, 0.
     assert_eq!(data.rewards(), [-1.0, -0.75, -0.5, -0.25, 0.0]);
     assert_eq!(data.returns_to_go(), [-2.25, -1.25, -0.5, -0.25, 0.0]);
@@ -44,7 +76,7 @@ fn a_dataset_holds_finished_episodes() {
     assert_eq!((counts.rows, counts.episodes), (5, 2));
     assert_eq!((counts.log_rows, counts.log_episodes), (7, 2));
     assert_eq!((counts.fragment_rows, counts.filtered_rows), (2, 0));
-    assert_eq!(*data.normalization(), Normalization::of(data.observations(), 3));
+    assert_eq!(data.normalization(), Some(&Normalization::of(observed(&data), 3)));
 
     let whole = dataset("..t.l..", &keeping());
     assert_eq!((whole.n_transitions(), whole.episodes().as_slice().len()), (7, 3));
@@ -53,22 +85,22 @@ fn a_dataset_holds_finished_episodes() {
     assert_ne!(whole.normalization(), data.normalization());
 
     let (_dir, path) = d4rl("...");
-    let refused = ContinuousDataset::open(&path, &ContinuousOptions::default()).unwrap_err();
+    let refused = Dataset::open(&path, &DatasetOptions::default()).unwrap_err();
     assert!(matches!(refused, DataError::NothingSelected { .. }), "{refused}");
-    assert!(ContinuousDataset::open(&path, &keeping()).is_ok());
+    assert!(Dataset::open(&path, &keeping()).is_ok());
     let (_dir, path) = d4rl("");
-    let refused = ContinuousDataset::open(&path, &keeping()).unwrap_err().to_string();
+    let refused = Dataset::open(&path, &keeping()).unwrap_err().to_string();
     assert!(refused.contains("holds no step"), "{refused}");
 }
 
 #[test]
 fn a_minari_dataset_leaves_out_unfinished_episodes_in_the_middle() {
     let (_dir, path) = minari(".t .. .l");
-    let data = ContinuousDataset::open(&path, &ContinuousOptions::default()).unwrap();
+    let data = Dataset::open(&path, &DatasetOptions::default()).unwrap();
     assert_eq!((data.n_transitions(), data.counts().fragment_rows), (4, 2));
     let rows = [0, 1, 4, 5];
-    assert_eq!(data.observations(), rows.into_iter().flat_map(observation).collect::<Vec<_>>());
-    assert_eq!(data.actions(), rows.into_iter().flat_map(action).collect::<Vec<_>>());
+    assert_eq!(observed(&data), rows.into_iter().flat_map(observation).collect::<Vec<_>>());
+    assert_eq!(acted(&data), rows.into_iter().flat_map(action).collect::<Vec<_>>());
     assert_eq!(data.rewards(), rows.map(reward));
     let starts: Vec<_> = data.episodes().as_slice().iter().map(|episode| episode.start).collect();
     assert_eq!(starts, [0, 2]);
@@ -78,7 +110,7 @@ fn a_minari_dataset_leaves_out_unfinished_episodes_in_the_middle() {
 fn the_best_episodes_alone() {
     // Returns: rows 0 to 2: -2.25, 3 and 4: -0.25, 5 to 8: 0.25 + 0.5 + 0.75 + 1 = 2.5.
     let best = |best_percent| {
-        dataset("..t.l...t.", &ContinuousOptions { best_percent, ..Default::default() })
+        dataset("..t.l...t.", &DatasetOptions { best_percent, ..Default::default() })
     };
     let all = best(100.0);
     assert_eq!((all.n_transitions(), all.counts().filtered_rows), (9, 0));
@@ -87,23 +119,22 @@ fn the_best_episodes_alone() {
     assert_eq!((one.n_transitions(), one.counts().filtered_rows), (4, 5));
     assert_eq!(one.counts().fragment_rows, 1);
     assert_eq!(one.episode_returns(), [2.5]);
-    assert_eq!(one.observations(), (5..9).flat_map(observation).collect::<Vec<_>>());
+    assert_eq!(observed(&one), (5..9).flat_map(observation).collect::<Vec<_>>());
     // Statistics are those of all finished episodes.
     assert_eq!(one.normalization(), all.normalization());
     assert_eq!(best(10.0).n_transitions(), 4);
     assert_eq!(best(67.0).episode_returns(), [-0.25, 2.5]);
     for wrong in [0.0, -1.0, 100.1, f64::NAN] {
-        let options = ContinuousOptions { best_percent: wrong, ..Default::default() };
+        let options = DatasetOptions { best_percent: wrong, ..Default::default() };
         let (_dir, path) = d4rl("..t");
-        let refused = ContinuousDataset::open(&path, &options);
+        let refused = Dataset::open(&path, &options);
         assert!(matches!(refused, Err(DataError::Sampling { .. })), "{wrong}");
     }
 }
 
 #[test]
 fn statistics_are_of_what_is_trained_on() {
-    let options =
-        |held_out, seed| ContinuousOptions { held_out, seed, ..ContinuousOptions::default() };
+    let options = |held_out, seed| DatasetOptions { held_out, seed, ..DatasetOptions::default() };
     let steps = "..t.l...t.....t.t";
     let (all, held) = (dataset(steps, &options(0.0, 5)), dataset(steps, &options(0.4, 5)));
     assert_eq!(all.split().training, [0, 1, 2, 3, 4]);
@@ -115,41 +146,39 @@ fn statistics_are_of_what_is_trained_on() {
         .flat_map(|&episode| held.episodes().as_slice()[episode].range())
         .flat_map(observation)
         .collect();
-    assert_eq!(*held.normalization(), Normalization::of(&trained, 3));
+    assert_eq!(held.normalization(), Some(&Normalization::of(&trained, 3)));
     assert_ne!(held.normalization(), all.normalization());
     // All the data is there, and it is the same data.
-    assert_eq!(held.observations(), all.observations());
+    assert_eq!(observed(&held), observed(&all));
     assert_eq!(held.content_hash(), all.content_hash());
     // Of the best episodes alone some are held out, and the rest of the file is in the
     // statistics, as without.
-    let best = ContinuousOptions { best_percent: 70.0, ..options(0.34, 5) };
+    let best = DatasetOptions { best_percent: 70.0, ..options(0.34, 5) };
     let best = dataset(steps, &best);
     let kept = best.episodes().as_slice().len();
     assert_eq!(best.split().training.len() + best.split().held_out.len(), kept);
     assert!(kept < 5 && !best.split().held_out.is_empty(), "{:?}", best.split());
     let (_dir, path) = d4rl(steps);
     for share in [0.05, 0.95] {
-        let refused = ContinuousDataset::open(&path, &options(share, 5));
+        let refused = Dataset::open(&path, &options(share, 5));
         assert!(matches!(refused, Err(DataError::Sampling { .. })), "{share}");
     }
 }
 
 #[test]
 fn delayed_rewards_come_last() {
-    let options = ContinuousOptions { delayed_reward: true, ..Default::default() };
+    let options = DatasetOptions { delayed_reward: true, ..Default::default() };
     let data = dataset("..t.l..", &options);
     assert_eq!(data.rewards(), [0.0, 0.0, -2.25, 0.0, -0.25]);
     assert_eq!(data.returns_to_go(), [-2.25, -2.25, -2.25, -0.25, -0.25]);
     assert_eq!(data.episode_returns(), [-2.25, -0.25]);
-    assert!(data.manifest().delayed_reward);
 }
 
 #[test]
 fn the_content_hash_is_of_all_that_training_sees() {
-    let plain = ContinuousOptions::default();
-    let hash = |steps: &str, options: &ContinuousOptions| {
-        dataset(steps, options).content_hash().to_owned()
-    };
+    let plain = DatasetOptions::default();
+    let hash =
+        |steps: &str, options: &DatasetOptions| dataset(steps, options).content_hash().to_owned();
     let one = hash("..t.l", &plain);
     assert_eq!(one, hash("..t.l", &plain));
     // What is not trained on makes no difference.
@@ -158,8 +187,8 @@ fn the_content_hash_is_of_all_that_training_sees() {
         hash("..t.l..", &keeping()),
         hash("..t.t", &plain),
         hash(".t..l", &plain),
-        hash("..t.l", &ContinuousOptions { delayed_reward: true, ..plain.clone() }),
-        hash("..t.l", &ContinuousOptions { best_percent: 50.0, ..plain.clone() }),
+        hash("..t.l", &DatasetOptions { delayed_reward: true, ..plain.clone() }),
+        hash("..t.l", &DatasetOptions { best_percent: 50.0, ..plain.clone() }),
     ];
     assert!(others.iter().all(|other| *other != one), "{others:?}");
     for name in ["observations", "actions", "rewards"] {
@@ -168,39 +197,43 @@ fn the_content_hash_is_of_all_that_training_sees() {
             File::open(&path).unwrap().dataset(name).unwrap().read_raw().unwrap();
         *values.last_mut().unwrap() += 0.25;
         replace(&path, name, &values, if name == "rewards" { 0 } else { values.len() / 5 });
-        let other = ContinuousDataset::open(&path, &plain).unwrap();
+        let other = Dataset::open(&path, &plain).unwrap();
         assert_ne!(other.content_hash(), one, "{name}");
     }
     // A Minari file of the same steps is the same training data.
     let (_dir, path) = minari("..t .l");
-    assert_eq!(ContinuousDataset::open(&path, &plain).unwrap().content_hash(), one);
+    assert_eq!(Dataset::open(&path, &plain).unwrap().content_hash(), one);
 }
 
 /// Compares every number of a batch with the dataset's, one at a time.
-fn check_batch(data: &ContinuousDataset, batch: &ContinuousBatch, return_scale: f32) {
-    let (context, wide, acts) =
-        (batch.context_length, data.observation_width(), data.action_width());
-    let normalization = data.normalization();
-    assert_eq!(batch.observations.len(), batch.batch * context * wide);
-    assert_eq!(batch.actions.len(), batch.batch * context * acts);
+fn check_batch(data: &Dataset, batch: &Batch, return_scale: f32) {
+    let (context, (wide, acts)) = (batch.context_length, widths(data));
+    let normalization = data.normalization().unwrap();
+    let (BatchObservations::Vectors(observations), BatchActions::Continuous(actions)) =
+        (&batch.observations, &batch.actions)
+    else {
+        panic!("{batch:?}");
+    };
+    assert_eq!(observations.len(), batch.batch * context * wide);
+    assert_eq!(actions.len(), batch.batch * context * acts);
     for row in 0..batch.batch {
         let n_real = batch.n_real[row] as usize;
         assert!((1..=context).contains(&n_real));
         for place in 0..context {
             let cell = row * context + place;
-            let observed = &batch.observations[cell * wide..][..wide];
-            let acted = &batch.actions[cell * acts..][..acts];
+            let seen = &observations[cell * wide..][..wide];
+            let done = &actions[cell * acts..][..acts];
             if place < context - n_real {
-                assert!(observed.iter().chain(acted).all(|&x| x == 0.0));
+                assert!(seen.iter().chain(done).all(|&x| x == 0.0));
                 assert_eq!((batch.returns_to_go[cell], batch.timesteps[cell]), (0.0, 0));
                 continue;
             }
             let step = batch.last_indices[row] as usize + 1 + place - context;
-            for (i, &got) in observed.iter().enumerate() {
-                let raw = data.observations()[step * wide + i];
+            for (i, &got) in seen.iter().enumerate() {
+                let raw = observed(data)[step * wide + i];
                 assert_eq!(got, (raw - normalization.mean[i]) / (normalization.std[i] + 1e-6));
             }
-            assert_eq!(acted, &data.actions()[step * acts..][..acts]);
+            assert_eq!(done, &acted(data)[step * acts..][..acts]);
             assert_eq!(batch.returns_to_go[cell], data.returns_to_go()[step] / return_scale);
             let episode = data.episodes().containing(step).unwrap();
             assert_eq!(batch.timesteps[cell] as usize, step - episode.start);
@@ -210,26 +243,26 @@ fn check_batch(data: &ContinuousDataset, batch: &ContinuousBatch, return_scale: 
 
 #[test]
 fn batches_show_the_steps_of_their_windows() {
-    let data = dataset("...t......l.t", &ContinuousOptions::default());
+    let data = dataset("...t......l.t", &DatasetOptions::default());
     for (sampling, context) in
         [(Sampling::Uniform, 5), (Sampling::FromStart, 5), (Sampling::FromStart, 1)]
     {
         let mut sampler = WindowSampler::new(data.index().clone(), sampling, context, 3).unwrap();
-        let mut batch = ContinuousBatch::default();
-        batch.fill(&data, &mut sampler, 26, 4.0).unwrap();
+        let mut batch = Batch::default();
+        batch.fill(&data, &mut sampler, 26, &by(4.0)).unwrap();
         assert_eq!((batch.batch, batch.context_length, batch.drawn), (26, context, 26));
         check_batch(&data, &batch, 4.0);
         // The memory of another batch leaves no trace.
-        let mut fresh = ContinuousBatch::default();
-        batch.fill(&data, &mut sampler, 7, 0.5).unwrap();
+        let mut fresh = Batch::default();
+        batch.fill(&data, &mut sampler, 7, &by(0.5)).unwrap();
         sampler.seek(26);
-        fresh.fill(&data, &mut sampler, 7, 0.5).unwrap();
+        fresh.fill(&data, &mut sampler, 7, &by(0.5)).unwrap();
         assert_eq!(batch, fresh);
         check_batch(&data, &batch, 0.5);
     }
     let mut sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 2, 3).unwrap();
     for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-        let refused = ContinuousBatch::default().fill(&data, &mut sampler, 2, scale);
+        let refused = Batch::default().fill(&data, &mut sampler, 2, &by(scale));
         assert!(matches!(refused, Err(DataError::Sampling { .. })), "{scale}");
     }
     assert_eq!(sampler.drawn(), 0);
@@ -273,21 +306,21 @@ fn draws_with_replacement_are_uniform_and_pinned() {
 
 #[test]
 fn the_loader_gives_the_samplers_batches() {
-    let data = dataset("...t......l.t", &ContinuousOptions::default());
+    let data = dataset("...t......l.t", &DatasetOptions::default());
     let sampler = WindowSampler::new(data.index().clone(), Sampling::FromStart, 4, 5).unwrap();
     let mut direct = sampler.clone();
     let config = LoaderConfig::new(3);
-    let mut loader = Loader::continuous(data.clone(), sampler.clone(), 10.0, config).unwrap();
+    let mut loader = Loader::new(data.clone(), sampler.clone(), scaled(config, 10.0)).unwrap();
     for n in 1..20 {
         let batch = loader.next().unwrap();
-        let mut expected = ContinuousBatch::default();
-        expected.fill(&data, &mut direct, 3, 10.0).unwrap();
+        let mut expected = Batch::default();
+        expected.fill(&data, &mut direct, 3, &by(10.0)).unwrap();
         assert_eq!(batch, expected);
         assert_eq!(batch.drawn, 3 * n);
         loader.recycle(batch);
     }
-    assert!(Loader::continuous(data.clone(), sampler.clone(), 10.0, LoaderConfig::new(0)).is_err());
-    let mut loader = Loader::continuous(data, sampler, 0.0, config).unwrap();
+    assert!(Loader::new(data.clone(), sampler.clone(), LoaderConfig::new(0)).is_err());
+    let mut loader = Loader::new(data, sampler, scaled(config, 0.0)).unwrap();
     assert!(matches!(loader.next(), Err(DataError::Sampling { .. })));
     assert!(matches!(loader.next(), Err(DataError::Loader { .. })));
 }
@@ -312,9 +345,9 @@ fn a_loader_fills_batches_of_any_kind_and_says_why_it_stopped() {
 #[test]
 #[should_panic(expected = "a sampler of another dataset")]
 fn a_sampler_of_another_dataset_is_a_bug() {
-    let data = dataset("..t", &ContinuousOptions::default());
+    let data = dataset("..t", &DatasetOptions::default());
     let mut sampler = WindowSampler::new(index(&[3]), Sampling::Uniform, 2, 1).unwrap();
-    let _ = ContinuousBatch::default().fill(&data, &mut sampler, 1, 1.0);
+    let _ = Batch::default().fill(&data, &mut sampler, 1, &by(1.0));
 }
 
 proptest! {

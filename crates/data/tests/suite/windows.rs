@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use overtone_data::batch::STACK;
+use overtone_data::store::frames::STACK;
 use overtone_data::{
-    AtariBatch, AtariDataset, DataError, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling,
-    Selection, WindowSampler,
+    Acted, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, Loader,
+    LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection, WindowSampler,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use overtone_testkit::dopamine::{FRAME, Recorder};
 
 /// A dataset of episodes of `lengths` steps.
-fn dataset(lengths: &[usize], selection: Selection) -> (TempDir, Arc<AtariDataset>) {
+fn dataset(lengths: &[usize], selection: Selection) -> (TempDir, Arc<Dataset>) {
     let dir = tempfile::tempdir().unwrap();
     let capacity: usize = lengths.iter().map(|length| length + 3).sum();
     let mut recorder = Recorder::new(dir.path(), "Pong", capacity + 5);
@@ -28,10 +28,32 @@ fn dataset(lengths: &[usize], selection: Selection) -> (TempDir, Arc<AtariDatase
     (dir, Arc::new(dataset))
 }
 
-fn fill(data: &AtariDataset, sampler: &mut WindowSampler, n: usize) -> AtariBatch {
-    let mut batch = AtariBatch::default();
-    batch.fill(data, sampler, n, true).unwrap();
+fn fill(data: &Dataset, sampler: &mut WindowSampler, n: usize) -> Batch {
+    let mut batch = Batch::default();
+    batch.fill(data, sampler, n, &BatchOptions::default()).unwrap();
     batch
+}
+
+/// The pixels of a batch, and the rows they are of.
+fn frames(batch: &Batch) -> (&[u8], &[i64]) {
+    match &batch.observations {
+        BatchObservations::Frames { pixels, rows } => (pixels, rows),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn actions(batch: &Batch) -> &[i32] {
+    match &batch.actions {
+        BatchActions::Discrete(actions) => actions,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn logged(data: &Dataset) -> &[u16] {
+    match data.actions() {
+        Acted::Discrete { values, .. } => values,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -43,37 +65,39 @@ fn a_batch_shows_the_steps_of_its_windows() {
         WindowSampler::new(data.index().clone(), Sampling::Uniform, context, 3).unwrap();
     let batch = fill(&data, &mut sampler, n);
     assert_eq!((batch.batch, batch.context_length, batch.drawn), (n, context, 13));
-    assert_eq!(batch.frames.len(), n * (context + 3) * FRAME);
+    let (batch_pixels, frame_rows) = frames(&batch);
+    assert_eq!(batch_pixels.len(), n * (context + 3) * FRAME);
     let mut lasts = batch.last_indices.clone();
     lasts.sort_unstable();
     assert!(lasts.into_iter().eq(0..13), "each timestep is last once");
     for row in 0..n {
         let last = batch.last_indices[row] as usize;
-        let start = data.episode_start(last);
+        let start = data.index().episode_start(last);
         let n_real = (last - start + 1).min(context);
         assert_eq!(batch.n_real[row] as usize, n_real);
-        assert_eq!(batch.first_timesteps[row] as usize, last + 1 - n_real - start);
+        assert_eq!(batch.first_timesteps()[row] as usize, last + 1 - n_real - start);
         for place in 0..context {
             let cell = row * context + place;
             // The step at this place, where there is one.
             let step = (last + 1 + place).checked_sub(context).filter(|&step| step >= start);
             let Some(step) = step else {
-                assert_eq!((batch.actions[cell], batch.timesteps[cell]), (0, 0));
+                assert_eq!((actions(&batch)[cell], batch.timesteps[cell]), (0, 0));
                 assert_eq!(batch.returns_to_go[cell], 0.0);
                 continue;
             };
-            assert_eq!(batch.actions[cell], i32::from(data.actions()[step]));
+            assert_eq!(actions(&batch)[cell], i32::from(logged(&data)[step]));
             assert_eq!(batch.timesteps[cell] as usize, step - start);
-            let end = data.episode_end(step);
+            let end = data.index().episode_end(step);
             assert_eq!(batch.returns_to_go[cell], data.rewards()[step..end].iter().sum::<f32>());
             for back in 0..STACK {
                 let frame = row * (context + 3) + place + 3 - back;
-                let pixels = &batch.frames[frame * FRAME..][..FRAME];
+                let pixels = &batch_pixels[frame * FRAME..][..FRAME];
                 // Black before the episode's start.
                 let from = step.checked_sub(back).filter(|&from| from >= start);
-                let expected = from.map_or(0, |from| data.frame(from).unwrap()[0]);
+                let expected =
+                    from.map_or(0, |from| data.frames().unwrap().frame(from).unwrap()[0]);
                 assert!(pixels.iter().all(|&pixel| pixel == expected), "{row} {place} {back}");
-                assert_eq!(batch.frame_rows[frame], from.map_or(-1, |from| from as i64));
+                assert_eq!(frame_rows[frame], from.map_or(-1, |from| from as i64));
             }
         }
     }
@@ -85,12 +109,15 @@ fn memory_of_another_batch_leaves_no_trace() {
     let sampler =
         |seed| WindowSampler::new(data.index().clone(), Sampling::Uniform, 4, seed).unwrap();
     let mut used = fill(&data, &mut sampler(1), 11);
-    used.frames.fill(99);
-    used.fill(&data, &mut sampler(2), 7, true).unwrap();
+    if let BatchObservations::Frames { pixels, .. } = &mut used.observations {
+        pixels.fill(99);
+    }
+    used.fill(&data, &mut sampler(2), 7, &BatchOptions::default()).unwrap();
     assert_eq!(used, fill(&data, &mut sampler(2), 7));
-    used.fill(&data, &mut sampler(2), 7, false).unwrap();
-    assert!(used.frames.is_empty());
-    assert_eq!(used.frame_rows, fill(&data, &mut sampler(2), 7).frame_rows);
+    let without = BatchOptions { frames: false, ..BatchOptions::default() };
+    used.fill(&data, &mut sampler(2), 7, &without).unwrap();
+    assert!(frames(&used).0.is_empty());
+    assert_eq!(frames(&used).1, frames(&fill(&data, &mut sampler(2), 7)).1);
 }
 
 #[test]
@@ -100,7 +127,7 @@ fn released_windows_end_where_the_reference_ends_them() {
         Selection::Released { num_steps: 30, num_buffers: 1, trajectories_per_buffer: 2 };
     let (_dir, data) = dataset(&[10, 2, 12], released);
     assert_eq!(data.n_transitions(), 33);
-    assert_eq!(data.manifest().counts.padding_rows, 9);
+    assert_eq!(data.counts().padding_rows, 9);
     let context = 6;
     let sampler = WindowSampler::new(data.index().clone(), Sampling::Released, context, 1).unwrap();
     assert_eq!(sampler.epoch_len(), 33 - 18);
@@ -116,9 +143,9 @@ fn released_windows_end_where_the_reference_ends_them() {
     let batch = fill(&data, &mut sampler, 15);
     let row = batch.last_indices.iter().position(|&last| last == 17).unwrap();
     let rows: Vec<i64> = (9..18).collect();
-    assert_eq!(batch.frame_rows[row * 9..(row + 1) * 9], rows);
+    assert_eq!(frames(&batch).1[row * 9..(row + 1) * 9], rows);
     assert_eq!(batch.timesteps[row * 6..(row + 1) * 6], [12, 0, 1, 2, 3, 4]);
-    assert_eq!(batch.first_timesteps[row], 12);
+    assert_eq!(batch.first_timesteps()[row], 12);
     assert!(batch.n_real.iter().all(|&n_real| n_real == 6));
 }
 
@@ -133,7 +160,7 @@ fn refuses_what_cannot_be_drawn() {
     assert!(refused(Sampling::Released, 4)); // 12 rows - 3·4.
     assert!(!refused(Sampling::Released, 3));
     let sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 2, 1).unwrap();
-    assert!(Loader::atari(data, sampler, LoaderConfig::new(0)).is_err());
+    assert!(Loader::new(data, sampler, LoaderConfig::new(0)).is_err());
 }
 
 #[test]
@@ -142,7 +169,7 @@ fn the_loader_gives_the_samplers_batches_and_ends_when_dropped() {
     let sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 4, 5).unwrap();
     let mut direct = sampler.clone();
     let config = LoaderConfig { ahead: 2, threads: 2, ..LoaderConfig::new(3) };
-    let mut loader = Loader::atari(data.clone(), sampler.clone(), config).unwrap();
+    let mut loader = Loader::new(data.clone(), sampler.clone(), config).unwrap();
     for n in 1..40 {
         let batch = loader.next().unwrap();
         assert_eq!(batch, fill(&data, &mut direct, 3));
@@ -156,7 +183,7 @@ fn the_loader_gives_the_samplers_batches_and_ends_when_dropped() {
     // Resumed from a cursor, it goes on with the same batches.
     let mut resumed = sampler;
     resumed.seek(3 * 39);
-    let mut loader = Loader::atari(data.clone(), resumed, config).unwrap();
+    let mut loader = Loader::new(data.clone(), resumed, config).unwrap();
     assert_eq!(loader.next().unwrap(), fill(&data, &mut direct, 3));
 }
 
@@ -166,7 +193,7 @@ fn a_store_that_shrinks_is_an_error() {
     let sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 4, 5).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(data.path()).unwrap();
     file.set_len(2000).unwrap();
-    let mut loader = Loader::atari(data, sampler, LoaderConfig::new(3)).unwrap();
+    let mut loader = Loader::new(data, sampler, LoaderConfig::new(3)).unwrap();
     let error = loader.next().unwrap_err();
     assert!(matches!(error, DataError::Store { .. }), "{error}");
     assert!(error.to_string().contains("cut short while it was in use"), "{error}");
@@ -192,18 +219,18 @@ fn a_store_that_changes_is_found() {
     write(&flipped);
     let error = data.check_unchanged().unwrap_err().to_string();
     assert!(error.contains("frames.safetensors") && error.contains("somebody changed"), "{error}");
-    let reopened = AtariDataset::open(data.path()).unwrap();
+    let reopened = Dataset::open_store(data.path()).unwrap();
     reopened.check_unchanged().unwrap(); // Since it was opened, that is.
     let error = reopened.check_untouched().unwrap_err().to_string();
     assert!(error.contains("its rows are not those"), "{error}");
     write(&whole);
-    AtariDataset::open(data.path()).unwrap().check_untouched().unwrap();
+    Dataset::open_store(data.path()).unwrap().check_untouched().unwrap();
     // A file put in its place is another: this one is still open as it was.
     let beside = data.path().with_file_name("other");
     std::fs::write(&beside, b"another").unwrap();
     std::fs::rename(&beside, data.path()).unwrap();
     data.check_unchanged().unwrap();
-    assert_eq!(data.frame(14).unwrap(), &whole[whole.len() - FRAME..]);
+    assert_eq!(data.frames().unwrap().frame(14).unwrap(), &whole[whole.len() - FRAME..]);
 }
 
 #[test]

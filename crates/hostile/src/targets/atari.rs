@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
 use overtone_data::inspect::ReadFrames;
-use overtone_data::npy::{Element, NpyStream};
-use overtone_data::{AtariDataset, DataError, Origin, Plan, ReplayLog, Selection, lint};
+use overtone_data::read::npy::{Element, NpyStream};
+use overtone_data::{DataError, Dataset, Origin, Plan, ReplayLog, Selection, lint};
 use overtone_testkit::dopamine::{Recorder, npy, write_gz};
 
 use super::{MIB, Seed, Target};
@@ -59,7 +59,7 @@ pub(super) fn targets() -> Vec<Target> {
         },
         Target {
             name: "conversion",
-            about: "a column of a run's log: `Plan::ensure`, `AtariDataset::verify`",
+            about: "a column of a run's log: `Plan::ensure`, `Dataset::verify`",
             gzip: true,
             native: false,
             share: 10,
@@ -69,14 +69,14 @@ pub(super) fn targets() -> Vec<Target> {
         },
         Target {
             name: "store",
-            about: "a converted log: `AtariDataset::open`, `verify`",
+            about: "a converted log: `Dataset::open_store`, `verify`",
             gzip: false,
             native: false,
             share: 40,
             // The header's text as a tree; small columns twice.
             limit: |bytes| 4 * MIB + 16 * bytes,
             prepare: store,
-            read: |path| Ok(AtariDataset::open(path)?.verify()?),
+            read: |path| Ok(Dataset::open_store(path)?.verify()?),
         },
     ]
 }

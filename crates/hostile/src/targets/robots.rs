@@ -2,11 +2,10 @@
 
 use std::path::{Component, Path};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use overtone_data::inspect::ReadFrames;
 use overtone_data::{
-    ContinuousDataset, ContinuousLog, ContinuousOptions, DatasetCard, Fragment, inspect_continuous,
-    lint,
+    Dataset, DatasetCard, DatasetOptions, Fragment, inspect_continuous, lint, read,
 };
 
 use super::{MIB, Seed, Target};
@@ -15,7 +14,7 @@ pub(super) fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "hdf5",
-            about: "D4RL and Minari files: `ContinuousLog`, `ContinuousDataset`, `lint`",
+            about: "D4RL and Minari files: `read::columns`, `Dataset::of`, `lint`",
             gzip: false,
             native: true,
             share: 30,
@@ -53,12 +52,10 @@ fn recordings() -> Vec<Seed> {
 fn read_recording(path: &Path) -> Result<()> {
     // Whatever is wrong is a finding, so this may not fail.
     lint(path, None, ReadFrames::Never)?;
-    let widths = ContinuousLog::widths(path);
-    let log = ContinuousLog::open(path)?;
-    ensure!(widths.is_ok(), "a file is read whose widths cannot be");
+    let log = read::columns(path)?;
     inspect_continuous(path)?;
-    let options = ContinuousOptions { fragment: Fragment::Keep, ..ContinuousOptions::default() };
-    ContinuousDataset::of(log, &options)?;
+    let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
+    Dataset::of(log, &options)?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use burn::tensor::Device;
-use overtone_data::{AtariDataset, Origin, Plan, ReplayLog, Sampling, Selection};
+use overtone_data::{Dataset, Origin, Plan, ReplayLog, Sampling, Selection};
 use overtone_model::{AttentionConfig, Conditioning, HeadConfig, ModelConfig};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
@@ -72,7 +72,7 @@ pub fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 /// A recording, its dataset, and a run.
 pub struct Bench {
     pub dir: TempDir,
-    pub dataset: Arc<AtariDataset>,
+    pub dataset: Arc<Dataset>,
     pub run: RunDir,
 }
 
@@ -98,7 +98,7 @@ impl Bench {
             n_heads: 2,
             d_model: 16,
             context_length: 4,
-            n_actions: self.dataset.n_actions(),
+            n_actions: self.dataset.actions().size(),
             max_timestep: 20,
             dropout: 0.1,
             conditioning: Conditioning::Return,

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use overtone_data::{
-    AtariDataset, Kind, Located, Plan, ReplayLog, Split, datasets_folder, known_game, locate,
-};
+use overtone_data::{Dataset, Kind, Located, Plan, ReplayLog, datasets_folder, known_game, locate};
 
 use overtone_train::AtariLearner;
 
@@ -65,7 +63,7 @@ impl Experiment for AtariSettings {
 
     fn algorithm(&self) -> Result<AtariLearner> {
         let data = open(self)?;
-        let model = self.model_config(data.n_actions(), data.episodes().longest())?;
+        let model = self.model_config(data.actions().size(), data.episodes().longest())?;
         Ok(AtariLearner::new(model, data, known_game(&self.game)?))
     }
 }
@@ -75,7 +73,7 @@ impl Experiment for AtariSettings {
 ///
 /// # Errors
 /// When the data is missing or broken, or the disk is too small.
-fn open(settings: &AtariSettings) -> Result<Arc<AtariDataset>> {
+fn open(settings: &AtariSettings) -> Result<Arc<Dataset>> {
     let located = settings.find()?;
     say!("{located}");
     let log = ReplayLog::open(&located.path)?;
@@ -100,11 +98,10 @@ fn open(settings: &AtariSettings) -> Result<Arc<AtariDataset>> {
         "dataset: {} transitions in {} episodes, {} of them padding rows; content {}",
         dataset.n_transitions(),
         dataset.episodes().as_slice().len(),
-        dataset.manifest().counts.padding_rows,
-        &dataset.manifest().content_hash[..16]
+        dataset.counts().padding_rows,
+        &dataset.content_hash()[..16]
     );
-    let n_episodes = dataset.episodes().as_slice().len();
-    let split = Split::draw(n_episodes, settings.train.held_out, settings.seed)?;
+    let split = dataset.split_for(settings.train.held_out, settings.seed)?;
     super::say_held_out(&split, dataset.episodes());
     Ok(Arc::new(dataset))
 }

@@ -2,11 +2,9 @@
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use overtone_core::Task;
-use overtone_data::{
-    ContinuousDataset, Kind, LocatedContinuous, datasets_folder, locate_continuous,
-};
+use overtone_data::{Dataset, Kind, LocatedContinuous, datasets_folder, locate_continuous};
 use overtone_env::find_task;
 use overtone_model::Conditioning;
 use overtone_mujoco::Mujoco;
@@ -79,7 +77,7 @@ impl Experiment for ContinuousSettings {
         let task = task(self)?;
         let located = find(self)?;
         say!("{located}");
-        let data = ContinuousDataset::open(&located.path, &self.options(located.origin.clone()))?;
+        let data = Dataset::open(&located.path, &self.options(located.origin.clone()))?;
         let counts = data.counts();
         say!(
             "dataset: {} transitions in {} episodes ({} cut off and left out, {} not among the \
@@ -98,18 +96,8 @@ impl Experiment for ContinuousSettings {
         let simulation = recording.as_ref().unwrap_or(&task.simulation);
         let horizon = suites::of(task)?.horizon(task, simulation);
         let horizon = horizon.context("the longest episode of the task is not known")?;
-        let (wide, narrow) = (data.observation_width(), data.action_width());
-        let expected = (task.observations.size(), task.actions.size());
-        if (wide, narrow) != expected {
-            bail!(
-                "{}: has observations of {wide} numbers and actions of {narrow}, and {} has {} \
-                 and {}; is it another robot's?",
-                located.path.display(),
-                task.title,
-                expected.0,
-                expected.1
-            );
-        }
+        data.check_spaces(&task.title, &task.observations, &task.actions)?;
+        let (wide, narrow) = (task.observations.size(), task.actions.size());
         Ok(ContinuousLearner {
             model: self.model_config(wide, narrow, horizon)?,
             dataset: Arc::new(data),

@@ -97,7 +97,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const SOUND: &[u8] = include_bytes!("../../tests/fixtures/lzf.hdf5");
+    const SOUND: &[u8] = include_bytes!("../../../tests/fixtures/lzf.hdf5");
 
     fn changed(at: usize, to: &[u8]) -> Vec<u8> {
         let mut bytes = SOUND.to_vec();
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn sound_files_and_other_files_are_the_library_s() {
         check(SOUND, None);
-        check(include_bytes!("../../tests/fixtures/minari.hdf5"), None);
+        check(include_bytes!("../../../tests/fixtures/minari.hdf5"), None);
         for short in [&b""[..], &SIGNATURE, &SOUND[..9], &SOUND[..40], b"not HDF5"] {
             check(short, None);
         }

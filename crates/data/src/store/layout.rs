@@ -1,7 +1,15 @@
 //! Where each tensor lies in the file, and the header that says so.
 
-use crate::manifest::Manifest;
-use crate::replay_log::FRAME;
+use crate::read::replay_log::FRAME;
+use crate::store::manifest::StoreManifest;
+
+/// Name of the finished file in its folder.
+pub const STORE_FILE: &str = "frames.safetensors";
+/// Name of the manifest's copy beside it.
+pub const MANIFEST_FILE: &str = "manifest.json";
+/// Stands where a hash will be known: of the same length, so the header's size is final.
+pub(super) const HASH_TO_COME: &str =
+    "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Byte ranges of the tensors, from the start of the data; in their order.
 pub(crate) struct Layout {
@@ -33,7 +41,7 @@ impl Layout {
     }
 
     /// Length field and JSON header, padded with spaces to a multiple of 8.
-    pub(super) fn header(&self, manifest: &Manifest) -> Result<Vec<u8>, serde_json::Error> {
+    pub(super) fn header(&self, manifest: &StoreManifest) -> Result<Vec<u8>, serde_json::Error> {
         let mut map = serde_json::Map::new();
         let text = serde_json::to_string(manifest)?;
         map.insert("__metadata__".into(), serde_json::json!({ "manifest": text }));

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::DataError;
-use crate::npy::hex;
-use crate::replay_log::{Ending, ReplayLog, SlotRange};
+use crate::hex::hex;
+use crate::read::replay_log::{Ending, ReplayLog, SlotRange};
 use crate::shuffle::{below, permutation};
 
 /// Slots of each file the reference can reach: it opens them with this capacity.

@@ -7,15 +7,19 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use crate::dataset::AtariDataset;
+use crate::dataset::Dataset;
 use crate::disk::{SPARE, free_near};
 use crate::error::DataError;
-use crate::frame_store::{self, Layout, STORE_FILE};
-use crate::manifest::{FORMAT, Manifest, Origin, StoreCounts};
-use crate::npy::hex;
-use crate::replay_log::{FRAME, ReplayLog};
-use crate::run_folder::Column;
-use crate::selection::{Selected, Selection};
+use crate::hex::hex;
+use crate::origin::Origin;
+use crate::read::replay_log::{FRAME, ReplayLog};
+use crate::read::run_folder::Column;
+use crate::store::convert::{Conversion, convert};
+use crate::store::frames::FrameStore;
+use crate::store::layout::{Layout, STORE_FILE};
+use crate::store::manifest::{FORMAT, StoreCounts, StoreManifest};
+use crate::store::selection::{Selected, Selection};
+use crate::store::shard::memory_bytes;
 
 /// Bytes inflated per second and thread, with a margin: 600 to 900 MB/s were measured.
 const INFLATE_RATE: f64 = 500e6;
@@ -42,12 +46,12 @@ pub struct Plan {
     pub inflate_bytes: u64,
     /// Seconds the conversion is expected to take, were the machine otherwise idle.
     pub seconds: f64,
-    pub(crate) log: ReplayLog,
-    pub(crate) selected: Selected,
+    log: ReplayLog,
+    selected: Selected,
     /// Indices of the files that are read, ascending.
-    pub(crate) files: Vec<usize>,
+    files: Vec<usize>,
     /// Without content hash and sources, which only the conversion knows.
-    pub(crate) manifest: Manifest,
+    manifest: StoreManifest,
 }
 
 impl Plan {
@@ -90,7 +94,7 @@ impl Plan {
         let rows = selected.n_rows();
         let episodes = selected.episodes.len();
         let threads = rayon::current_num_threads().min(files.len()).max(1);
-        let manifest = Manifest {
+        let manifest = StoreManifest {
             format: FORMAT,
             game: log.folder.game.clone(),
             run: log.folder.run.clone(),
@@ -123,7 +127,7 @@ impl Plan {
             rows,
             episodes,
             disk_bytes: Layout { rows, episodes }.data_bytes() + 65_536,
-            memory_bytes: frame_store::memory_bytes(
+            memory_bytes: memory_bytes(
                 rayon::current_num_threads(),
                 files.len(),
                 log.capacity,
@@ -149,20 +153,31 @@ impl Plan {
     ///
     /// # Errors
     /// When the disk is too small, a source file is damaged, or writing fails.
-    pub fn ensure(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<AtariDataset, DataError> {
-        let found = AtariDataset::open(&self.store)
+    pub fn ensure(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Dataset, DataError> {
+        let found = Dataset::open_store(&self.store)
             .and_then(|dataset| dataset.check_untouched().map(|()| dataset));
         match found {
-            Ok(dataset) if dataset.manifest().selection_hash == self.selected.hash => {
-                return Ok(dataset);
-            }
+            Ok(dataset) if self.made(&dataset) => return Ok(dataset),
             // Not there, damaged, changed, or of another version: it is made (again).
             Ok(_) | Err(DataError::Missing { .. } | DataError::Store { .. }) => {}
             Err(error) => return Err(error),
         }
         self.check_disk()?;
-        let store = frame_store::convert(self, progress)?;
-        AtariDataset::open(&store)
+        let conversion = Conversion {
+            store: &self.store,
+            log: &self.log,
+            selected: &self.selected,
+            files: &self.files,
+            inflate_bytes: self.inflate_bytes,
+            manifest: &self.manifest,
+        };
+        Dataset::open_store(&convert(&conversion, progress)?)
+    }
+
+    /// Whether `dataset` is of the transitions that were drawn.
+    fn made(&self, dataset: &Dataset) -> bool {
+        let manifest = dataset.frames().and_then(FrameStore::manifest);
+        manifest.is_some_and(|manifest| manifest.selection_hash == self.selected.hash)
     }
 
     /// Refuses what the disk cannot hold.
@@ -189,7 +204,7 @@ fn n_actions(log: &ReplayLog, origin: &Origin) -> usize {
 /// A hash of the source files' names, sizes and gzip checksums and of what is drawn from
 /// them: where it is equal, the converted dataset is. Reading the files whole for this would
 /// take minutes in a published set.
-fn fingerprint(log: &ReplayLog, manifest: &Manifest) -> Result<String, DataError> {
+fn fingerprint(log: &ReplayLog, manifest: &StoreManifest) -> Result<String, DataError> {
     let mut hash = Sha256::new();
     for file in &log.files {
         for column in Column::ALL {
@@ -208,7 +223,7 @@ fn fingerprint(log: &ReplayLog, manifest: &Manifest) -> Result<String, DataError
         }
         hash.update(file.add_count.to_le_bytes());
     }
-    let Manifest { format, game, run, origin, n_actions, selection_hash, seed, .. } = manifest;
+    let StoreManifest { format, game, run, origin, n_actions, selection_hash, seed, .. } = manifest;
     let facts = serde_json::json!([format, game, run, origin, n_actions, selection_hash, seed]);
     hash.update(facts.to_string());
     Ok(hex(&hash.finalize()))

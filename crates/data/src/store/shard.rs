@@ -12,16 +12,16 @@ use std::thread;
 
 use sha2::{Digest, Sha256};
 
-use crate::content_hash::RowHashes;
 use crate::error::DataError;
-use crate::frame_store::HASH_TO_COME;
-use crate::frame_store::layout::Layout;
-use crate::frame_store::temporary::Temporary;
-use crate::manifest::Source;
-use crate::npy::{NpyStream, hex};
-use crate::replay_log::{FRAME, ReplayLog, SmallColumns};
-use crate::run_folder::Column;
-use crate::selection::Selected;
+use crate::hex::hex;
+use crate::read::npy::NpyStream;
+use crate::read::replay_log::{FRAME, ReplayLog, SmallColumns};
+use crate::read::run_folder::Column;
+use crate::store::content_hash::RowHashes;
+use crate::store::layout::{HASH_TO_COME, Layout};
+use crate::store::manifest::Source;
+use crate::store::selection::Selected;
+use crate::store::temporary::Temporary;
 
 /// Frames per write.
 const FRAMES_PER_WRITE: usize = 64;

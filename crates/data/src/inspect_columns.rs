@@ -4,11 +4,13 @@ use std::fmt;
 use std::path::Path;
 
 use overtone_core::Outcome;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use crate::continuous::log::{ContinuousLog, LogFormat};
+use crate::columns::Seen;
+use crate::dataset::Acted;
 use crate::error::DataError;
 use crate::inspect::{Returns, Spread};
+use crate::read;
 
 /// What a recording holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,7 +18,8 @@ pub struct ContinuousInspection {
     /// Name of the file, without its folder.
     pub file: String,
     /// How it is laid out.
-    pub format: LogFormat,
+    #[serde(serialize_with = "lower_case")]
+    pub format: &'static str,
     /// Steps, each counted once.
     pub transitions: u64,
     /// Numbers of an observation.
@@ -96,9 +99,17 @@ impl fmt::Display for Range {
 /// # Errors
 /// Anything wrong with the file; see [`DataError`].
 pub fn inspect_continuous(path: &Path) -> Result<ContinuousInspection, DataError> {
-    let log = ContinuousLog::open(path)?;
+    let log = read::columns(path)?;
     let mut odd = log.odd.clone();
-    let observations = Range::of_each(&log.observations, log.observation_width);
+    let observation_width = log.observations.width();
+    let observations = match &log.observations {
+        Seen::Vectors { width, values } => Range::of_each(values, *width),
+        Seen::Frames { .. } => Vec::new(),
+    };
+    let actions = match &log.actions {
+        Acted::Continuous { width, values } => Range::of_each(values, *width),
+        Acted::Discrete { .. } => Vec::new(),
+    };
     for (place, range) in observations.iter().enumerate() {
         if range.min == range.max && log.n_transitions() > 0 {
             odd.push(format!("number {place} of the observations is always {}", range.min));
@@ -114,8 +125,8 @@ pub fn inspect_continuous(path: &Path) -> Result<ContinuousInspection, DataError
         file: log.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         format: log.format,
         transitions: log.n_transitions() as u64,
-        observation_width: log.observation_width,
-        action_width: log.action_width,
+        observation_width,
+        action_width: log.actions.size(),
         episodes,
         terminated: terminated as u64,
         truncated: episodes - terminated as u64,
@@ -127,11 +138,16 @@ pub fn inspect_continuous(path: &Path) -> Result<ContinuousInspection, DataError
         },
         lengths: Spread::of(log.finished_episodes().map(|e| e.length as f64).collect()),
         observations,
-        actions: Range::of_each(&log.actions, log.action_width),
+        actions,
         actions_outside: log.actions_outside() as u64,
         rewards: Range::of(&log.rewards, 1, 0),
         odd,
     })
+}
+
+/// As it is in the program's JSON.
+fn lower_case<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&name.to_lowercase())
 }
 
 impl fmt::Display for ContinuousInspection {

@@ -48,11 +48,11 @@ use std::path::Path;
 use rayon::prelude::*;
 
 use crate::error::DataError;
-use crate::npy::NpyStream;
-pub use crate::replay_log::columns::SmallColumns;
-use crate::replay_log::columns::load;
-use crate::replay_log::scan::Scan;
-use crate::run_folder::{Column, RunFolder};
+use crate::read::npy::NpyStream;
+pub use crate::read::replay_log::columns::SmallColumns;
+use crate::read::replay_log::columns::load;
+use crate::read::replay_log::scan::Scan;
+use crate::read::run_folder::{Column, RunFolder};
 
 /// Bytes of one observation, 84 × 84.
 pub const FRAME: usize = 84 * 84;

@@ -3,9 +3,10 @@
 use overtone_core::Episode;
 use serde::{Deserialize, Serialize};
 
-use crate::continuous::log::ContinuousLog;
-use crate::continuous::manifest::ContinuousOrigin;
+use crate::columns::{Columns, Seen};
+use crate::dataset::Acted;
 use crate::error::DataError;
+use crate::origin::Origin;
 
 /// What becomes of an episode that the end of the recording cuts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,9 +19,9 @@ pub enum Fragment {
     Drop,
 }
 
-/// How a [`crate::ContinuousDataset`] is made of a recording.
+/// How a [`crate::Dataset`] is made of columns in memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ContinuousOptions {
+pub struct DatasetOptions {
     /// What becomes of unfinished episodes.
     pub fragment: Fragment,
     /// Percent of the transitions, above 0: the episodes of highest return are kept as long as
@@ -35,10 +36,10 @@ pub struct ContinuousOptions {
     /// The run's seed, which the held-out episodes are drawn with.
     pub seed: u64,
     /// What is known of the recording beyond its file.
-    pub origin: ContinuousOrigin,
+    pub origin: Origin,
 }
 
-impl Default for ContinuousOptions {
+impl Default for DatasetOptions {
     /// All finished episodes, as recorded, of unknown origin.
     fn default() -> Self {
         Self {
@@ -47,12 +48,12 @@ impl Default for ContinuousOptions {
             delayed_reward: false,
             held_out: 0.0,
             seed: 0,
-            origin: ContinuousOrigin::other(),
+            origin: Origin::other(),
         }
     }
 }
 
-impl ContinuousOptions {
+impl DatasetOptions {
     /// Refuses a share of nothing or of more than all.
     pub(super) fn check(&self) -> Result<(), DataError> {
         if self.best_percent > 0.0 && self.best_percent <= 100.0 {
@@ -88,13 +89,20 @@ pub(super) fn best_episodes(lengths: &[usize], returns: &[f64], percent: f64) ->
 
 /// Leaves in `log` only the episodes at positions `kept`, which ascend; nothing is copied where
 /// that is all of them.
-pub(super) fn keep(log: &mut ContinuousLog, kept: &[usize]) {
+pub(super) fn keep(log: &mut Columns, kept: &[usize]) {
     if kept.len() == log.episodes.len() {
         return;
     }
     let spans: Vec<Episode> = kept.iter().map(|&episode| log.episodes[episode]).collect();
-    keep_rows(&mut log.observations, log.observation_width, &spans);
-    keep_rows(&mut log.actions, log.action_width, &spans);
+    let observed = log.observations.width();
+    match &mut log.observations {
+        Seen::Frames { pixels, .. } => keep_rows(pixels, observed, &spans),
+        Seen::Vectors { values, .. } => keep_rows(values, observed, &spans),
+    }
+    match &mut log.actions {
+        Acted::Discrete { values, .. } => keep_rows(values, 1, &spans),
+        Acted::Continuous { width, values } => keep_rows(values, *width, &spans),
+    }
     keep_rows(&mut log.rewards, 1, &spans);
     log.finished = kept.iter().map(|&episode| log.finished[episode]).collect();
     let mut start = 0;
@@ -105,7 +113,7 @@ pub(super) fn keep(log: &mut ContinuousLog, kept: &[usize]) {
     }
 }
 
-fn keep_rows(column: &mut Vec<f32>, width: usize, spans: &[Episode]) {
+fn keep_rows<T: Copy>(column: &mut Vec<T>, width: usize, spans: &[Episode]) {
     let mut to = 0;
     for span in spans {
         column.copy_within(span.start * width..span.end() * width, to);
@@ -115,7 +123,7 @@ fn keep_rows(column: &mut Vec<f32>, width: usize, spans: &[Episode]) {
 }
 
 /// Moves each episode's return to its last step.
-pub(super) fn delay_rewards(log: &mut ContinuousLog) {
+pub(super) fn delay_rewards(log: &mut Columns) {
     for episode in &log.episodes {
         let total = log.episode_return(episode);
         let rewards = &mut log.rewards[episode.range()];

@@ -1,9 +1,9 @@
 //! The small files of one number, read and checked.
 
 use crate::error::DataError;
-use crate::npy::{self, NpyStream};
-use crate::replay_log::MAX_ACTIONS;
-use crate::run_folder::{Column, RunFolder};
+use crate::read::npy::{self, NpyStream};
+use crate::read::replay_log::MAX_ACTIONS;
+use crate::read::run_folder::{Column, RunFolder};
 
 /// The most slots one file may claim; the published files have 1,000,000.
 const MAX_SLOTS: usize = 8_000_000;

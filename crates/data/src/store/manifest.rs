@@ -1,57 +1,12 @@
 //! What a converted dataset says about itself.
 
-use std::fmt;
-
-use overtone_core::Simulation;
 use serde::{Deserialize, Serialize};
 
-use crate::selection::Selection;
+use crate::origin::Origin;
+use crate::store::selection::Selection;
 
 /// Version of the frame store's layout.
 pub const FORMAT: u32 = 1;
-
-/// Where data comes from; scores on one kind say nothing about another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    /// A dataset as published.
-    Published,
-    /// A small recording that comes with the project.
-    Starter,
-    /// Anything else, in the same format.
-    Other,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Published => "published",
-            Self::Starter => "starter",
-            Self::Other => "other",
-        })
-    }
-}
-
-/// What is known of a log beyond its files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Origin {
-    /// Where it comes from.
-    pub kind: Kind,
-    /// Name of the dataset's description, where there is one.
-    pub dataset: Option<String>,
-    /// How the emulator was run, where it is known.
-    pub recording: Option<Simulation>,
-    /// Actions the game's action set has, where it is known.
-    pub n_actions: Option<usize>,
-}
-
-impl Origin {
-    /// Nothing is known.
-    pub fn other() -> Self {
-        Self { kind: Kind::Other, dataset: None, recording: None, n_actions: None }
-    }
-}
 
 /// A file that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,7 +40,7 @@ pub struct StoreCounts {
 /// as `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Manifest {
+pub struct StoreManifest {
     /// Version of the layout, [`FORMAT`].
     pub format: u32,
     /// The game, as its folder is named (`Seaquest`).

@@ -3,17 +3,58 @@
 //!
 //! `next_observations`, `infos` and `metadata` may be there and are not read.
 
+use std::path::Path;
+
 use overtone_core::{Episode, Outcome};
 
-use crate::continuous::log::{ContinuousLog, LogFormat, outcome};
+use crate::columns::{Columns, Seen};
+use crate::dataset::Acted;
 use crate::error::DataError;
-use crate::hdf5_file::Hdf5File;
+use crate::read::flags::{outcome, what_is_odd};
+use crate::read::hdf5_file::Hdf5File;
+use crate::read::hdf5_paths::{find_file, hdf5_files};
+use crate::recording::{Reader, Recording};
 
-/// Reads a file and cuts it into episodes at its flags.
+/// D4RL's format.
+pub(crate) struct D4rl;
+
+impl Reader for D4rl {
+    fn name(&self) -> &'static str {
+        "D4RL"
+    }
+
+    /// Any file, or a folder with an HDF5 file.
+    fn reads(&self, path: &Path) -> bool {
+        !path.is_dir() || hdf5_files(path).is_ok_and(|files| !files.is_empty())
+    }
+
+    fn open(&self, path: &Path) -> Result<Recording, DataError> {
+        let file = Hdf5File::open(&find_file(path)?)?;
+        check(&file)?;
+        read(&file).map(Recording::Columns)
+    }
+}
+
+/// Refuses a file that is not D4RL's.
 ///
 /// # Errors
-/// When an array is missing, of another shape or length, or holds an impossible value.
-pub fn read(file: &Hdf5File) -> Result<ContinuousLog, DataError> {
+/// [`DataError::MissingDataset`], which says what there is instead.
+pub(crate) fn check(file: &Hdf5File) -> Result<(), DataError> {
+    if file.has("observations") {
+        return Ok(());
+    }
+    Err(DataError::MissingDataset {
+        path: file.path().to_path_buf(),
+        dataset: "observations".into(),
+        hint: format!(
+            "{}, neither D4RL's arrays nor Minari's episodes (episode_0, …)",
+            file.what_it_has()
+        ),
+    })
+}
+
+/// Reads a file and cuts it into episodes at its flags.
+fn read(file: &Hdf5File) -> Result<Columns, DataError> {
     // Before the long arrays are read.
     if !file.has("timeouts") {
         return Err(DataError::MissingDataset {
@@ -42,19 +83,19 @@ pub fn read(file: &Hdf5File) -> Result<ContinuousLog, DataError> {
     }
     let (episodes, finished) = cut(&terminals, &timeouts);
     let both = terminals.iter().zip(&timeouts).filter(|&(&terminal, &timeout)| terminal && timeout);
-    let log = ContinuousLog {
+    let both = both.count();
+    let mut columns = Columns {
         path: file.path().to_path_buf(),
-        format: LogFormat::D4rl,
-        observation_width: observations.width,
-        action_width: actions.width,
-        observations: observations.values,
-        actions: actions.values,
+        format: D4rl.name(),
+        observations: Seen::Vectors { width: observations.width, values: observations.values },
+        actions: Acted::Continuous { width: actions.width, values: actions.values },
         rewards,
         episodes,
         finished,
         odd: Vec::new(),
     };
-    Ok(log.checked(both.count()))
+    columns.odd.extend(what_is_odd(&columns, both));
+    Ok(columns)
 }
 
 /// The episodes that end where a flag is set, and which of them are finished: what follows

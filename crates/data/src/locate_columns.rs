@@ -4,12 +4,11 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::card::{ContinuousCard, DatasetCard};
-use crate::continuous::log::{ContinuousLog, find_file, hdf5_files};
-use crate::continuous::manifest::ContinuousOrigin;
 use crate::download::is_unfinished;
 use crate::error::DataError;
 use crate::locate::find_name;
-use crate::manifest::Kind;
+use crate::origin::{Kind, Origin};
+use crate::read::hdf5_paths::{find_file, hdf5_files};
 
 /// A robot of the project's experiments, as D4RL has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub const DATASETS: [&str; 6] =
 /// Data that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocatedContinuous {
-    /// The file, for [`ContinuousLog::open`].
+    /// The file, for [`crate::read::open`].
     pub path: PathBuf,
     /// The robot, a name of [`ENVIRONMENTS`].
     pub env: &'static str,
@@ -44,7 +43,7 @@ pub struct LocatedContinuous {
     /// file's own.
     pub dataset: String,
     /// What is known of it.
-    pub origin: ContinuousOrigin,
+    pub origin: Origin,
 }
 
 impl fmt::Display for LocatedContinuous {
@@ -82,26 +81,10 @@ pub fn locate_continuous(
     datasets: &Path,
 ) -> Result<LocatedContinuous, DataError> {
     let environment = known_environment(environment)?;
-    let located = match path {
-        Some(path) => at(path, environment, dataset, datasets)?,
-        None => described(environment, known_dataset(dataset)?, datasets)?,
-    };
-    let widths = ContinuousLog::widths(&located.path)?;
-    if widths != (environment.observation_width, environment.action_width) {
-        return Err(DataError::Inconsistent {
-            path: located.path,
-            reason: format!(
-                "its observations have {} numbers and its actions {}, but those of {} have {} and \
-                 {}: it is another robot's",
-                widths.0,
-                widths.1,
-                environment.name,
-                environment.observation_width,
-                environment.action_width
-            ),
-        });
+    match path {
+        Some(path) => at(path, environment, dataset, datasets),
+        None => described(environment, known_dataset(dataset)?, datasets),
     }
-    Ok(located)
 }
 
 /// The robot of any spelling of its name (`hopper`, `HalfCheetah`, `walker-2d`).
@@ -203,7 +186,7 @@ fn at(
         path: file,
         env: environment.name,
         dataset: name,
-        origin: ContinuousOrigin::other(),
+        origin: Origin::other(),
     })
 }
 

@@ -10,7 +10,7 @@
 //! | `actions` | u8 `[rows]` |
 //! | `frames` | u8 `[rows, 84, 84]` |
 //!
-//! with the [`Manifest`] as JSON under `manifest` in its metadata. A stack of four frames is
+//! with the [`StoreManifest`] as JSON under `manifest` in its metadata. A stack of four frames is
 //! four rows, so nothing is stored twice.
 //!
 //! Conversion inflates each shard once, as many shards at a time as there are cores, and only
@@ -21,10 +21,6 @@
 //! It writes under a temporary name beside the final one, flushes, and renames: a conversion
 //! killed at any instant leaves no file under the final name, and the next one removes what it
 //! left. A lock on the temporary file tells a leftover from another process at work.
-
-mod layout;
-mod shard;
-mod temporary;
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -38,31 +34,36 @@ use std::time::Duration;
 use overtone_core::Outcome;
 use rayon::prelude::*;
 
-use crate::content_hash::RowHashes;
-use crate::dataset::outcome_code;
 use crate::error::DataError;
-pub(crate) use crate::frame_store::layout::Layout;
-pub(crate) use crate::frame_store::shard::memory_bytes;
-use crate::frame_store::shard::{Shard, ShardWriter, pieces_of, source_template, stopped};
-use crate::frame_store::temporary::{Temporary, remove_leftovers};
-use crate::manifest::Manifest;
-use crate::plan::Plan;
-use crate::replay_log::Ending;
-use crate::run_folder::Column;
-use crate::selection::Selected;
+use crate::outcome_code::outcome_code;
+use crate::read::replay_log::{Ending, ReplayLog};
+use crate::read::run_folder::Column;
+use crate::store::content_hash::RowHashes;
+use crate::store::layout::{HASH_TO_COME, Layout, MANIFEST_FILE};
+use crate::store::manifest::StoreManifest;
+use crate::store::selection::Selected;
+use crate::store::shard::{Shard, ShardWriter, pieces_of, source_template, stopped};
+use crate::store::temporary::{Temporary, remove_leftovers};
 
-/// Name of the finished file in its folder.
-pub const STORE_FILE: &str = "frames.safetensors";
-/// Name of the manifest's copy beside it.
-pub const MANIFEST_FILE: &str = "manifest.json";
-/// Stands where a hash will be known: of the same length, so the header's size is final.
-const HASH_TO_COME: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// What is converted, and where to.
+pub(super) struct Conversion<'a> {
+    /// Path of the finished file.
+    pub(super) store: &'a Path,
+    pub(super) log: &'a ReplayLog,
+    pub(super) selected: &'a Selected,
+    /// Indices of the files that are read, ascending.
+    pub(super) files: &'a [usize],
+    /// Bytes that will be inflated.
+    pub(super) inflate_bytes: u64,
+    /// Without content hash and sources, which are not known before.
+    pub(super) manifest: &'a StoreManifest,
+}
 
 /// Converts as `plan` says; gives the path of the finished file, which gets its name when it is
 /// whole. Of several processes at once each does it, and the last one's file stays. `progress`
 /// is told bytes inflated and bytes to inflate.
-pub(crate) fn convert(
-    plan: &Plan,
+pub(super) fn convert(
+    plan: &Conversion<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<PathBuf, DataError> {
     let folder = plan.store.parent().unwrap_or(Path::new("."));
@@ -70,7 +71,7 @@ pub(crate) fn convert(
     remove_leftovers(folder)?;
     let temporary = Temporary::create(folder)?;
 
-    let (log, selected) = (&plan.log, &plan.selected);
+    let (log, selected) = (plan.log, plan.selected);
     let layout = Layout { rows: selected.n_rows(), episodes: selected.episodes.len() };
     let mut manifest = plan.manifest.clone();
     manifest.content_hash = HASH_TO_COME.into();
@@ -80,7 +81,7 @@ pub(crate) fn convert(
         .flat_map(|&file| Column::ALL.map(|column| source_template(log, file, column)))
         .collect();
     let header_error = |error: serde_json::Error| DataError::Store {
-        path: plan.store.clone(),
+        path: plan.store.to_path_buf(),
         reason: error.to_string(),
     };
     let data = layout.header(&manifest).map_err(header_error)?.len() as u64;
@@ -108,10 +109,10 @@ pub(crate) fn convert(
     temporary.file.write_all_at(&header, 0).map_err(write_error())?;
     temporary.file.sync_all().map_err(write_error())?;
     write_manifest(folder, &manifest)?;
-    temporary.rename(&plan.store)?;
+    temporary.rename(plan.store)?;
     // The rename itself must survive a power cut.
     File::open(folder).and_then(|dir| dir.sync_all()).map_err(DataError::io(folder, "flush"))?;
-    Ok(plan.store.clone())
+    Ok(plan.store.to_path_buf())
 }
 
 /// The episode tensors, in the layout's order.
@@ -137,7 +138,7 @@ fn outcome(ending: Ending) -> Outcome {
 
 /// Runs all shards on the thread pool while this thread reports progress.
 fn all_shards(
-    plan: &Plan,
+    plan: &Conversion<'_>,
     writer: &ShardWriter<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Vec<Shard>, DataError> {
@@ -148,7 +149,7 @@ fn all_shards(
             let shards: Result<Vec<_>, _> = plan
                 .files
                 .par_iter()
-                .map(|&file| writer.shard(file, pieces_of(&plan.selected, file), &done))
+                .map(|&file| writer.shard(file, pieces_of(plan.selected, file), &done))
                 .collect();
             // The receiver lives until this thread has ended.
             let _ = finished.send(shards);
@@ -167,7 +168,7 @@ fn all_shards(
     })
 }
 
-fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<(), DataError> {
+fn write_manifest(folder: &Path, manifest: &StoreManifest) -> Result<(), DataError> {
     let path = folder.join(MANIFEST_FILE);
     let text = serde_json::to_string_pretty(manifest)
         .map_err(|error| DataError::Store { path: path.clone(), reason: error.to_string() })?;

@@ -1,11 +1,39 @@
 //! Minari's files: a group `episode_<number>` for each episode, whose `observations` have one
 //! row more than its `actions`, the last one being where the last action led.
 
+use std::path::Path;
+
 use overtone_core::{Episode, Outcome};
 
-use crate::continuous::log::{ContinuousLog, LogFormat, outcome};
+use crate::columns::{Columns, Seen};
+use crate::dataset::Acted;
 use crate::error::DataError;
-use crate::hdf5_file::{Hdf5File, Matrix};
+use crate::read::flags::{outcome, what_is_odd};
+use crate::read::hdf5_file::{Hdf5File, Matrix};
+use crate::read::hdf5_paths::find_file;
+use crate::recording::{Reader, Recording};
+
+/// The Farama Foundation's format.
+pub(crate) struct Minari;
+
+impl Reader for Minari {
+    fn name(&self) -> &'static str {
+        "Minari"
+    }
+
+    fn reads(&self, path: &Path) -> bool {
+        find_file(path).and_then(|file| Hdf5File::open(&file)).is_ok_and(|file| is_minari(&file))
+    }
+
+    fn open(&self, path: &Path) -> Result<Recording, DataError> {
+        read(&Hdf5File::open(&find_file(path)?)?).map(Recording::Columns)
+    }
+}
+
+/// Whether a file has episodes, and not D4RL's arrays.
+pub(crate) fn is_minari(file: &Hdf5File) -> bool {
+    !file.has("observations") && episode_names(file).is_ok_and(|names| !names.is_empty())
+}
 
 /// Names of the episodes' groups, in the order of their numbers.
 ///
@@ -20,24 +48,12 @@ pub fn episode_names(file: &Hdf5File) -> Result<Vec<String>, DataError> {
     Ok(numbered.into_iter().map(|(_, name)| name).collect())
 }
 
-/// Name of the first episode's group.
-///
-/// # Errors
-/// When there is none.
-pub fn first_episode(file: &Hdf5File) -> Result<String, DataError> {
-    episode_names(file)?.into_iter().next().ok_or_else(|| DataError::MissingDataset {
-        path: file.path().to_path_buf(),
-        dataset: "episode_0".into(),
-        hint: file.what_it_has(),
-    })
-}
-
 /// Reads a file's episodes, one after the other.
 ///
 /// # Errors
 /// When an array is missing, of another shape or length, or holds an impossible value, or
 /// when episodes are missing.
-pub fn read(file: &Hdf5File) -> Result<ContinuousLog, DataError> {
+fn read(file: &Hdf5File) -> Result<Columns, DataError> {
     let names = episode_names(file)?;
     if let Some(total) = file.attribute("total_episodes")
         && usize::try_from(total) != Ok(names.len())
@@ -50,31 +66,43 @@ pub fn read(file: &Hdf5File) -> Result<ContinuousLog, DataError> {
             ),
         });
     }
-    let mut log = ContinuousLog {
-        path: file.path().to_path_buf(),
-        format: LogFormat::Minari,
-        observation_width: 0,
-        action_width: 0,
-        observations: Vec::new(),
-        actions: Vec::new(),
-        rewards: Vec::new(),
-        episodes: Vec::new(),
-        finished: Vec::new(),
-        odd: Vec::new(),
-    };
+    let mut log = Rows::default();
     let mut strange = Strange::default();
     for name in &names {
         add_episode(file, name, &mut log, &mut strange)?;
     }
+    let mut columns = Columns {
+        path: file.path().to_path_buf(),
+        format: Minari.name(),
+        observations: Seen::Vectors { width: log.observation_width, values: log.observations },
+        actions: Acted::Continuous { width: log.action_width, values: log.actions },
+        rewards: log.rewards,
+        episodes: log.episodes,
+        finished: log.finished,
+        odd: Vec::new(),
+    };
     for (n, what) in [
         (strange.empty, "episodes without a step, left out"),
         (strange.early, "episodes flagged as ended before their last step, taken as whole"),
     ] {
         if n > 0 {
-            log.odd.push(format!("{what}: {n}"));
+            columns.odd.push(format!("{what}: {n}"));
         }
     }
-    Ok(log.checked(strange.both))
+    columns.odd.extend(what_is_odd(&columns, strange.both));
+    Ok(columns)
+}
+
+/// What was read so far.
+#[derive(Default)]
+struct Rows {
+    observation_width: usize,
+    action_width: usize,
+    observations: Vec<f32>,
+    actions: Vec<f32>,
+    rewards: Vec<f32>,
+    episodes: Vec<Episode>,
+    finished: Vec<bool>,
 }
 
 /// Counts of what should not be.
@@ -88,7 +116,7 @@ struct Strange {
 fn add_episode(
     file: &Hdf5File,
     episode: &str,
-    log: &mut ContinuousLog,
+    log: &mut Rows,
     strange: &mut Strange,
 ) -> Result<(), DataError> {
     let named = |array: &str| format!("{episode}/{array}");

@@ -11,6 +11,7 @@ use flate2::bufread::MultiGzDecoder;
 use sha2::{Digest, Sha256};
 
 use crate::error::DataError;
+use crate::hex::hex;
 
 /// NumPy writes headers of a few hundred bytes and refuses to read longer ones than this.
 const MAX_HEADER: usize = 10_000;
@@ -318,11 +319,6 @@ pub fn read_small<T: Element>(path: &Path, limit: usize) -> Result<Vec<T>, DataE
         Ok(())
     })?;
     Ok(values)
-}
-
-/// Lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The dictionary NumPy writes before an array.

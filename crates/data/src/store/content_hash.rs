@@ -7,7 +7,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::npy::hex;
+use crate::hex::hex;
 
 /// A sum of row hashes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

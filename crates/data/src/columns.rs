@@ -1,0 +1,164 @@
+//! [`Columns`]: a recording in memory, as its file holds it.
+
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+use overtone_core::Episode;
+
+use crate::dataset::Acted;
+use crate::error::DataError;
+
+/// What each number of an action should be.
+pub const ACTION_RANGE: RangeInclusive<f32> = -1.0..=1.0;
+
+/// What each action of a recording was chosen on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    /// Pictures, of which an observation stacks the newest.
+    Frames {
+        /// `[steps, height, width]`
+        pixels: Vec<u8>,
+        /// Height and width.
+        shape: [usize; 2],
+        /// Frames of an observation.
+        stack: usize,
+    },
+    /// Numbers.
+    Vectors {
+        /// Numbers of an observation.
+        width: usize,
+        /// `[steps, width]`
+        values: Vec<f32>,
+    },
+}
+
+impl Seen {
+    /// Numbers of one row.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Frames { shape: [height, width], .. } => height * width,
+            Self::Vectors { width, .. } => *width,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::Frames { pixels, .. } => pixels.len(),
+            Self::Vectors { values, .. } => values.len(),
+        }
+    }
+}
+
+/// All steps of a recording, in the file's order and units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// The file.
+    pub path: PathBuf,
+    /// Name of its format, such as `D4RL`.
+    pub format: &'static str,
+    /// What each action was chosen on.
+    pub observations: Seen,
+    /// What was done.
+    pub actions: Acted,
+    /// `[steps]`, raw.
+    pub rewards: Vec<f32>,
+    /// Episodes, which cover all steps in order; none is empty. One that is not finished has
+    /// the outcome `Truncated`: the end of the recording cut it.
+    pub episodes: Vec<Episode>,
+    /// `[episodes]`, whether the task or its step limit ended it. In a D4RL file all are but
+    /// perhaps the last.
+    pub finished: Vec<bool>,
+    /// Anything that is not as the format has it, a sentence each.
+    pub odd: Vec<String>,
+}
+
+impl Columns {
+    /// Number of steps.
+    pub fn n_transitions(&self) -> usize {
+        self.rewards.len()
+    }
+
+    /// The episodes that the task or its step limit ended.
+    pub fn finished_episodes(&self) -> impl Iterator<Item = &Episode> {
+        self.episodes.iter().zip(&self.finished).filter(|(_, finished)| **finished).map(|(e, _)| e)
+    }
+
+    /// Undiscounted sum of an episode's rewards.
+    pub fn episode_return(&self, episode: &Episode) -> f64 {
+        self.rewards[episode.range()].iter().map(|&reward| f64::from(reward)).sum()
+    }
+
+    /// Steps with a number of their action outside [`ACTION_RANGE`].
+    pub fn actions_outside(&self) -> usize {
+        let Acted::Continuous { width, values } = &self.actions else { return 0 };
+        let outside = |action: &&[f32]| action.iter().any(|number| !ACTION_RANGE.contains(number));
+        values.chunks_exact((*width).max(1)).filter(outside).count()
+    }
+
+    /// Refuses columns of different lengths, and values that no recording can hold.
+    ///
+    /// # Errors
+    /// [`DataError::Inconsistent`], which says what is wrong.
+    pub fn check(&self) -> Result<(), DataError> {
+        let steps = self.n_transitions();
+        let refuse =
+            |reason: String| Err(DataError::Inconsistent { path: self.path.clone(), reason });
+        if let Seen::Frames { shape, stack, .. } = &self.observations
+            && shape.iter().product::<usize>() * stack == 0
+        {
+            return refuse(format!("its frames are {shape:?}, {stack} an observation"));
+        }
+        let (observed, acted) = (
+            self.observations.len(),
+            match &self.actions {
+                Acted::Discrete { values, .. } => values.len(),
+                Acted::Continuous { values, .. } => values.len(),
+            },
+        );
+        let action_width = match &self.actions {
+            Acted::Discrete { .. } => 1,
+            Acted::Continuous { width, .. } => *width,
+        };
+        for (what, length, width) in [
+            ("observations", observed, self.observations.width()),
+            ("actions", acted, action_width),
+        ] {
+            if length != steps * width {
+                return refuse(format!(
+                    "its {what} hold {length} numbers, expected {steps} rows of {width}"
+                ));
+            }
+        }
+        if self.finished.len() != self.episodes.len() {
+            let (n, of) = (self.finished.len(), self.episodes.len());
+            return refuse(format!(
+                "it says of {n} of its {of} episodes whether they are finished"
+            ));
+        }
+        if self.episodes.iter().map(|episode| episode.length).sum::<usize>() != steps {
+            return refuse("its episodes do not cover its steps".into());
+        }
+        if let Acted::Discrete { n_actions, values } = &self.actions
+            && let Some(action) = values.iter().find(|&&action| usize::from(action) >= *n_actions)
+        {
+            return refuse(format!("it holds action {action} of {n_actions}"));
+        }
+        let empty: &[f32] = &[];
+        let observed = match &self.observations {
+            Seen::Vectors { values, .. } => values,
+            Seen::Frames { .. } => empty,
+        };
+        let acted = match &self.actions {
+            Acted::Continuous { values, .. } => values,
+            Acted::Discrete { .. } => empty,
+        };
+        for (what, column) in
+            [("observations", observed), ("actions", acted), ("rewards", &self.rewards[..])]
+        {
+            if column.iter().any(|number| !number.is_finite()) {
+                return refuse(format!("a number of its {what} is not finite"));
+            }
+        }
+        Ok(())
+    }
+}

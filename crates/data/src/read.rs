@@ -1,0 +1,63 @@
+//! The file formats that are read, one file each, and the list of them.
+
+pub(crate) mod d4rl;
+pub(crate) mod dqn_replay;
+mod flags;
+pub(crate) mod hdf5_file;
+pub(crate) mod hdf5_paths;
+pub(crate) mod minari;
+pub mod npy;
+pub mod replay_log;
+pub mod run_folder;
+
+use std::path::Path;
+
+use crate::columns::Columns;
+use crate::error::DataError;
+use crate::recording::{Reader, Recording};
+
+/// Every format; the first one that says it reads a path does. A new one has a line here.
+pub const READERS: [&dyn Reader; 3] = [&minari::Minari, &d4rl::D4rl, &dqn_replay::DqnReplay];
+
+/// The format that the file or folder at `path` is to be read as.
+///
+/// # Errors
+/// [`DataError::Missing`] when nothing is there, [`DataError::NoLog`] when no format is for it.
+pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
+    if !path.exists() {
+        return Err(DataError::Missing {
+            path: path.to_path_buf(),
+            hint: "give an HDF5 file of D4RL or Minari, or the folder of a DQN-replay game".into(),
+        });
+    }
+    READERS.into_iter().find(|reader| reader.reads(path)).ok_or_else(|| DataError::NoLog {
+        path: path.to_path_buf(),
+        reason: format!("none of the known formats ({})", names().join(", ")),
+    })
+}
+
+/// Reads the recording at `path`, whatever its format is.
+///
+/// # Errors
+/// As [`reader_of`], and anything wrong with the files; see [`DataError`].
+pub fn open(path: &Path) -> Result<Recording, DataError> {
+    reader_of(path)?.open(path)
+}
+
+/// Reads the recording at `path` into memory.
+///
+/// # Errors
+/// As [`open`], and [`DataError::NoLog`] when it is a log of frames, which is converted instead.
+pub fn columns(path: &Path) -> Result<Columns, DataError> {
+    match open(path)? {
+        Recording::Columns(columns) => Ok(columns),
+        Recording::ReplayLog(_) => Err(DataError::NoLog {
+            path: path.to_path_buf(),
+            reason: "a log of frames, which is converted and not read into memory".into(),
+        }),
+    }
+}
+
+fn names() -> Vec<&'static str> {
+    READERS.iter().map(|reader| reader.name()).collect()
+}

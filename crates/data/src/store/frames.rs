@@ -1,0 +1,207 @@
+//! [`FrameStore`]: the frames of a dataset, each kept once, in a file or in memory.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::DataError;
+use crate::store::layout::MANIFEST_FILE;
+use crate::store::manifest::StoreManifest;
+
+/// Frames of an Atari observation: the current one and the three before it.
+pub const STACK: usize = 4;
+
+/// What is wrong with a file that has fewer bytes than when it was opened.
+const CUT_SHORT: &str = "it was cut short while it was in use";
+
+/// One frame a row; an observation is a stack of the newest ones, oldest first.
+///
+/// A file must not be changed while it is open. Nothing in this project changes a finished
+/// one, and one that is replaced by renaming stays as it was for whoever has it open; what
+/// others do to it, [`crate::Dataset::check_unchanged`] finds.
+#[derive(Debug)]
+pub struct FrameStore {
+    stack: usize,
+    height: usize,
+    width: usize,
+    rows: usize,
+    pixels: Pixels,
+}
+
+/// Where the frames are.
+#[derive(Debug)]
+enum Pixels {
+    InFile(Box<StoreFile>),
+    InMemory(Vec<u8>),
+}
+
+/// A converted dataset's file.
+#[derive(Debug)]
+struct StoreFile {
+    path: PathBuf,
+    file: File,
+    /// Its size and time when it was opened.
+    opened: Stamp,
+    /// Where the frames begin.
+    frames: usize,
+    manifest: StoreManifest,
+}
+
+/// What changes when a file is written to: its size in bytes, and the time.
+pub(super) type Stamp = (u64, SystemTime);
+
+pub(super) fn stamp(file: &File) -> io::Result<Stamp> {
+    let metadata = file.metadata()?;
+    Ok((metadata.len(), metadata.modified()?))
+}
+
+impl FrameStore {
+    /// Frames in memory, `[rows, height, width]`, of which an observation stacks `stack`.
+    ///
+    /// # Panics
+    /// When a size is 0 or `pixels` is not whole frames: a caller's bug.
+    pub fn in_memory(pixels: Vec<u8>, [height, width]: [usize; 2], stack: usize) -> Self {
+        assert!(stack * height * width > 0, "frames of {height} x {width}, {stack} a stack");
+        assert_eq!(pixels.len() % (height * width), 0, "`pixels` is [rows, {height}, {width}]");
+        let rows = pixels.len() / (height * width);
+        Self { stack, height, width, rows, pixels: Pixels::InMemory(pixels) }
+    }
+
+    /// The frames of an open file, which begin at byte `frames`.
+    pub(super) fn in_file(
+        path: PathBuf,
+        file: File,
+        opened: Stamp,
+        frames: usize,
+        manifest: StoreManifest,
+    ) -> Self {
+        let rows = manifest.counts.rows;
+        let file = Box::new(StoreFile { path, file, opened, frames, manifest });
+        Self { stack: STACK, height: 84, width: 84, rows, pixels: Pixels::InFile(file) }
+    }
+
+    /// Frames of an observation.
+    pub fn stack(&self) -> usize {
+        self.stack
+    }
+
+    /// Height and width of a frame.
+    pub fn shape(&self) -> [usize; 2] {
+        [self.height, self.width]
+    }
+
+    /// Bytes of a frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.height * self.width
+    }
+
+    /// Number of frames.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// What a converted file says about itself; nothing of frames in memory.
+    pub fn manifest(&self) -> Option<&StoreManifest> {
+        match &self.pixels {
+            Pixels::InFile(file) => Some(&file.manifest),
+            Pixels::InMemory(_) => None,
+        }
+    }
+
+    /// The frame of row `row`, `[height, width]`.
+    ///
+    /// # Errors
+    /// As [`FrameStore::read`].
+    ///
+    /// # Panics
+    /// When there is no such row.
+    pub fn frame(&self, row: usize) -> Result<Vec<u8>, DataError> {
+        let mut pixels = vec![0; self.frame_bytes()];
+        self.read(row, &mut pixels)?;
+        Ok(pixels)
+    }
+
+    /// Copies the frames of rows `first ..` into `out`, as many as it has room for.
+    ///
+    /// Those in a file are read, and not mapped: pages that a process has touched in a map
+    /// count as its memory, and an epoch touches all of them. Equally fast, and a file that
+    /// shrinks is an error here and the end of the process there.
+    ///
+    /// # Errors
+    /// When the file cannot be read, [`DataError::Store`] when it was cut short meanwhile.
+    ///
+    /// # Panics
+    /// When there are not so many rows from `first` on, or `out` is not whole frames.
+    pub fn read(&self, first: usize, out: &mut [u8]) -> Result<(), DataError> {
+        let frame = self.frame_bytes();
+        assert_eq!(out.len() % frame, 0, "`out` is [n, {}, {}]", self.height, self.width);
+        assert!(first + out.len() / frame <= self.rows, "rows from {first}");
+        match &self.pixels {
+            Pixels::InMemory(pixels) => {
+                out.copy_from_slice(&pixels[first * frame..][..out.len()]);
+                Ok(())
+            }
+            Pixels::InFile(store) => {
+                let at = (store.frames + first * frame) as u64;
+                store.file.read_exact_at(out, at).map_err(|error| match error.kind() {
+                    io::ErrorKind::UnexpectedEof => store.damaged(CUT_SHORT),
+                    _ => DataError::io(&store.path, "read")(error),
+                })
+            }
+        }
+    }
+
+    /// Copies the frames of `rows` into `out`: a black frame for each -1; the others, wherever
+    /// they begin, are consecutive.
+    pub(crate) fn lay(&self, rows: &[i64], out: &mut [u8]) -> Result<(), DataError> {
+        let frame = self.frame_bytes();
+        let before = rows.iter().take_while(|&&row| row < 0).count();
+        let real = rows[before..].iter().take_while(|&&row| row >= 0).count();
+        let (black, rest) = out.split_at_mut(before * frame);
+        let (pictures, after) = rest.split_at_mut(real * frame);
+        black.fill(0);
+        after.fill(0);
+        rows.get(before).map_or(Ok(()), |&first| self.read(first as usize, pictures))
+    }
+
+    /// Asserts that nobody has written to the file since it was opened, or that `verify` finds
+    /// there what was there already.
+    pub(super) fn check_unchanged(
+        &self,
+        verify: impl FnOnce() -> Result<(), DataError>,
+    ) -> Result<(), DataError> {
+        let Pixels::InFile(store) = &self.pixels else { return Ok(()) };
+        let now = stamp(&store.file).map_err(DataError::io(&store.path, "look at"))?;
+        if now == store.opened {
+            return Ok(());
+        }
+        if now.0 < store.opened.0 {
+            return Err(store.damaged(CUT_SHORT));
+        }
+        verify().map_err(|error| match error {
+            DataError::Store { .. } => store.damaged("somebody changed it while it was in use"),
+            error => error,
+        })
+    }
+
+    /// Whether the file's time says that nobody has written to it since it was made.
+    pub(super) fn is_untouched(&self) -> bool {
+        let Pixels::InFile(store) = &self.pixels else { return true };
+        let beside = store.path.with_file_name(MANIFEST_FILE);
+        let made = fs::metadata(beside).and_then(|manifest| manifest.modified());
+        made.is_ok_and(|made| store.opened.1 <= made)
+    }
+}
+
+impl StoreFile {
+    fn damaged(&self, reason: &str) -> DataError {
+        damaged(&self.path, reason)
+    }
+}
+
+/// The error for a converted file that is not what it was.
+pub(super) fn damaged(path: &Path, reason: &str) -> DataError {
+    DataError::Store { path: path.to_path_buf(), reason: reason.into() }
+}

@@ -1,0 +1,217 @@
+//! A converted dataset: its file is opened, and read again to see that nobody changed it.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+use overtone_core::{Episode, Episodes, Outcome};
+use rayon::prelude::*;
+use safetensors::tensor::{Dtype, SafeTensors};
+
+use crate::dataset::{Acted, Counts, Dataset, Observed};
+use crate::episode_index::EpisodeIndex;
+use crate::error::DataError;
+use crate::held_out::Split;
+use crate::outcome_code::outcome_code;
+use crate::read::replay_log::FRAME;
+use crate::store::content_hash::RowHashes;
+use crate::store::frames::{FrameStore, STACK, damaged, stamp};
+use crate::store::layout::Layout;
+use crate::store::manifest::{FORMAT, StoreManifest};
+
+/// Frames that [`Dataset::verify`] reads at a time.
+const FRAMES_PER_READ: usize = 64;
+
+impl Dataset {
+    /// Opens a finished frame store and checks its header against its size, and its columns
+    /// against each other. Frames are not read.
+    ///
+    /// # Errors
+    /// [`DataError::Missing`] when there is none, [`DataError::Store`] when it is damaged.
+    pub fn open_store(path: &Path) -> Result<Self, DataError> {
+        let file = File::open(path).map_err(DataError::open(path, "it is made by a conversion"))?;
+        let opened = stamp(&file).map_err(DataError::io(path, "look at"))?;
+        let bad = |reason: String| DataError::Store { path: path.to_path_buf(), reason };
+        // Safety: the map is only read, lives no longer than this function, and finished stores
+        // are replaced by renaming, never written to, so its bytes do not change under us.
+        let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;
+        let (_, metadata) =
+            SafeTensors::read_metadata(&map).map_err(|error| bad(error.to_string()))?;
+        let manifest = metadata
+            .metadata()
+            .as_ref()
+            .and_then(|map| map.get("manifest"))
+            .ok_or_else(|| bad("it has no manifest".into()))?;
+        let manifest: StoreManifest = serde_json::from_str(manifest)
+            .map_err(|error| bad(format!("its manifest cannot be read: {error}")))?;
+        if manifest.format != FORMAT {
+            return Err(bad(format!("its layout is {}, and {FORMAT} is read", manifest.format)));
+        }
+        let tensors = SafeTensors::deserialize(&map).map_err(|error| bad(error.to_string()))?;
+        // A row and an episode each take more than a byte: beyond this, sizes could overflow.
+        if manifest.counts.rows > map.len() || manifest.counts.episodes > map.len() {
+            return Err(bad("its manifest counts more than the file can hold".into()));
+        }
+        let layout = Layout { rows: manifest.counts.rows, episodes: manifest.counts.episodes };
+        for (name, dtype, shape, _) in layout.tensors() {
+            let tensor = tensors.tensor(name).map_err(|error| bad(error.to_string()))?;
+            if dtype_name(tensor.dtype()) != dtype || tensor.shape() != shape {
+                return Err(bad(format!(
+                    "`{name}` is {} {:?}, expected {dtype} {shape:?}",
+                    dtype_name(tensor.dtype()),
+                    tensor.shape()
+                )));
+            }
+        }
+        let bytes = |name: &str| {
+            tensors.tensor(name).map(|tensor| tensor.data()).map_err(|error| bad(error.to_string()))
+        };
+        let i64s = |name: &str| -> Result<Vec<i64>, DataError> {
+            let (numbers, _) = bytes(name)?.as_chunks::<8>();
+            Ok(numbers.iter().map(|&number| i64::from_le_bytes(number)).collect())
+        };
+        let (starts, lengths) = (i64s("episode_starts")?, i64s("episode_lengths")?);
+        let mut list = Vec::with_capacity(starts.len());
+        for ((start, length), &outcome) in
+            starts.into_iter().zip(lengths).zip(bytes("episode_outcomes")?)
+        {
+            let outcome = match outcome {
+                0 => Outcome::Terminated,
+                1 => Outcome::Truncated,
+                other => return Err(bad(format!("an episode's outcome is {other}"))),
+            };
+            let size = |number| {
+                usize::try_from(number)
+                    .ok()
+                    .filter(|&n| n <= layout.rows)
+                    .ok_or_else(|| bad(format!("an episode's bounds hold {number}")))
+            };
+            list.push(Episode { start: size(start)?, length: size(length)?, outcome });
+        }
+        let episodes = Episodes::new(list).map_err(|error| bad(error.to_string()))?;
+        if episodes.n_transitions() != layout.rows {
+            return Err(bad("its episodes do not cover its rows".into()));
+        }
+        let index = EpisodeIndex::new(episodes)
+            .ok_or_else(|| bad("it has more rows than can be numbered".into()))?;
+        let n_actions = manifest.n_actions;
+        let actions: Vec<u16> = bytes("actions")?.iter().map(|&action| u16::from(action)).collect();
+        if let Some(&action) = actions.iter().find(|&&action| usize::from(action) >= n_actions) {
+            return Err(bad(format!("it holds action {action} of {n_actions}")));
+        }
+        let (rewards, _) = bytes("rewards")?.as_chunks::<4>();
+        let rewards: Vec<f32> = rewards.iter().map(|&number| f32::from_le_bytes(number)).collect();
+        if rewards.iter().any(|reward| !reward.is_finite()) {
+            return Err(bad("a reward is not a finite number".into()));
+        }
+        let frames = bytes("frames")?.as_ptr().addr() - map.as_ptr().addr();
+        let counts = &manifest.counts;
+        Ok(Self {
+            path: path.to_path_buf(),
+            finished: vec![true; layout.episodes],
+            returns_to_go: Self::sum_up(index.episodes(), &rewards),
+            split: Split { training: (0..layout.episodes).collect(), held_out: Vec::new() },
+            index: Arc::new(index.showing_before(STACK - 1)),
+            actions: Acted::Discrete { n_actions, values: actions },
+            rewards,
+            origin: manifest.origin.clone(),
+            counts: Counts {
+                rows: counts.rows,
+                padding_rows: counts.padding_rows,
+                episodes: counts.episodes,
+                log_rows: counts.log_transitions as usize,
+                log_episodes: counts.log_episodes as usize,
+                ..Counts::default()
+            },
+            content_hash: manifest.content_hash.clone(),
+            odd: Vec::new(),
+            observations: Observed::Frames(FrameStore::in_file(
+                path.to_path_buf(),
+                file,
+                opened,
+                frames,
+                manifest,
+            )),
+        })
+    }
+
+    /// Asserts that nobody has written to a converted dataset's file since it was opened, or has
+    /// written what was there already: then everything is read to find out. What is in memory
+    /// nobody else can change.
+    ///
+    /// # Errors
+    /// [`DataError::Store`] when what was read since then may not be the dataset.
+    pub fn check_unchanged(&self) -> Result<(), DataError> {
+        self.frames().map_or(Ok(()), |frames| frames.check_unchanged(|| self.verify()))
+    }
+
+    /// Asserts that nobody has written to the file since it was made, as
+    /// [`Dataset::check_unchanged`] does: the copy of its manifest beside it is written later
+    /// than it. A change that puts the time back is not found, except by [`Dataset::verify`].
+    ///
+    /// # Errors
+    /// [`DataError::Store`] when it is not the dataset that was made.
+    pub fn check_untouched(&self) -> Result<(), DataError> {
+        match self.frames() {
+            Some(frames) if !frames.is_untouched() => self.verify(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a converted dataset whole and compares it with its content hash.
+    ///
+    /// # Errors
+    /// [`DataError::Store`] when the file was damaged after it was made.
+    pub fn verify(&self) -> Result<(), DataError> {
+        let (Some(frames), Acted::Discrete { values, .. }) = (self.frames(), self.actions()) else {
+            return Ok(());
+        };
+        if frames.manifest().is_none() {
+            return Ok(());
+        }
+        let starts: Vec<usize> = (0..self.n_transitions()).step_by(FRAMES_PER_READ).collect();
+        let rows = starts
+            .par_iter()
+            .map(|&first| self.row_hashes(frames, values, first))
+            .try_reduce(RowHashes::default, |one, other| Ok(one.plus(other)))?;
+        let episodes = self.episodes().as_slice();
+        let i64s = |number: fn(&Episode) -> usize| -> Vec<u8> {
+            episodes.iter().flat_map(|episode| (number(episode) as i64).to_le_bytes()).collect()
+        };
+        let outcomes: Vec<u8> =
+            episodes.iter().map(|episode| outcome_code(episode.outcome)).collect();
+        let table = [i64s(|episode| episode.start), i64s(|episode| episode.length), outcomes];
+        if rows.finish(table.iter().map(Vec::as_slice)) == self.content_hash() {
+            return Ok(());
+        }
+        Err(damaged(self.path(), "its rows are not those its content hash was made of"))
+    }
+
+    /// Of rows `first ..`, as many as are read at a time.
+    fn row_hashes(
+        &self,
+        frames: &FrameStore,
+        actions: &[u16],
+        first: usize,
+    ) -> Result<RowHashes, DataError> {
+        let n = FRAMES_PER_READ.min(self.n_transitions() - first);
+        let mut pixels = vec![0; n * FRAME];
+        frames.read(first, &mut pixels)?;
+        let mut sum = RowHashes::default();
+        for (frame, row) in pixels.chunks_exact(FRAME).zip(first..) {
+            // A store's actions take a byte each.
+            sum.add_row(row, actions[row] as u8, self.rewards()[row], frame);
+        }
+        Ok(sum)
+    }
+}
+
+fn dtype_name(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::U8 => "U8",
+        Dtype::I64 => "I64",
+        Dtype::F32 => "F32",
+        _ => "another type",
+    }
+}
