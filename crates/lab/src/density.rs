@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 
 use overtone_eval::{Pooled, Smoothness};
 
+pub use compare::Metric;
+
 use crate::toy::data::{BINS, Samples, Split, bin_centre};
-use crate::toy::study::{Job, Run, Settings, run_all};
+use crate::toy::findings::{self, Example, TestSet, example_row};
+use crate::toy::study::Settings;
 use crate::toy::trainer::Rows;
 use crate::toy::{Dataset, HeadKind, Trainer};
 
@@ -24,6 +27,9 @@ use crate::toy::{Dataset, HeadKind, Trainer};
 pub const GAMMAS: [f64; 2] = [0.0, 1e-6];
 /// Added to a model's probability before its logarithm, as in the reference.
 const FLOOR: f64 = 1e-10;
+
+/// What was found.
+pub type Findings = findings::Findings<Metric>;
 
 /// The test set's verdict on a head.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,30 +46,9 @@ pub struct Evaluation {
     pub smoothness: Pooled,
 }
 
-/// A test row to be drawn, and its true distribution.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Example {
-    /// Its `x` and `y`.
-    pub at: [f64; 2],
-    /// Over the bins.
-    pub truth: Vec<f64>,
-}
-
-/// What was found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
-    /// What was run.
-    pub settings: Settings,
-    /// In the order of datasets, heads, data seeds, weight seeds.
-    pub runs: Vec<Run<Evaluation>>,
-    /// Of each dataset's first draw.
-    pub examples: BTreeMap<Dataset, Example>,
-    /// Smoothness of the true distributions of all draws' test rows.
-    pub true_smoothness: BTreeMap<Dataset, Pooled>,
-}
-
 /// A test set and what its evaluations have in common.
-struct Test {
+#[derive(Debug)]
+pub struct Test {
     train: Rows<f32>,
     inputs: Vec<f32>,
     bins: Vec<usize>,
@@ -71,6 +56,7 @@ struct Test {
     truth: Vec<f64>,
     /// Mean of `Σ_j t_j ln t_j`.
     certainty: f64,
+    smoothness: Smoothness,
     /// Which row is drawn.
     example: usize,
     example_at: [f64; 2],
@@ -87,58 +73,23 @@ pub fn heads(settings: &Settings, dataset: Dataset) -> Vec<HeadKind> {
     heads
 }
 
-/// How often [`run`] calls `progress`: the number of runs.
-pub fn runs(settings: &Settings) -> usize {
-    jobs(settings).len()
-}
-
-fn jobs(settings: &Settings) -> Vec<Job> {
-    settings.jobs(|dataset| heads(settings, dataset))
-}
-
 /// Trains and evaluates every head, on all cores; `progress` is called after each run.
 pub fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Findings {
+    findings::run(settings, progress)
+}
+
+/// Smoothness of the true distributions of all draws' test rows.
+fn true_smoothness(settings: &Settings) -> BTreeMap<Dataset, Pooled> {
     let metric = Smoothness::new(BINS);
-    let tests = settings.per_draw(Test::new);
-    let one = |job: Job| train(job, settings, &tests[&(job.dataset, job.data_seed)], &metric);
-    let runs = run_all(jobs(settings), one, progress);
-    let mut examples = BTreeMap::new();
-    let mut true_smoothness: BTreeMap<Dataset, Pooled> = BTreeMap::new();
-    for (&(dataset, seed), test) in &tests {
-        if Some(&seed) == settings.data_seeds.first() {
-            let truth = test.truth.chunks_exact(BINS).nth(test.example).unwrap_or_default();
-            let example = Example { at: test.example_at, truth: truth.to_vec() };
-            examples.insert(dataset, example);
-        }
+    let mut pooled: BTreeMap<Dataset, Pooled> = BTreeMap::new();
+    for ((dataset, _), test) in settings.per_draw(Test::new) {
         let truths = test.truth.chunks_exact(BINS).map(|truth| metric.l2(truth)).collect();
-        true_smoothness.entry(dataset).or_default().join(&truths);
+        pooled.entry(dataset).or_default().join(&truths);
     }
-    Findings { settings: settings.clone(), runs, examples, true_smoothness }
+    pooled
 }
 
-fn train(job: Job, settings: &Settings, test: &Test, metric: &Smoothness) -> Run<Evaluation> {
-    let mut trainer = Trainer::<f32>::new(job.kind, &mut job.generator("init"));
-    let mut order = job.generator("sampling");
-    let mut evaluations = Vec::new();
-    for epoch in 1..=settings.epochs {
-        let rate = job.kind.learning_rate(epoch - 1, settings.epochs);
-        trainer.epoch(&test.train, rate, &mut order);
-        if settings.is_evaluated(epoch) {
-            let probs = trainer.probs(&test.inputs, BINS);
-            let metric = (job.kind != HeadKind::Pointwise).then_some(metric);
-            evaluations.push(test.evaluate(&probs, epoch, metric));
-        }
-    }
-    let example = &test.inputs[2 * test.example..][..2];
-    let examples = match job.kind {
-        // The prediction itself, before it is put into a bin.
-        HeadKind::Pointwise => trainer.predictions(example),
-        _ => trainer.probs(example, BINS),
-    };
-    Run { job, evaluations, examples: vec![examples] }
-}
-
-impl Test {
+impl TestSet<Evaluation> for Test {
     fn new(samples: &Samples, split: &Split) -> Self {
         let Rows { inputs, bins, .. } = Rows::new(samples, &split.test, HeadKind::Linear);
         let at = |row: usize| [samples.rows[row][0], samples.rows[row][1]];
@@ -149,6 +100,7 @@ impl Test {
         Self {
             train: Rows::new(samples, &split.train, HeadKind::Linear),
             certainty: sum / bins.len() as f64,
+            smoothness: Smoothness::new(BINS),
             inputs,
             bins,
             truth,
@@ -157,7 +109,32 @@ impl Test {
         }
     }
 
-    fn evaluate(&self, probs: &[f64], epoch: usize, metric: Option<&Smoothness>) -> Evaluation {
+    fn training(&self) -> &Rows<f32> {
+        &self.train
+    }
+
+    fn evaluate(&self, trainer: &mut Trainer<f32>, kind: HeadKind, epoch: usize) -> Evaluation {
+        let smoothness = (kind != HeadKind::Pointwise).then_some(&self.smoothness);
+        self.judge(&trainer.probs(&self.inputs, BINS), epoch, smoothness)
+    }
+
+    fn example(&self) -> Example {
+        let truth = self.truth.chunks_exact(BINS).nth(self.example).unwrap_or_default();
+        Example { at: self.example_at, truth: truth.to_vec() }
+    }
+
+    fn learned(&self, trainer: &mut Trainer<f32>, kind: HeadKind) -> Vec<f64> {
+        let inputs = &self.inputs[2 * self.example..][..2];
+        match kind {
+            // The prediction itself, before it is put into a bin.
+            HeadKind::Pointwise => trainer.predictions(inputs),
+            _ => trainer.probs(inputs, BINS),
+        }
+    }
+}
+
+impl Test {
+    fn judge(&self, probs: &[f64], epoch: usize, metric: Option<&Smoothness>) -> Evaluation {
         let (mut kl, mut mse, mut mse_argmax) = (0.0, 0.0, 0.0);
         let mut smoothness = Pooled::default();
         let rows = probs.chunks_exact(BINS).zip(self.truth.chunks_exact(BINS)).zip(&self.bins);
@@ -188,17 +165,6 @@ fn likeliest(probs: &[f64]) -> usize {
     (1..probs.len()).fold(0, |best, j| if probs[j] > probs[best] { j } else { best })
 }
 
-/// The first test row whose `x` is neither near 0 nor near an end, and for the mixture is far
-/// from `y`: one where two modes can be told apart.
-pub(crate) fn example_row(samples: &Samples, split: &Split) -> usize {
-    let shows = |&row: &usize| {
-        let [x, y, _] = samples.rows[row];
-        let apart = samples.dataset != Dataset::Gmm2 || (x - y).abs() > 0.4;
-        (0.2..0.6).contains(&x.abs()) && apart
-    };
-    split.test.iter().position(shows).unwrap_or(0)
-}
-
 /// A study of two datasets that takes no time, for the tests of what is said about one.
 #[cfg(test)]
 fn small() -> Findings {
@@ -216,6 +182,8 @@ fn small() -> Findings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toy::findings::train;
+    use crate::toy::study::Job;
 
     fn test() -> Test {
         Test::new(&Dataset::Gmm2.draw(1), &Split::default())
@@ -236,12 +204,12 @@ mod tests {
     fn the_truth_itself_is_perfect() {
         let test = test();
         let metric = Smoothness::new(BINS);
-        let found = test.evaluate(&test.truth, 1, Some(&metric));
+        let found = test.judge(&test.truth, 1, Some(&metric));
         assert!(found.kl.abs() < 1e-8, "{}", found.kl);
         assert_eq!(found.smoothness.n, 1000);
         // ln 50 nats less its own entropy, which is what `certainty` is.
         let uniform = vec![0.02; test.truth.len()];
-        let found = test.evaluate(&uniform, 1, None);
+        let found = test.judge(&uniform, 1, None);
         assert!((found.kl - (50f64.ln() + test.certainty)).abs() < 1e-6);
     }
 
@@ -253,14 +221,14 @@ mod tests {
         // first of two, 17 bins away.
         let mut probs = vec![0.0; BINS];
         (probs[20], probs[27], probs[28]) = (0.3, 0.35, 0.35);
-        let found = test.evaluate(&probs, 1, None);
+        let found = test.judge(&probs, 1, None);
         assert!((found.mse - 0.36).abs() < 1e-12, "{}", found.mse);
         assert!((found.mse_argmax - 0.4624).abs() < 1e-12, "{}", found.mse_argmax);
         // Expected bins 10.5 and 11.5 round to the even neighbours 10 and 12.
         for (upper, distance) in [(11, 0.0), (13, 0.08)] {
             let mut probs = vec![0.0; BINS];
             (probs[10], probs[upper]) = (0.5, 0.5);
-            let found = test.evaluate(&probs, 1, None);
+            let found = test.judge(&probs, 1, None);
             assert!((found.mse - distance * distance).abs() < 1e-12, "{}", found.mse);
         }
     }
@@ -277,8 +245,11 @@ mod tests {
             pool.install(|| run(&settings, &count))
         };
         let first = found(1);
-        assert_eq!(first.runs.len(), runs(&settings));
-        assert_eq!(calls.load(std::sync::atomic::Ordering::Relaxed), runs(&settings));
+        assert_eq!(first.runs.len(), findings::jobs::<Metric>(&settings).len());
+        assert_eq!(
+            calls.load(std::sync::atomic::Ordering::Relaxed),
+            findings::jobs::<Metric>(&settings).len()
+        );
         assert_eq!(format!("{first:?}"), format!("{:?}", found(3)));
         let epochs: Vec<usize> =
             first.runs[0].evaluations.iter().map(|evaluation| evaluation.epoch).collect();
@@ -292,7 +263,7 @@ mod tests {
         for kind in heads(&settings, Dataset::Gaussian) {
             let job = Job { dataset: Dataset::Gaussian, kind, data_seed: 1, weight_seed: 3 };
             let test = Test::new(&Dataset::Gaussian.draw(1), &Split::default());
-            let run = train(job, &settings, &test, &Smoothness::new(BINS));
+            let run = train(job, &settings, &test);
             let last = run.last();
             if kind == HeadKind::Pointwise {
                 // σ² = 0.01, and 0.04²/12 for each of two bins.

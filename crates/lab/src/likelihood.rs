@@ -7,11 +7,12 @@
 
 mod page;
 
-use std::collections::BTreeMap;
+pub use page::Metric;
 
-use crate::density::{Example, GAMMAS, example_row};
+use crate::density::GAMMAS;
 use crate::toy::data::{Samples, Split};
-use crate::toy::study::{Job, Run, Settings, run_all};
+use crate::toy::findings::{self, Example, TestSet, example_row};
+use crate::toy::study::Settings;
 use crate::toy::trainer::Rows;
 use crate::toy::{Dataset, HeadKind, Trainer};
 
@@ -32,17 +33,11 @@ pub struct Evaluation {
 }
 
 /// What was found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Findings {
-    /// What was run.
-    pub settings: Settings,
-    /// In the order of datasets, heads, data seeds, weight seeds.
-    pub runs: Vec<Run<Evaluation>>,
-    /// Of each dataset's first draw; probabilities of the grid's bins.
-    pub examples: BTreeMap<Dataset, Example>,
-}
+pub type Findings = findings::Findings<Metric>;
 
-struct Test {
+/// A test set and what its evaluations have in common.
+#[derive(Debug)]
+pub struct Test {
     train: Rows<f32>,
     inputs: Vec<f32>,
     /// In single precision, as the network saw its like.
@@ -51,6 +46,7 @@ struct Test {
     truth: Vec<f32>,
     /// Mean of `Σ_j t_j ln t_j`.
     certainty: f64,
+    dataset: Dataset,
     example: usize,
     example_at: [f64; 2],
 }
@@ -65,48 +61,12 @@ pub fn heads(settings: &Settings, dataset: Dataset) -> Vec<HeadKind> {
     heads
 }
 
-/// How often [`run`] calls `progress`: the number of runs.
-pub fn runs(settings: &Settings) -> usize {
-    jobs(settings).len()
-}
-
-fn jobs(settings: &Settings) -> Vec<Job> {
-    settings.jobs(|dataset| heads(settings, dataset))
-}
-
 /// Trains and evaluates every head, on all cores; `progress` is called after each run.
 pub fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Findings {
-    let tests = settings.per_draw(Test::new);
-    let one = |job: Job| train(job, settings, &tests[&(job.dataset, job.data_seed)]);
-    let runs = run_all(jobs(settings), one, progress);
-    let first = settings.data_seeds.first();
-    let examples = tests
-        .iter()
-        .filter(|((_, seed), _)| Some(seed) == first)
-        .map(|(&(dataset, _), test)| {
-            let truth = dataset.truth(test.example_at, GRID);
-            (dataset, Example { at: test.example_at, truth })
-        })
-        .collect();
-    Findings { settings: settings.clone(), runs, examples }
+    findings::run(settings, progress)
 }
 
-fn train(job: Job, settings: &Settings, test: &Test) -> Run<Evaluation> {
-    let mut trainer = Trainer::<f32>::new(job.kind, &mut job.generator("init"));
-    let mut order = job.generator("sampling");
-    let mut evaluations = Vec::new();
-    for epoch in 1..=settings.epochs {
-        let rate = job.kind.learning_rate(epoch - 1, settings.epochs);
-        trainer.epoch(&test.train, rate, &mut order);
-        if settings.is_evaluated(epoch) {
-            evaluations.push(test.evaluate(&mut trainer, epoch));
-        }
-    }
-    let example = trainer.probs(&test.inputs[2 * test.example..][..2], GRID);
-    Run { job, evaluations, examples: vec![example] }
-}
-
-impl Test {
+impl TestSet<Evaluation> for Test {
     fn new(samples: &Samples, split: &Split) -> Self {
         let kind = HeadKind::GmmLikelihood { components: 1 };
         let Rows { inputs, values, .. } = Rows::new(samples, &split.test, kind);
@@ -127,12 +87,17 @@ impl Test {
             inputs,
             z: values.into_iter().map(|z: f32| z.into()).collect(),
             truth,
+            dataset: samples.dataset,
             example,
             example_at: at(split.test[example]),
         }
     }
 
-    fn evaluate(&self, trainer: &mut Trainer<f32>, epoch: usize) -> Evaluation {
+    fn training(&self) -> &Rows<f32> {
+        &self.train
+    }
+
+    fn evaluate(&self, trainer: &mut Trainer<f32>, _: HeadKind, epoch: usize) -> Evaluation {
         let rows = self.z.len() as f64;
         let mut cross = 0.0;
         // A few rows at a time: of all, the grid would fill 8 MB.
@@ -147,11 +112,21 @@ impl Test {
         let logs: f64 = densities.iter().map(|p| p.max(FLOOR).ln()).sum();
         Evaluation { epoch, kl: self.certainty - cross / rows, perplexity: (-logs / rows).exp() }
     }
+
+    fn example(&self) -> Example {
+        Example { at: self.example_at, truth: self.dataset.truth(self.example_at, GRID) }
+    }
+
+    fn learned(&self, trainer: &mut Trainer<f32>, _: HeadKind) -> Vec<f64> {
+        trainer.probs(&self.inputs[2 * self.example..][..2], GRID)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toy::findings::train;
+    use crate::toy::study::Job;
     use overtone_core::seed;
 
     fn small() -> Settings {
@@ -194,7 +169,7 @@ mod tests {
                 / near.len() as f64,
             ..test
         };
-        let found = part.evaluate(&mut trainer, 1);
+        let found = part.evaluate(&mut trainer, kind, 1);
         assert!(near.len() > 80 && found.kl.abs() < 1e-4, "{found:?}");
         // The entropy of N(·, 0.1²) is ln(0.1 √(2πe)): its exp is 0.4133.
         assert!((found.perplexity - 0.4133).abs() < 0.06, "{found:?}");
@@ -208,7 +183,7 @@ mod tests {
         };
         let first = found(1);
         assert_eq!(first, found(3));
-        assert_eq!(first.runs.len(), runs(&small()));
+        assert_eq!(first.runs.len(), findings::jobs::<Metric>(&small()).len());
         let kls: Vec<f64> = first.runs.iter().map(|run| run.last().kl).collect();
         assert!(kls.iter().all(|kl| kl.is_finite()) && kls[0] != kls[1], "{kls:?}");
     }

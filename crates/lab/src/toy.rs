@@ -18,9 +18,11 @@
 //! | [`head`] | losses and their gradients |
 //! | [`trainer`] | Adam, shuffling, schedule, one epoch |
 //! | [`study`] | many runs and their spread |
+//! | [`findings`] | training all of them, and what they say beside the paper |
 //! | [`timing`] | how long an epoch takes |
 
 pub mod data;
+pub mod findings;
 pub mod head;
 pub mod network;
 pub mod number;

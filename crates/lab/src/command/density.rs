@@ -4,6 +4,7 @@ use anyhow::Result;
 use overtone_eval::table::Table;
 use overtone_lab::{
     density,
+    toy::findings::jobs,
     toy::timing::{HEADS, STEPS, seconds_per_epoch},
 };
 
@@ -56,7 +57,8 @@ pub fn run(words: &[String]) -> Result<()> {
         return Ok(());
     }
     asked.check_writable()?;
-    let found = with_bar(density::runs(&settings), |tick| density::run(&settings, tick));
+    let found =
+        with_bar(jobs::<density::Metric>(&settings).len(), |tick| density::run(&settings, tick));
     say!("{}", found.headline_table());
     say!("{}", found.far_text());
     say!("{}", found.linear_text());

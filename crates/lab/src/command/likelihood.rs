@@ -1,7 +1,7 @@
 //! `overtone-lab likelihood`.
 
 use anyhow::Result;
-use overtone_lab::likelihood;
+use overtone_lab::{likelihood, toy::findings::jobs};
 
 use super::{
     Options,
@@ -45,7 +45,9 @@ pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let settings = settings(&asked)?;
     asked.check_writable()?;
-    let found = with_bar(likelihood::runs(&settings), |tick| likelihood::run(&settings, tick));
+    let found = with_bar(jobs::<likelihood::Metric>(&settings).len(), |tick| {
+        likelihood::run(&settings, tick)
+    });
     say!("{}", found.headline_table());
     say!("{}", found.far_text());
     say!("{}", found.order_text());

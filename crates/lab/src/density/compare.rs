@@ -2,24 +2,33 @@
 
 use overtone_eval::Pooled;
 
-use super::saved::{self, MeanSd};
-use super::{Evaluation, Findings, heads};
-use crate::toy::study::{Run, Spread};
+use super::{Evaluation, Findings, Test, heads, saved};
+use crate::toy::findings::{self, MeanSd};
+use crate::toy::study::Settings;
 use crate::toy::{Dataset, HeadKind};
 
 /// A quantity of a run's last epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Metric {
+#[allow(missing_docs, reason = "documented where they are: in `Evaluation`")]
+pub enum Metric {
     Kl,
     Mse,
     MseArgmax,
     Smoothness,
 }
 
-impl Metric {
-    pub(super) const ALL: [Self; 4] = [Self::Kl, Self::Mse, Self::MseArgmax, Self::Smoothness];
+impl findings::Metric for Metric {
+    type Evaluation = Evaluation;
+    type TestSet = Test;
+    const ALL: &'static [Self] = &[Self::Kl, Self::Mse, Self::MseArgmax, Self::Smoothness];
+    const KL: Self = Self::Kl;
+    const DIGITS: usize = 4;
 
-    pub(super) fn name(self) -> &'static str {
+    fn heads(settings: &Settings, dataset: Dataset) -> Vec<HeadKind> {
+        heads(settings, dataset)
+    }
+
+    fn name(self) -> &'static str {
         match self {
             Self::Kl => "KL",
             Self::Mse => "MSE",
@@ -28,7 +37,7 @@ impl Metric {
         }
     }
 
-    pub(super) fn of(self, evaluation: &Evaluation) -> f64 {
+    fn of(self, evaluation: &Evaluation) -> f64 {
         match self {
             Self::Kl => evaluation.kl,
             Self::Mse => evaluation.mse,
@@ -37,7 +46,11 @@ impl Metric {
         }
     }
 
-    pub(super) fn published(self, dataset: Dataset, kind: HeadKind) -> Option<MeanSd> {
+    fn epoch(evaluation: &Evaluation) -> usize {
+        evaluation.epoch
+    }
+
+    fn published(self, dataset: Dataset, kind: HeadKind) -> Option<MeanSd> {
         if kind == HeadKind::Pointwise {
             return (self == Self::Mse).then(|| saved::pointwise_mse(dataset));
         }
@@ -50,78 +63,23 @@ impl Metric {
         })
     }
 
-    /// Whether it says something about a head.
-    pub(super) fn fits(self, kind: HeadKind) -> bool {
+    fn fits(self, kind: HeadKind) -> bool {
         kind != HeadKind::Pointwise || matches!(self, Self::Mse | Self::MseArgmax)
+    }
+
+    /// Of smoothness the deviation over all test rows of all runs.
+    fn ours(self, found: &Findings, dataset: Dataset, kind: HeadKind) -> (f64, Option<f64>) {
+        if self == Self::Smoothness {
+            let mut pooled = Pooled::default();
+            found.of(dataset, kind).for_each(|run| pooled.join(&run.last().smoothness));
+            return (pooled.mean, pooled.sd());
+        }
+        let spread = found.spread(self, dataset, kind);
+        (spread.mean, spread.over_data)
     }
 }
 
 impl Findings {
-    pub(super) fn of(
-        &self,
-        dataset: Dataset,
-        kind: HeadKind,
-    ) -> impl Iterator<Item = &Run<Evaluation>> {
-        self.runs.iter().filter(move |run| run.job.dataset == dataset && run.job.kind == kind)
-    }
-
-    /// Our mean and its spread after the last epoch.
-    pub(super) fn spread(&self, metric: Metric, dataset: Dataset, kind: HeadKind) -> Spread {
-        Spread::of(self.of(dataset, kind), |run| metric.of(run.last()))
-    }
-
-    /// Our mean and the deviation that the paper states: of smoothness the one over all test
-    /// rows of all runs, else the one between data seeds.
-    pub(super) fn ours(
-        &self,
-        metric: Metric,
-        dataset: Dataset,
-        kind: HeadKind,
-    ) -> (f64, Option<f64>) {
-        if metric == Metric::Smoothness {
-            let mut pooled = Pooled::default();
-            self.of(dataset, kind).for_each(|run| pooled.join(&run.last().smoothness));
-            return (pooled.mean, pooled.sd());
-        }
-        let spread = self.spread(metric, dataset, kind);
-        (spread.mean, spread.over_data)
-    }
-
-    /// Our means that lie further from the paper's than its deviation, in words.
-    pub fn far_from_paper(&self) -> Vec<String> {
-        let mut far = Vec::new();
-        for &dataset in &self.settings.datasets {
-            for kind in heads(&self.settings, dataset) {
-                for metric in Metric::ALL {
-                    let Some((mean, sd)) = metric.published(dataset, kind) else { continue };
-                    let ours = self.ours(metric, dataset, kind).0;
-                    if (ours - mean).abs() > sd {
-                        let name = metric.name();
-                        far.push(format!(
-                            "{dataset}, {kind}: {name} {ours:.4}, not {mean:.4} ± {sd:.4}"
-                        ));
-                    }
-                }
-            }
-        }
-        far
-    }
-
-    /// How many of our means can be compared with the paper's.
-    fn compared(&self) -> usize {
-        let count = |dataset: Dataset, kind: HeadKind| {
-            let published = |metric: &&Metric| metric.published(dataset, kind).is_some();
-            Metric::ALL.iter().filter(published).count()
-        };
-        let all = self.settings.datasets.iter().map(|&dataset| {
-            heads(&self.settings, dataset)
-                .into_iter()
-                .map(|kind| count(dataset, kind))
-                .sum::<usize>()
-        });
-        all.sum()
-    }
-
     /// How the comparison with the paper ends, in a sentence.
     pub fn far_text(&self) -> String {
         let (far, compared) = (self.far_from_paper(), self.compared());
@@ -138,16 +96,12 @@ impl Findings {
     /// KL of the Fourier head against that of the linear head, in a sentence for each dataset.
     pub fn linear_text(&self) -> String {
         let sentence = |&dataset: &Dataset| {
-            let kl = |kind| self.spread(Metric::Kl, dataset, kind).mean;
-            let linear = kl(HeadKind::Linear);
-            let fourier = heads(&self.settings, dataset).into_iter();
-            let fourier = fourier.filter(|kind| kind.frequencies().is_some());
-            let best = fourier.min_by(|&a, &b| kl(a).total_cmp(&kl(b)))?;
-            let by = 100.0 * (1.0 - kl(best) / linear);
+            let linear = self.spread(Metric::Kl, dataset, HeadKind::Linear).mean;
+            let (best, best_kl) = self.best_fourier(dataset)?;
+            let by = 100.0 * (1.0 - best_kl / linear);
             Some(format!(
-                "On {dataset} the lowest mean KL of a Fourier head is {:.4} ({best}), {:.0} % {} \
-                 the linear head's {linear:.4}.",
-                kl(best),
+                "On {dataset} the lowest mean KL of a Fourier head is {best_kl:.4} ({best}), {:.0} % \
+                 {} the linear head's {linear:.4}.",
                 by.abs(),
                 if by >= 0.0 { "below" } else { "above" },
             ))
@@ -160,6 +114,7 @@ impl Findings {
 mod tests {
     use super::*;
     use crate::density::small;
+    use crate::toy::findings::Metric as _;
 
     #[test]
     fn what_is_far_from_the_paper_is_said() {
@@ -168,7 +123,7 @@ mod tests {
         for run in &mut found.runs {
             let (dataset, kind) = (run.job.dataset, run.job.kind);
             let of = |metric: Metric| metric.published(dataset, kind).map_or(0.0, |(mean, _)| mean);
-            let numbers = Metric::ALL.map(of);
+            let numbers = [Metric::Kl, Metric::Mse, Metric::MseArgmax, Metric::Smoothness].map(of);
             let Some(last) = run.evaluations.last_mut() else { continue };
             [last.kl, last.mse, last.mse_argmax, last.smoothness.mean] = numbers;
         }

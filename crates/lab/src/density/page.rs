@@ -2,13 +2,12 @@
 
 use overtone_eval::table::Table;
 
-use super::compare::Metric;
-use super::saved::MeanSd;
-use super::{Evaluation, Findings, heads};
+use super::{Findings, Metric, true_smoothness};
 use crate::page::Page;
 use crate::toy::data::BINS;
+use crate::toy::findings::{MeanSd, Metric as _};
 use crate::toy::head::gamma_text;
-use crate::toy::study::{CHANCE, Run, Spread, mean, plus_minus, sd};
+use crate::toy::study::{CHANCE, listed, names, plus_minus};
 use crate::toy::{Dataset, HeadKind};
 
 /// N of the paper's tables.
@@ -24,7 +23,7 @@ impl Findings {
             HeadKind::Fourier { frequencies, gamma } => *frequencies == HEADLINE && *gamma == 0.0,
             _ => true,
         };
-        heads(&self.settings, dataset).into_iter().filter(wanted).collect()
+        self.heads(dataset).into_iter().filter(wanted).collect()
     }
 
     /// Every head on every dataset: our numbers, the spread between data seeds and between
@@ -38,7 +37,7 @@ impl Findings {
                     if !metric.fits(kind) {
                         continue;
                     }
-                    let (mean, sd) = self.ours(metric, dataset, kind);
+                    let (mean, sd) = metric.ours(self, dataset, kind);
                     let over_weights = self.spread(metric, dataset, kind).over_weights;
                     table.row(vec![
                         dataset.to_string(),
@@ -59,12 +58,12 @@ impl Findings {
         let columns = Metric::ALL.iter().flat_map(|metric| [metric.name(), "paper"]);
         let header: Vec<&str> = ["head", "γ", "N"].into_iter().chain(columns).collect();
         let mut table = Table::new(&header);
-        for kind in heads(&self.settings, dataset) {
+        for kind in self.heads(dataset) {
             let mut row = vec![kind.name().to_owned()];
             row.push(kind.gamma().map_or("–".into(), gamma_text));
             row.push(kind.frequencies().map_or("–".into(), |n| n.to_string()));
-            for metric in Metric::ALL {
-                let (mean, sd) = self.ours(metric, dataset, kind);
+            for &metric in Metric::ALL {
+                let (mean, sd) = metric.ours(self, dataset, kind);
                 let ours = if metric.fits(kind) { plus_minus(mean, sd) } else { "–".into() };
                 row.extend([ours, published_text(metric.published(dataset, kind))]);
             }
@@ -84,19 +83,17 @@ impl Findings {
             "of it overfitted",
         ]);
         for &dataset in &self.settings.datasets {
-            for kind in heads(&self.settings, dataset) {
+            for kind in self.heads(dataset) {
                 if kind == HeadKind::Pointwise {
                     continue;
                 }
-                let best = |run: &Run<Evaluation>| run.best(|at| at.kl).clone();
-                let at_best = Spread::of(self.of(dataset, kind), |run| best(run).kl);
-                let epoch = Spread::of(self.of(dataset, kind), |run| best(run).epoch as f64);
+                let (at_best, epoch) = self.best(dataset, kind);
                 let end = self.spread(Metric::Kl, dataset, kind);
                 table.row(vec![
                     dataset.to_string(),
                     kind.to_string(),
                     at_best.text(),
-                    format!("{:.0}", epoch.mean),
+                    format!("{epoch:.0}"),
                     end.text(),
                     format!("{:.0} %", 100.0 * (1.0 - at_best.mean / end.mean)),
                 ]);
@@ -159,7 +156,7 @@ impl Findings {
         );
         page.table("density-best", &self.best_table());
         for &dataset in &settings.datasets {
-            page.plot(&format!("density-{dataset}-epochs"), &self.over_epochs(dataset));
+            page.plot(&format!("density-{dataset}-epochs"), &self.epochs_plot(dataset));
         }
         page.csv("density-epochs", &self.epochs_table());
         page.csv("density-runs", &self.runs_table());
@@ -176,7 +173,8 @@ impl Findings {
     }
 
     fn true_text(&self) -> String {
-        let parts = self.true_smoothness.iter().map(|(dataset, pooled)| {
+        let smoothness = true_smoothness(&self.settings);
+        let parts = smoothness.iter().map(|(dataset, pooled)| {
             format!("{} on {dataset}", plus_minus(pooled.mean, pooled.sd()))
         });
         let parts: Vec<String> = parts.collect();
@@ -186,21 +184,10 @@ impl Findings {
         )
     }
 
-    /// Epoch, mean KL over runs, and their sample standard deviation.
-    pub(super) fn curve(&self, dataset: Dataset, kind: HeadKind) -> Vec<(usize, f64, f64)> {
-        let runs: Vec<&Run<Evaluation>> = self.of(dataset, kind).collect();
-        let epochs = runs.first().map_or(0, |run| run.evaluations.len());
-        let at = |i: usize| {
-            let values: Vec<f64> = runs.iter().map(|run| run.evaluations[i].kl).collect();
-            (runs[0].evaluations[i].epoch, mean(&values), sd(&values).unwrap_or(0.0))
-        };
-        (0..epochs).map(at).collect()
-    }
-
     fn epochs_table(&self) -> Table {
         let mut table = Table::new(&["dataset", "head", "N", "gamma", "epoch", "KL", "sd"]);
         for &dataset in &self.settings.datasets {
-            for kind in heads(&self.settings, dataset) {
+            for kind in self.heads(dataset) {
                 if kind == HeadKind::Pointwise {
                     continue;
                 }
@@ -212,57 +199,10 @@ impl Findings {
         }
         table
     }
-
-    fn runs_table(&self) -> Table {
-        let mut table = Table::new(&[
-            "dataset",
-            "head",
-            "N",
-            "gamma",
-            "data seed",
-            "weight seed",
-            "epoch",
-            "KL",
-            "MSE",
-            "MSE argmax",
-            "smoothness",
-            "best epoch",
-            "best KL",
-        ]);
-        for run in &self.runs {
-            let (last, best) = (run.last(), run.best(|at| at.kl));
-            let mut row = names(run.job.dataset, run.job.kind).to_vec();
-            row.extend([run.job.data_seed, run.job.weight_seed].map(|seed| seed.to_string()));
-            row.push(last.epoch.to_string());
-            row.extend(Metric::ALL.map(|metric| match metric.fits(run.job.kind) {
-                true => metric.of(last).to_string(),
-                false => String::new(),
-            }));
-            if Metric::Kl.fits(run.job.kind) {
-                row.extend([best.epoch.to_string(), best.kl.to_string()]);
-            }
-            table.row(row);
-        }
-        table
-    }
-}
-
-/// Dataset, head, N and γ, for a file.
-fn names(dataset: Dataset, kind: HeadKind) -> [String; 4] {
-    [
-        dataset.to_string(),
-        kind.name().to_owned(),
-        kind.frequencies().map_or(String::new(), |n| n.to_string()),
-        kind.gamma().map_or(String::new(), gamma_text),
-    ]
 }
 
 fn published_text(published: Option<MeanSd>) -> String {
     published.map_or("–".into(), |(mean, sd)| plus_minus(mean, Some(sd)))
-}
-
-fn listed(seeds: &[u64]) -> String {
-    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The findings' plots.
 
-use super::compare::Metric;
 use super::page::HEADLINE;
-use super::{Evaluation, Findings, GAMMAS};
+use super::{Evaluation, Findings, GAMMAS, Metric};
 use crate::toy::data::bin_centre;
+use crate::toy::findings::Metric as _;
 use crate::toy::head::gamma_text;
 use crate::toy::study::{Run, Spread};
 use crate::toy::{Dataset, HeadKind};
-use overtone_plot::{Line, LinePlot, Scale, Stroke};
+use overtone_plot::{Line, LinePlot, Stroke};
 
 impl Findings {
     /// Figure 8: a metric over N, with the baselines as levels.
@@ -58,24 +58,12 @@ impl Findings {
     }
 
     /// KL on the test set over the epochs, mean over runs.
-    pub(super) fn over_epochs(&self, dataset: Dataset) -> LinePlot {
+    pub(super) fn epochs_plot(&self, dataset: Dataset) -> LinePlot {
         let regularised = GAMMAS.map(|gamma| HeadKind::Fourier { frequencies: HEADLINE, gamma });
         let mut kinds = vec![HeadKind::Linear, HeadKind::Gmm { components: dataset.components() }];
         kinds.extend(regularised);
-        let curve = |kind: HeadKind| {
-            let points = self.curve(dataset, kind);
-            let line = points.iter().map(|&(epoch, mean, _)| [epoch as f64, mean]).collect();
-            Line::new(kind.to_string(), line)
-        };
-        let lines = kinds.into_iter().filter(|&kind| self.of(dataset, kind).next().is_some());
-        LinePlot {
-            title: format!("{dataset}: KL on the test set, mean of the runs"),
-            x_label: "epoch".into(),
-            y_label: "KL".into(),
-            y_scale: Scale::Log,
-            lines: lines.map(curve).collect(),
-            ..LinePlot::default()
-        }
+        kinds.retain(|&kind| self.of(dataset, kind).next().is_some());
+        self.over_epochs(dataset, kinds)
     }
 
     /// Figure 2: the distributions of the example row.
@@ -92,7 +80,7 @@ impl Findings {
             HeadKind::Fourier { frequencies: HEADLINE, gamma: 0.0 },
         ];
         for (colour, kind) in kinds.into_iter().enumerate() {
-            if let Some(probs) = self.example(dataset, kind) {
+            if let Some(probs) = self.learned_by(dataset, kind) {
                 lines.push(Line::new(kind.to_string(), over_bins(probs)).colour(colour));
             }
         }
@@ -119,19 +107,13 @@ impl Findings {
     }
 
     fn example_plot(&self, dataset: Dataset, what: &str, lines: Vec<Line>) -> LinePlot {
-        let at = self.examples.get(&dataset).map_or([0.0; 2], |example| example.at);
         LinePlot {
-            title: format!("{dataset}: {what} at x = {:.2}, y = {:.2}", at[0], at[1]),
+            title: format!("{dataset}: {what} {}", self.at_example(dataset)),
             x_label: "z".into(),
             y_label: "probability of a bin".into(),
             lines,
             ..LinePlot::default()
         }
-    }
-
-    /// What the first run of a head says about the dataset's example.
-    fn example(&self, dataset: Dataset, kind: HeadKind) -> Option<&[f64]> {
-        Some(self.of(dataset, kind).next()?.examples.first()?)
     }
 }
 

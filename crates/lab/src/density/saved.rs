@@ -6,10 +6,8 @@
 //! to know: the smoothness of the GMM head on gmm2 belongs to an older file (the distributions
 //! saved beside it have 0.0464 ± 0.0068), and nothing seeds the weights.
 
+use crate::toy::findings::MeanSd;
 use crate::toy::{Dataset, HeadKind};
-
-/// Mean and sample standard deviation.
-pub type MeanSd = (f64, f64);
 
 /// What is known of a head on a dataset.
 #[derive(Clone, Copy, Debug, PartialEq)]

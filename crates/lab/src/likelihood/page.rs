@@ -2,27 +2,37 @@
 
 use overtone_eval::table::Table;
 
-use super::{Evaluation, Findings, GRID, heads};
+use super::{Evaluation, Findings, GRID, Test, heads};
 use crate::density::GAMMAS;
-use crate::density::saved::MeanSd;
 use crate::page::Page;
 use crate::toy::data::bin_centre;
+use crate::toy::findings::{self, MeanSd, Metric as _};
 use crate::toy::head::gamma_text;
-use crate::toy::study::{CHANCE, Run, Spread, mean};
+use crate::toy::study::{CHANCE, Settings, Spread, listed};
 use crate::toy::{Dataset, HeadKind};
-use overtone_plot::{Line, LinePlot, Scale, Stroke};
+use overtone_plot::{Line, LinePlot, Stroke};
 
 /// N of the paper's table.
 const HEADLINE: usize = 12;
 
+/// A quantity of a run's last epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Metric {
+#[allow(missing_docs, reason = "documented where they are: in `Evaluation`")]
+pub enum Metric {
     Kl,
     Perplexity,
 }
 
-impl Metric {
-    const ALL: [Self; 2] = [Self::Kl, Self::Perplexity];
+impl findings::Metric for Metric {
+    type Evaluation = Evaluation;
+    type TestSet = Test;
+    const ALL: &'static [Self] = &[Self::Kl, Self::Perplexity];
+    const KL: Self = Self::Kl;
+    const DIGITS: usize = 3;
+
+    fn heads(settings: &Settings, dataset: Dataset) -> Vec<HeadKind> {
+        heads(settings, dataset)
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -36,6 +46,10 @@ impl Metric {
             Self::Kl => evaluation.kl,
             Self::Perplexity => evaluation.perplexity,
         }
+    }
+
+    fn epoch(evaluation: &Evaluation) -> usize {
+        evaluation.epoch
     }
 
     /// Table 7, which has the mixture and N = 12 with γ = 0.
@@ -57,21 +71,13 @@ impl Metric {
 }
 
 impl Findings {
-    fn of(&self, dataset: Dataset, kind: HeadKind) -> impl Iterator<Item = &Run<Evaluation>> {
-        self.runs.iter().filter(move |run| run.job.dataset == dataset && run.job.kind == kind)
-    }
-
-    fn spread(&self, metric: Metric, dataset: Dataset, kind: HeadKind) -> Spread {
-        Spread::of(self.of(dataset, kind), |run| metric.of(run.last()))
-    }
-
     /// The heads of Table 7, our numbers and the paper's.
     pub fn headline_table(&self) -> Table {
         let mut table =
             Table::new(&["dataset", "head", "metric", "ours", "between weights", "paper"]);
         for &dataset in &self.settings.datasets {
-            for kind in heads(&self.settings, dataset) {
-                for metric in Metric::ALL {
+            for kind in self.heads(dataset) {
+                for &metric in Metric::ALL {
                     let Some((mean, sd)) = metric.published(dataset, kind) else { continue };
                     let ours = self.spread(metric, dataset, kind);
                     table.row(vec![
@@ -102,45 +108,23 @@ impl Findings {
             "at epoch",
         ]);
         for &dataset in &self.settings.datasets {
-            for kind in heads(&self.settings, dataset) {
-                let best = |run: &Run<Evaluation>| run.best(|at| at.kl).clone();
-                let at_best = Spread::of(self.of(dataset, kind), |run| best(run).kl);
-                let epoch = Spread::of(self.of(dataset, kind), |run| best(run).epoch as f64);
+            for kind in self.heads(dataset) {
+                let (at_best, epoch) = self.best(dataset, kind);
                 let mut row = vec![
                     dataset.to_string(),
                     kind.name().to_owned(),
                     kind.frequencies().map_or("–".into(), |n| n.to_string()),
                     kind.gamma().map_or("–".into(), gamma_text),
                 ];
-                for metric in Metric::ALL {
+                for &metric in Metric::ALL {
                     let spread = self.spread(metric, dataset, kind);
                     row.extend([spread.text(), digits(spread.over_weights)]);
                 }
-                row.extend([at_best.text(), format!("{:.0}", epoch.mean)]);
+                row.extend([at_best.text(), format!("{epoch:.0}")]);
                 table.row(row);
             }
         }
         table
-    }
-
-    /// Our means that lie further from the paper's than its deviation, in words.
-    pub fn far_from_paper(&self) -> Vec<String> {
-        let mut far = Vec::new();
-        for &dataset in &self.settings.datasets {
-            for kind in heads(&self.settings, dataset) {
-                for metric in Metric::ALL {
-                    let Some((mean, sd)) = metric.published(dataset, kind) else { continue };
-                    let ours = self.spread(metric, dataset, kind).mean;
-                    if (ours - mean).abs() > sd {
-                        let name = metric.name();
-                        far.push(format!(
-                            "{dataset}, {kind}: {name} {ours:.4}, not {mean:.3} ± {sd:.3}"
-                        ));
-                    }
-                }
-            }
-        }
-        far
     }
 
     /// How the comparison with the paper ends, in a sentence.
@@ -159,13 +143,10 @@ impl Findings {
     /// Which head is nearer to the truth, in a sentence for each dataset.
     pub fn order_text(&self) -> String {
         let sentence = |&dataset: &Dataset| {
-            let kl = |kind| self.spread(Metric::Kl, dataset, kind).mean;
-            let mixture = kl(HeadKind::GmmLikelihood { components: dataset.components() });
-            let fourier = heads(&self.settings, dataset).into_iter();
-            let fourier = fourier.filter(|kind| kind.frequencies().is_some());
-            let best = fourier.min_by(|&a, &b| kl(a).total_cmp(&kl(b)))?;
-            let order = if kl(best) < mixture { "below" } else { "above" };
-            let best_kl = kl(best);
+            let mixture = HeadKind::GmmLikelihood { components: dataset.components() };
+            let mixture = self.spread(Metric::Kl, dataset, mixture).mean;
+            let (best, best_kl) = self.best_fourier(dataset)?;
+            let order = if best_kl < mixture { "below" } else { "above" };
             Some(format!(
                 "On {dataset} the lowest mean KL of a Fourier head is {best_kl:.4} ({best}), \
                  {order} the mixture's {mixture:.4}."
@@ -178,7 +159,6 @@ impl Findings {
     pub fn page(&self, command: &str) -> Page {
         let mut page = Page::new("likelihood", "Densities learned by their likelihood", command);
         let settings = &self.settings;
-        let seeds: Vec<String> = settings.data_seeds.iter().map(u64::to_string).collect();
         page.text(&format!(
             "The toy example of the Fourier head's paper without bins (Appendix C.3): the same \
              perceptron and data, a Fourier density or a mixture of Gaussians trained by \
@@ -191,7 +171,7 @@ impl Findings {
              with several weight seeds, the root mean square of one such number for each. \
              *Between weights* is the same with the roles exchanged.",
             settings.epochs,
-            seeds.join(", "),
+            listed(&settings.data_seeds),
             settings.weight_seeds.len(),
             if settings.weight_seeds.len() == 1 { "" } else { "s" },
         ));
@@ -204,14 +184,17 @@ impl Findings {
         page.table("likelihood-all", &self.sweep_table());
         page.heading("Against the number of frequencies (Figure 9)");
         for &dataset in &settings.datasets {
-            for metric in Metric::ALL {
+            for &metric in Metric::ALL {
                 let name = format!("likelihood-{dataset}-{}", metric.name().to_lowercase());
                 page.plot(&name, &self.against_frequencies(metric, dataset));
             }
         }
         page.heading("Over the epochs");
         for &dataset in &settings.datasets {
-            page.plot(&format!("likelihood-{dataset}-epochs"), &self.over_epochs(dataset));
+            page.plot(
+                &format!("likelihood-{dataset}-epochs"),
+                &self.over_epochs(dataset, self.drawn(dataset)),
+            );
         }
         page.csv("likelihood-runs", &self.runs_table());
         page.heading("What was learned (Figure 11)");
@@ -265,27 +248,7 @@ impl Findings {
 
     fn drawn(&self, dataset: Dataset) -> Vec<HeadKind> {
         let wanted = |kind: &HeadKind| kind.frequencies().is_none_or(|n| n == HEADLINE);
-        heads(&self.settings, dataset).into_iter().filter(wanted).collect()
-    }
-
-    fn over_epochs(&self, dataset: Dataset) -> LinePlot {
-        let curve = |kind: HeadKind| {
-            let runs: Vec<&Run<Evaluation>> = self.of(dataset, kind).collect();
-            let n = runs.first().map_or(0, |run| run.evaluations.len());
-            let at =
-                |i: usize| -> Vec<f64> { runs.iter().map(|run| run.evaluations[i].kl).collect() };
-            let epoch = |i: usize| runs[0].evaluations[i].epoch as f64;
-            let points = (0..n).map(|i| [epoch(i), mean(&at(i))]).collect();
-            Line::new(kind.to_string(), points)
-        };
-        LinePlot {
-            title: format!("{dataset}: KL on the test set, mean of the runs"),
-            x_label: "epoch".into(),
-            y_label: "KL".into(),
-            y_scale: Scale::Log,
-            lines: self.drawn(dataset).into_iter().map(curve).collect(),
-            ..LinePlot::default()
-        }
+        self.heads(dataset).into_iter().filter(wanted).collect()
     }
 
     fn learned(&self, dataset: Dataset) -> LinePlot {
@@ -294,58 +257,23 @@ impl Findings {
             probs.iter().enumerate().map(|(i, &p)| [bin_centre(i, GRID), height(p)]).collect()
         };
         let mut lines = Vec::new();
-        let mut at = [0.0; 2];
         if let Some(example) = self.examples.get(&dataset) {
-            at = example.at;
             let line = Line::new("truth", density(&example.truth));
             lines.push(line.colour(6).stroke(Stroke::Dashed));
         }
         for (colour, kind) in self.drawn(dataset).into_iter().enumerate() {
-            let probs = self.of(dataset, kind).next().and_then(|run| run.examples.first());
+            let probs = self.learned_by(dataset, kind);
             lines.extend(
                 probs.map(|probs| Line::new(kind.to_string(), density(probs)).colour(colour)),
             );
         }
         LinePlot {
-            title: format!("{dataset}: learned densities at x = {:.2}, y = {:.2}", at[0], at[1]),
+            title: format!("{dataset}: learned densities {}", self.at_example(dataset)),
             x_label: "z".into(),
             y_label: "density".into(),
             lines,
             ..LinePlot::default()
         }
-    }
-
-    fn runs_table(&self) -> Table {
-        let mut table = Table::new(&[
-            "dataset",
-            "head",
-            "N",
-            "gamma",
-            "data seed",
-            "weight seed",
-            "epoch",
-            "KL",
-            "perplexity",
-            "best epoch",
-            "best KL",
-        ]);
-        for run in &self.runs {
-            let (job, last, best) = (run.job, run.last(), run.best(|at| at.kl));
-            table.row(vec![
-                job.dataset.to_string(),
-                job.kind.name().to_owned(),
-                job.kind.frequencies().map_or(String::new(), |n| n.to_string()),
-                job.kind.gamma().map_or(String::new(), gamma_text),
-                job.data_seed.to_string(),
-                job.weight_seed.to_string(),
-                last.epoch.to_string(),
-                last.kl.to_string(),
-                last.perplexity.to_string(),
-                best.epoch.to_string(),
-                best.kl.to_string(),
-            ]);
-        }
-        table
     }
 }
 
@@ -357,7 +285,6 @@ fn digits(sd: Option<f64>) -> String {
 mod tests {
     use super::*;
     use crate::likelihood::run;
-    use crate::toy::study::Settings;
 
     #[test]
     fn the_papers_table_is_found_by_head() {

@@ -7,7 +7,7 @@ use overtone_core::seed::{self, Generator};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 
 use super::data::{Dataset, Samples, Split};
-use super::head::HeadKind;
+use super::head::{HeadKind, gamma_text};
 
 /// How many of the paper's means to expect far from ours, in words: a standard deviation over
 /// four runs, and means of four, are themselves uncertain.
@@ -53,6 +53,21 @@ impl Job {
         let Self { dataset, kind, data_seed, weight_seed } = self;
         seed::generator(*weight_seed, &format!("{role} of {kind} on {dataset} {data_seed}"))
     }
+}
+
+/// Dataset, head, N and γ, for a file.
+pub fn names(dataset: Dataset, kind: HeadKind) -> [String; 4] {
+    [
+        dataset.to_string(),
+        kind.name().to_owned(),
+        kind.frequencies().map_or(String::new(), |n| n.to_string()),
+        kind.gamma().map_or(String::new(), gamma_text),
+    ]
+}
+
+/// Seeds for a sentence.
+pub fn listed(seeds: &[u64]) -> String {
+    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// A run and its evaluations, from the first epoch to the last.
