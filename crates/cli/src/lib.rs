@@ -29,7 +29,7 @@ enum Command {
     /// Train an agent on a game's or a robot's log, then evaluate it
     #[command(after_help = train_help())]
     Train {
-        /// Options, `key=value`; game=… or env=… must be given
+        /// Options, `key=value`; task=SUITE/NAME or its short form (game=…, env=…) must be given
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
@@ -62,7 +62,7 @@ enum Command {
     /// Fetch a published dataset into datasets/
     #[command(after_help = download_help())]
     Download {
-        /// Options, `key=value`; game=… or env=… must be given
+        /// Options, `key=value`; task=SUITE/NAME or its short form (game=…, env=…) must be given
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },

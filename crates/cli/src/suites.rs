@@ -35,6 +35,38 @@ pub fn named(name: &str) -> Result<&'static Task> {
     found.next().with_context(|| format!("no suite has a task `{name}`"))
 }
 
+/// `words` with every `task=ale/seaquest` in its short form, `game=seaquest`.
+///
+/// # Errors
+/// When no suite has such a task: the nearest name is told.
+pub fn in_short_form(words: &[String]) -> Result<Vec<String>> {
+    let short = |word: &String| match word.strip_prefix("task=") {
+        None => Ok(word.clone()),
+        Some(name) => {
+            let task = by_id(name)?;
+            Ok(format!("{}={}", of(task)?.key(), task.name))
+        }
+    };
+    words.iter().map(short).collect()
+}
+
+/// The task with this id, such as `ale/seaquest`; the suite may be left out.
+///
+/// # Errors
+/// When there is none.
+pub fn by_id(id: &str) -> Result<&'static Task> {
+    let Some((suite, name)) = id.split_once('/') else {
+        let all: Vec<String> = SUITES.into_iter().flat_map(Suite::tasks).map(Task::id).collect();
+        return named(id).with_context(|| format!("task={id}: there are {}", all.join(", ")));
+    };
+    let found = SUITES.into_iter().find(|known| known.name() == suite);
+    let names: Vec<&str> = SUITES.into_iter().map(Suite::name).collect();
+    let found = found.with_context(|| {
+        format!("task={id}: there is no suite `{suite}`; there are {}", names.join(" and "))
+    })?;
+    Ok(find_task(found, name)?)
+}
+
 /// What the tasks are called for which a condition holds: `games`, or `games and robots`.
 pub fn nouns(holds: impl Fn(&dyn Suite, &Task) -> bool) -> String {
     let of_suite = |suite: &&dyn Suite| suite.tasks().iter().any(|task| holds(*suite, task));
@@ -48,6 +80,33 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+
+    #[test]
+    fn tasks_have_a_long_name_and_a_short_form() {
+        let short = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            in_short_form(&words).map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(
+            short(&["task=ale/BankHeist", "seed=1"]).unwrap(),
+            ["game=bank_heist", "seed=1"]
+        );
+        assert_eq!(short(&["task=mujoco/hopper"]).unwrap(), ["env=hopper"]);
+        assert_eq!(short(&["task=walker2d"]).unwrap(), ["env=walker2d"]);
+        let refused = |word: &str| short(&[word]).unwrap_err();
+        let seaquest = "unknown game `seaqest`: did you mean `seaquest`? (known: seaquest, ";
+        assert!(refused("task=ale/seaqest").starts_with(seaquest));
+        assert!(refused("task=mujoco/ant").starts_with("unknown robot `ant` (known: halfcheetah"));
+        assert_eq!(
+            refused("task=atari/pong"),
+            "task=atari/pong: there is no suite `atari`; there are ale and mujoco"
+        );
+        assert!(
+            refused("task=pong").contains("there are ale/seaquest, "),
+            "{}",
+            refused("task=pong")
+        );
+    }
 
     #[test]
     fn every_task_is_found_and_no_name_is_two_tasks() {

@@ -6,7 +6,6 @@
 pub mod crc32c;
 pub mod episode;
 pub mod normalization;
-pub mod numpy;
 pub mod policy;
 pub mod protocol;
 pub mod returns;

@@ -102,36 +102,44 @@ pub struct Simulator {
 
 /// A name that is none of a suite's tasks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {noun} `{name}`; the nearest is `{nearest}` (known: {known})")]
+#[error("unknown {noun} `{name}`{} (known: {known})", suggestion(nearest.as_deref()))]
 pub struct UnknownTask {
     /// What the suite calls a task.
     pub noun: &'static str,
     /// What was asked for.
     pub name: String,
-    /// The known name most like it.
-    pub nearest: String,
+    /// The known name that was most likely meant, if any is like it.
+    pub nearest: Option<String>,
     /// All known names.
     pub known: String,
 }
 
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |near| format!(": did you mean `{near}`?"))
+}
+
+/// Names less alike than this are not taken for one another: `seqest` is 0.93 like `seaquest`,
+/// `pong` 0.46 like `gravitar`.
+const ALIKE: f64 = 0.8;
+
 /// The task of `suite` with this name, in any case, with or without `_` and `-`.
 ///
 /// # Errors
-/// When there is none: the nearest is named.
+/// When there is none: the nearest is named, if one is like it.
 pub fn find_task<'a>(suite: &'a dyn Suite, name: &str) -> Result<&'a Task, UnknownTask> {
     let asked = plain(name);
-    let distance = |task: &&Task| strsim::damerau_levenshtein(&asked, &plain(&task.name));
-    let known: Vec<&str> = suite.tasks().iter().map(|task| task.name.as_str()).collect();
-    let nearest = suite.tasks().iter().min_by_key(distance);
-    match nearest {
-        Some(task) if distance(&task) == 0 => Ok(task),
-        _ => Err(UnknownTask {
-            noun: suite.nouns()[0],
-            name: name.to_owned(),
-            nearest: nearest.map(|task| task.name.clone()).unwrap_or_default(),
-            known: known.join(", "),
-        }),
+    if let Some(task) = suite.tasks().iter().find(|task| plain(&task.name) == asked) {
+        return Ok(task);
     }
+    let known: Vec<&str> = suite.tasks().iter().map(|task| task.name.as_str()).collect();
+    let likeness = |known: &str| strsim::jaro_winkler(&plain(known), &asked);
+    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    Err(UnknownTask {
+        noun: suite.nouns()[0],
+        name: name.to_owned(),
+        nearest: nearest.filter(|near| likeness(near) >= ALIKE).map(|near| (*near).to_owned()),
+        known: known.join(", "),
+    })
 }
 
 /// A name without case, spaces, `_` and `-`.

@@ -216,12 +216,12 @@ fn failed_episodes_are_told_and_in_no_number() {
 #[test]
 fn differences_are_told_with_their_consequences() {
     let difference = Difference {
-        setting: "emulation.sticky_probability".into(),
+        setting: "simulation.sticky_probability".into(),
         trained: "0.25".into(),
         played: "0".into(),
         consequence: "scores are not comparable".into(),
     };
-    let line = "  emulation.sticky_probability 0, trained with 0.25: scores are not comparable\n";
+    let line = "  simulation.sticky_probability 0, trained with 0.25: scores are not comparable\n";
     let told = |differences: Option<Vec<Difference>>| {
         let mut report = evaluation();
         report.setting.differences = differences;

@@ -33,7 +33,8 @@ fn with_opencv(game: &'static Game, seed: u64, actions: &[usize]) -> (Vec<u8>, V
 
 #[track_caller]
 fn compare(game: &'static Game, seed: u64, steps: usize) -> bool {
-    let actions: Vec<usize> = (0..steps).map(|i| (i / 3 * 7 + 1) % 18).collect();
+    let n_actions = game.action_ids.len();
+    let actions: Vec<usize> = (0..steps).map(|i| (i / 3 * 7 + 1) % n_actions).collect();
     let (expected, rewards, over) = with_opencv(game, seed, &actions);
     let mut env = ReleasedAle::new(game, &Emulation::released(), 2).unwrap();
     env.reset(&[1], &[seed]).unwrap();

@@ -1,6 +1,6 @@
 //! The drawn start of an episode: the same as Gymnasium's `reset(seed=…)`.
 
-use overtone_core::numpy::{Pcg64, Ziggurats};
+use overtone_numpy_random::{Pcg64, Ziggurats};
 
 use crate::Robot;
 use crate::robot::VelocityNoise;

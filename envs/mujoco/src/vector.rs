@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use overtone_core::numpy::Ziggurats;
 use overtone_core::{Actions, Observations, Outcome};
 use overtone_env::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
+use overtone_numpy_random::Ziggurats;
 use rayon::prelude::*;
 
 use crate::simulator::{Data, Model};

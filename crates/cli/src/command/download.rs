@@ -16,7 +16,7 @@ use overtone_data::{
 
 use crate::{
     keys::{self, Keys},
-    progress,
+    progress, suites,
 };
 
 /// Every option with its default and reason.
@@ -59,7 +59,7 @@ struct Wanted {
 /// `overtone download key=value…`.
 pub fn run(options: &[String]) -> Result<()> {
     let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, options)?;
+    keys::apply(&mut keys, &suites::in_short_form(options)?)?;
     let datasets = datasets_folder()?;
     let wanted = match (text(&keys, "game").as_str(), text(&keys, "env").as_str()) {
         ("", "") => bail!(

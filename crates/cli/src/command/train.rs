@@ -17,13 +17,15 @@ use crate::{
     keys::{self, Keys},
     progress,
     settings::{self, AtariSettings, Common, ContinuousSettings, Profile, Resume},
+    suites,
 };
 
 /// `overtone train key=value…`; gives the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
-    match settings::is_about_a_robot(options)? {
-        true => train_one::<ContinuousSettings>(options),
-        false => train_one::<AtariSettings>(options),
+    let options = suites::in_short_form(options)?;
+    match settings::is_about_a_robot(&options)? {
+        true => train_one::<ContinuousSettings>(&options),
+        false => train_one::<AtariSettings>(&options),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! The Fourier head's toy data are drawn by NumPy, and its tables compare runs on the *same*
 //! data, so we draw the same numbers. Bits, uniform, normal and exponential numbers are
-//! [`overtone_core::numpy`]'s; what only the toy data need is here.
+//! [`overtone_numpy_random`]'s; what only the toy data need is here.
 //!
 //! | file | draws | after |
 //! | --- | --- | --- |
@@ -15,4 +15,4 @@ mod mersenne_twister;
 
 pub use gamma::Beta;
 pub use mersenne_twister::permutation;
-pub use overtone_core::numpy::{Pcg64, Ziggurats};
+pub use overtone_numpy_random::{Pcg64, Ziggurats};

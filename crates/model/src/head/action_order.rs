@@ -25,15 +25,47 @@ impl TryFrom<Stored> for ActionOrder {
     }
 }
 
-/// Arcade Learning Environment id → bin, as in the Fourier head's released experiments:
-/// no-op first, then left, up-left, up, … around the compass, the same again with fire,
-/// and plain fire last. Bins 0 and 17 are neighbours on the ring.
+/// Atari's actions in the order of the bins, as in the Fourier head's released experiments:
+/// no-op first, then left, up-left, up, … around the compass, the same again with fire, and
+/// plain fire last. The first and the last are neighbours on the ring.
+const COMPASS: [&str; 18] = [
+    "NOOP",
+    "LEFT",
+    "UPLEFT",
+    "UP",
+    "UPRIGHT",
+    "RIGHT",
+    "DOWNRIGHT",
+    "DOWN",
+    "DOWNLEFT",
+    "LEFTFIRE",
+    "UPLEFTFIRE",
+    "UPFIRE",
+    "UPRIGHTFIRE",
+    "RIGHTFIRE",
+    "DOWNRIGHTFIRE",
+    "DOWNFIRE",
+    "DOWNLEFTFIRE",
+    "FIRE",
+];
+
+/// `bin_of` of Atari's full set, in the order of the emulator's ids.
 const ATARI_BIN_OF: [usize; 18] = [0, 17, 3, 5, 1, 7, 4, 2, 6, 8, 11, 13, 9, 15, 12, 10, 14, 16];
 
 impl ActionOrder {
     /// The order for Atari's full set of 18 actions.
     pub fn atari() -> Self {
         Self { bin_of: ATARI_BIN_OF.to_vec() }
+    }
+
+    /// The same order of those of Atari's actions that there are: Breakout's no-op, fire, right
+    /// and left stand as no-op, left, right, fire. `None` when a name is none of Atari's, or is
+    /// there twice.
+    pub fn compass(names: &[String]) -> Option<Self> {
+        let place = |name: &String| COMPASS.iter().position(|action| action == name);
+        let places: Vec<usize> = names.iter().map(place).collect::<Option<_>>()?;
+        let before = |place: &usize| places.iter().filter(|other| *other < place).count();
+        Self::new(places.iter().map(before).collect())
     }
 
     /// `None` when `bin_of` is not a permutation of `0 .. n`.
@@ -72,6 +104,17 @@ mod tests {
         // 9 down-left, then the same with fire (12 …), 1 fire.
         let expected = [0, 4, 7, 2, 6, 3, 8, 5, 9, 12, 15, 10, 14, 11, 16, 13, 17, 1];
         assert_eq!(ActionOrder::atari().action_of(), expected);
+    }
+
+    #[test]
+    fn the_compass_restricts_to_the_actions_that_are_there() {
+        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        let all = ATARI_BIN_OF.map(|bin| COMPASS[bin]);
+        assert_eq!(ActionOrder::compass(&names(&all)), Some(ActionOrder::atari()));
+        let breakout = ActionOrder::compass(&names(&["NOOP", "FIRE", "RIGHT", "LEFT"])).unwrap();
+        assert_eq!(breakout.bin_of(), [0, 3, 2, 1]);
+        assert_eq!(ActionOrder::compass(&names(&["NOOP", "JUMP"])), None);
+        assert_eq!(ActionOrder::compass(&names(&["NOOP", "NOOP"])), None);
     }
 
     #[test]

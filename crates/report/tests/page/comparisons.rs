@@ -18,7 +18,7 @@ fn protocols_stand_side_by_side() {
     released.write(&folder.join("evaluation-released.json")).unwrap();
     let markdown = page(&[&folder]).to_markdown("report");
     assert!(markdown.contains("| setting | matched | released |  |"), "{markdown}");
-    assert!(markdown.contains("| emulation.max\\_noops | 0 | 29 | differs |"), "{markdown}");
+    assert!(markdown.contains("| simulation.max\\_noops | 0 | 29 | differs |"), "{markdown}");
     assert!(markdown.contains("Scores by different protocols may not be compared."));
 }
 

@@ -23,7 +23,7 @@ fn a_played_run_has_scores_protocol_curves_and_every_episode() {
         "Last checkpoint of each run",
         "Seaquest normalized by wang2016: random 0, human 100, scores of Wang et al. 2016 (68 and 42055).",
         "95 % percentile intervals of 500 bootstrap replications, seed 1",
-        "emulation.sticky_probability",
+        "simulation.sticky_probability",
         "training loss",
         "<summary>All 16 episodes of evaluation.json</summary>",
         "just evaluate rollouts checkpoint=200 seed=5",

@@ -6,7 +6,7 @@
 //! the whole tail. A random layer and a random place in it make a number, which is kept at
 //! once when it lies under the layer above, and else after a test.
 
-use super::Pcg64;
+use crate::Pcg64;
 
 /// Where the tail begins, for 256 layers: normal and exponential.
 const NORMAL_TAIL: f64 = 3.654_152_885_361_009;

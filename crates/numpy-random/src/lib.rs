@@ -8,7 +8,8 @@
 //! | `ziggurat.rs` | exponential numbers | the same | within 1e-14 of their size |
 //!
 //! Normal numbers need `exp` and `ln` that round as the GNU C library's do; with others, some
-//! are another last bit away. Whatever need not equal NumPy draws from [`crate::seed`].
+//! are another last bit away. Whatever need not equal NumPy draws from
+//! `overtone_core::seed`.
 
 mod pcg64;
 mod ziggurat;

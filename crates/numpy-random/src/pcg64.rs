@@ -15,7 +15,7 @@ impl Pcg64 {
     /// The stream of NumPy's `default_rng(seed)`.
     ///
     /// ```
-    /// use overtone_core::numpy::Pcg64;
+    /// use overtone_numpy_random::Pcg64;
     /// assert_eq!(Pcg64::new(42).uniform(), 0.7739560485559633);
     /// ```
     pub fn new(seed: u64) -> Self {
