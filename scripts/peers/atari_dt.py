@@ -146,15 +146,16 @@ def stacks(frames):
 
 def load_overtone(model, weights):
     """Takes weights by Overtone's names; its matrices are [in, out]."""
-    names = {"position_embedding": model.positions, "final_norm_weight": model.norm.weight,
-             "global_position_embedding": model.global_positions,
-             "final_norm_bias": model.norm.bias, "action_embedding": model.action_embedding.weight,
-             "observation_bias": model.encoder[7].bias,
-             "return_bias": model.return_embedding[0].bias}
-    matrices = {"observation_weight": model.encoder[7].weight, "head.weight": model.head.weight,
-                "return_weight": model.return_embedding[0].weight}
+    names = {"positions.local": model.positions, "positions.global": model.global_positions,
+             "transformer.final_norm_weight": model.norm.weight,
+             "transformer.final_norm_bias": model.norm.bias,
+             "action.table": model.action_embedding.weight,
+             "encoder.linear_bias": model.encoder[7].bias,
+             "returns.bias": model.return_embedding[0].bias}
+    matrices = {"encoder.linear_weight": model.encoder[7].weight, "head.weight": model.head.weight,
+                "returns.weight": model.return_embedding[0].weight}
     for n, at in enumerate((0, 2, 4), 1):
-        names[f"conv_{n}_weight"], names[f"conv_{n}_bias"] = (
+        names[f"encoder.conv_{n}_weight"], names[f"encoder.conv_{n}_bias"] = (
             model.encoder[at].weight, model.encoder[at].bias)
     used = set()
 
@@ -169,7 +170,7 @@ def load_overtone(model, weights):
     for name, parameter in matrices.items():
         put(parameter, name, weights[name].T)
     for n, block in enumerate(model.blocks):
-        of = f"blocks.{n}."
+        of = f"transformer.blocks.{n}."
         for k in (1, 2):
             norm = getattr(block, f"norm_{k}")
             put(norm.weight, f"{of}norm_{k}_weight")

@@ -44,7 +44,7 @@ def check(bench: str, preset: str) -> dict:
         batch = read_safetensors(Path(folder, "batch.safetensors"))
         wanted = float(Path(folder, "loss.txt").read_text())
     if preset == "atari":
-        rows = weights["global_position_embedding"].shape[0]
+        rows = weights["positions.global"].shape[0]
         makers = [lambda options=options: atari_dt.DecisionTransformer(rows - 1, *options)
                   for options in ((True, False, False), (False, True, True))]
         load = atari_dt.load_overtone

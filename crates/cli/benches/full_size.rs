@@ -264,9 +264,9 @@ fn our_batches(dataset: Arc<Dataset>) -> Result<f64> {
         if batch == warm_up {
             start = Instant::now();
         }
-        let (frames, inputs, rest) = to_device(loader.next()?, &device);
-        drop((frames, inputs));
-        loader.recycle(rest);
+        let mut batch = loader.next()?;
+        drop(to_device(&mut batch, &device));
+        loader.recycle(batch);
     }
     Ok(OUR_BATCHES as f64 / start.elapsed().as_secs_f64())
 }

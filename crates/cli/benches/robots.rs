@@ -11,12 +11,15 @@
 
 use std::{ops::ControlFlow, time::Instant};
 
-use overtone_core::{Actions, Normalization, Observations, Play, protocol::ReturnUnits, seed};
+use overtone_core::{
+    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play,
+    protocol::ReturnUnits, seed,
+};
 use overtone_env::VectorEnv;
 use overtone_eval::{Plan, RolloutError, rollout};
 use overtone_model::{
-    ContinuousAgent, ContinuousAgentConfig, ContinuousDecisionTransformer, ContinuousInputs,
-    ContinuousModelConfig, ContinuousPolicy,
+    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Init, Model, ModelPolicy,
+    Observed,
     burn::tensor::{Device, Tensor, TensorData},
     decision_transformer::Form,
     tokens::Steps,
@@ -43,18 +46,15 @@ fn main() -> Result<(), Any> {
     let robot = cheetah();
     let (wide, narrow) = (robot.observation_width(), robot.action_width());
     let simulation = RobotSimulation::d4rl();
-    let config = ContinuousModelConfig::gym(wide, narrow, simulation.max_steps as usize);
+    let config = DecisionTransformerConfig::gym(simulation.max_steps as usize);
     let device = Device::flex();
     let mut generator = seed::generator(1, "init");
-    let agent = ContinuousAgent::init(
-        &ContinuousAgentConfig::Transformer(config),
-        &device,
-        &mut generator,
-    )?;
-    let ContinuousAgent::Transformer(model) = &agent else {
-        return Err("a transformer was asked for".into());
-    };
-    let plain = ContinuousDecisionTransformer { form: Form::Reference, ..model.clone() };
+    let init = &mut Init::drawn(&device, &mut generator);
+    let observations = ObservationSpace::Vectors { width: wide };
+    let model =
+        DecisionTransformer::init(&config, &observations, &ActionSpace::unit(narrow), init)?;
+    let agent = Model::Transformer(model.clone());
+    let plain = DecisionTransformer { form: Form::Reference, ..model.clone() };
     let mut many = overtone_mujoco::open(robot, &simulation, EPISODES)?;
     let mut one = overtone_mujoco::open(robot, &simulation, 1)?;
 
@@ -65,7 +65,7 @@ fn main() -> Result<(), Any> {
     let mut rates: [Vec<f64>; 5] = Default::default();
     for round in 1..=ROUNDS {
         let a = play_batch(&agent, &mut many)?;
-        let b = play_single(model, &device, &mut one)?;
+        let b = play_single(&model, &device, &mut one)?;
         let c = play_single(&plain, &device, &mut one)?;
         let row = [a, b, c, a / b, a / c];
         println!("{round:>5} {}", row.map(|value| format!("{value:>8.2}")).join(" "));
@@ -83,10 +83,10 @@ fn spread(mut values: Vec<f64>) -> String {
 }
 
 /// Steps per second of episodes without an end.
-fn play_batch(agent: &ContinuousAgent, env: &mut MujocoVectorEnv) -> Result<f64, Any> {
+fn play_batch(agent: &Model, env: &mut MujocoVectorEnv) -> Result<f64, Any> {
     let protocol = Play { return_scale: SCALE, ..cheetah().task.matched(None) };
     let normalization = Normalization::identity(env.observation_space().size());
-    let mut policy = ContinuousPolicy::new(agent, &normalization, &protocol)?;
+    let mut policy = ModelPolicy::new(agent, Some(&normalization), &protocol)?;
     let plan = Plan {
         episodes: 1000 * EPISODES,
         targets: vec![TARGET],
@@ -116,11 +116,11 @@ fn play_batch(agent: &ContinuousAgent, env: &mut MujocoVectorEnv) -> Result<f64,
 
 /// Steps per second of the plain loop: one environment, contexts padded to their full length.
 fn play_single(
-    model: &ContinuousDecisionTransformer,
+    model: &DecisionTransformer,
     device: &Device,
     env: &mut MujocoVectorEnv,
 ) -> Result<f64, Any> {
-    let (wide, narrow) = (model.config.observation_width, model.config.action_width);
+    let (wide, narrow) = (model.observations.size(), model.actions.size());
     env.reset(&[0], &[0])?;
     let mut observations = vec![0.0f32; CONTEXT * wide];
     let mut actions = vec![0.0f32; CONTEXT * narrow];
@@ -143,16 +143,16 @@ fn play_single(
         let shaped = |values: &[f32], width: usize| {
             Tensor::<3>::from_data(TensorData::new(values.to_vec(), [1, CONTEXT, width]), device)
         };
-        let inputs = ContinuousInputs {
-            observations: shaped(&observations, wide),
-            actions: shaped(&actions, narrow),
+        let contexts = Contexts {
+            observations: Observed::Vectors(shaped(&observations, wide)),
+            actions: Acted::Continuous(shaped(&actions, narrow)),
             returns_to_go: Tensor::from_data(TensorData::new(to_go.clone(), [1, CONTEXT]), device),
-            timesteps: Tensor::from_data(TensorData::new(timesteps.clone(), [1, CONTEXT]), device),
+            timesteps: timesteps.clone(),
             n_padding: vec![CONTEXT - n_seen.min(CONTEXT)],
         };
-        let hidden = model.hidden(&inputs, Steps::All, None);
+        let hidden = model.hidden(&contexts, Steps::All, None);
         let hidden = hidden.reshape([CONTEXT, model.config.d_model]);
-        let all = model.head.mode(hidden);
+        let all = model.head.decide(hidden).numbers().ok_or("no numbers")?.modes();
         let action: Vec<f32> = all[(CONTEXT - 1) * narrow..].iter().map(|&x| x as f32).collect();
         actions[(CONTEXT - 1) * narrow..].copy_from_slice(&action);
         let played = env.step(&[0], &Actions::Continuous { width: narrow, values: action })?;

@@ -15,14 +15,15 @@
 use std::{collections::VecDeque, ops::ControlFlow, time::Instant};
 
 use overtone_ale::{Emulation, Game};
-use overtone_core::{Actions, Observations, Play, seed};
+use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Play, seed};
 use overtone_env::VectorEnv;
 use overtone_eval::{Pace, Plan, Player, RolloutError, rollout_together};
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
-    TransformerPolicy,
+    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, Init, Model,
+    ModelPolicy, Observed,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
-    decision_transformer::{Form, Frames},
+    contexts::timesteps_from,
+    decision_transformer::Form,
 };
 
 const EPISODES: usize = 100;
@@ -44,20 +45,16 @@ fn seaquest() -> &'static Game {
 }
 
 fn main() -> Result<(), Any> {
-    let config = ModelConfig {
-        n_layers: 6,
-        n_heads: 8,
-        d_model: 128,
+    let config = DecisionTransformerConfig {
         context_length: CONTEXT,
-        n_actions: 18,
-        max_timestep: 2286,
-        dropout: 0.1,
-        conditioning: Conditioning::Return,
-        attention: AttentionConfig::Softmax,
-        head: HeadConfig::Linear,
+        ..DecisionTransformerConfig::atari(2286)
     };
     let device = Device::flex();
-    let model = DecisionTransformer::init(&config, &device, &mut seed::generator(1, "init"))?;
+    let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+    let generator = &mut seed::generator(1, "init");
+    let init = &mut Init::drawn(&device, generator);
+    let model =
+        DecisionTransformer::init(&config, &observations, &ActionSpace::numbered(18), init)?;
     let plain = DecisionTransformer { form: Form::Reference, ..model.clone() };
     let emulation = Emulation::dqn_replay();
     let mut halves = [EPISODES / 2, EPISODES - EPISODES / 2]
@@ -120,7 +117,7 @@ fn plan(episodes: usize, targets: &[f32], protocol: &Play) -> Plan {
 /// Steps per second, emulators included, of episodes without an end in these groups.
 fn play_batch(model: &DecisionTransformer, groups: &mut [&mut dyn VectorEnv]) -> Result<f64, Any> {
     let protocol = seaquest().task.matched(None);
-    let mut policy = TransformerPolicy::new(model, &protocol);
+    let mut policy = ModelPolicy::new(&Model::Transformer(model.clone()), None, &protocol)?;
     let plan = plan(100 * EPISODES, &[32.0], &protocol);
     let mut began = None;
     let mut rate = 0.0;
@@ -151,7 +148,7 @@ fn play_whole(model: &DecisionTransformer, targets: &[f32]) -> Result<(f64, Pace
     let protocol = seaquest().task.matched(Some(&emulation.to_simulation()));
     let plan = plan(WHOLE, targets, &protocol);
     let began = Instant::now();
-    let mut policy = TransformerPolicy::new(model, &protocol);
+    let mut policy = ModelPolicy::new(&Model::Transformer(model.clone()), None, &protocol)?;
     let mut env = overtone_ale::open(seaquest(), &emulation, plan.n_episodes())?;
     let mut players = [Player { policy: &mut policy, plan: &plan }];
     let mut go_on = |_: &_| ControlFlow::Continue(());
@@ -187,17 +184,18 @@ fn play_single(
         let frames: Vec<u8> = pixels.iter().flatten().copied().collect();
         let known: Vec<i32> = actions.iter().copied().chain([0]).collect();
         let returns: Vec<f32> = to_go.iter().copied().collect();
-        let inputs = Inputs {
-            actions: Tensor::from_data(TensorData::new(known, [1, time]), device),
-            returns_to_go: Tensor::from_data(TensorData::new(returns, [1, time]), device),
-            global_timesteps: Tensor::from_data([(step + 1 - time) as i32], device),
-            n_padding: vec![0],
-        };
         let frames = Tensor::<4, Int>::from_data(
             TensorData::new(frames, [time, 4, 84, 84]),
             (device, DType::U8),
         );
-        let logits = model.logits(Frames::Stacks(frames), &inputs).into_data();
+        let contexts = Contexts {
+            observations: Observed::Frames(Frames::Stacks(frames)),
+            actions: Acted::Discrete(Tensor::from_data(TensorData::new(known, [1, time]), device)),
+            returns_to_go: Tensor::from_data(TensorData::new(returns, [1, time]), device),
+            timesteps: timesteps_from(&[(step + 1 - time) as i32], &[0], time),
+            n_padding: vec![0],
+        };
+        let logits = model.logits(&contexts).ok_or("no logits")?.into_data();
         let logits: Vec<f32> = logits.iter::<f32>().collect();
         let last = &logits[(time - 1) * 18..];
         let action = (0..18).max_by(|&a, &b| last[a].total_cmp(&last[b])).unwrap_or(0);

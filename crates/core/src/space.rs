@@ -54,6 +54,11 @@ impl ActionSpace {
         Self::Continuous { low: vec![-1.0; width], high: vec![1.0; width] }
     }
 
+    /// A list of `n` actions, named by their indices.
+    pub fn numbered(n: usize) -> Self {
+        Self::Discrete { names: (0..n).map(|action| action.to_string()).collect() }
+    }
+
     /// Numbers of a real-valued action, or how many actions there are to choose from.
     pub fn size(&self) -> usize {
         match self {

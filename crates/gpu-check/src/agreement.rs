@@ -96,8 +96,8 @@ fn train(fourier: bool, device: &Device, form: Form, n_steps: usize) -> Result<T
     let mut losses = Vec::new();
     for step in 0..n_steps as u64 {
         // A few batches again and again, so that there is something to learn.
-        let (frames, inputs) = batch(step % 4, BATCH, CONTEXT, device);
-        let loss = model.loss(frames, &inputs, Some(DropoutSeed(step))).total;
+        let contexts = batch(step % 4, BATCH, CONTEXT, device);
+        let loss = model.loss(&contexts, Some(DropoutSeed(step))).total;
         losses.push(loss.clone().inner());
         model = adam.step(model.clone(), loss.backward(), LEARNING_RATE).0;
     }

@@ -3,13 +3,14 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
-use overtone_core::seed;
+use overtone_core::{ActionSpace, seed};
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
+    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, HeadConfig, Init,
+    Observed, PositionsConfig,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
-    decision_transformer::Frames,
+    contexts::timesteps_from,
     device::is_cpu,
-    head::{ActionOrder, FourierHeadConfig},
+    head::{ActionOrder, FourierHeadConfig, LinearConfig},
     published,
     weights::{self, NamedTensors},
 };
@@ -17,7 +18,7 @@ use overtone_train::{AdamW, AdamWConfig, Decayed, Schedule, optimizer::scalar};
 use safetensors::SafeTensors;
 use serde_json::Value;
 
-use super::report::Row;
+use super::{report::Row, synthetic::frames};
 
 /// Logits on the CPU, absolute: the golden tests' tolerances, linear and Fourier head.
 const CPU_LOGITS: [f64; 2] = [2e-5, 2e-4];
@@ -50,9 +51,8 @@ pub fn check(folder: &Path, device: &Device) -> Result<Vec<Row>> {
     let logit_tolerances = [CPU_LOGITS, GPU_LOGITS][on_gpu];
     let mut rows = Vec::new();
     for (head, tolerance) in ["linear", "fourier8"].into_iter().zip(logit_tolerances) {
-        let (frames, inputs) = case.batch(0)?;
         let model = case.model(head)?;
-        let got = model.logits(frames, &inputs).into_data();
+        let got = model.logits(&case.batch(0)?).context("no logits")?.into_data();
         let stored = outputs.get(&format!("{head}/f32/logits")).context("no golden logits")?;
         let apart = case.by_action(head, stored)?.into_iter().zip(got.iter::<f64>());
         let apart = apart.map(|(expected, got)| (expected - got).abs());
@@ -80,25 +80,23 @@ impl Case<'_> {
         self.expected["config"][key].as_f64().with_context(|| format!("no golden config.{key}"))
     }
 
-    fn config(&self, head: &str) -> Result<ModelConfig> {
+    fn config(&self, head: &str) -> Result<DecisionTransformerConfig> {
         let integer = |key| self.number(key).map(|number| number as usize);
-        Ok(ModelConfig {
+        Ok(DecisionTransformerConfig {
             n_layers: integer("n_layer")?,
             n_heads: integer("n_head")?,
             d_model: integer("n_embd")?,
             context_length: integer("context")?,
-            n_actions: integer("vocab")?,
-            max_timestep: integer("max_timestep")?,
+            positions: PositionsConfig::LocalAndGlobal { max_timestep: integer("max_timestep")? },
             dropout: 0.0,
-            conditioning: Conditioning::Return,
-            attention: AttentionConfig::Softmax,
             head: match head.strip_prefix("fourier") {
-                None => HeadConfig::Linear,
+                None => HeadConfig::Linear(LinearConfig {}),
                 Some(frequencies) => HeadConfig::Fourier(FourierHeadConfig {
                     action_order: Some(ActionOrder::atari()),
                     ..FourierHeadConfig::new(frequencies.parse()?)
                 }),
             },
+            ..DecisionTransformerConfig::atari(0)
         })
     }
 
@@ -111,12 +109,14 @@ impl Case<'_> {
         });
         let ours = published::atari(&config, &theirs.collect())?;
         let generator = &mut seed::generator(0, "init");
-        let model = DecisionTransformer::init(&config, &self.device, generator)?;
+        let actions = ActionSpace::numbered(self.number("vocab")? as usize);
+        let init = &mut Init::drawn(&self.device, generator);
+        let model = DecisionTransformer::init(&config, &frames(), &actions, init)?;
         Ok(weights::import(model, &ours)?)
     }
 
     /// The batch of step `step` of the file's training run.
-    fn batch(&self, step: usize) -> Result<(Frames, Inputs)> {
+    fn batch(&self, step: usize) -> Result<Contexts> {
         let bytes = |name: &str| Ok::<_, anyhow::Error>(self.inputs.tensor(name)?.data().to_vec());
         let words = |name: &str| {
             let bytes = bytes(name)?;
@@ -135,16 +135,16 @@ impl Case<'_> {
         let returns: Vec<f32> = returns.map(|to_go| to_go + (step % 3) as f32).collect();
         let device = &self.device;
         let frames = TensorData::new(bytes("states_u8")?, [rows * time, 4, 84, 84]);
-        let inputs = Inputs {
-            actions: Tensor::from_data(TensorData::new(actions, [rows, time]), device),
+        let frames = Tensor::<4, Int>::from_data(frames, (device, DType::U8));
+        let actions = Tensor::from_data(TensorData::new(actions, [rows, time]), device);
+        let n_padding = vec![0; rows];
+        Ok(Contexts {
+            observations: Observed::Frames(Frames::Stacks(frames)),
+            actions: Acted::Discrete(actions),
             returns_to_go: Tensor::from_data(TensorData::new(returns, [rows, time]), device),
-            global_timesteps: Tensor::from_data(
-                TensorData::new(ints("timesteps")?, [rows]),
-                device,
-            ),
-            n_padding: vec![0; rows],
-        };
-        Ok((Frames::Stacks(Tensor::<4, Int>::from_data(frames, (device, DType::U8))), inputs))
+            timesteps: timesteps_from(&ints("timesteps")?, &n_padding, time),
+            n_padding,
+        })
     }
 
     /// The reference's logits are by bin; ours by environment action.
@@ -181,14 +181,14 @@ impl Case<'_> {
         let mut tokens = 0;
         let mut apart = Vec::new();
         for (step, entry) in expected.iter().enumerate().take(N_STEPS) {
-            let (frames, inputs) = self.batch(step)?;
-            let loss = model.loss(frames, &inputs, None).total;
+            let contexts = self.batch(step)?;
+            let loss = model.loss(&contexts, None).total;
             let value = scalar(loss.clone().inner());
             let expected = entry["loss"].as_f64().context("no golden loss")?;
             apart.push((value - expected).abs() / expected);
             let rate = schedule.at(step as u64, tokens);
             model = adam.step(model.clone(), loss.backward(), rate).0;
-            let [rows, time] = inputs.actions.dims();
+            let [rows, time] = contexts.dims();
             tokens += (rows * time) as u64;
         }
         Ok(largest(apart.into_iter()))

@@ -5,7 +5,7 @@ use std::{path::Path, sync::atomic::AtomicBool, time::Instant};
 use anyhow::{Context, Result};
 use overtone::{AtariSettings, Experiment, Profile, Settings};
 use overtone_console::errors;
-use overtone_model::device;
+use overtone_model::{ModelConfig, device};
 use overtone_train::{
     AtariLearner, Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig, Trainer,
 };
@@ -64,7 +64,9 @@ fn timed(
     folder: &Path,
     device: &str,
 ) -> Result<(Row, Checkpoint)> {
-    algorithm.model.n_layers = scale.layers;
+    if let ModelConfig::Transformer(model) = &mut algorithm.model {
+        model.n_layers = scale.layers;
+    }
     let name = format!("{:?}", config.precision).to_lowercase();
     let run = RunDir::create(folder, &name).context("cannot make a folder for the run")?;
     let job = Job {

@@ -22,7 +22,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     use overtone::suites;
     use overtone_console::errors;
     use overtone_eval::{Plan, rollout};
-    use overtone_model::{TransformerPolicy, device::is_cpu};
+    use overtone_model::{ModelPolicy, device::is_cpu};
     use overtone_train::Agent;
 
     if seconds == 0 {
@@ -47,8 +47,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
         seed: 1,
         return_units: protocol.return_units,
     };
-    let model = trained.atari_model(agent, device)?;
-    let mut policy = TransformerPolicy::new(&model, &protocol);
+    let mut policy = ModelPolicy::new(&trained.model(device)?, None, &protocol)?;
     let mut env = suite.open(task, &protocol.simulation, episodes)?;
     let mut marks: Vec<(Instant, u64)> = Vec::new();
     let limit = Duration::from_secs(seconds);

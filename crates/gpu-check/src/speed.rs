@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use overtone_model::{
-    DecisionTransformer, Inputs,
+    Contexts, DecisionTransformer,
     burn::tensor::{Device, Tensor},
-    decision_transformer::{DropoutSeed, Form, Frames, Half},
+    decision_transformer::{DropoutSeed, Form, Half},
     device::is_cpu,
 };
 use overtone_train::{AdamW, optimizer::scalar};
@@ -70,7 +70,7 @@ pub fn measure(scale: &Scale, device: &Device) -> Result<Vec<Row>> {
 struct Trainer {
     model: DecisionTransformer,
     adam: AdamW,
-    data: (Frames, Inputs),
+    data: Contexts,
 }
 
 impl Trainer {
@@ -79,9 +79,8 @@ impl Trainer {
         let started = Instant::now();
         let mut last: Option<Tensor<1>> = None;
         for _ in 0..n {
-            let (frames, inputs) = &self.data;
             let dropout = Some(DropoutSeed(self.adam.n_steps()));
-            let loss = self.model.loss(frames.clone(), inputs, dropout).total;
+            let loss = self.model.loss(&self.data, dropout).total;
             let (model, norm) = self.adam.step(self.model.clone(), loss.backward(), 1e-4);
             self.model = model;
             last = Some(loss.inner() + norm);

@@ -1,12 +1,12 @@
 //! Models and batches of random numbers, which need no data.
 
-use overtone_core::seed;
+use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformer, FourierAttentionConfig, HeadConfig, Inputs,
-    ModelConfig, ModelError, RShape,
+    Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
+    FourierAttentionConfig, Frames, HeadConfig, Init, ModelError, Observed, RShape,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
-    decision_transformer::{FRAME, Frames, STACK},
-    head::{ActionOrder, FourierHeadConfig},
+    contexts::{FRAME, STACK, timesteps_from},
+    head::{ActionOrder, FourierHeadConfig, LinearConfig},
 };
 use overtone_train::{AdamWConfig, Decayed};
 
@@ -19,16 +19,10 @@ pub fn config(
     context_length: usize,
     fourier_attention: bool,
     fourier_head: bool,
-) -> ModelConfig {
-    ModelConfig {
+) -> DecisionTransformerConfig {
+    DecisionTransformerConfig {
         n_layers,
-        n_heads: 8,
-        d_model: 128,
         context_length,
-        n_actions: N_ACTIONS,
-        max_timestep: 4_000,
-        dropout: 0.1,
-        conditioning: Conditioning::Return,
         attention: match fourier_attention {
             false => AttentionConfig::Softmax,
             true => AttentionConfig::Fourier(FourierAttentionConfig {
@@ -39,22 +33,33 @@ pub fn config(
             }),
         },
         head: match fourier_head {
-            false => HeadConfig::Linear,
+            false => HeadConfig::Linear(LinearConfig {}),
             true => HeadConfig::Fourier(FourierHeadConfig {
                 gamma: 1e-6,
                 action_order: Some(ActionOrder::atari()),
                 ..FourierHeadConfig::new(14)
             }),
         },
+        ..DecisionTransformerConfig::atari(4_000)
     }
+}
+
+/// What an Atari model sees.
+pub fn frames() -> ObservationSpace {
+    ObservationSpace::Pixels { shape: vec![STACK, FRAME, FRAME] }
 }
 
 /// The same initial weights on every device.
 ///
 /// # Errors
 /// When `config` describes no model.
-pub fn model(config: &ModelConfig, device: &Device) -> Result<DecisionTransformer, ModelError> {
-    DecisionTransformer::init(config, device, &mut seed::generator(1, "init"))
+pub fn model(
+    config: &DecisionTransformerConfig,
+    device: &Device,
+) -> Result<DecisionTransformer, ModelError> {
+    let generator = &mut seed::generator(1, "init");
+    let init = &mut Init::drawn(device, generator);
+    DecisionTransformer::init(config, &frames(), &ActionSpace::numbered(N_ACTIONS), init)
 }
 
 /// The reference's optimizer.
@@ -68,7 +73,7 @@ pub const ADAM: AdamWConfig = AdamWConfig {
 };
 
 /// The `nth` batch of contexts; the second context of it, if there is one, has padding.
-pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> (Frames, Inputs) {
+pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> Contexts {
     let numbers = |of: &str, n: usize| {
         let of = seed::derive(nth, of);
         (0..n as u64).map(move |i| seed::derive_nth(of, i))
@@ -85,11 +90,12 @@ pub fn batch(nth: u64, batch: usize, time: usize, device: &Device) -> (Frames, I
         *second = time / 3;
     }
     let frames = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (device, DType::U8));
-    let inputs = Inputs {
-        actions: Tensor::from_data(TensorData::new(actions, [batch, time]), device),
+    let actions = Tensor::from_data(TensorData::new(actions, [batch, time]), device);
+    Contexts {
+        observations: Observed::Frames(Frames::Windows(frames)),
+        actions: Acted::Discrete(actions),
         returns_to_go: Tensor::from_data(TensorData::new(returns, [batch, time]), device),
-        global_timesteps: Tensor::from_data(TensorData::new(starts, [batch]), device),
+        timesteps: timesteps_from(&starts, &n_padding, time),
         n_padding,
-    };
-    (Frames::Windows(frames), inputs)
+    }
 }

@@ -26,10 +26,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use overtone_core::seed;
 use overtone_eval::Smoothness;
+use overtone_model::ModelError;
 use overtone_model::head::{
-    Binning, FourierHeadConfig, InitialCoefficients, Precision, Regularizer,
+    Binning, BinsHeadConfig, FourierHeadConfig, InitialCoefficients, LinearConfig, Precision,
+    Regularizer,
 };
-use overtone_model::{HeadConfig, ModelError};
 
 use evaluation::{Evaluation, SamplingConfig};
 use findings::{Example, Findings, Run, VariantFinding};
@@ -114,10 +115,10 @@ impl Variant {
         }
     }
 
-    fn config(&self) -> HeadConfig {
+    fn config(&self) -> BinsHeadConfig {
         match self.fourier {
-            None => HeadConfig::Linear,
-            Some((frequencies, gamma)) => HeadConfig::Fourier(FourierHeadConfig {
+            None => BinsHeadConfig::Linear(LinearConfig {}),
+            Some((frequencies, gamma)) => BinsHeadConfig::Fourier(FourierHeadConfig {
                 gamma,
                 regularizer: Regularizer::Reference,
                 initial: INITIAL,

@@ -1,288 +1,398 @@
-//! The Decision Transformer on Atari frames (Chen et al. 2021), to be read top to bottom.
+//! The Decision Transformer (Chen et al. 2021), to be read top to bottom.
 //!
-//! A timestep is three tokens: the return still to come, the observation, the action.
-//! A causal transformer reads up to `context_length` timesteps, and the next action is
-//! predicted from each *observation* token.
+//! A timestep is three tokens: the return still to come, the observation, the action; without
+//! the first it is behaviour cloning. A causal transformer reads up to `context_length`
+//! timesteps, and the next action is predicted from each *observation* token.
 //!
-//! Differs from the reference implementation:
-//! - Contexts may be padded on the left. Padding is never attended to, and positions count
+//! The model is made of closed parts: an [`Encoder`] of observations, an embedding of
+//! [actions](ActionEmbedding) and of [returns](ReturnEmbedding), [`Positions`], the
+//! [`Transformer`], and a [`Head`]. Encoder and action embedding follow from the spaces. The two
+//! references are two configurations: [`DecisionTransformerConfig::atari`] and
+//! [`DecisionTransformerConfig::gym`].
+//!
+//! The model knows no environment's units. Vectors come **normalized**,
+//! `(o - mean) / (std + 1e-6)` with the mean and standard deviation over all timesteps of the
+//! training data, and returns-to-go divided by the task's scale. Whoever makes [`Contexts`] does
+//! both, once, where a number enters the program; the constants are kept beside the weights.
+//!
+//! Differs from the reference implementations:
+//! - Contexts may be padded on the left. Padding is never attended to, and local positions count
 //!   from the first real token, so a padded context gives what the shorter one gives.
-//! - Query, key and value are one matrix; the unused token embedding is left out.
+//! - Query, key and value are one matrix. What the references never train or use (a token
+//!   embedding; on Gym heads for observations and returns) is left out.
 //! - The Fourier head's regulariser is averaged over observation tokens and added to the
 //!   loss (the reference averages over all tokens and never adds it).
+//! - Any [`Head`] that fits the actions may read them; the references' are
+//!   [linear](crate::head::LinearHead) and [tanh](crate::head::TanhHead).
 
-use burn::{
-    module::{Module, Param},
-    tensor::{Device, Int, Tensor, TensorData, activation},
-};
-use overtone_core::seed::Generator;
+use burn::{module::Module, tensor::Tensor};
+use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_kernels::Activation;
 pub use overtone_kernels::{Form, Half};
-use overtone_kernels::{NatureWeights, nature_encoder, nature_encoder_windows};
+use serde::{Deserialize, Serialize};
 
-pub use crate::transformer::DropoutSeed;
 use crate::{
-    config::{Conditioning, ModelConfig},
-    error::ModelError,
-    head::{self, Head},
-    init::{self, GPT_STD},
-    tokens::{self, Steps},
-    transformer::Transformer,
-    transformer_block::TransformerBlock,
+    action_embedding::ActionEmbedding,
+    attention::{AttentionConfig, FourierAttentionConfig, RShape},
+    encoder::{self, Encoder},
+    error::{ModelError, check_counts},
+    head::{Head, HeadConfig, LinearConfig, TanhConfig},
+    init::Init,
+    loss::Loss,
+    positions::{Embedded, Positions, PositionsConfig, reference_std},
+    return_embedding::ReturnEmbedding,
+    tokens::{Conditioning, Steps},
+    transformer::{Transformer, TransformerConfig},
+};
+pub use crate::{
+    contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK},
+    transformer::DropoutSeed,
 };
 
-/// Pixels of one frame, height and width.
-pub const FRAME: usize = 84;
-/// Frames in an observation.
-pub const STACK: usize = 4;
-/// Features after the three convolutions: 64 channels of 7 × 7.
-const CONVOLVED: usize = 64 * 7 * 7;
-
-/// Observations as they are stored: 8-bit grey frames.
-#[derive(Clone, Debug)]
-pub enum Frames {
-    /// `[batch, time + 3, 84, 84]`: each frame once; the observation of step `t` is frames
-    /// `t .. t + 4`.
-    Windows(Tensor<4, Int>),
-    /// `[n, 4, 84, 84]`: separate observations, oldest frame first.
-    Stacks(Tensor<4, Int>),
+/// What a Decision Transformer is made of, whatever it sees and does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DecisionTransformerConfig {
+    /// Transformer blocks.
+    pub n_layers: usize,
+    /// Attention heads; must divide `d_model`.
+    pub n_heads: usize,
+    /// Width of a token.
+    pub d_model: usize,
+    /// Timesteps the model sees.
+    pub context_length: usize,
+    /// Probability of dropping an embedding, an attention weight or a residual while training.
+    pub dropout: f64,
+    /// What the model is told before each observation.
+    pub conditioning: Conditioning,
+    /// Whether every embedding goes through tanh before its position is added. Frames always do.
+    pub tanh_embeddings: bool,
+    /// What tells a token where it stands.
+    pub positions: PositionsConfig,
+    /// Between the two layers of each block's perceptron.
+    #[serde(with = "ActivationName")]
+    pub activation: Activation,
+    /// How queries are compared with keys.
+    #[serde(default)]
+    pub attention: AttentionConfig,
+    /// How a token becomes an action.
+    pub head: HeadConfig,
 }
 
-/// A batch of contexts without their observations.
-#[derive(Clone, Debug)]
-pub struct Inputs {
-    /// `[batch, time]`: the action taken at each step, by environment id. The last one is
-    /// not read by any prediction.
-    pub actions: Tensor<2, Int>,
-    /// `[batch, time]`: the return from each step on, that step's reward included.
-    pub returns_to_go: Tensor<2>,
-    /// `[batch]`: which row of the global position table each context uses.
-    pub global_timesteps: Tensor<1, Int>,
-    /// Padded timesteps at the start of each context.
-    pub n_padding: Vec<usize>,
+/// How configurations spell [`Activation`].
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Activation", rename_all = "snake_case")]
+enum ActivationName {
+    Gelu,
+    Relu,
+}
+
+impl DecisionTransformerConfig {
+    /// The reference on Atari, for episodes of up to `max_timestep + 1` steps.
+    pub fn atari(max_timestep: usize) -> Self {
+        Self {
+            n_layers: 6,
+            n_heads: 8,
+            d_model: 128,
+            context_length: 30,
+            dropout: 0.1,
+            conditioning: Conditioning::Return,
+            tanh_embeddings: true,
+            positions: PositionsConfig::LocalAndGlobal { max_timestep },
+            activation: Activation::Gelu,
+            attention: AttentionConfig::Softmax,
+            head: HeadConfig::Linear(LinearConfig {}),
+        }
+    }
+
+    /// The reference on Gym's locomotion tasks, where `horizon` is 1000.
+    pub fn gym(horizon: usize) -> Self {
+        Self {
+            n_layers: 3,
+            n_heads: 1,
+            d_model: 128,
+            context_length: 20,
+            dropout: 0.1,
+            conditioning: Conditioning::Return,
+            tanh_embeddings: false,
+            positions: PositionsConfig::Timestep { horizon, std: reference_std() },
+            activation: Activation::Relu,
+            attention: AttentionConfig::Softmax,
+            head: HeadConfig::Tanh(TanhConfig {}),
+        }
+    }
+
+    /// The same with Fourier attention, as Nguyen et al. (2022, appendix A.4) run it on Gym's
+    /// locomotion tasks: the sizes of Wu et al. (2022, "Flowformer"), the fourth power of the
+    /// sinc, and one learned `R` a layer, at first 1.
+    ///
+    /// That paper gives no epsilon. Its formula has none, and nor has this.
+    pub fn fourierformer(horizon: usize) -> Self {
+        Self {
+            n_heads: 4,
+            d_model: 256,
+            attention: AttentionConfig::Fourier(FourierAttentionConfig {
+                power: 4,
+                r: RShape::Scalar,
+                initial: 1.0,
+                epsilon: 0.0,
+            }),
+            ..Self::gym(horizon)
+        }
+    }
+
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// Names the first key whose value describes no model of such observations and actions.
+    pub fn validate(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
+        self.transformer().validate()?;
+        check_counts(&[("context_length", self.context_length)])?;
+        self.positions.validate()?;
+        encoder::validate(observations)?;
+        self.head.validate(actions)
+    }
+
+    /// The transformer's part.
+    pub fn transformer(&self) -> TransformerConfig {
+        TransformerConfig {
+            n_layers: self.n_layers,
+            n_heads: self.n_heads,
+            d_model: self.d_model,
+            dropout: self.dropout,
+            conditioning: self.conditioning,
+            attention: self.attention,
+            activation: self.activation,
+        }
+    }
 }
 
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
 pub struct DecisionTransformer {
-    /// `[32, 4, 8, 8]`, stride 4.
-    pub conv_1_weight: Param<Tensor<4>>,
-    /// `[32]`
-    pub conv_1_bias: Param<Tensor<1>>,
-    /// `[64, 32, 4, 4]`, stride 2.
-    pub conv_2_weight: Param<Tensor<4>>,
-    /// `[64]`
-    pub conv_2_bias: Param<Tensor<1>>,
-    /// `[64, 64, 3, 3]`, stride 1.
-    pub conv_3_weight: Param<Tensor<4>>,
-    /// `[64]`
-    pub conv_3_bias: Param<Tensor<1>>,
-    /// `[3136, d_model]`
-    pub observation_weight: Param<Tensor<2>>,
-    /// `[d_model]`
-    pub observation_bias: Param<Tensor<1>>,
-    /// `[1, d_model]`; absent in behaviour cloning.
-    pub return_weight: Option<Param<Tensor<2>>>,
-    /// `[d_model]`
-    pub return_bias: Option<Param<Tensor<1>>>,
-    /// `[n_actions, d_model]`
-    pub action_embedding: Param<Tensor<2>>,
-    /// `[3·context_length + 1, d_model]`: position of a token in the context.
-    pub position_embedding: Param<Tensor<2>>,
-    /// `[max_timestep + 1, d_model]`: position of the context in its episode.
-    pub global_position_embedding: Param<Tensor<2>>,
-    /// The transformer.
-    pub blocks: Vec<TransformerBlock>,
-    /// `[d_model]`
-    pub final_norm_weight: Param<Tensor<1>>,
-    /// `[d_model]`
-    pub final_norm_bias: Param<Tensor<1>>,
+    /// From an observation to a token.
+    pub encoder: Encoder,
+    /// From a return-to-go to a token; absent in behaviour cloning.
+    pub returns: Option<ReturnEmbedding>,
+    /// From an action to a token.
+    pub action: ActionEmbedding,
+    /// What tells a token where it stands.
+    pub positions: Positions,
+    /// From tokens to tokens.
+    pub transformer: Transformer,
     /// From a token to actions.
     pub head: Head,
     /// What the model was built from.
     #[module(skip)]
-    pub config: ModelConfig,
+    pub config: DecisionTransformerConfig,
+    /// What it sees.
+    #[module(skip)]
+    pub observations: ObservationSpace,
+    /// What it does.
+    #[module(skip)]
+    pub actions: ActionSpace,
     /// Fused operations where there are any, or the plain ones.
     #[module(skip)]
     pub form: Form,
 }
 
 impl DecisionTransformer {
-    /// A new model with the reference's initial distribution of weights.
+    /// A new model with the references' initial distributions of weights.
     ///
     /// # Errors
-    /// When `config` describes no model.
+    /// When `config` describes no model of such observations and actions.
     pub fn init(
-        config: &ModelConfig,
-        device: &Device,
-        generator: &mut Generator,
+        config: &DecisionTransformerConfig,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+        init: &mut Init<'_>,
     ) -> Result<Self, ModelError> {
-        config.validate()?;
-        let d = config.d_model;
-        let blocks = (0..config.n_layers)
-            .map(|_| TransformerBlock::init(&config.transformer(), device, generator))
-            .collect();
-        // The convolutions and the layer after them keep PyTorch's default.
-        let [conv_1, conv_2, conv_3, observation] =
-            [4 * 8 * 8, 32 * 4 * 4, 64 * 3 * 3, CONVOLVED].map(init::fan_in_bound);
+        config.validate(observations, actions)?;
+        let (d, tanh) = (config.d_model, config.tanh_embeddings);
         let with_returns = config.conditioning == Conditioning::Return;
+        let encoder = |init: &mut Init<'_>| Encoder::init(observations, d, tanh, init);
+        let returns = |init: &mut Init<'_>| with_returns.then(|| ReturnEmbedding::init(d, init));
+        let action = |init: &mut Init<'_>| ActionEmbedding::init(actions, d, init);
+        let positions = |init: &mut Init<'_>| {
+            Positions::init(&config.positions, config.context_length, d, init)
+        };
+        let transformer = |init: &mut Init<'_>| Transformer::init(&config.transformer(), init);
+        // Each reference's parts are drawn in an order of their own, which seeds rely on.
+        let (encoder, returns, action, positions, transformer) = match config.positions {
+            PositionsConfig::LocalAndGlobal { .. } => {
+                let transformer = transformer(init);
+                (encoder(init), returns(init), action(init), positions(init), transformer)
+            }
+            PositionsConfig::Timestep { .. } => {
+                let returns = returns(init);
+                (encoder(init), returns, action(init), positions(init), transformer(init))
+            }
+        };
         Ok(Self {
-            conv_1_weight: init::uniform([32, 4, 8, 8], conv_1, device, generator),
-            conv_1_bias: init::uniform([32], conv_1, device, generator),
-            conv_2_weight: init::uniform([64, 32, 4, 4], conv_2, device, generator),
-            conv_2_bias: init::uniform([64], conv_2, device, generator),
-            conv_3_weight: init::uniform([64, 64, 3, 3], conv_3, device, generator),
-            conv_3_bias: init::uniform([64], conv_3, device, generator),
-            observation_weight: init::uniform([CONVOLVED, d], observation, device, generator),
-            observation_bias: init::uniform([d], observation, device, generator),
-            return_weight: with_returns.then(|| init::uniform([1, d], 1.0, device, generator)),
-            return_bias: with_returns.then(|| init::uniform([d], 1.0, device, generator)),
-            action_embedding: init::normal([config.n_actions, d], GPT_STD, device, generator),
-            position_embedding: init::constant([3 * config.context_length + 1, d], 0.0, device),
-            global_position_embedding: init::constant([config.max_timestep + 1, d], 0.0, device),
-            blocks,
-            final_norm_weight: init::constant([d], 1.0, device),
-            final_norm_bias: init::constant([d], 0.0, device),
-            head: config.head.init(d, config.n_actions, device, generator),
+            encoder,
+            returns,
+            action,
+            positions,
+            transformer,
+            head: config.head.init(d, actions, init),
             config: config.clone(),
+            observations: observations.clone(),
+            actions: actions.clone(),
             form: Form::Auto,
         })
     }
 
-    /// Embeds observations: the Nature CNN (Mnih et al. 2015), one linear layer, tanh.
+    /// Embeds observations, for [`Observed::Embedded`].
     ///
     /// # Shapes
-    /// - result: `[n, d_model]`, with `n = batch · time` for windows
-    pub fn embed_observations(&self, frames: Frames) -> Tensor<2> {
-        let weights = NatureWeights {
-            conv1_weight: self.conv_1_weight.val(),
-            conv1_bias: self.conv_1_bias.val(),
-            conv2_weight: self.conv_2_weight.val(),
-            conv2_bias: self.conv_2_bias.val(),
-            conv3_weight: self.conv_3_weight.val(),
-            conv3_bias: self.conv_3_bias.val(),
-            linear_weight: self.observation_weight.val(),
-            linear_bias: self.observation_bias.val(),
-        };
-        match frames {
-            Frames::Windows(frames) => nature_encoder_windows(frames, weights, self.form),
-            Frames::Stacks(frames) => nature_encoder(frames, weights, self.form),
-        }
+    /// - result: `[n, d_model]`, with `n = batch · time` for contexts
+    pub fn embed_observations(&self, observed: &Observed) -> Tensor<2> {
+        self.encoder.forward(observed, self.form)
     }
 
     /// The transformer's output at the observation tokens of some steps.
     ///
     /// # Shapes
-    /// - `observations`: `[batch, time, d_model]`, embedded
     /// - result: `[batch, steps, d_model]`; rows of padded steps are finite and mean nothing
     pub fn hidden(
         &self,
-        observations: Tensor<3>,
-        inputs: &Inputs,
+        contexts: &Contexts,
         steps: Steps,
         dropout: Option<DropoutSeed>,
     ) -> Tensor<3> {
-        let [batch, time, d_model] = observations.dims();
-        let actions = self
-            .action_embedding
-            .val()
-            .select(0, inputs.actions.clone().reshape([batch * time]))
-            .tanh()
-            .reshape([batch, time, d_model]);
-        let returns_to_go = self.return_weight.as_ref().zip(self.return_bias.as_ref());
-        let returns_to_go = returns_to_go.map(|(weight, bias)| {
-            let returns = inputs.returns_to_go.clone().reshape([batch * time, 1]);
-            let embedded = (returns.matmul(weight.val()) + bias.val().unsqueeze()).tanh();
-            embedded.reshape([batch, time, d_model])
-        });
-        let tokens = tokens::interleave(returns_to_go, observations, actions);
-
-        // One global position for the whole context, one local position per token.
-        let global = self
-            .global_position_embedding
-            .val()
-            .select(0, inputs.global_timesteps.clone())
-            .unsqueeze_dim::<3>(1);
-        let tokens = tokens + self.local_positions(&inputs.n_padding, time) + global;
-
-        let transformer = Transformer {
-            config: self.config.transformer(),
-            blocks: &self.blocks,
-            final_norm_weight: self.final_norm_weight.val(),
-            final_norm_bias: self.final_norm_bias.val(),
-            form: self.form,
+        let [batch, time] = contexts.dims();
+        let shape = [batch, time, self.config.d_model];
+        let squash = |embedded: Tensor<2>| match self.config.tanh_embeddings {
+            true => embedded.tanh(),
+            false => embedded,
         };
-        transformer.at_observations(tokens, steps, &inputs.n_padding, dropout)
+        let embedded = Embedded {
+            observations: match &contexts.observations {
+                Observed::Embedded(observations) => observations.clone(),
+                observed => self.embed_observations(observed).reshape(shape),
+            },
+            returns_to_go: self.returns.as_ref().map(|returns| {
+                squash(returns.forward(contexts.returns_to_go.clone())).reshape(shape)
+            }),
+            actions: squash(self.action.forward(&contexts.actions)).reshape(shape),
+        };
+        let tokens = self.positions.tokens(embedded, contexts, self.form);
+        let n_padding = &contexts.n_padding;
+        self.transformer.at_observations(tokens, steps, n_padding, dropout, self.form)
     }
 
-    /// Local positions count from each context's first real token: `[batch or 1, tokens, d]`.
-    fn local_positions(&self, n_padding: &[usize], time: usize) -> Tensor<3> {
-        let table = self.position_embedding.val();
-        let per_step = self.config.conditioning.tokens_per_timestep();
-        let n_tokens = per_step * time;
-        if n_padding.iter().all(|&pad| pad == 0) {
-            return table.narrow(0, 0, n_tokens).unsqueeze_dim::<3>(0);
-        }
-        let positions: Vec<i32> = n_padding
-            .iter()
-            .map(|pad| per_step * pad)
-            .flat_map(|first| (0..n_tokens).map(move |token| token.saturating_sub(first) as i32))
-            .collect();
-        let [_, d_model] = table.dims();
-        let positions =
-            Tensor::<1, Int>::from_data(TensorData::from(&positions[..]), &table.device());
-        table.select(0, positions).reshape([n_padding.len(), n_tokens, d_model])
-    }
-
-    /// Logits at every observation token, by environment action id.
+    /// Logits at every observation token, by environment action id; `None` for real-valued
+    /// actions.
     ///
     /// # Shapes
     /// - result: `[batch, time, n_actions]`
-    pub fn logits(&self, frames: Frames, inputs: &Inputs) -> Tensor<3> {
-        let [batch, time] = inputs.actions.dims();
-        let observations =
-            self.embed_observations(frames).reshape([batch, time, self.config.d_model]);
-        let hidden = self.hidden(observations, inputs, Steps::All, None);
-        let rows = hidden.reshape([batch * time, self.config.d_model]);
-        self.head.forward(rows).logits.reshape([batch, time, self.config.n_actions])
+    pub fn logits(&self, contexts: &Contexts) -> Option<Tensor<3>> {
+        let [batch, time] = contexts.dims();
+        let hidden = self.hidden(contexts, Steps::All, None);
+        let logits = self.head.logits(hidden.reshape([batch * time, self.config.d_model]))?;
+        let [_, n_actions] = logits.dims();
+        Some(logits.reshape([batch, time, n_actions]))
     }
 
-    /// Mean cross-entropy over real timesteps, plus the head's regulariser.
-    pub fn loss(&self, frames: Frames, inputs: &Inputs, dropout: Option<DropoutSeed>) -> Loss {
-        let [batch, time] = inputs.actions.dims();
-        let d_model = self.config.d_model;
-        let observations = self.embed_observations(frames).reshape([batch, time, d_model]);
-        let hidden = self.hidden(observations, inputs, Steps::All, dropout);
-        let output = self.head.forward(hidden.reshape([batch * time, d_model]));
+    /// Mean loss of the logged actions over real timesteps, plus the head's regulariser.
+    pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
+        let [batch, time] = contexts.dims();
+        let hidden = self.hidden(contexts, Steps::All, dropout);
+        let hidden = hidden.reshape([batch * time, self.config.d_model]);
+        let loss = self.head.loss(hidden, contexts.actions.rows());
+        let shares = contexts.shares(&loss.rows.device(), loss.rows.dtype());
+        Loss::of(loss, shares)
+    }
+}
 
-        let (device, dtype) = (output.logits.device(), output.logits.dtype());
-        let weights = tokens::shares(&inputs.n_padding, time, &device, dtype);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::head::GmmLikelihoodConfig;
 
-        let targets = inputs.actions.clone().reshape([batch * time]);
-        let hits = output.logits.clone().argmax(1).squeeze_dim::<1>(1).equal(targets.clone());
-        let accuracy = (hits.float().cast(dtype) * weights.clone()).sum().detach();
-        let cross_entropy = (head::cross_entropy(output.logits, targets) * weights.clone()).sum();
-        let total = match output.regularization {
-            Some(rows) => cross_entropy.clone() + (rows * weights).sum(),
-            None => cross_entropy.clone(),
+    fn spaces() -> (ObservationSpace, ActionSpace) {
+        (ObservationSpace::Vectors { width: 17 }, ActionSpace::unit(6))
+    }
+
+    #[test]
+    fn presets_are_models() {
+        let (observations, actions) = spaces();
+        let gym = DecisionTransformerConfig::gym(1000);
+        assert!(gym.validate(&observations, &actions).is_ok());
+        assert_eq!(gym.transformer().d_head(), 128);
+        let fourierformer = DecisionTransformerConfig::fourierformer(1000);
+        assert!(fourierformer.validate(&observations, &actions).is_ok());
+        assert_eq!(fourierformer.transformer().d_head(), 64);
+        let frames = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+        let atari = DecisionTransformerConfig::atari(99);
+        assert!(atari.validate(&frames, &ActionSpace::numbered(18)).is_ok());
+    }
+
+    #[test]
+    fn configurations_survive_being_stored() {
+        let head = HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 3 });
+        let config =
+            DecisionTransformerConfig { head, ..DecisionTransformerConfig::fourierformer(1000) };
+        let stored = serde_json::to_string(&config).unwrap();
+        assert!(stored.contains(r#""horizon":1000"#), "{stored}");
+        assert!(stored.contains(r#""activation":"relu""#), "{stored}");
+        assert_eq!(serde_json::from_str::<DecisionTransformerConfig>(&stored).unwrap(), config);
+        let unknown = stored.replace("horizon", "max_ep_len");
+        let error = serde_json::from_str::<DecisionTransformerConfig>(&unknown).unwrap_err();
+        assert!(error.to_string().contains("max_ep_len"), "{error}");
+    }
+
+    #[test]
+    fn what_describes_no_model_is_named() {
+        let refused = |change: fn(&mut DecisionTransformerConfig)| {
+            let mut config = DecisionTransformerConfig::fourierformer(1000);
+            change(&mut config);
+            let (observations, actions) = spaces();
+            config.validate(&observations, &actions).unwrap_err().to_string()
         };
-        Loss { total, cross_entropy: cross_entropy.detach(), accuracy }
+        let timestep = |horizon, std| PositionsConfig::Timestep { horizon, std };
+        for (key, error) in [
+            ("n_layers", refused(|config| config.n_layers = 0)),
+            ("n_heads", refused(|config| config.n_heads = 3)),
+            ("d_model", refused(|config| config.d_model = 0)),
+            ("context_length", refused(|config| config.context_length = 0)),
+            ("context_length", refused(|config| config.context_length = 1 << 40)),
+            ("dropout", refused(|config| config.dropout = 1.0)),
+            (
+                "head.components",
+                refused(|config| {
+                    let none = GmmLikelihoodConfig { components: 0 };
+                    config.head = HeadConfig::GmmLikelihood(none);
+                }),
+            ),
+        ] {
+            assert!(error.starts_with(&format!("model.{key} = ")), "{key}: {error}");
+        }
+        for (key, positions) in [
+            ("positions.horizon", timestep(0, 1.0)),
+            ("positions.horizon", timestep(1 << 31, 1.0)),
+            ("positions.std", timestep(9, -1.0)),
+            ("positions.max_timestep", PositionsConfig::LocalAndGlobal { max_timestep: 1 << 40 }),
+        ] {
+            let error = positions.validate().unwrap_err().to_string();
+            assert!(error.starts_with(&format!("model.{key} = ")), "{key}: {error}");
+        }
+        let config = DecisionTransformerConfig::gym(1000);
+        for (observations, actions, expected) in [
+            (ObservationSpace::Vectors { width: 0 }, ActionSpace::unit(6), "model.observations"),
+            (ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(0), "model.actions"),
+            (
+                ObservationSpace::Pixels { shape: vec![4, 96, 96] },
+                ActionSpace::unit(6),
+                "model.observations = [4, 96, 96]: must be [4, 84, 84]",
+            ),
+        ] {
+            let error = config.validate(&observations, &actions).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
-}
-
-/// One batch's loss; each `[1]`.
-pub struct Loss {
-    /// What is differentiated: cross-entropy plus regulariser.
-    pub total: Tensor<1>,
-    /// Mean negative log-likelihood of the logged actions, in nats.
-    pub cross_entropy: Tensor<1>,
-    /// Share of real timesteps whose logged action is the most probable one.
-    pub accuracy: Tensor<1>,
-}
-
-/// Probabilities of the actions at a temperature.
-///
-/// # Shapes
-/// - `logits` and result: `[rows, n_actions]`
-pub fn probabilities(logits: Tensor<2>, temperature: f32) -> Tensor<2> {
-    activation::softmax(logits / temperature, 1)
 }

@@ -13,13 +13,21 @@ pub enum ModelError {
         /// Its value.
         got: String,
         /// What it must be.
-        expected: &'static str,
+        expected: String,
     },
     /// A tensor the model needs is not in the file.
     #[error(
         "tensor `{name}` is missing from the weights; the model's configuration and its weights do not belong together"
     )]
     MissingTensor {
+        /// Name of the tensor.
+        name: String,
+    },
+    /// A tensor that no parameter of the model has.
+    #[error(
+        "tensor `{name}` belongs to no part of the model; the model's configuration and its weights do not belong together"
+    )]
+    UnknownTensor {
         /// Name of the tensor.
         name: String,
     },
@@ -67,4 +75,26 @@ pub enum ModelError {
         /// What is needed.
         expected: String,
     },
+}
+
+/// The most layers, timesteps of a context, bins of a number and the like that there may be:
+/// far beyond any experiment, and small enough that a damaged configuration claims no memory.
+/// No weight has their size, so nothing else bounds them.
+const MOST: usize = 1 << 16;
+
+/// # Errors
+/// Names the first key whose value is 0 or beyond all measure.
+pub(crate) fn check_counts(counts: &[(&'static str, usize)]) -> Result<(), ModelError> {
+    match counts.iter().find(|(_, value)| !(1..=MOST).contains(value)) {
+        Some(&(key, value)) => Err(config_error(key, value, "must lie in 1 to 65536")),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn config_error(
+    key: &'static str,
+    got: impl ToString,
+    expected: impl Into<String>,
+) -> ModelError {
+    ModelError::Config { key, got: got.to_string(), expected: expected.into() }
 }

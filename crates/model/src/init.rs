@@ -1,8 +1,8 @@
 //! Initial weights, drawn on the host so that a seed gives the same model on every device.
 
 use burn::{
-    module::Param,
-    tensor::{Device, Tensor, TensorData},
+    module::{Param, ParamId},
+    tensor::{Device, Shape, Tensor, TensorData},
 };
 use overtone_core::seed::Generator;
 use rand::RngExt;
@@ -10,59 +10,82 @@ use rand::RngExt;
 /// Standard deviation of the GPT-wide initialiser.
 pub const GPT_STD: f64 = 0.02;
 
-/// N(0, `std`²).
-pub fn normal<const D: usize>(
-    shape: [usize; D],
-    std: f64,
-    device: &Device,
-    generator: &mut Generator,
-) -> Param<Tensor<D>> {
-    filled(shape, device, || (standard_normal(generator) * std) as f32)
+/// Where a new module's parameters come from. Modules ask for them in a fixed order, so that a
+/// seed names one model.
+pub struct Init<'a> {
+    device: Device,
+    /// `None`: no value is made before it is asked for.
+    generator: Option<&'a mut Generator>,
 }
 
-/// U(-`bound`, `bound`).
-pub fn uniform<const D: usize>(
-    shape: [usize; D],
-    bound: f64,
-    device: &Device,
-    generator: &mut Generator,
-) -> Param<Tensor<D>> {
-    filled(shape, device, || (generator.random_range(-bound..bound)) as f32)
+impl<'a> Init<'a> {
+    /// Parameters on `device`, drawn from `generator`.
+    pub fn drawn(device: &Device, generator: &'a mut Generator) -> Self {
+        Self { device: device.clone(), generator: Some(generator) }
+    }
+
+    /// Parameters that only have a shape: for a module whose weights are all [read from a
+    /// file](crate::weights::restore). They take no memory until then.
+    pub fn shapes(device: &Device) -> Self {
+        Self { device: device.clone(), generator: None }
+    }
+
+    /// Where the parameters are.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// N(0, `std`²).
+    pub fn normal<const D: usize>(&mut self, shape: [usize; D], std: f64) -> Param<Tensor<D>> {
+        self.filled(shape, |_, generator| (standard_normal(generator) * std) as f32)
+    }
+
+    /// U(-`bound`, `bound`).
+    pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
+        self.filled(shape, |_, generator| (generator.random_range(-bound..bound)) as f32)
+    }
+
+    /// Weight `[inputs, outputs]` and bias `[outputs]` of a linear layer, by PyTorch's default.
+    pub fn linear(
+        &mut self,
+        [inputs, outputs]: [usize; 2],
+    ) -> (Param<Tensor<2>>, Param<Tensor<1>>) {
+        let weight = self.uniform([inputs, outputs], fan_in_bound(inputs));
+        (weight, self.uniform([outputs], fan_in_bound(inputs)))
+    }
+
+    /// Every entry `value`.
+    pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
+        self.filled(shape, |_, _| value)
+    }
+
+    /// The entry at each place of the flat tensor, given the place and the generator.
+    pub fn filled<const D: usize>(
+        &mut self,
+        shape: [usize; D],
+        mut value: impl FnMut(usize, &mut Generator) -> f32,
+    ) -> Param<Tensor<D>> {
+        match &mut self.generator {
+            Some(generator) => {
+                let n = shape.iter().product();
+                let values: Vec<f32> = (0..n).map(|place| value(place, generator)).collect();
+                Param::from_data(TensorData::new(values, shape), &self.device)
+            }
+            None => Param::uninitialized(
+                ParamId::new(),
+                move |device, tracked| Tensor::zeros(shape, device).set_require_grad(tracked),
+                self.device.clone(),
+                true,
+                Shape::from(shape),
+            ),
+        }
+    }
 }
 
 /// PyTorch's default for a layer whose outputs each have `fan_in` inputs: 1/√fan_in, the bound
-/// of [`uniform`] for its weights and for its biases.
+/// of [`Init::uniform`] for its weights and for its biases.
 pub fn fan_in_bound(fan_in: usize) -> f64 {
     1.0 / (fan_in as f64).sqrt()
-}
-
-/// Weight `[inputs, outputs]` and bias `[outputs]` of a linear layer, by PyTorch's default.
-pub fn linear(
-    [inputs, outputs]: [usize; 2],
-    device: &Device,
-    generator: &mut Generator,
-) -> (Param<Tensor<2>>, Param<Tensor<1>>) {
-    let weight = uniform([inputs, outputs], fan_in_bound(inputs), device, generator);
-    (weight, uniform([outputs], fan_in_bound(inputs), device, generator))
-}
-
-/// Every entry `value`.
-pub fn constant<const D: usize>(
-    shape: [usize; D],
-    value: f32,
-    device: &Device,
-) -> Param<Tensor<D>> {
-    filled(shape, device, || value)
-}
-
-fn filled<const D: usize>(
-    shape: [usize; D],
-    device: &Device,
-    mut value: impl FnMut() -> f32,
-) -> Param<Tensor<D>> {
-    let n = shape.iter().product();
-    let values: Vec<f32> = (0..n).map(|_| value()).collect();
-    Param::from_data(TensorData::new(values, shape), device)
 }
 
 /// N(0, 1) by Box–Muller; one value a call, so that the stream does not depend on how it is grouped.
@@ -84,7 +107,15 @@ mod tests {
         let mean = draws.iter().sum::<f64>() / n as f64;
         let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64;
         // Five standard errors: 5/√n and 5·√(2/n).
-        assert!(mean.abs() < 0.016, "{mean}");
+        assert!((mean).abs() < 0.016, "{mean}");
         assert!((variance - 1.0).abs() < 0.023, "{variance}");
+    }
+
+    /// 8 TB of weights are described without taking any memory.
+    #[test]
+    fn shapes_take_no_memory() {
+        let wide = Init::shapes(&Device::flex()).normal([1 << 20, 1 << 21], 1.0);
+        assert_eq!(wide.lazy_shape()[..], [1 << 20, 1 << 21]);
+        assert!(!wide.is_initialized());
     }
 }

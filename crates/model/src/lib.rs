@@ -1,45 +1,45 @@
-//! The Decision Transformer: configuration, model, action heads, weights on disk, and the
-//! policies that play with it.
+//! The Decision Transformer and the perceptron it is compared with: configuration, models, action
+//! heads, weights on disk, and the policy that plays them.
 //!
-//! Start with [`decision_transformer`]. Its sibling for vectors and real-valued actions is
-//! [`continuous_decision_transformer`]; both are read by one [`transformer`]. [`mlp_bc`] is the
-//! baseline without one, and a [`ContinuousAgent`] is either model of vectors.
-//!
-//! [`TransformerPolicy`] plays on frames, [`ContinuousPolicy`] on vectors.
+//! Start with [`decision_transformer`]. A [`Model`] is any of the models, a [`Head`] any of the
+//! heads, [`Contexts`] is what every model reads, and a [`ModelPolicy`] plays whichever.
 
+pub mod action_embedding;
+pub mod attention;
 mod categorical;
-pub mod config;
-pub mod continuous_agent;
-pub mod continuous_config;
-pub mod continuous_decision_transformer;
-pub mod continuous_history;
-pub mod continuous_policy;
+pub mod contexts;
 pub mod decision_transformer;
 pub mod device;
+pub mod encoder;
 pub mod error;
+mod frame_memory;
 pub mod head;
+pub mod history;
 pub mod init;
-pub mod mlp_bc;
-mod n_parameters;
+pub mod loss;
+pub mod model;
+pub mod perceptron;
 pub mod policy;
+pub mod positions;
 pub mod published;
 mod recent;
+pub mod return_embedding;
 pub mod tokens;
 pub mod transformer;
 pub mod transformer_block;
 pub mod weights;
 
+pub use attention::{AttentionConfig, FourierAttentionConfig, RShape};
 pub use burn;
-pub use config::{AttentionConfig, Conditioning, FourierAttentionConfig, ModelConfig, RShape};
-pub use continuous_agent::{ContinuousAgent, ContinuousAgentConfig};
-pub use continuous_config::ContinuousModelConfig;
-pub use continuous_decision_transformer::{
-    ContinuousDecisionTransformer, ContinuousInputs, ContinuousLoss,
-};
-pub use continuous_history::{ContextShape, ContinuousHistory};
-pub use continuous_policy::ContinuousPolicy;
-pub use decision_transformer::{DecisionTransformer, Inputs};
+pub use contexts::{Acted, Contexts, Frames, Observed};
+pub use decision_transformer::{DecisionTransformer, DecisionTransformerConfig};
 pub use error::ModelError;
 pub use head::{Head, HeadConfig};
-pub use mlp_bc::{MlpBc, MlpConfig};
-pub use policy::TransformerPolicy;
+pub use history::{ContextShape, History, Past};
+pub use init::Init;
+pub use loss::Loss;
+pub use model::{Model, ModelConfig};
+pub use perceptron::{Perceptron, PerceptronConfig};
+pub use policy::ModelPolicy;
+pub use positions::PositionsConfig;
+pub use tokens::Conditioning;

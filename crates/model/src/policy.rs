@@ -1,280 +1,435 @@
-//! Playing with a Decision Transformer: a batch of agents, each with its own history.
+//! Playing with a model: a batch of agents, each with its own history.
 //!
-//! Each new observation is embedded once and its embedding kept, so a step costs one pass
-//! of the encoder over the new frames and one of the transformer over the contexts.
-//! Embeddings stay on the device: a step waits for it once, to read the logits.
+//! An agent remembers the last `context_length` timesteps of its episode, with observations and
+//! returns-to-go as in training, and the actions that it played. A step is one pass over the
+//! contexts of all whose turn it is, the transformer's last layer at their newest observations
+//! alone. Each new frame is embedded once and its embedding kept; embeddings stay on the
+//! device, and a step waits for it once, to read what the head says.
+//!
+//! As in the references, the return-to-go begins at the target and falls by each reward, or
+//! stays where data pays the whole return at the end. The action that is yet to come is zero,
+//! and no prediction reads it.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 use burn::{
     module::Module,
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use overtone_core::{
-    Actions, BinOrder, Observations, Play, Played, Policy, PolicyError, Turn, Window,
+    ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations, Play, Played,
+    Policy, PolicyError, Turn,
     policy::EpisodeStart,
-    protocol::{FedBackActions, GlobalTimestep},
+    protocol::{ActionChoice, FedBackActions, GlobalTimestep},
     seed::{self, Generator},
 };
-use rand::RngExt;
 
 use crate::{
-    categorical,
-    decision_transformer::{DecisionTransformer, FRAME, Frames, Inputs, STACK},
+    contexts::{Contexts, Frames, Observed},
     error::ModelError,
-    head::{ActionOrder, Head},
-    tokens::Steps,
+    frame_memory::FrameMemory,
+    head::{ActionOrder, Decisions, Head, LogitsDecisions, NumbersDecisions},
+    history::{ContextShape, History, Past},
+    model::Model,
+    recent::Recent,
 };
 
-/// What one agent remembers: the last `context_length` timesteps of its episode.
-struct History {
-    /// Of each embedded observation its row in the policy's memory.
-    rows: VecDeque<i32>,
-    returns_to_go: VecDeque<f32>,
-    /// Ids fed back; one shorter than the rest while an action is due.
-    actions: VecDeque<i32>,
+/// What one agent remembers of its episode.
+struct Agent {
+    /// Vectors, normalized; frames are in the policy's [`FrameMemory`].
+    observations: Recent<f32>,
+    /// As played; one shorter than the rest while an action is due.
+    actions: Taken,
+    /// In units of the return scale.
+    returns_to_go: Recent<f32>,
+    /// Return-to-go of the newest timestep.
+    return_to_go: f32,
     /// Timesteps seen so far, the current one included.
     n_seen: usize,
     generator: Generator,
 }
 
-impl History {
-    fn new(start: EpisodeStart) -> Self {
+/// Actions that were taken, or ids that are fed back for them.
+enum Taken {
+    Ids(Recent<i32>),
+    Numbers(Recent<f32>),
+}
+
+impl Agent {
+    fn new(start: EpisodeStart, shape: ContextShape<'_>) -> Self {
+        let n = shape.context_length;
+        let width = match shape.observations {
+            ObservationSpace::Vectors { width } => *width,
+            ObservationSpace::Pixels { .. } => 0,
+        };
         Self {
-            rows: VecDeque::new(),
-            returns_to_go: VecDeque::new(),
-            actions: VecDeque::new(),
+            observations: Recent::new(width, n),
+            actions: match shape.actions {
+                ActionSpace::Discrete { .. } => Taken::Ids(Recent::new(1, n - 1)),
+                ActionSpace::Continuous { .. } => {
+                    Taken::Numbers(Recent::new(shape.actions.size(), n - 1))
+                }
+            },
+            returns_to_go: Recent::new(1, n),
+            return_to_go: 0.0,
             n_seen: 0,
             generator: seed::generator(start.seed, "policy"),
         }
     }
+
+    fn see(&mut self, observation: &[f32], return_to_go: f32) {
+        self.observations.push(observation);
+        self.returns_to_go.push(&[return_to_go]);
+        self.return_to_go = return_to_go;
+        self.n_seen += 1;
+    }
+
+    /// After at least one observation.
+    fn history(&self) -> History<'_> {
+        History {
+            observations: self.observations.rows(),
+            actions: match &self.actions {
+                Taken::Ids(ids) => Past::Discrete(ids.rows()),
+                Taken::Numbers(numbers) => Past::Continuous(numbers.rows()),
+            },
+            returns_to_go: self.returns_to_go.rows(),
+            timestep: self.n_seen - 1,
+        }
+    }
 }
 
-/// A [`Policy`] that samples from a Decision Transformer.
-pub struct TransformerPolicy {
-    model: DecisionTransformer,
-    protocol: Play,
-    device: Device,
-    histories: Vec<Option<History>>,
-    /// Embedded observations that histories hold, `[rows, d_model]`; `None` before the first.
-    memory: Option<Tensor<2>>,
+/// A [`Policy`] that asks a model for actions.
+pub struct ModelPolicy {
+    model: Model,
+    play: Play,
+    /// Of vectors.
+    normalization: Option<Normalization>,
+    /// Where the model is, and its float type.
+    place: (Device, DType),
+    /// By agent; `None` before its first episode.
+    agents: Vec<Option<Agent>>,
+    frames: FrameMemory,
+    /// Fed back for each action.
     bin_of: Option<Vec<usize>>,
     /// What the last actions were drawn from, bin by bin.
     played: Vec<f64>,
-    /// The order of the bins in `played`, and the action of each.
-    played_order: (BinOrder, Vec<usize>),
+    /// The order of the bins in `played`, and the action of each; `None` for real-valued actions.
+    played_order: Option<(BinOrder, Vec<usize>)>,
 }
 
-impl TransformerPolicy {
-    /// Plays `model` (dropout off) as `protocol` says.
-    pub fn new(model: &DecisionTransformer, protocol: &Play) -> Self {
-        let model = model.valid();
-        let device = model.action_embedding.val().device();
-        let bin_of = match protocol.fed_back_actions {
-            FedBackActions::Environment => None,
-            FedBackActions::HeadBins => {
-                model.head.action_order().map(|order| order.bin_of().to_vec())
-            }
-        };
-        let played_order = played_order(&model);
-        let protocol = protocol.clone();
-        let (histories, played) = (Vec::new(), Vec::new());
-        let memory = None;
-        Self { model, protocol, device, histories, memory, bin_of, played, played_order }
-    }
-
-    /// Updates each agent's history with its reward and its new observation, whose embedding
-    /// is in the row `first_row` or, turn by turn, those after it.
-    fn remember(&mut self, turns: &[Turn], first_row: usize) {
-        let context_length = self.model.config.context_length;
-        for (turn, row) in turns.iter().zip(first_row..) {
-            if self.histories.len() <= turn.agent {
-                self.histories.resize_with(turn.agent + 1, || None);
-            }
-            let slot = &mut self.histories[turn.agent];
-            if let Some(start) = turn.start {
-                *slot = Some(History::new(start));
-            }
-            let Some(history) = slot else { continue };
-            let to_go = match (turn.start, history.returns_to_go.back()) {
-                (Some(start), _) => start.target_return,
-                (None, previous) => {
-                    let to_go = previous.copied().unwrap_or_default() - turn.reward;
-                    if self.protocol.integer_returns { to_go.trunc() } else { to_go }
+impl ModelPolicy {
+    /// Plays `model` (dropout off) as `play` says. `normalization` is that of its training data, `None` where
+    /// observations are seen as they come, as pixels are.
+    ///
+    /// # Errors
+    /// When the normalization is not one of the model's observations, or the return scale or the
+    /// temperature is not positive.
+    pub fn new(
+        model: &Model,
+        normalization: Option<&Normalization>,
+        play: &Play,
+    ) -> Result<Self, ModelError> {
+        let (observations, _) = model.spaces();
+        if let Some(normalization) = normalization {
+            let expected = match observations {
+                ObservationSpace::Vectors { width } => *width,
+                ObservationSpace::Pixels { .. } => {
+                    return Err(wrong("normalization", "one for pixels", "none".into()));
                 }
             };
-            history.rows.push_back(row as i32);
-            history.returns_to_go.push_back(to_go);
-            history.n_seen += 1;
-            if history.returns_to_go.len() > context_length {
-                history.rows.pop_front();
-                history.returns_to_go.pop_front();
-                history.actions.pop_front();
+            for (what, numbers) in [
+                ("means of observations", &normalization.mean),
+                ("standard deviations of observations", &normalization.std),
+            ] {
+                if numbers.len() != expected {
+                    let expected = format!("{expected}, as the model has");
+                    return Err(wrong(what, numbers.len(), expected));
+                }
             }
         }
-    }
-
-    /// Logits of the current step of each agent in `turns`, row by row on the host. Afterwards
-    /// the memory holds of `embeddings`, whose last row is zero, what histories hold.
-    fn current_logits(&mut self, turns: &[Turn], embeddings: Tensor<2>) -> Vec<f32> {
-        let config = &self.model.config;
-        let (d_model, batch) = (config.d_model, turns.len());
-        let longest = turns
-            .iter()
-            .filter_map(|turn| self.histories[turn.agent].as_ref())
-            .map(|history| history.returns_to_go.len())
-            .max()
-            .unwrap_or(1);
-        let zero = embeddings.dims()[0] as i32 - 1;
-        let mut rows = vec![zero; batch * longest];
-        let mut returns_to_go = vec![0.0f32; batch * longest];
-        let mut actions = vec![0i32; batch * longest];
-        let mut global_timesteps = vec![0i32; batch];
-        let mut n_padding = vec![0; batch];
-        for (row, turn) in turns.iter().enumerate() {
-            let Some(history) = &mut self.histories[turn.agent] else { continue };
-            let n_held = history.returns_to_go.len();
-            let window = Window::ending_at(0, n_held - 1, longest);
-            let places = row * longest..(row + 1) * longest;
-            window.lay(history.rows.make_contiguous(), 1, zero, &mut rows[places.clone()]);
-            history.rows = (places.end - n_held..places.end).map(|row| row as i32).collect();
-            window.lay(
-                history.returns_to_go.make_contiguous(),
-                1,
-                0.0,
-                &mut returns_to_go[places.clone()],
-            );
-            // The current step has no action yet; no prediction reads that place.
-            let mut known = history.actions.make_contiguous().to_vec();
-            known.push(0);
-            window.lay(&known, 1, 0, &mut actions[places]);
-            let timestep = match self.protocol.global_timestep {
-                GlobalTimestep::WindowFirst => history.n_seen - n_held,
-                GlobalTimestep::Current => history.n_seen - 1,
-            };
-            global_timesteps[row] = timestep.min(config.max_timestep) as i32;
-            n_padding[row] = window.n_padding();
-        }
-        // Agents whose turn it is not keep theirs.
-        let mut waiting = vec![true; self.histories.len()];
-        turns.iter().for_each(|turn| waiting[turn.agent] = false);
-        for (history, _) in self.histories.iter_mut().zip(waiting).filter(|(_, waits)| *waits) {
-            for row in history.iter_mut().flat_map(|history| &mut history.rows) {
-                let moved = rows.len() as i32;
-                rows.push(std::mem::replace(row, moved));
+        for (what, number) in
+            [("return scale", play.return_scale), ("temperature", play.temperature)]
+        {
+            if !(number > 0.0 && number.is_finite()) {
+                return Err(wrong(what, number, "a positive number".into()));
             }
         }
-        let device = &self.device;
-        let memory = embeddings.select(0, Tensor::<1, Int>::from_data(&rows[..], device));
-        let observations = memory.clone().narrow(0, 0, batch * longest);
-        let observations = observations.reshape([batch, longest, d_model]);
-        self.memory = Some(memory);
-        let inputs = Inputs {
-            actions: Tensor::from_data(TensorData::new(actions, [batch, longest]), device),
-            returns_to_go: Tensor::from_data(
-                TensorData::new(returns_to_go, [batch, longest]),
-                device,
-            ),
-            global_timesteps: Tensor::<1, Int>::from_data(
-                TensorData::new(global_timesteps, [batch]),
-                device,
-            ),
-            n_padding,
+        let model = model.valid();
+        let bin_of = match play.fed_back_actions {
+            FedBackActions::Environment => None,
+            FedBackActions::HeadBins => {
+                model.head().action_order().map(|order| order.bin_of().to_vec())
+            }
         };
-        let hidden = self.model.hidden(observations, &inputs, Steps::Newest, None);
-        let current = hidden.reshape([batch, d_model]);
-        self.model.head.forward(current).logits.into_data().iter::<f32>().collect()
+        Ok(Self {
+            play: play.clone(),
+            normalization: normalization.cloned(),
+            place: model.device(),
+            agents: Vec::new(),
+            frames: FrameMemory::new(model.context_length()),
+            bin_of,
+            played: Vec::new(),
+            played_order: played_order(&model),
+            model,
+        })
     }
-}
 
-impl Policy for TransformerPolicy {
-    fn act(
+    fn shape(&self) -> ContextShape<'_> {
+        let (observations, actions) = self.model.spaces();
+        ContextShape { context_length: self.model.context_length(), observations, actions }
+    }
+
+    /// # Errors
+    /// When turns and observations do not fit each other, the model, or what went before.
+    /// Nothing has been remembered then.
+    fn check(&self, turns: &[Turn], observations: Observations<'_>) -> Result<(), ModelError> {
+        let n = turns.len();
+        let (expected, got, size) = match (self.shape().observations, observations) {
+            (space @ ObservationSpace::Pixels { shape }, Observations::Pixels(pixels)) => {
+                (pixels_of(n, shape), format!("{} pixels", pixels.len()), n * space.size())
+            }
+            (ObservationSpace::Vectors { width }, Observations::Vectors(numbers)) => {
+                (vectors_of(n, *width), format!("{} numbers", numbers.len()), n * width)
+            }
+            (ObservationSpace::Pixels { shape }, Observations::Vectors(_)) => {
+                return Err(wrong("observations", "vectors", pixels_of(n, shape)));
+            }
+            (ObservationSpace::Vectors { width }, Observations::Pixels(_)) => {
+                return Err(wrong("observations", "pixels", vectors_of(n, *width)));
+            }
+        };
+        let length = match observations {
+            Observations::Pixels(pixels) => pixels.len(),
+            Observations::Vectors(numbers) => numbers.len(),
+        };
+        if length != size {
+            return Err(wrong("observations", got, expected));
+        }
+        let agents: BTreeSet<usize> = turns.iter().map(|turn| turn.agent).collect();
+        if agents.len() != n {
+            let got = format!("{n} turns of {} agents", agents.len());
+            return Err(wrong("turns", got, "one of each".into()));
+        }
+        let plays = |agent: usize| self.agents.get(agent).is_some_and(Option::is_some);
+        if let Some(turn) = turns.iter().find(|turn| turn.start.is_none() && !plays(turn.agent)) {
+            let got = format!("agent {} in mid-episode", turn.agent);
+            return Err(wrong("turn", got, "an episode start first".into()));
+        }
+        Ok(())
+    }
+
+    /// Vectors normalized, one a turn; nothing for pixels.
+    ///
+    /// # Errors
+    /// When one of them, a reward or a target return is no finite number.
+    fn normalized(
+        &self,
+        turns: &[Turn],
+        observations: Observations<'_>,
+    ) -> Result<Vec<f32>, ModelError> {
+        let mut numbers = match observations {
+            Observations::Vectors(numbers) => numbers.to_vec(),
+            Observations::Pixels(_) => Vec::new(),
+        };
+        if let Some(normalization) = &self.normalization {
+            normalization.apply(&mut numbers);
+        }
+        let width = numbers.len() / turns.len().max(1);
+        for (row, turn) in turns.iter().enumerate() {
+            let told = turn.start.map_or(turn.reward, |start| start.target_return);
+            let mut all = numbers[row * width..(row + 1) * width].iter().copied().chain([told]);
+            if let Some(number) = all.find(|number| !number.is_finite()) {
+                let got = format!("{number} for agent {}", turn.agent);
+                let what = "normalized observation, reward or target return";
+                return Err(wrong(what, got, "finite numbers".into()));
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// Each agent sees its new observation and what is left of its return.
+    fn remember(&mut self, turns: &[Turn], normalized: &[f32]) {
+        let width = normalized.len() / turns.len();
+        for (row, turn) in turns.iter().enumerate() {
+            let observation = &normalized[row * width..(row + 1) * width];
+            if self.agents.len() <= turn.agent {
+                self.agents.resize_with(turn.agent + 1, || None);
+            }
+            if let Some(start) = turn.start {
+                self.agents[turn.agent] = Some(Agent::new(start, self.shape()));
+            }
+            let play = &self.play;
+            let Some(agent) = &mut self.agents[turn.agent] else { continue };
+            let return_to_go = match turn.start {
+                Some(start) => start.target_return / play.return_scale,
+                None if play.delayed_reward => agent.return_to_go,
+                None => {
+                    let left = agent.return_to_go - turn.reward / play.return_scale;
+                    if play.integer_returns { left.trunc() } else { left }
+                }
+            };
+            agent.see(observation, return_to_go);
+        }
+    }
+
+    /// What the model says to the contexts of these turns' agents.
+    fn decide(
         &mut self,
         turns: &[Turn],
         observations: Observations<'_>,
-    ) -> Result<Actions, PolicyError> {
-        let Observations::Pixels(pixels) = observations else {
-            return Err(wrong_observations("vectors".into(), turns.len()).into());
-        };
-        let shape = [turns.len(), STACK, FRAME, FRAME];
-        if pixels.len() != shape.iter().product::<usize>() {
-            return Err(wrong_observations(format!("{} pixels", pixels.len()), turns.len()).into());
+    ) -> Result<Decisions, ModelError> {
+        let embedded = self.embedded(turns, observations);
+        let agents = turns.iter().filter_map(|turn| self.agents[turn.agent].as_ref());
+        let histories: Vec<History<'_>> = agents.map(Agent::history).collect();
+        let place = (&self.place.0, self.place.1);
+        let mut contexts = Contexts::of_histories(&histories, self.shape(), embedded, place)?;
+        let current = self.play.global_timestep == GlobalTimestep::Current;
+        if current && self.model.has_global_positions() {
+            contexts = contexts.with_newest_timestep();
         }
-        self.played.clear();
-        if turns.is_empty() {
-            return Ok(Actions::Discrete(Vec::new()));
-        }
-        check_started(turns, |agent| self.histories.get(agent).is_some_and(Option::is_some))?;
+        Ok(self.model.decide(&contexts))
+    }
+
+    /// The observations of these turns' contexts where they are frames, of which the new ones
+    /// are embedded.
+    fn embedded(&mut self, turns: &[Turn], observations: Observations<'_>) -> Option<Tensor<3>> {
+        let Observations::Pixels(pixels) = observations else { return None };
+        let ObservationSpace::Pixels { shape } = self.model.spaces().0 else { return None };
+        let shape = [turns.len(), shape[0], shape[1], shape[2]];
         let frames = Tensor::<4, Int>::from_data(
             TensorData::new(pixels.to_vec(), shape),
-            (&self.device, DType::U8),
+            (&self.place.0, DType::U8),
         );
-        let new = self.model.embed_observations(Frames::Stacks(frames));
-        let held = self.memory.take();
-        self.remember(turns, held.as_ref().map_or(0, |held| held.dims()[0]));
-        let zero = new.clone().narrow(0, 0, 1).zeros_like();
-        let embeddings = Tensor::cat(held.into_iter().chain([new, zero]).collect(), 0);
+        let new = self.model.embedded(&Observed::Frames(Frames::Stacks(frames)))?;
+        Some(self.frames.contexts(turns, new))
+    }
 
-        let logits = self.current_logits(turns, embeddings);
-        let n_actions = self.model.config.n_actions;
+    /// One of a list of actions for each turn.
+    fn choose_actions(
+        &mut self,
+        turns: &[Turn],
+        decisions: &LogitsDecisions,
+    ) -> Result<Actions, ModelError> {
+        let Play { action_choice, temperature, .. } = self.play;
         let mut chosen = Vec::with_capacity(turns.len());
-        for (turn, logits) in turns.iter().zip(logits.chunks_exact(n_actions)) {
-            let Some(history) = &mut self.histories[turn.agent] else { continue };
-            let draw = history.generator.random::<f64>();
-            let weights = categorical::weights(logits, self.protocol.temperature);
-            let action = categorical::sample(&weights, draw);
-            let total: f64 = weights.iter().sum();
-            self.played.extend(self.played_order.1.iter().map(|&action| weights[action] / total));
+        for (row, turn) in turns.iter().enumerate() {
+            check_finite(decisions.logits(row))?;
+            let Some(agent) = &mut self.agents[turn.agent] else { continue };
+            let action = match action_choice {
+                ActionChoice::Mode => decisions.mode(row),
+                ActionChoice::Sample => decisions.draw(row, temperature, &mut agent.generator),
+            };
+            let probs = decisions.probs(row, temperature);
+            let actions = self.played_order.iter().flat_map(|(_, actions)| actions);
+            self.played.extend(actions.map(|&action| probs[action]));
             let fed_back = self.bin_of.as_ref().map_or(action, |bins| bins[action]);
-            history.actions.push_back(fed_back as i32);
+            if let Taken::Ids(ids) = &mut agent.actions {
+                ids.push(&[fed_back as i32]);
+            }
             chosen.push(action);
         }
         Ok(Actions::Discrete(chosen))
     }
 
-    fn played(&self) -> Option<Played<'_>> {
-        let (order, action_of) = &self.played_order;
-        Some(Played { probs: &self.played, actions: action_of, order: *order })
+    /// Real-valued actions, one for each turn.
+    fn choose_numbers(
+        &mut self,
+        turns: &[Turn],
+        decisions: &NumbersDecisions,
+    ) -> Result<Actions, ModelError> {
+        let width = self.shape().actions.size();
+        let Play { action_choice, temperature, .. } = self.play;
+        let mut values = Vec::with_capacity(turns.len() * width);
+        for (row, turn) in turns.iter().enumerate() {
+            let Some(agent) = &mut self.agents[turn.agent] else { continue };
+            let action = match action_choice {
+                ActionChoice::Mode => decisions.mode(row),
+                ActionChoice::Sample => decisions.draw(row, temperature, &mut agent.generator),
+            };
+            let action: Vec<f32> = action.into_iter().map(|number| number as f32).collect();
+            check_finite(&action)?;
+            if let Taken::Numbers(numbers) = &mut agent.actions {
+                numbers.push(&action);
+            }
+            values.extend(action);
+        }
+        Ok(Actions::Continuous { width, values })
     }
 }
 
-/// In which order a model's actions are bins, and the action of each bin.
+impl Policy for ModelPolicy {
+    fn act(
+        &mut self,
+        turns: &[Turn],
+        observations: Observations<'_>,
+    ) -> Result<Actions, PolicyError> {
+        self.check(turns, observations)?;
+        let normalized = self.normalized(turns, observations)?;
+        self.played.clear();
+        if turns.is_empty() {
+            return Ok(match self.shape().actions {
+                ActionSpace::Discrete { .. } => Actions::Discrete(Vec::new()),
+                space @ ActionSpace::Continuous { .. } => {
+                    Actions::Continuous { width: space.size(), values: Vec::new() }
+                }
+            });
+        }
+        self.remember(turns, &normalized);
+        Ok(match self.decide(turns, observations)? {
+            Decisions::Actions(decisions) => self.choose_actions(turns, &decisions)?,
+            Decisions::Numbers(decisions) => self.choose_numbers(turns, &decisions)?,
+        })
+    }
+
+    fn played(&self) -> Option<Played<'_>> {
+        let (order, actions) = self.played_order.as_ref()?;
+        Some(Played { probs: &self.played, actions, order: *order })
+    }
+}
+
+/// In which order a list of actions are bins, and the action of each bin.
 ///
 /// The linear head has no order of its own. It is seen in the Fourier head's, so that the two
 /// can be compared, as the paper does.
-fn played_order(model: &DecisionTransformer) -> (BinOrder, Vec<usize>) {
-    let (atari, n_actions) = (ActionOrder::atari(), model.config.n_actions);
-    let order = match &model.head {
+fn played_order(model: &Model) -> Option<(BinOrder, Vec<usize>)> {
+    let ActionSpace::Discrete { names } = model.spaces().1 else { return None };
+    let (atari, n_actions) = (ActionOrder::atari(), names.len());
+    let order = match model.head() {
         Head::Linear(_) if atari.bin_of().len() == n_actions => Some(&atari),
         head => head.action_order(),
     };
-    match order {
+    Some(match order {
         None => (BinOrder::Environment, (0..n_actions).collect()),
         Some(order) if *order == atari => (BinOrder::Compass, order.action_of()),
         Some(order) => (BinOrder::Head, order.action_of()),
-    }
-}
-
-fn wrong_observations(got: String, n: usize) -> ModelError {
-    ModelError::Input {
-        what: "observations",
-        got,
-        expected: format!("{n} stacks of {STACK} frames of {FRAME} × {FRAME} pixels"),
-    }
+    })
 }
 
 /// # Errors
-/// When an agent neither plays already nor begins an episode with its turn.
-pub(crate) fn check_started(
-    turns: &[Turn],
-    plays: impl Fn(usize) -> bool,
-) -> Result<(), ModelError> {
-    match turns.iter().find(|turn| turn.start.is_none() && !plays(turn.agent)) {
+/// When what the model says is no finite number.
+fn check_finite(said: &[f32]) -> Result<(), ModelError> {
+    match said.iter().find(|number| !number.is_finite()) {
         None => Ok(()),
-        Some(turn) => Err(ModelError::Input {
-            what: "turn",
-            got: format!("agent {} in mid-episode", turn.agent),
-            expected: "an episode start first".into(),
-        }),
+        Some(number) => {
+            let expected = "finite numbers: are the model's weights finite?";
+            Err(wrong("actions of the model", number, expected.into()))
+        }
     }
+}
+
+fn pixels_of(n: usize, shape: &[usize]) -> String {
+    match shape {
+        [stack, height, width] => {
+            format!("{n} stacks of {stack} frames of {height} × {width} pixels")
+        }
+        _ => format!("{n} observations of {shape:?} pixels"),
+    }
+}
+
+fn vectors_of(n: usize, width: usize) -> String {
+    format!("{n} vectors of {width} numbers")
+}
+
+fn wrong(what: &'static str, got: impl ToString, expected: String) -> ModelError {
+    ModelError::Input { what, got: got.to_string(), expected }
 }

@@ -8,7 +8,7 @@ use burn::tensor::{DType, TensorData};
 pub use atari::atari;
 pub use gym::gym;
 
-use crate::{error::ModelError, weights::NamedTensors};
+use crate::{error::ModelError, head::HeadConfig, weights::NamedTensors};
 
 /// Where one of our tensors comes from.
 struct Source {
@@ -35,11 +35,11 @@ impl Source {
     }
 }
 
-/// `{ours}_weight` and `{ours}_bias` of a layer whose weight has this layout.
+/// `{ours}weight` and `{ours}bias` of a layer whose weight has this layout.
 fn layer(ours: &str, theirs: &str, layout: Layout) -> [Source; 2] {
     [
-        Source::new(format!("{ours}_weight"), format!("{theirs}.weight"), layout),
-        Source::new(format!("{ours}_bias"), format!("{theirs}.bias"), Layout::Same),
+        Source::new(format!("{ours}weight"), format!("{theirs}.weight"), layout),
+        Source::new(format!("{ours}bias"), format!("{theirs}.bias"), Layout::Same),
     ]
 }
 
@@ -49,6 +49,14 @@ fn head(theirs: &str) -> [Source; 2] {
         Source::new("head.weight", format!("{theirs}.weight"), Layout::OutIn),
         Source::new("head.bias", format!("{theirs}.bias"), Layout::Same),
     ]
+}
+
+fn unpublished(head: &HeadConfig, expected: &str) -> ModelError {
+    ModelError::Input {
+        what: "head of published weights",
+        got: head.describe(),
+        expected: expected.into(),
+    }
 }
 
 /// Makes our tensors of theirs, keeping their float type.

@@ -3,20 +3,20 @@
 /// The last rows of a table, always in one slice.
 ///
 /// Holds up to twice as many as asked for, so that most new rows move no old one.
-pub(crate) struct Recent {
+pub(crate) struct Recent<T> {
     width: usize,
     kept: usize,
-    values: Vec<f32>,
+    values: Vec<T>,
 }
 
-impl Recent {
-    /// Of rows of `width` numbers the last `kept`.
+impl<T: Copy> Recent<T> {
+    /// Of rows of `width` values the last `kept`.
     pub fn new(width: usize, kept: usize) -> Self {
         Self { width, kept, values: Vec::with_capacity(width * (2 * kept).max(1)) }
     }
 
     /// Adds a row.
-    pub fn push(&mut self, row: &[f32]) {
+    pub fn push(&mut self, row: &[T]) {
         debug_assert_eq!(row.len(), self.width, "numbers of a row");
         let kept = self.kept * self.width;
         if self.values.len() >= 2 * kept {
@@ -26,7 +26,7 @@ impl Recent {
     }
 
     /// The kept rows, oldest first; fewer while there are fewer.
-    pub fn rows(&self) -> &[f32] {
+    pub fn rows(&self) -> &[T] {
         &self.values[self.values.len().saturating_sub(self.kept * self.width)..]
     }
 }

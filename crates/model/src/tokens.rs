@@ -3,8 +3,27 @@
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_kernels::Queries;
+use serde::{Deserialize, Serialize};
 
-use crate::config::Conditioning;
+/// What the model is told before each observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Conditioning {
+    /// The return still to come: tokens `R̂, s, a` (Chen et al. 2021).
+    Return,
+    /// Nothing: tokens `s, a`. This is behaviour cloning with the same transformer.
+    None,
+}
+
+impl Conditioning {
+    /// Tokens per timestep.
+    pub fn tokens_per_timestep(self) -> usize {
+        match self {
+            Self::Return => 3,
+            Self::None => 2,
+        }
+    }
+}
 
 /// The action is read from the *observation* token: it has seen the return-to-go and the
 /// observation at `t`, and not yet the action it must predict. With return tokens it is the

@@ -1,14 +1,18 @@
 //! The transformer of every Decision Transformer: what lies between a context's tokens and
 //! the action head.
 
-use burn::tensor::Tensor;
+use burn::{
+    module::{Module, Param},
+    tensor::Tensor,
+};
 use overtone_core::seed;
 use overtone_kernels::{Activation, Dropout, Form, Queries, layer_norm};
 
 use crate::{
-    config::{AttentionConfig, Conditioning, check_counts, config_error},
-    error::ModelError,
-    tokens::{self, Steps},
+    attention::AttentionConfig,
+    error::{ModelError, check_counts, config_error},
+    init::Init,
+    tokens::{self, Conditioning, Steps},
     transformer_block::{BlockOptions, TransformerBlock},
 };
 
@@ -61,21 +65,32 @@ impl TransformerConfig {
     }
 }
 
-/// A model's blocks and final norm, ready to read tokens.
-pub struct Transformer<'a> {
-    /// What the model was built from.
-    pub config: TransformerConfig,
+/// Blocks, and a norm after the last.
+#[derive(Module, Debug)]
+pub struct Transformer {
     /// In the order in which they run.
-    pub blocks: &'a [TransformerBlock],
+    pub blocks: Vec<TransformerBlock>,
     /// `[d_model]`
-    pub final_norm_weight: Tensor<1>,
+    pub final_norm_weight: Param<Tensor<1>>,
     /// `[d_model]`
-    pub final_norm_bias: Tensor<1>,
-    /// Fused operations where there are any, or the plain ones.
-    pub form: Form,
+    pub final_norm_bias: Param<Tensor<1>>,
+    /// What it was built from.
+    #[module(skip)]
+    pub config: TransformerConfig,
 }
 
-impl Transformer<'_> {
+impl Transformer {
+    /// Blocks as [they begin](TransformerBlock::init); the norm 1 and 0.
+    pub fn init(config: &TransformerConfig, init: &mut Init<'_>) -> Self {
+        let d = config.d_model;
+        Self {
+            blocks: (0..config.n_layers).map(|_| TransformerBlock::init(config, init)).collect(),
+            final_norm_weight: init.constant([d], 1.0),
+            final_norm_bias: init.constant([d], 0.0),
+            config: *config,
+        }
+    }
+
     /// Dropout, the blocks, and the final norm at the observation tokens of some steps. The
     /// last block computes nothing else.
     ///
@@ -91,6 +106,7 @@ impl Transformer<'_> {
         steps: Steps,
         n_padding: &[usize],
         dropout: Option<DropoutSeed>,
+        form: Form,
     ) -> Tensor<3> {
         let conditioning = self.config.conditioning;
         let rate = self.config.dropout;
@@ -101,14 +117,14 @@ impl Transformer<'_> {
             }
         });
         if let Some(nth) = &seeds {
-            tokens = overtone_kernels::dropout(tokens, nth(0), self.form);
+            tokens = overtone_kernels::dropout(tokens, nth(0), form);
         }
         let per_step = conditioning.tokens_per_timestep();
         let first_token: Vec<usize> = n_padding.iter().map(|pad| per_step * pad).collect();
         let padded = first_token.iter().any(|&token| token > 0);
         let [_, n_tokens, _] = tokens.dims();
         let observations = tokens::observations(steps, conditioning, n_tokens);
-        for (layer_idx, block) in (0u64..).zip(self.blocks) {
+        for (layer_idx, block) in (0u64..).zip(&self.blocks) {
             tokens = block.forward(
                 tokens,
                 &BlockOptions {
@@ -123,11 +139,10 @@ impl Transformer<'_> {
                     dropout: seeds
                         .as_ref()
                         .map(|nth| [nth(1 + 2 * layer_idx), nth(2 + 2 * layer_idx)]),
-                    form: self.form,
+                    form,
                 },
             );
         }
-        let [weight, bias] = [&self.final_norm_weight, &self.final_norm_bias].map(Tensor::clone);
-        layer_norm(tokens, weight, bias, self.form)
+        layer_norm(tokens, self.final_norm_weight.val(), self.final_norm_bias.val(), form)
     }
 }

@@ -3,17 +3,16 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor},
+    tensor::Tensor,
 };
-use overtone_core::seed::Generator;
 use overtone_kernels::{
     Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, Score,
     attention_block, mlp_block,
 };
 
 use crate::{
-    config::AttentionConfig,
-    init::{self, GPT_STD},
+    attention::AttentionConfig,
+    init::{GPT_STD, Init},
     transformer::TransformerConfig,
 };
 
@@ -72,29 +71,29 @@ pub struct BlockOptions<'a> {
 
 impl TransformerBlock {
     /// Matrices N(0, 0.02²), biases 0, norms 1 and 0.
-    pub fn init(config: &TransformerConfig, device: &Device, generator: &mut Generator) -> Self {
+    pub fn init(config: &TransformerConfig, init: &mut Init<'_>) -> Self {
         let d = config.d_model;
         let fourier_r = match config.attention {
             AttentionConfig::Softmax => None,
             AttentionConfig::Fourier(fourier) => {
                 let shape = fourier.r.dims(config.n_heads, config.d_head());
-                Some(init::constant(shape, fourier.initial as f32, device))
+                Some(init.constant(shape, fourier.initial as f32))
             }
         };
         Self {
-            norm_1_weight: init::constant([d], 1.0, device),
-            norm_1_bias: init::constant([d], 0.0, device),
-            qkv_weight: init::normal([d, 3 * d], GPT_STD, device, generator),
-            qkv_bias: init::constant([3 * d], 0.0, device),
-            projection_weight: init::normal([d, d], GPT_STD, device, generator),
-            projection_bias: init::constant([d], 0.0, device),
+            norm_1_weight: init.constant([d], 1.0),
+            norm_1_bias: init.constant([d], 0.0),
+            qkv_weight: init.normal([d, 3 * d], GPT_STD),
+            qkv_bias: init.constant([3 * d], 0.0),
+            projection_weight: init.normal([d, d], GPT_STD),
+            projection_bias: init.constant([d], 0.0),
             fourier_r,
-            norm_2_weight: init::constant([d], 1.0, device),
-            norm_2_bias: init::constant([d], 0.0, device),
-            mlp_1_weight: init::normal([d, 4 * d], GPT_STD, device, generator),
-            mlp_1_bias: init::constant([4 * d], 0.0, device),
-            mlp_2_weight: init::normal([4 * d, d], GPT_STD, device, generator),
-            mlp_2_bias: init::constant([d], 0.0, device),
+            norm_2_weight: init.constant([d], 1.0),
+            norm_2_bias: init.constant([d], 0.0),
+            mlp_1_weight: init.normal([d, 4 * d], GPT_STD),
+            mlp_1_bias: init.constant([4 * d], 0.0),
+            mlp_2_weight: init.normal([4 * d, d], GPT_STD),
+            mlp_2_bias: init.constant([d], 0.0),
         }
     }
 

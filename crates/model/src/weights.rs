@@ -3,7 +3,7 @@
 //! Names are the paths of the fields, such as `blocks.2.qkv_weight`.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
     path::Path,
 };
@@ -99,25 +99,54 @@ impl ModuleVisitor for Export<'_> {
 /// # Errors
 /// When a tensor is missing or has another shape or a type that is not a float.
 pub fn import<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelError> {
+    Ok(imported(module, tensors)?.0)
+}
+
+/// The same where `tensors` must hold nothing else.
+///
+/// # Errors
+/// When a tensor is missing, has another shape or a type that is not a float, or belongs to no
+/// parameter.
+pub fn restore<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelError> {
+    let (module, names) = imported(module, tensors)?;
+    match tensors.keys().find(|name| !names.contains(*name)) {
+        Some(name) => Err(ModelError::UnknownTensor { name: name.clone() }),
+        None => Ok(module),
+    }
+}
+
+/// The module with the tensors of its parameters, and their names.
+fn imported<M: Module>(
+    module: M,
+    tensors: &NamedTensors,
+) -> Result<(M, BTreeSet<String>), ModelError> {
     struct Import<'a> {
         path: FieldPath,
         tensors: &'a NamedTensors,
+        names: BTreeSet<String>,
         error: Option<ModelError>,
     }
     impl ModuleMapper for Import<'_> {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             let name = self.path.name();
-            match checked(self.tensors, &name, &param.lazy_shape()) {
-                Ok(data) => param.map(|old| {
-                    let options = (&old.device(), data.dtype());
-                    let value = Tensor::from_data(data.clone(), options);
-                    if old.is_require_grad() { value.require_grad() } else { value }
-                }),
+            let data = match checked(self.tensors, &name, &param.lazy_shape()) {
+                Ok(data) => data,
                 Err(error) => {
                     self.error.get_or_insert(error);
-                    param
+                    return param;
                 }
+            };
+            self.names.insert(name);
+            if !param.is_initialized() {
+                // It has only a shape, and is not asked for more.
+                let options = (&param.lazy_device(), data.dtype());
+                return Param::from_tensor(Tensor::from_data(data.clone(), options));
             }
+            param.map(|old| {
+                let options = (&old.device(), data.dtype());
+                let value = Tensor::from_data(data.clone(), options);
+                if old.is_require_grad() { value.require_grad() } else { value }
+            })
         }
         fn enter_module(&mut self, name: &str, container: &str) {
             self.path.enter(name, container);
@@ -126,9 +155,13 @@ pub fn import<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelEr
             self.path.exit(container);
         }
     }
-    let mut mapper = Import { path: FieldPath::default(), tensors, error: None };
+    let (path, names) = (FieldPath::default(), BTreeSet::new());
+    let mut mapper = Import { path, tensors, names, error: None };
     let module = module.map(&mut mapper);
-    mapper.error.map_or(Ok(module), Err)
+    match mapper.error {
+        None => Ok((module, mapper.names)),
+        Some(error) => Err(error),
+    }
 }
 
 fn checked<'a>(
@@ -210,12 +243,16 @@ pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::LinearHead;
+    use crate::{
+        head::{LinearHead, OnBins},
+        init::Init,
+    };
     use burn::tensor::Device;
     use overtone_core::seed;
 
     fn head(seed: u64) -> LinearHead {
-        LinearHead::init(3, 5, &Device::flex(), &mut seed::generator(seed, "init"))
+        let generator = &mut seed::generator(seed, "init");
+        LinearHead::init(3, 5, &mut Init::drawn(&Device::flex(), generator))
     }
 
     #[test]
@@ -232,8 +269,9 @@ mod tests {
     #[test]
     fn gradients_bear_their_parameters_names() {
         let device = Device::flex().autodiff();
-        let head = LinearHead::init(2, 3, &device, &mut seed::generator(1, "init"));
-        let loss = head.forward(Tensor::from_data([[5.0f32, 7.0]], &device)).sum();
+        let generator = &mut seed::generator(1, "init");
+        let head = LinearHead::init(2, 3, &mut Init::drawn(&device, generator));
+        let loss = head.forward(Tensor::from_data([[5.0f32, 7.0]], &device)).logits.sum();
         let gradients = export_gradients(&head, &loss.backward());
         // ∂/∂W of Σ xW: each row of W has its x.
         let expected = TensorData::from([[5.0f32, 5.0, 5.0], [7.0, 7.0, 7.0]]);
@@ -260,5 +298,21 @@ mod tests {
         assert_eq!(error, "tensor `weight` has shape [5, 3], the model expects [3, 5]");
         let error = import(head(2), &NamedTensors::new()).unwrap_err().to_string();
         assert!(error.contains("`weight` is missing"), "{error}");
+    }
+
+    #[test]
+    fn a_module_of_shapes_is_filled_from_exactly_its_tensors() {
+        let tensors = export(&head(1));
+        for (device, tracked) in [(Device::flex(), false), (Device::flex().autodiff(), true)] {
+            let shapes = || LinearHead::init(3, 5, &mut Init::shapes(&device));
+            let restored = restore(shapes(), &tensors).unwrap();
+            assert_eq!(export(&restored), tensors);
+            assert_eq!(restored.weight.val().is_require_grad(), tracked);
+            let mut more = tensors.clone();
+            more.insert("another".into(), TensorData::zeros::<f32, _>([1]));
+            let error = restore(shapes(), &more).unwrap_err().to_string();
+            assert!(error.contains("`another`"), "{error}");
+            assert!(import(shapes(), &more).is_ok());
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! [`Agent`]: what a checkpoint says about the agent whose weights it holds.
 
-use overtone_core::{Normalization, Simulation};
-use overtone_model::{ContinuousAgentConfig, ModelConfig};
+use overtone_core::{ActionSpace, Normalization, ObservationSpace, Simulation};
+use overtone_model::ModelConfig;
 use serde::{Deserialize, Serialize};
 
 /// What an agent is and where it acts: with the weights, all that playing needs.
@@ -20,6 +20,10 @@ pub enum Agent {
 pub struct AtariAgent {
     /// The game, such as `Seaquest`.
     pub game: String,
+    /// What the model sees.
+    pub observations: ObservationSpace,
+    /// What it does.
+    pub actions: ActionSpace,
     /// The model.
     pub model: ModelConfig,
     /// How the data was recorded, where it is known.
@@ -34,8 +38,12 @@ pub struct ContinuousTaskAgent {
     pub env: String,
     /// Which of its datasets it learned from, such as `medium`.
     pub dataset: String,
+    /// What the model sees.
+    pub observations: ObservationSpace,
+    /// What it does.
+    pub actions: ActionSpace,
     /// The model.
-    pub model: ContinuousAgentConfig,
+    pub model: ModelConfig,
     /// What is done to observations before the model sees them.
     pub normalization: Normalization,
     /// What returns-to-go are divided by.
@@ -52,6 +60,14 @@ impl Agent {
         match self {
             Self::Atari(agent) => &agent.game,
             Self::Continuous(agent) => &agent.env,
+        }
+    }
+
+    /// The model, and what it sees and does.
+    pub fn model(&self) -> (&ModelConfig, &ObservationSpace, &ActionSpace) {
+        match self {
+            Self::Atari(agent) => (&agent.model, &agent.observations, &agent.actions),
+            Self::Continuous(agent) => (&agent.model, &agent.observations, &agent.actions),
         }
     }
 }

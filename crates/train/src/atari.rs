@@ -6,15 +6,16 @@ use burn::{
     module::Module,
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
-use overtone_core::seed::Generator;
+use overtone_core::{ActionSpace, ObservationSpace, seed::Generator};
 use overtone_data::{
     Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, FrameStore, Loader,
     LoaderConfig, Part, WindowSampler,
 };
 use overtone_model::{
-    DecisionTransformer, Inputs, ModelConfig,
-    decision_transformer::{DropoutSeed, FRAME, Frames, STACK},
+    Acted, Contexts, Frames, Init, Model, ModelConfig, Observed,
+    contexts::{FRAME, STACK},
     device::is_cpu,
+    transformer::DropoutSeed,
 };
 
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
     supervised::{BatchLoss, Supervised},
 };
 
-/// A Decision Transformer that learns a game.
+/// A model that learns a game.
 #[derive(Clone, Debug)]
 pub struct AtariLearner {
     /// The model.
@@ -51,7 +52,7 @@ impl AtariLearner {
     /// The loss of one batch, whose memory may be taken; without a seed nothing is dropped.
     fn loss(
         &self,
-        model: &DecisionTransformer,
+        model: &Model,
         batch: &mut Batch,
         dropout: Option<DropoutSeed>,
         device: &Device,
@@ -60,8 +61,9 @@ impl AtariLearner {
             Some(bank) => bank.stacks(batch),
             None => windows(batch, device),
         };
-        let loss = model.loss(frames, &inputs(batch, device), dropout);
-        BatchLoss { total: loss.total, figures: vec![loss.cross_entropy, loss.accuracy] }
+        let loss = model.loss(&contexts(frames, batch, device), dropout);
+        let figures = [loss.action].into_iter().chain(loss.accuracy).collect();
+        BatchLoss { total: loss.total, figures }
     }
 
     /// Keeps all frames on the device from here on, whatever their size.
@@ -72,25 +74,33 @@ impl AtariLearner {
         self.frames = Some(FrameBank::upload(frames(&self.dataset), device)?);
         Ok(())
     }
+
+    fn spaces(&self) -> (ObservationSpace, ActionSpace) {
+        let observations = ObservationSpace::Pixels { shape: vec![STACK, FRAME, FRAME] };
+        (observations, ActionSpace::numbered(self.dataset.actions().size()))
+    }
 }
 
 impl Algorithm for AtariLearner {
-    type State = Supervised<DecisionTransformer>;
+    type State = Supervised<Model>;
     type Batch = Batch;
 
     /// In nats per action, and the share of logged actions that are the most probable one.
     const FIGURES: &'static [&'static str] = &["cross_entropy", "accuracy"];
 
     fn agent(&self) -> Agent {
+        let (observations, actions) = self.spaces();
         Agent::Atari(AtariAgent {
             game: self.game.clone(),
+            observations,
+            actions,
             model: self.model.clone(),
             recording: self.dataset.origin().recording.clone(),
         })
     }
 
     fn context_length(&self) -> usize {
-        self.model.context_length
+        self.model.context_length()
     }
 
     fn data(&self) -> DataFacts {
@@ -109,8 +119,10 @@ impl Algorithm for AtariLearner {
         device: &Device,
         generator: &mut Generator,
     ) -> Result<Self::State, TrainError> {
-        let model = DecisionTransformer::init(&self.model, device, generator)?;
-        let model = DecisionTransformer { form: config.precision.form(), ..model };
+        let (observations, actions) = self.spaces();
+        let init = &mut Init::drawn(device, generator);
+        let model = Model::init(&self.model, &observations, &actions, init)?;
+        let model = model.with_form(config.precision.form());
         Ok(Supervised { model, optimizer: AdamW::new(config.optimizer) })
     }
 
@@ -183,11 +195,10 @@ fn frames(dataset: &Dataset) -> &FrameStore {
     }
 }
 
-/// Moves a batch to the device: frames as bytes, every frame once. What is left of the
-/// batch is given back for its memory.
-pub fn to_device(mut batch: Batch, device: &Device) -> (Frames, Inputs, Batch) {
-    let frames = windows(&mut batch, device);
-    (frames, inputs(&batch, device), batch)
+/// Moves a batch to the device: frames as bytes, every frame once, taken out of the batch.
+pub fn to_device(batch: &mut Batch, device: &Device) -> Contexts {
+    let frames = windows(batch, device);
+    contexts(frames, batch, device)
 }
 
 /// The frames of a batch, which are taken out of it, on the device.
@@ -201,22 +212,21 @@ fn windows(batch: &mut Batch, device: &Device) -> Frames {
     Frames::Windows(frames)
 }
 
-/// The rest of a batch on the device.
-fn inputs(batch: &Batch, device: &Device) -> Inputs {
+/// A batch on the device, with these frames.
+fn contexts(frames: Frames, batch: &Batch, device: &Device) -> Contexts {
     let (rows, time) = (batch.batch, batch.context_length);
     let BatchActions::Discrete(actions) = &batch.actions else {
         panic!("a game's actions are chosen from a list");
     };
-    Inputs {
-        actions: Tensor::from_data(TensorData::new(actions.clone(), [rows, time]), device),
+    let actions = Tensor::from_data(TensorData::new(actions.clone(), [rows, time]), device);
+    Contexts {
+        observations: Observed::Frames(frames),
+        actions: Acted::Discrete(actions),
         returns_to_go: Tensor::from_data(
             TensorData::new(batch.returns_to_go.clone(), [rows, time]),
             device,
         ),
-        global_timesteps: Tensor::from_data(
-            TensorData::new(batch.first_timesteps(), [rows]),
-            device,
-        ),
+        timesteps: batch.timesteps.clone(),
         n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
     }
 }

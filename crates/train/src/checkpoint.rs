@@ -10,17 +10,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn::tensor::{Device, TensorData};
-use overtone_core::seed;
+use burn::tensor::Device;
 use overtone_model::{
-    ContinuousAgent, DecisionTransformer,
+    Model,
     weights::{self, NamedTensors},
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    agent::{Agent, AtariAgent, ContinuousTaskAgent},
+    agent::Agent,
     algorithm::{Exported, Stored},
     error::TrainError,
     run_dir::write_synced,
@@ -98,7 +97,13 @@ impl TrainState {
 }
 
 /// The layout this program writes.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
+
+/// What a state of any layout says.
+#[derive(Deserialize)]
+struct Layout {
+    format: u32,
+}
 
 const MODEL: &str = "model.safetensors";
 const TRAINING: &str = "optimizer.safetensors";
@@ -164,14 +169,19 @@ impl Checkpoint {
         let file = path.join(STATE);
         let text = fs::read(&file).map_err(TrainError::io(&file))?;
         check_sum(path, STATE)?;
-        let state: TrainState =
-            serde_json::from_slice(&text).map_err(|error| broken(&file, error))?;
-        if state.format != FORMAT {
+        let layout: Layout = serde_json::from_slice(&text).map_err(|error| broken(&file, error))?;
+        if layout.format != FORMAT {
             return Err(TrainError::Checkpoint {
                 path: file,
-                reason: format!("layout {}, this program reads {FORMAT}", state.format),
+                reason: format!(
+                    "layout {}, and this program reads {FORMAT}: another version wrote it; train \
+                     again, or use that version",
+                    layout.format
+                ),
             });
         }
+        let state: TrainState =
+            serde_json::from_slice(&text).map_err(|error| broken(&file, error))?;
         Ok(Self { path: path.to_owned(), state })
     }
 
@@ -262,46 +272,17 @@ impl Checkpoint {
         Ok(state.import(&self.exported()?, self.state.step)?)
     }
 
-    /// The model of an agent that plays a game, on `device`, which decides whether it is
-    /// trainable.
+    /// The agent's model, on `device`, which decides whether it is trainable. A configuration
+    /// that describes another model than the weights are is refused before memory is taken.
     ///
     /// # Errors
-    /// When the weights do not fit its configuration.
-    pub fn atari_model(
-        &self,
-        agent: &AtariAgent,
-        device: &Device,
-    ) -> Result<DecisionTransformer, TrainError> {
-        let weights = self.weights_of(agent.model.n_parameters())?;
-        let model = DecisionTransformer::init(&agent.model, device, &mut shapes())?;
-        Ok(weights::import(model, &weights)?)
-    }
-
-    /// The model of an agent with real-valued actions, likewise.
-    ///
-    /// # Errors
-    /// When the weights do not fit its configuration.
-    pub fn continuous_model(
-        &self,
-        agent: &ContinuousTaskAgent,
-        device: &Device,
-    ) -> Result<ContinuousAgent, TrainError> {
-        let weights = self.weights_of(agent.model.n_parameters())?;
-        let model = ContinuousAgent::init(&agent.model, device, &mut shapes())?;
-        Ok(weights::import(model, &weights)?)
-    }
-
-    /// The weights of a model that has so many numbers. A configuration that claims more than
-    /// the weights hold is refused before memory is taken for its model.
-    fn weights_of(&self, claimed: u64) -> Result<NamedTensors, TrainError> {
+    /// When the weights do not fit the configuration.
+    pub fn model(&self, device: &Device) -> Result<Model, TrainError> {
+        let (config, observations, actions) = self.state.agent.model();
         let weights = self.weights()?;
-        let held: usize = weights.values().map(TensorData::num_elements).sum();
-        if claimed == held as u64 {
-            return Ok(weights);
-        }
-        Err(TrainError::Checkpoint {
-            path: self.path.join(MODEL),
-            reason: format!("it holds {held} numbers, and {STATE} describes a model of {claimed}"),
+        Model::from_weights(config, observations, actions, &weights, device).map_err(|error| {
+            let reason = format!("{STATE} describes another model: {error}");
+            TrainError::Checkpoint { path: self.path.join(MODEL), reason }
         })
     }
 }
@@ -321,11 +302,6 @@ fn write(folder: &Path, state: &TrainState, learned: &Exported) -> Result<(), Tr
     }
     write_synced(&folder.join(SUMS), sums.as_bytes())?;
     sync_dir(folder)
-}
-
-/// For a model whose weights are all replaced: it only fills the shapes.
-fn shapes() -> seed::Generator {
-    seed::generator(0, "shapes")
 }
 
 fn folder_name(step: u64) -> String {

@@ -6,12 +6,12 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
-use overtone_core::{Normalization, Simulation, seed::Generator};
+use overtone_core::{ActionSpace, Normalization, ObservationSpace, Simulation, seed::Generator};
 use overtone_data::{
     Acted, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, Loader,
     LoaderConfig, Observed, Part, WindowSampler,
 };
-use overtone_model::{ContinuousAgent, ContinuousAgentConfig, ContinuousInputs};
+use overtone_model::{Contexts, Init, Model, ModelConfig};
 
 use crate::{
     agent::{Agent, ContinuousTaskAgent},
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct ContinuousLearner {
     /// The model.
-    pub model: ContinuousAgentConfig,
+    pub model: ModelConfig,
     /// The data.
     pub dataset: Arc<Dataset>,
     /// The environment, such as `Hopper`.
@@ -46,10 +46,19 @@ impl ContinuousLearner {
         let known = self.dataset.normalization().cloned();
         known.unwrap_or_else(|| Normalization::identity(0))
     }
+
+    fn spaces(&self) -> (ObservationSpace, ActionSpace) {
+        let width = match self.dataset.observations() {
+            Observed::Vectors { width, .. } => *width,
+            Observed::Frames(_) => 0,
+        };
+        let actions = ActionSpace::unit(self.dataset.actions().size());
+        (ObservationSpace::Vectors { width }, actions)
+    }
 }
 
 impl Algorithm for ContinuousLearner {
-    type State = Supervised<ContinuousAgent>;
+    type State = Supervised<Model>;
     type Batch = Batch;
 
     /// In the head's own unit: squared error, averaged over an action's numbers, or nats,
@@ -57,9 +66,12 @@ impl Algorithm for ContinuousLearner {
     const FIGURES: &'static [&'static str] = &["action_loss"];
 
     fn agent(&self) -> Agent {
+        let (observations, actions) = self.spaces();
         Agent::Continuous(ContinuousTaskAgent {
             env: self.env.clone(),
             dataset: self.dataset_name.clone(),
+            observations,
+            actions,
             model: self.model.clone(),
             normalization: self.normalization(),
             return_scale: self.return_scale,
@@ -69,7 +81,7 @@ impl Algorithm for ContinuousLearner {
     }
 
     fn context_length(&self) -> usize {
-        self.model.context_shape().context_length
+        self.model.context_length()
     }
 
     fn data(&self) -> DataFacts {
@@ -88,7 +100,9 @@ impl Algorithm for ContinuousLearner {
         device: &Device,
         generator: &mut Generator,
     ) -> Result<Self::State, TrainError> {
-        let model = ContinuousAgent::init(&self.model, device, generator)?;
+        let (observations, actions) = self.spaces();
+        let init = &mut Init::drawn(device, generator);
+        let model = Model::init(&self.model, &observations, &actions, init)?;
         let model = model.with_form(config.precision.form());
         Ok(Supervised { model, optimizer: AdamW::new(config.optimizer) })
     }
@@ -99,10 +113,7 @@ impl Algorithm for ContinuousLearner {
 
     /// The perceptron learns the newest action alone.
     fn labels_per_context(&self) -> usize {
-        match self.model {
-            ContinuousAgentConfig::Transformer(_) => self.context_length(),
-            ContinuousAgentConfig::Mlp(_) => 1,
-        }
+        self.model.labels_per_context()
     }
 
     fn sampler(
@@ -136,13 +147,13 @@ impl Algorithm for ContinuousLearner {
     }
 
     fn step(&self, state: &mut Self::State, batch: &mut Batch, at: &StepAt<'_>) -> StepFigures {
-        let loss = state.model.loss(&inputs(batch, at.device), Some(at.seed));
+        let loss = state.model.loss(&contexts(batch, at.device), Some(at.seed));
         let loss = BatchLoss { total: loss.total, figures: vec![loss.action] };
         state.descend(loss, at.learning_rate)
     }
 
     fn held_out_loss(&self, state: &Self::State, batch: &mut Batch, device: &Device) -> Tensor<1> {
-        state.model.valid().loss(&inputs(batch, device), None).action
+        state.model.valid().loss(&contexts(batch, device), None).action
     }
 
     fn memory(&self, _device: &Device) -> String {
@@ -161,7 +172,7 @@ impl Algorithm for ContinuousLearner {
 }
 
 /// A batch on the device.
-fn inputs(batch: &Batch, device: &Device) -> ContinuousInputs {
+fn contexts(batch: &Batch, device: &Device) -> Contexts {
     let (rows, time) = (batch.batch, batch.context_length);
     let (BatchObservations::Vectors(observations), BatchActions::Continuous(actions)) =
         (&batch.observations, &batch.actions)
@@ -169,20 +180,16 @@ fn inputs(batch: &Batch, device: &Device) -> ContinuousInputs {
         panic!("a robot's batch is of vectors");
     };
     let [wide, narrow] = [observations, actions].map(|column| column.len() / (rows * time).max(1));
-    ContinuousInputs {
-        observations: Tensor::from_data(
-            TensorData::new(observations.clone(), [rows, time, wide]),
-            device,
-        ),
-        actions: Tensor::from_data(TensorData::new(actions.clone(), [rows, time, narrow]), device),
+    let observations = TensorData::new(observations.clone(), [rows, time, wide]);
+    let actions = TensorData::new(actions.clone(), [rows, time, narrow]);
+    Contexts {
+        observations: overtone_model::Observed::Vectors(Tensor::from_data(observations, device)),
+        actions: overtone_model::Acted::Continuous(Tensor::from_data(actions, device)),
         returns_to_go: Tensor::from_data(
             TensorData::new(batch.returns_to_go.clone(), [rows, time]),
             device,
         ),
-        timesteps: Tensor::from_data(
-            TensorData::new(batch.timesteps.clone(), [rows, time]),
-            device,
-        ),
+        timesteps: batch.timesteps.clone(),
         n_padding: batch.n_real.iter().map(|&n| time - n as usize).collect(),
     }
 }

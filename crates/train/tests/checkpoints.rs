@@ -8,7 +8,7 @@ mod pong;
 use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
-use overtone_model::weights;
+use overtone_model::{ModelConfig, weights};
 use overtone_train::{
     AdamW, Agent, Checkpoint, Stored, Supervised, TrainConfig, TrainError, Trainer,
 };
@@ -36,8 +36,7 @@ fn model_and_optimizer_come_back_as_they_were() {
     bench.train(config(3)).0.unwrap();
     let checkpoint = Checkpoint::at_step(&bench.run.checkpoints(), 3).unwrap();
     let device = Device::flex().autodiff();
-    let Agent::Atari(agent) = &checkpoint.state.agent else { panic!("another family") };
-    let model = checkpoint.atari_model(agent, &device).unwrap();
+    let model = checkpoint.model(&device).unwrap();
     let optimizer = AdamW::new(ADAM);
     let state = checkpoint.restore(Supervised { model, optimizer }).unwrap();
     assert_eq!(state.optimizer.n_steps(), 3);
@@ -45,7 +44,9 @@ fn model_and_optimizer_come_back_as_they_were() {
     assert_eq!(state.optimizer.export(), stored);
     // Two moments of every parameter, and none that is all zero in both.
     assert_eq!(stored.len(), 2 * weights::export(&state.model).len());
-    assert!(stored["second.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0));
+    assert!(
+        stored["second.transformer.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0)
+    );
     let copy = bench.dir.path().join("copy");
     let saved = Checkpoint::save(&copy, &checkpoint.state, &state.export(), 1).unwrap();
     assert!(files(&saved.path) == files(&bench.step(3)));
@@ -121,15 +122,31 @@ fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
     fs::remove_file(bench.step(1).join("SHA256SUMS")).unwrap();
     let path = bench.step(1).join("state.json");
     let state = fs::read_to_string(&path).unwrap();
-    for key in ["max_timestep", "context_length", "n_layers"] {
+    // The longest context that may be, and counts far beyond any memory.
+    for (key, claimed) in [
+        ("max_timestep", 2_000_000_000),
+        ("context_length", 65_536),
+        ("n_layers", 60_000),
+        ("n_layers", 1_000_000_000_000u64),
+    ] {
         let (before, after) = state.split_once(&format!("\"{key}\": ")).unwrap();
         let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
-        fs::write(&path, format!("{before}\"{key}\": 1000000000000{rest}")).unwrap();
+        fs::write(&path, format!("{before}\"{key}\": {claimed}{rest}")).unwrap();
         let checkpoint = Checkpoint::open(&bench.step(1)).unwrap();
-        let Agent::Atari(agent) = &checkpoint.state.agent else { panic!("another family") };
-        let error = checkpoint.atari_model(agent, &Device::flex()).unwrap_err().to_string();
-        assert!(error.contains("state.json describes a model of"), "{key}: {error}");
+        let error = checkpoint.model(&Device::flex()).unwrap_err().to_string();
+        assert!(error.contains("state.json describes another model"), "{key}: {error}");
     }
+}
+
+/// Whatever else has changed in it since.
+#[test]
+fn another_layout_is_refused_with_a_sentence() {
+    let bench = Bench::new();
+    bench.train(config(1)).0.unwrap();
+    fs::remove_file(bench.step(1).join("SHA256SUMS")).unwrap();
+    fs::write(bench.step(1).join("state.json"), r#"{"format": 2, "model": "small"}"#).unwrap();
+    let error = Checkpoint::open(&bench.step(1)).unwrap_err().to_string();
+    assert!(error.contains("layout 2, and this program reads 3: another version"), "{error}");
 }
 
 #[test]
@@ -143,7 +160,8 @@ fn another_model_or_other_data_is_refused() {
     };
     let error = refused(&|other| {
         let Agent::Atari(agent) = &mut other.state.agent else { panic!("another family") };
-        agent.model.n_layers = 2;
+        let ModelConfig::Transformer(model) = &mut agent.model else { panic!("a transformer") };
+        model.n_layers = 2;
     });
     assert!(error.contains("another model"), "{error}");
     let error = refused(&|other| other.state.dataset_hash = "0".into());

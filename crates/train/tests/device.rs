@@ -9,7 +9,10 @@ use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::{Device, Int, Tensor};
 use overtone_data::{Batch, BatchOptions, Sampling, WindowSampler};
-use overtone_model::decision_transformer::{FRAME, Frames, STACK};
+use overtone_model::{
+    Frames, Observed,
+    contexts::{FRAME, STACK},
+};
 use overtone_train::{
     Checkpoint, FrameBank, Observer, Precision, StepReport, TrainConfig, TrainError, Trainer,
     atari::to_device,
@@ -116,7 +119,9 @@ fn rows_of_the_bank_are_the_frames_of_the_batch() {
         batch.fill(&bench.dataset, &mut sampler, 6, &BatchOptions::default()).unwrap();
         n_padded += batch.n_real.iter().filter(|&&n| n < 4).count();
         let from_bank = stacks(bank.stacks(&batch));
-        let (sent, _, _) = to_device(batch, &device);
+        let Observed::Frames(sent) = to_device(&mut batch, &device).observations else {
+            panic!("frames");
+        };
         assert!(from_bank == stacks(sent));
     }
     assert!(n_padded > 0, "no window with padding was drawn");

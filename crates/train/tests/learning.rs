@@ -8,11 +8,12 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use overtone_core::seed;
+use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
-    decision_transformer::{DropoutSeed, Frames},
-    head::{FourierHeadConfig, InitialCoefficients},
+    Acted, Conditioning, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames,
+    HeadConfig, Init, Observed,
+    decision_transformer::DropoutSeed,
+    head::{FourierHeadConfig, InitialCoefficients, LinearConfig},
 };
 use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
 use rand::RngExt;
@@ -25,7 +26,7 @@ fn case(row: usize) -> (usize, usize) {
     (row % 2, row / 2 % 2)
 }
 
-fn batch(device: &Device, actions: Vec<i32>) -> (Frames, Inputs) {
+fn batch(device: &Device, actions: Vec<i32>) -> Contexts {
     let rows = actions.len();
     let mut pixels = Vec::with_capacity(rows * 4 * 84 * 84);
     for row in 0..rows {
@@ -39,31 +40,33 @@ fn batch(device: &Device, actions: Vec<i32>) -> (Frames, Inputs) {
         TensorData::new(pixels, [rows, 4, 84, 84]),
         (device, DType::U8),
     );
-    let inputs = Inputs {
-        actions: Tensor::from_data(TensorData::new(actions, [rows, 1]), device),
+    let actions = TensorData::new(actions, [rows, 1]);
+    Contexts {
+        observations: Observed::Frames(Frames::Stacks(frames)),
+        actions: Acted::Discrete(Tensor::from_data(actions, device)),
         returns_to_go: Tensor::from_data(TensorData::new(returns, [rows, 1]), device),
-        global_timesteps: Tensor::from_data(TensorData::new(vec![0i32; rows], [rows]), device),
+        timesteps: vec![0; rows],
         n_padding: vec![0; rows],
-    };
-    (Frames::Stacks(frames), inputs)
+    }
 }
 
 fn learn(head: HeadConfig, conditioning: Conditioning) -> (f64, Vec<usize>) {
     let device = Device::flex().autodiff();
-    let config = ModelConfig {
+    let config = DecisionTransformerConfig {
         n_layers: 1,
         n_heads: 2,
         d_model: 32,
         context_length: 1,
-        n_actions: N_ACTIONS,
-        max_timestep: 1,
         dropout: 0.0,
         conditioning,
-        attention: AttentionConfig::Softmax,
         head,
+        ..DecisionTransformerConfig::atari(1)
     };
-    let mut model =
-        DecisionTransformer::init(&config, &device, &mut seed::generator(1, "init")).unwrap();
+    let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+    let generator = &mut seed::generator(1, "init");
+    let init = &mut Init::drawn(&device, generator);
+    let actions = ActionSpace::numbered(N_ACTIONS);
+    let mut model = DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
     let mut adam = AdamW::new(AdamWConfig {
         beta_1: 0.9,
         beta_2: 0.95,
@@ -79,17 +82,16 @@ fn learn(head: HeadConfig, conditioning: Conditioning) -> (f64, Vec<usize>) {
             (2 * side + to_go + usize::from(row < 4)) as i32
         })
         .collect();
-    let (frames, inputs) = batch(&device, actions);
+    let contexts = batch(&device, actions);
     let mut order = seed::generator(2, "rate");
     for step in 0..150 {
-        let loss = model.loss(frames.clone(), &inputs, Some(DropoutSeed(order.random()))).total;
+        let loss = model.loss(&contexts, Some(DropoutSeed(order.random()))).total;
         let rate = 5e-3 * (1.0 - f64::from(step) / 150.0);
         let (moved, _) = adam.step(model.clone(), loss.backward(), rate);
         model = moved;
     }
-    let last = scalar(model.loss(frames, &inputs, None).cross_entropy.inner());
-    let (frames, inputs) = batch(&device, vec![0; 4]);
-    let best = model.logits(frames, &inputs).inner().argmax(2).into_data();
+    let last = scalar(model.loss(&contexts, None).action.inner());
+    let best = model.logits(&batch(&device, vec![0; 4])).unwrap().inner().argmax(2).into_data();
     (last, best.iter::<i64>().map(|action| action as usize).collect())
 }
 
@@ -107,7 +109,7 @@ fn check_return_conditioned(head: HeadConfig) {
 
 #[test]
 fn a_linear_head_reaches_the_optimum() {
-    check_return_conditioned(HeadConfig::Linear);
+    check_return_conditioned(HeadConfig::Linear(LinearConfig {}));
 }
 
 #[test]
@@ -128,7 +130,7 @@ fn a_fourier_head_reaches_the_optimum_from_the_uniform_density() {
 /// (or its mirror), 0.856 nats.
 #[test]
 fn behaviour_cloning_cannot_tell_returns_apart() {
-    let (loss, _) = learn(HeadConfig::Linear, Conditioning::None);
+    let (loss, _) = learn(HeadConfig::Linear(LinearConfig {}), Conditioning::None);
     let entropy: f64 = [0.45f64, 0.5, 0.05].iter().map(|p| -p * p.ln()).sum();
     assert!((loss - entropy).abs() < 0.03, "{loss} against {entropy}");
 }

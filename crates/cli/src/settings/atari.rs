@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::{Selection, known_game, snake_case};
 use overtone_model::{
-    Conditioning, HeadConfig, ModelConfig,
-    head::{ActionOrder, Domain, FourierHeadConfig, GmmHeadConfig, Regularizer},
+    Conditioning, DecisionTransformerConfig, HeadConfig, ModelConfig, PositionsConfig,
+    head::{ActionOrder, Domain, FourierHeadConfig, GmmHeadConfig, LinearConfig, Regularizer},
 };
 use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
@@ -181,18 +182,17 @@ impl AtariSettings {
             OrderKind::Atari => Some(ActionOrder::atari()),
             OrderKind::Environment => None,
         };
-        let config = ModelConfig {
+        let config = DecisionTransformerConfig {
             n_layers: self.model.n_layers,
             n_heads: self.model.n_heads,
             d_model: self.model.d_model,
             context_length: self.model.context_length,
-            n_actions,
-            max_timestep: longest.saturating_sub(1),
+            positions: PositionsConfig::LocalAndGlobal { max_timestep: longest.saturating_sub(1) },
             dropout: self.model.dropout,
             conditioning: self.model.conditioning,
             attention: self.attention.config(),
             head: match self.head.kind {
-                HeadKind::Linear => HeadConfig::Linear,
+                HeadKind::Linear => HeadConfig::Linear(LinearConfig {}),
                 HeadKind::Fourier => HeadConfig::Fourier(FourierHeadConfig {
                     frequencies: self.head.frequencies,
                     gamma: self.head.gamma,
@@ -206,8 +206,11 @@ impl AtariSettings {
                     action_order: order,
                 }),
             },
+            ..DecisionTransformerConfig::atari(0)
         };
-        config.validate()?;
+        let config = ModelConfig::Transformer(config);
+        let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+        config.validate(&observations, &ActionSpace::numbered(n_actions))?;
         Ok(config)
     }
 
@@ -281,9 +284,9 @@ mod tests {
         let head = |words: &[&str]| {
             let words: Vec<&str> = [&["game=seaquest"], words].concat();
             let settings = resolve(&words).unwrap();
-            (settings.head_name(), settings.model_config(18, 100).unwrap().head)
+            (settings.head_name(), settings.model_config(18, 100).unwrap().head().clone())
         };
-        assert_eq!(head(&[]), ("linear".into(), HeadConfig::Linear));
+        assert_eq!(head(&[]), ("linear".into(), HeadConfig::Linear(LinearConfig {})));
         let order = Some(ActionOrder::atari());
         let fourier = FourierHeadConfig {
             gamma: 1e-6,
@@ -340,7 +343,10 @@ mod tests {
     fn attention_is_chosen_by_its_keys() {
         let model = |words: &[&str]| {
             let words = [&["game=seaquest"], words].concat();
-            resolve(&words).unwrap().model_config(18, 100).map(|config| config.attention)
+            resolve(&words).unwrap().model_config(18, 100).map(|config| match config {
+                ModelConfig::Transformer(config) => config.attention,
+                ModelConfig::Perceptron(_) => unreachable!("no perceptron sees frames"),
+            })
         };
         assert_eq!(model(&[]).unwrap(), AttentionConfig::Softmax);
         let fourier = ["attention=fourier", "attention.power=6", "attention.r=per_dimension"];

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_data::{
     DatasetOptions, Fragment, Origin,
     locate_columns::{known_dataset, known_environment},
 };
 use overtone_model::{
-    Conditioning, ContinuousAgentConfig, ContinuousModelConfig, HeadConfig, MlpConfig,
+    Conditioning, DecisionTransformerConfig, HeadConfig, ModelConfig, PerceptronConfig,
+    PositionsConfig,
     head::{
-        BinnedConfig, ContinuousHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig,
-        GmmHeadConfig, GmmLikelihoodConfig, Regularizer,
+        BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig,
+        GaussianConfig, GmmHeadConfig, GmmLikelihoodConfig, LinearConfig, Regularizer, TanhConfig,
     },
 };
 use overtone_train::TrainConfig;
@@ -199,52 +201,49 @@ impl ContinuousSettings {
         observation_width: usize,
         action_width: usize,
         horizon: usize,
-    ) -> Result<ContinuousAgentConfig> {
+    ) -> Result<ModelConfig> {
         let ModelSettings { context_length, n_layers, d_model, dropout, .. } = self.model;
         let head = self.head_config()?;
         let config = match self.model.kind {
-            ModelKind::Mlp => ContinuousAgentConfig::Mlp(MlpConfig {
+            ModelKind::Mlp => ModelConfig::Perceptron(PerceptronConfig {
                 context_length,
                 n_layers,
                 width: d_model,
                 dropout,
-                observation_width,
-                action_width,
                 head,
             }),
-            ModelKind::Transformer => ContinuousAgentConfig::Transformer(ContinuousModelConfig {
+            ModelKind::Transformer => ModelConfig::Transformer(DecisionTransformerConfig {
                 n_layers,
                 n_heads: self.model.n_heads,
                 d_model,
                 context_length,
-                observation_width,
-                action_width,
-                horizon,
-                timestep_std: self.model.timestep_std,
+                positions: PositionsConfig::Timestep { horizon, std: self.model.timestep_std },
                 dropout,
                 conditioning: self.model.conditioning,
                 attention: self.attention.config(),
                 head,
+                ..DecisionTransformerConfig::gym(horizon)
             }),
         };
-        config.validate()?;
+        let observations = ObservationSpace::Vectors { width: observation_width };
+        config.validate(&observations, &ActionSpace::unit(action_width))?;
         Ok(config)
     }
 
-    fn head_config(&self) -> Result<ContinuousHeadConfig> {
+    fn head_config(&self) -> Result<HeadConfig> {
         let HeadSettings { kind, bins, frequencies, gamma, domain, components, .. } = self.head;
         let initial = self.head.initial.coefficients(self.head.initial_std);
-        let binned = |head| ContinuousHeadConfig::Binned(BinnedConfig { bins, head });
+        let binned = |head| HeadConfig::Binned(BinnedConfig { bins, head });
         Ok(match (kind, bins) {
-            (HeadKind::Tanh, 0) => ContinuousHeadConfig::Tanh,
-            (HeadKind::Gaussian, 0) => ContinuousHeadConfig::Gaussian,
-            (HeadKind::Fourier, 0) => ContinuousHeadConfig::Fourier(FourierLikelihoodConfig {
+            (HeadKind::Tanh, 0) => HeadConfig::Tanh(TanhConfig {}),
+            (HeadKind::Gaussian, 0) => HeadConfig::Gaussian(GaussianConfig {}),
+            (HeadKind::Fourier, 0) => HeadConfig::FourierLikelihood(FourierLikelihoodConfig {
                 frequencies,
                 gamma,
                 domain,
                 initial,
             }),
-            (HeadKind::Gmm, 0) => ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components }),
+            (HeadKind::Gmm, 0) => HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components }),
             (HeadKind::Linear, 0) => {
                 bail!("head=linear needs bins: say how many, such as head.bins=50")
             }
@@ -252,8 +251,8 @@ impl ContinuousSettings {
                 "head.bins={bins}: bins are for head=linear, fourier and gmm; the others take \
                  head.bins=0"
             ),
-            (HeadKind::Linear, _) => binned(HeadConfig::Linear),
-            (HeadKind::Fourier, _) => binned(HeadConfig::Fourier(FourierHeadConfig {
+            (HeadKind::Linear, _) => binned(BinsHeadConfig::Linear(LinearConfig {})),
+            (HeadKind::Fourier, _) => binned(BinsHeadConfig::Fourier(FourierHeadConfig {
                 frequencies,
                 gamma,
                 regularizer: Regularizer::default(),
@@ -262,7 +261,7 @@ impl ContinuousSettings {
                 initial,
             })),
             (HeadKind::Gmm, _) => {
-                binned(HeadConfig::Gmm(GmmHeadConfig { components, action_order: None }))
+                binned(BinsHeadConfig::Gmm(GmmHeadConfig { components, action_order: None }))
             }
         })
     }
@@ -341,9 +340,9 @@ mod tests {
     #[test]
     fn the_fourierformer_preset_is_the_paper_s() {
         let settings = resolve(&["env=hopper", "preset=fourierformer", "profile=paper"]).unwrap();
-        let expected = ContinuousModelConfig::fourierformer(11, 3, 1000);
+        let expected = DecisionTransformerConfig::fourierformer(1000);
         let got = settings.model_config(11, 3, 1000).unwrap();
-        assert_eq!(got, ContinuousAgentConfig::Transformer(expected));
+        assert_eq!(got, ModelConfig::Transformer(expected));
         assert_eq!(settings.train.learning_rate, 1e-3);
         let softmax = ["env=hopper", "preset=fourierformer", "attention=softmax"];
         assert_eq!(resolve(&softmax).unwrap().attention.name(), "softmax");
@@ -352,9 +351,9 @@ mod tests {
     #[test]
     fn the_paper_profile_is_the_reference_s() {
         let settings = resolve(&["env=hopper", "profile=paper"]).unwrap();
-        let expected = ContinuousModelConfig::gym(11, 3, 1000);
+        let expected = DecisionTransformerConfig::gym(1000);
         let got = settings.model_config(11, 3, 1000).unwrap();
-        assert_eq!(got, ContinuousAgentConfig::Transformer(expected));
+        assert_eq!(got, ModelConfig::Transformer(expected));
         let train = &settings.train;
         assert_eq!((train.updates, train.warmup_updates, train.batch_size), (100_000, 10_000, 64));
         assert_eq!((train.learning_rate, train.optimizer.clip_norm), (1e-4, 0.25));

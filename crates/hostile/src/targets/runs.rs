@@ -8,7 +8,10 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
-use overtone_core::{BinOrder, Normalization, Observations, Play, Policy, Simulation, Turn, seed};
+use overtone_core::{
+    ActionSpace, BinOrder, Normalization, ObservationSpace, Observations, Play, Policy, Simulation,
+    Turn, seed,
+};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
@@ -17,11 +20,12 @@ use overtone_eval::{
 };
 use overtone_model::burn::tensor::{Device, TensorData};
 use overtone_model::head::{
-    BinnedConfig, ContinuousHeadConfig, FourierHeadConfig, FourierLikelihoodConfig, HeadConfig,
+    BinnedConfig, BinsHeadConfig, FourierHeadConfig, FourierLikelihoodConfig, GaussianConfig,
+    TanhConfig,
 };
 use overtone_model::{
-    ContinuousAgent, ContinuousAgentConfig, ContinuousModelConfig, ContinuousPolicy, MlpConfig,
-    weights,
+    DecisionTransformerConfig, HeadConfig, Init, Model, ModelConfig, ModelPolicy, PerceptronConfig,
+    PositionsConfig, weights,
 };
 use overtone_report::page::{Page, RunFiles};
 use overtone_train::metrics::Metrics;
@@ -140,38 +144,56 @@ const VIDEO: &[u8] =
       \x02\x02D\x01\x00;";
 const CONFIG: &str = "game = \"seaquest\"\nseed = 1\n\n[train]\nupdates = 200\n";
 
-fn config(head: ContinuousHeadConfig) -> ContinuousAgentConfig {
-    let gym = ContinuousModelConfig::gym(WIDTHS.0, WIDTHS.1, 9);
-    ContinuousAgentConfig::Transformer(ContinuousModelConfig {
+fn config(head: HeadConfig) -> ModelConfig {
+    ModelConfig::Transformer(DecisionTransformerConfig {
         n_layers: 1,
         d_model: 8,
         context_length: 4,
         head,
-        ..gym
+        ..DecisionTransformerConfig::gym(9)
     })
 }
 
+/// What the small agents do: one of a list of actions, or numbers.
+fn actions(config: &ModelConfig) -> ActionSpace {
+    match config.head() {
+        HeadConfig::Fourier(_) => ActionSpace::numbered(WIDTHS.1),
+        _ => ActionSpace::unit(WIDTHS.1),
+    }
+}
+
+fn observations() -> ObservationSpace {
+    ObservationSpace::Vectors { width: WIDTHS.0 }
+}
+
 /// Small agents of the different kinds.
-fn agents() -> [(&'static str, ContinuousAgentConfig); 4] {
+fn agents() -> [(&'static str, ModelConfig); 5] {
     let fourier = FourierLikelihoodConfig::new(3);
-    let bins = BinnedConfig { bins: 5, head: HeadConfig::Fourier(FourierHeadConfig::new(3)) };
-    let mlp = MlpConfig {
+    let bins = FourierHeadConfig::new(3);
+    let binned = BinnedConfig { bins: 5, head: BinsHeadConfig::Fourier(bins.clone()) };
+    let perceptron = PerceptronConfig {
         width: 8,
         context_length: 4,
-        head: ContinuousHeadConfig::Gaussian,
-        ..MlpConfig::gym(WIDTHS.0, WIDTHS.1)
+        head: HeadConfig::Gaussian(GaussianConfig {}),
+        ..PerceptronConfig::gym()
     };
+    let mut actions = config(HeadConfig::Fourier(bins));
+    if let ModelConfig::Transformer(model) = &mut actions {
+        model.positions = PositionsConfig::LocalAndGlobal { max_timestep: 8 };
+    }
     [
-        ("tanh", config(ContinuousHeadConfig::Tanh)),
-        ("fourier", config(ContinuousHeadConfig::Fourier(fourier))),
-        ("binned", config(ContinuousHeadConfig::Binned(bins))),
-        ("mlp", ContinuousAgentConfig::Mlp(mlp)),
+        ("tanh", config(HeadConfig::Tanh(TanhConfig {}))),
+        ("fourier", config(HeadConfig::FourierLikelihood(fourier))),
+        ("binned", config(HeadConfig::Binned(binned))),
+        ("actions", actions),
+        ("perceptron", ModelConfig::Perceptron(perceptron)),
     ]
 }
 
-fn model(config: &ContinuousAgentConfig) -> Result<ContinuousAgent> {
+fn model(config: &ModelConfig) -> Result<Model> {
     let mut generator = seed::generator(1, "init");
-    Ok(ContinuousAgent::init(config, &Device::flex(), &mut generator)?)
+    let init = &mut Init::drawn(&Device::flex(), &mut generator);
+    Ok(Model::init(config, &observations(), &actions(config), init)?)
 }
 
 fn tensors(folder: &Path) -> Result<Vec<Seed>> {
@@ -213,6 +235,8 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             agent: Agent::Continuous(ContinuousTaskAgent {
                 env: "Hopper".into(),
                 dataset: "medium".into(),
+                observations: observations(),
+                actions: actions(&config),
                 model: config,
                 normalization: Normalization::identity(WIDTHS.0),
                 return_scale: 10.0,
@@ -227,7 +251,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             unreported: Some(Unreported { steps: 1, loss: 0.5, figures: vec![0.5] }),
         };
         let saved = Checkpoint::save(&folder.join(name), &state, &learned, 1)?;
-        let sums = name == "mlp";
+        let sums = name == "perceptron";
         if !sums {
             fs::remove_file(saved.path.join("SHA256SUMS"))?;
         }
@@ -253,13 +277,9 @@ fn play_checkpoint(path: &Path) -> Result<()> {
     let folder = path.ancestors().nth(2).context("no folder of checkpoints")?;
     let (checkpoint, _) = Checkpoint::newest(folder)?;
     let device = Device::flex();
-    let Agent::Continuous(agent) = &checkpoint.state.agent else {
-        // Another family: its weights do not fit, which must be said.
-        let Agent::Atari(agent) = &checkpoint.state.agent else { return Ok(()) };
-        checkpoint.atari_model(agent, &device)?;
-        return Ok(());
-    };
-    let model = checkpoint.continuous_model(agent, &device)?;
+    // Where a game is claimed, the weights do not fit, which must be said.
+    let model = checkpoint.model(&device)?;
+    let Agent::Continuous(agent) = &checkpoint.state.agent else { return Ok(()) };
     let optimizer = AdamW::new(OPTIMIZER);
     let Supervised { model, .. } = checkpoint.restore(Supervised { model, optimizer })?;
     let protocol = Play {
@@ -268,7 +288,7 @@ fn play_checkpoint(path: &Path) -> Result<()> {
         delayed_reward: agent.delayed_reward,
         ..Play::matched(simulation())
     };
-    let mut policy = ContinuousPolicy::new(&model, &agent.normalization, &protocol)?;
+    let mut policy = ModelPolicy::new(&model, Some(&agent.normalization), &protocol)?;
     let start = EpisodeStart { seed: 1, target_return: 3000.0 };
     let turn = Turn { agent: 0, reward: 0.0, start: Some(start) };
     let observation = vec![0.5; agent.normalization.width()];

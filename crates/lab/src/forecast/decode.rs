@@ -6,7 +6,10 @@
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, activation};
 use overtone_core::seed::Generator;
 use overtone_kernels::{Form, layer_norm};
-use overtone_model::{Head, head::fourier, transformer_block::TransformerBlock};
+use overtone_model::{
+    head::{BinsHead, fourier},
+    transformer_block::TransformerBlock,
+};
 use rand::RngExt;
 
 use super::forecaster::{Forecaster, Tokens, cycle_before_next};
@@ -122,14 +125,14 @@ fn later(time: usize, total: usize, device: &Device) -> Tensor<4, Bool> {
 ///
 /// # Shapes
 /// - `hidden`: `[rows, d_model]`; result `rows · bins` numbers, each row's sum is 1
-pub fn distributions(head: &Head, hidden: Tensor<2>) -> Vec<f32> {
+pub fn distributions(head: &BinsHead, hidden: Tensor<2>) -> Vec<f32> {
     let logits = head.forward(hidden).logits;
     let probs = match head {
-        Head::Fourier(_) => {
+        BinsHead::Fourier(_) => {
             let density = (logits.exp() - fourier::KAPPA).clamp_min(0.0);
             density.clone() / density.sum_dim(1)
         }
-        Head::Linear(_) | Head::Gmm(_) => activation::softmax(logits, 1),
+        BinsHead::Linear(_) | BinsHead::Gmm(_) => activation::softmax(logits, 1),
     };
     probs.into_data().iter::<f32>().collect()
 }
@@ -212,12 +215,12 @@ mod tests {
     use super::*;
     use crate::forecast::forecaster::ForecasterConfig;
     use overtone_core::seed;
-    use overtone_model::{HeadConfig, head::FourierHeadConfig};
+    use overtone_model::head::{BinsHeadConfig, FourierHeadConfig, LinearConfig};
 
     /// Of normalized outputs, whose size is about 1.
     const TOLERANCE: f64 = 1e-4;
 
-    fn model(head: HeadConfig) -> Forecaster {
+    fn model(head: BinsHeadConfig) -> Forecaster {
         let config = ForecasterConfig {
             bins: 11,
             context: 5,
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn step_by_step_equals_one_pass() {
-        let model = model(HeadConfig::Linear);
+        let model = model(BinsHeadConfig::Linear(LinearConfig {}));
         let [a, b] = [[1, 2, 3, 4, 5, 6, 7], [9, 0, 2, 8, 8, 1, 3]];
         let all = tokens(&[&a, &b]);
         let whole = values(model.hidden(&all));
@@ -258,7 +261,7 @@ mod tests {
 
     #[test]
     fn copies_go_on_alone() {
-        let model = model(HeadConfig::Linear);
+        let model = model(BinsHeadConfig::Linear(LinearConfig {}));
         let mut decoder = Decoder::new(&model);
         decoder.read(&tokens(&[&[1, 2, 3], &[7, 8, 9]]));
         decoder.fork(2);
@@ -291,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_fourier_heads_floor_is_taken_off() {
-        let model = model(HeadConfig::Fourier(FourierHeadConfig::new(3)));
+        let model = model(BinsHeadConfig::Fourier(FourierHeadConfig::new(3)));
         let hidden = model.hidden(&tokens(&[&[1, 2, 3]])).reshape([3, 8]);
         let probs = distributions(&model.head, hidden.clone());
         let logits = values(model.head.forward(hidden).logits);
@@ -306,7 +309,7 @@ mod tests {
 
     #[test]
     fn trajectories_are_seeded_and_belong_to_their_contexts() {
-        let model = model(HeadConfig::Linear);
+        let model = model(BinsHeadConfig::Linear(LinearConfig {}));
         let contexts = [vec![1, 2, 3, 4, 5], vec![9, 9, 0, 0, 9]];
         let draw = |seed, top_k| {
             let mut generator = seed::generator(seed, "sampling");

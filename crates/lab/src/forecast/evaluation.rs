@@ -146,8 +146,10 @@ mod tests {
     use super::super::training::{TrainingConfig, train};
     use super::*;
     use overtone_core::seed;
-    use overtone_model::HeadConfig;
-    use overtone_model::head::{BinningConfig, FourierHeadConfig, InitialCoefficients, Precision};
+    use overtone_model::head::{
+        BinningConfig, BinsHeadConfig, FourierHeadConfig, InitialCoefficients, LinearConfig,
+        Precision,
+    };
 
     const SAMPLING: SamplingConfig = SamplingConfig { samples: 9, top_k: 0 };
 
@@ -163,7 +165,7 @@ mod tests {
         Series { season: 3, values: [1.0, 4.0, 2.0, 5.0].into_iter().cycle().take(n).collect() }
     }
 
-    fn config(head: HeadConfig) -> ForecasterConfig {
+    fn config(head: BinsHeadConfig) -> ForecasterConfig {
         ForecasterConfig {
             bins: 32,
             context: 8,
@@ -182,7 +184,10 @@ mod tests {
         let series = [cycle(40)];
         let windows = rolling_windows(&cycle(42), 8, 4);
         let training = TrainingConfig { steps: 300, batch: 8, learning_rate: 1e-2 };
-        let heads = [HeadConfig::Linear, HeadConfig::Fourier(FourierHeadConfig::new(24))];
+        let heads = [
+            BinsHeadConfig::Linear(LinearConfig {}),
+            BinsHeadConfig::Fourier(FourierHeadConfig::new(24)),
+        ];
         for head in heads {
             let binning = bins(MIXED);
             let trained = train(&config(head.clone()), &binning, &series, training, 1).unwrap();
@@ -212,9 +217,15 @@ mod tests {
         let binning = bins(Precision::Uniform);
         let losses = |seed| {
             let training = TrainingConfig { steps: 5, batch: 3, learning_rate: 1e-2 };
-            train(&config(HeadConfig::Linear), &binning, &[cycle(30)], training, seed)
-                .unwrap()
-                .losses
+            train(
+                &config(BinsHeadConfig::Linear(LinearConfig {})),
+                &binning,
+                &[cycle(30)],
+                training,
+                seed,
+            )
+            .unwrap()
+            .losses
         };
         assert_eq!(losses(1), losses(1));
         assert_ne!(losses(1), losses(2));
@@ -230,7 +241,7 @@ mod tests {
             ..FourierHeadConfig::new(4)
         };
         let generator = &mut seed::generator(1, "init");
-        let config = config(HeadConfig::Fourier(fourier));
+        let config = config(BinsHeadConfig::Fourier(fourier));
         let model = Forecaster::init(&config, &Device::flex(), generator).unwrap();
         let windows = rolling_windows(&cycle(30), 8, 4);
         let metric = Smoothness::new(32);

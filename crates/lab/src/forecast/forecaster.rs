@@ -22,9 +22,8 @@ use burn::{
 use overtone_core::seed::Generator;
 use overtone_kernels::{Activation, Form, Queries, layer_norm};
 use overtone_model::{
-    AttentionConfig, Conditioning, Head, HeadConfig, ModelError,
-    head::cross_entropy,
-    init,
+    AttentionConfig, Conditioning, Init, ModelError,
+    head::{BinsHead, BinsHeadConfig, cross_entropy},
     transformer::TransformerConfig,
     transformer_block::{BlockOptions, TransformerBlock},
 };
@@ -45,7 +44,7 @@ pub struct ForecasterConfig {
     /// Attention heads; must divide `d_model`.
     pub n_heads: usize,
     /// From a token to the next one's distribution.
-    pub head: HeadConfig,
+    pub head: BinsHeadConfig,
 }
 
 impl ForecasterConfig {
@@ -68,7 +67,11 @@ impl ForecasterConfig {
         for (key, value) in counts {
             if value == 0 {
                 let expected = "must be at least 1";
-                return Err(ModelError::Config { key, got: value.to_string(), expected });
+                return Err(ModelError::Config {
+                    key,
+                    got: value.to_string(),
+                    expected: expected.into(),
+                });
             }
         }
         self.transformer().validate()?;
@@ -92,7 +95,7 @@ pub struct Forecaster {
     /// `[d_model]`
     pub final_norm_bias: Param<Tensor<1>>,
     /// From a token to the next one's distribution.
-    pub head: Head,
+    pub head: BinsHead,
     /// What it was built from.
     #[module(skip)]
     pub config: ForecasterConfig,
@@ -157,6 +160,7 @@ impl Forecaster {
         let d = config.d_model;
         let places = config.context + config.horizon;
         let transformer = config.transformer();
+        let init = &mut Init::drawn(device, generator);
         // Three eighths each for both values, the rest for positions.
         let part = 3 * d / 8;
         let table =
@@ -167,21 +171,20 @@ impl Forecaster {
             position_embedding: table(places, waves(places, d, 2 * part..d, 4.0)),
             blocks: (0..config.n_layers)
                 .map(|_| {
-                    let normal = |inputs: usize, outputs: usize, generator: &mut Generator| {
-                        let std = (inputs as f64).sqrt().recip();
-                        init::normal([inputs, outputs], std, device, generator)
+                    let mut block = TransformerBlock::init(&transformer, init);
+                    let mut normal = |inputs: usize, outputs: usize| {
+                        init.normal([inputs, outputs], (inputs as f64).sqrt().recip())
                     };
-                    let mut block = TransformerBlock::init(&transformer, device, generator);
-                    block.qkv_weight = normal(d, 3 * d, generator);
-                    block.projection_weight = normal(d, d, generator);
-                    block.mlp_1_weight = normal(d, 4 * d, generator);
-                    block.mlp_2_weight = normal(4 * d, d, generator);
+                    block.qkv_weight = normal(d, 3 * d);
+                    block.projection_weight = normal(d, d);
+                    block.mlp_1_weight = normal(d, 4 * d);
+                    block.mlp_2_weight = normal(4 * d, d);
                     block
                 })
                 .collect(),
-            final_norm_weight: init::constant([d], 1.0, device),
-            final_norm_bias: init::constant([d], 0.0, device),
-            head: config.head.init(d, config.bins, device, generator),
+            final_norm_weight: init.constant([d], 1.0),
+            final_norm_bias: init.constant([d], 0.0),
+            head: config.head.init(d, config.bins, init),
             config: config.clone(),
         })
     }
@@ -277,9 +280,9 @@ fn waves(n: usize, d: usize, columns: Range<usize>, shortest: f64) -> Vec<f32> {
 mod tests {
     use super::*;
     use overtone_core::seed;
-    use overtone_model::head::FourierHeadConfig;
+    use overtone_model::head::{FourierHeadConfig, LinearConfig};
 
-    fn config(head: HeadConfig) -> ForecasterConfig {
+    fn config(head: BinsHeadConfig) -> ForecasterConfig {
         ForecasterConfig {
             bins: 11,
             context: 5,
@@ -315,7 +318,10 @@ mod tests {
     #[test]
     fn the_future_changes_nothing_before_it_and_rows_do_not_mix() {
         let mut generator = seed::generator(1, "init");
-        for head in [HeadConfig::Linear, HeadConfig::Fourier(FourierHeadConfig::new(4))] {
+        for head in [
+            BinsHeadConfig::Linear(LinearConfig {}),
+            BinsHeadConfig::Fourier(FourierHeadConfig::new(4)),
+        ] {
             let model = Forecaster::init(&config(head), &Device::flex(), &mut generator).unwrap();
             let one = [1, 2, 3, 4, 5, 6, 7, 8];
             let both = read(model.logits(&tokens(&[one, [1, 2, 3, 4, 5, 6, 9, 0]])));
@@ -357,8 +363,12 @@ mod tests {
     #[test]
     fn the_loss_is_that_of_every_token_but_the_first() {
         let mut generator = seed::generator(1, "init");
-        let model =
-            Forecaster::init(&config(HeadConfig::Linear), &Device::flex(), &mut generator).unwrap();
+        let model = Forecaster::init(
+            &config(BinsHeadConfig::Linear(LinearConfig {})),
+            &Device::flex(),
+            &mut generator,
+        )
+        .unwrap();
         let rows = [[1, 2, 3, 4, 5, 6, 7, 8], [3, 1, 4, 1, 5, 9, 2, 6]];
         let hidden = model.hidden(&tokens(&rows)).reshape([16, 8]);
         let logits = read(model.head.forward(hidden).logits);
@@ -377,7 +387,7 @@ mod tests {
     #[test]
     fn the_regulariser_is_in_the_loss() {
         let fourier = FourierHeadConfig { gamma: 0.5, ..FourierHeadConfig::new(4) };
-        let config = config(HeadConfig::Fourier(fourier));
+        let config = config(BinsHeadConfig::Fourier(fourier));
         let mut generator = seed::generator(1, "init");
         let model = Forecaster::init(&config, &Device::flex(), &mut generator).unwrap();
         let loss = model.loss(&tokens(&[[1, 2, 3, 4, 5, 6, 7, 8]]));

@@ -1,5 +1,5 @@
 //! Bins of real-valued actions: every number of an action is cut into m bins of one width on
-//! [-1, 1], and a [`Head`] on bins of its own says how probable each is.
+//! [-1, 1], and a [head on bins](BinsHead) of its own says how probable each is.
 //!
 //! With the [Fourier head](super::FourierHead) this is what Gillman et al. (2025) do on Atari,
 //! carried over to numbers, whose bins have a natural order: a smooth density, learned as
@@ -10,16 +10,20 @@
 
 use burn::{
     module::Module,
-    tensor::{Device, Int, Tensor},
+    tensor::{Int, Tensor},
 };
 use overtone_core::seed::Generator;
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::{Head, HeadConfig, HeadLoss, HeadOutput, bin_centres, cross_entropy};
+use super::{
+    BinsHead, BinsHeadConfig, HeadLoss, HeadOutput, Marginals, NumbersOptions, OnNumbers,
+    bin_centres, cross_entropy, read,
+};
 use crate::{
     categorical,
-    config::{check_counts, config_error},
-    error::ModelError,
+    error::{ModelError, check_counts, config_error},
+    init::Init,
 };
 
 /// Options of the heads on bins of real-valued actions.
@@ -29,28 +33,31 @@ pub struct BinnedConfig {
     /// m: bins of each number.
     pub bins: usize,
     /// The head of each number, its "actions" the bins.
-    pub head: HeadConfig,
+    pub head: BinsHeadConfig,
 }
 
-impl BinnedConfig {
-    /// # Errors
-    /// When there are fewer than two bins, the bins are put in another order than that of
-    /// their values, or the head's options describe none.
-    pub fn validate(&self) -> Result<(), ModelError> {
+impl NumbersOptions for BinnedConfig {
+    type Head = BinnedHead;
+
+    fn describe(&self) -> String {
+        format!("{} on {} bins", self.head.describe(), self.bins)
+    }
+
+    /// There are two bins or more, in the order of their values.
+    fn validate(&self) -> Result<(), ModelError> {
         if self.bins < 2 {
             return Err(config_error("head.bins", self.bins, "must be at least 2"));
         }
         check_counts(&[("head.bins", self.bins)])?;
-        let order = match &self.head {
-            HeadConfig::Linear => None,
-            HeadConfig::Fourier(config) => config.action_order.as_ref(),
-            HeadConfig::Gmm(config) => config.action_order.as_ref(),
-        };
-        if order.is_some() {
+        if self.head.action_order().is_some() {
             let expected = "must be absent: bins of numbers are in the order of their values";
             return Err(config_error("head.action_order", "an order", expected));
         }
         self.head.validate(self.bins)
+    }
+
+    fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> BinnedHead {
+        BinnedHead::init(self, d_model, width, init)
     }
 }
 
@@ -58,7 +65,7 @@ impl BinnedConfig {
 #[derive(Module, Debug)]
 pub struct BinnedHead {
     /// One for each number of an action.
-    pub heads: Vec<Head>,
+    pub heads: Vec<BinsHead>,
     /// m.
     pub bins: usize,
 }
@@ -69,12 +76,10 @@ impl BinnedHead {
         config: &BinnedConfig,
         d_model: usize,
         dimensions: usize,
-        device: &Device,
-        generator: &mut Generator,
+        init: &mut Init<'_>,
     ) -> Self {
         let bins = config.bins;
-        let heads =
-            (0..dimensions).map(|_| config.head.init(d_model, bins, device, generator)).collect();
+        let heads = (0..dimensions).map(|_| config.head.init(d_model, bins, init)).collect();
         Self { heads, bins }
     }
 
@@ -94,41 +99,36 @@ impl BinnedHead {
         }
     }
 
-    /// `-ln y_j` of the bin j that holds the action, added up over numbers, and the regulariser
-    /// of each row.
-    ///
-    /// These are nats of a bin's probability. Of a density that is constant in each bin it
-    /// would be `ln(2/m)` for each number more.
-    ///
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`
-    /// - `targets`: `[rows, dimensions]`, in [-1, 1]
-    pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
-        let [rows, dimensions] = targets.dims();
-        let HeadOutput { logits, regularization } = self.forward(hidden);
-        let bins = bin_of(targets, self.bins).reshape([rows * dimensions]);
-        let nats = cross_entropy(logits, bins).reshape([rows, dimensions]);
-        HeadLoss { rows: nats.sum_dim(1).squeeze_dim::<1>(1), regularization }
-    }
-
-    /// The centre of each row's and number's most probable bin, row by row; of equals the
-    /// lowest.
-    ///
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`; result `rows · dimensions` numbers
-    pub fn mode(&self, hidden: Tensor<2>) -> Vec<f64> {
-        let distributions = self.distributions(hidden);
-        let centre = |logits: &[f32]| distributions.centres[categorical::most_probable(logits)];
-        distributions.logits.chunks_exact(self.bins).map(centre).collect()
-    }
-
     /// What each row's numbers are drawn from, on the host.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
     pub fn distributions(&self, hidden: Tensor<2>) -> BinDistributions {
-        let logits = self.forward(hidden).logits.into_data().iter::<f32>().collect();
+        let logits = read(self.forward(hidden).logits);
         BinDistributions { logits, centres: bin_centres(self.bins, None) }
+    }
+}
+
+impl OnNumbers for BinnedHead {
+    fn width(&self) -> usize {
+        self.heads.len()
+    }
+
+    /// `-ln y_j` of the bin j that holds the action, added up over numbers, and the regulariser
+    /// of each row.
+    ///
+    /// These are nats of a bin's probability. Of a density that is constant in each bin it
+    /// would be `ln(2/m)` for each number more.
+    fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+        let [rows, dimensions] = targets.dims();
+        let HeadOutput { logits, regularization } = self.forward(hidden);
+        let bins = bin_of(targets, self.bins).reshape([rows * dimensions]);
+        let nats = cross_entropy(logits, bins).reshape([rows, dimensions]);
+        HeadLoss { rows: nats.sum_dim(1).squeeze_dim::<1>(1), regularization, hits: None }
+    }
+
+    fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals> {
+        Box::new(self.distributions(hidden))
     }
 }
 
@@ -141,15 +141,30 @@ pub struct BinDistributions {
 }
 
 impl BinDistributions {
+    fn logits(&self, place: usize) -> &[f32] {
+        let m = self.centres.len();
+        &self.logits[place * m..(place + 1) * m]
+    }
+
     /// The centre of the bin whose part of the `place`-th cumulative distribution holds `draw`,
     /// uniform in [0, 1).
     ///
     /// # Panics
     /// When there is no such place.
-    pub fn sample(&self, place: usize, draw: f64) -> f64 {
-        let m = self.centres.len();
-        let weights = categorical::weights(&self.logits[place * m..(place + 1) * m], 1.0);
+    pub fn sample(&self, place: usize, temperature: f32, draw: f64) -> f64 {
+        let weights = categorical::weights(self.logits(place), temperature);
         self.centres[categorical::sample(&weights, draw)]
+    }
+}
+
+impl Marginals for BinDistributions {
+    /// The centre of the most probable bin, of equals the lowest.
+    fn mode(&self, place: usize) -> f64 {
+        self.centres[categorical::most_probable(self.logits(place))]
+    }
+
+    fn draw(&self, place: usize, temperature: f32, generator: &mut Generator) -> f64 {
+        self.sample(place, temperature, generator.random())
     }
 }
 
@@ -162,13 +177,14 @@ fn bin_of(values: Tensor<2>, m: usize) -> Tensor<2, Int> {
 mod tests {
     use super::*;
     use crate::head::{
-        ActionOrder, Binning, BinningConfig, FourierHeadConfig, GmmHeadConfig, Precision,
+        ActionOrder, Binning, BinningConfig, FourierHeadConfig, GmmHeadConfig, HeadConfig,
+        LinearConfig, Precision,
     };
     use burn::module::Param;
-    use burn::tensor::TensorData;
+    use burn::tensor::{Device, TensorData};
     use overtone_core::seed;
 
-    fn binned(bins: usize, head: HeadConfig) -> BinnedConfig {
+    fn binned(bins: usize, head: BinsHeadConfig) -> BinnedConfig {
         BinnedConfig { bins, head }
     }
 
@@ -177,11 +193,11 @@ mod tests {
 
     fn head() -> BinnedHead {
         let device = Device::flex();
-        let config = binned(4, HeadConfig::Linear);
+        let config = binned(4, BinsHeadConfig::Linear(LinearConfig {}));
         let generator = &mut seed::generator(1, "init");
-        let mut head = BinnedHead::init(&config, 1, 2, &device, generator);
+        let mut head = BinnedHead::init(&config, 1, 2, &mut Init::drawn(&device, generator));
         for (head, probabilities) in head.heads.iter_mut().zip(PROBABILITIES) {
-            let Head::Linear(head) = head else { panic!("{head:?}") };
+            let BinsHead::Linear(head) = head else { panic!("{head:?}") };
             let logits = TensorData::new(probabilities.map(f32::ln).to_vec(), [1, 4]);
             head.weight = Param::from_data(logits, &device);
         }
@@ -202,12 +218,12 @@ mod tests {
 
     #[test]
     fn actions_are_centres_of_bins() {
-        assert_eq!(head().mode(one()), [0.25, -0.75]);
         let distributions = head().distributions(one());
+        assert_eq!([0, 1].map(|place| distributions.mode(place)), [0.25, -0.75]);
         let first = [0.0, 0.09, 0.11, 0.29, 0.31, 0.89, 0.91, 0.999];
-        let first = first.map(|draw| distributions.sample(0, draw));
+        let first = first.map(|draw| distributions.sample(0, 1.0, draw));
         assert_eq!(first, [-0.75, -0.75, -0.25, -0.25, 0.25, 0.25, 0.75, 0.75]);
-        let second = [0.49, 0.51, 0.76, 0.82].map(|draw| distributions.sample(1, draw));
+        let second = [0.49, 0.51, 0.76, 0.82].map(|draw| distributions.sample(1, 1.0, draw));
         assert_eq!(second, [-0.75, -0.25, 0.25, 0.75]);
     }
 
@@ -239,8 +255,8 @@ mod tests {
     fn regularisers_add_up() {
         let config = FourierHeadConfig { gamma: 0.5, ..FourierHeadConfig::new(3) };
         let generator = &mut seed::generator(1, "init");
-        let config = binned(8, HeadConfig::Fourier(config));
-        let head = BinnedHead::init(&config, 1, 2, &Device::flex(), generator);
+        let config = binned(8, BinsHeadConfig::Fourier(config));
+        let head = BinnedHead::init(&config, 1, 2, &mut Init::drawn(&Device::flex(), generator));
         let number = |tensor: Option<Tensor<1>>| tensor.unwrap().into_scalar::<f64>();
         let alone = head.heads.iter().map(|head| number(head.forward(one()).regularization));
         let sum: f64 = alone.sum();
@@ -252,29 +268,24 @@ mod tests {
     fn what_describes_no_head_is_refused() {
         let order = || ActionOrder::new(vec![1, 0, 2, 3]);
         let refused =
-            |bins, head: HeadConfig| binned(bins, head).validate().unwrap_err().to_string();
-        assert!(refused(1, HeadConfig::Linear).contains("head.bins"));
+            |bins, head: BinsHeadConfig| binned(bins, head).validate().unwrap_err().to_string();
+        assert!(refused(1, BinsHeadConfig::Linear(LinearConfig {})).contains("head.bins"));
         let ordered = FourierHeadConfig { action_order: order(), ..FourierHeadConfig::new(3) };
-        assert!(refused(4, HeadConfig::Fourier(ordered)).contains("head.action_order"));
+        assert!(refused(4, BinsHeadConfig::Fourier(ordered)).contains("head.action_order"));
         let ordered = GmmHeadConfig { components: 2, action_order: order() };
-        assert!(refused(4, HeadConfig::Gmm(ordered)).contains("head.action_order"));
-        let none = HeadConfig::Fourier(FourierHeadConfig::new(0));
+        assert!(refused(4, BinsHeadConfig::Gmm(ordered)).contains("head.action_order"));
+        let none = BinsHeadConfig::Fourier(FourierHeadConfig::new(0));
         assert!(refused(4, none).contains("head.frequencies"));
-        assert!(binned(2, HeadConfig::Linear).validate().is_ok());
+        assert!(binned(2, BinsHeadConfig::Linear(LinearConfig {})).validate().is_ok());
     }
 
     #[test]
     fn configurations_survive_being_stored() {
-        let config = crate::head::ContinuousHeadConfig::Binned(binned(
-            32,
-            HeadConfig::Fourier(FourierHeadConfig::new(6)),
-        ));
+        let head = BinsHeadConfig::Fourier(FourierHeadConfig::new(6));
+        let config = HeadConfig::Binned(binned(32, head));
         let stored = serde_json::to_string(&config).unwrap();
         let expected = r#"{"kind":"binned","bins":32,"head":{"kind":"fourier","frequencies":6,"#;
         assert!(stored.starts_with(expected), "{stored}");
-        assert_eq!(
-            serde_json::from_str::<crate::head::ContinuousHeadConfig>(&stored).unwrap(),
-            config
-        );
+        assert_eq!(serde_json::from_str::<HeadConfig>(&stored).unwrap(), config);
     }
 }

@@ -28,7 +28,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{config::config_error, error::ModelError};
+use crate::error::{ModelError, config_error};
 
 /// How wide the bins of a range are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -16,16 +16,15 @@ use burn::{
     module::{Module, Param},
     tensor::{DType, Device, Tensor, TensorData},
 };
-use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionOrder, HeadOutput, bin_centres, check_order,
+    ActionOrder, BinsOptions, HeadOutput, OnBins, bin_centres, check_order,
     fourier_options::{Domain, InitialCoefficients, Regularizer},
 };
 use crate::{
-    config::{check_counts, config_error},
-    error::ModelError,
+    error::{ModelError, check_counts, config_error},
+    init::Init,
 };
 
 /// Added to each probability before its logarithm is a logit (the reference's
@@ -73,14 +72,27 @@ impl FourierHeadConfig {
             initial: InitialCoefficients::default(),
         }
     }
+}
 
-    /// # Errors
-    /// When there is no frequency, γ is negative, the order has another length or the initial
-    /// scale is not positive.
-    pub fn validate(&self, n_actions: usize) -> Result<(), ModelError> {
+impl BinsOptions for FourierHeadConfig {
+    type Head = FourierHead;
+
+    fn describe(&self) -> String {
+        format!("Fourier head of {} frequencies", self.frequencies)
+    }
+
+    fn validate(&self, n: usize) -> Result<(), ModelError> {
         check_series(self.frequencies, self.gamma)?;
         self.initial.validate()?;
-        check_order(self.action_order.as_ref(), n_actions)
+        check_order(self.action_order.as_ref(), n)
+    }
+
+    fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> FourierHead {
+        FourierHead::init(self, d_model, n, init)
+    }
+
+    fn action_order(&self) -> Option<&ActionOrder> {
+        self.action_order.as_ref()
     }
 }
 
@@ -124,10 +136,9 @@ impl FourierHead {
         config: &FourierHeadConfig,
         d_model: usize,
         n_actions: usize,
-        device: &Device,
-        generator: &mut Generator,
+        init: &mut Init<'_>,
     ) -> Self {
-        let (weight, bias) = config.initial.draw(d_model, 1, config.frequencies, device, generator);
+        let (weight, bias) = config.initial.draw(d_model, 1, config.frequencies, init);
         Self {
             weight,
             bias,
@@ -139,10 +150,10 @@ impl FourierHead {
             domain: config.domain,
         }
     }
+}
 
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`
-    pub fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
+impl OnBins for FourierHead {
+    fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
         let coefficients = hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze();
         let order = self.action_order.as_ref().map(ActionOrder::bin_of);
         HeadOutput {
@@ -151,6 +162,10 @@ impl FourierHead {
                 roughness(coefficients) * (self.gamma * self.regularizer.scale(self.n_actions))
             }),
         }
+    }
+
+    fn action_order(&self) -> Option<&ActionOrder> {
+        self.action_order.as_ref()
     }
 }
 
@@ -237,7 +252,7 @@ fn constant_table(table: &Table, device: &Device, dtype: DType) -> Tensor<2> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::HeadConfig;
+    use crate::head::BinsHeadConfig;
 
     fn f64_tensor(values: Vec<f64>, shape: [usize; 2]) -> Tensor<2> {
         Tensor::from_data(TensorData::new(values, shape), (&Device::flex(), DType::F64))
@@ -314,9 +329,9 @@ mod tests {
     #[test]
     fn older_configurations_still_read() {
         let text = r#"{"kind":"fourier","frequencies":14,"gamma":1e-6,"action_order":null}"#;
-        let read: HeadConfig = serde_json::from_str(text).unwrap();
+        let read: BinsHeadConfig = serde_json::from_str(text).unwrap();
         let expected = FourierHeadConfig { gamma: 1e-6, ..FourierHeadConfig::new(14) };
-        assert_eq!(read, HeadConfig::Fourier(expected));
+        assert_eq!(read, BinsHeadConfig::Fourier(expected));
     }
 
     #[test]

@@ -13,20 +13,21 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Tensor, TensorData},
 };
 use overtone_core::seed::Generator;
 use overtone_kernels::{Form, fourier_power};
+use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    HeadLoss,
+    HeadLoss, Marginals, NumbersOptions, OnNumbers,
     fourier::{self, TINY, check_series},
     fourier_density::FourierDensity,
     fourier_options::{Domain, InitialCoefficients, Regularizer},
     quadrature::gauss_legendre,
 };
-use crate::error::ModelError;
+use crate::{error::ModelError, init::Init};
 
 /// Added to a density before its logarithm, as in the reference: no target costs more than
 /// 23.03 nats.
@@ -60,12 +61,22 @@ impl FourierLikelihoodConfig {
             initial: InitialCoefficients::default(),
         }
     }
+}
 
-    /// # Errors
-    /// When there is no frequency, γ is negative or the initial scale is not positive.
-    pub fn validate(&self) -> Result<(), ModelError> {
+impl NumbersOptions for FourierLikelihoodConfig {
+    type Head = FourierLikelihoodHead;
+
+    fn describe(&self) -> String {
+        format!("Fourier likelihood head of {} frequencies", self.frequencies)
+    }
+
+    fn validate(&self) -> Result<(), ModelError> {
         check_series(self.frequencies, self.gamma)?;
         self.initial.validate()
+    }
+
+    fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> FourierLikelihoodHead {
+        FourierLikelihoodHead::init(self, d_model, width, init)
     }
 }
 
@@ -94,11 +105,9 @@ impl FourierLikelihoodHead {
         config: &FourierLikelihoodConfig,
         d_model: usize,
         dimensions: usize,
-        device: &Device,
-        generator: &mut Generator,
+        init: &mut Init<'_>,
     ) -> Self {
-        let (weight, bias) =
-            config.initial.draw(d_model, dimensions, config.frequencies, device, generator);
+        let (weight, bias) = config.initial.draw(d_model, dimensions, config.frequencies, init);
         Self {
             weight,
             bias,
@@ -119,13 +128,28 @@ impl FourierLikelihoodHead {
         flat.reshape([rows * self.dimensions, 2 * (self.frequencies + 1)])
     }
 
-    /// `-ln(p(z) + 1e-10)`, added up over dimensions, and the regulariser of each row.
+    /// The density of each row and dimension, row by row.
     ///
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
-    /// - `targets`: `[rows, dimensions]`; what lies outside [-1, 1], where there is no density,
-    ///   counts as the nearer end, as it does for an environment
-    pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+    pub fn densities(&self, hidden: Tensor<2>) -> Vec<FourierDensity> {
+        let values: Vec<f64> = self.coefficients(hidden).into_data().iter::<f64>().collect();
+        values
+            .chunks_exact(2 * (self.frequencies + 1))
+            .map(|row| FourierDensity::new(row, self.domain))
+            .collect()
+    }
+}
+
+impl OnNumbers for FourierLikelihoodHead {
+    fn width(&self) -> usize {
+        self.dimensions
+    }
+
+    /// `-ln(p(z) + 1e-10)`, added up over dimensions, and the regulariser of each row. A target
+    /// outside [-1, 1], where there is no density, counts as the nearer end, as it does for an
+    /// environment.
+    fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
         let [rows, dimensions] = targets.dims();
         let coefficients = self.coefficients(hidden);
         let targets = targets.clamp(-1.0, 1.0).reshape([rows * dimensions]);
@@ -139,19 +163,22 @@ impl FourierLikelihoodHead {
                 let scale = self.gamma * Regularizer::Reference.scale(0);
                 per_row(fourier::roughness(coefficients)) * scale
             }),
+            hits: None,
         }
     }
 
-    /// The density of each row and dimension, row by row.
-    ///
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`
-    pub fn densities(&self, hidden: Tensor<2>) -> Vec<FourierDensity> {
-        let values: Vec<f64> = self.coefficients(hidden).into_data().iter::<f64>().collect();
-        values
-            .chunks_exact(2 * (self.frequencies + 1))
-            .map(|row| FourierDensity::new(row, self.domain))
-            .collect()
+    fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals> {
+        Box::new(self.densities(hidden))
+    }
+}
+
+impl Marginals for Vec<FourierDensity> {
+    fn mode(&self, place: usize) -> f64 {
+        self[place].mode()
+    }
+
+    fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
+        self[place].inverse_cdf(generator.random())
     }
 }
 
@@ -190,7 +217,7 @@ fn integral(coefficients: Tensor<2>, domain: Domain) -> Tensor<2> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::DType;
+    use burn::tensor::{DType, Device};
 
     #[test]
     fn tensors_and_the_host_agree() {

@@ -2,14 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use burn::{
-    module::Param,
-    tensor::{Device, Tensor, TensorData},
-};
-use overtone_core::seed::Generator;
+use burn::{module::Param, tensor::Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::{config::config_error, error::ModelError, init};
+use crate::{
+    error::{ModelError, config_error},
+    init::{GPT_STD, Init, fan_in_bound},
+};
 
 /// How [-1, 1] lies on the period of the Fourier series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +92,7 @@ pub enum InitialCoefficients {
 
 impl Default for InitialCoefficients {
     fn default() -> Self {
-        Self::Normal { std: init::GPT_STD }
+        Self::Normal { std: GPT_STD }
     }
 }
 
@@ -130,29 +129,26 @@ impl InitialCoefficients {
         d_model: usize,
         n_densities: usize,
         frequencies: usize,
-        device: &Device,
-        generator: &mut Generator,
+        init: &mut Init<'_>,
     ) -> (Param<Tensor<2>>, Param<Tensor<1>>) {
         let each = 2 * (frequencies + 1);
         let width = n_densities * each;
         match *self {
-            Self::Normal { std } => (
-                init::normal([d_model, width], std, device, generator),
-                init::constant([width], 0.0, device),
-            ),
+            Self::Normal { std } => {
+                (init.normal([d_model, width], std), init.constant([width], 0.0))
+            }
             Self::FanIn { weight_divisor, bias_divisor } => {
-                let bound = init::fan_in_bound(d_model);
+                let bound = fan_in_bound(d_model);
                 (
-                    init::uniform([d_model, width], bound / weight_divisor, device, generator),
-                    init::uniform([width], bound / bias_divisor, device, generator),
+                    init.uniform([d_model, width], bound / weight_divisor),
+                    init.uniform([width], bound / bias_divisor),
                 )
             }
             Self::UniformDensity => {
-                let biases: Vec<f32> =
-                    (0..width).map(|i| if i % each == 0 { 1.0 } else { 0.0 }).collect();
+                let first_of_each = |place: usize| if place % each == 0 { 1.0 } else { 0.0 };
                 (
-                    init::constant([d_model, width], 0.0, device),
-                    Param::from_data(TensorData::new(biases, [width]), device),
+                    init.constant([d_model, width], 0.0),
+                    init.filled([width], |place, _| first_of_each(place)),
                 )
             }
         }
@@ -163,9 +159,9 @@ impl InitialCoefficients {
 mod tests {
     use super::*;
     use crate::head::{
-        FourierHead, FourierHeadConfig, FourierLikelihoodConfig, FourierLikelihoodHead,
+        FourierHead, FourierHeadConfig, FourierLikelihoodConfig, FourierLikelihoodHead, OnBins,
     };
-    use burn::tensor::activation::softmax;
+    use burn::tensor::{Device, activation::softmax};
     use overtone_core::seed;
 
     const D_MODEL: usize = 32;
@@ -173,11 +169,13 @@ mod tests {
 
     fn head(initial: InitialCoefficients, device: &Device) -> FourierHead {
         let config = FourierHeadConfig { initial, ..FourierHeadConfig::new(12) };
-        FourierHead::init(&config, D_MODEL, N_ACTIONS, device, &mut seed::generator(6, "init"))
+        let generator = &mut seed::generator(6, "init");
+        FourierHead::init(&config, D_MODEL, N_ACTIONS, &mut Init::drawn(device, generator))
     }
 
     fn hidden(rows: usize, device: &Device) -> Tensor<2> {
-        init::normal([rows, D_MODEL], 1.0, device, &mut seed::generator(7, "test")).val().detach()
+        let generator = &mut seed::generator(7, "test");
+        Init::drawn(device, generator).normal([rows, D_MODEL], 1.0).val().detach()
     }
 
     /// Mean over rows of KL(initial distribution ‖ uniform), in nats.
@@ -230,7 +228,12 @@ mod tests {
             };
             let device = Device::flex();
             let generator = &mut seed::generator(6, "init");
-            let head = FourierLikelihoodHead::init(&config, D_MODEL, 3, &device, generator);
+            let head = FourierLikelihoodHead::init(
+                &config,
+                D_MODEL,
+                3,
+                &mut Init::drawn(&device, generator),
+            );
             for density in head.densities(hidden(2, &device)) {
                 for z in [-1.0, -0.3, 0.8] {
                     assert!((density.pdf(z) - 0.5).abs() < 1e-12);
@@ -245,7 +248,12 @@ mod tests {
             let config =
                 FourierHeadConfig { gamma: 0.5, regularizer, ..FourierHeadConfig::new(12) };
             let generator = &mut seed::generator(6, "init");
-            let head = FourierHead::init(&config, D_MODEL, N_ACTIONS, &Device::flex(), generator);
+            let head = FourierHead::init(
+                &config,
+                D_MODEL,
+                N_ACTIONS,
+                &mut Init::drawn(&Device::flex(), generator),
+            );
             let output = head.forward(hidden(4, &Device::flex()));
             let rows = output.regularization.map(Tensor::into_data);
             rows.iter().flat_map(|rows| rows.iter::<f64>()).collect::<Vec<f64>>()

@@ -3,12 +3,37 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor},
+    tensor::Tensor,
 };
 use overtone_core::seed::Generator;
+use serde::{Deserialize, Serialize};
 
-use super::{HeadLoss, TanhHead};
-use crate::init;
+use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, TanhHead, read};
+use crate::{
+    error::ModelError,
+    init::{Init, standard_normal},
+};
+
+/// The Gaussian head has no options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GaussianConfig {}
+
+impl NumbersOptions for GaussianConfig {
+    type Head = GaussianHead;
+
+    fn describe(&self) -> String {
+        "Gaussian head".into()
+    }
+
+    fn validate(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> GaussianHead {
+        GaussianHead::init(d_model, width, init)
+    }
+}
 
 /// The narrowest standard deviation; where the mean can be learned exactly, the likelihood
 /// would grow without end.
@@ -26,15 +51,10 @@ pub struct GaussianHead {
 impl GaussianHead {
     /// The mean as the [deterministic head](TanhHead); every standard deviation 1/√3, that of
     /// the uniform distribution on [-1, 1].
-    pub fn init(
-        d_model: usize,
-        dimensions: usize,
-        device: &Device,
-        generator: &mut Generator,
-    ) -> Self {
+    pub fn init(d_model: usize, dimensions: usize, init: &mut Init<'_>) -> Self {
         Self {
-            mean: TanhHead::init(d_model, dimensions, device, generator),
-            log_std: init::constant([dimensions], -0.5 * 3.0f32.ln(), device),
+            mean: TanhHead::init(d_model, dimensions, init),
+            log_std: init.constant([dimensions], -0.5 * 3.0f32.ln()),
         }
     }
 
@@ -50,17 +70,92 @@ impl GaussianHead {
     pub fn log_stds(&self) -> Tensor<1> {
         self.log_std.val().clamp_min(MIN_STD.ln())
     }
+}
+
+impl OnNumbers for GaussianHead {
+    fn width(&self) -> usize {
+        self.log_std.dims()[0]
+    }
 
     /// `½((y - μ)/σ)² + ln σ + ½ ln 2π`, added up over dimensions.
-    ///
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`
-    /// - `targets`: `[rows, dimensions]`
-    pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+    fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
         let log_stds = self.log_stds().unsqueeze::<2>();
         let distance = (targets - self.means(hidden)) * log_stds.clone().neg().exp();
         let constant = 0.5 * std::f64::consts::TAU.ln();
         let nll = distance.square() * 0.5 + log_stds + constant;
-        HeadLoss { rows: nll.sum_dim(1).squeeze_dim::<1>(1), regularization: None }
+        let rows = nll.sum_dim(1).squeeze_dim::<1>(1);
+        HeadLoss { rows, regularization: None, hits: None }
+    }
+
+    fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals> {
+        let (means, stds) = (read(self.means(hidden)), read(self.log_stds().exp()));
+        Box::new(Gaussians { means, stds })
+    }
+}
+
+/// Gaussians on the host.
+struct Gaussians {
+    /// By place.
+    means: Vec<f64>,
+    /// By dimension.
+    stds: Vec<f64>,
+}
+
+impl Marginals for Gaussians {
+    fn mode(&self, place: usize) -> f64 {
+        self.means[place]
+    }
+
+    fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
+        self.means[place] + self.stds[place % self.stds.len()] * standard_normal(generator)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::init::Init;
+    use burn::tensor::{Device, TensorData};
+    use overtone_core::seed;
+
+    fn head(dimensions: usize) -> GaussianHead {
+        let generator = &mut seed::generator(5, "init");
+        let init = &mut Init::drawn(&Device::flex(), generator);
+        let mut head = GaussianHead::init(1, dimensions, init);
+        head.mean.weight = head.mean.weight.map(|weight| weight.zeros_like());
+        head
+    }
+
+    fn set(values: &[f32]) -> Param<Tensor<1>> {
+        Param::from_data(TensorData::from(values), &Device::flex())
+    }
+
+    #[test]
+    fn the_loss_by_hand() {
+        let device = Device::flex();
+        let mut head = head(2);
+        head.mean.bias = set(&[0.0, 0.5f32.atanh()]);
+        head.log_std = set(&[0.5f32.ln(), 2.0f32.ln()]);
+        let targets = Tensor::from_data([[0.25f32, -0.5]], &device);
+        let got: f64 = head.loss(Tensor::ones([1, 1], &device), targets).rows.into_scalar();
+        // Means 0 and ½, σ ½ and 2: both are ½ σ away; ln ½ + ln 2 = 0.
+        let expected = 2.0 * 0.5 * 0.25 + std::f64::consts::TAU.ln();
+        assert!((got - expected).abs() < 1e-6, "{got} against {expected}");
+    }
+
+    #[test]
+    fn draws_have_its_moments() {
+        let mut head = head(1);
+        head.mean.bias = set(&[0.2f32.atanh()]);
+        head.log_std = set(&[0.1f32.ln()]);
+        let n = 20_000;
+        let marginals = head.marginals(Tensor::ones([n, 1], &Device::flex()));
+        let draw = |row| marginals.draw(row, 1.0, &mut seed::generator(row as u64, "policy"));
+        let draws: Vec<f64> = (0..n).map(draw).collect();
+        let mean = draws.iter().sum::<f64>() / n as f64;
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n as f64;
+        // Five standard errors: 5·0.1/√n and 5·0.01·√(2/n).
+        assert!((mean - 0.2).abs() < 0.0036, "{mean}");
+        assert!((variance - 0.01).abs() < 0.0005, "{variance}");
     }
 }

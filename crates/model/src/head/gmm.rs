@@ -10,13 +10,17 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor, TensorData, activation::softplus},
+    tensor::{Tensor, TensorData, activation::softplus},
 };
-use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
-use super::{ActionOrder, HeadOutput, bin_centres, check_order, fourier::KAPPA};
-use crate::{config::check_counts, error::ModelError, init};
+use super::{
+    ActionOrder, BinsOptions, HeadOutput, OnBins, bin_centres, check_order, fourier::KAPPA,
+};
+use crate::{
+    error::{ModelError, check_counts},
+    init::Init,
+};
 
 /// The narrowest component: far below a bin, and wide enough that the gradient, which divides
 /// by its square, stays finite in `f32`.
@@ -32,12 +36,24 @@ pub struct GmmHeadConfig {
     pub action_order: Option<ActionOrder>,
 }
 
-impl GmmHeadConfig {
-    /// # Errors
-    /// When there is no component or the order has another length.
-    pub fn validate(&self, n_actions: usize) -> Result<(), ModelError> {
+impl BinsOptions for GmmHeadConfig {
+    type Head = GmmHead;
+
+    fn describe(&self) -> String {
+        format!("Gaussian-mixture head of {} components", self.components)
+    }
+
+    fn validate(&self, n: usize) -> Result<(), ModelError> {
         check_components(self.components)?;
-        check_order(self.action_order.as_ref(), n_actions)
+        check_order(self.action_order.as_ref(), n)
+    }
+
+    fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> GmmHead {
+        GmmHead::init(self, d_model, n, init)
+    }
+
+    fn action_order(&self) -> Option<&ActionOrder> {
+        self.action_order.as_ref()
     }
 }
 
@@ -70,23 +86,22 @@ impl GmmHead {
         config: &GmmHeadConfig,
         d_model: usize,
         n_actions: usize,
-        device: &Device,
-        generator: &mut Generator,
+        init: &mut Init<'_>,
     ) -> Self {
         let components = config.components;
-        let (weight, bias) = init::linear([d_model, components], device, generator);
+        let (weight, bias) = init.linear([d_model, components]);
         Self {
             weight,
             bias,
-            raw_std: init::constant([components], raw_std(2.0 / n_actions as f64), device),
+            raw_std: init.constant([components], raw_std(2.0 / n_actions as f64)),
             n_actions,
             action_order: config.action_order.clone(),
         }
     }
+}
 
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`
-    pub fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
+impl OnBins for GmmHead {
+    fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
         let means = (hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze()).tanh();
         let centres =
             bin_centres(self.n_actions, self.action_order.as_ref().map(ActionOrder::bin_of));
@@ -99,6 +114,10 @@ impl GmmHead {
             standard_deviations(self.raw_std.val()).unsqueeze::<3>(),
         );
         HeadOutput { logits: (density + KAPPA).log(), regularization: None }
+    }
+
+    fn action_order(&self) -> Option<&ActionOrder> {
+        self.action_order.as_ref()
     }
 }
 
@@ -128,11 +147,13 @@ pub(super) fn mixture(points: Tensor<3>, means: Tensor<3>, stds: Tensor<3>) -> T
 #[cfg(test)]
 mod tests {
     use super::*;
+    use burn::tensor::Device;
     use overtone_core::seed;
 
     fn head(action_order: Option<ActionOrder>) -> GmmHead {
         let config = GmmHeadConfig { components: 2, action_order };
-        GmmHead::init(&config, 3, 5, &Device::flex(), &mut seed::generator(4, "init"))
+        let generator = &mut seed::generator(4, "init");
+        GmmHead::init(&config, 3, 5, &mut Init::drawn(&Device::flex(), generator))
     }
 
     fn logits(head: &GmmHead) -> Vec<f64> {

@@ -6,18 +6,21 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor},
+    tensor::Tensor,
 };
 use overtone_core::seed::Generator;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    HeadLoss,
+    HeadLoss, Marginals, NumbersOptions, OnNumbers,
     fourier_likelihood::DENSITY_FLOOR,
     gmm::{self, check_components, standard_deviations},
 };
-use crate::{error::ModelError, init};
+use crate::{
+    error::ModelError,
+    init::{Init, standard_normal},
+};
 
 /// Options of the Gaussian-mixture likelihood head.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,11 +30,19 @@ pub struct GmmLikelihoodConfig {
     pub components: usize,
 }
 
-impl GmmLikelihoodConfig {
-    /// # Errors
-    /// When there is no component.
-    pub fn validate(&self) -> Result<(), ModelError> {
+impl NumbersOptions for GmmLikelihoodConfig {
+    type Head = GmmLikelihoodHead;
+
+    fn describe(&self) -> String {
+        format!("Gaussian-mixture likelihood head of {} components", self.components)
+    }
+
+    fn validate(&self) -> Result<(), ModelError> {
         check_components(self.components)
+    }
+
+    fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> GmmLikelihoodHead {
+        GmmLikelihoodHead::init(self, d_model, width, init)
     }
 }
 
@@ -57,15 +68,14 @@ impl GmmLikelihoodHead {
         config: &GmmLikelihoodConfig,
         d_model: usize,
         dimensions: usize,
-        device: &Device,
-        generator: &mut Generator,
+        init: &mut Init<'_>,
     ) -> Self {
         let width = dimensions * config.components;
-        let (weight, bias) = init::linear([d_model, width], device, generator);
+        let (weight, bias) = init.linear([d_model, width]);
         Self {
             weight,
             bias,
-            raw_std: init::constant([width], 2.0f32.ln(), device),
+            raw_std: init.constant([width], 2.0f32.ln()),
             dimensions,
             components: config.components,
         }
@@ -92,17 +102,6 @@ impl GmmLikelihoodHead {
         gmm::mixture(z.unsqueeze_dim::<3>(2), means, stds)
     }
 
-    /// `-ln(p(z) + 1e-10)`, added up over dimensions.
-    ///
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`
-    /// - `targets`: `[rows, dimensions]`
-    pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
-        let density = self.density(hidden, targets);
-        let rows = (density + DENSITY_FLOOR).log().neg().sum_dim(1).squeeze_dim::<1>(1);
-        HeadLoss { rows, regularization: None }
-    }
-
     /// The density of each row and dimension, row by row.
     ///
     /// # Shapes
@@ -116,6 +115,33 @@ impl GmmLikelihoodHead {
             .zip(stds.chunks_exact(self.components).cycle())
             .map(|(means, stds)| GaussianMixture { means: means.into(), stds: stds.into() })
             .collect()
+    }
+}
+
+impl OnNumbers for GmmLikelihoodHead {
+    fn width(&self) -> usize {
+        self.dimensions
+    }
+
+    /// `-ln(p(z) + 1e-10)`, added up over dimensions.
+    fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+        let density = self.density(hidden, targets);
+        let rows = (density + DENSITY_FLOOR).log().neg().sum_dim(1).squeeze_dim::<1>(1);
+        HeadLoss { rows, regularization: None, hits: None }
+    }
+
+    fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals> {
+        Box::new(self.densities(hidden))
+    }
+}
+
+impl Marginals for Vec<GaussianMixture> {
+    fn mode(&self, place: usize) -> f64 {
+        self[place].mode()
+    }
+
+    fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
+        self[place].sample(generator)
     }
 }
 
@@ -145,7 +171,7 @@ impl GaussianMixture {
     /// A component, each equally likely, and a draw from it.
     pub fn sample(&self, generator: &mut Generator) -> f64 {
         let component = generator.random_range(0..self.means.len());
-        self.means[component] + self.stds[component] * init::standard_normal(generator)
+        self.means[component] + self.stds[component] * standard_normal(generator)
     }
 
     /// Where the density is largest. From each mean in turn
@@ -180,7 +206,7 @@ impl GaussianMixture {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::TensorData;
+    use burn::tensor::{Device, TensorData};
     use overtone_core::seed;
 
     fn mixture() -> GaussianMixture {
@@ -219,7 +245,8 @@ mod tests {
         let config = GmmLikelihoodConfig { components: 3 };
         let mut generator = seed::generator(1, "init");
         let device = Device::flex();
-        let mut head = GmmLikelihoodHead::init(&config, 4, 2, &device, &mut generator);
+        let mut head =
+            GmmLikelihoodHead::init(&config, 4, 2, &mut Init::drawn(&device, &mut generator));
         let raw: Vec<f32> = vec![0.1, -0.2, 0.3, -1.0, -2.0, 0.5];
         head.raw_std = Param::from_data(TensorData::from(&raw[..]), &device);
         let hidden = || {

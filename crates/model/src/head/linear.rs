@@ -2,11 +2,36 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor},
+    tensor::Tensor,
 };
-use overtone_core::seed::Generator;
+use serde::{Deserialize, Serialize};
 
-use crate::init;
+use super::{BinsOptions, HeadOutput, OnBins};
+use crate::{
+    error::ModelError,
+    init::{GPT_STD, Init},
+};
+
+/// The linear head has no options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinearConfig {}
+
+impl BinsOptions for LinearConfig {
+    type Head = LinearHead;
+
+    fn describe(&self) -> String {
+        "linear head".into()
+    }
+
+    fn validate(&self, _n: usize) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> LinearHead {
+        LinearHead::init(d_model, n, init)
+    }
+}
 
 /// `logits = x W`, as in the Decision Transformer (Chen et al. 2021).
 #[derive(Module, Debug)]
@@ -17,18 +42,13 @@ pub struct LinearHead {
 
 impl LinearHead {
     /// Weights N(0, 0.02²), the initialiser of the whole transformer.
-    pub fn init(
-        d_model: usize,
-        n_actions: usize,
-        device: &Device,
-        generator: &mut Generator,
-    ) -> Self {
-        Self { weight: init::normal([d_model, n_actions], init::GPT_STD, device, generator) }
+    pub fn init(d_model: usize, n_actions: usize, init: &mut Init<'_>) -> Self {
+        Self { weight: init.normal([d_model, n_actions], GPT_STD) }
     }
+}
 
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`; result `[rows, n_actions]`
-    pub fn forward(&self, hidden: Tensor<2>) -> Tensor<2> {
-        hidden.matmul(self.weight.val())
+impl OnBins for LinearHead {
+    fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
+        HeadOutput { logits: hidden.matmul(self.weight.val()), regularization: None }
     }
 }

@@ -4,12 +4,33 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor},
+    tensor::Tensor,
 };
-use overtone_core::seed::Generator;
+use serde::{Deserialize, Serialize};
 
-use super::{HeadLoss, mean_squared_error};
-use crate::init;
+use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, Points, mean_squared_error, read};
+use crate::{error::ModelError, init::Init};
+
+/// The pointwise head has no options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PointwiseConfig {}
+
+impl NumbersOptions for PointwiseConfig {
+    type Head = PointwiseHead;
+
+    fn describe(&self) -> String {
+        "pointwise head".into()
+    }
+
+    fn validate(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
+
+    fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> PointwiseHead {
+        PointwiseHead::init(d_model, width, init)
+    }
+}
 
 /// `y = x W + b`.
 #[derive(Module, Debug)]
@@ -22,13 +43,8 @@ pub struct PointwiseHead {
 
 impl PointwiseHead {
     /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases.
-    pub fn init(
-        d_model: usize,
-        dimensions: usize,
-        device: &Device,
-        generator: &mut Generator,
-    ) -> Self {
-        let (weight, bias) = init::linear([d_model, dimensions], device, generator);
+    pub fn init(d_model: usize, dimensions: usize, init: &mut Init<'_>) -> Self {
+        let (weight, bias) = init.linear([d_model, dimensions]);
         Self { weight, bias }
     }
 
@@ -37,14 +53,20 @@ impl PointwiseHead {
     pub fn forward(&self, hidden: Tensor<2>) -> Tensor<2> {
         hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze()
     }
+}
+
+impl OnNumbers for PointwiseHead {
+    fn width(&self) -> usize {
+        self.bias.dims()[0]
+    }
 
     /// Squared error, averaged over dimensions.
-    ///
-    /// # Shapes
-    /// - `hidden`: `[rows, d_model]`
-    /// - `targets`: `[rows, dimensions]`
-    pub fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+    fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
         mean_squared_error(self.forward(hidden), targets)
+    }
+
+    fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals> {
+        Box::new(Points(read(self.forward(hidden))))
     }
 }
 

@@ -5,38 +5,40 @@
 
 use super::{
     Layout::{LeadingOne, OutIn, Same},
-    Source, head, import, layer,
+    Source, head, import, layer, unpublished,
 };
 use crate::{
-    config::{Conditioning, ModelConfig},
-    error::ModelError,
-    head::HeadConfig,
-    weights::NamedTensors,
+    decision_transformer::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
+    tokens::Conditioning, weights::NamedTensors,
 };
 
 /// Renames and transposes published tensors into those of
 /// [`DecisionTransformer`](crate::DecisionTransformer), keeping their float type.
 ///
 /// # Errors
-/// When a tensor is missing or cannot be joined with its neighbours.
-pub fn atari(config: &ModelConfig, theirs: &NamedTensors) -> Result<NamedTensors, ModelError> {
+/// When a tensor is missing or cannot be joined with its neighbours, or the head is one that has
+/// never been published with this model.
+pub fn atari(
+    config: &DecisionTransformerConfig,
+    theirs: &NamedTensors,
+) -> Result<NamedTensors, ModelError> {
     let mut sources = Vec::new();
     for (ours, theirs, layout) in [
-        ("conv_1", "state_encoder.0", Same),
-        ("conv_2", "state_encoder.2", Same),
-        ("conv_3", "state_encoder.4", Same),
-        ("observation", "state_encoder.7", OutIn),
-        ("final_norm", "ln_f", Same),
+        ("encoder.conv_1_", "state_encoder.0", Same),
+        ("encoder.conv_2_", "state_encoder.2", Same),
+        ("encoder.conv_3_", "state_encoder.4", Same),
+        ("encoder.linear_", "state_encoder.7", OutIn),
+        ("transformer.final_norm_", "ln_f", Same),
     ] {
         sources.extend(layer(ours, theirs, layout));
     }
     if config.conditioning == Conditioning::Return {
-        sources.extend(layer("return", "ret_emb.0", OutIn));
+        sources.extend(layer("returns.", "ret_emb.0", OutIn));
     }
     for (ours, theirs, layout) in [
-        ("action_embedding", "action_embeddings.0.weight", Same),
-        ("position_embedding", "pos_emb", LeadingOne),
-        ("global_position_embedding", "global_pos_emb", LeadingOne),
+        ("action.table", "action_embeddings.0.weight", Same),
+        ("positions.local", "pos_emb", LeadingOne),
+        ("positions.global", "global_pos_emb", LeadingOne),
     ] {
         sources.push(Source::new(ours, theirs, layout));
     }
@@ -48,19 +50,19 @@ pub fn atari(config: &ModelConfig, theirs: &NamedTensors) -> Result<NamedTensors
             ("mlp_1", "mlp.0", OutIn),
             ("mlp_2", "mlp.2", OutIn),
         ] {
-            let (ours, theirs) =
-                (format!("blocks.{block}.{ours}"), format!("blocks.{block}.{theirs}"));
+            let ours = format!("transformer.blocks.{block}.{ours}_");
+            let theirs = format!("blocks.{block}.{theirs}");
             sources.extend(layer(&ours, &theirs, layout));
         }
         for (part, layout) in [("weight", OutIn), ("bias", Same)] {
             let theirs =
                 ["query", "key", "value"].map(|role| format!("blocks.{block}.attn.{role}.{part}"));
-            let ours = format!("blocks.{block}.qkv_{part}");
+            let ours = format!("transformer.blocks.{block}.qkv_{part}");
             sources.push(Source { ours, theirs: theirs.to_vec(), layout });
         }
     }
-    match config.head {
-        HeadConfig::Linear => sources.push(Source::new("head.weight", "head.weight", OutIn)),
+    match &config.head {
+        HeadConfig::Linear(_) => sources.push(Source::new("head.weight", "head.weight", OutIn)),
         HeadConfig::Fourier(_) => {
             sources.extend(head("head.fc_extract_autocorrelation_params"));
         }
@@ -69,6 +71,7 @@ pub fn atari(config: &ModelConfig, theirs: &NamedTensors) -> Result<NamedTensors
             sources.extend(head("head.mean_layer"));
             sources.push(Source::new("head.raw_std", "head.log_stds", Same));
         }
+        other => return Err(unpublished(other, "linear, fourier or gmm")),
     }
     import(sources, theirs)
 }

@@ -5,36 +5,35 @@
 
 use super::{
     Layout::{OutIn, Same},
-    Source, head, import, layer,
+    Source, head, import, layer, unpublished,
 };
 use crate::{
-    config::Conditioning, continuous_config::ContinuousModelConfig, error::ModelError,
-    head::ContinuousHeadConfig, weights::NamedTensors,
+    decision_transformer::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
+    tokens::Conditioning, weights::NamedTensors,
 };
 
 /// Renames and transposes published tensors into those of
-/// [`ContinuousDecisionTransformer`](crate::ContinuousDecisionTransformer), keeping their float
-/// type.
+/// [`DecisionTransformer`](crate::DecisionTransformer), keeping their float type.
 ///
 /// # Errors
 /// When a tensor is missing, or the head is one that has never been published with this model.
 pub fn gym(
-    config: &ContinuousModelConfig,
+    config: &DecisionTransformerConfig,
     theirs: &NamedTensors,
 ) -> Result<NamedTensors, ModelError> {
     let mut sources = Vec::new();
     for (ours, theirs, layout) in [
-        ("observation", "embed_state", OutIn),
-        ("action", "embed_action", OutIn),
-        ("embedding_norm", "embed_ln", Same),
-        ("final_norm", "transformer.ln_f", Same),
+        ("encoder.", "embed_state", OutIn),
+        ("action.", "embed_action", OutIn),
+        ("positions.norm_", "embed_ln", Same),
+        ("transformer.final_norm_", "transformer.ln_f", Same),
     ] {
         sources.extend(layer(ours, theirs, layout));
     }
     if config.conditioning == Conditioning::Return {
-        sources.extend(layer("return", "embed_return", OutIn));
+        sources.extend(layer("returns.", "embed_return", OutIn));
     }
-    sources.push(Source::new("timestep_embedding", "embed_timestep.weight", Same));
+    sources.push(Source::new("positions.table", "embed_timestep.weight", Same));
     for block in 0..config.n_layers {
         for (ours, theirs) in [
             ("norm_1", "ln_1"),
@@ -44,23 +43,17 @@ pub fn gym(
             ("mlp_1", "mlp.c_fc"),
             ("mlp_2", "mlp.c_proj"),
         ] {
-            let (ours, theirs) =
-                (format!("blocks.{block}.{ours}"), format!("transformer.h.{block}.{theirs}"));
+            let ours = format!("transformer.blocks.{block}.{ours}_");
+            let theirs = format!("transformer.h.{block}.{theirs}");
             sources.extend(layer(&ours, &theirs, Same));
         }
     }
     match &config.head {
         // The reference leaves the tanh out by an option.
-        ContinuousHeadConfig::Tanh | ContinuousHeadConfig::Pointwise => {
+        HeadConfig::Tanh(_) | HeadConfig::Pointwise(_) => {
             sources.extend(head("predict_action.0"));
         }
-        other => {
-            return Err(ModelError::Input {
-                what: "head of published weights",
-                got: format!("{other:?}"),
-                expected: "tanh or pointwise".into(),
-            });
-        }
+        other => return Err(unpublished(other, "tanh or pointwise")),
     }
     import(sources, theirs)
 }
@@ -68,12 +61,13 @@ pub fn gym(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::head::GaussianConfig;
 
     #[test]
     fn heads_that_were_never_published_are_refused() {
-        let head = ContinuousHeadConfig::Gaussian;
-        let config = ContinuousModelConfig { head, ..ContinuousModelConfig::gym(2, 1, 5) };
+        let head = HeadConfig::Gaussian(GaussianConfig {});
+        let config = DecisionTransformerConfig { head, ..DecisionTransformerConfig::gym(5) };
         let error = gym(&config, &NamedTensors::new()).unwrap_err().to_string();
-        assert!(error.contains("got Gaussian, expected tanh or pointwise"), "{error}");
+        assert!(error.contains("got Gaussian head, expected tanh or pointwise"), "{error}");
     }
 }

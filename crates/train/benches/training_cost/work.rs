@@ -4,13 +4,16 @@ use burn::{
     module::Module,
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
-use overtone_core::seed::{self, Generator};
+use overtone_core::{
+    ActionSpace, ObservationSpace,
+    seed::{self, Generator},
+};
 use overtone_model::{
-    AttentionConfig, Conditioning, ContinuousDecisionTransformer, ContinuousInputs,
-    ContinuousModelConfig, DecisionTransformer, FourierAttentionConfig, HeadConfig, Inputs,
-    ModelConfig, RShape,
-    decision_transformer::{DropoutSeed, FRAME, Form, Frames, STACK},
-    head::{ActionOrder, ContinuousHeadConfig, FourierHeadConfig, FourierLikelihoodConfig},
+    Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
+    FourierAttentionConfig, Frames, HeadConfig, Init, Observed, RShape,
+    contexts::{FRAME, STACK, timesteps_from},
+    decision_transformer::{DropoutSeed, Form},
+    head::{ActionOrder, FourierHeadConfig, FourierLikelihoodConfig, LinearConfig, TanhConfig},
     weights::{self, NamedTensors},
 };
 use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
@@ -86,9 +89,9 @@ impl Work {
             Preset::Atari => Box::new(Atari::of(variant, self.batch).training_step()),
             Preset::Gym | Preset::FourierFormer => {
                 let model = continuous_model(self.preset, variant, &device);
-                let inputs = continuous_batch(&model.config, self.batch, &device);
-                let loss = move |model: &ContinuousDecisionTransformer, dropout| {
-                    model.loss(&inputs, Some(dropout)).total
+                let contexts = continuous_batch(&model, self.batch, &device);
+                let loss = move |model: &DecisionTransformer, dropout| {
+                    model.loss(&contexts, Some(dropout)).total
                 };
                 Box::new(repeated(model, 1e-4, Decayed::Everything, loss))
             }
@@ -102,15 +105,14 @@ impl Work {
         scalar(match self.preset {
             Preset::Atari => {
                 let atari = Atari::of(variant, self.batch);
-                let (frames, inputs) = atari.batch(&device);
                 let model = DecisionTransformer { form, ..atari.model(&device) };
-                model.loss(frames, &inputs, dropout).total
+                model.loss(&atari.batch(&device), dropout).total
             }
             Preset::Gym | Preset::FourierFormer => {
                 let model = continuous_model(self.preset, variant, &device);
-                let inputs = continuous_batch(&model.config, self.batch, &device);
-                let model = ContinuousDecisionTransformer { form, ..model };
-                model.loss(&inputs, dropout).total
+                let contexts = continuous_batch(&model, self.batch, &device);
+                let model = DecisionTransformer { form, ..model };
+                model.loss(&contexts, dropout).total
             }
         })
     }
@@ -118,31 +120,41 @@ impl Work {
     /// The plain variant's first weights, and its batch with all numbers as `f32`.
     pub fn numbers(self) -> (NamedTensors, NamedTensors) {
         let device = Device::flex();
-        let (parameters, batch) = match self.preset {
+        let (model, contexts) = match self.preset {
             Preset::Atari => {
                 let atari = Atari::of(Variant::Plain, self.batch);
-                let (frames, inputs) = atari.batch(&device);
-                let (Frames::Windows(frames) | Frames::Stacks(frames)) = frames;
-                let batch = vec![
-                    ("frames", frames.into_data()),
-                    ("actions", inputs.actions.into_data()),
-                    ("returns_to_go", inputs.returns_to_go.into_data()),
-                    ("global_timesteps", inputs.global_timesteps.into_data()),
-                ];
-                (weights::export(&atari.model(&device)), batch)
+                (atari.model(&device), atari.batch(&device))
             }
             Preset::Gym | Preset::FourierFormer => {
                 let model = continuous_model(self.preset, Variant::Plain, &device);
-                let inputs = continuous_batch(&model.config, self.batch, &device);
-                let batch = vec![
-                    ("observations", inputs.observations.into_data()),
-                    ("actions", inputs.actions.into_data()),
-                    ("returns_to_go", inputs.returns_to_go.into_data()),
-                    ("timesteps", inputs.timesteps.into_data()),
-                ];
-                (weights::export(&model), batch)
+                let contexts = continuous_batch(&model, self.batch, &device);
+                (model, contexts)
             }
         };
+        let parameters = weights::export(&model);
+        let first = contexts.first_timesteps();
+        let global = TensorData::new(first, [self.batch]);
+        let timesteps = TensorData::new(contexts.timesteps.clone(), contexts.dims());
+        let observations = match contexts.observations {
+            Observed::Frames(Frames::Windows(frames) | Frames::Stacks(frames)) => {
+                ("frames", frames.into_data())
+            }
+            Observed::Vectors(vectors) | Observed::Embedded(vectors) => {
+                ("observations", vectors.into_data())
+            }
+        };
+        let batch = [
+            observations,
+            match contexts.actions {
+                Acted::Discrete(ids) => ("actions", ids.into_data()),
+                Acted::Continuous(numbers) => ("actions", numbers.into_data()),
+            },
+            ("returns_to_go", contexts.returns_to_go.into_data()),
+            match self.preset {
+                Preset::Atari => ("global_timesteps", global),
+                Preset::Gym | Preset::FourierFormer => ("timesteps", timesteps),
+            },
+        ];
         let batch = batch.into_iter().map(|(name, data)| (name.into(), data.convert::<f32>()));
         (parameters, batch.collect())
     }
@@ -184,7 +196,7 @@ pub struct Atari {
 impl Atari {
     pub fn of(variant: Variant, batch: usize) -> Self {
         let head = match variant {
-            Variant::Plain | Variant::FourierAttention => HeadConfig::Linear,
+            Variant::Plain | Variant::FourierAttention => HeadConfig::Linear(LinearConfig {}),
             Variant::FourierHead => fourier_head(FREQUENCIES),
         };
         Self { batch, context: 30, n_heads: 8, attention: variant.attention(), head }
@@ -193,32 +205,25 @@ impl Atari {
     /// Takes one training step whenever it is called.
     pub fn training_step(&self) -> impl FnMut() + use<> {
         let device = Device::flex().autodiff();
-        let (frames, inputs) = self.batch(&device);
-        let loss = move |model: &DecisionTransformer, dropout| {
-            model.loss(frames.clone(), &inputs, Some(dropout)).total
-        };
+        let contexts = self.batch(&device);
+        let loss =
+            move |model: &DecisionTransformer, dropout| model.loss(&contexts, Some(dropout)).total;
         repeated(self.model(&device), 0.1, Decayed::Matrices, loss)
     }
 
     fn model(&self, device: &Device) -> DecisionTransformer {
-        let config = ModelConfig {
-            n_layers: 6,
+        let config = DecisionTransformerConfig {
             n_heads: self.n_heads,
-            d_model: 128,
             context_length: self.context,
-            n_actions: 18,
-            max_timestep: 4_000,
-            dropout: 0.1,
-            conditioning: Conditioning::Return,
             attention: self.attention,
             head: self.head.clone(),
+            ..DecisionTransformerConfig::atari(4_000)
         };
-        let mut generator = seed::generator(1, "init");
-        let model = DecisionTransformer::init(&config, device, &mut generator);
-        model.expect("a model")
+        let observations = ObservationSpace::Pixels { shape: vec![STACK, FRAME, FRAME] };
+        model(&config, &observations, &ActionSpace::numbered(18), device)
     }
 
-    fn batch(&self, device: &Device) -> (Frames, Inputs) {
+    fn batch(&self, device: &Device) -> Contexts {
         let (batch, time) = (self.batch, self.context);
         let mut generator = seed::generator(7, "batch");
         let shape = [batch, time + STACK - 1, FRAME, FRAME];
@@ -227,14 +232,15 @@ impl Atari {
         let actions: Vec<i32> = (0..batch * time).map(|_| generator.random_range(0..18)).collect();
         let frames = TensorData::new(pixels, shape);
         let frames = Tensor::<4, Int>::from_data(frames, (device, DType::U8));
-        let timesteps = TensorData::new(vec![9i32; batch], [batch]);
-        let inputs = Inputs {
-            actions: Tensor::from_data(TensorData::new(actions, [batch, time]), device),
+        let actions = Tensor::from_data(TensorData::new(actions, [batch, time]), device);
+        let n_padding = vec![0; batch];
+        Contexts {
+            observations: Observed::Frames(Frames::Windows(frames)),
+            actions: Acted::Discrete(actions),
             returns_to_go: random([batch, time], &mut generator, device),
-            global_timesteps: Tensor::from_data(timesteps, device),
-            n_padding: vec![0; batch],
-        };
-        (Frames::Windows(frames), inputs)
+            timesteps: timesteps_from(&vec![9; batch], &n_padding, time),
+            n_padding,
+        }
     }
 }
 
@@ -258,42 +264,44 @@ pub fn fourier_attention() -> AttentionConfig {
 }
 
 /// Sizes of HalfCheetah's observations and actions.
-fn continuous_model(
-    preset: Preset,
-    variant: Variant,
-    device: &Device,
-) -> ContinuousDecisionTransformer {
+fn continuous_model(preset: Preset, variant: Variant, device: &Device) -> DecisionTransformer {
     let base = match preset {
-        Preset::FourierFormer => ContinuousModelConfig::fourierformer(17, 6, 1000),
-        Preset::Atari | Preset::Gym => ContinuousModelConfig::gym(17, 6, 1000),
+        Preset::FourierFormer => DecisionTransformerConfig::fourierformer(1000),
+        Preset::Atari | Preset::Gym => DecisionTransformerConfig::gym(1000),
     };
     let head = match variant {
-        Variant::Plain | Variant::FourierAttention => ContinuousHeadConfig::Tanh,
+        Variant::Plain | Variant::FourierAttention => HeadConfig::Tanh(TanhConfig {}),
         Variant::FourierHead => {
             let plain = FourierLikelihoodConfig::new(FREQUENCIES);
-            ContinuousHeadConfig::Fourier(FourierLikelihoodConfig { gamma: 1e-6, ..plain })
+            HeadConfig::FourierLikelihood(FourierLikelihoodConfig { gamma: 1e-6, ..plain })
         }
     };
-    let config = ContinuousModelConfig { attention: variant.attention(), head, ..base };
-    let mut generator = seed::generator(1, "init");
-    let model = ContinuousDecisionTransformer::init(&config, device, &mut generator);
-    model.expect("a model")
+    let config = DecisionTransformerConfig { attention: variant.attention(), head, ..base };
+    model(&config, &ObservationSpace::Vectors { width: 17 }, &ActionSpace::unit(6), device)
 }
 
-fn continuous_batch(
-    config: &ContinuousModelConfig,
-    batch: usize,
+fn model(
+    config: &DecisionTransformerConfig,
+    observations: &ObservationSpace,
+    actions: &ActionSpace,
     device: &Device,
-) -> ContinuousInputs {
-    let time = config.context_length;
+) -> DecisionTransformer {
+    let mut generator = seed::generator(1, "init");
+    let init = &mut Init::drawn(device, &mut generator);
+    DecisionTransformer::init(config, observations, actions, init).expect("a model")
+}
+
+fn continuous_batch(model: &DecisionTransformer, batch: usize, device: &Device) -> Contexts {
+    let time = model.config.context_length;
     let mut generator = seed::generator(7, "batch");
     let timesteps: Vec<i32> =
         (0..batch).flat_map(|row| (0..time).map(move |step| (15 * row + step) as i32)).collect();
-    ContinuousInputs {
-        observations: random([batch, time, config.observation_width], &mut generator, device),
-        actions: random([batch, time, config.action_width], &mut generator, device),
-        returns_to_go: random([batch, time], &mut generator, device),
-        timesteps: Tensor::from_data(TensorData::new(timesteps, [batch, time]), device),
+    let mut random = |width: usize| random([batch, time, width], &mut generator, device);
+    Contexts {
+        observations: Observed::Vectors(random(model.observations.size())),
+        actions: Acted::Continuous(random(model.actions.size())),
+        returns_to_go: random(1).squeeze_dim::<2>(2),
+        timesteps,
         n_padding: vec![0; batch],
     }
 }

@@ -34,11 +34,12 @@ mod tests {
         module::{Module, ModuleVisitor, Param},
         tensor::{Device, Tensor},
     };
+    use overtone_core::ActionSpace;
     use overtone_model::{
-        HeadConfig,
+        HeadConfig, Init,
         head::{
-            ContinuousHeadConfig, FourierHeadConfig, FourierLikelihoodConfig, GmmHeadConfig,
-            GmmLikelihoodConfig,
+            FourierHeadConfig, FourierLikelihoodConfig, GaussianConfig, GmmHeadConfig,
+            GmmLikelihoodConfig, LinearConfig, PointwiseConfig, TanhConfig,
         },
         weights::FieldPath,
     };
@@ -63,49 +64,47 @@ mod tests {
                 self.path.exit(container);
             }
         }
-        let device = Device::flex();
-        let generator = &mut overtone_core::seed::generator(1, "init");
-        let parameters = |head: &dyn Fn(&mut Matrices)| {
+        let init = &mut Init::shapes(&Device::flex());
+        let (list, numbers) = (ActionSpace::numbered(5), ActionSpace::unit(5));
+        let gmm = GmmHeadConfig { components: 2, action_order: None };
+        let likelihood = GmmLikelihoodConfig { components: 2 };
+        for (config, actions, expected) in [
+            (HeadConfig::Linear(LinearConfig {}), &list, 1),
+            (HeadConfig::Fourier(FourierHeadConfig::new(3)), &list, 2),
+            (HeadConfig::Gmm(gmm), &list, 3),
+            (HeadConfig::Tanh(TanhConfig {}), &numbers, 2),
+            (HeadConfig::Pointwise(PointwiseConfig {}), &numbers, 2),
+            (HeadConfig::Gaussian(GaussianConfig {}), &numbers, 3),
+            (HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(3)), &numbers, 2),
+            (HeadConfig::GmmLikelihood(likelihood), &numbers, 3),
+        ] {
             let mut matrices = Matrices { path: FieldPath::default(), n_seen: 0 };
-            head(&mut matrices);
-            matrices.n_seen
-        };
-        for (config, expected) in [
-            (HeadConfig::Linear, 1),
-            (HeadConfig::Fourier(FourierHeadConfig::new(3)), 2),
-            (HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }), 3),
-        ] {
-            let head = config.init(4, 5, &device, generator);
-            assert_eq!(parameters(&|visitor| head.visit(visitor)), expected, "{config:?}");
-        }
-        for (config, expected) in [
-            (ContinuousHeadConfig::Tanh, 2),
-            (ContinuousHeadConfig::Pointwise, 2),
-            (ContinuousHeadConfig::Gaussian, 3),
-            (ContinuousHeadConfig::Fourier(FourierLikelihoodConfig::new(3)), 2),
-            (ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components: 2 }), 3),
-        ] {
-            let head = config.init(4, 5, &device, generator);
-            assert_eq!(parameters(&|visitor| head.visit(visitor)), expected, "{config:?}");
+            config.init(4, actions, init).visit(&mut matrices);
+            assert_eq!(matrices.n_seen, expected, "{config:?}");
         }
     }
 
     #[test]
     fn decay_groups() {
-        for name in ["blocks.0.qkv_weight", "head.weight", "conv_1_weight", "return_weight"] {
+        for name in [
+            "transformer.blocks.0.qkv_weight",
+            "head.weight",
+            "encoder.conv_1_weight",
+            "returns.weight",
+        ] {
             assert!(Decayed::Matrices.includes(name), "{name}");
         }
         for name in [
-            "blocks.0.norm_1_weight",
-            "final_norm_weight",
-            "action_embedding",
-            "position_embedding",
+            "transformer.blocks.0.norm_1_weight",
+            "transformer.final_norm_weight",
+            "action.table",
+            "positions.local",
             "head.bias",
             "head.raw_std",
             "head.log_std",
-            "blocks.0.fourier_r",
-            "timestep_embedding",
-            "embedding_norm_weight",
+            "transformer.blocks.0.fourier_r",
+            "positions.table",
+            "positions.norm_weight",
         ] {
             assert!(!Decayed::Matrices.includes(name), "{name}");
             assert!(Decayed::Everything.includes(name), "{name}");

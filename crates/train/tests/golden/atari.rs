@@ -3,11 +3,12 @@
 use std::fs;
 
 use burn::tensor::{DType, Device, Gradients, Int, Tensor, TensorData};
-use overtone_core::seed;
+use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformer, HeadConfig, Inputs, ModelConfig,
-    decision_transformer::Frames,
-    head::{ActionOrder, FourierHeadConfig},
+    Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, HeadConfig, Init,
+    Observed, PositionsConfig,
+    contexts::timesteps_from,
+    head::{ActionOrder, FourierHeadConfig, LinearConfig},
     published, weights,
 };
 use overtone_testkit::{
@@ -55,27 +56,25 @@ fn atari_decision_transformers() {
 struct Atari(Case);
 
 impl Atari {
-    fn config(&self, head: &str) -> ModelConfig {
+    fn config(&self, head: &str) -> DecisionTransformerConfig {
         let integer = |key| self.0.integer(key);
         let n_actions = integer("vocab");
-        ModelConfig {
+        DecisionTransformerConfig {
             n_layers: integer("n_layer"),
             n_heads: integer("n_head"),
             d_model: integer("n_embd"),
             context_length: integer("context"),
-            n_actions,
-            max_timestep: integer("max_timestep"),
+            positions: PositionsConfig::LocalAndGlobal { max_timestep: integer("max_timestep") },
             dropout: 0.0,
-            conditioning: Conditioning::Return,
-            attention: AttentionConfig::Softmax,
             head: match head.strip_prefix("fourier") {
-                None => HeadConfig::Linear,
+                None => HeadConfig::Linear(LinearConfig {}),
                 Some(frequencies) => HeadConfig::Fourier(FourierHeadConfig {
                     // γ is 0: the reference never adds its regulariser.
                     action_order: (n_actions == 18).then(ActionOrder::atari),
                     ..FourierHeadConfig::new(frequencies.parse().unwrap())
                 }),
             },
+            ..DecisionTransformerConfig::atari(0)
         }
     }
 
@@ -83,8 +82,11 @@ impl Atari {
     fn model(&self, head: &str, dtype: DType) -> DecisionTransformer {
         let config = self.config(head);
         let device = Device::flex().autodiff();
-        let model =
-            DecisionTransformer::init(&config, &device, &mut seed::generator(0, "init")).unwrap();
+        let generator = &mut seed::generator(0, "init");
+        let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+        let actions = ActionSpace::numbered(self.0.integer("vocab"));
+        let init = &mut Init::drawn(&device, generator);
+        let model = DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
         let theirs =
             self.published_arrays(head).map(|(name, array)| (name, array.data(dtype))).collect();
         weights::import(model, &published::atari(&config, &theirs).unwrap()).unwrap()
@@ -100,7 +102,7 @@ impl Atari {
     }
 
     /// The batch of step `s` of the file's training run.
-    fn batch(&self, s: usize, dtype: DType) -> (Frames, Inputs) {
+    fn batch(&self, s: usize, dtype: DType) -> Contexts {
         let states = self.0.inputs.get("states_u8");
         let [rows, time] = [states.shape[0], states.shape[1]];
         let vocab = self.0.number("vocab");
@@ -122,7 +124,7 @@ impl Atari {
         returns: &[f64],
         timesteps: &[f64],
         dtype: DType,
-    ) -> (Frames, Inputs) {
+    ) -> Contexts {
         let device = Device::flex().autodiff();
         let pixels: Vec<u8> = states.iter().map(|&pixel| pixel as u8).collect();
         let ints = |values: &[f64]| values.iter().map(|&v| v as i32).collect::<Vec<_>>();
@@ -130,16 +132,18 @@ impl Atari {
             TensorData::new(pixels, [rows * time, 4, 84, 84]),
             (&device, DType::U8),
         );
-        let inputs = Inputs {
-            actions: Tensor::from_data(TensorData::new(ints(actions), [rows, time]), &device),
+        let actions = TensorData::new(ints(actions), [rows, time]);
+        let n_padding = vec![0; rows];
+        Contexts {
+            observations: Observed::Frames(Frames::Stacks(frames)),
+            actions: Acted::Discrete(Tensor::from_data(actions, &device)),
             returns_to_go: Tensor::from_data(
                 TensorData::new(returns.to_vec(), [rows, time]),
                 (&device, dtype),
             ),
-            global_timesteps: Tensor::from_data(TensorData::new(ints(timesteps), [rows]), &device),
-            n_padding: vec![0; rows],
-        };
-        (Frames::Stacks(frames), inputs)
+            timesteps: timesteps_from(&ints(timesteps), &n_padding, time),
+            n_padding,
+        }
     }
 
     /// Reference logits are by bin; ours by environment action.
@@ -162,12 +166,12 @@ impl Atari {
         let dtype = DType::F64;
         let expected = &self.0.expected[head]["f64"];
         let model = self.model(head, dtype);
-        let (frames, inputs) = self.batch(0, dtype);
+        let contexts = self.batch(0, dtype);
         let prefix = format!("{head}/f64");
-        let logits = model.logits(frames.clone(), &inputs);
+        let logits = model.logits(&contexts).unwrap();
         self.check_logits(head, &format!("{prefix}/logits"), logits, DOUBLE, 1e-12);
 
-        let loss = model.loss(frames, &inputs, None);
+        let loss = model.loss(&contexts, None);
         let value = scalar(loss.total.clone().inner());
         assert_close("loss", &[value], &[expected["loss"].as_f64().unwrap()], DOUBLE, 0.0);
         self.check_gradients(head, &model, loss.total.backward(), &expected["grad_norms"]);
@@ -176,25 +180,25 @@ impl Atari {
 
         let (trained, steps) = self.train(head, model, dtype);
         check_trajectory(&steps, &expected["traj"]);
-        let (frames, inputs) = self.batch(0, dtype);
-        let last = scalar(trained.loss(frames.clone(), &inputs, None).total.inner());
+        let contexts = self.batch(0, dtype);
+        let last = scalar(trained.loss(&contexts, None).total.inner());
         let expected_last = expected["final_loss_on_batch0"].as_f64().unwrap();
         assert_close("final loss", &[last], &[expected_last], 1e-8, 0.0);
-        let logits = trained.logits(frames, &inputs);
+        let logits = trained.logits(&contexts).unwrap();
         self.check_logits(head, &format!("{prefix}/final_logits"), logits, 1e-7, 1e-8);
     }
 
     fn check_single(&self, head: &str) {
         let dtype = DType::F32;
         let model = self.model(head, dtype);
-        let (frames, inputs) = self.batch(0, dtype);
+        let contexts = self.batch(0, dtype);
         let linear = head == "linear";
         // A Fourier head's logits lose digits at zeros of the density.
         let tolerance = if linear { SINGLE_LOGITS } else { 2e-4 };
-        let logits = model.logits(frames.clone(), &inputs);
+        let logits = model.logits(&contexts).unwrap();
         self.check_logits(head, &format!("{head}/f32/logits"), logits, 0.0, tolerance);
         let expected = &self.0.expected[head]["f32"];
-        let loss = scalar(model.loss(frames, &inputs, None).total.inner());
+        let loss = scalar(model.loss(&contexts, None).total.inner());
         assert_close("loss", &[loss], &[expected["loss"].as_f64().unwrap()], SINGLE_LOSS, 0.0);
         if linear {
             let (_, steps) = self.train(head, model, dtype);
@@ -220,9 +224,9 @@ impl Atari {
         };
         let n_steps = self.0.expected[head]["f64"]["traj"].as_array().unwrap().len();
         train(model, self.0.adam(Decayed::Matrices), schedule, n_steps, |model, step| {
-            let (frames, inputs) = self.batch(step, dtype);
-            let [rows, time] = inputs.actions.dims();
-            (model.loss(frames, &inputs, None).total, rows * time)
+            let contexts = self.batch(step, dtype);
+            let [rows, time] = contexts.dims();
+            (model.loss(&contexts, None).total, rows * time)
         })
     }
 
@@ -245,9 +249,8 @@ impl Atari {
             // With as many actions as states, the first is dropped; else all but the last.
             let known = if length == time { &passed[1..] } else { &passed[..length - 1] };
             let actions: Vec<f64> = known.iter().copied().chain([0.0]).collect();
-            let (frames, inputs) =
-                self.context(pixels, 1, length, &actions, returns, &[timestep], dtype);
-            self.check_logits(head, &key, model.logits(frames, &inputs), DOUBLE, 1e-12);
+            let contexts = self.context(pixels, 1, length, &actions, returns, &[timestep], dtype);
+            self.check_logits(head, &key, model.logits(&contexts).unwrap(), DOUBLE, 1e-12);
         }
     }
 

@@ -3,7 +3,8 @@
 use burn::tensor::{DType, Device, Tensor};
 use overtone_core::seed;
 use overtone_model::{
-    head::{FourierHead, FourierHeadConfig, cross_entropy, fourier},
+    Init,
+    head::{FourierHead, FourierHeadConfig, OnBins, cross_entropy, fourier},
     weights::{self, NamedTensors},
 };
 use overtone_testkit::{Golden, assert_close, golden};
@@ -32,7 +33,8 @@ fn check_fourier_head(file: &Golden, dtype: DType) {
     let config = FourierHeadConfig { gamma: file.scalar("gamma"), ..FourierHeadConfig::new(n) };
     let weight = file.get("weight"); // [2(N+1), n], PyTorch's layout
     let d_model = weight.shape[1];
-    let head = FourierHead::init(&config, d_model, m, &device, &mut seed::generator(0, "init"));
+    let generator = &mut seed::generator(0, "init");
+    let head = FourierHead::init(&config, d_model, m, &mut Init::drawn(&device, generator));
     let weights = NamedTensors::from([
         ("weight".into(), weight.transposed().data(dtype)),
         ("bias".into(), file.get("bias").data(dtype)),

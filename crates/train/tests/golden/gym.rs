@@ -1,11 +1,11 @@
 //! The Decision Transformer on Gym.
 
 use burn::tensor::{DType, Device};
-use overtone_core::seed;
+use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    AttentionConfig, Conditioning, ContinuousDecisionTransformer, ContinuousHistory,
-    ContinuousInputs, ContinuousModelConfig, continuous_decision_transformer::Form,
-    head::ContinuousHeadConfig, published, tokens::Steps, weights,
+    Acted, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig, History, Init,
+    Model, Observed, Past, PositionsConfig, decision_transformer::Form, published, tokens::Steps,
+    weights,
 };
 use overtone_testkit::{
     assert_close,
@@ -35,33 +35,32 @@ fn gym_decision_transformers() {
 struct Gym(Case);
 
 impl Gym {
-    fn config(&self) -> ContinuousModelConfig {
-        ContinuousModelConfig {
+    fn config(&self) -> DecisionTransformerConfig {
+        let horizon = self.0.integer("max_ep_len");
+        DecisionTransformerConfig {
             n_layers: self.0.integer("n_layer"),
             n_heads: self.0.integer("n_head"),
             d_model: self.0.integer("hidden"),
             context_length: self.0.integer("K"),
-            observation_width: self.0.integer("state_dim"),
-            action_width: self.0.integer("act_dim"),
-            horizon: self.0.integer("max_ep_len"),
-            timestep_std: 1.0,
+            positions: PositionsConfig::Timestep { horizon, std: 1.0 },
             dropout: 0.0,
-            conditioning: Conditioning::Return,
-            attention: AttentionConfig::Softmax,
-            head: ContinuousHeadConfig::Tanh,
+            ..DecisionTransformerConfig::gym(horizon)
         }
     }
 
     /// The model with the file's weights.
-    fn model(&self, dtype: DType, form: Form) -> ContinuousDecisionTransformer {
+    fn model(&self, dtype: DType, form: Form) -> DecisionTransformer {
         let config = self.config();
         let device = Device::flex().autodiff();
         let mut generator = seed::generator(0, "init");
-        let model = ContinuousDecisionTransformer::init(&config, &device, &mut generator).unwrap();
+        let observations = ObservationSpace::Vectors { width: self.0.integer("state_dim") };
+        let actions = ActionSpace::unit(self.0.integer("act_dim"));
+        let init = &mut Init::drawn(&device, &mut generator);
+        let model = DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
         let theirs = self.published_arrays().map(|(name, array)| (name, array.data(dtype)));
         let ours = published::gym(&config, &theirs.collect()).unwrap();
         let model = weights::import(model, &ours).unwrap();
-        ContinuousDecisionTransformer { form, ..model }
+        DecisionTransformer { form, ..model }
     }
 
     fn published_arrays(&self) -> impl Iterator<Item = (String, &Array)> {
@@ -77,7 +76,7 @@ impl Gym {
 
     /// The batch of step `s` of the file's training run: the actions of real timesteps, one
     /// after the other, moved `s` places on.
-    fn batch(&self, s: usize, dtype: DType) -> ContinuousInputs {
+    fn batch(&self, s: usize, dtype: DType) -> Contexts {
         let device = Device::flex().autodiff();
         let inputs = &self.0.inputs;
         let actions = inputs.get("actions");
@@ -90,14 +89,14 @@ impl Gym {
             moved[real[(i + s) % real.len()]] = rows[row];
         }
         let actions = Array { values: moved.concat(), ..actions.clone() };
-        ContinuousInputs {
-            observations: inputs.get("states").tensor(&device, dtype),
-            actions: actions.tensor(&device, dtype),
+        Contexts {
+            observations: Observed::Vectors(inputs.get("states").tensor(&device, dtype)),
+            actions: Acted::Continuous(actions.tensor(&device, dtype)),
             returns_to_go: inputs
                 .get("returns_to_go")
                 .tensor::<3>(&device, dtype)
                 .squeeze_dim::<2>(2),
-            timesteps: inputs.get("timesteps").ints(&device),
+            timesteps: inputs.get("timesteps").values.iter().map(|&t| t as i32).collect(),
             n_padding: self.n_padding(),
         }
     }
@@ -105,16 +104,17 @@ impl Gym {
     /// The actions predicted for the real timesteps of the first batch, against `key`.
     fn check_predictions(
         &self,
-        model: &ContinuousDecisionTransformer,
+        model: &DecisionTransformer,
         key: &str,
         (relative, absolute): (f64, f64),
     ) {
-        let dtype = model.timestep_embedding.val().dtype();
+        let dtype = model.transformer.final_norm_weight.val().dtype();
         let hidden = model.hidden(&self.batch(0, dtype), Steps::All, None);
         let [batch, time, d_model] = hidden.dims();
-        let got = model.head.mode(hidden.reshape([batch * time, d_model]));
+        let hidden = hidden.reshape([batch * time, d_model]);
+        let got = model.head.decide(hidden).numbers().unwrap().modes();
         let expected = &self.0.outputs.get(key).values;
-        let width = model.config.action_width;
+        let width = model.actions.size();
         for (row, &real) in self.0.inputs.get("mask").values.iter().enumerate() {
             let numbers = row * width..(row + 1) * width;
             if real == 1.0 {
@@ -173,11 +173,11 @@ impl Gym {
 
     /// Calls as the reference makes them while playing: the first two steps of the first
     /// context, with zeros for actions, and all four, with the logged ones.
-    fn check_acting(&self, model: &ContinuousDecisionTransformer, absolute: f64) {
+    fn check_acting(&self, model: &DecisionTransformer, absolute: f64) {
         let single = |name: &str, n: usize| -> Vec<f32> {
             self.0.inputs.get(name).values[..n].iter().map(|&x| x as f32).collect()
         };
-        let (wide, narrow) = (model.config.observation_width, model.config.action_width);
+        let (wide, narrow) = (model.observations.size(), model.actions.size());
         let timesteps = single("timesteps", model.config.context_length);
         let call = |n: usize, actions: Vec<f32>| {
             let (observations, returns) = (single("states", n * wide), single("returns_to_go", n));
@@ -189,23 +189,29 @@ impl Gym {
             .flat_map(|key| self.0.outputs.get(key).values.clone())
             .collect();
         let histories = calls.each_ref().map(|(observations, actions, returns_to_go, timestep)| {
-            ContinuousHistory { observations, actions, returns_to_go, timestep: *timestep }
+            let actions = Past::Continuous(actions);
+            History { observations, actions, returns_to_go, timestep: *timestep }
         });
         // Both agents at once: the shorter history is padded.
-        let both = model.head.mode(model.current(&histories).unwrap());
+        let model = Model::Transformer(model.clone());
+        let modes = |histories: &[History<'_>]| {
+            let (observations, actions) = model.spaces();
+            let context_length = model.context_length();
+            let shape = ContextShape { context_length, observations, actions };
+            let (device, dtype) = model.device();
+            let contexts = Contexts::of_histories(histories, shape, None, (&device, dtype));
+            model.decide(&contexts.unwrap()).numbers().unwrap().modes()
+        };
+        let both = modes(&histories);
         assert_close("actions of both", &both, &expected, 0.0, absolute);
         for (history, expected) in histories.into_iter().zip(expected.chunks(narrow)) {
-            let alone = model.head.mode(model.current(&[history]).unwrap());
+            let alone = modes(&[history]);
             assert_close("action", &alone, expected, 0.0, absolute);
         }
     }
 
     /// The file's training run.
-    fn train(
-        &self,
-        model: ContinuousDecisionTransformer,
-        dtype: DType,
-    ) -> (ContinuousDecisionTransformer, Vec<Step>) {
+    fn train(&self, model: DecisionTransformer, dtype: DType) -> (DecisionTransformer, Vec<Step>) {
         let schedule = Schedule::Constant {
             learning_rate: self.0.number("lr"),
             warmup_steps: self.0.integer("warmup_steps") as u64,

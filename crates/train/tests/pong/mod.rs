@@ -10,7 +10,7 @@ use std::{
 
 use burn::tensor::Device;
 use overtone_data::{Dataset, Origin, Plan, ReplayLog, Sampling, Selection};
-use overtone_model::{AttentionConfig, Conditioning, HeadConfig, ModelConfig};
+use overtone_model::{DecisionTransformerConfig, ModelConfig};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
     AdamWConfig, AtariLearner, Checkpoint, Decayed, Finished, Job, Observer, Precision, RunDir,
@@ -93,18 +93,13 @@ impl Bench {
     }
 
     pub fn model(&self) -> ModelConfig {
-        ModelConfig {
+        ModelConfig::Transformer(DecisionTransformerConfig {
             n_layers: 1,
             n_heads: 2,
             d_model: 16,
             context_length: 4,
-            n_actions: self.dataset.actions().size(),
-            max_timestep: 20,
-            dropout: 0.1,
-            conditioning: Conditioning::Return,
-            attention: AttentionConfig::Softmax,
-            head: HeadConfig::Linear,
-        }
+            ..DecisionTransformerConfig::atari(20)
+        })
     }
 
     pub fn job(&self, config: TrainConfig) -> Job<AtariLearner> {

@@ -6,10 +6,7 @@ use overtone_core::{
     protocol::{ActionChoice, Difference, Trained},
 };
 use overtone_env::Suite;
-use overtone_model::{
-    Conditioning, ContinuousAgentConfig,
-    head::{ContinuousHeadConfig, HeadConfig},
-};
+use overtone_model::{Conditioning, HeadConfig, ModelConfig};
 use overtone_train::Agent;
 
 use crate::{
@@ -92,46 +89,28 @@ pub fn trained(agent: &Agent, returns: &[f32]) -> Result<Trained> {
     let task = suites::titled(agent.task())?;
     let settings = suites::of(task)?.settings();
     let returns = returns.first().zip(returns.last()).map(|(lowest, highest)| [*lowest, *highest]);
-    let reads = |conditioning| matches!(conditioning, Conditioning::Return);
-    Ok(match agent {
-        Agent::Atari(agent) => {
-            let order = match &agent.model.head {
-                HeadConfig::Linear => None,
-                HeadConfig::Fourier(head) => head.action_order.as_ref(),
-                HeadConfig::Gmm(head) => head.action_order.as_ref(),
-            };
-            Trained {
-                play: task.matched(agent.recording.as_ref()),
-                task: task.clone(),
-                settings,
-                returns,
-                reads_returns: reads(agent.model.conditioning),
-                own_action_order: order.is_some_and(|order| !order.bin_of().is_sorted()),
-                has_density: true,
-            }
-        }
-        Agent::Continuous(agent) => {
-            let (reads_returns, head) = match &agent.model {
-                ContinuousAgentConfig::Transformer(model) => {
-                    (reads(model.conditioning), &model.head)
-                }
-                ContinuousAgentConfig::Mlp(model) => (false, &model.head),
-            };
-            let one = matches!(head, ContinuousHeadConfig::Tanh | ContinuousHeadConfig::Pointwise);
-            Trained {
-                play: Play {
-                    return_scale: agent.return_scale,
-                    delayed_reward: agent.delayed_reward,
-                    ..task.matched(agent.recording.as_ref())
-                },
-                task: task.clone(),
-                settings,
-                returns,
-                reads_returns,
-                own_action_order: false,
-                has_density: !one,
-            }
-        }
+    let (model, _, _) = agent.model();
+    let reads_returns = match model {
+        ModelConfig::Transformer(model) => model.conditioning == Conditioning::Return,
+        ModelConfig::Perceptron(_) => false,
+    };
+    let order = model.head().action_order();
+    let play = match agent {
+        Agent::Atari(agent) => task.matched(agent.recording.as_ref()),
+        Agent::Continuous(agent) => Play {
+            return_scale: agent.return_scale,
+            delayed_reward: agent.delayed_reward,
+            ..task.matched(agent.recording.as_ref())
+        },
+    };
+    Ok(Trained {
+        play,
+        task: task.clone(),
+        settings,
+        returns,
+        reads_returns,
+        own_action_order: order.is_some_and(|order| !order.bin_of().is_sorted()),
+        has_density: !matches!(model.head(), HeadConfig::Tanh(_) | HeadConfig::Pointwise(_)),
     })
 }
 

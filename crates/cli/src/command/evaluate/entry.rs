@@ -6,7 +6,7 @@ use anyhow::Result;
 use overtone_core::{ActionSpace, Task};
 use overtone_env::Simulator;
 use overtone_eval::{Plan, evaluation};
-use overtone_model::{AttentionConfig, Conditioning, ContinuousAgentConfig, ModelConfig};
+use overtone_model::{AttentionConfig, Conditioning, ModelConfig};
 use overtone_train::{Agent, Checkpoint, RunDir};
 
 use super::ask::{self, Ask};
@@ -136,31 +136,21 @@ fn real(path: &Path) -> PathBuf {
 
 /// `Decision Transformer, linear head, softmax attention`.
 fn describe_model(agent: &Agent) -> String {
-    let transformer = |conditioning, head: String, attention: &AttentionConfig| {
-        let kind = match conditioning {
-            Conditioning::Return => "Decision Transformer",
-            Conditioning::None => "transformer cloning behaviour",
-        };
-        let attention = match attention {
-            AttentionConfig::Softmax => "softmax attention".to_owned(),
-            AttentionConfig::Fourier(fourier) => {
-                format!("Fourier attention of power {}", fourier.power)
-            }
-        };
-        format!("{kind}, {head}, {attention}")
+    let (model, _, _) = agent.model();
+    let head = model.head().describe();
+    let model = match model {
+        ModelConfig::Transformer(model) => model,
+        ModelConfig::Perceptron(_) => return format!("perceptron cloning behaviour, {head}"),
     };
-    match agent {
-        Agent::Atari(agent) => {
-            let ModelConfig { conditioning, attention, head, .. } = &agent.model;
-            transformer(*conditioning, head.describe(), attention)
+    let kind = match model.conditioning {
+        Conditioning::Return => "Decision Transformer",
+        Conditioning::None => "transformer cloning behaviour",
+    };
+    let attention = match model.attention {
+        AttentionConfig::Softmax => "softmax attention".to_owned(),
+        AttentionConfig::Fourier(fourier) => {
+            format!("Fourier attention of power {}", fourier.power)
         }
-        Agent::Continuous(agent) => match &agent.model {
-            ContinuousAgentConfig::Transformer(model) => {
-                transformer(model.conditioning, model.head.describe(), &model.attention)
-            }
-            ContinuousAgentConfig::Mlp(model) => {
-                format!("perceptron cloning behaviour, {}", model.head.describe())
-            }
-        },
-    }
+    };
+    format!("{kind}, {head}, {attention}")
 }

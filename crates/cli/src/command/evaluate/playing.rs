@@ -10,7 +10,7 @@ use anyhow::Result;
 use overtone_core::{Play, Policy, Task};
 use overtone_env::VectorEnv;
 use overtone_eval::{Evaluation, Player, Rollout, rollout_together};
-use overtone_model::{ContinuousPolicy, TransformerPolicy, burn::tensor::Device};
+use overtone_model::{ModelPolicy, burn::tensor::Device};
 use overtone_train::{Agent, Checkpoint};
 
 use super::entry::Entry;
@@ -81,14 +81,11 @@ pub fn policy(
     protocol: &Play,
     device: &Device,
 ) -> Result<Box<dyn Policy>> {
+    let model = checkpoint.model(device)?;
     Ok(match &checkpoint.state.agent {
-        Agent::Atari(agent) => {
-            let model = checkpoint.atari_model(agent, device)?;
-            Box::new(TransformerPolicy::new(&model, protocol))
-        }
+        Agent::Atari(_) => Box::new(ModelPolicy::new(&model, None, protocol)?),
         Agent::Continuous(agent) => {
-            let model = checkpoint.continuous_model(agent, device)?;
-            Box::new(ContinuousPolicy::new(&model, &agent.normalization, protocol)?)
+            Box::new(ModelPolicy::new(&model, Some(&agent.normalization), protocol)?)
         }
     })
 }

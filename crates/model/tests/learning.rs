@@ -9,18 +9,19 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use overtone_core::{
-    Actions, Normalization, Observations, Play, Policy, Simulation, Turn,
+    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play, Policy, Simulation,
+    Turn,
     policy::EpisodeStart,
     protocol::ActionChoice,
     seed::{self, Generator},
 };
 use overtone_kernels::{AdamW, Slot, adamw_step};
 use overtone_model::{
-    ContinuousAgent, ContinuousAgentConfig, ContinuousInputs, ContinuousModelConfig,
-    ContinuousPolicy, MlpConfig,
+    Acted, Contexts, DecisionTransformerConfig, Head, HeadConfig, Init, Model, ModelConfig,
+    ModelPolicy, Observed, PerceptronConfig,
     head::{
-        BinnedConfig, ContinuousHead, ContinuousHeadConfig, Domain, FourierHeadConfig,
-        GmmHeadConfig, HeadConfig,
+        ActedRows, BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, GmmHeadConfig,
+        LinearConfig, PointwiseConfig,
     },
     weights::{self, NamedTensors},
 };
@@ -76,48 +77,53 @@ fn two_humps(generator: &mut Generator, device: &Device) -> (Tensor<2>, Tensor<2
 }
 
 /// How far actions drawn for each token are from the nearer one seen, on average.
-fn distance(head: &ContinuousHead) -> f64 {
+fn distance(head: &Head) -> f64 {
     let draws = 500;
     let tokens = Tensor::<2>::from_data([[1.0f32, 0.0], [0.0, 1.0]], &Device::flex());
     let tokens = tokens.repeat_dim(0, draws);
-    let mut generators: Vec<Generator> =
-        (0..2 * draws as u64).map(|row| seed::generator(row, "policy")).collect();
-    let actions = head.sample(tokens, &mut generators);
+    let decisions = head.decide(tokens).numbers().unwrap();
+    let draw = |row: usize| decisions.draw(row, 1.0, &mut seed::generator(row as u64, "policy"));
+    let actions: Vec<f64> = (0..2 * draws).flat_map(draw).collect();
     let off = actions.iter().zip(SEEN.iter().cycle()).map(|(action, seen)| {
         seen.iter().map(|x| (x - action).abs()).fold(f64::INFINITY, f64::min)
     });
     off.sum::<f64>() / actions.len() as f64
 }
 
-fn learned_from_two_humps(config: &ContinuousHeadConfig) -> ContinuousHead {
+fn learned_from_two_humps(config: &HeadConfig) -> Head {
     let device = Device::flex().autodiff();
-    let head = config.init(2, 1, &device, &mut seed::generator(1, "init"));
+    let head = config.init(
+        2,
+        &ActionSpace::unit(1),
+        &mut Init::drawn(&device, &mut seed::generator(1, "init")),
+    );
     let head = learn(head, 300, 0.05, |head, step| {
         let (tokens, actions) = two_humps(&mut seed::generator(step, "batch"), &device);
-        head.loss(tokens, actions).rows.mean()
+        head.loss(tokens, ActedRows::Continuous(actions)).rows.mean()
     });
     head.valid()
 }
 
 #[test]
 fn bins_learn_two_humps_where_their_mean_is_far_from_both() {
-    let mean = distance(&learned_from_two_humps(&ContinuousHeadConfig::Pointwise));
+    let mean = distance(&learned_from_two_humps(&HeadConfig::Pointwise(PointwiseConfig {})));
     // The means 0 and 0.15 are 0.55 and 0.5 away.
     assert!((mean - 0.525).abs() < 0.03, "{mean}");
     let half_range = FourierHeadConfig { domain: Domain::HalfRange, ..FourierHeadConfig::new(16) };
     for head in [
-        HeadConfig::Linear,
-        HeadConfig::Fourier(FourierHeadConfig::new(10)),
-        HeadConfig::Fourier(half_range),
-        HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }),
+        BinsHeadConfig::Linear(LinearConfig {}),
+        BinsHeadConfig::Fourier(FourierHeadConfig::new(10)),
+        BinsHeadConfig::Fourier(half_range),
+        BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }),
     ] {
-        let config = ContinuousHeadConfig::Binned(BinnedConfig { bins: 20, head });
+        let config = HeadConfig::Binned(BinnedConfig { bins: 20, head });
         let head = learned_from_two_humps(&config);
         let drawn = distance(&head);
         println!("{config:?}: {drawn} from the actions seen");
         assert!(drawn < 0.1, "{config:?}: {drawn}");
         let tokens = Tensor::<2>::from_data([[1.0f32, 0.0], [0.0, 1.0]], &Device::flex());
-        for (mode, seen) in head.mode(tokens).iter().zip(SEEN) {
+        let modes = head.decide(tokens).numbers().unwrap().modes();
+        for (mode, seen) in modes.iter().zip(SEEN) {
             assert!(seen.iter().any(|x| (x - mode).abs() < 0.051), "{config:?}: {mode}");
         }
     }
@@ -131,7 +137,7 @@ fn right_action(observation: &[f32], return_to_go: f32) -> [f32; 2] {
 }
 
 /// Contexts of the toy task on a device.
-fn batch(generator: &mut Generator, device: &Device) -> ContinuousInputs {
+fn batch(generator: &mut Generator, device: &Device) -> Contexts {
     let rows = 32;
     let mut random = |n: usize, low: f32, high: f32| -> Vec<f32> {
         (0..n).map(|_| generator.random_range(low..high)).collect()
@@ -146,28 +152,25 @@ fn batch(generator: &mut Generator, device: &Device) -> ContinuousInputs {
     let begins = random(rows, 0.0, 8.0);
     let timesteps = begins.iter().flat_map(|&t| (0..CONTEXT as i32).map(move |k| t as i32 + k));
     let pairs = |values| Tensor::from_data(TensorData::new(values, [rows, CONTEXT, 2]), device);
-    ContinuousInputs {
-        observations: pairs(observations),
-        actions: pairs(actions),
+    Contexts {
+        observations: Observed::Vectors(pairs(observations)),
+        actions: Acted::Continuous(pairs(actions)),
         returns_to_go: Tensor::from_data(TensorData::new(returns_to_go, [rows, CONTEXT]), device),
-        timesteps: Tensor::from_data(
-            TensorData::new(timesteps.collect::<Vec<i32>>(), [rows, CONTEXT]),
-            device,
-        ),
+        timesteps: timesteps.collect(),
         n_padding: (0..rows).map(|row| row % CONTEXT).collect(),
     }
 }
 
 /// Plays 16 episodes of 8 steps of the toy task, in the environment's units: root mean square
 /// of the actions' errors.
-fn action_error(model: &ContinuousAgent) -> f64 {
+fn action_error(model: &Model) -> f64 {
     let normalization = Normalization { mean: vec![10.0, -3.0], std: vec![4.0, 0.25] };
     let protocol = Play {
         action_choice: ActionChoice::Mode,
         return_scale: 100.0,
         ..Play::matched(Simulation::default())
     };
-    let mut policy = ContinuousPolicy::new(model, &normalization, &protocol).unwrap();
+    let mut policy = ModelPolicy::new(model, Some(&normalization), &protocol).unwrap();
     let mut generator = seed::generator(7, "episode");
     let n = 16;
     let mut left: Vec<f32> = (0..n).map(|_| generator.random_range(150.0..200.0)).collect();
@@ -195,9 +198,12 @@ fn action_error(model: &ContinuousAgent) -> f64 {
 }
 
 #[track_caller]
-fn check_learning(config: &ContinuousAgentConfig, steps: u64, at_most: f64) {
+fn check_learning(config: &ModelConfig, steps: u64, at_most: f64) {
     let device = Device::flex().autodiff();
-    let model = ContinuousAgent::init(config, &device, &mut seed::generator(1, "init")).unwrap();
+    let generator = &mut seed::generator(1, "init");
+    let init = &mut Init::drawn(&device, generator);
+    let observations = ObservationSpace::Vectors { width: 2 };
+    let model = Model::init(config, &observations, &ActionSpace::unit(2), init).unwrap();
     let before = action_error(&model);
     let model = learn(model, steps, 3e-3, |model, step| {
         model.loss(&batch(&mut seed::generator(step, "batch"), &device), None).total
@@ -210,19 +216,20 @@ fn check_learning(config: &ContinuousAgentConfig, steps: u64, at_most: f64) {
 
 #[test]
 fn a_policy_learns_to_play_what_observation_and_return_ask_for() {
-    let config = ContinuousModelConfig {
+    let config = DecisionTransformerConfig {
         n_layers: 1,
         d_model: 32,
         context_length: CONTEXT,
-        ..ContinuousModelConfig::gym(2, 2, 10)
+        ..DecisionTransformerConfig::gym(10)
     };
-    check_learning(&ContinuousAgentConfig::Transformer(config), 400, 0.06);
+    check_learning(&ModelConfig::Transformer(config), 400, 0.06);
 }
 
 /// The perceptron is not told the return: the part of the action that asks for it, up to 0.3 in
 /// one of two numbers, is left as an error.
 #[test]
 fn a_perceptron_learns_what_observations_say() {
-    let config = MlpConfig { width: 32, context_length: CONTEXT, ..MlpConfig::gym(2, 2) };
-    check_learning(&ContinuousAgentConfig::Mlp(config), 400, 0.15);
+    let gym = PerceptronConfig::gym();
+    let config = PerceptronConfig { width: 32, context_length: CONTEXT, ..gym };
+    check_learning(&ModelConfig::Perceptron(config), 400, 0.15);
 }

@@ -1,18 +1,19 @@
-//! The model on vectors and real-valued actions: what must not change a prediction, and
-//! gradients through the whole of it.
+//! Models on vectors: what must not change a prediction, and gradients through the whole of them.
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use overtone_core::seed;
+use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    AttentionConfig, Conditioning, ContinuousAgent, ContinuousAgentConfig,
-    ContinuousDecisionTransformer, ContinuousHistory, ContinuousInputs, ContinuousModelConfig,
-    FourierAttentionConfig, MlpBc, MlpConfig, RShape,
-    continuous_decision_transformer::{DropoutSeed, Form},
+    Acted, AttentionConfig, Conditioning, ContextShape, Contexts, DecisionTransformer,
+    DecisionTransformerConfig, FourierAttentionConfig, HeadConfig, History, Init, Model,
+    ModelConfig, Observed, Past, Perceptron, PerceptronConfig, PositionsConfig, RShape,
+    contexts::timesteps_from,
+    decision_transformer::{DropoutSeed, Form},
     head::{
-        BinnedConfig, ContinuousHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig,
-        GmmHeadConfig, GmmLikelihoodConfig, HeadConfig,
+        BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig,
+        GaussianConfig, GmmHeadConfig, GmmLikelihoodConfig, LinearConfig, PointwiseConfig,
+        TanhConfig,
     },
     tokens::Steps,
     weights::{self, NamedTensors},
@@ -23,6 +24,8 @@ use rand::RngExt;
 const CONTEXT: usize = 4;
 const OBSERVATION_WIDTH: usize = 3;
 const ACTION_WIDTH: usize = 2;
+/// Of a list of actions.
+const N_ACTIONS: usize = 5;
 /// Between contexts padded differently. None was seen; sums may be grouped otherwise elsewhere.
 const ROUNDING: f64 = 1e-6;
 /// Between the fused and the plain form. Largest seen: 2.4e-7.
@@ -30,21 +33,34 @@ const FORMS: f64 = 1e-5;
 /// Of a gradient, relative to the largest entry of its tensor. Largest seen: 5e-7.
 const GRADIENT: f64 = 1e-5;
 
-fn heads() -> [ContinuousHeadConfig; 8] {
-    let binned = |head| ContinuousHeadConfig::Binned(BinnedConfig { bins: 6, head });
+fn heads() -> [HeadConfig; 11] {
+    let binned = |head| HeadConfig::Binned(BinnedConfig { bins: 6, head });
     let half_range =
         FourierHeadConfig { gamma: 1e-3, domain: Domain::HalfRange, ..FourierHeadConfig::new(3) };
     let fourier = FourierLikelihoodConfig { gamma: 1e-3, ..FourierLikelihoodConfig::new(3) };
     [
-        ContinuousHeadConfig::Tanh,
-        ContinuousHeadConfig::Pointwise,
-        ContinuousHeadConfig::Gaussian,
-        ContinuousHeadConfig::Fourier(fourier),
-        ContinuousHeadConfig::Gmm(GmmLikelihoodConfig { components: 2 }),
-        binned(HeadConfig::Linear),
-        binned(HeadConfig::Fourier(half_range)),
-        binned(HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None })),
+        HeadConfig::Tanh(TanhConfig {}),
+        HeadConfig::Pointwise(PointwiseConfig {}),
+        HeadConfig::Gaussian(GaussianConfig {}),
+        HeadConfig::FourierLikelihood(fourier),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 }),
+        binned(BinsHeadConfig::Linear(LinearConfig {})),
+        binned(BinsHeadConfig::Fourier(half_range)),
+        binned(BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None })),
+        HeadConfig::Linear(LinearConfig {}),
+        HeadConfig::Fourier(FourierHeadConfig { gamma: 1e-3, ..FourierHeadConfig::new(3) }),
+        HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }),
     ]
+}
+
+const OBSERVATIONS: ObservationSpace = ObservationSpace::Vectors { width: OBSERVATION_WIDTH };
+
+/// The actions that a head is for.
+fn actions(head: &HeadConfig) -> ActionSpace {
+    [ActionSpace::unit(ACTION_WIDTH), ActionSpace::numbered(N_ACTIONS)]
+        .into_iter()
+        .find(|actions| head.validate(actions).is_ok())
+        .unwrap()
 }
 
 fn kernel(power: u32, r: RShape) -> AttentionConfig {
@@ -53,11 +69,11 @@ fn kernel(power: u32, r: RShape) -> AttentionConfig {
 }
 
 fn config(
-    head: ContinuousHeadConfig,
+    head: HeadConfig,
     attention: AttentionConfig,
     conditioning: Conditioning,
-) -> ContinuousModelConfig {
-    ContinuousModelConfig {
+) -> DecisionTransformerConfig {
+    DecisionTransformerConfig {
         n_layers: 2,
         n_heads: 2,
         d_model: 8,
@@ -65,23 +81,45 @@ fn config(
         conditioning,
         attention,
         head,
-        ..ContinuousModelConfig::gym(OBSERVATION_WIDTH, ACTION_WIDTH, 7)
+        ..DecisionTransformerConfig::gym(7)
     }
 }
 
-fn init(config: &ContinuousModelConfig, device: &Device) -> ContinuousDecisionTransformer {
+/// The other kind of positions, which the reference has on Atari.
+const GLOBAL: PositionsConfig = PositionsConfig::LocalAndGlobal { max_timestep: 6 };
+
+fn init(config: &DecisionTransformerConfig, device: &Device) -> DecisionTransformer {
     let mut generator = seed::generator(3, "init");
-    ContinuousDecisionTransformer::init(config, device, &mut generator).unwrap()
+    let init = &mut Init::drawn(device, &mut generator);
+    let model = DecisionTransformer::init(config, &OBSERVATIONS, &actions(&config.head), init);
+    let model = model.unwrap();
+    if config.positions != GLOBAL {
+        return model;
+    }
+    // Its tables begin as zeros, which would hide them.
+    let mut parameters = weights::export(&model);
+    for name in ["positions.local", "positions.global"] {
+        let shape = parameters[name].shape().clone();
+        let values: Vec<f32> = (0..shape.num_elements()).map(|i| (i as f32).sin()).collect();
+        parameters.insert(name.into(), TensorData::new(values, shape));
+    }
+    weights::import(model, &parameters).unwrap()
 }
 
-/// Every head with both attentions, with and without returns.
-fn models() -> Vec<ContinuousDecisionTransformer> {
+/// Every head with both attentions and both kinds of positions, with and without returns.
+fn models() -> Vec<DecisionTransformer> {
     let mut models = Vec::new();
     for head in heads() {
         for attention in [AttentionConfig::Softmax, kernel(4, RShape::PerHead)] {
             for conditioning in [Conditioning::Return, Conditioning::None] {
                 let config = config(head.clone(), attention, conditioning);
                 models.push(init(&config, &Device::flex()));
+                let global = DecisionTransformerConfig {
+                    positions: GLOBAL,
+                    tanh_embeddings: true,
+                    ..config
+                };
+                models.push(init(&global, &Device::flex()));
             }
         }
     }
@@ -93,6 +131,7 @@ fn models() -> Vec<ContinuousDecisionTransformer> {
 struct Episode {
     observations: Vec<f32>,
     actions: Vec<f32>,
+    ids: Vec<i32>,
     returns_to_go: Vec<f32>,
 }
 
@@ -105,11 +144,19 @@ impl Episode {
             observations: random(length * OBSERVATION_WIDTH),
             actions: random(length * ACTION_WIDTH),
             returns_to_go: random(length),
+            ids: (0..length).map(|_| generator.random_range(0..N_ACTIONS as i32)).collect(),
         }
     }
 
     /// Steps `first .. first + n`, after `n_padding` padded places filled with `noise`.
-    fn context(&self, first: usize, n: usize, n_padding: usize, noise: f32) -> ContinuousInputs {
+    fn context(
+        &self,
+        head: &HeadConfig,
+        first: usize,
+        n: usize,
+        n_padding: usize,
+        noise: f32,
+    ) -> Contexts {
         let device = Device::flex();
         let time = n_padding + n;
         let padded = |column: &[f32], width: usize| {
@@ -117,25 +164,38 @@ impl Episode {
             let values = [&vec![noise; n_padding * width][..], real].concat();
             Tensor::<3>::from_data(TensorData::new(values, [1, time, width]), &device)
         };
-        let timesteps: Vec<i32> = (0..n_padding)
+        let timesteps = (0..n_padding)
             .map(|_| noise as i32)
             .chain((first..first + n).map(|timestep| timestep as i32))
             .collect();
-        ContinuousInputs {
-            observations: padded(&self.observations, OBSERVATION_WIDTH),
-            actions: padded(&self.actions, ACTION_WIDTH),
+        let ids = [&vec![noise.abs() as i32 % 5; n_padding], &self.ids[first..first + n]].concat();
+        Contexts {
+            observations: Observed::Vectors(padded(&self.observations, OBSERVATION_WIDTH)),
+            actions: match actions(head) {
+                ActionSpace::Continuous { .. } => {
+                    Acted::Continuous(padded(&self.actions, ACTION_WIDTH))
+                }
+                ActionSpace::Discrete { .. } => {
+                    Acted::Discrete(Tensor::from_data(TensorData::new(ids, [1, time]), &device))
+                }
+            },
             returns_to_go: padded(&self.returns_to_go, 1).squeeze_dim::<2>(2),
-            timesteps: Tensor::from_data(TensorData::new(timesteps, [1, time]), &device),
+            timesteps,
             n_padding: vec![n_padding],
         }
     }
 
     /// What an agent remembers at step `last`, from step `first` on.
-    fn history(&self, first: usize, last: usize) -> ContinuousHistory<'_> {
-        ContinuousHistory {
+    fn history(&self, head: &HeadConfig, first: usize, last: usize) -> History<'_> {
+        History {
             observations: &self.observations
                 [first * OBSERVATION_WIDTH..(last + 1) * OBSERVATION_WIDTH],
-            actions: &self.actions[first * ACTION_WIDTH..last * ACTION_WIDTH],
+            actions: match actions(head) {
+                ActionSpace::Discrete { .. } => Past::Discrete(&self.ids[first..last]),
+                ActionSpace::Continuous { .. } => {
+                    Past::Continuous(&self.actions[first * ACTION_WIDTH..last * ACTION_WIDTH])
+                }
+            },
             returns_to_go: &self.returns_to_go[first..=last],
             timestep: last,
         }
@@ -146,9 +206,18 @@ fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
 }
 
+/// What the head reads to choose the newest action of each history.
+fn current(model: &Model, histories: &[History<'_>]) -> Vec<f64> {
+    let (observations, actions) = model.spaces();
+    let shape = ContextShape { context_length: CONTEXT, observations, actions };
+    let place = (&Device::flex(), DType::F32);
+    let contexts = Contexts::of_histories(histories, shape, None, place).unwrap();
+    numbers(model.newest(&contexts))
+}
+
 /// What the head reads at the last `n` steps.
-fn hidden(model: &ContinuousDecisionTransformer, inputs: &ContinuousInputs, n: usize) -> Vec<f64> {
-    let hidden = numbers(model.hidden(inputs, Steps::All, None));
+fn hidden(model: &DecisionTransformer, contexts: &Contexts, n: usize) -> Vec<f64> {
+    let hidden = numbers(model.hidden(contexts, Steps::All, None));
     hidden[hidden.len() - n * model.config.d_model..].to_vec()
 }
 
@@ -157,11 +226,12 @@ fn padding_changes_nothing() {
     let episode = Episode::random(3);
     for model in models() {
         for n in 1..=3 {
-            let alone = episode.context(0, n, 0, 0.0);
+            let head = &model.config.head;
+            let alone = episode.context(head, 0, n, 0, 0.0);
             let loss = numbers(model.loss(&alone, None).total);
             let alone = hidden(&model, &alone, n);
             for (n_padding, noise) in [(CONTEXT - n, 0.0), (CONTEXT - n, -10.0), (1, 7.0)] {
-                let padded = episode.context(0, n, n_padding, noise);
+                let padded = episode.context(head, 0, n, n_padding, noise);
                 let padded_loss = numbers(model.loss(&padded, None).total);
                 assert_close("padded loss", &padded_loss, &loss, ROUNDING, ROUNDING);
                 let padded = hidden(&model, &padded, n);
@@ -175,13 +245,16 @@ fn padding_changes_nothing() {
 fn the_future_changes_no_past_output() {
     let episode = Episode::random(CONTEXT);
     for model in models() {
-        let outputs =
-            |episode: &Episode| hidden(&model, &episode.context(0, CONTEXT, 0, 0.0), CONTEXT);
+        let outputs = |episode: &Episode| {
+            let contexts = episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
+            hidden(&model, &contexts, CONTEXT)
+        };
         let before = outputs(&episode);
         let last = CONTEXT - 1;
         let past = last * model.config.d_model;
         let mut changed = episode.clone();
         changed.actions[last * ACTION_WIDTH] += 0.5;
+        changed.ids[last] = (changed.ids[last] + 1) % N_ACTIONS as i32;
         assert_eq!(outputs(&changed), before, "an action was read before it was taken");
         changed.observations[last * OBSERVATION_WIDTH] += 0.5;
         changed.returns_to_go[last] -= 0.5;
@@ -198,8 +271,10 @@ fn conditioning_is_what_it_says() {
     let mut other = episode.clone();
     other.returns_to_go.iter_mut().for_each(|returns| *returns += 1.0);
     for model in models() {
-        let [one, other] = [&episode, &other]
-            .map(|episode| hidden(&model, &episode.context(0, CONTEXT, 0, 0.0), CONTEXT));
+        let [one, other] = [&episode, &other].map(|episode| {
+            let contexts = episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
+            hidden(&model, &contexts, CONTEXT)
+        });
         assert_eq!(one != other, model.config.conditioning == Conditioning::Return);
     }
 }
@@ -208,9 +283,11 @@ fn conditioning_is_what_it_says() {
 fn timesteps_past_the_horizon_use_its_last_row() {
     let episode = Episode::random(9);
     for model in models() {
+        let head = &model.config.head;
+        let agent = Model::Transformer(model.clone());
         let at = |last: usize| {
-            let history = ContinuousHistory { timestep: last, ..episode.history(0, 0) };
-            numbers(model.current(&[history]).unwrap())
+            let history = History { timestep: last, ..episode.history(head, 0, 0) };
+            current(&agent, &[history])
         };
         assert_eq!(at(6), at(7));
         assert_eq!(at(6), at(usize::MAX));
@@ -225,11 +302,12 @@ fn playing_together_equals_one_pass_each() {
     let episode = Episode::random(CONTEXT + 3);
     for model in models() {
         for last in 1..CONTEXT + 3 {
-            let both = [episode.history(0, last), episode.history(0, last / 2)];
-            let got = numbers(model.current(&both).unwrap());
+            let head = &model.config.head;
+            let both = [episode.history(head, 0, last), episode.history(head, 0, last / 2)];
+            let got = current(&Model::Transformer(model.clone()), &both);
             let alone = [last, last / 2].map(|last| {
                 let n = (last + 1).min(CONTEXT);
-                hidden(&model, &episode.context(last + 1 - n, n, 0, 0.0), 1)
+                hidden(&model, &episode.context(head, last + 1 - n, n, 0, 0.0), 1)
             });
             assert_close("current", &got, &alone.concat(), 0.0, ROUNDING);
         }
@@ -239,14 +317,15 @@ fn playing_together_equals_one_pass_each() {
 /// Dropout drops while training, by its seed alone.
 #[test]
 fn dropout_follows_its_seed() {
-    let inputs = Episode::random(CONTEXT).context(0, CONTEXT, 0, 0.0);
+    let episode = Episode::random(CONTEXT);
     for model in models() {
+        let inputs = episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
         let with =
             |seed: Option<u64>| numbers(model.hidden(&inputs, Steps::All, seed.map(DropoutSeed)));
         assert_eq!(with(Some(1)), with(Some(1)));
         assert_ne!(with(Some(1)), with(Some(2)));
         assert_ne!(with(Some(1)), with(None));
-        let plain = ContinuousDecisionTransformer { form: Form::Reference, ..model.clone() };
+        let plain = DecisionTransformer { form: Form::Reference, ..model.clone() };
         let plain = numbers(plain.hidden(&inputs, Steps::All, Some(DropoutSeed(1))));
         assert_close("plain form", &with(Some(1)), &plain, 0.0, FORMS);
     }
@@ -254,30 +333,36 @@ fn dropout_follows_its_seed() {
 
 /// In `f64`, with padding: every parameter's gradient against central differences.
 #[track_caller]
-fn check_gradients(config: &ContinuousAgentConfig) {
+fn check_gradients(config: &ModelConfig) {
     let init = |device: &Device| {
-        ContinuousAgent::init(config, device, &mut seed::generator(3, "init")).unwrap()
+        let generator = &mut seed::generator(3, "init");
+        let init = &mut Init::drawn(device, generator);
+        Model::init(config, &OBSERVATIONS, &actions(config.head()), init).unwrap()
     };
     // At the start a transformer's matrices are so small that differences by them are rounding.
     let parameters: NamedTensors = weights::export(&init(&Device::flex()))
         .into_iter()
         .map(|(name, data)| {
-            let small = name.starts_with("blocks.") && !name.ends_with("fourier_r");
+            let small = name.starts_with("transformer.blocks.") && !name.ends_with("fourier_r");
             let scale = if small && data.rank() == 2 { 20.0 } else { 1.0 };
             let values: Vec<f64> = data.iter::<f64>().map(|x| x * scale).collect();
             (name, TensorData::new(values, data.shape().clone()))
         })
         .collect();
     let inputs = |device: &Device| {
-        let single = Episode::random(3).context(0, 3, 1, 0.5);
+        let single = Episode::random(3).context(config.head(), 0, 3, 1, 0.5);
         let double = |tensor: Tensor<3>| {
             Tensor::<3>::from_data(tensor.into_data().convert::<f64>(), (device, DType::F64))
         };
-        ContinuousInputs {
-            observations: double(single.observations),
-            actions: double(single.actions),
+        let Observed::Vectors(observations) = single.observations else { panic!("vectors") };
+        Contexts {
+            observations: Observed::Vectors(double(observations)),
+            actions: match single.actions {
+                Acted::Continuous(numbers) => Acted::Continuous(double(numbers)),
+                Acted::Discrete(ids) => Acted::Discrete(Tensor::from_data(ids.into_data(), device)),
+            },
             returns_to_go: double(single.returns_to_go.unsqueeze_dim(2)).squeeze_dim::<2>(2),
-            timesteps: Tensor::from_data([[0i32, 0, 1, 2]], device),
+            timesteps: timesteps_from(&[0], &[1], 4),
             n_padding: vec![1],
         }
     };
@@ -318,14 +403,12 @@ fn check_gradients(config: &ContinuousAgentConfig) {
     }
 }
 
-fn check_transformer(
-    head: ContinuousHeadConfig,
-    attention: AttentionConfig,
-    conditioning: Conditioning,
-) {
+fn check_transformer(head: HeadConfig, attention: AttentionConfig, conditioning: Conditioning) {
     let config = config(head, attention, conditioning);
-    let config = ContinuousModelConfig { n_layers: 1, d_model: 4, ..config };
-    check_gradients(&ContinuousAgentConfig::Transformer(config));
+    let config = DecisionTransformerConfig { n_layers: 1, d_model: 4, ..config };
+    check_gradients(&ModelConfig::Transformer(config.clone()));
+    let global = DecisionTransformerConfig { positions: GLOBAL, tanh_embeddings: true, ..config };
+    check_gradients(&ModelConfig::Transformer(global));
 }
 
 #[test]
@@ -338,21 +421,26 @@ fn gradients_of_every_head() {
 #[test]
 fn gradients_of_every_attention() {
     for (power, r) in [(2, RShape::Scalar), (4, RShape::PerHead), (6, RShape::PerDimension)] {
-        check_transformer(ContinuousHeadConfig::Tanh, kernel(power, r), Conditioning::Return);
+        check_transformer(HeadConfig::Tanh(TanhConfig {}), kernel(power, r), Conditioning::Return);
     }
 }
 
 #[test]
 fn gradients_without_returns() {
-    check_transformer(ContinuousHeadConfig::Tanh, AttentionConfig::Softmax, Conditioning::None);
+    check_transformer(
+        HeadConfig::Tanh(TanhConfig {}),
+        AttentionConfig::Softmax,
+        Conditioning::None,
+    );
 }
 
 #[test]
 fn gradients_of_a_perceptron() {
     for head in heads() {
-        let gym = MlpConfig::gym(OBSERVATION_WIDTH, ACTION_WIDTH);
-        let config = MlpConfig { n_layers: 2, width: 6, context_length: CONTEXT, head, ..gym };
-        check_gradients(&ContinuousAgentConfig::Mlp(config));
+        let gym = PerceptronConfig::gym();
+        let config =
+            PerceptronConfig { n_layers: 2, width: 6, context_length: CONTEXT, head, ..gym };
+        check_gradients(&ModelConfig::Perceptron(config));
     }
 }
 
@@ -360,28 +448,31 @@ fn gradients_of_a_perceptron() {
 /// matter, and dropout follows its seed.
 #[test]
 fn a_perceptron_reads_observations_alone() {
-    let gym = MlpConfig::gym(OBSERVATION_WIDTH, ACTION_WIDTH);
-    let config = MlpConfig { width: 16, context_length: CONTEXT, dropout: 0.5, ..gym };
+    let gym = PerceptronConfig::gym();
+    let config = PerceptronConfig { width: 16, context_length: CONTEXT, dropout: 0.5, ..gym };
     let mut generator = seed::generator(3, "init");
-    let model = MlpBc::init(&config, &Device::flex(), &mut generator).unwrap();
+    let init = &mut Init::drawn(&Device::flex(), &mut generator);
+    let head = &config.head;
+    let model = Perceptron::init(&config, &OBSERVATIONS, &actions(head), init).unwrap();
+    let agent = Model::Perceptron(model.clone());
     let episode = Episode::random(CONTEXT + 2);
     let mut other = episode.clone();
     other.observations[2 * OBSERVATION_WIDTH - 1] += 1.0; // of step 1, which has gone by
     other.actions.iter_mut().for_each(|action| *action += 0.1);
     other.returns_to_go.iter_mut().for_each(|returns| *returns += 1.0);
     let last = CONTEXT + 1;
-    let current = |history| numbers(model.current(&[history]).unwrap());
-    assert_eq!(current(episode.history(0, last)), current(other.history(0, last)));
-    assert_ne!(current(episode.history(0, last - 1)), current(other.history(0, last - 1)));
+    let of = |episode: &Episode, last| current(&agent, &[episode.history(head, 0, last)]);
+    assert_eq!(of(&episode, last), of(&other, last));
+    assert_ne!(of(&episode, last - 1), of(&other, last - 1));
 
-    let hidden = |noise| numbers(model.hidden(&episode.context(0, 2, 2, noise), None));
+    let hidden = |noise| numbers(model.hidden(&episode.context(head, 0, 2, 2, noise), None));
     assert_eq!(hidden(0.0), hidden(-10.0));
-    let both = [episode.history(0, 1), episode.history(0, last)];
-    let together = numbers(model.current(&both).unwrap());
-    let alone = both.map(|history| numbers(model.current(&[history]).unwrap())).concat();
+    let both = [episode.history(head, 0, 1), episode.history(head, 0, last)];
+    let together = current(&agent, &both);
+    let alone = both.map(|history| current(&agent, &[history])).concat();
     assert_close("current", &together, &alone, 0.0, ROUNDING);
 
-    let inputs = episode.context(0, CONTEXT, 0, 0.0);
+    let inputs = episode.context(head, 0, CONTEXT, 0, 0.0);
     let with = |seed: Option<u64>| numbers(model.hidden(&inputs, seed.map(DropoutSeed)));
     assert_eq!(with(Some(1)), with(Some(1)));
     assert_ne!(with(Some(1)), with(Some(2)));

@@ -9,86 +9,80 @@
 //! Differs from the reference implementation:
 //! - There padding holds zeros *before* normalization while training and *after* it while
 //!   playing; here always after it.
-//! - The action may be read by any [`ContinuousHead`]; the reference's is
-//!   [`Tanh`](ContinuousHeadConfig::Tanh).
+//! - Any [`Head`] that fits the actions may read them; the reference's is
+//!   [tanh](crate::head::TanhHead).
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, Tensor, TensorData, activation::relu},
+    tensor::{Tensor, TensorData, activation::relu},
 };
-use overtone_core::seed::{self, Generator};
+use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_kernels::{Dropout, Form};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    config::{check_counts, config_error},
-    continuous_decision_transformer::{ContinuousInputs, ContinuousLoss},
-    continuous_history::{ContextShape, ContinuousHistory},
-    error::ModelError,
-    head::{ContinuousHead, ContinuousHeadConfig},
-    init, tokens,
+    contexts::{Contexts, Observed},
+    error::{ModelError, check_counts, config_error},
+    head::{Head, HeadConfig, TanhConfig},
+    init::Init,
+    loss::Loss,
+    tokens,
     transformer::DropoutSeed,
 };
 
-/// A perceptron on vectors of observations and real-valued actions.
+/// A perceptron on vectors of observations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct MlpConfig {
+pub struct PerceptronConfig {
     /// Hidden layers.
     pub n_layers: usize,
     /// Width of a hidden layer.
     pub width: usize,
     /// Observations the model sees.
     pub context_length: usize,
-    /// Numbers in an observation.
-    pub observation_width: usize,
-    /// Numbers in an action.
-    pub action_width: usize,
     /// Probability of dropping a hidden number while training.
     pub dropout: f64,
     /// How the last hidden layer becomes an action.
-    pub head: ContinuousHeadConfig,
+    pub head: HeadConfig,
 }
 
-impl MlpConfig {
+impl PerceptronConfig {
     /// The sizes with which Chen et al. (2021) run it on Gym's locomotion tasks.
-    pub fn gym(observation_width: usize, action_width: usize) -> Self {
+    pub fn gym() -> Self {
         Self {
             n_layers: 3,
             width: 128,
             context_length: 20,
-            observation_width,
-            action_width,
             dropout: 0.1,
-            head: ContinuousHeadConfig::Tanh,
+            head: HeadConfig::Tanh(TanhConfig {}),
         }
     }
 
     /// Checks what the types cannot.
     ///
     /// # Errors
-    /// Names the first key whose value describes no model.
-    pub fn validate(&self) -> Result<(), ModelError> {
+    /// Names the first key whose value describes no model of such observations and actions.
+    pub fn validate(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
         check_counts(&[
             ("n_layers", self.n_layers),
             ("width", self.width),
-            ("observation_width", self.observation_width),
-            ("action_width", self.action_width),
+            ("context_length", self.context_length),
         ])?;
-        check_counts(&[("context_length", self.context_length)])?;
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
         }
-        self.head.validate(self.action_width)
-    }
-
-    /// What its contexts are like.
-    pub fn context_shape(&self) -> ContextShape {
-        ContextShape {
-            context_length: self.context_length,
-            observation_width: self.observation_width,
-            action_width: self.action_width,
+        match observations {
+            ObservationSpace::Vectors { width } => check_counts(&[("observations", *width)])?,
+            ObservationSpace::Pixels { .. } => {
+                let expected = "a perceptron sees vectors; choose the transformer for pixels";
+                return Err(config_error("observations", "pixels", expected));
+            }
         }
+        self.head.validate(actions)
     }
 }
 
@@ -109,43 +103,52 @@ impl HiddenLayer {
 
 /// See the [module's documentation](self).
 #[derive(Module, Debug)]
-pub struct MlpBc {
+pub struct Perceptron {
     /// In the order in which they run.
     pub layers: Vec<HiddenLayer>,
     /// From the last hidden layer to actions.
-    pub head: ContinuousHead,
+    pub head: Head,
     /// What the model was built from.
     #[module(skip)]
-    pub config: MlpConfig,
+    pub config: PerceptronConfig,
+    /// What it sees.
+    #[module(skip)]
+    pub observations: ObservationSpace,
+    /// What it does.
+    #[module(skip)]
+    pub actions: ActionSpace,
     /// Of dropout alone: the products are plain ones in every form.
     #[module(skip)]
     pub form: Form,
 }
 
-impl MlpBc {
+impl Perceptron {
     /// A new model with PyTorch's default for linear layers, U(±1/√fan_in) for weights and
     /// biases.
     ///
     /// # Errors
-    /// When `config` describes no model.
+    /// When `config` describes no model of such observations and actions.
     pub fn init(
-        config: &MlpConfig,
-        device: &Device,
-        generator: &mut Generator,
+        config: &PerceptronConfig,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+        init: &mut Init<'_>,
     ) -> Result<Self, ModelError> {
-        config.validate()?;
-        let stacked = config.context_length * config.observation_width;
+        config.validate(observations, actions)?;
+        let stacked = config.context_length * observations.size();
         let layers = (0..config.n_layers)
             .map(|layer_idx| {
                 let inputs = if layer_idx == 0 { stacked } else { config.width };
-                let (weight, bias) = init::linear([inputs, config.width], device, generator);
+                let (weight, bias) = init.linear([inputs, config.width]);
                 HiddenLayer { weight, bias }
             })
             .collect();
         Ok(Self {
             layers,
-            head: config.head.init(config.width, config.action_width, device, generator),
+            head: config.head.init(config.width, actions, init),
             config: config.clone(),
+            observations: observations.clone(),
+            actions: actions.clone(),
             form: Form::Auto,
         })
     }
@@ -154,8 +157,11 @@ impl MlpBc {
     ///
     /// # Shapes
     /// - result: `[batch, width]`
-    pub fn hidden(&self, inputs: &ContinuousInputs, dropout: Option<DropoutSeed>) -> Tensor<2> {
-        let mut hidden = self.stacked(inputs);
+    ///
+    /// # Panics
+    /// When the observations are not vectors: a caller's bug.
+    pub fn hidden(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Tensor<2> {
+        let mut hidden = self.stacked(contexts);
         for (layer_idx, layer) in (0u64..).zip(&self.layers) {
             hidden = layer.forward(hidden);
             if let Some(DropoutSeed(step_seed)) = dropout {
@@ -172,13 +178,16 @@ impl MlpBc {
 
     /// The last `context_length` observations of each context side by side, zeros where there
     /// is none: `[batch, context_length · observation_width]`.
-    fn stacked(&self, inputs: &ContinuousInputs) -> Tensor<2> {
-        let [batch, time, width] = inputs.observations.dims();
+    fn stacked(&self, contexts: &Contexts) -> Tensor<2> {
+        let Observed::Vectors(observations) = &contexts.observations else {
+            panic!("a perceptron sees vectors");
+        };
+        let [batch, time, width] = observations.dims();
         let context_length = self.config.context_length;
-        let mut observations = inputs.observations.clone();
+        let mut observations = observations.clone();
         let (device, dtype) = (observations.device(), observations.dtype());
-        if inputs.n_padding.iter().any(|&n_padding| n_padding > 0) {
-            let real = tokens::real_mask(&inputs.n_padding, time);
+        if contexts.n_padding.iter().any(|&n_padding| n_padding > 0) {
+            let real = tokens::real_mask(&contexts.n_padding, time);
             let real = TensorData::new(real, [batch, time, 1]);
             observations = observations * Tensor::from_data(real, (&device, dtype));
         }
@@ -193,58 +202,51 @@ impl MlpBc {
     }
 
     /// Mean loss of the newest logged action of each context, plus the head's regulariser.
-    pub fn loss(&self, inputs: &ContinuousInputs, dropout: Option<DropoutSeed>) -> ContinuousLoss {
-        let [batch, time, action_width] = inputs.actions.dims();
-        let newest = inputs.actions.clone().narrow(1, time - 1, 1).reshape([batch, action_width]);
-        let loss = self.head.loss(self.hidden(inputs, dropout), newest);
+    pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
+        let [batch, _] = contexts.dims();
+        let loss = self.head.loss(self.hidden(contexts, dropout), contexts.actions.newest());
         let (device, dtype) = (loss.rows.device(), loss.rows.dtype());
         let shares = tokens::shares(&vec![0; batch], 1, &device, dtype);
-        ContinuousLoss::of(loss, shares)
-    }
-
-    /// What the head reads to choose each agent's next action, without dropout.
-    /// [`ContinuousHead::mode`] or [`ContinuousHead::sample`] makes actions of it.
-    ///
-    /// # Shapes
-    /// - result: `[agents, width]`
-    ///
-    /// # Errors
-    /// When a history does not fit the model.
-    pub fn current(&self, histories: &[ContinuousHistory<'_>]) -> Result<Tensor<2>, ModelError> {
-        let weight = self.layers[0].weight.val();
-        let inputs = ContinuousInputs::of_histories(
-            histories,
-            self.config.context_shape(),
-            (&weight.device(), weight.dtype()),
-        )?;
-        Ok(self.hidden(&inputs, None))
+        Loss::of(loss, shares)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weights::{self, NamedTensors};
+    use crate::{
+        contexts::Acted,
+        head::Decisions,
+        weights::{self, NamedTensors},
+    };
+    use burn::tensor::Device;
 
-    fn config() -> MlpConfig {
-        MlpConfig { n_layers: 2, width: 3, context_length: 2, ..MlpConfig::gym(2, 1) }
+    fn config() -> PerceptronConfig {
+        PerceptronConfig { n_layers: 2, width: 3, context_length: 2, ..PerceptronConfig::gym() }
     }
 
-    fn model(config: &MlpConfig) -> MlpBc {
-        MlpBc::init(config, &Device::flex(), &mut seed::generator(4, "init")).unwrap()
+    const OBSERVATIONS: ObservationSpace = ObservationSpace::Vectors { width: 2 };
+
+    fn model(config: &PerceptronConfig) -> Perceptron {
+        let generator = &mut seed::generator(4, "init");
+        let init = &mut Init::drawn(&Device::flex(), generator);
+        Perceptron::init(config, &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap()
     }
 
     /// Two contexts of two steps, the first step of the second padded with noise.
-    fn inputs() -> ContinuousInputs {
+    fn inputs() -> Contexts {
         let device = Device::flex();
-        ContinuousInputs {
-            observations: Tensor::from_data(
+        Contexts {
+            observations: Observed::Vectors(Tensor::from_data(
                 [[[1.0f32, -2.0], [0.5, 3.0]], [[-7.0, 7.0], [2.0, -1.0]]],
                 &device,
-            ),
-            actions: Tensor::from_data([[[0.9f32], [0.25]], [[0.9], [-0.5]]], &device),
+            )),
+            actions: Acted::Continuous(Tensor::from_data(
+                [[[0.9f32], [0.25]], [[0.9], [-0.5]]],
+                &device,
+            )),
             returns_to_go: Tensor::from_data([[3.0f32, 2.0], [0.0, 1.0]], &device),
-            timesteps: Tensor::from_data([[4i32, 5], [0, 0]], &device),
+            timesteps: vec![4, 5, 0, 0],
             n_padding: vec![0, 1],
         }
     }
@@ -274,7 +276,9 @@ mod tests {
             let hidden = relu(affine(&hidden, "layers.1", &weights));
             affine(&hidden, "head", &weights)[0].tanh()
         });
-        let got = model.head.mode(model.hidden(&inputs(), None));
+        let decisions = model.head.decide(model.hidden(&inputs(), None));
+        let Decisions::Numbers(decisions) = decisions else { panic!("numbers") };
+        let got = [decisions.mode(0), decisions.mode(1)].concat();
         assert!(got.iter().zip(expected).all(|(got, x)| (got - x).abs() < 1e-6), "{got:?}");
         // The newest actions are 0.25 and -0.5; the older 0.9 are not asked for.
         let squared = (expected[0] - 0.25).powi(2) + (expected[1] + 0.5).powi(2);
@@ -286,7 +290,7 @@ mod tests {
     #[test]
     fn contexts_of_any_length_are_stacked() {
         let stacked = |context_length| -> Vec<f32> {
-            let model = model(&MlpConfig { context_length, ..config() });
+            let model = model(&PerceptronConfig { context_length, ..config() });
             model.stacked(&inputs()).into_data().iter::<f32>().collect()
         };
         assert_eq!(stacked(1), [0.5, 3.0, 2.0, -1.0]);
@@ -296,43 +300,24 @@ mod tests {
     }
 
     #[test]
-    fn histories_are_read_as_contexts() {
-        let model = model(&config());
-        let long = ContinuousHistory {
-            observations: &[9.0, 9.0, 1.0, -2.0, 0.5, 3.0],
-            actions: &[0.1, 0.9],
-            returns_to_go: &[4.0, 3.0, 2.0],
-            timestep: 5,
-        };
-        let short = ContinuousHistory {
-            observations: &[2.0, -1.0],
-            actions: &[],
-            returns_to_go: &[1.0],
-            timestep: 0,
-        };
-        let numbers = |tensor: Tensor<2>| -> Vec<f32> { tensor.into_data().iter().collect() };
-        let both = numbers(model.current(&[long, short]).unwrap());
-        assert_eq!(both, numbers(model.hidden(&inputs(), None)));
-        assert!(model.current(&[ContinuousHistory { returns_to_go: &[], ..long }]).is_err());
-    }
-
-    #[test]
     fn what_describes_no_model_is_named() {
-        assert!(MlpConfig::gym(17, 6).validate().is_ok());
-        let refused = |change: fn(&mut MlpConfig)| {
+        let actions = ActionSpace::unit(1);
+        assert!(PerceptronConfig::gym().validate(&OBSERVATIONS, &actions).is_ok());
+        let refused = |change: fn(&mut PerceptronConfig)| {
             let mut config = config();
             change(&mut config);
-            config.validate().unwrap_err().to_string()
+            config.validate(&OBSERVATIONS, &actions).unwrap_err().to_string()
         };
         for (key, error) in [
             ("n_layers", refused(|config| config.n_layers = 0)),
             ("width", refused(|config| config.width = 0)),
             ("context_length", refused(|config| config.context_length = 0)),
-            ("observation_width", refused(|config| config.observation_width = 0)),
-            ("action_width", refused(|config| config.action_width = 0)),
             ("dropout", refused(|config| config.dropout = 1.0)),
         ] {
             assert!(error.starts_with(&format!("model.{key} = ")), "{key}: {error}");
         }
+        let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+        let error = PerceptronConfig::gym().validate(&pixels, &actions).unwrap_err().to_string();
+        assert!(error.contains("choose the transformer for pixels"), "{error}");
     }
 }

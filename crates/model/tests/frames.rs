@@ -4,13 +4,18 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{
-    Actions, BinOrder, Observations, Play, Policy, Simulation, Turn, policy::EpisodeStart, seed,
+    ActionSpace, Actions, BinOrder, Normalization, ObservationSpace, Observations, Play, Policy,
+    Simulation, Turn,
+    policy::EpisodeStart,
+    protocol::{ActionChoice, GlobalTimestep},
+    seed,
 };
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformer, FourierAttentionConfig, HeadConfig, Inputs,
-    ModelConfig, RShape, TransformerPolicy,
-    decision_transformer::Frames,
-    head::{ActionOrder, FourierHeadConfig, GmmHeadConfig},
+    Acted, AttentionConfig, Conditioning, Contexts, DecisionTransformer, DecisionTransformerConfig,
+    FourierAttentionConfig, Frames, HeadConfig, Init, Model, ModelPolicy, Observed, RShape,
+    contexts::timesteps_from,
+    head::{ActionOrder, FourierHeadConfig, GmmHeadConfig, LinearConfig, TanhConfig},
+    positions::Positions,
 };
 use overtone_testkit::assert_close;
 use rand::RngExt;
@@ -37,27 +42,27 @@ fn models() -> Vec<DecisionTransformer> {
         epsilon: 0.0,
     });
     for (head, attention) in [
-        (HeadConfig::Linear, AttentionConfig::Softmax),
+        (HeadConfig::Linear(LinearConfig {}), AttentionConfig::Softmax),
         (fourier, AttentionConfig::Softmax),
         (gmm, AttentionConfig::Softmax),
-        (HeadConfig::Linear, kernel),
+        (HeadConfig::Linear(LinearConfig {}), kernel),
     ] {
         for conditioning in [Conditioning::Return, Conditioning::None] {
-            let config = ModelConfig {
+            let config = DecisionTransformerConfig {
                 n_layers: 2,
                 n_heads: 4,
                 d_model: 32,
                 context_length: CONTEXT,
-                n_actions: N_ACTIONS,
-                max_timestep: 40,
-                dropout: 0.1,
                 conditioning,
                 attention,
                 head: head.clone(),
+                ..DecisionTransformerConfig::atari(40)
             };
+            let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+            let actions = ActionSpace::numbered(N_ACTIONS);
             let mut generator = seed::generator(3, "init");
-            models
-                .push(DecisionTransformer::init(&config, &Device::flex(), &mut generator).unwrap());
+            let init = &mut Init::drawn(&Device::flex(), &mut generator);
+            models.push(DecisionTransformer::init(&config, &observations, &actions, init).unwrap());
         }
     }
     models
@@ -95,7 +100,7 @@ impl Episode {
     }
 
     /// Steps `first .. first + n`, after `n_padding` padded places filled with `noise`.
-    fn context(&self, first: usize, n: usize, n_padding: usize, noise: u8) -> (Frames, Inputs) {
+    fn context(&self, first: usize, n: usize, n_padding: usize, noise: u8) -> Contexts {
         let device = Device::flex();
         let time = n_padding + n;
         let mut pixels = vec![noise; n_padding * 4 * 84 * 84];
@@ -110,19 +115,21 @@ impl Episode {
         );
         let returns =
             [vec![f32::from(noise); n_padding], self.returns_to_go[first..first + n].to_vec()];
-        let inputs = Inputs {
-            actions: Tensor::from_data(padded(self.actions[first..first + n].to_vec()), &device),
+        let actions = padded(self.actions[first..first + n].to_vec());
+        Contexts {
+            observations: Observed::Frames(Frames::Stacks(frames)),
+            actions: Acted::Discrete(Tensor::from_data(actions, &device)),
             returns_to_go: Tensor::from_data(TensorData::new(returns.concat(), [1, time]), &device),
-            global_timesteps: Tensor::from_data([first as i32], &device),
+            timesteps: timesteps_from(&[first as i32], &[n_padding], time),
             n_padding: vec![n_padding],
-        };
-        (Frames::Stacks(frames), inputs)
+        }
     }
 }
 
 /// Logits of the last `n` steps.
-fn logits(model: &DecisionTransformer, (frames, inputs): (Frames, Inputs), n: usize) -> Vec<f64> {
-    let logits: Vec<f64> = model.logits(frames, &inputs).into_data().iter::<f64>().collect();
+fn logits(model: &DecisionTransformer, contexts: Contexts, n: usize) -> Vec<f64> {
+    let logits = model.logits(&contexts).unwrap();
+    let logits: Vec<f64> = logits.into_data().iter::<f64>().collect();
     logits[logits.len() - n * N_ACTIONS..].to_vec()
 }
 
@@ -166,11 +173,16 @@ fn windows_and_stacks_of_the_same_frames_agree() {
     let shape = [1, CONTEXT + 3, 84, 84];
     let windows = Tensor::<4, Int>::from_data(TensorData::new(pixels, shape), (&device, DType::U8));
     for model in models() {
-        let (stacks, inputs) = episode.context(0, CONTEXT, 0, 0);
-        let of_stacks = logits(&model, (stacks, inputs.clone()), CONTEXT);
-        let of_windows = logits(&model, (Frames::Windows(windows.clone()), inputs), CONTEXT);
+        let stacks = episode.context(0, CONTEXT, 0, 0);
+        let observations = Observed::Frames(Frames::Windows(windows.clone()));
+        let of_windows = logits(&model, Contexts { observations, ..stacks.clone() }, CONTEXT);
+        let of_stacks = logits(&model, stacks, CONTEXT);
         assert_close("windows", &of_windows, &of_stacks, 0.0, ROUNDING);
     }
+}
+
+fn policy_of(model: &DecisionTransformer, protocol: &Play) -> ModelPolicy {
+    ModelPolicy::new(&Model::Transformer(model.clone()), None, protocol).unwrap()
 }
 
 /// The policy, step by step with its cached embeddings, among other agents, takes the most
@@ -182,7 +194,7 @@ fn playing_step_by_step_equals_one_pass() {
         let mut episode = Episode::random(length);
         // Nearly greedy: the draw does not matter unless two logits tie.
         let protocol = Play { temperature: 1e-4, ..Play::matched(Simulation::default()) };
-        let mut policy = TransformerPolicy::new(&model, &protocol);
+        let mut policy = policy_of(&model, &protocol);
         let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
         for t in 0..length {
             // Agent 1 plays the episode; agent 0 joins later and sees other frames.
@@ -225,7 +237,7 @@ fn an_agent_plays_the_same_whatever_else_is_in_the_batch() {
         let protocol = Play::matched(Simulation::default());
         // The distributions of agent 3, which begins after `delay` steps of the others.
         let play = |others: &[usize], delay: usize| {
-            let mut policy = TransformerPolicy::new(&model, &protocol);
+            let mut policy = policy_of(&model, &protocol);
             let mut agents = [others, &[3]].concat();
             agents.sort_unstable();
             let mut seen = Vec::new();
@@ -270,7 +282,7 @@ fn played_distributions_are_those_of_the_logits() {
     let (episode, temperature) = (Episode::random(2), 1.7);
     for model in models() {
         let protocol = Play { temperature, ..Play::matched(Simulation::default()) };
-        let mut policy = TransformerPolicy::new(&model, &protocol);
+        let mut policy = policy_of(&model, &protocol);
         let target_return = episode.returns_to_go[0];
         let start = |seed| Some(EpisodeStart { seed, target_return });
         let turns = [0, 1].map(|agent| Turn { agent, reward: 0.0, start: start(agent as u64) });
@@ -294,5 +306,134 @@ fn played_distributions_are_those_of_the_logits() {
         assert_ne!(played.probs[..N_ACTIONS], played.probs[N_ACTIONS..]);
         policy.act(&[], Observations::Pixels(&[])).unwrap();
         assert!(policy.played().unwrap().probs.is_empty(), "of an earlier batch");
+    }
+}
+
+/// Real-valued actions from frames, with either kind of positions: the policy's cached
+/// embeddings give what one pass over the whole context gives, each action fed back.
+#[test]
+fn real_valued_actions_are_played_from_frames() {
+    let (episode, length) = (Episode::random(CONTEXT + 2), CONTEXT + 2);
+    let (observations, actions) =
+        (ObservationSpace::Pixels { shape: vec![4, 84, 84] }, ActionSpace::unit(2));
+    for reference in [DecisionTransformerConfig::atari(40), DecisionTransformerConfig::gym(40)] {
+        let config = DecisionTransformerConfig {
+            n_layers: 2,
+            n_heads: 2,
+            d_model: 16,
+            context_length: CONTEXT,
+            head: HeadConfig::Tanh(TanhConfig {}),
+            ..reference
+        };
+        let mut generator = seed::generator(3, "init");
+        let init = &mut Init::drawn(&Device::flex(), &mut generator);
+        let model = DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
+        let model = Model::Transformer(model);
+        let play =
+            Play { action_choice: ActionChoice::Mode, ..Play::matched(Simulation::default()) };
+        let mut policy = ModelPolicy::new(&model, None, &play).unwrap();
+        let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
+        let mut played: Vec<f32> = Vec::new();
+        for t in 0..length {
+            let turn = Turn { agent: 0, reward: 1.0, start: (t == 0).then_some(start) };
+            let acted = policy.act(&[turn], Observations::Pixels(&episode.stack(t))).unwrap();
+            let Actions::Continuous { width: 2, values } = acted else { panic!("{acted:?}") };
+            let n = (t + 1).min(CONTEXT);
+            let first = t + 1 - n;
+            let mut known = played[2 * first..].to_vec();
+            known.extend([0.0, 0.0]);
+            let known = TensorData::new(known, [1, n, 2]);
+            let contexts = Contexts {
+                actions: Acted::Continuous(Tensor::from_data(known, &Device::flex())),
+                ..episode.context(first, n, 0, 0)
+            };
+            let expected = model.decide(&contexts).numbers().unwrap().mode(0);
+            let got: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
+            assert_close(&format!("step {t}"), &got, &expected, 0.0, ROUNDING);
+            played.extend(values);
+        }
+        assert!(policy.played().is_none());
+    }
+}
+
+#[test]
+fn what_cannot_be_played_is_named() {
+    let model = &models()[0];
+    let protocol = Play::matched(Simulation::default());
+    let normalization = Normalization::identity(4 * 84 * 84);
+    let agent = Model::Transformer(model.clone());
+    let error = ModelPolicy::new(&agent, Some(&normalization), &protocol).err().unwrap();
+    assert!(error.to_string().contains("one for pixels"), "{error}");
+    let start = EpisodeStart { seed: 5, target_return: 3.0 };
+    let turn = Turn { agent: 0, reward: 0.0, start: Some(start) };
+    let stack = vec![9u8; 4 * 84 * 84];
+    let refused = |turns: &[Turn], observations: Observations<'_>| {
+        let mut policy = policy_of(model, &protocol);
+        let error = policy.act(turns, observations).unwrap_err().to_string();
+        // Nothing was remembered of it: the agent still has to begin.
+        let later = Turn { start: None, ..turn };
+        assert!(policy.act(&[later], Observations::Pixels(&stack)).is_err());
+        error
+    };
+    let error = refused(&[turn], Observations::Vectors(&[0.0; 4]));
+    let expected = "expected 1 stacks of 4 frames of 84 × 84 pixels";
+    assert_eq!(error, format!("observations: got vectors, {expected}"));
+    let error = refused(&[turn], Observations::Pixels(&stack[1..]));
+    assert_eq!(error, format!("observations: got 28223 pixels, {expected}"));
+    let error = refused(&[turn, turn], Observations::Pixels(&[&stack[..], &stack[..]].concat()));
+    assert!(error.contains("2 turns of 1 agents"), "{error}");
+    for number in [f32::NAN, f32::INFINITY] {
+        let start = Some(EpisodeStart { target_return: number, ..start });
+        let error = refused(&[Turn { start, ..turn }], Observations::Pixels(&stack));
+        assert!(error.contains(&format!("got {number} for agent 0")), "{error}");
+    }
+    let mut policy = policy_of(model, &protocol);
+    policy.act(&[turn], Observations::Pixels(&stack)).unwrap();
+    let unpaid = Turn { reward: f32::NAN, start: None, ..turn };
+    let error = policy.act(&[unpaid], Observations::Pixels(&stack)).unwrap_err().to_string();
+    assert!(error.contains("got NaN for agent 0"), "{error}");
+}
+
+/// The released evaluation tells the current timestep, training the context's first.
+#[test]
+fn the_global_timestep_is_the_one_asked_for() {
+    let episode = Episode::random(3);
+    for mut model in models() {
+        // Its tables begin as zeros, which would hide them.
+        let Positions::LocalAndGlobal(positions) = &mut model.positions else { panic!() };
+        positions.global = positions.global.clone().map(|table| {
+            let rows = Tensor::arange(0..table.dims()[0] as i64, &Device::flex()).float();
+            table + rows.unsqueeze_dim::<2>(1).sin()
+        });
+        let n_actions = N_ACTIONS;
+        let probs = |global_timestep| {
+            let protocol = Play { global_timestep, ..Play::matched(Simulation::default()) };
+            let mut policy = policy_of(&model, &protocol);
+            let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
+            let mut actions = Vec::new();
+            for t in 0..3 {
+                let turn = Turn { agent: 0, reward: 1.0, start: (t == 0).then_some(start) };
+                let acted = policy.act(&[turn], Observations::Pixels(&episode.stack(t))).unwrap();
+                let Actions::Discrete(ids) = acted else { panic!("{acted:?}") };
+                actions.extend(ids.into_iter().map(|id| id as i32));
+            }
+            (policy.played().unwrap().probs.to_vec(), actions)
+        };
+        for (global_timestep, told) in
+            [(GlobalTimestep::WindowFirst, 0), (GlobalTimestep::Current, 2)]
+        {
+            let (got, actions) = probs(global_timestep);
+            let known = Episode { actions, ..episode.clone() };
+            let contexts = Contexts { timesteps: vec![told; 3], ..known.context(0, 3, 0, 0) };
+            let logits = Model::Transformer(model.clone()).decide(&contexts).actions().unwrap();
+            let expected = logits.probs(0, 1.0);
+            let expected: Vec<f64> = ActionOrder::atari()
+                .action_of()
+                .into_iter()
+                .map(|action| expected[action])
+                .collect();
+            assert_eq!(got.len(), n_actions);
+            assert_close("probs", &got, &expected, 0.0, ROUNDING);
+        }
     }
 }

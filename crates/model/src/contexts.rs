@@ -1,0 +1,156 @@
+//! What a model reads: a batch of contexts.
+
+use burn::tensor::{DType, Device, Int, Tensor};
+
+use crate::{head::ActedRows, tokens};
+
+/// Pixels of one frame, height and width.
+pub const FRAME: usize = 84;
+/// Frames in an observation.
+pub const STACK: usize = 4;
+
+/// Frames as they are stored: 8-bit grey pixels.
+#[derive(Clone, Debug)]
+pub enum Frames {
+    /// `[batch, time + 3, 84, 84]`: each frame once; the observation of step `t` is frames
+    /// `t .. t + 4`.
+    Windows(Tensor<4, Int>),
+    /// `[n, 4, 84, 84]`: separate observations, oldest frame first.
+    Stacks(Tensor<4, Int>),
+}
+
+/// The observations of a batch of contexts.
+#[derive(Clone, Debug)]
+pub enum Observed {
+    /// Stacks of frames.
+    Frames(Frames),
+    /// `[batch, time, width]`: numbers, normalized as the training data was.
+    Vectors(Tensor<3>),
+    /// `[batch, time, d_model]`: observations that the model's encoder has embedded already. A
+    /// policy keeps them, so that it encodes each frame once.
+    Embedded(Tensor<3>),
+}
+
+/// The actions of a batch of contexts. No prediction reads the newest.
+#[derive(Clone, Debug)]
+pub enum Acted {
+    /// `[batch, time]`: environment action ids.
+    Discrete(Tensor<2, Int>),
+    /// `[batch, time, width]`, in [-1, 1].
+    Continuous(Tensor<3>),
+}
+
+impl Acted {
+    /// Batch and time.
+    pub fn dims(&self) -> [usize; 2] {
+        match self {
+            Self::Discrete(ids) => ids.dims(),
+            Self::Continuous(numbers) => {
+                let [batch, time, _] = numbers.dims();
+                [batch, time]
+            }
+        }
+    }
+
+    /// Every action, context by context.
+    pub fn rows(&self) -> ActedRows {
+        match self {
+            Self::Discrete(ids) => {
+                let [batch, time] = ids.dims();
+                ActedRows::Discrete(ids.clone().reshape([batch * time]))
+            }
+            Self::Continuous(numbers) => {
+                let [batch, time, width] = numbers.dims();
+                ActedRows::Continuous(numbers.clone().reshape([batch * time, width]))
+            }
+        }
+    }
+
+    /// The newest action of each context.
+    pub fn newest(&self) -> ActedRows {
+        let [_, time] = self.dims();
+        match self {
+            Self::Discrete(ids) => Self::Discrete(ids.clone().narrow(1, time - 1, 1)).rows(),
+            Self::Continuous(numbers) => {
+                Self::Continuous(numbers.clone().narrow(1, time - 1, 1)).rows()
+            }
+        }
+    }
+}
+
+/// A batch of contexts, each `time` steps long. Padded places may hold anything finite.
+#[derive(Clone, Debug)]
+pub struct Contexts {
+    /// What was seen at each step.
+    pub observations: Observed,
+    /// What was done at each step.
+    pub actions: Acted,
+    /// `[batch, time]`: the return from each step on, that step's reward included, divided by
+    /// the task's scale.
+    pub returns_to_go: Tensor<2>,
+    /// `[batch · time]`, on the host: each step's place in its episode, from 0.
+    pub timesteps: Vec<i32>,
+    /// Padded timesteps at the start of each context.
+    pub n_padding: Vec<usize>,
+}
+
+impl Contexts {
+    /// Batch and time.
+    pub fn dims(&self) -> [usize; 2] {
+        self.actions.dims()
+    }
+
+    /// `[batch]`: the timestep of each context's first real place.
+    pub fn first_timesteps(&self) -> Vec<i32> {
+        let [_, time] = self.dims();
+        let rows = self.timesteps.chunks_exact(time).zip(&self.n_padding);
+        rows.map(|(row, &n_padding)| row[n_padding.min(time - 1)]).collect()
+    }
+
+    /// The same, with each context's newest timestep at all of its places: what the released
+    /// evaluation on Atari tells the table of global positions.
+    pub fn with_newest_timestep(mut self) -> Self {
+        let [_, time] = self.dims();
+        for row in self.timesteps.chunks_exact_mut(time) {
+            row.fill(row[time - 1]);
+        }
+        self
+    }
+
+    /// The share of each timestep in a mean over real timesteps, `[batch · time]`.
+    pub(crate) fn shares(&self, device: &Device, dtype: DType) -> Tensor<1> {
+        let [_, time] = self.dims();
+        tokens::shares(&self.n_padding, time, device, dtype)
+    }
+}
+
+/// Timesteps of contexts that begin at these, `[batch · time]`; 0 in padded places.
+pub fn timesteps_from(first: &[i32], n_padding: &[usize], time: usize) -> Vec<i32> {
+    let row = |(&first, &n_padding): (&i32, &usize)| {
+        (0..time).map(move |place| match place.checked_sub(n_padding) {
+            Some(step) => first.saturating_add(step as i32),
+            None => 0,
+        })
+    };
+    first.iter().zip(n_padding).flat_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_context_s_timestep_is_that_of_its_first_real_place() {
+        let device = Device::flex();
+        let contexts = Contexts {
+            observations: Observed::Vectors(Tensor::zeros([2, 3, 1], &device)),
+            actions: Acted::Discrete(Tensor::zeros([2, 3], &device)),
+            returns_to_go: Tensor::zeros([2, 3], &device),
+            timesteps: timesteps_from(&[7, 4], &[0, 1], 3),
+            n_padding: vec![0, 1],
+        };
+        assert_eq!(contexts.timesteps, [7, 8, 9, 0, 4, 5]);
+        assert_eq!(contexts.first_timesteps(), [7, 4]);
+        assert_eq!(contexts.with_newest_timestep().first_timesteps(), [9, 5]);
+    }
+}

@@ -1,0 +1,77 @@
+//! From an observation to a token. A new encoder is one file beside this one's, and one variant.
+
+mod linear;
+mod nature;
+
+use burn::{module::Module, tensor::Tensor};
+use overtone_core::ObservationSpace;
+use overtone_kernels::Form;
+
+pub use linear::LinearEncoder;
+pub use nature::NatureEncoder;
+
+use crate::{
+    contexts::{FRAME, Observed, STACK},
+    error::{ModelError, check_counts, config_error},
+    init::Init,
+};
+
+/// Embeds observations.
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)] // one encoder per model
+pub enum Encoder {
+    /// See [`NatureEncoder`].
+    Nature(NatureEncoder),
+    /// See [`LinearEncoder`].
+    Linear(LinearEncoder),
+}
+
+impl Encoder {
+    /// The encoder of such observations. `tanh`: whether vectors go through it.
+    pub fn init(
+        observations: &ObservationSpace,
+        d_model: usize,
+        tanh: bool,
+        init: &mut Init<'_>,
+    ) -> Self {
+        match observations {
+            ObservationSpace::Pixels { .. } => Self::Nature(NatureEncoder::init(d_model, init)),
+            ObservationSpace::Vectors { width } => {
+                Self::Linear(LinearEncoder::init(*width, d_model, tanh, init))
+            }
+        }
+    }
+
+    /// Embeds observations that are not embedded yet.
+    ///
+    /// # Shapes
+    /// - result: `[n, d_model]`, observation by observation
+    ///
+    /// # Panics
+    /// When they are of another kind than the encoder's: a caller's bug.
+    pub fn forward(&self, observed: &Observed, form: Form) -> Tensor<2> {
+        match (self, observed) {
+            (Self::Nature(encoder), Observed::Frames(frames)) => {
+                encoder.forward(frames.clone(), form)
+            }
+            (Self::Linear(encoder), Observed::Vectors(vectors)) => {
+                let [batch, time, width] = vectors.dims();
+                encoder.forward(vectors.clone().reshape([batch * time, width]))
+            }
+            _ => panic!("observations of another kind than the encoder's"),
+        }
+    }
+}
+
+/// # Errors
+/// When there is no encoder of such observations.
+pub(crate) fn validate(observations: &ObservationSpace) -> Result<(), ModelError> {
+    match observations {
+        ObservationSpace::Pixels { shape } if shape[..] != [STACK, FRAME, FRAME] => {
+            let expected = "must be [4, 84, 84]: the encoder sees 4 frames of 84 × 84 pixels";
+            Err(config_error("observations", format!("{shape:?}"), expected))
+        }
+        ObservationSpace::Pixels { .. } => Ok(()),
+        ObservationSpace::Vectors { width } => check_counts(&[("observations", *width)]),
+    }
+}

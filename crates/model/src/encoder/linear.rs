@@ -1,0 +1,35 @@
+//! One affine layer on an observation's numbers.
+
+use burn::{
+    module::{Module, Param},
+    tensor::Tensor,
+};
+
+use crate::init::Init;
+
+/// `o W + b`, or `tanh` of it.
+#[derive(Module, Debug)]
+pub struct LinearEncoder {
+    /// `[width, d_model]`
+    pub weight: Param<Tensor<2>>,
+    /// `[d_model]`
+    pub bias: Param<Tensor<1>>,
+    /// Whether the result goes through tanh.
+    #[module(skip)]
+    pub tanh: bool,
+}
+
+impl LinearEncoder {
+    /// PyTorch's default for a linear layer.
+    pub fn init(width: usize, d_model: usize, tanh: bool, init: &mut Init<'_>) -> Self {
+        let (weight, bias) = init.linear([width, d_model]);
+        Self { weight, bias, tanh }
+    }
+
+    /// # Shapes
+    /// - `observations`: `[rows, width]`; result `[rows, d_model]`
+    pub fn forward(&self, observations: Tensor<2>) -> Tensor<2> {
+        let embedded = observations.matmul(self.weight.val()) + self.bias.val().unsqueeze();
+        if self.tanh { embedded.tanh() } else { embedded }
+    }
+}

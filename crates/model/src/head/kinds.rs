@@ -1,0 +1,133 @@
+//! The two kinds of heads: what a head's file implements.
+//!
+//! A head *on bins* gives logits for a list of actions, or for the bins of a number
+//! ([`BinnedHead`](super::BinnedHead)). A head *on numbers* learns and chooses real values in
+//! [-1, 1]. Its options implement [`BinsOptions`] or [`NumbersOptions`], the head itself
+//! [`OnBins`] or [`OnNumbers`].
+
+use burn::tensor::{Int, Tensor, activation::log_softmax};
+
+use super::{ActionOrder, Marginals};
+use crate::{error::ModelError, init::Init};
+
+/// Options of a head on bins.
+pub trait BinsOptions {
+    /// The head they describe.
+    type Head: OnBins;
+
+    /// In a few words: `Fourier head of 14 frequencies`.
+    fn describe(&self) -> String;
+
+    /// # Errors
+    /// When an option does not fit `n` bins.
+    fn validate(&self, n: usize) -> Result<(), ModelError>;
+
+    /// A head on `n` bins.
+    fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> Self::Head;
+
+    /// The order of a list of actions along the bins; `None`: the environment's.
+    fn action_order(&self) -> Option<&ActionOrder> {
+        None
+    }
+}
+
+/// A head on bins.
+pub trait OnBins {
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    fn forward(&self, hidden: Tensor<2>) -> HeadOutput;
+
+    /// The order of a list of actions along the bins; `None`: the environment's.
+    fn action_order(&self) -> Option<&ActionOrder> {
+        None
+    }
+}
+
+/// What a head on bins says about a batch of tokens.
+pub struct HeadOutput {
+    /// `[rows, n]`, by environment action id.
+    pub logits: Tensor<2>,
+    /// Regularisation of each row, `[rows]`, to be averaged and added to the loss.
+    pub regularization: Option<Tensor<1>>,
+}
+
+/// Options of a head on numbers.
+pub trait NumbersOptions {
+    /// The head they describe.
+    type Head: OnNumbers;
+
+    /// In a few words: `Gaussian head`.
+    fn describe(&self) -> String;
+
+    /// # Errors
+    /// When an option describes no head.
+    fn validate(&self) -> Result<(), ModelError>;
+
+    /// A head for actions of `width` numbers.
+    fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> Self::Head;
+}
+
+/// A head on numbers.
+pub trait OnNumbers {
+    /// Numbers in an action.
+    fn width(&self) -> usize;
+
+    /// What each row of logged actions costs.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    /// - `targets`: `[rows, width]`, in [-1, 1]
+    fn loss(&self, hidden: Tensor<2>, targets: Tensor<2>) -> HeadLoss;
+
+    /// What the head says about each number of each row, on the host.
+    ///
+    /// # Shapes
+    /// - `hidden`: `[rows, d_model]`
+    fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals>;
+}
+
+/// Logged actions, one a row.
+#[derive(Clone, Debug)]
+pub enum ActedRows {
+    /// `[rows]`: environment action ids.
+    Discrete(Tensor<1, Int>),
+    /// `[rows, width]`, in [-1, 1].
+    Continuous(Tensor<2>),
+}
+
+/// What a head loses on a batch.
+pub struct HeadLoss {
+    /// Each row's loss, `[rows]`, to be averaged: squared error, averaged over an action's
+    /// numbers, or nats, added up over them.
+    pub rows: Tensor<1>,
+    /// Regularisation of each row, `[rows]`, to be averaged and added to the loss.
+    pub regularization: Option<Tensor<1>>,
+    /// For a list of actions, `[rows]`: 1 where the logged action is the most probable one,
+    /// otherwise 0.
+    pub hits: Option<Tensor<1>>,
+}
+
+/// Cross-entropy of logged actions.
+pub(super) fn bins_loss(output: HeadOutput, targets: Tensor<1, Int>) -> HeadLoss {
+    let HeadOutput { logits, regularization } = output;
+    let most_probable = logits.clone().argmax(1).squeeze_dim::<1>(1);
+    let hits = most_probable.equal(targets.clone()).float().cast(logits.dtype());
+    HeadLoss { rows: cross_entropy(logits, targets), regularization, hits: Some(hits) }
+}
+
+/// Squared error of each row, averaged over dimensions.
+pub(super) fn mean_squared_error(predictions: Tensor<2>, targets: Tensor<2>) -> HeadLoss {
+    let rows = (predictions - targets).square().mean_dim(1).squeeze_dim::<1>(1);
+    HeadLoss { rows, regularization: None, hits: None }
+}
+
+/// Negative log-likelihood of each row's target, in nats.
+///
+/// # Shapes
+/// - `logits`: `[rows, n_actions]`
+/// - `targets`: `[rows]`, environment action ids
+/// - result: `[rows]`
+pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+    let log_probs = log_softmax(logits, 1);
+    log_probs.gather(1, targets.unsqueeze_dim::<2>(1)).squeeze_dim::<1>(1).neg()
+}

@@ -1,0 +1,281 @@
+//! What agents remember of their episodes, as a batch of contexts.
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use overtone_core::{ActionSpace, ObservationSpace, Window};
+
+use crate::{
+    contexts::{Acted, Contexts, Observed},
+    error::ModelError,
+};
+
+/// What a model's contexts are like.
+#[derive(Clone, Copy, Debug)]
+pub struct ContextShape<'a> {
+    /// Timesteps the model sees.
+    pub context_length: usize,
+    /// What it sees.
+    pub observations: &'a ObservationSpace,
+    /// What it does.
+    pub actions: &'a ActionSpace,
+}
+
+/// One agent's episode up to the observation it must act on, or the end of it: of a longer
+/// one the model sees the last `context_length` timesteps.
+#[derive(Clone, Copy, Debug)]
+pub struct History<'a> {
+    /// `[n, width]`, normalized as the training data was; empty where observations are pixels,
+    /// which come embedded.
+    pub observations: &'a [f32],
+    /// The action at the last observation is yet to come.
+    pub actions: Past<'a>,
+    /// `[n]`, divided by the task's scale as the training data was.
+    pub returns_to_go: &'a [f32],
+    /// The last observation's place in its episode, from 0; at least `n - 1`.
+    pub timestep: usize,
+}
+
+/// Actions that were taken.
+#[derive(Clone, Copy, Debug)]
+pub enum Past<'a> {
+    /// `[n - 1]` environment action ids.
+    Discrete(&'a [i32]),
+    /// `[n - 1, width]` numbers in [-1, 1].
+    Continuous(&'a [f32]),
+}
+
+impl Past<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Discrete(ids) => ids.len(),
+            Self::Continuous(numbers) => numbers.len(),
+        }
+    }
+}
+
+impl Contexts {
+    /// One context for each agent, as long as the longest history: the others are padded in
+    /// front. `embedded` are observations that the model's encoder has seen before,
+    /// `[agents, time, d_model]`.
+    ///
+    /// The action that is yet to come is zero, as in the references; no prediction reads it.
+    ///
+    /// # Errors
+    /// When there is no history, or one is empty or does not fit itself or the model.
+    pub fn of_histories(
+        histories: &[History<'_>],
+        shape: ContextShape<'_>,
+        embedded: Option<Tensor<3>>,
+        (device, dtype): (&Device, DType),
+    ) -> Result<Self, ModelError> {
+        let wide = if embedded.is_some() { 0 } else { shape.observations.size() };
+        histories.iter().try_for_each(|history| history.check(wide, shape.actions))?;
+        let longest = histories.iter().map(|history| history.returns_to_go.len()).max();
+        let longest = longest.ok_or_else(|| ModelError::Input {
+            what: "histories",
+            got: "none".into(),
+            expected: "at least one".into(),
+        })?;
+        let (batch, time) = (histories.len(), longest.min(shape.context_length));
+        let windows: Vec<Window> = histories
+            .iter()
+            .map(|history| Window::ending_at(0, history.returns_to_go.len() - 1, time))
+            .collect();
+
+        let floats = |values: Vec<f32>, width: usize| {
+            Tensor::<3>::from_data(TensorData::new(values, [batch, time, width]), (device, dtype))
+        };
+        let observations = match embedded {
+            Some(embedded) => Observed::Embedded(embedded),
+            None => {
+                let seen = histories.iter().map(|history| history.observations.to_vec());
+                Observed::Vectors(floats(laid(&windows, seen, wide, 0.0), wide))
+            }
+        };
+        let width = shape.actions.size();
+        let actions = match shape.actions {
+            ActionSpace::Discrete { .. } => {
+                let ids = histories.iter().map(|history| match history.actions {
+                    Past::Discrete(ids) => [ids, &[0]].concat(),
+                    Past::Continuous(_) => unreachable!("histories were checked"),
+                });
+                let ids = TensorData::new(laid(&windows, ids, 1, 0), [batch, time]);
+                Acted::Discrete(Tensor::from_data(ids, device))
+            }
+            ActionSpace::Continuous { .. } => {
+                let numbers = histories.iter().map(|history| match history.actions {
+                    Past::Continuous(numbers) => [numbers, &vec![0.0; width]].concat(),
+                    Past::Discrete(_) => unreachable!("histories were checked"),
+                });
+                Acted::Continuous(floats(laid(&windows, numbers, width, 0.0), width))
+            }
+        };
+        let returns_to_go = histories.iter().map(|history| history.returns_to_go.to_vec());
+        let returns_to_go = floats(laid(&windows, returns_to_go, 1, 0.0), 1);
+        let timesteps = histories.iter().map(|history| {
+            let first = history.timestep - (history.returns_to_go.len() - 1);
+            let timesteps = first..=history.timestep;
+            timesteps.map(|timestep| i32::try_from(timestep).unwrap_or(i32::MAX)).collect()
+        });
+        Ok(Self {
+            observations,
+            actions,
+            returns_to_go: returns_to_go.squeeze_dim::<2>(2),
+            timesteps: laid(&windows, timesteps, 1, 0),
+            n_padding: windows.iter().map(Window::n_padding).collect(),
+        })
+    }
+}
+
+/// Columns of `width` values a timestep as rows of one batch, each cut and padded as its window
+/// says.
+fn laid<T: Copy>(
+    windows: &[Window],
+    columns: impl Iterator<Item = Vec<T>>,
+    width: usize,
+    padding: T,
+) -> Vec<T> {
+    let each = windows.first().map_or(0, |window| window.context_length) * width;
+    let mut laid = vec![padding; windows.len() * each];
+    for ((window, column), out) in windows.iter().zip(columns).zip(laid.chunks_exact_mut(each)) {
+        window.lay(&column, width, padding, out);
+    }
+    laid
+}
+
+impl History<'_> {
+    fn check(&self, observation_width: usize, actions: &ActionSpace) -> Result<(), ModelError> {
+        let n = self.returns_to_go.len();
+        let wrong = |what, got: usize, expected: String| ModelError::Input {
+            what,
+            got: got.to_string(),
+            expected,
+        };
+        if n == 0 {
+            return Err(wrong("timesteps in a history", n, "at least 1".into()));
+        }
+        let width = match (&self.actions, actions) {
+            (Past::Discrete(_), ActionSpace::Discrete { .. }) => 1,
+            (Past::Continuous(_), ActionSpace::Continuous { .. }) => actions.size(),
+            (got, _) => {
+                return Err(ModelError::Input {
+                    what: "actions of a history",
+                    got: format!("{got:?}"),
+                    expected: actions.describe(),
+                });
+            }
+        };
+        for (what, got, expected) in [
+            ("numbers of observations", self.observations.len(), n * observation_width),
+            ("numbers of actions", self.actions.len(), (n - 1) * width),
+        ] {
+            if got != expected {
+                return Err(wrong(what, got, format!("{expected} for {n} timesteps")));
+            }
+        }
+        if self.timestep < n - 1 {
+            return Err(wrong("last timestep", self.timestep, format!("at least {}", n - 1)));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(histories: &[History<'_>]) -> Result<Contexts, ModelError> {
+        let (observations, actions) =
+            (&ObservationSpace::Vectors { width: 2 }, &ActionSpace::unit(1));
+        let shape = ContextShape { context_length: 3, observations, actions };
+        Contexts::of_histories(histories, shape, None, (&Device::flex(), DType::F32))
+    }
+
+    fn numbers<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+        tensor.into_data().iter().collect()
+    }
+
+    fn vectors(contexts: &Contexts) -> Vec<f32> {
+        let Observed::Vectors(vectors) = &contexts.observations else { panic!("vectors") };
+        numbers(vectors.clone())
+    }
+
+    const FOUR_STEPS: History<'_> = History {
+        observations: &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0],
+        actions: Past::Continuous(&[0.1, 0.2, 0.3]),
+        returns_to_go: &[4.0, 3.0, 2.0, 1.0],
+        timestep: 5,
+    };
+    const ONE_STEP: History<'_> = History {
+        observations: &[9.0, 9.5],
+        actions: Past::Continuous(&[]),
+        returns_to_go: &[7.0],
+        timestep: 0,
+    };
+
+    #[test]
+    fn the_last_timesteps_stand_on_the_right() {
+        let both = inputs(&[FOUR_STEPS, ONE_STEP]).unwrap();
+        let observations = [3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 0.0, 0.0, 0.0, 0.0, 9.0, 9.5];
+        assert_eq!(vectors(&both), observations);
+        let Acted::Continuous(actions) = both.actions else { panic!("numbers") };
+        assert_eq!(numbers(actions), [0.2, 0.3, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(numbers(both.returns_to_go), [3.0, 2.0, 1.0, 0.0, 0.0, 7.0]);
+        assert_eq!(both.timesteps, [3, 4, 5, 0, 0, 0]);
+        assert_eq!(both.n_padding, [0, 2]);
+    }
+
+    #[test]
+    fn contexts_are_no_longer_than_they_must_be() {
+        let one = inputs(&[ONE_STEP]).unwrap();
+        assert_eq!((one.dims(), vectors(&one)), ([1, 1], vec![9.0, 9.5]));
+        assert_eq!(one.n_padding, [0]);
+    }
+
+    #[test]
+    fn histories_that_do_not_fit_are_refused() {
+        let refused = |history| inputs(&[ONE_STEP, history]).unwrap_err().to_string();
+        for (history, expected) in [
+            (
+                History { observations: &[1.0; 7], ..FOUR_STEPS },
+                "numbers of observations: got 7, expected 8 for 4 timesteps",
+            ),
+            (
+                History { actions: Past::Continuous(&[0.0; 4]), ..FOUR_STEPS },
+                "numbers of actions: got 4, expected 3 for 4 timesteps",
+            ),
+            (
+                History { returns_to_go: &[], ..FOUR_STEPS },
+                "timesteps in a history: got 0, expected at least 1",
+            ),
+            (History { timestep: 2, ..FOUR_STEPS }, "last timestep: got 2, expected at least 3"),
+        ] {
+            assert_eq!(refused(history), expected);
+        }
+        assert!(inputs(&[]).is_err());
+    }
+
+    /// Pixels come embedded, and a list of actions as ids.
+    #[test]
+    fn embedded_observations_and_ids_are_laid_alike() {
+        let (observations, actions) =
+            (&ObservationSpace::Pixels { shape: vec![4, 84, 84] }, &ActionSpace::numbered(9));
+        let shape = ContextShape { context_length: 2, observations, actions };
+        let history = |actions, returns_to_go, timestep| History {
+            observations: &[],
+            actions: Past::Discrete(actions),
+            returns_to_go,
+            timestep,
+        };
+        let both = [history(&[7, 8], &[3.0, 2.0, 1.0], 2), history(&[], &[5.0], 0)];
+        let embedded = Tensor::zeros([2, 2, 6], &Device::flex());
+        let options = (&Device::flex(), DType::F32);
+        let contexts = Contexts::of_histories(&both, shape, Some(embedded), options).unwrap();
+        assert!(matches!(contexts.observations, Observed::Embedded(_)));
+        let Acted::Discrete(ids) = contexts.actions else { panic!("ids") };
+        assert_eq!(ids.into_data().iter::<i32>().collect::<Vec<_>>(), [8, 0, 0, 0]);
+        assert_eq!((contexts.timesteps, contexts.n_padding), (vec![1, 2, 0, 0], vec![0, 1]));
+        let numbers = History { actions: Past::Continuous(&[]), ..both[1] };
+        let error = Contexts::of_histories(&[numbers], shape, None, options).unwrap_err();
+        assert!(error.to_string().contains("expected one of 9 indices"), "{error}");
+    }
+}

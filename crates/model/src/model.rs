@@ -1,0 +1,232 @@
+//! A model, whichever: what training and playing ask of one.
+
+use burn::{
+    module::Module,
+    tensor::{DType, Device, Tensor},
+};
+use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_kernels::Form;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    contexts::{Contexts, Observed},
+    decision_transformer::{DecisionTransformer, DecisionTransformerConfig},
+    error::{ModelError, config_error},
+    head::{Decisions, Head, HeadConfig},
+    init::Init,
+    loss::Loss,
+    perceptron::{Perceptron, PerceptronConfig},
+    positions::Positions,
+    tokens::Steps,
+    transformer::DropoutSeed,
+    weights::{self, NamedTensors},
+};
+
+/// Which model, with its own options.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ModelConfig {
+    /// See [`DecisionTransformer`].
+    Transformer(DecisionTransformerConfig),
+    /// See [`Perceptron`].
+    Perceptron(PerceptronConfig),
+}
+
+impl ModelConfig {
+    /// Checks what the types cannot.
+    ///
+    /// # Errors
+    /// Names the first key whose value describes no model of such observations and actions.
+    pub fn validate(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
+        match self {
+            Self::Transformer(config) => config.validate(observations, actions),
+            Self::Perceptron(config) => config.validate(observations, actions),
+        }
+    }
+
+    /// Timesteps the model sees.
+    pub fn context_length(&self) -> usize {
+        match self {
+            Self::Transformer(config) => config.context_length,
+            Self::Perceptron(config) => config.context_length,
+        }
+    }
+
+    /// Actions learned from a full context: the transformer's at every timestep, the
+    /// perceptron's at the newest.
+    pub fn labels_per_context(&self) -> usize {
+        match self {
+            Self::Transformer(config) => config.context_length,
+            Self::Perceptron(_) => 1,
+        }
+    }
+
+    /// How actions are read.
+    pub fn head(&self) -> &HeadConfig {
+        match self {
+            Self::Transformer(config) => &config.head,
+            Self::Perceptron(config) => &config.head,
+        }
+    }
+
+    fn n_layers(&self) -> usize {
+        match self {
+            Self::Transformer(config) => config.n_layers,
+            Self::Perceptron(config) => config.n_layers,
+        }
+    }
+}
+
+/// A model. Its [weights](crate::weights) have the names that they have in the model itself.
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)] // one model per run
+pub enum Model {
+    /// See [`DecisionTransformer`].
+    Transformer(DecisionTransformer),
+    /// See [`Perceptron`].
+    Perceptron(Perceptron),
+}
+
+impl Model {
+    /// A new model.
+    ///
+    /// # Errors
+    /// When `config` describes no model of such observations and actions.
+    pub fn init(
+        config: &ModelConfig,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+        init: &mut Init<'_>,
+    ) -> Result<Self, ModelError> {
+        Ok(match config {
+            ModelConfig::Transformer(config) => {
+                Self::Transformer(DecisionTransformer::init(config, observations, actions, init)?)
+            }
+            ModelConfig::Perceptron(config) => {
+                Self::Perceptron(Perceptron::init(config, observations, actions, init)?)
+            }
+        })
+    }
+
+    /// A model on `device` with these weights, which hold exactly what the configuration
+    /// describes. What it describes is only a claim until then, and takes no memory.
+    ///
+    /// # Errors
+    /// When a tensor is missing, has another shape, or belongs to no parameter.
+    pub fn from_weights(
+        config: &ModelConfig,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+        tensors: &NamedTensors,
+        device: &Device,
+    ) -> Result<Self, ModelError> {
+        if config.n_layers() > tensors.len() {
+            let expected = format!("the weights are {} tensors, too few", tensors.len());
+            return Err(config_error("n_layers", config.n_layers(), expected));
+        }
+        let described = Self::init(config, observations, actions, &mut Init::shapes(device))?;
+        weights::restore(described, tensors)
+    }
+
+    /// Mean loss of logged actions, plus the head's regulariser: the transformer's at every
+    /// real timestep, the perceptron's at the newest of each context.
+    pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
+        match self {
+            Self::Transformer(model) => model.loss(contexts, dropout),
+            Self::Perceptron(model) => model.loss(contexts, dropout),
+        }
+    }
+
+    /// What the [head](Self::head) reads to choose each context's newest action, without
+    /// dropout.
+    ///
+    /// # Shapes
+    /// - result: `[batch, width]`
+    pub fn newest(&self, contexts: &Contexts) -> Tensor<2> {
+        match self {
+            Self::Transformer(model) => {
+                let [batch, _] = contexts.dims();
+                let hidden = model.hidden(contexts, Steps::Newest, None);
+                hidden.reshape([batch, model.config.d_model])
+            }
+            Self::Perceptron(model) => model.hidden(contexts, None),
+        }
+    }
+
+    /// What the model says about each context's newest action.
+    pub fn decide(&self, contexts: &Contexts) -> Decisions {
+        self.head().decide(self.newest(contexts))
+    }
+
+    /// What a policy keeps of new observations instead of them, `[n, d_model]`: frames,
+    /// embedded.
+    pub fn embedded(&self, observed: &Observed) -> Option<Tensor<2>> {
+        match (self, observed) {
+            (Self::Transformer(model), Observed::Frames(_)) => {
+                Some(model.embed_observations(observed))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether one timestep tells a whole context's place in its episode.
+    pub fn has_global_positions(&self) -> bool {
+        match self {
+            Self::Transformer(model) => matches!(model.positions, Positions::LocalAndGlobal(_)),
+            Self::Perceptron(_) => false,
+        }
+    }
+
+    /// From what the model has read to actions.
+    pub fn head(&self) -> &Head {
+        match self {
+            Self::Transformer(model) => &model.head,
+            Self::Perceptron(model) => &model.head,
+        }
+    }
+
+    /// What the model was built from.
+    pub fn config(&self) -> ModelConfig {
+        match self {
+            Self::Transformer(model) => ModelConfig::Transformer(model.config.clone()),
+            Self::Perceptron(model) => ModelConfig::Perceptron(model.config.clone()),
+        }
+    }
+
+    /// What it sees and does.
+    pub fn spaces(&self) -> (&ObservationSpace, &ActionSpace) {
+        match self {
+            Self::Transformer(model) => (&model.observations, &model.actions),
+            Self::Perceptron(model) => (&model.observations, &model.actions),
+        }
+    }
+
+    /// Timesteps the model sees.
+    pub fn context_length(&self) -> usize {
+        match self {
+            Self::Transformer(model) => model.config.context_length,
+            Self::Perceptron(model) => model.config.context_length,
+        }
+    }
+
+    /// Where its weights are, and their float type.
+    pub fn device(&self) -> (Device, DType) {
+        let weight = match self {
+            Self::Transformer(model) => model.transformer.final_norm_weight.val(),
+            Self::Perceptron(model) => model.layers[0].bias.val(),
+        };
+        (weight.device(), weight.dtype())
+    }
+
+    /// The same with its operations in this form.
+    pub fn with_form(self, form: Form) -> Self {
+        match self {
+            Self::Transformer(model) => Self::Transformer(DecisionTransformer { form, ..model }),
+            Self::Perceptron(model) => Self::Perceptron(Perceptron { form, ..model }),
+        }
+    }
+}
