@@ -37,7 +37,7 @@ use overtone_data::{
 };
 use overtone_model::burn::tensor::Device;
 use overtone_testkit::long_log::Recording;
-use overtone_train::atari::to_device;
+use overtone_train::TrainingData;
 
 const FILES: u32 = 6;
 const SLOTS: usize = 100_000;
@@ -255,6 +255,7 @@ fn batches(plan: &Plan) -> Result<()> {
 /// Batches a second that reach the device, on the CPU.
 fn our_batches(dataset: Arc<Dataset>) -> Result<f64> {
     let sampler = WindowSampler::new(dataset.index().clone(), Sampling::Uniform, 30, 1)?;
+    let data = TrainingData::new(dataset.clone(), 1.0);
     let mut loader =
         Loader::new(dataset, sampler, LoaderConfig { threads: 1, ..LoaderConfig::new(BATCH) })?;
     let device = Device::flex();
@@ -265,7 +266,7 @@ fn our_batches(dataset: Arc<Dataset>) -> Result<f64> {
             start = Instant::now();
         }
         let mut batch = loader.next()?;
-        drop(to_device(&mut batch, &device));
+        drop(data.contexts(&mut batch, &device));
         loader.recycle(batch);
     }
     Ok(OUR_BATCHES as f64 / start.elapsed().as_secs_f64())

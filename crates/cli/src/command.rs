@@ -3,7 +3,7 @@
 pub mod data;
 pub mod download;
 pub mod evaluate;
-pub mod experiment;
+pub mod prepare;
 pub mod report;
 pub mod train;
 pub mod video;

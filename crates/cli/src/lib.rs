@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
-pub use command::experiment::Experiment;
-pub use settings::{AtariSettings, ContinuousSettings, Profile, Settings};
+pub use command::prepare::Prepared;
+pub use settings::{Profile, Settings};
 
 /// Offline reinforcement learning: logged experience in, an agent that plays out.
 #[derive(Parser)]
@@ -26,7 +26,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train an agent on a game's or a robot's log, then evaluate it
+    /// Train an agent on recorded episodes of a task, then evaluate it
     #[command(after_help = train_help())]
     Train {
         /// Options, `key=value`; task=SUITE/NAME or its short form (game=…, env=…) must be given
@@ -129,12 +129,11 @@ Example: overtone data lint datasets/starter/Seaquest";
 
 fn train_help() -> String {
     format!(
-        "Games (game=…): options, their defaults (quick profile) and why:\n{}\n\
-         Example: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n\n\
-         Robots (env=…): options, their defaults (quick profile) and why:\n{}\n\
-         Example: overtone train env=hopper dataset=medium attention=fourier seed=2",
-        keys::help(AtariSettings::KEYS),
-        keys::help(ContinuousSettings::KEYS)
+        "Options, their defaults (quick profile) and why; where tasks differ, {}:\n{}\n\
+         Examples: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n          \
+         overtone train env=hopper dataset=medium attention=fourier seed=2",
+        "the default for a task with vectors and a list of actions is shown",
+        keys::help(settings::DEFAULTS)
     )
 }
 

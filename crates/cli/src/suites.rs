@@ -17,6 +17,20 @@ pub fn of(task: &Task) -> Result<&'static dyn Suite> {
     found.with_context(|| format!("{}: this program has no suite `{}`", task.id(), task.suite))
 }
 
+/// The suite in which this key is short for `task=`: `game` of `game=seaquest`.
+pub fn by_key(key: &str) -> Option<&'static dyn Suite> {
+    SUITES.into_iter().find(|suite| suite.key() == key)
+}
+
+/// How every task is asked for: `game=seaquest, …; or env=hopper, …`.
+pub fn examples() -> String {
+    let of_suite = |suite: &dyn Suite| {
+        let names: Vec<&str> = suite.tasks().iter().map(|task| task.name.as_str()).collect();
+        format!("{}={}", suite.key(), names.join(", "))
+    };
+    SUITES.map(of_suite).join("; or ")
+}
+
 /// The task with this title, such as `Seaquest`.
 ///
 /// # Errors

@@ -3,12 +3,11 @@
 use std::{path::Path, sync::atomic::AtomicBool, time::Instant};
 
 use anyhow::{Context, Result};
-use overtone::{AtariSettings, Experiment, Profile, Settings};
+use overtone::{Prepared, Profile, Settings};
+use overtone_agents::AlgorithmConfig;
 use overtone_console::errors;
-use overtone_model::{ModelConfig, device};
-use overtone_train::{
-    AtariLearner, Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig, Trainer,
-};
+use overtone_model::device;
+use overtone_train::{Checkpoint, Job, Observer, Precision, RunDir, StepReport, TrainConfig};
 
 use crate::{Scale, report::Row};
 
@@ -32,11 +31,11 @@ pub fn train(
     let device = if device.starts_with("cpu") { "cpu" } else { device };
     let (updates, batch_size) = scale.paper;
     let words = [format!("game={game}"), "profile=paper".into(), format!("device={device}")];
-    let settings = AtariSettings::resolve(&words, |_| Profile::Paper)?;
-    if let Err(error) = settings.find() {
+    let settings = Settings::resolve(&words, |_| Profile::Paper)?;
+    if let Err(error) = settings.check_data() {
         return Ok((Row::skipped(errors::sentence(&error)), None));
     }
-    let algorithm = settings.algorithm()?;
+    let prepared = settings.prepare()?;
     let mut rows = Vec::new();
     let mut first = None;
     for precision in [Precision::F32, Precision::Bf16] {
@@ -49,7 +48,7 @@ pub fn train(
             checkpoint_every: updates,
             ..settings.train.clone()
         };
-        let (row, checkpoint) = timed(scale, &settings, config, algorithm.clone(), folder, device)?;
+        let (row, checkpoint) = timed(scale, &settings, config, prepared.clone(), folder, device)?;
         rows.push(row);
         first.get_or_insert(checkpoint);
     }
@@ -58,25 +57,27 @@ pub fn train(
 
 fn timed(
     scale: &Scale,
-    settings: &AtariSettings,
+    settings: &Settings,
     config: TrainConfig,
-    mut algorithm: AtariLearner,
+    mut prepared: Prepared,
     folder: &Path,
     device: &str,
 ) -> Result<(Row, Checkpoint)> {
-    if let ModelConfig::Transformer(model) = &mut algorithm.model {
+    if let AlgorithmConfig::DecisionTransformer(model) = &mut prepared.algorithm {
         model.n_layers = scale.layers;
     }
+    prepared.agent.algorithm = prepared.algorithm.clone();
     let name = format!("{:?}", config.precision).to_lowercase();
     let run = RunDir::create(folder, &name).context("cannot make a folder for the run")?;
     let job = Job {
         run,
         config: config.clone(),
-        algorithm,
+        data: prepared.data,
+        agent: prepared.agent.to_value(),
         seed: settings.seed,
         device: device::choose(device)?.device,
     };
-    let trainer = Trainer::new(job, None)?;
+    let trainer = prepared.algorithm.trainer(prepared.task, job, None)?;
     let memory = trainer.memory();
     let mut clock = Clock::default();
     let finished = trainer.train(&AtomicBool::new(false), &mut clock)?;

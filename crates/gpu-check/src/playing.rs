@@ -1,6 +1,7 @@
 //! How many steps of playing there are in a second, emulator included.
 
 use anyhow::Result;
+use overtone_agents::Agent;
 use overtone_model::burn::tensor::Device;
 use overtone_train::Checkpoint;
 
@@ -22,8 +23,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     use overtone::suites;
     use overtone_console::errors;
     use overtone_eval::{Plan, rollout};
-    use overtone_model::{ModelPolicy, device::is_cpu};
-    use overtone_train::Agent;
+    use overtone_model::device::is_cpu;
 
     if seconds == 0 {
         return Ok(Row::skipped("playing=0"));
@@ -31,29 +31,27 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     let Some(trained) = trained else {
         return Ok(Row::skipped("no agent was trained"));
     };
-    let Agent::Atari(agent) = &trained.state.agent else {
-        return Ok(Row::skipped("the agent plays no game"));
-    };
-    let task = suites::titled(&agent.game)?;
+    let agent = Agent::of(trained)?;
+    let task = &agent.task;
     let suite = suites::of(task)?;
     if let Err(error) = suite.check(task) {
         return Ok(Row::skipped(errors::sentence(&error.into())));
     }
     let episodes = if is_cpu(device) { 4 } else { EPISODES };
-    let protocol = task.matched(None);
+    let protocol = agent.matched();
     let plan = Plan {
         episodes,
         targets: vec![trained.state.episode_returns.last().copied().unwrap_or(1.0)],
         seed: 1,
         return_units: protocol.return_units,
     };
-    let mut policy = ModelPolicy::new(&trained.model(device)?, None, &protocol)?;
+    let mut policy = overtone_agents::policy(trained, &protocol, device)?;
     let mut env = suite.open(task, &protocol.simulation, episodes)?;
     let mut marks: Vec<(Instant, u64)> = Vec::new();
     let limit = Duration::from_secs(seconds);
     let started = Instant::now();
     let mut is_over = false;
-    let played = rollout(env.as_mut(), &mut policy, &plan, &mut |progress| {
+    let played = rollout(env.as_mut(), policy.as_mut(), &plan, &mut |progress| {
         marks.push((Instant::now(), progress.steps));
         is_over = started.elapsed() > limit;
         match is_over {

@@ -65,7 +65,7 @@ impl Encoder {
 
 /// # Errors
 /// When there is no encoder of such observations.
-pub(crate) fn validate(observations: &ObservationSpace) -> Result<(), ModelError> {
+pub fn validate(observations: &ObservationSpace) -> Result<(), ModelError> {
     match observations {
         ObservationSpace::Pixels { shape } if shape[..] != [STACK, FRAME, FRAME] => {
             let expected = "must be [4, 84, 84]: the encoder sees 4 frames of 84 × 84 pixels";

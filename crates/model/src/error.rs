@@ -91,7 +91,8 @@ pub(crate) fn check_counts(counts: &[(&'static str, usize)]) -> Result<(), Model
     }
 }
 
-pub(crate) fn config_error(
+/// A value of the key `key` that describes nothing there is.
+pub fn config_error(
     key: &'static str,
     got: impl ToString,
     expected: impl Into<String>,

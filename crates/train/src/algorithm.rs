@@ -2,10 +2,10 @@
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed::Generator;
-use overtone_data::{DataError, Loader, Part, WindowSampler};
+use overtone_data::Batch;
 use overtone_model::{ModelError, transformer::DropoutSeed, weights::NamedTensors};
 
-use crate::{agent::Agent, config::TrainConfig, error::TrainError};
+use crate::{config::TrainConfig, error::TrainError, training_data::TrainingData};
 
 /// How an agent learns from the data it is given.
 ///
@@ -16,14 +16,9 @@ use crate::{agent::Agent, config::TrainConfig, error::TrainError};
 pub trait Algorithm {
     /// Everything that a step changes: networks, target networks, optimizers.
     type State: Stored;
-    /// What one step is computed from.
-    type Batch: Default + Send + 'static;
 
     /// Names of what a step measures beside its loss, such as `accuracy`.
-    const FIGURES: &'static [&'static str];
-
-    /// What a checkpoint must say so that the agent can be played.
-    fn agent(&self) -> Agent;
+    fn figures(&self) -> &'static [&'static str];
 
     /// Timesteps of a context.
     fn context_length(&self) -> usize;
@@ -33,8 +28,10 @@ pub trait Algorithm {
         self.context_length()
     }
 
-    /// What is known of the data.
-    fn data(&self) -> DataFacts;
+    /// Whether a step asks for [`TrainingData::transitions`].
+    fn reads_transitions(&self) -> bool {
+        false
+    }
 
     /// The state before the first step.
     ///
@@ -47,50 +44,13 @@ pub trait Algorithm {
         generator: &mut Generator,
     ) -> Result<Self::State, TrainError>;
 
-    /// Called once, before the first step of a process: data may be kept on the device from
-    /// here on.
-    ///
-    /// # Errors
-    /// When the data cannot be read.
-    fn prepare(&mut self, config: &TrainConfig, device: &Device) -> Result<(), TrainError>;
-
-    /// Which contexts of `part` are drawn, and in which order, in the run with seed `run_seed`.
-    ///
-    /// # Errors
-    /// When the data has no context of this kind, or no episode is left to train on or to hold
-    /// out.
-    fn sampler(
-        &self,
-        part: Part,
-        config: &TrainConfig,
-        run_seed: u64,
-    ) -> Result<WindowSampler, DataError>;
-
-    /// Starts assembling batches.
-    ///
-    /// # Errors
-    /// When a thread cannot be started.
-    fn load(
-        &self,
-        sampler: WindowSampler,
-        batch_size: usize,
-    ) -> Result<Loader<Self::Batch>, DataError>;
-
-    /// What a batch is made of.
-    fn facts(&self, batch: &Self::Batch) -> BatchFacts;
-
-    /// Asserts that the data is still what was opened: asked before every checkpoint.
-    ///
-    /// # Errors
-    /// When it was changed meanwhile.
-    fn check_data(&self) -> Result<(), DataError>;
-
-    /// One step of learning from one batch, whose memory may be taken. From a GPU nothing is
-    /// read.
+    /// One step of learning from one batch of `data`, whose memory may be taken. From a GPU
+    /// nothing is read.
     fn step(
         &self,
         state: &mut Self::State,
-        batch: &mut Self::Batch,
+        batch: &mut Batch,
+        data: &TrainingData,
         at: &StepAt<'_>,
     ) -> StepFigures;
 
@@ -99,12 +59,10 @@ pub trait Algorithm {
     fn held_out_loss(
         &self,
         state: &Self::State,
-        batch: &mut Self::Batch,
+        batch: &mut Batch,
+        data: &TrainingData,
         device: &Device,
     ) -> Tensor<1>;
-
-    /// Where the data is while training, for people.
-    fn memory(&self, device: &Device) -> String;
 }
 
 /// A state that can be written to a checkpoint, and goes on from one to the same bits.
@@ -144,28 +102,6 @@ pub struct StepAt<'a> {
     pub device: &'a Device,
 }
 
-/// What a checkpoint says of the data.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DataFacts {
-    /// Hash of the data, held-out episodes included.
-    pub hash: String,
-    /// `starter`, `published` or `other`.
-    pub kind: String,
-    /// Returns of its whole episodes, held-out ones included, ascending.
-    pub episode_returns: Vec<f32>,
-}
-
-/// What a batch is made of.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BatchFacts {
-    /// Real timesteps.
-    pub n_labels: u64,
-    /// Contexts drawn up to and with this batch.
-    pub n_drawn: u64,
-    /// Dataset rows of the contexts' last timesteps.
-    pub indices: Vec<u64>,
-}
-
 /// What one step gave; each tensor `[1]`, on the device, without gradients.
 #[derive(Clone, Debug)]
 pub struct StepFigures {
@@ -173,6 +109,6 @@ pub struct StepFigures {
     pub loss: Tensor<1>,
     /// The norm of its gradient before clipping.
     pub grad_norm: Tensor<1>,
-    /// What [`Algorithm::FIGURES`] names, in that order.
+    /// What [`Algorithm::figures`] names, in that order.
     pub others: Vec<Tensor<1>>,
 }

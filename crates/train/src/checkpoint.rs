@@ -10,16 +10,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn::tensor::Device;
-use overtone_model::{
-    Model,
-    weights::{self, NamedTensors},
-};
+use overtone_model::weights::{self, NamedTensors};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    agent::Agent,
     algorithm::{Exported, Stored},
     error::TrainError,
     run_dir::write_synced,
@@ -40,8 +35,8 @@ pub struct TrainState {
     pub tokens: u64,
     /// The run's seed.
     pub seed: u64,
-    /// What the agent is and where it acts.
-    pub agent: Agent,
+    /// What the agent is and where it acts, which only who plays it reads.
+    pub agent: serde_json::Value,
     /// Content hash of the training data.
     pub dataset_hash: String,
     /// Where the data came from: `starter`, `published` or a path's kind.
@@ -71,7 +66,7 @@ pub struct Unreported {
     pub steps: u64,
     /// Sum of their losses.
     pub loss: f64,
-    /// Sums of what [`crate::Algorithm::FIGURES`] names.
+    /// Sums of what [`crate::Algorithm::figures`] names.
     pub figures: Vec<f64>,
 }
 
@@ -247,7 +242,11 @@ impl Checkpoint {
         })
     }
 
-    fn weights(&self) -> Result<NamedTensors, TrainError> {
+    /// The weights of the network that acts.
+    ///
+    /// # Errors
+    /// When the file is missing or damaged.
+    pub fn weights(&self) -> Result<NamedTensors, TrainError> {
         let tensors = weights::load(&self.path.join(MODEL))?;
         check_sum(&self.path, MODEL)?;
         Ok(tensors)
@@ -270,20 +269,6 @@ impl Checkpoint {
     /// When it does not fit.
     pub fn restore<S: Stored>(&self, state: S) -> Result<S, TrainError> {
         Ok(state.import(&self.exported()?, self.state.step)?)
-    }
-
-    /// The agent's model, on `device`, which decides whether it is trainable. A configuration
-    /// that describes another model than the weights are is refused before memory is taken.
-    ///
-    /// # Errors
-    /// When the weights do not fit the configuration.
-    pub fn model(&self, device: &Device) -> Result<Model, TrainError> {
-        let (config, observations, actions) = self.state.agent.model();
-        let weights = self.weights()?;
-        Model::from_weights(config, observations, actions, &weights, device).map_err(|error| {
-            let reason = format!("{STATE} describes another model: {error}");
-            TrainError::Checkpoint { path: self.path.join(MODEL), reason }
-        })
     }
 }
 

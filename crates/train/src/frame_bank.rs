@@ -3,7 +3,7 @@
 //! A batch of 128 contexts of 30 timesteps has 30 MB of frames, and its rows 60 KB.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
-use overtone_data::{Batch, BatchObservations, FrameStore};
+use overtone_data::FrameStore;
 use overtone_model::decision_transformer::{FRAME, Frames, STACK};
 
 use crate::error::TrainError;
@@ -44,13 +44,9 @@ impl FrameBank {
         Ok(Self { frames })
     }
 
-    /// The observations of a batch, made of the rows that it names.
-    pub fn stacks(&self, batch: &Batch) -> Frames {
-        let (rows, time) = (batch.batch, batch.context_length);
-        let frame_rows = match &batch.observations {
-            BatchObservations::Frames { rows, .. } => &rows[..],
-            BatchObservations::Vectors(_) => &[],
-        };
+    /// The observations of a batch of `[contexts, timesteps]`, made of the rows that it names,
+    /// those of each context side by side.
+    pub fn stacks(&self, frame_rows: &[i64], [rows, time]: [usize; 2]) -> Frames {
         let places: Vec<i32> = frame_rows
             .chunks_exact(time + STACK - 1)
             .flat_map(|window| window.windows(STACK))

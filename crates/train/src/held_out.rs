@@ -3,7 +3,10 @@
 use burn::tensor::Device;
 use overtone_data::Part;
 
-use crate::{algorithm::Algorithm, config::TrainConfig, error::TrainError, optimizer::scalar};
+use crate::{
+    algorithm::Algorithm, config::TrainConfig, error::TrainError, optimizer::scalar,
+    training_data::TrainingData,
+};
 
 /// Batches that the loss is measured on.
 pub const BATCHES: usize = 16;
@@ -17,17 +20,18 @@ pub const BATCHES: usize = 16;
 pub fn loss<A: Algorithm>(
     algorithm: &A,
     state: &A::State,
+    data: &TrainingData,
     config: &TrainConfig,
     run_seed: u64,
     device: &Device,
 ) -> Result<f64, TrainError> {
     let device = device.clone().inner();
-    let sampler = algorithm.sampler(Part::HeldOut, config, run_seed)?;
-    let mut loader = algorithm.load(sampler, config.batch_size)?;
+    let sampler = data.sampler(Part::HeldOut, algorithm.context_length(), config, run_seed)?;
+    let mut loader = data.load(sampler, config.batch_size, algorithm.reads_transitions())?;
     let mut sum = 0.0;
     for _ in 0..BATCHES {
         let mut batch = loader.next()?;
-        let loss = algorithm.held_out_loss(state, &mut batch, &device);
+        let loss = algorithm.held_out_loss(state, &mut batch, data, &device);
         loader.recycle(batch);
         sum += scalar(loss);
     }

@@ -8,12 +8,12 @@ use std::{
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed;
-use overtone_data::{Loader, Part};
+use overtone_data::{Batch, DataError, Loader, Part, WindowSampler};
 use overtone_model::{device::is_cpu, transformer::DropoutSeed};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
-    algorithm::{Algorithm, BatchFacts, StepAt, StepFigures, Stored},
+    algorithm::{Algorithm, StepAt, StepFigures, Stored},
     checkpoint::{Checkpoint, FORMAT, TrainState, Unreported},
     config::TrainConfig,
     error::TrainError,
@@ -21,6 +21,7 @@ use crate::{
     metrics::Metrics,
     run_dir::RunDir,
     schedule::Schedule,
+    training_data::TrainingData,
 };
 
 /// What happened in the steps since the last report.
@@ -34,7 +35,7 @@ pub struct StepReport {
     pub tokens: u64,
     /// What is minimised, the head's regulariser included, averaged over the steps reported.
     pub loss: f64,
-    /// What else was measured ([`Algorithm::FIGURES`]), by name, averaged likewise.
+    /// What else was measured ([`Algorithm::figures`]), by name, averaged likewise.
     pub figures: Vec<(&'static str, f64)>,
     /// The last step's learning rate.
     pub learning_rate: f64,
@@ -73,13 +74,16 @@ pub struct Finished {
 
 /// What to train, on what, and where.
 #[derive(Clone, Debug)]
-pub struct Job<A> {
+pub struct Job {
     /// Where metrics and checkpoints go.
     pub run: RunDir,
     /// How long and how.
     pub config: TrainConfig,
-    /// How to learn, and from which data.
-    pub algorithm: A,
+    /// What to learn from.
+    pub data: TrainingData,
+    /// What checkpoints say of the agent beside its weights: all that playing needs. Only who
+    /// plays reads it; a run goes on only from a checkpoint that says the same.
+    pub agent: Value,
     /// Initial weights, data order and dropout derive from it.
     pub seed: u64,
     /// Where to compute.
@@ -90,6 +94,7 @@ pub struct Job<A> {
 pub struct Trainer<A: Algorithm> {
     config: TrainConfig,
     algorithm: A,
+    data: TrainingData,
     run: RunDir,
     device: Device,
     /// What is learned.
@@ -103,34 +108,85 @@ pub struct Trainer<A: Algorithm> {
     read_every: usize,
 }
 
+/// Training that is ready to start, whatever the algorithm.
+pub trait Training {
+    /// Optimizer steps in all.
+    fn n_updates(&self) -> u64;
+
+    /// Where training stands.
+    fn state(&self) -> &TrainState;
+
+    /// Trainable numbers.
+    fn n_parameters(&self) -> usize;
+
+    /// Where the data is while training, for people.
+    fn memory(&self) -> String;
+
+    /// As [`Trainer::train`].
+    ///
+    /// # Errors
+    /// As there.
+    fn train(
+        self: Box<Self>,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Finished, TrainError>;
+}
+
+impl<A: Algorithm> Training for Trainer<A> {
+    fn n_updates(&self) -> u64 {
+        self.n_updates
+    }
+
+    fn state(&self) -> &TrainState {
+        &self.state
+    }
+
+    fn n_parameters(&self) -> usize {
+        self.learned.n_parameters()
+    }
+
+    fn memory(&self) -> String {
+        self.data.memory(&self.device)
+    }
+
+    fn train(
+        self: Box<Self>,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Finished, TrainError> {
+        Trainer::train(*self, stop, observer)
+    }
+}
+
 impl<A: Algorithm> Trainer<A> {
     /// A new agent, or the one of `resume`, ready to learn.
     ///
     /// # Errors
     /// When a configuration is wrong, or the checkpoint belongs to another agent or dataset.
-    pub fn new(job: Job<A>, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
-        let Job { run, config, mut algorithm, seed: run_seed, device } = job;
+    pub fn new(algorithm: A, job: Job, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
+        let Job { run, config, mut data, agent, seed: run_seed, device } = job;
         config.validate()?;
         let device = device.autodiff();
-        let sampler = algorithm.sampler(Part::Training, &config, run_seed)?;
+        let context_length = algorithm.context_length();
+        let sampler = data.sampler(Part::Training, context_length, &config, run_seed)?;
         let n_updates = config.n_updates(sampler.epoch_len());
         if config.held_out > 0.0 {
             // Found now, not at the first checkpoint.
-            algorithm.sampler(Part::HeldOut, &config, run_seed)?;
+            data.sampler(Part::HeldOut, context_length, &config, run_seed)?;
         }
         let labels = n_updates as f64 * (config.batch_size * algorithm.labels_per_context()) as f64;
         let schedule = config.schedule(labels);
-        let data = algorithm.data();
         let fresh = TrainState {
             format: FORMAT,
             step: 0,
             n_drawn: 0,
             tokens: 0,
             seed: run_seed,
-            agent: algorithm.agent(),
-            dataset_hash: data.hash,
-            dataset_kind: data.kind,
-            episode_returns: data.episode_returns,
+            agent,
+            dataset_hash: data.dataset().content_hash().to_owned(),
+            dataset_kind: data.dataset().origin().kind.to_string(),
+            episode_returns: data.episode_returns(),
             held_out: None,
             best: None,
             unreported: None,
@@ -164,10 +220,11 @@ impl<A: Algorithm> Trainer<A> {
             0 => config.log_every,
             steps => steps,
         };
-        algorithm.prepare(&config, &device)?;
+        data.prepare(&config, &device)?;
         Ok(Self {
             config,
             algorithm,
+            data,
             run,
             device,
             learned,
@@ -177,21 +234,6 @@ impl<A: Algorithm> Trainer<A> {
             saved: resume.cloned(),
             read_every: read_every as usize,
         })
-    }
-
-    /// Where the data is while training, for people.
-    pub fn memory(&self) -> String {
-        self.algorithm.memory(&self.device)
-    }
-
-    /// Optimizer steps in all.
-    pub fn n_updates(&self) -> u64 {
-        self.n_updates
-    }
-
-    /// Where training stands.
-    pub fn state(&self) -> &TrainState {
-        &self.state
     }
 
     /// What is learned.
@@ -210,13 +252,15 @@ impl<A: Algorithm> Trainer<A> {
         observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError> {
         let holds_out = self.config.held_out > 0.0;
-        let mut metrics = Metrics::open(self.run.path(), self.state.step, A::FIGURES, holds_out)?;
-        let mut sampler = self.algorithm.sampler(Part::Training, &self.config, self.state.seed)?;
+        let mut metrics =
+            Metrics::open(self.run.path(), self.state.step, self.algorithm.figures(), holds_out)?;
+        let mut sampler = self.sampler()?;
         sampler.seek(self.state.n_drawn);
-        let mut loader = self.algorithm.load(sampler, self.config.batch_size)?;
+        let mut loader = self.load(sampler)?;
 
         let started = Instant::now();
-        let mut since_report = Accumulator::new(A::FIGURES, self.state.unreported.take());
+        let mut since_report =
+            Accumulator::new(self.algorithm.figures(), self.state.unreported.take());
         let mut unread: Vec<Step> = Vec::new();
         let mut interrupted = false;
         while self.state.step < self.n_updates {
@@ -240,7 +284,7 @@ impl<A: Algorithm> Trainer<A> {
                     since_report.report(&self.state, self.n_updates, loader.waited(), started);
                 metrics.log(&report)?;
                 observer.logged(&report);
-                since_report = Accumulator::new(A::FIGURES, None);
+                since_report = Accumulator::new(self.algorithm.figures(), None);
             }
             if saves {
                 self.state.held_out = None;
@@ -270,14 +314,23 @@ impl<A: Algorithm> Trainer<A> {
 
     /// Measured before the checkpoint is written, so that no checkpoint lacks its row.
     fn measure_held_out(&mut self, metrics: &mut Metrics) -> Result<(), TrainError> {
-        let Self { algorithm, learned, config, state, device, .. } = self;
-        let loss = held_out::loss(algorithm, learned, config, state.seed, device)?;
+        let Self { algorithm, learned, data, config, state, device, .. } = self;
+        let loss = held_out::loss(algorithm, learned, data, config, state.seed, device)?;
         state.measured(loss);
         metrics.log_held_out(state.step, loss)
     }
 
+    fn sampler(&self) -> Result<WindowSampler, DataError> {
+        let context_length = self.algorithm.context_length();
+        self.data.sampler(Part::Training, context_length, &self.config, self.state.seed)
+    }
+
+    fn load(&self, sampler: WindowSampler) -> Result<Loader, DataError> {
+        self.data.load(sampler, self.config.batch_size, self.algorithm.reads_transitions())
+    }
+
     fn save(&self) -> Result<Checkpoint, TrainError> {
-        self.algorithm.check_data()?;
+        self.data.check()?;
         let saved = Checkpoint::save(
             &self.run.checkpoints(),
             &self.state,
@@ -292,8 +345,10 @@ impl<A: Algorithm> Trainer<A> {
     }
 
     /// One step on one batch. From a GPU nothing is read: its figures stay there.
-    fn step(&mut self, mut batch: A::Batch, loader: &Loader<A::Batch>) -> Step {
-        let BatchFacts { n_labels, n_drawn, indices } = self.algorithm.facts(&batch);
+    fn step(&mut self, mut batch: Batch, loader: &Loader) -> Step {
+        let most = self.algorithm.labels_per_context() as u64;
+        let n_labels = batch.n_real.iter().map(|&n_real| (n_real as u64).min(most)).sum();
+        let (n_drawn, indices) = (batch.drawn, batch.last_indices.clone());
         let learning_rate = self.schedule.at(self.state.step, self.state.tokens);
         let seed = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
         let at = StepAt {
@@ -303,7 +358,7 @@ impl<A: Algorithm> Trainer<A> {
             device: &self.device,
         };
         let StepFigures { loss, grad_norm, others } =
-            self.algorithm.step(&mut self.learned, &mut batch, &at);
+            self.algorithm.step(&mut self.learned, &mut batch, &self.data, &at);
         loader.recycle(batch);
         self.state.step += 1;
         self.state.tokens += n_labels;
@@ -349,7 +404,7 @@ struct Figures {
     loss: f64,
     /// Before clipping.
     grad_norm: f64,
-    /// What [`Algorithm::FIGURES`] names.
+    /// What [`Algorithm::figures`] names.
     others: Vec<f64>,
 }
 

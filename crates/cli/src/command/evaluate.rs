@@ -16,6 +16,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use overtone_agents::Agent;
 use overtone_eval::{Evaluation, Summary, table::Table};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
@@ -28,7 +29,6 @@ use entry::Entry;
 use crate::{
     interrupt, keys,
     settings::{self, EvaluationSettings},
-    suites,
 };
 
 /// What to do where an agent can be trained and not played.
@@ -49,14 +49,12 @@ episodes = 100
 target = ""
 # Games: returns that the protocol released asks for, in raw points; empty: those of target, else the reference's (Seaquest 1150).
 released_target = ""
-# Games: matched, as the data was recorded, or released, the reference's evaluation with its accidents; or both, as matched,released.
+# matched, as the data was recorded; or another of the suite's: released (games), the reference's evaluation with its accidents; v4, v5 (robots), that revision of the environment; or several, as matched,released.
 protocol = "matched"
-# Games: softmax temperature of the sampled actions.
+# A list of actions: softmax temperature of the actions that are drawn.
 temperature = 1.0
-# Robots: of a head with a density, mode, its most probable action, or sample, a draw.
+# Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
 actions = "mode"
-# Robots: revision of the environment: recorded (as the data was), v4 or v5.
-revision = "recorded"
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
 seed = 1
 # Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100 (robots: 200).
@@ -86,13 +84,12 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         episodes: whole("episodes")?,
         target: text("target"),
         released_target: Some(text("released_target")),
-        protocol: Some(text("protocol")),
+        protocol: text("protocol"),
         temperature: table
             .get("temperature")
             .and_then(toml::Value::as_float)
-            .map(|temperature| temperature as f32),
-        actions: Some(ask::action_choice(&text("actions"))?),
-        revision: Some(text("revision")),
+            .map_or(1.0, |temperature| temperature as f32),
+        actions: ask::action_choice(&text("actions"))?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
     };
@@ -107,7 +104,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     for run in runs {
         for name in &names {
             let checkpoint = open_checkpoint(&run, name)?;
-            family::check(options, suites::titled(checkpoint.state.agent.task())?)?;
+            family::check(options, &Agent::of(&checkpoint)?.task)?;
             let step = (names.len() > 1).then_some(checkpoint.state.step);
             let planned = plan(&run, &checkpoint, step, &evaluation)?;
             let outs = || batches.iter().flatten().map(|planned| &planned.out);
@@ -159,13 +156,14 @@ fn plan(
     step: Option<u64>,
     options: &EvaluationSettings,
 ) -> Result<Vec<Planned>> {
-    let state = &checkpoint.state;
-    let asks = what_to_ask(options, &state.agent, &state.episode_returns)?;
+    let agent = Agent::of(checkpoint)?;
+    let asks = what_to_ask(options, &agent, &checkpoint.state.episode_returns)?;
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
         // Scores by another protocol never take the place of those as trained.
         let out = run.path().join(format!("evaluation{step}{}.json", ask.suffix));
-        Planned { entry: Entry::new(run, checkpoint, ask, options.episodes, options.seed), out }
+        let counts = [options.episodes as u64, options.seed];
+        Planned { entry: Entry::new(run, checkpoint, &agent, ask, counts), out }
     };
     Ok(asks.into_iter().map(planned).collect())
 }
@@ -285,7 +283,7 @@ fn check_alike(batch: &[Planned]) -> Result<()> {
     let [first, others @ ..] = batch else { return Ok(()) };
     let alike = |planned: &&Planned| {
         let [one, other] = [first, *planned].map(|planned| &planned.entry);
-        one.checkpoint.state.agent.task() == other.checkpoint.state.agent.task()
+        one.agent.task == other.agent.task
             && one.ask.protocol.simulation == other.ask.protocol.simulation
     };
     match others.iter().find(|planned| !alike(planned)) {

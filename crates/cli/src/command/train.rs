@@ -6,44 +6,34 @@ use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use overtone_model::device;
 use overtone_train::{
-    Algorithm, Checkpoint, Finished, Job, Observer, RunDir, StepReport, Stored, TrainError,
-    Trainer, run_dir::CONFIG,
+    Checkpoint, Finished, Job, Observer, RunDir, StepReport, TrainError, run_dir::CONFIG,
 };
 use toml::Value;
 
-use super::{evaluate, experiment::Experiment};
+use super::{evaluate, prepare::Prepared};
 use crate::{
     interrupt,
     keys::{self, Keys},
     progress,
-    settings::{self, AtariSettings, Common, ContinuousSettings, Profile, Resume},
-    suites,
+    settings::{Profile, Resume, Settings},
 };
 
 /// `overtone train key=value…`; gives the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
-    let options = suites::in_short_form(options)?;
-    match settings::is_about_a_robot(&options)? {
-        true => train_one::<ContinuousSettings>(&options),
-        false => train_one::<AtariSettings>(&options),
-    }
-}
-
-fn train_one<E: Experiment>(options: &[String]) -> Result<u8> {
-    let settings = E::resolve(options, |settings| {
-        let gpu = device::choose(settings.common().device).is_ok_and(|chosen| chosen.is_gpu);
+    let settings = Settings::resolve(options, |settings| {
+        let gpu = device::choose(&settings.device).is_ok_and(|chosen| chosen.is_gpu);
         if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
     })?;
-    let Common { seed, device, runs, resume, evaluation, .. } = settings.common();
-    device::choose(device)?;
+    device::choose(&settings.device)?;
     settings.check_playable()?;
-    let algorithm = settings.algorithm()?;
-    if evaluation.episodes > 0 {
+    let prepared = settings.prepare()?;
+    if settings.evaluation.episodes > 0 {
         // What cannot be asked for is found before training, not after.
-        evaluate::what_to_ask(evaluation, &algorithm.agent(), &algorithm.data().episode_returns)?;
+        let returns = prepared.data.episode_returns();
+        evaluate::what_to_ask(&settings.evaluation, &prepared.agent, &returns)?;
     }
 
-    if resume == Resume::Auto
+    if settings.resume == Resume::Auto
         && let Some(run) = unfinished(&settings)
     {
         let what = if is_finished(&run) {
@@ -52,19 +42,21 @@ fn train_one<E: Experiment>(options: &[String]) -> Result<u8> {
             "an unfinished run of these settings"
         };
         say!("{what} is there (resume=never begins a new one)");
-        return go_on(&settings, &run, algorithm);
+        return go_on(&settings, &run, prepared);
     }
     let name = format!(
-        "{}-{}-{}-s{seed}",
+        "{}-{}-{}-s{}",
         date(SystemTime::now()),
-        settings.task(),
-        settings.model_name()
+        settings.task_name(),
+        settings.model_name(),
+        settings.seed
     );
-    let run = RunDir::create(runs, &name)
-        .with_context(|| format!("cannot make a folder for the run in runs={}", runs.display()))?;
+    let run = RunDir::create(&settings.runs, &name).with_context(|| {
+        format!("cannot make a folder for the run in runs={}", settings.runs.display())
+    })?;
     let _lock = run.lock()?;
     run.write(CONFIG, settings.to_toml()?.as_bytes())?;
-    run_and_evaluate(&settings, &run, algorithm, None)
+    run_and_evaluate(&settings, &run, prepared, None)
 }
 
 /// `overtone resume [run=…]`; gives the exit code.
@@ -79,15 +71,7 @@ pub fn resume(options: &[String]) -> Result<u8> {
         "" => RunDir::newest(&root)?,
         name => RunDir::open(&root, name)?,
     };
-    let config = run.path().join(CONFIG);
-    if settings::is_a_robots(&config)? {
-        let mut settings = <ContinuousSettings as settings::Settings>::load(&config)?;
-        if !text("device").is_empty() {
-            settings.device = text("device");
-        }
-        return take_up(&settings, &run);
-    }
-    let mut settings = <AtariSettings as settings::Settings>::load(&config)?;
+    let mut settings = Settings::load(&run.path().join(CONFIG))?;
     if !text("device").is_empty() {
         settings.device = text("device");
     }
@@ -96,26 +80,25 @@ pub fn resume(options: &[String]) -> Result<u8> {
 
 /// Goes on with a run, unless that would do no more than play again what was played, maybe in
 /// more episodes, and replace its report.
-fn take_up<E: Experiment>(settings: &E, run: &RunDir) -> Result<u8> {
-    let evaluation = settings.common().evaluation;
+fn take_up(settings: &Settings, run: &RunDir) -> Result<u8> {
+    let evaluation = &settings.evaluation;
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
         let run = run.path().display();
         say!("{run} is finished and was played; `just evaluate rollouts run={run}` plays it again");
         return Ok(0);
     }
-    go_on(settings, run, settings.algorithm()?)
+    go_on(settings, run, settings.prepare()?)
 }
 
 /// The newest run of exactly these settings whose last update is missing or which was not
 /// played as they say, and in which no process works.
-fn unfinished<E: Experiment>(settings: &E) -> Option<RunDir> {
-    RunDir::all(settings.common().runs).into_iter().find(|run| {
+fn unfinished(settings: &Settings) -> Option<RunDir> {
+    RunDir::all(&settings.runs).into_iter().find(|run| {
         // Whatever the run says about going on with it.
-        let resume = settings.common().resume;
-        let same =
-            E::load(&run.path().join(CONFIG)).is_ok_and(|other| other.with(resume) == *settings);
-        let evaluation = settings.common().evaluation;
+        let same = Settings::load(&run.path().join(CONFIG))
+            .is_ok_and(|other| other.with(settings.resume) == *settings);
+        let evaluation = &settings.evaluation;
         let awaited = || {
             // What cannot be read cannot be played either.
             evaluation.episodes > 0 && evaluate::is_played(run, evaluation).is_ok_and(|is| !is)
@@ -128,7 +111,7 @@ fn is_finished(run: &RunDir) -> bool {
     run.path().join(FINISHED).exists()
 }
 
-fn go_on<E: Experiment>(settings: &E, run: &RunDir, algorithm: E::Algorithm) -> Result<u8> {
+fn go_on(settings: &Settings, run: &RunDir, prepared: Prepared) -> Result<u8> {
     let _lock = run.lock()?;
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
@@ -150,28 +133,35 @@ fn go_on<E: Experiment>(settings: &E, run: &RunDir, algorithm: E::Algorithm) -> 
             });
         }
     };
-    run_and_evaluate(settings, run, algorithm, checkpoint.as_ref())
+    run_and_evaluate(settings, run, prepared, checkpoint.as_ref())
 }
 
 /// Written into a run's folder after its last update, before it is played.
 const FINISHED: &str = "finished";
 
-fn run_and_evaluate<E: Experiment>(
-    settings: &E,
+fn run_and_evaluate(
+    settings: &Settings,
     run: &RunDir,
-    algorithm: E::Algorithm,
+    prepared: Prepared,
     checkpoint: Option<&Checkpoint>,
 ) -> Result<u8> {
-    let Common { seed, device: device_name, train, evaluation, .. } = settings.common();
+    let Settings { seed, device: device_name, train, evaluation, .. } = settings;
     let device = device::choose(device_name)?;
-    let job =
-        Job { run: run.clone(), config: train.clone(), algorithm, seed, device: device.device };
-    let trainer = Trainer::new(job, checkpoint)?;
+    let Prepared { task, algorithm, data, agent } = prepared;
+    let job = Job {
+        run: run.clone(),
+        config: train.clone(),
+        data,
+        agent: agent.to_value(),
+        seed: *seed,
+        device: device.device,
+    };
+    let trainer = algorithm.trainer(task, job, checkpoint)?;
     say!("profile: {}", settings.describe_profile());
     say!("device: {}", device.name);
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",
-        trainer.learned().n_parameters(),
+        trainer.n_parameters(),
         settings.describe_model(),
         trainer.n_updates(),
         train.batch_size

@@ -10,7 +10,7 @@ use crate::desk::{Desk, copy, names, said};
 fn options() {
     let desk = Desk::new();
     let refuses = |words: &str, parts: &[&str]| desk.refuses(&desk.tiny(words), parts);
-    desk.refuses("train", &["which game, or which robot?", "game=seaquest", "env=hopper"]);
+    desk.refuses("train", &["which task?", "game=seaquest", "env=halfcheetah, hopper"]);
     refuses("game=seaqest", &["unknown game `seaqest`", "did you mean `seaquest`"]);
     refuses("head=cubic", &["head=cubic", "`linear`, `fourier`, `gmm`"]);
     refuses("attention=cubic", &["attention=cubic", "`softmax`"]);
@@ -80,9 +80,11 @@ fn runs_that_are_not_there() {
     desk.refuses("evaluate ablation episodes=0", &["nothing to play"]);
     desk.refuses("evaluate rollouts out=nowhere/a.json", &["out=nowhere/a.json", "a folder"]);
     let run = desk.only_run("runs");
-    fs::write(run.join("config.toml"), "game = 3").unwrap();
-    desk.refuses("resume", &["config.toml is damaged", "game=3", "expected a string"]);
-    fs::write(run.join("config.toml"), "game = [").unwrap();
+    fs::write(run.join("config.toml"), "task = \"ale/seaquest\"\nseed = \"a\"").unwrap();
+    desk.refuses("resume", &["config.toml is damaged", "seed=a"]);
+    fs::write(run.join("config.toml"), "game = \"seaquest\"").unwrap();
+    desk.refuses("resume", &["config.toml names no task", "train it anew"]);
+    fs::write(run.join("config.toml"), "task = [").unwrap();
     desk.refuses("resume", &["config.toml is damaged"]);
 }
 

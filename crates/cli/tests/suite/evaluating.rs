@@ -112,10 +112,10 @@ fn what_is_played_otherwise_than_trained_has_a_report_of_its_own() {
     let own = report(&run.join("evaluation.json"));
     assert_eq!((points(&run), own["targets"].as_array().unwrap().len()), (1, 1));
     for (options, name) in [
-        ("revision=v5", "evaluation-v5.json"),
+        ("protocol=v5", "evaluation-v5.json"),
         ("actions=sample", "evaluation-sample.json"),
-        ("revision=v5 actions=sample", "evaluation-v5-sample.json"),
-        ("revision=v5 checkpoint=4,last", ""),
+        ("protocol=v5 actions=sample", "evaluation-v5-sample.json"),
+        ("protocol=v5 checkpoint=4,last", ""),
     ] {
         if name.is_empty() {
             desk.refuses(&format!("{words} {options}"), &["update 4", "named twice"]);
@@ -125,7 +125,7 @@ fn what_is_played_otherwise_than_trained_has_a_report_of_its_own() {
         assert!(run.join(name).is_file(), "{options}");
     }
     // What is recorded is v4: to say so changes nothing.
-    desk.succeeds(&format!("{words} revision=v4 actions=mode seed=2"));
+    desk.succeeds(&format!("{words} protocol=v4 actions=mode seed=2"));
     assert_eq!(points(&run), 2);
     assert_ne!(report(&run.join("evaluation.json"))["seed"], own["seed"]);
     desk.succeeds("report video=false replications=100");

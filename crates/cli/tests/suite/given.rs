@@ -14,26 +14,27 @@ fn options_of_another_variant_are_refused() {
     desk.refuses(&desk.tiny("head.frequencies=28"), &parts);
     let parts = ["attention.power=6 is for attention=fourier", "attention=softmax"];
     desk.refuses(&desk.tiny("attention.power=6"), &parts);
-    let parts = ["attention=fourier is for model.kind=transformer", "model.kind=mlp"];
-    desk.refuses(&format!("{ROBOT} model.kind=mlp attention=fourier"), &parts);
+    let parts = ["attention=fourier is for model.kind=transformer", "model.kind=perceptron"];
+    let perceptron = "algorithm=behavior_cloning model.kind=perceptron";
+    desk.refuses(&format!("{ROBOT} {perceptron} attention=fourier"), &parts);
     assert!(names(&desk.path("runs")).is_empty(), "nothing was begun");
 }
 
 #[test]
-fn options_of_the_other_family_are_refused() {
+fn options_of_other_tasks_are_refused() {
     let desk = Desk::new();
-    desk.refuses("train game=seaquest env=hopper", &["game=… and env=…", "one of them"]);
-    let parts = ["no option `head.bins` for games", "robots (env=…)"];
+    desk.refuses("train game=seaquest env=hopper", &["two tasks", "one of them"]);
+    let parts = ["head.bins=50 is for tasks whose actions are real-valued", "ale/seaquest"];
     desk.refuses(&desk.tiny("head.bins=50"), &parts);
     desk.succeeds(ROBOT);
     desk.refuses("evaluate rollouts temperature=2", &["temperature=2 is for games", "Hopper"]);
     desk.refuses("evaluate rollouts released_target=9", &["released_target=9 is for games"]);
     desk.succeeds(&desk.tiny("runs=games"));
     let run = desk.only_run("games");
-    for word in ["revision=v5", "actions=sample"] {
-        let line = format!("evaluate rollouts run={} {word}", run.display());
-        desk.refuses(&line, &[&format!("{word} is for robots"), "Seaquest"]);
-    }
+    let line = format!("evaluate rollouts run={} actions=sample", run.display());
+    desk.refuses(&line, &["actions=sample is for robots", "Seaquest"]);
+    let line = format!("evaluate rollouts run={} protocol=v5", run.display());
+    desk.refuses(&line, &["protocol=v5", "matched and released"]);
 }
 
 /// A game's folder has one name, and its run is found again under any spelling.

@@ -40,10 +40,7 @@ fn a_trained_robot_plays_and_is_scored() {
     let first = report(&run.join("evaluation.json"));
     assert_eq!(first["task"], "Hopper");
     assert_eq!(first["simulator"], "MuJoCo 3.17.0, Hopper-v4");
-    assert_eq!(
-        (&first["protocol"]["family"], &first["protocol"]["name"]),
-        (&"continuous".into(), &"matched".into())
-    );
+    assert_eq!(first["protocol"]["name"], "matched");
     assert_eq!(first["protocol"]["simulation"]["max_steps"], 1000);
     let state: Value = serde_json::from_slice(&checkpoint(&run, 4)["state.json"]).unwrap();
     assert_eq!(first["dataset_hash"], state["dataset_hash"]);
@@ -75,7 +72,7 @@ fn a_trained_robot_plays_and_is_scored() {
     // Other seeds, targets and rules are others.
     desk.succeeds("evaluate rollouts episodes=3 seed=2 out=other.json");
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
-    desk.succeeds("evaluate rollouts episodes=2 targets=100,p90 revision=v5 out=v5.json");
+    desk.succeeds("evaluate rollouts episodes=2 targets=100,p90 protocol=v5 out=v5.json");
     let v5 = report(&desk.path("v5.json"));
     assert_eq!(v5["simulator"], "MuJoCo 3.17.0, Hopper-v5");
     assert_eq!(v5["protocol"]["name"], "v5");
@@ -133,9 +130,12 @@ fn every_model_and_head_trains_and_plays() {
         ("head=linear head.bins=9", "linear-bins9"),
         ("head=fourier head.bins=9 head.domain=periodic", "fourier14-bins9"),
         ("head=gmm head.bins=9", "gmm2-bins9"),
-        ("model.conditioning=none data.best_percent=10", "best10-bc-tanh"),
-        ("model.kind=mlp", "mlp-tanh"),
-        ("model.kind=mlp head=fourier", "mlp-fourier14"),
+        ("algorithm=behavior_cloning data.best_percent=10", "best10-bc-tanh"),
+        ("algorithm=behavior_cloning model.kind=perceptron", "bc-perceptron-tanh"),
+        (
+            "algorithm=behavior_cloning model.kind=perceptron head=fourier",
+            "bc-perceptron-fourier14",
+        ),
         ("data.delayed_reward=true train.sampling=from_start", "tanh"),
     ] {
         let desk = Desk::new();
@@ -171,15 +171,15 @@ fn a_stopped_run_goes_on_to_the_same_weights() {
 #[test]
 fn what_cannot_be_is_refused() {
     let desk = Desk::new();
-    desk.refuses("train", &["which game, or which robot", "env=hopper"]);
+    desk.refuses("train", &["which task", "game=seaquest", "env=halfcheetah"]);
     desk.refuses("train env=hoper", &["hoper", "hopper"]);
     desk.refuses("train env=hopper dataset=mediun", &["mediun", "medium"]);
     desk.refuses("train env=hopper dataset=expert", &["hopper_expert-v2.hdf5", "data.path="]);
-    desk.refuses("train env=hopper game=seaquest", &["two runs", "one of them"]);
+    desk.refuses("train env=hopper game=seaquest", &["two tasks", "one of them"]);
     desk.refuses("train env=hopper dataset=/no/such.hdf5", &["/no/such.hdf5"]);
     desk.refuses(&tiny("head=linear"), &["head.bins=50"]);
     desk.refuses(&tiny("evaluation.target=high evaluation.episodes=1"), &["target=high"]);
-    desk.refuses(&tiny("evaluation.revision=v3 evaluation.episodes=1"), &["revision=v3", "v4"]);
+    desk.refuses(&tiny("evaluation.protocol=v3 evaluation.episodes=1"), &["protocol=v3", "v4"]);
     desk.refuses(&tiny("evaluation.actions=best"), &["evaluation.actions=best"]);
     fs::write(desk.path("text.hdf5"), "not HDF5").unwrap();
     let text = format!("train env=hopper dataset={}", desk.path("text.hdf5").display());

@@ -6,10 +6,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
+use overtone_core::task::Targets;
 use overtone_core::{
-    ActionSpace, BinOrder, Normalization, ObservationSpace, Observations, Play, Policy, Simulation,
+    ActionSpace, BinOrder, Normalization, ObservationSpace, Observations, Play, Simulation, Task,
     Turn, seed,
 };
 use overtone_env::{Corridor, VectorEnv};
@@ -24,14 +26,13 @@ use overtone_model::head::{
     TanhConfig,
 };
 use overtone_model::{
-    DecisionTransformerConfig, HeadConfig, Init, Model, ModelConfig, ModelPolicy, PerceptronConfig,
+    DecisionTransformerConfig, HeadConfig, Init, Model, ModelConfig, PerceptronConfig,
     PositionsConfig, weights,
 };
 use overtone_report::page::{Page, RunFiles};
 use overtone_train::metrics::Metrics;
 use overtone_train::{
-    AdamW, AdamWConfig, Agent, Best, Checkpoint, ContinuousTaskAgent, Decayed, Exported,
-    Supervised, Unreported,
+    AdamW, AdamWConfig, Best, Checkpoint, Decayed, Exported, Supervised, Unreported,
 };
 
 use super::{MIB, Seed, Target};
@@ -232,17 +233,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             n_drawn: 9,
             tokens: 27,
             seed: 1,
-            agent: Agent::Continuous(ContinuousTaskAgent {
-                env: "Hopper".into(),
-                dataset: "medium".into(),
-                observations: observations(),
-                actions: actions(&config),
-                model: config,
-                normalization: Normalization::identity(WIDTHS.0),
-                return_scale: 10.0,
-                delayed_reward: false,
-                recording: Some(simulation()),
-            }),
+            agent: agent(config).to_value(),
             dataset_hash: "beef".into(),
             dataset_kind: "starter".into(),
             episode_returns: vec![0.5, 1.5],
@@ -268,6 +259,35 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
     Ok(seeds)
 }
 
+/// An agent with such a model.
+fn agent(model: ModelConfig) -> Agent {
+    let task = Task {
+        suite: "mujoco".into(),
+        name: "hopper".into(),
+        title: "Hopper".into(),
+        observations: observations(),
+        actions: actions(&model),
+        horizon: Some(9),
+        return_units: ReturnUnits::Raw,
+        reference: None,
+        targets: Targets::default(),
+        simulation: simulation(),
+    };
+    let algorithm = match model {
+        ModelConfig::Transformer(model) => AlgorithmConfig::DecisionTransformer(model),
+        perceptron => AlgorithmConfig::BehaviorCloning(perceptron),
+    };
+    Agent {
+        task,
+        dataset: "medium".into(),
+        algorithm,
+        normalization: Some(Normalization::identity(WIDTHS.0)),
+        return_scale: 10.0,
+        delayed_reward: false,
+        recording: Some(simulation()),
+    }
+}
+
 /// How D4RL's robots were simulated.
 fn simulation() -> Simulation {
     Simulation::new([("revision", "v4".into()), ("max_steps", 1000u32.into())])
@@ -277,21 +297,20 @@ fn play_checkpoint(path: &Path) -> Result<()> {
     let folder = path.ancestors().nth(2).context("no folder of checkpoints")?;
     let (checkpoint, _) = Checkpoint::newest(folder)?;
     let device = Device::flex();
-    // Where a game is claimed, the weights do not fit, which must be said.
-    let model = checkpoint.model(&device)?;
-    let Agent::Continuous(agent) = &checkpoint.state.agent else { return Ok(()) };
-    let optimizer = AdamW::new(OPTIMIZER);
-    let Supervised { model, .. } = checkpoint.restore(Supervised { model, optimizer })?;
-    let protocol = Play {
-        action_choice: ActionChoice::Sample,
-        return_scale: agent.return_scale,
-        delayed_reward: agent.delayed_reward,
-        ..Play::matched(simulation())
-    };
-    let mut policy = ModelPolicy::new(&model, Some(&agent.normalization), &protocol)?;
+    let agent = Agent::of(&checkpoint)?;
+    let protocol = Play { action_choice: ActionChoice::Sample, ..agent.matched() };
+    let mut policy = overtone_agents::policy(&checkpoint, &protocol, &device)?;
+    // The weights are those of the configuration: now training may go on with them.
+    if let Some(config) = agent.algorithm.model() {
+        let (observations, actions) = (&agent.task.observations, &agent.task.actions);
+        let weights = checkpoint.weights()?;
+        let model = Model::from_weights(&config, observations, actions, &weights, &device)?;
+        let optimizer = AdamW::new(OPTIMIZER);
+        let _: Supervised<Model> = checkpoint.restore(Supervised { model, optimizer })?;
+    }
     let start = EpisodeStart { seed: 1, target_return: 3000.0 };
     let turn = Turn { agent: 0, reward: 0.0, start: Some(start) };
-    let observation = vec![0.5; agent.normalization.width()];
+    let observation = vec![0.5; agent.task.observations.size()];
     let acted = policy.act(&[turn], Observations::Vectors(&observation));
     acted.map_err(anyhow::Error::from_boxed)?;
     Ok(())

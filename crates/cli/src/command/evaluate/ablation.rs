@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
+use overtone_agents::Agent;
 use overtone_core::{
     Play,
     protocol::{Deviation, Difference, TARGET, Trained},
@@ -80,7 +81,8 @@ pub fn ablation(options: &[String]) -> Result<()> {
         bail!("episodes=0: there is nothing to play");
     }
     let state = &checkpoint.state;
-    let trained = ask::trained(&state.agent, &state.episode_returns)?;
+    let agent = Agent::of(&checkpoint)?;
+    let trained = ask::trained(&agent, &state.episode_returns)?;
     let suite = suites::of(&trained.task)?;
     let mut usual = ask::usual_targets(&trained.task).into_iter();
     let released = trained.task.targets.released.as_ref().map(f32::to_string);
@@ -107,7 +109,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
 
     let entry = |play: Play, target: f32| {
         let ask = Ask::new(&trained, play, target.to_string(), vec![target]);
-        Entry::new(&run, &checkpoint, ask, episodes, seed)
+        Entry::new(&run, &checkpoint, &agent, ask, [episodes as u64, seed])
     };
     let mut rows = rows(suite, &trained, target, other_target, &entry);
     keep_only(&mut rows, &text("only"))?;

@@ -1,13 +1,12 @@
 //! What an agent is asked for, and how it is played.
 
 use anyhow::{Result, bail};
+use overtone_agents::Agent;
 use overtone_core::{
     ActionSpace, Play, Task,
     protocol::{ActionChoice, Difference, Trained},
 };
 use overtone_env::Suite;
-use overtone_model::{Conditioning, HeadConfig, ModelConfig};
-use overtone_train::Agent;
 
 use crate::{
     settings::{self, EvaluationSettings},
@@ -67,7 +66,7 @@ pub fn what_to_ask(
 ) -> Result<Vec<Ask>> {
     let trained = trained(agent, returns)?;
     let suite = suites::of(&trained.task)?;
-    let names = protocol_names(options, suite)?;
+    let names = &options.protocol;
     let mut asks: Vec<Ask> = Vec::new();
     for name in names.split(',').map(str::trim) {
         let protocol = protocol(options, name, suite, &trained)?;
@@ -86,47 +85,15 @@ pub fn what_to_ask(
 /// # Errors
 /// When no suite has its task.
 pub fn trained(agent: &Agent, returns: &[f32]) -> Result<Trained> {
-    let task = suites::titled(agent.task())?;
-    let settings = suites::of(task)?.settings();
-    let returns = returns.first().zip(returns.last()).map(|(lowest, highest)| [*lowest, *highest]);
-    let (model, _, _) = agent.model();
-    let reads_returns = match model {
-        ModelConfig::Transformer(model) => model.conditioning == Conditioning::Return,
-        ModelConfig::Perceptron(_) => false,
-    };
-    let order = model.head().action_order();
-    let play = match agent {
-        Agent::Atari(agent) => task.matched(agent.recording.as_ref()),
-        Agent::Continuous(agent) => Play {
-            return_scale: agent.return_scale,
-            delayed_reward: agent.delayed_reward,
-            ..task.matched(agent.recording.as_ref())
-        },
-    };
     Ok(Trained {
-        play,
-        task: task.clone(),
-        settings,
-        returns,
-        reads_returns,
-        own_action_order: order.is_some_and(|order| !order.bin_of().is_sorted()),
-        has_density: !matches!(model.head(), HeadConfig::Tanh(_) | HeadConfig::Pointwise(_)),
+        play: agent.matched(),
+        task: agent.task.clone(),
+        settings: suites::of(&agent.task)?.settings(),
+        returns: returns.first().zip(returns.last()).map(|(lowest, highest)| [*lowest, *highest]),
+        reads_returns: agent.algorithm.reads_returns(),
+        own_action_order: agent.has_own_action_order(),
+        has_density: agent.algorithm.has_distribution(),
     })
-}
-
-/// The names of the protocols to play by. `revision=v5` is another way to say `protocol=v5`.
-fn protocol_names(options: &EvaluationSettings, suite: &dyn Suite) -> Result<String> {
-    let names = options.protocol.as_deref().unwrap_or("matched");
-    match options.revision.as_deref() {
-        None | Some("recorded") => Ok(names.to_owned()),
-        Some(revision) if !suite.protocols().contains(&revision) => {
-            bail!("revision={revision}: there are recorded, {}", listed(suite.protocols()))
-        }
-        Some(revision) if names == "matched" => Ok(revision.to_owned()),
-        Some(revision) => {
-            bail!("protocol={names} and revision={revision}: name protocols with protocol= alone")
-        }
-    }
 }
 
 /// The protocol of this name, with what `options` say about choosing actions.
@@ -142,9 +109,9 @@ fn protocol(
         bail!("protocol={name}: there are {}", listed(&[&["matched"], suite.protocols()].concat()))
     };
     match trained.task.actions {
-        ActionSpace::Discrete { .. } => play.temperature = options.temperature.unwrap_or(1.0),
+        ActionSpace::Discrete { .. } => play.temperature = options.temperature,
         ActionSpace::Continuous { .. } => {
-            play.action_choice = options.actions.unwrap_or(ActionChoice::Mode);
+            play.action_choice = options.actions;
         }
     }
     let temperature = play.temperature;

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use overtone_agents::Agent;
 use overtone_core::{ActionSpace, Task};
 use overtone_env::Simulator;
 use overtone_eval::{Plan, evaluation};
-use overtone_model::{AttentionConfig, Conditioning, ModelConfig};
-use overtone_train::{Agent, Checkpoint, RunDir};
+use overtone_train::{Checkpoint, RunDir};
 
 use super::ask::{self, Ask};
 use crate::suites;
@@ -16,6 +16,7 @@ use crate::suites;
 pub struct Entry {
     pub run: RunDir,
     pub checkpoint: Checkpoint,
+    pub agent: Agent,
     pub ask: Ask,
     pub plan: Plan,
 }
@@ -25,31 +26,25 @@ impl Entry {
     pub fn new(
         run: &RunDir,
         checkpoint: &Checkpoint,
+        agent: &Agent,
         ask: Ask,
-        episodes: usize,
-        seed: u64,
+        [episodes, seed]: [u64; 2],
     ) -> Self {
         let (targets, return_units) = (ask.targets.clone(), ask.protocol.return_units);
-        let plan = Plan { episodes, targets, seed, return_units };
-        Self { run: run.clone(), checkpoint: checkpoint.clone(), ask, plan }
+        let plan = Plan { episodes: episodes as usize, targets, seed, return_units };
+        let (run, checkpoint, agent) = (run.clone(), checkpoint.clone(), agent.clone());
+        Self { run, checkpoint, agent, ask, plan }
     }
 
     /// What is played.
-    ///
-    /// # Errors
-    /// When no suite has it.
-    pub fn task(&self) -> Result<&'static Task> {
-        suites::titled(self.checkpoint.state.agent.task())
+    pub fn task(&self) -> &Task {
+        &self.agent.task
     }
 
     /// Says what will be played, and what of it is otherwise than trained.
     pub fn announce(&self) {
         let state = &self.checkpoint.state;
-        let recording = match &state.agent {
-            Agent::Atari(agent) => &agent.recording,
-            Agent::Continuous(agent) => &agent.recording,
-        };
-        if let (None, Ok(suite)) = (recording, self.task().and_then(suites::of)) {
+        if let (None, Ok(suite)) = (&self.agent.recording, suites::of(self.task())) {
             let like = suite.published_data();
             say!("how this data was recorded is not known; taken to be as {like} was");
         }
@@ -87,7 +82,7 @@ impl Entry {
     /// When no suite has its task.
     pub fn setting(&self, simulator: Simulator) -> Result<evaluation::Setting> {
         let state = &self.checkpoint.state;
-        let task = self.task()?;
+        let task = self.task();
         let targets: Vec<String> = self.plan.targets.iter().map(f32::to_string).collect();
         let protocol = &self.ask.protocol;
         let actions = match task.actions {
@@ -101,7 +96,7 @@ impl Entry {
             task: task.clone(),
             simulator: simulator.name,
             rom_md5: simulator.rom_md5,
-            policy: format!("{}, {} data", describe_model(&state.agent), state.dataset_kind),
+            policy: format!("{}, {} data", self.agent.algorithm.describe(), state.dataset_kind),
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
             checkpoint: Some(evaluation::CheckpointRef {
@@ -132,25 +127,4 @@ fn own_path(run: &RunDir, checkpoint: &Path) -> Option<PathBuf> {
 /// The path from the root, without links; the path itself where there is nothing.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
-}
-
-/// `Decision Transformer, linear head, softmax attention`.
-fn describe_model(agent: &Agent) -> String {
-    let (model, _, _) = agent.model();
-    let head = model.head().describe();
-    let model = match model {
-        ModelConfig::Transformer(model) => model,
-        ModelConfig::Perceptron(_) => return format!("perceptron cloning behaviour, {head}"),
-    };
-    let kind = match model.conditioning {
-        Conditioning::Return => "Decision Transformer",
-        Conditioning::None => "transformer cloning behaviour",
-    };
-    let attention = match model.attention {
-        AttentionConfig::Softmax => "softmax attention".to_owned(),
-        AttentionConfig::Fourier(fourier) => {
-            format!("Fourier attention of power {}", fourier.power)
-        }
-    };
-    format!("{kind}, {head}, {attention}")
 }

@@ -13,7 +13,6 @@ fn is_heeded(key: &str, suite: &dyn Suite, task: &Task) -> bool {
         "temperature" => discrete,
         "actions" => !discrete,
         "released_target" => suite.released().is_some(),
-        "revision" => suite.settings().iter().any(|setting| setting.key == key),
         _ => true,
     }
 }

@@ -10,8 +10,8 @@ use anyhow::Result;
 use overtone_core::{Play, Policy, Task};
 use overtone_env::VectorEnv;
 use overtone_eval::{Evaluation, Player, Rollout, rollout_together};
-use overtone_model::{ModelPolicy, burn::tensor::Device};
-use overtone_train::{Agent, Checkpoint};
+use overtone_model::burn::tensor::Device;
+use overtone_train::Checkpoint;
 
 use super::entry::Entry;
 use crate::{progress, suites};
@@ -29,7 +29,7 @@ pub(super) fn play(
     stop: &AtomicBool,
 ) -> Result<Vec<Result<Evaluation>>> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
-    let task = first.task()?;
+    let task = first.task();
     let suite = suites::of(task)?;
     let n_episodes: usize = entries.iter().map(|entry| entry.plan.n_episodes()).sum();
     let slots = match parallel {
@@ -81,13 +81,7 @@ pub fn policy(
     protocol: &Play,
     device: &Device,
 ) -> Result<Box<dyn Policy>> {
-    let model = checkpoint.model(device)?;
-    Ok(match &checkpoint.state.agent {
-        Agent::Atari(_) => Box::new(ModelPolicy::new(&model, None, protocol)?),
-        Agent::Continuous(agent) => {
-            Box::new(ModelPolicy::new(&model, Some(&agent.normalization), protocol)?)
-        }
-    })
+    Ok(overtone_agents::policy(checkpoint, protocol, device)?)
 }
 
 /// So many environments of a task, played so.

@@ -8,11 +8,10 @@ mod pong;
 use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
-use overtone_model::{ModelConfig, weights};
-use overtone_train::{
-    AdamW, Agent, Checkpoint, Stored, Supervised, TrainConfig, TrainError, Trainer,
-};
-use pong::{ADAM, BATCH, Bench, Witness, config, files};
+use overtone_agents::policy;
+use overtone_model::weights;
+use overtone_train::{Algorithm, Checkpoint, Stored, TrainConfig, TrainError, Trainer};
+use pong::{BATCH, Bench, Witness, config, files};
 
 #[test]
 fn the_newest_are_kept() {
@@ -36,9 +35,9 @@ fn model_and_optimizer_come_back_as_they_were() {
     bench.train(config(3)).0.unwrap();
     let checkpoint = Checkpoint::at_step(&bench.run.checkpoints(), 3).unwrap();
     let device = Device::flex().autodiff();
-    let model = checkpoint.model(&device).unwrap();
-    let optimizer = AdamW::new(ADAM);
-    let state = checkpoint.restore(Supervised { model, optimizer }).unwrap();
+    let mut generator = overtone_core::seed::generator(9, "any");
+    let state = bench.algorithm().init(&config(3), &device, &mut generator).unwrap();
+    let state = checkpoint.restore(state).unwrap();
     assert_eq!(state.optimizer.n_steps(), 3);
     let stored = weights::load(&bench.step(3).join("optimizer.safetensors")).unwrap();
     assert_eq!(state.optimizer.export(), stored);
@@ -133,8 +132,9 @@ fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
         let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
         fs::write(&path, format!("{before}\"{key}\": {claimed}{rest}")).unwrap();
         let checkpoint = Checkpoint::open(&bench.step(1)).unwrap();
-        let error = checkpoint.model(&Device::flex()).unwrap_err().to_string();
-        assert!(error.contains("state.json describes another model"), "{key}: {error}");
+        let play = bench.agent().matched();
+        let error = policy(&checkpoint, &play, &Device::flex()).err().unwrap().to_string();
+        assert!(error.contains("describes another agent"), "{key}: {error}");
     }
 }
 
@@ -156,12 +156,13 @@ fn another_model_or_other_data_is_refused() {
     let refused = |change: &dyn Fn(&mut Checkpoint)| {
         let mut other = checkpoint.clone();
         change(&mut other);
-        Trainer::new(bench.job(config(1)), Some(&other)).err().unwrap().to_string()
+        Trainer::new(bench.algorithm(), bench.job(config(1)), Some(&other))
+            .err()
+            .unwrap()
+            .to_string()
     };
     let error = refused(&|other| {
-        let Agent::Atari(agent) = &mut other.state.agent else { panic!("another family") };
-        let ModelConfig::Transformer(model) = &mut agent.model else { panic!("a transformer") };
-        model.n_layers = 2;
+        other.state.agent["algorithm"]["n_layers"] = 2.into();
     });
     assert!(error.contains("another model"), "{error}");
     let error = refused(&|other| other.state.dataset_hash = "0".into());

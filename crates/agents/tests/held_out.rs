@@ -13,7 +13,8 @@ use std::{
 use burn::tensor::Device;
 use overtone_data::{Part, Split};
 use overtone_train::{
-    Algorithm, Best, Checkpoint, Observer, StepReport, TrainConfig, TrainError, Trainer, held_out,
+    Algorithm, Best, Checkpoint, Observer, StepReport, TrainConfig, TrainError, Trainer,
+    TrainingData, held_out,
 };
 use pong::{Bench, Witness, config, files};
 
@@ -108,18 +109,22 @@ fn the_measured_loss_is_of_held_out_contexts_without_dropout() {
     let job = bench.job(holding(3));
     let device = Device::flex().autodiff();
     let mut generator = overtone_core::seed::generator(1, "any");
-    let state = job.algorithm.init(&job.config, &device, &mut generator).unwrap();
+    let state = bench.algorithm().init(&job.config, &device, &mut generator).unwrap();
     let state = checkpoint.restore(state).unwrap();
-    let again = held_out::loss(&job.algorithm, &state, &job.config, job.seed, &device).unwrap();
+    let algorithm = bench.algorithm();
+    let loss = |data: &TrainingData, seed: u64| {
+        held_out::loss(&algorithm, &state, data, &job.config, seed, &device).unwrap()
+    };
+    let again = loss(&job.data, job.seed);
     assert_eq!(Some(again), checkpoint.state.held_out);
     // The same from frames that are kept on the device.
-    let mut kept = job.algorithm.clone();
+    let mut kept = job.data.clone();
     kept.keep_frames_on(&device).unwrap();
-    let other = held_out::loss(&kept, &state, &job.config, job.seed, &device).unwrap();
+    let other = loss(&kept, job.seed);
     assert!((other - again).abs() < 1e-4, "{other} {again}");
     // Of other contexts it is another.
     let seed = (0..).find(|seed| *seed != job.seed && split(*seed) != split(job.seed)).unwrap();
-    let other = held_out::loss(&job.algorithm, &state, &job.config, seed, &device).unwrap();
+    let other = loss(&job.data, seed);
     assert_ne!(other, again);
     assert_eq!(bench.dataset.episodes().as_slice().len(), 4);
 }
@@ -136,7 +141,7 @@ fn no_context_is_on_both_sides() {
     let episodes = bench.dataset.episodes().as_slice();
     let mut seen = 0;
     for part in [Part::Training, Part::HeldOut] {
-        let mut sampler = job.algorithm.sampler(part, &job.config, job.seed).unwrap();
+        let mut sampler = job.data.sampler(part, 4, &job.config, job.seed).unwrap();
         seen += sampler.epoch_len();
         for _ in 0..200 {
             let window = sampler.draw();
@@ -218,11 +223,15 @@ fn what_holds_nothing_out_is_as_it_was() {
     // What was held out is not trained on afterwards.
     let held = Bench::new();
     let checkpoint = held.train(holding(2)).0.unwrap().checkpoint;
-    let error = Trainer::new(held.job(config(4)), Some(&checkpoint)).err().unwrap().to_string();
+    let error = Trainer::new(held.algorithm(), held.job(config(4)), Some(&checkpoint))
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("episodes held out"), "{error}");
     for (share, said) in [(0.01, "holds out none of 4"), (0.95, "leaves none of 4")] {
         let config = TrainConfig { held_out: share, ..config(2) };
-        let error = Trainer::new(held.job(config), None).err().unwrap().to_string();
+        let error =
+            Trainer::new(held.algorithm(), held.job(config), None).err().unwrap().to_string();
         assert!(error.contains("train.held_out") && error.contains(said), "{error}");
     }
 }

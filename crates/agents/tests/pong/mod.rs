@@ -9,12 +9,16 @@ use std::{
 };
 
 use burn::tensor::Device;
+use overtone_agents::{Agent, AlgorithmConfig, SequenceModel};
+use overtone_core::{
+    ActionSpace, ObservationSpace, Simulation, Task, protocol::ReturnUnits, task::Targets,
+};
 use overtone_data::{Dataset, Origin, Plan, ReplayLog, Sampling, Selection};
 use overtone_model::{DecisionTransformerConfig, ModelConfig};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
-    AdamWConfig, AtariLearner, Checkpoint, Decayed, Finished, Job, Observer, Precision, RunDir,
-    ScheduleKind, StepReport, TrainConfig, TrainError, Trainer,
+    AdamWConfig, Checkpoint, Decayed, Finished, Job, Observer, Precision, RunDir, ScheduleKind,
+    StepReport, TrainConfig, TrainError, Trainer, TrainingData,
 };
 use tempfile::TempDir;
 
@@ -92,21 +96,56 @@ impl Bench {
         Self { dir, dataset, run }
     }
 
-    pub fn model(&self) -> ModelConfig {
-        ModelConfig::Transformer(DecisionTransformerConfig {
+    pub fn model(&self) -> DecisionTransformerConfig {
+        DecisionTransformerConfig {
             n_layers: 1,
             n_heads: 2,
             d_model: 16,
             context_length: 4,
             ..DecisionTransformerConfig::atari(20)
-        })
+        }
     }
 
-    pub fn job(&self, config: TrainConfig) -> Job<AtariLearner> {
+    /// A game that no suite has: six actions on frames.
+    pub fn task(&self) -> Task {
+        let names = (0..self.dataset.actions().size()).map(|action| action.to_string()).collect();
+        Task {
+            suite: "none".into(),
+            name: "pong".into(),
+            title: "Pong".into(),
+            observations: ObservationSpace::Pixels { shape: vec![4, 84, 84] },
+            actions: ActionSpace::Discrete { names },
+            horizon: None,
+            return_units: ReturnUnits::Clipped,
+            reference: None,
+            targets: Targets::default(),
+            simulation: Simulation::default(),
+        }
+    }
+
+    pub fn agent(&self) -> Agent {
+        Agent {
+            task: self.task(),
+            dataset: String::new(),
+            algorithm: AlgorithmConfig::DecisionTransformer(self.model()),
+            normalization: None,
+            return_scale: 1.0,
+            delayed_reward: false,
+            recording: None,
+        }
+    }
+
+    pub fn algorithm(&self) -> SequenceModel {
+        let Task { observations, actions, .. } = self.task();
+        SequenceModel { model: ModelConfig::Transformer(self.model()), observations, actions }
+    }
+
+    pub fn job(&self, config: TrainConfig) -> Job {
         Job {
             run: self.run.clone(),
             config,
-            algorithm: AtariLearner::new(self.model(), self.dataset.clone(), "Pong"),
+            data: TrainingData::new(self.dataset.clone(), 1.0),
+            agent: self.agent().to_value(),
             seed: 5,
             device: Device::flex(),
         }
@@ -116,8 +155,8 @@ impl Bench {
         &self,
         config: TrainConfig,
         resume: Option<&Checkpoint>,
-    ) -> Trainer<AtariLearner> {
-        Trainer::new(self.job(config), resume).unwrap()
+    ) -> Trainer<SequenceModel> {
+        Trainer::new(self.algorithm(), self.job(config), resume).unwrap()
     }
 
     pub fn train(&self, config: TrainConfig) -> (Result<Finished, TrainError>, Witness) {

@@ -8,14 +8,14 @@ mod pong;
 use std::{fs, sync::atomic::AtomicBool};
 
 use burn::tensor::{Device, Int, Tensor};
-use overtone_data::{Batch, BatchOptions, Sampling, WindowSampler};
+use overtone_data::{Batch, BatchObservations, BatchOptions, Sampling, WindowSampler};
 use overtone_model::{
     Frames, Observed,
     contexts::{FRAME, STACK},
 };
 use overtone_train::{
     Checkpoint, FrameBank, Observer, Precision, StepReport, TrainConfig, TrainError, Trainer,
-    atari::to_device,
+    TrainingData,
 };
 use pong::{Bench, config, files};
 
@@ -43,9 +43,9 @@ fn told(config: TrainConfig, on_device: bool) -> (Bench, Told) {
     let bench = Bench::new();
     let mut job = bench.job(config);
     if on_device {
-        job.algorithm.keep_frames_on(&job.device).unwrap();
+        job.data.keep_frames_on(&job.device).unwrap();
     }
-    let trainer = Trainer::new(job, None).unwrap();
+    let trainer = Trainer::new(bench.algorithm(), job, None).unwrap();
     let mut told = Told::default();
     trainer.train(&AtomicBool::new(false), &mut told).unwrap();
     (bench, told)
@@ -118,8 +118,10 @@ fn rows_of_the_bank_are_the_frames_of_the_batch() {
         let mut batch = Batch::default();
         batch.fill(&bench.dataset, &mut sampler, 6, &BatchOptions::default()).unwrap();
         n_padded += batch.n_real.iter().filter(|&&n| n < 4).count();
-        let from_bank = stacks(bank.stacks(&batch));
-        let Observed::Frames(sent) = to_device(&mut batch, &device).observations else {
+        let BatchObservations::Frames { rows, .. } = &batch.observations else { panic!("frames") };
+        let from_bank = stacks(bank.stacks(rows, [6, 4]));
+        let data = TrainingData::new(bench.dataset.clone(), 1.0);
+        let Observed::Frames(sent) = data.contexts(&mut batch, &device).observations else {
             panic!("frames");
         };
         assert!(from_bank == stacks(sent));

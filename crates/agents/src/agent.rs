@@ -1,0 +1,89 @@
+//! [`Agent`]: what was learned, as a checkpoint says it beside the weights.
+
+use burn::tensor::Device;
+use overtone_core::{Normalization, Play, Policy, Simulation, Task, protocol::ReturnUnits};
+use overtone_train::{Checkpoint, TrainError};
+use serde::{Deserialize, Serialize};
+
+use crate::AlgorithmConfig;
+
+/// What an agent is and where it acts: with the weights, all that playing needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agent {
+    /// What it learned to play.
+    pub task: Task,
+    /// Which of the task's datasets it learned from, such as `medium`; may be empty.
+    pub dataset: String,
+    /// How it learned, and what it is made of.
+    pub algorithm: AlgorithmConfig,
+    /// What is done to vectors before the agent sees them.
+    pub normalization: Option<Normalization>,
+    /// What returns and rewards are divided by.
+    pub return_scale: f32,
+    /// Whether all reward came with an episode's last step.
+    pub delayed_reward: bool,
+    /// How the data was recorded, where it is known.
+    pub recording: Option<Simulation>,
+}
+
+impl Agent {
+    /// The agent of a checkpoint.
+    ///
+    /// # Errors
+    /// When the checkpoint describes none that this program knows.
+    pub fn of(checkpoint: &Checkpoint) -> Result<Self, TrainError> {
+        serde_json::from_value(checkpoint.state.agent.clone()).map_err(|error| {
+            TrainError::Checkpoint {
+                path: checkpoint.path.clone(),
+                reason: format!("it describes no agent of this version: {error}"),
+            }
+        })
+    }
+
+    /// As a checkpoint stores it.
+    pub fn to_value(&self) -> serde_json::Value {
+        // Maps have text keys, and nothing here fails to serialize.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Playing as it was trained.
+    pub fn matched(&self) -> Play {
+        Play {
+            return_scale: self.return_scale,
+            delayed_reward: self.delayed_reward,
+            ..self.task.matched(self.recording.as_ref())
+        }
+    }
+
+    /// Units of the returns in its data.
+    pub fn return_units(&self) -> ReturnUnits {
+        self.task.return_units
+    }
+
+    /// Whether its head orders a list of actions otherwise than the environment numbers them.
+    pub fn has_own_action_order(&self) -> bool {
+        let model = self.algorithm.model();
+        let order = model.as_ref().and_then(|model| model.head().action_order());
+        order.is_some_and(|order| !order.bin_of().is_sorted())
+    }
+}
+
+/// The policy of a checkpoint's agent on `device`, played so.
+///
+/// # Errors
+/// When the weights cannot be read or do not fit the agent.
+pub fn policy(
+    checkpoint: &Checkpoint,
+    play: &Play,
+    device: &Device,
+) -> Result<Box<dyn Policy>, TrainError> {
+    let agent = Agent::of(checkpoint)?;
+    let weights = checkpoint.weights()?;
+    let normalization = agent.normalization.as_ref();
+    let policy = agent.algorithm.policy(&agent.task, &weights, normalization, play, device);
+    policy.map_err(|error| TrainError::Checkpoint {
+        path: checkpoint.path.clone(),
+        reason: format!("its state describes another agent than its weights are: {error}"),
+    })
+}

@@ -1,0 +1,329 @@
+//! Conservative Q-learning for a list of actions (Kumar et al. 2020), on quantile regression
+//! (Dabney et al. 2018) with double Q-learning's choice of the next action (van Hasselt et al.
+//! 2016). With `alpha = 0` it is QR-DQN on recorded data.
+//!
+//! A network gives `n` quantiles `θ_i(s, a)` of the discounted return of each action; their mean
+//! is `Q(s, a)`. With `τ_i = (2i + 1)/(2n)`, `a* = argmax_a Q(s', a)` and
+//! `u_ij = r + γ(1 − d) θ'_j(s', a*) − θ_i(s, a)`, where `θ'` is a copy of the network that
+//! follows every `target_every` steps:
+//!
+//! ```text
+//! L = mean over the batch of  Σ_i mean_j |τ_i − 1(u_ij < 0)| H(u_ij)
+//!                             + α (ln Σ_b e^{Q(s, b)} − Q(s, a))
+//! ```
+//!
+//! Huber's `H(u)` is `u²/2` up to 1 and `|u| − 1/2` beyond. A step after which the recording does
+//! not go on, though the task had not ended, teaches nothing: it has weight 0.
+//!
+//! Differs from the published implementation: frames go through this project's Nature encoder,
+//! which ends in tanh where theirs ends in ReLU; vectors through a perceptron.
+
+mod network;
+mod policy;
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor, TensorData},
+};
+use overtone_core::{ActionSpace, Normalization, ObservationSpace, Policy, seed::Generator};
+use overtone_data::Batch;
+use overtone_model::{
+    ModelError,
+    contexts::Acted,
+    error::config_error,
+    init::Init,
+    weights::{self, NamedTensors},
+};
+use overtone_train::{
+    AdamW, Algorithm, Exported, StepAt, StepFigures, Stored, TrainConfig, TrainError, TrainingData,
+    Transitions,
+};
+use serde::{Deserialize, Serialize};
+
+pub use self::{network::QNetwork, policy::GreedyPolicy};
+
+/// Options of the algorithm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiscreteCqlConfig {
+    /// α: weight of the term that holds values of actions down that were not recorded; 4 as for
+    /// a small share of DQN-replay, 0 for QR-DQN.
+    pub alpha: f64,
+    /// Discount.
+    pub gamma: f64,
+    /// Quantiles of each action's return.
+    pub quantiles: usize,
+    /// Width of the hidden layers: two for vectors, one behind the convolutions for frames.
+    pub hidden: usize,
+    /// Steps between two copies of the network into its target.
+    pub target_every: u64,
+    /// Share of random actions in play.
+    pub epsilon: f64,
+}
+
+impl Default for DiscreteCqlConfig {
+    fn default() -> Self {
+        Self {
+            alpha: 4.0,
+            gamma: 0.99,
+            quantiles: 200,
+            hidden: 256,
+            target_every: 2000,
+            epsilon: 0.001,
+        }
+    }
+}
+
+impl DiscreteCqlConfig {
+    /// # Errors
+    /// Names the first key whose value describes no algorithm for such actions.
+    pub fn validate(&self, actions: &ActionSpace) -> Result<(), ModelError> {
+        if let ActionSpace::Continuous { .. } = actions {
+            let expected = "the task's actions are real-valued; this algorithm chooses from a list";
+            return Err(config_error("algorithm", "discrete_cql", expected));
+        }
+        for (key, value) in [("alpha", self.alpha), ("gamma", self.gamma)] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(config_error(key, value, "must be 0 or positive"));
+            }
+        }
+        if self.gamma > 1.0 {
+            return Err(config_error("gamma", self.gamma, "must be at most 1"));
+        }
+        if !(0.0..=1.0).contains(&self.epsilon) {
+            return Err(config_error("epsilon", self.epsilon, "must lie in [0, 1]"));
+        }
+        for (key, value) in [
+            ("quantiles", self.quantiles),
+            ("hidden", self.hidden),
+            ("target_every", self.target_every as usize),
+        ] {
+            if !(1..=1 << 16).contains(&value) {
+                return Err(config_error(key, value, "must lie in 1 to 65536"));
+            }
+        }
+        Ok(())
+    }
+
+    /// The policy of a network with these weights.
+    ///
+    /// # Errors
+    /// When the weights do not fit.
+    pub(crate) fn policy(
+        &self,
+        (observations, actions): (&ObservationSpace, &ActionSpace),
+        weights: &NamedTensors,
+        normalization: Option<&Normalization>,
+        device: &Device,
+    ) -> Result<Box<dyn Policy>, ModelError> {
+        self.validate(actions)?;
+        let described = QNetwork::init(self, observations, actions, &mut Init::shapes(device))?;
+        let network = weights::restore(described, weights)?;
+        Ok(Box::new(GreedyPolicy::new(&network, observations, normalization, self.epsilon)))
+    }
+}
+
+/// Learns Q-values of a task's actions.
+#[derive(Clone, Debug)]
+pub struct DiscreteCql {
+    /// Its options.
+    pub config: DiscreteCqlConfig,
+    /// What it sees.
+    pub observations: ObservationSpace,
+    /// What it chooses from.
+    pub actions: ActionSpace,
+}
+
+/// Two networks and an optimizer.
+#[derive(Clone, Debug)]
+pub struct DiscreteCqlState {
+    /// Is trained, and acts.
+    pub online: QNetwork,
+    /// What targets are computed with; tracks no gradients.
+    pub target: QNetwork,
+    /// Of the first.
+    pub optimizer: AdamW,
+}
+
+impl Stored for DiscreteCqlState {
+    fn export(&self) -> Exported {
+        let target = weights::export(&self.target).into_iter();
+        let target = target.map(|(name, tensor)| (format!("{TARGET}{name}"), tensor));
+        let training = self.optimizer.export().into_iter().chain(target).collect();
+        Exported { model: weights::export(&self.online), training }
+    }
+
+    fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
+        let target: NamedTensors = exported
+            .training
+            .iter()
+            .filter_map(|(name, data)| Some((name.strip_prefix(TARGET)?.to_owned(), data.clone())))
+            .collect();
+        let online = weights::import(self.online, &exported.model)?;
+        let optimizer = self.optimizer.import(n_steps, &online, &exported.training)?;
+        Ok(Self { online, target: weights::import(self.target, &target)?, optimizer })
+    }
+
+    fn n_parameters(&self) -> usize {
+        weights::n_parameters(&self.online)
+    }
+}
+
+/// Before the names of the target's tensors in a checkpoint.
+const TARGET: &str = "target.";
+
+/// What one batch costs; each `[1]`.
+struct Loss {
+    total: Tensor<1>,
+    temporal_difference: Tensor<1>,
+    conservative: Tensor<1>,
+    value: Tensor<1>,
+}
+
+impl Algorithm for DiscreteCql {
+    type State = DiscreteCqlState;
+
+    /// The quantile loss, the conservative term before its weight, and the mean value of the
+    /// recorded actions.
+    fn figures(&self) -> &'static [&'static str] {
+        &["td_loss", "conservative_loss", "value"]
+    }
+
+    fn context_length(&self) -> usize {
+        1
+    }
+
+    fn reads_transitions(&self) -> bool {
+        true
+    }
+
+    fn init(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Result<DiscreteCqlState, TrainError> {
+        self.config.validate(&self.actions)?;
+        let mut init = Init::drawn(device, generator);
+        let online = QNetwork::init(&self.config, &self.observations, &self.actions, &mut init)?;
+        let online = QNetwork { form: config.precision.form(), ..online };
+        let target = online.valid();
+        Ok(DiscreteCqlState { online, target, optimizer: AdamW::new(config.optimizer) })
+    }
+
+    fn step(
+        &self,
+        state: &mut DiscreteCqlState,
+        batch: &mut Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+    ) -> StepFigures {
+        let Loss { total, temporal_difference, conservative, value } =
+            self.loss(state, &state.online, batch, data, at.device);
+        let gradients = total.backward();
+        let (online, grad_norm) =
+            state.optimizer.step(state.online.clone(), gradients, at.learning_rate);
+        state.online = online;
+        if (at.step + 1).is_multiple_of(self.config.target_every) {
+            state.target = state.online.valid();
+        }
+        StepFigures {
+            loss: total.inner(),
+            grad_norm,
+            others: [temporal_difference, conservative, value].map(Tensor::inner).to_vec(),
+        }
+    }
+
+    fn held_out_loss(
+        &self,
+        state: &DiscreteCqlState,
+        batch: &mut Batch,
+        data: &TrainingData,
+        device: &Device,
+    ) -> Tensor<1> {
+        self.loss(state, &state.online.valid(), batch, data, device).temporal_difference
+    }
+}
+
+impl DiscreteCql {
+    /// The loss of `online` on a batch, whose memory may be taken.
+    fn loss(
+        &self,
+        state: &DiscreteCqlState,
+        online: &QNetwork,
+        batch: &mut Batch,
+        data: &TrainingData,
+        device: &Device,
+    ) -> Loss {
+        // What follows is a target: no gradient goes through it.
+        let next = data.transitions(batch, &device.clone().inner());
+        let Some(next) = next else { panic!("batches were asked for without transitions") };
+        let contexts = data.contexts(batch, device);
+        let Acted::Discrete(taken) = &contexts.actions else {
+            panic!("actions from a list, as was checked when the agent was made")
+        };
+        let [rows, time] = taken.dims();
+        let taken = taken.clone().reshape([rows * time]);
+        let targets = self.targets(state, next);
+
+        let quantiles = online.quantiles(&contexts.observations);
+        let values = quantiles.clone().mean_dim(2).squeeze_dim::<2>(2);
+        let chosen = network::of_actions(quantiles, taken.clone());
+        let returns = tracked_like(targets.returns, &chosen);
+        let shares = tracked_like(targets.shares, &chosen);
+        let [_, n] = chosen.dims();
+
+        // u[row, i, j]: target quantile j minus own quantile i.
+        let errors = returns.unsqueeze_dim::<3>(1) - chosen.clone().unsqueeze_dim::<3>(2);
+        let small = errors.clone().abs().clamp_max(1.0);
+        // H(u) = |u|_c (|u| − |u|_c / 2) with |u|_c the smaller of |u| and 1.
+        let huber = small.clone() * (errors.clone().abs() - small / 2.0);
+        let below = errors.detach().lower_elem(0.0).float();
+        let tau: Vec<f32> = (0..n).map(|i| (2 * i + 1) as f32 / (2 * n) as f32).collect();
+        let tau = Tensor::<1>::from_data(TensorData::from(&tau[..]), device).reshape([1, n, 1]);
+        let slopes = (tau - below).abs();
+        let rows_td = (slopes * huber).mean_dim(2).sum_dim(1).reshape([rows * time]);
+
+        let value = values.clone().gather(1, taken.unsqueeze_dim::<2>(1)).squeeze_dim::<1>(1);
+        let rows_conservative = network::log_sum_exp(values) - value.clone();
+
+        let mean = |rows: Tensor<1>| (rows * shares.clone()).sum();
+        let temporal_difference = mean(rows_td);
+        let conservative = mean(rows_conservative);
+        Loss {
+            total: temporal_difference.clone() + conservative.clone() * self.config.alpha,
+            temporal_difference: temporal_difference.detach(),
+            conservative: conservative.detach(),
+            value: mean(value).detach(),
+        }
+    }
+
+    /// What the steps of a batch are worth by the target network, and how much each counts.
+    fn targets(&self, state: &DiscreteCqlState, next: Transitions) -> Targets {
+        let rewards = next.rewards;
+        let [rows, time] = rewards.dims();
+        let column = |tensor: Tensor<2>| tensor.reshape([rows * time, 1]);
+        let values = state.online.valid().quantiles(&next.next_observations);
+        let best = values.mean_dim(2).squeeze_dim::<2>(2).argmax(1).squeeze_dim::<1>(1);
+        let quantiles = state.target.quantiles(&next.next_observations);
+        let quantiles = network::of_actions(quantiles, best);
+        let goes_on = next.terminated.clone().neg() + 1.0;
+        let returns = column(rewards) + quantiles * column(goes_on) * self.config.gamma;
+        let counts = (next.terminated + next.next_is_known).clamp_max(1.0).reshape([rows * time]);
+        let n_counted = counts.clone().sum().clamp_min(1.0);
+        Targets { returns, shares: counts / n_counted }
+    }
+}
+
+/// What a batch's quantiles are to become.
+struct Targets {
+    /// `[rows, n]`
+    returns: Tensor<2>,
+    /// `[rows]`: the share of each row in a mean over rows that teach something.
+    shares: Tensor<1>,
+}
+
+/// The same numbers, usable beside a tensor that tracks gradients.
+fn tracked_like<const D: usize, const E: usize>(tensor: Tensor<D>, other: &Tensor<E>) -> Tensor<D> {
+    if other.is_autodiff() { tensor.autodiff() } else { tensor }
+}

@@ -1,0 +1,129 @@
+//! [`QNetwork`]: quantiles of the return of each action.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{Int, Tensor, activation::relu},
+};
+use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_kernels::Form;
+use overtone_model::{
+    ModelError,
+    contexts::Observed,
+    encoder::{self, NatureEncoder},
+    init::Init,
+};
+
+use super::DiscreteCqlConfig;
+
+/// `x W + b`.
+#[derive(Module, Debug)]
+pub struct Affine {
+    /// `[in, out]`
+    pub weight: Param<Tensor<2>>,
+    /// `[out]`
+    pub bias: Param<Tensor<1>>,
+}
+
+impl Affine {
+    fn init(shape: [usize; 2], init: &mut Init<'_>) -> Self {
+        let (weight, bias) = init.linear(shape);
+        Self { weight, bias }
+    }
+
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        x.matmul(self.weight.val()) + self.bias.val().unsqueeze()
+    }
+}
+
+/// From an observation to features.
+#[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)] // one body per network
+pub enum Body {
+    /// Of frames.
+    Nature(NatureEncoder),
+    /// Of vectors: layers of ReLU.
+    Layers(Vec<Affine>),
+}
+
+/// Quantiles of the return of each action.
+#[derive(Module, Debug)]
+pub struct QNetwork {
+    /// From an observation to `hidden` features.
+    pub body: Body,
+    /// From features to `[actions · quantiles]`.
+    pub out: Affine,
+    /// Of each action.
+    pub n_quantiles: usize,
+    /// Fused operations where there are any, or the plain ones.
+    #[module(skip)]
+    pub form: Form,
+}
+
+impl QNetwork {
+    /// PyTorch's default for linear layers.
+    ///
+    /// # Errors
+    /// When there is no encoder of such observations.
+    pub fn init(
+        config: &DiscreteCqlConfig,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+        init: &mut Init<'_>,
+    ) -> Result<Self, ModelError> {
+        encoder::validate(observations)?;
+        let hidden = config.hidden;
+        let body = match observations {
+            ObservationSpace::Pixels { .. } => Body::Nature(NatureEncoder::init(hidden, init)),
+            ObservationSpace::Vectors { width } => Body::Layers(vec![
+                Affine::init([*width, hidden], init),
+                Affine::init([hidden, hidden], init),
+            ]),
+        };
+        let out = Affine::init([hidden, actions.size() * config.quantiles], init);
+        Ok(Self { body, out, n_quantiles: config.quantiles, form: Form::Auto })
+    }
+
+    /// # Shapes
+    /// - result: `[n, actions, quantiles]`, observation by observation
+    ///
+    /// # Panics
+    /// When the observations are of another kind than the network's: a caller's bug.
+    pub fn quantiles(&self, observed: &Observed) -> Tensor<3> {
+        let features = match (&self.body, observed) {
+            (Body::Nature(encoder), Observed::Frames(frames)) => {
+                encoder.forward(frames.clone(), self.form)
+            }
+            (Body::Layers(layers), Observed::Vectors(vectors)) => {
+                let [batch, time, width] = vectors.dims();
+                let rows = vectors.clone().reshape([batch * time, width]);
+                layers.iter().fold(rows, |rows, layer| relu(layer.forward(rows)))
+            }
+            _ => panic!("observations of another kind than the network's"),
+        };
+        let out = self.out.forward(features);
+        let [n, size] = out.dims();
+        out.reshape([n, size / self.n_quantiles, self.n_quantiles])
+    }
+
+    /// Mean return of each action, `[n, actions]`.
+    pub fn values(&self, observed: &Observed) -> Tensor<2> {
+        self.quantiles(observed).mean_dim(2).squeeze_dim::<2>(2)
+    }
+}
+
+/// The quantiles of one action a row.
+///
+/// # Shapes
+/// - `quantiles`: `[rows, actions, n]`; `actions`: `[rows]`; result `[rows, n]`
+pub(super) fn of_actions(quantiles: Tensor<3>, actions: Tensor<1, Int>) -> Tensor<2> {
+    let [rows, _, n] = quantiles.dims();
+    let actions = actions.reshape([rows, 1, 1]).repeat_dim(2, n);
+    quantiles.gather(1, actions).squeeze_dim::<2>(1)
+}
+
+/// `ln Σ e^x` of each row.
+pub(super) fn log_sum_exp(rows: Tensor<2>) -> Tensor<1> {
+    let largest = rows.clone().detach().max_dim(1);
+    let sum = (rows - largest.clone()).exp().sum_dim(1).log() + largest;
+    sum.squeeze_dim::<1>(1)
+}

@@ -1,0 +1,15 @@
+//! Agents and the algorithms that make them: one file, and one line of [`AlgorithmConfig`], an
+//! algorithm.
+//!
+//! An algorithm implements [`overtone_train::Algorithm`]; what it learned is played by a
+//! [`Policy`](overtone_core::Policy). [`Agent`] is what a checkpoint says beside the weights.
+
+pub mod agent;
+pub mod algorithm;
+pub mod discrete_cql;
+pub mod sequence_model;
+
+pub use agent::{Agent, policy};
+pub use algorithm::AlgorithmConfig;
+pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
+pub use sequence_model::SequenceModel;

@@ -1,0 +1,222 @@
+//! What `train` and `resume` need before the first step: the data found and prepared, the
+//! algorithm beside it.
+
+use std::{path::Path, sync::Arc};
+
+use anyhow::{Context, Result, bail};
+use overtone_agents::{Agent, AlgorithmConfig};
+use overtone_core::{Episodes, ObservationSpace, Task};
+use overtone_data::{
+    Dataset, Kind, Located, LocatedContinuous, Plan, ReplayLog, Split, datasets_folder, known_game,
+    locate, locate_continuous,
+};
+use overtone_train::TrainingData;
+
+use super::evaluate::NOT_PLAYABLE;
+use crate::{
+    progress,
+    settings::{Profile, Settings},
+    suites,
+};
+
+/// What is trained, ready.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// What it learns to play.
+    pub task: &'static Task,
+    /// How it learns.
+    pub algorithm: AlgorithmConfig,
+    /// From what.
+    pub data: TrainingData,
+    /// What checkpoints say of it.
+    pub agent: Agent,
+}
+
+/// A recording that was found.
+enum Found {
+    /// A log that is converted before it is trained on.
+    Log(Located),
+    /// A file that is read into memory.
+    File(LocatedContinuous),
+}
+
+impl Found {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Log(located) => located.origin.kind,
+            Self::File(located) => located.origin.kind,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether the published data is there.
+    pub fn is_published(&self) -> bool {
+        self.find().is_ok_and(|found| found.kind() == Kind::Published)
+    }
+
+    /// Whether there is data.
+    ///
+    /// # Errors
+    /// When there is none, in one sentence.
+    pub fn check_data(&self) -> Result<()> {
+        self.find().map(drop)
+    }
+
+    /// Finds out before training whether the agent can be played afterwards.
+    ///
+    /// # Errors
+    /// When what plays the task is missing, in one sentence.
+    pub fn check_playable(&self) -> Result<()> {
+        let task = self.task()?;
+        if self.evaluation.episodes == 0 {
+            return Ok(());
+        }
+        suites::of(task)?.check(task).context(NOT_PLAYABLE)
+    }
+
+    /// Finds the data, prepares it where that was not done yet, says so, and puts the algorithm
+    /// beside it.
+    ///
+    /// # Errors
+    /// When the data is missing or broken, or the settings describe no agent for it.
+    pub fn prepare(&self) -> Result<Prepared> {
+        let task = self.task()?;
+        let (dataset, name) = match self.find()? {
+            Found::Log(located) => (self.convert(&located)?, String::new()),
+            Found::File(located) => (self.read(&located)?, located.dataset),
+        };
+        dataset.check_spaces(&task.title, &task.observations, &task.actions)?;
+        let recording = dataset.origin().recording.clone();
+        let simulation = recording.as_ref().unwrap_or(&task.simulation);
+        let longest = match suites::of(task)?.horizon(task, simulation) {
+            Some(horizon) if matches!(task.observations, ObservationSpace::Vectors { .. }) => {
+                horizon
+            }
+            _ => dataset.episodes().longest(),
+        };
+        let algorithm = self.algorithm_config(task, longest)?;
+        let agent = Agent {
+            task: task.clone(),
+            dataset: name,
+            algorithm: algorithm.clone(),
+            normalization: dataset.normalization().cloned(),
+            return_scale: self.data.return_scale,
+            delayed_reward: self.data.delayed_reward,
+            recording,
+        };
+        let data = TrainingData::new(Arc::new(dataset), self.data.return_scale);
+        Ok(Prepared { task, algorithm, data, agent })
+    }
+
+    /// How long the run is, in a sentence.
+    pub fn describe_profile(&self) -> String {
+        let (updates, batch) = (self.train.updates, self.train.batch_size);
+        match (self.profile, updates) {
+            (Profile::Paper, 0) => format!(
+                "paper ({} epochs of {} transitions, batch {batch})",
+                self.train.epochs, self.data.transitions
+            ),
+            (Profile::Paper, _) => format!("paper ({updates} updates of {batch} contexts)"),
+            (Profile::Auto | Profile::Quick, _) => format!(
+                "quick, {updates} updates of {batch} contexts, for a first look; the reference's \
+                 length is profile=paper"
+            ),
+        }
+    }
+
+    /// Where the data is.
+    fn find(&self) -> Result<Found> {
+        let task = self.task()?;
+        let folder = datasets_folder()?;
+        let file = |name: &str| name.contains('/') || name.ends_with(".hdf5");
+        let path = match (self.data.path.as_os_str().is_empty(), &self.dataset) {
+            (true, name) if file(name) => Some(Path::new(name)),
+            (true, _) => None,
+            (false, _) => Some(&*self.data.path),
+        };
+        if let ObservationSpace::Vectors { .. } = task.observations {
+            return Ok(Found::File(locate_continuous(&task.name, &self.dataset, path, &folder)?));
+        }
+        let located = locate(&task.title, &self.data.run, path, &folder)?;
+        // A folder of the user's own may have any name, but not another game's.
+        if known_game(&located.game).is_ok_and(|other| other != task.title) {
+            bail!(
+                "{} holds {}, and {} was asked for; change one of them",
+                located.path.display(),
+                located.game,
+                task.id()
+            );
+        }
+        Ok(Found::Log(located))
+    }
+
+    /// A converted log; it is converted first where that was not done yet.
+    fn convert(&self, located: &Located) -> Result<Dataset> {
+        say!("{located}");
+        let log = ReplayLog::open(&located.path)?;
+        let cache = match self.data.cache.as_os_str().is_empty() {
+            true => datasets_folder()?.join("cache"),
+            false => self.data.cache.clone(),
+        };
+        let plan = Plan::new(log, located.origin.clone(), self.selection(), self.seed, &cache)?;
+        say!("plan: {plan}");
+        let bar = progress::bytes("converting", plan.ready);
+        let dataset = plan
+            .ensure(&mut |done, total| {
+                bar.set_length(total);
+                bar.set_position(done);
+            })
+            .with_context(|| {
+                let cache = cache.display();
+                format!("preparing the data of {}, which goes to data.cache={cache}", located.game)
+            })?;
+        bar.finish_and_clear();
+        say!(
+            "dataset: {} transitions in {} episodes, {} of them padding rows; content {}",
+            dataset.n_transitions(),
+            dataset.episodes().as_slice().len(),
+            dataset.counts().padding_rows,
+            &dataset.content_hash()[..16]
+        );
+        let split = dataset.split_for(self.train.held_out, self.seed)?;
+        say_held_out(&split, dataset.episodes());
+        Ok(dataset)
+    }
+
+    /// A file, read into memory.
+    fn read(&self, located: &LocatedContinuous) -> Result<Dataset> {
+        say!("{located}");
+        let options = self.dataset_options(located.origin.clone());
+        let dataset = Dataset::open(&located.path, &options)?;
+        let counts = dataset.counts();
+        say!(
+            "dataset: {} transitions in {} episodes ({} cut off and left out, {} not among the \
+             best); content {}",
+            counts.rows,
+            counts.episodes,
+            counts.fragment_rows,
+            counts.filtered_rows,
+            &dataset.content_hash()[..16]
+        );
+        for odd in dataset.odd() {
+            say!("odd: {odd} (`data lint` says where and what to do)");
+        }
+        say_held_out(dataset.split(), dataset.episodes());
+        Ok(dataset)
+    }
+}
+
+/// Says how much of the data is held out, where any of it is.
+fn say_held_out(split: &Split, episodes: &Episodes) {
+    if split.held_out.is_empty() {
+        return;
+    }
+    let steps: usize =
+        split.held_out.iter().map(|&episode| episodes.as_slice()[episode].length).sum();
+    say!(
+        "held out: {} of the episodes, {steps} transitions; trained on are {} episodes",
+        split.held_out.len(),
+        split.training.len()
+    );
+}

@@ -1,0 +1,198 @@
+//! From words to settings: defaults, presets by what the task shows and takes, then `key=value`.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_env::find_task;
+
+use super::{AlgorithmKind, Preset, Profile, Settings, given, read};
+use crate::{
+    keys::{self, Keys},
+    suites,
+};
+
+/// Every key with its default (of the quick profile) and the reason for it.
+pub const DEFAULTS: &str = include_str!("../../presets/defaults.toml");
+
+/// A document that changes defaults, and its name in messages.
+type Overlay = (&'static str, &'static str);
+
+macro_rules! preset {
+    ($name:literal) => {
+        (include_str!(concat!("../../presets/", $name)), concat!("presets/", $name))
+    };
+}
+
+const PIXELS: Overlay = preset!("pixels.toml");
+const VECTORS: Overlay = preset!("vectors.toml");
+const CONTINUOUS: Overlay = preset!("continuous.toml");
+const PIXELS_PAPER: Overlay = preset!("pixels-paper.toml");
+const VECTORS_PAPER: Overlay = preset!("vectors-paper.toml");
+const FOURIERFORMER: Overlay = preset!("fourierformer.toml");
+const DISCRETE_CQL: Overlay = preset!("discrete-cql.toml");
+
+impl Settings {
+    /// The defaults for the task that `words` (each `key=value`) name, with the rest of them on
+    /// top. `auto_profile` decides what `profile=auto` is; it is asked only then.
+    ///
+    /// # Errors
+    /// When a word is wrong, or the whole describes no run.
+    pub fn resolve(words: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
+        let words = task_words(words)?;
+        let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
+        keys::apply(&mut keys, &words)?;
+        let task = suites::by_id(&keys::plain(&keys["task"]))?;
+        let mut asked = Self::layered(task, &words, &[])?;
+        if asked.profile == Profile::Auto {
+            asked.profile = auto_profile(&asked);
+        }
+        let profile = asked.profile;
+        let overlays = asked.overlays(task);
+        let mut settings = Self::layered(task, &words, &overlays)?;
+        settings.profile = profile;
+        settings.check()?;
+        Ok(settings)
+    }
+
+    /// The defaults of `task`, then `overlays`, then `words`.
+    fn layered(task: &Task, words: &[String], overlays: &[Overlay]) -> Result<Self> {
+        let mut keys = defaults(task)?;
+        for (document, name) in overlays {
+            keys.extend(keys::flatten(&document.parse().with_context(|| name.to_string())?));
+        }
+        keys::apply(&mut keys, words)?;
+        given::check_heeded(words, &keys, task)?;
+        from_keys(&keys, task)
+    }
+
+    /// What these settings change of the defaults by the presets they name, the later the
+    /// stronger.
+    fn overlays(&self, task: &Task) -> Vec<Overlay> {
+        let mut overlays = Vec::new();
+        match (self.profile, &task.observations) {
+            (Profile::Auto | Profile::Quick, _) => {}
+            (Profile::Paper, ObservationSpace::Pixels { .. }) => overlays.push(PIXELS_PAPER),
+            (Profile::Paper, ObservationSpace::Vectors { .. }) => overlays.push(VECTORS_PAPER),
+        }
+        if self.preset == Preset::Fourierformer {
+            overlays.push(FOURIERFORMER);
+        }
+        if self.algorithm == AlgorithmKind::DiscreteCql {
+            overlays.push(DISCRETE_CQL);
+        }
+        overlays
+    }
+
+    /// Checks what the types cannot.
+    fn check(&self) -> Result<()> {
+        let scale = self.data.return_scale;
+        if !(scale.is_finite() && scale > 0.0) {
+            bail!("data.return_scale={scale}: must be positive");
+        }
+        Ok(self.train.validate()?)
+    }
+
+    /// Reads the configuration of a run.
+    ///
+    /// # Errors
+    /// When the file is missing or says something unknown.
+    pub fn load(path: &Path) -> Result<Self> {
+        let table = read(path)?;
+        let damaged = || format!("{} is damaged", path.display());
+        let Some(task) = table.get("task").and_then(toml::Value::as_str) else {
+            bail!(
+                "{} names no task: it is of a run that an earlier version made; train it anew",
+                path.display()
+            );
+        };
+        let task = suites::by_id(task).with_context(damaged)?;
+        // A run from before a key existed behaves as the key's default.
+        let mut keys = defaults(task)?;
+        keys.extend(keys::flatten(&table));
+        from_keys(&keys, task).with_context(damaged)
+    }
+}
+
+/// Where the run whose configuration is in `path` was computed.
+///
+/// # Errors
+/// When the file is missing or damaged.
+pub fn device_of(path: &Path) -> Result<String> {
+    let table = read(path)?;
+    Ok(table.get("device").and_then(toml::Value::as_str).unwrap_or("auto").to_owned())
+}
+
+/// The same words, the task's as `task=suite/name` and its recording's in one spelling.
+///
+/// # Errors
+/// When there is no task among them, or more than one, or no suite has it.
+pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
+    let mut task = None;
+    let mut others = Vec::new();
+    for word in words {
+        let (key, name) = word.split_once('=').unwrap_or((word, ""));
+        let found = match suites::by_key(key) {
+            Some(suite) => find_task(suite, name)?,
+            None if key == "task" => suites::by_id(name)?,
+            None => {
+                others.push(word.clone());
+                continue;
+            }
+        };
+        if let Some(other) = task.replace(found).filter(|other| *other != found) {
+            bail!("{} and {} are two tasks: give one of them", other.id(), found.id());
+        }
+    }
+    let Some(task) = task else { bail!("which task? Say {}", suites::examples()) };
+    let recording = |word: String| match word.strip_prefix("dataset=") {
+        Some(name) if !name.contains('/') && !name.contains('.') => {
+            format!("dataset={}", name.to_lowercase().replace('_', "-"))
+        }
+        _ => word,
+    };
+    let task = format!("task={}", task.id());
+    Ok(std::iter::once(task).chain(others.into_iter().map(recording)).collect())
+}
+
+/// Every key with its default for `task`.
+fn defaults(task: &Task) -> Result<Keys> {
+    let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
+    let mut overlays = match task.observations {
+        ObservationSpace::Pixels { .. } => vec![PIXELS],
+        ObservationSpace::Vectors { .. } => vec![VECTORS],
+    };
+    if let ActionSpace::Continuous { .. } = task.actions {
+        overlays.push(CONTINUOUS);
+    }
+    for (document, name) in overlays {
+        keys.extend(keys::flatten(&document.parse().context(name)?));
+    }
+    Ok(keys)
+}
+
+fn from_keys(keys: &Keys, task: &Task) -> Result<Settings> {
+    let read = |keys: &Keys| keys::unflatten(keys).try_into().map_err(one_line);
+    let error = match read(keys) {
+        Ok(settings) => return Ok(settings),
+        Err(error) => error,
+    };
+    // The reader does not say which key it was: each is tried alone among the defaults.
+    let defaults = defaults(task)?;
+    for (key, value) in keys {
+        let mut alone = defaults.clone();
+        alone.insert("task".into(), toml::Value::String(task.id()));
+        alone.insert(key.clone(), value.clone());
+        if let Err(error) = read(&alone) as Result<Settings> {
+            bail!("{}={}: {error}", key.trim_end_matches(".kind"), keys::plain(value));
+        }
+    }
+    Err(error)
+}
+
+/// What a TOML reader says, without the picture of the place.
+pub(super) fn one_line(error: toml::de::Error) -> anyhow::Error {
+    let message = error.message().trim().replace('\n', " ");
+    let message = message.replace("expected usize", "expected a whole number, 0 or more");
+    anyhow::anyhow!("{}", message.replace("expected u64", "expected a whole number, 0 or more"))
+}

@@ -1,0 +1,303 @@
+use overtone_agents::AlgorithmConfig;
+use overtone_core::seed;
+use overtone_hostile::mutate::mutate;
+use overtone_model::{
+    AttentionConfig, DecisionTransformerConfig, FourierAttentionConfig, ModelConfig, RShape,
+    head::{
+        ActionOrder, FourierHeadConfig, GmmHeadConfig, HeadConfig, InitialCoefficients,
+        LinearConfig,
+    },
+};
+
+use super::*;
+use crate::keys;
+
+fn resolve(line: &str) -> Result<Settings> {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    Settings::resolve(&words, |_| Profile::Quick)
+}
+
+/// The algorithm for episodes of up to 1000 steps.
+fn algorithm(line: &str) -> Result<AlgorithmConfig> {
+    let settings = resolve(line)?;
+    settings.algorithm_config(settings.task()?, 1000)
+}
+
+#[track_caller]
+fn refused(line: &str, expected: &str) {
+    let error = algorithm(line).map(drop).unwrap_err().to_string();
+    assert!(error.contains(expected), "{line}: {error}");
+}
+
+#[test]
+fn presets_resolve_and_survive_the_run_folder() {
+    for line in [
+        "game=seaquest profile=quick",
+        "game=seaquest profile=paper",
+        "env=hopper",
+        "env=walker2d profile=paper",
+        "env=halfcheetah preset=fourierformer profile=paper",
+        "game=seaquest algorithm=discrete_cql",
+    ] {
+        let settings = resolve(line).unwrap();
+        let read: Settings = toml::from_str(&settings.to_toml().unwrap()).unwrap();
+        assert_eq!(read, settings, "{line}");
+    }
+}
+
+#[test]
+fn a_task_has_one_name_however_it_is_written() {
+    for line in ["game=bank_heist", "game=BankHeist", "game=Bank-Heist", "task=ale/bankheist"] {
+        assert_eq!(resolve(line).unwrap().task, "ale/bank_heist");
+    }
+    for line in ["env=HalfCheetah dataset=medium_replay", "env=halfcheetah dataset=Medium-Replay"] {
+        let settings = resolve(line).unwrap();
+        let expected = ("mujoco/halfcheetah", "medium-replay");
+        assert_eq!((&*settings.task, &*settings.dataset), expected);
+    }
+    let file = resolve("env=hopper dataset=/A/hopper_medium.hdf5").unwrap();
+    assert_eq!((&*file.dataset, &*file.task_name()), ("/A/hopper_medium.hdf5", "hopper-medium"));
+    assert_eq!(resolve("env=hopper").unwrap().task_name(), "hopper-medium");
+    assert_eq!(resolve("game=seaquest").unwrap().task_name(), "seaquest");
+}
+
+#[test]
+fn overrides_win_over_the_profile() {
+    let settings = resolve("game=gravitar profile=paper train.batch_size=64").unwrap();
+    assert_eq!((settings.train.batch_size, settings.train.updates), (64, 0));
+}
+
+#[test]
+fn every_key_has_a_reason() {
+    let keys = keys::flatten(&DEFAULTS.parse().unwrap());
+    let help = keys::help(DEFAULTS);
+    assert_eq!(help.lines().count(), 2 * keys.len());
+    let mut lines = help.lines();
+    while let (Some(key), Some(reason)) = (lines.next(), lines.next()) {
+        assert!(reason.trim().ends_with('.'), "{key}: {reason}");
+    }
+}
+
+#[test]
+fn the_paper_profile_is_the_reference_s() {
+    let line = "env=hopper profile=paper";
+    let expected = AlgorithmConfig::DecisionTransformer(DecisionTransformerConfig::gym(1000));
+    assert_eq!(algorithm(line).unwrap(), expected);
+    let train = resolve(line).unwrap().train;
+    assert_eq!((train.updates, train.warmup_updates, train.batch_size), (100_000, 10_000, 64));
+    assert_eq!((train.learning_rate, train.optimizer.clip_norm), (1e-4, 0.25));
+
+    let line = "game=seaquest profile=paper";
+    let expected = AlgorithmConfig::DecisionTransformer(DecisionTransformerConfig::atari(999));
+    assert_eq!(algorithm(line).unwrap(), expected);
+    let train = resolve(line).unwrap().train;
+    assert_eq!((train.updates, train.epochs, train.batch_size), (0, 5, 128));
+    assert_eq!((train.learning_rate, train.optimizer.clip_norm), (6e-4, 1.0));
+}
+
+#[test]
+fn the_fourierformer_preset_is_the_paper_s() {
+    let line = "env=hopper preset=fourierformer profile=paper";
+    let config = DecisionTransformerConfig::fourierformer(1000);
+    assert_eq!(algorithm(line).unwrap(), AlgorithmConfig::DecisionTransformer(config));
+    assert_eq!(resolve(line).unwrap().train.learning_rate, 1e-3);
+    let softmax = resolve("env=hopper preset=fourierformer attention=softmax").unwrap();
+    assert_eq!(softmax.attention.name(), "softmax");
+}
+
+#[test]
+fn every_head_for_a_list_of_actions_can_be_asked_for() {
+    let head = |words: &str| {
+        let line = format!("game=seaquest {words}");
+        let model = algorithm(&line).unwrap().model().unwrap();
+        (resolve(&line).unwrap().head.name(), model.head().clone())
+    };
+    assert_eq!(head(""), ("linear".into(), HeadConfig::Linear(LinearConfig {})));
+    let order = Some(ActionOrder::atari());
+    let fourier = FourierHeadConfig {
+        gamma: 1e-6,
+        action_order: order.clone(),
+        ..FourierHeadConfig::new(14)
+    };
+    assert_eq!(head("head=fourier"), ("fourier14".into(), HeadConfig::Fourier(fourier)));
+    let fourier = FourierHeadConfig {
+        gamma: 0.5,
+        regularizer: Regularizer::Paper,
+        domain: Domain::HalfRange,
+        initial: InitialCoefficients::UniformDensity,
+        ..FourierHeadConfig::new(8)
+    };
+    let words = "head=fourier head.frequencies=8 head.gamma=0.5 head.regularizer=paper \
+                 head.domain=half_range head.initial=uniform head.action_order=environment";
+    assert_eq!(head(words), ("fourier8".into(), HeadConfig::Fourier(fourier)));
+    let gmm = GmmHeadConfig { components: 3, action_order: order };
+    assert_eq!(head("head=gmm head.components=3"), ("gmm3".into(), HeadConfig::Gmm(gmm)));
+}
+
+#[test]
+fn every_agent_has_a_name() {
+    let name = |words: &str| {
+        let line = format!("env=hopper {words}");
+        algorithm(&line).unwrap();
+        resolve(&line).unwrap().model_name()
+    };
+    assert_eq!(name(""), "tanh");
+    assert_eq!(name("head=gaussian attention=fourier"), "gaussian-attention-fourier4");
+    assert_eq!(name("head=fourier algorithm=behavior_cloning"), "bc-fourier14");
+    assert_eq!(name("head=gmm data.best_percent=10"), "best10-gmm2");
+    let perceptron = "algorithm=behavior_cloning model.kind=perceptron";
+    let words = format!("{perceptron} head=linear head.bins=20");
+    assert_eq!(name(&words), "bc-perceptron-linear-bins20");
+    assert_eq!(name("head=fourier head.bins=50"), "fourier14-bins50");
+    assert_eq!(name("head=gmm head.bins=50"), "gmm2-bins50");
+    let cql = resolve("game=seaquest algorithm=discrete_cql cql.alpha=0.5").unwrap();
+    assert_eq!(cql.model_name(), "cql0.5");
+}
+
+#[test]
+fn what_describes_no_agent_is_refused() {
+    refused("", "which task? Say game=seaquest");
+    refused("game=seaquest env=hopper", "are two tasks: give one of them");
+    refused("game=seaquest head=cubic", "head=cubic");
+    refused("game=seaquest train.batch_size=0", "train.batch_size");
+    refused("game=seaquest seed=-1", "seed=-1");
+    refused("game=seaquest head=gmm head.components=0", "head.components = 0");
+    refused("game=seaquest head=fourier head.initial_std=0", "head.initial");
+    refused("game=seaquest head=tanh", "this task's actions are a list");
+    refused("game=seaquest attention=fourier attention.power=3", "attention.power");
+    refused("game=seaquest attention.r=vector", "attention.r=vector");
+    refused("env=hopper head=linear", "head.bins=50");
+    refused("env=hopper head.bins=9", "head=linear, fourier and gmm");
+    refused("env=hopper data.return_scale=0", "return_scale=0");
+    refused("env=hopper model.n_heads=3", "n_heads");
+    refused("env=hopper model.kind=perceptron", "say algorithm=behavior_cloning");
+    refused("env=hopper algorithm=discrete_cql", "real-valued");
+    refused("game=seaquest model.kind=perceptron algorithm=behavior_cloning", "vectors");
+}
+
+#[test]
+fn attention_is_chosen_by_its_keys() {
+    let attention = |words: &str| match algorithm(&format!("game=seaquest {words}"))
+        .unwrap()
+        .model()
+        .unwrap()
+    {
+        ModelConfig::Transformer(model) => model.attention,
+        ModelConfig::Perceptron(_) => panic!("a perceptron"),
+    };
+    assert_eq!(attention(""), AttentionConfig::Softmax);
+    let expected =
+        FourierAttentionConfig { power: 6, r: RShape::PerDimension, initial: 1.0, epsilon: 0.0 };
+    let words = "attention=fourier attention.power=6 attention.r=per_dimension";
+    assert_eq!(attention(words), AttentionConfig::Fourier(expected));
+}
+
+#[test]
+fn keys_of_a_variant_that_was_not_chosen_are_refused() {
+    for (line, expected) in [
+        (
+            "game=seaquest head.frequencies=28",
+            "head.frequencies=28 is for head=fourier; this run has head=linear",
+        ),
+        (
+            "env=hopper head.frequencies=28",
+            "head.frequencies=28 is for head=fourier; this run has head=tanh",
+        ),
+        (
+            "game=seaquest attention.power=6",
+            "attention.power=6 is for attention=fourier; this run has attention=softmax",
+        ),
+        // A value that is the default does no more.
+        (
+            "game=seaquest head.action_order=compass",
+            "head.action_order=compass is for head=fourier or gmm; this run has head=linear",
+        ),
+        (
+            "game=seaquest train.epochs=3",
+            "train.epochs=3 is for train.updates=0; this run has train.updates=2600",
+        ),
+        (
+            "game=seaquest head.bins=50",
+            "head.bins=50 is for tasks whose actions are real-valued; those of ale/seaquest are a \
+             list",
+        ),
+        (
+            "env=hopper data.run=2",
+            "data.run=2 is for tasks whose observations are pixels; those of mujoco/hopper are \
+             vectors",
+        ),
+        (
+            "game=seaquest cql.alpha=1",
+            "cql.alpha=1 is for algorithm=discrete_cql; this run has \
+             algorithm=decision_transformer",
+        ),
+        (
+            "game=seaquest algorithm=discrete_cql head=fourier",
+            "head=fourier is for algorithm=decision_transformer or behavior_cloning; this run has \
+             algorithm=discrete_cql",
+        ),
+    ] {
+        let error = resolve(line).map(drop).unwrap_err().to_string();
+        assert_eq!(error, expected);
+    }
+    for word in ["attention=fourier", "model.n_heads=3"] {
+        let line = format!("env=hopper algorithm=behavior_cloning model.kind=perceptron {word}");
+        let expected =
+            format!("{word} is for model.kind=transformer; this run has model.kind=perceptron");
+        assert_eq!(resolve(&line).map(drop).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn what_presets_say_of_other_variants_is_no_mistake() {
+    let perceptron = "algorithm=behavior_cloning model.kind=perceptron";
+    resolve(&format!("env=hopper preset=fourierformer {perceptron}")).unwrap();
+    // The preset chooses the attention that the key is of.
+    let settings = resolve("env=hopper preset=fourierformer attention.power=6").unwrap();
+    assert_eq!(settings.attention.name(), "fourier6");
+    resolve("game=seaquest profile=paper train.epochs=3").unwrap();
+    resolve("game=seaquest head=gmm head.components=3").unwrap();
+}
+
+/// Damaged configurations of runs are read or refused, and what is read can be written.
+#[test]
+fn damaged_configurations_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    for line in ["game=seaquest", "env=hopper"] {
+        let sound = resolve(line).unwrap().to_toml().unwrap();
+        let mut generator = seed::generator(1, "config");
+        let (mut accepted, mut refused) = (0, 0);
+        for _ in 0..1000 {
+            let bytes = mutate(&[sound.as_bytes(), DEFAULTS.as_bytes()], 0, &mut generator);
+            std::fs::write(&path, bytes).unwrap();
+            let _ = device_of(&path);
+            match Settings::load(&path) {
+                Ok(settings) => {
+                    accepted += 1;
+                    settings.to_toml().unwrap();
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!(!error.to_string().is_empty());
+                }
+            }
+        }
+        assert!(accepted > 20 && refused > 20, "{accepted} accepted, {refused} refused");
+    }
+}
+
+#[test]
+fn configurations_of_other_versions_or_without_end_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    for text in
+        [format!("a = {}", "[".repeat(100_000)), format!("{} = 1", vec!["a"; 100_000].join("."))]
+    {
+        std::fs::write(&path, text).unwrap();
+        assert!(Settings::load(&path).is_err());
+    }
+    std::fs::write(&path, "game = \"seaquest\"\nseed = 1\n").unwrap();
+    let error = Settings::load(&path).unwrap_err().to_string();
+    assert!(error.contains("names no task") && error.contains("train it anew"), "{error}");
+}
