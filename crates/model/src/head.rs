@@ -1,6 +1,7 @@
 //! Action heads: from a token to an action.
 //!
-//! There are two kinds, listed in [`list`] and described in [`kinds`]:
+//! There are two kinds, described in [`kinds`]. A new head is one file that implements the traits
+//! of its kind, a line that names the file, and a line in the list below.
 //!
 //! | head | says | loss |
 //! | --- | --- | --- |
@@ -18,6 +19,9 @@
 //! actions all speak the environment's ids. Where real values are to be categories,
 //! [`Binning`] says which value is in which bin.
 
+#[macro_use]
+mod list;
+
 pub mod action_order;
 pub mod binned;
 pub mod binning;
@@ -31,7 +35,6 @@ pub mod gmm;
 pub mod gmm_likelihood;
 pub mod kinds;
 pub mod linear;
-pub mod list;
 pub mod pointwise;
 pub mod quadrature;
 pub mod tanh;
@@ -51,14 +54,46 @@ pub use kinds::{
     ActedRows, BinsOptions, HeadLoss, HeadOutput, NumbersOptions, OnBins, OnNumbers, cross_entropy,
 };
 pub use linear::{LinearConfig, LinearHead};
-pub use list::{BinsHead, BinsHeadConfig, Head, HeadConfig};
 pub use pointwise::{PointwiseConfig, PointwiseHead};
 pub use tanh::{TanhConfig, TanhHead};
 
-use decisions::{Points, read};
-use kinds::{bins_loss, mean_squared_error};
+use burn::module::Module;
+use overtone_core::ActionSpace;
+use serde::{Deserialize, Serialize};
 
-use crate::error::{ModelError, config_error};
+use self::{
+    decisions::{Points, read},
+    kinds::{bins_loss, mean_squared_error},
+};
+use crate::{
+    error::{ModelError, config_error},
+    init::Init,
+};
+
+heads! {
+    bins {
+        /// One affine layer without bias.
+        linear: Linear(LinearConfig => LinearHead),
+        /// A density on [-1, 1] made of Fourier frequencies, read at the bin centres.
+        fourier: Fourier(FourierHeadConfig => FourierHead),
+        /// A mixture of Gaussians, read at the bin centres.
+        gmm: Gmm(GmmHeadConfig => GmmHead),
+    }
+    numbers {
+        /// `tanh` of an affine layer, squared error.
+        tanh: Tanh(TanhConfig => TanhHead),
+        /// An affine layer, squared error.
+        pointwise: Pointwise(PointwiseConfig => PointwiseHead),
+        /// A diagonal Gaussian.
+        gaussian: Gaussian(GaussianConfig => GaussianHead),
+        /// A density of Fourier frequencies for each number.
+        fourier_likelihood: FourierLikelihood(FourierLikelihoodConfig => FourierLikelihoodHead),
+        /// A mixture of Gaussians for each number.
+        gmm_likelihood: GmmLikelihood(GmmLikelihoodConfig => GmmLikelihoodHead),
+        /// Each number cut into bins.
+        binned: Binned(BinnedConfig => BinnedHead),
+    }
+}
 
 /// The centres `b_j = -1 + (2j + 1)/m` of `m` bins on [-1, 1], column by column of a head's
 /// logits.

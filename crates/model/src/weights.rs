@@ -244,7 +244,7 @@ pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
 mod tests {
     use super::*;
     use crate::{
-        head::{LinearHead, OnBins},
+        head::{BinsOptions, LinearConfig, LinearHead, OnBins},
         init::Init,
     };
     use burn::tensor::Device;
@@ -252,7 +252,7 @@ mod tests {
 
     fn head(seed: u64) -> LinearHead {
         let generator = &mut seed::generator(seed, "init");
-        LinearHead::init(3, 5, &mut Init::drawn(&Device::flex(), generator))
+        LinearConfig {}.init(3, 5, &mut Init::drawn(&Device::flex(), generator))
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
     fn gradients_bear_their_parameters_names() {
         let device = Device::flex().autodiff();
         let generator = &mut seed::generator(1, "init");
-        let head = LinearHead::init(2, 3, &mut Init::drawn(&device, generator));
+        let head = LinearConfig {}.init(2, 3, &mut Init::drawn(&device, generator));
         let loss = head.forward(Tensor::from_data([[5.0f32, 7.0]], &device)).logits.sum();
         let gradients = export_gradients(&head, &loss.backward());
         // ∂/∂W of Σ xW: each row of W has its x.
@@ -304,7 +304,7 @@ mod tests {
     fn a_module_of_shapes_is_filled_from_exactly_its_tensors() {
         let tensors = export(&head(1));
         for (device, tracked) in [(Device::flex(), false), (Device::flex().autodiff(), true)] {
-            let shapes = || LinearHead::init(3, 5, &mut Init::shapes(&device));
+            let shapes = || LinearConfig {}.init(3, 5, &mut Init::shapes(&device));
             let restored = restore(shapes(), &tensors).unwrap();
             assert_eq!(export(&restored), tensors);
             assert_eq!(restored.weight.val().is_require_grad(), tracked);

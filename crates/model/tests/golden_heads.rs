@@ -7,8 +7,8 @@ use overtone_core::seed;
 use overtone_model::{
     Init,
     head::{
-        FourierDensity, FourierLikelihoodConfig, FourierLikelihoodHead, GmmHead, GmmHeadConfig,
-        GmmLikelihoodConfig, GmmLikelihoodHead, OnBins, OnNumbers, cross_entropy,
+        BinsOptions, FourierDensity, FourierLikelihoodConfig, GmmHeadConfig, GmmLikelihoodConfig,
+        NumbersOptions, OnBins, OnNumbers, cross_entropy,
     },
     weights::{self, NamedTensors},
 };
@@ -54,7 +54,7 @@ fn check_fourier_likelihood(file: &Golden, dtype: DType) {
     };
     let generator = &mut seed::generator(0, "init");
     let init = &mut Init::drawn(&device, generator);
-    let head = FourierLikelihoodHead::init(&config, d_model, 1, init);
+    let head = config.init(d_model, 1, init);
     let head = weights::import(
         head,
         &NamedTensors::from([
@@ -122,8 +122,7 @@ fn check_gmm(file: &Golden, dtype: DType) {
     let logits = file.get("logits");
     let config = GmmHeadConfig { components, action_order: None };
     let generator = &mut seed::generator(0, "init");
-    let head =
-        GmmHead::init(&config, d_model, logits.shape[1], &mut Init::drawn(&device, generator));
+    let head = config.init(d_model, logits.shape[1], &mut Init::drawn(&device, generator));
     check_initial_std(file, &head.raw_std.val());
     let head = weights::import(
         head,
@@ -165,7 +164,7 @@ fn check_gmm_likelihood(file: &Golden, dtype: DType) {
     let [d_model, components] = weight.shape[..] else { panic!("weight is no matrix") };
     let config = GmmLikelihoodConfig { components };
     let generator = &mut seed::generator(0, "init");
-    let head = GmmLikelihoodHead::init(&config, d_model, 1, &mut Init::drawn(&device, generator));
+    let head = config.init(d_model, 1, &mut Init::drawn(&device, generator));
     check_initial_std(file, &head.raw_std.val());
     let head = weights::import(
         head,

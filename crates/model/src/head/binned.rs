@@ -56,8 +56,11 @@ impl NumbersOptions for BinnedConfig {
         self.head.validate(self.bins)
     }
 
+    /// Each number's head as it is alone.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> BinnedHead {
-        BinnedHead::init(self, d_model, width, init)
+        let bins = self.bins;
+        let heads = (0..width).map(|_| self.head.init(d_model, bins, init)).collect();
+        BinnedHead { heads, bins }
     }
 }
 
@@ -71,18 +74,6 @@ pub struct BinnedHead {
 }
 
 impl BinnedHead {
-    /// Each number's head as it is alone.
-    pub fn init(
-        config: &BinnedConfig,
-        d_model: usize,
-        dimensions: usize,
-        init: &mut Init<'_>,
-    ) -> Self {
-        let bins = config.bins;
-        let heads = (0..dimensions).map(|_| config.head.init(d_model, bins, init)).collect();
-        Self { heads, bins }
-    }
-
     /// Logits of the bins of every row and number, `[rows · dimensions, m]`, and the
     /// regulariser of each row, `[rows]`.
     ///
@@ -195,7 +186,7 @@ mod tests {
         let device = Device::flex();
         let config = binned(4, BinsHeadConfig::Linear(LinearConfig {}));
         let generator = &mut seed::generator(1, "init");
-        let mut head = BinnedHead::init(&config, 1, 2, &mut Init::drawn(&device, generator));
+        let mut head = config.init(1, 2, &mut Init::drawn(&device, generator));
         for (head, probabilities) in head.heads.iter_mut().zip(PROBABILITIES) {
             let BinsHead::Linear(head) = head else { panic!("{head:?}") };
             let logits = TensorData::new(probabilities.map(f32::ln).to_vec(), [1, 4]);
@@ -256,7 +247,7 @@ mod tests {
         let config = FourierHeadConfig { gamma: 0.5, ..FourierHeadConfig::new(3) };
         let generator = &mut seed::generator(1, "init");
         let config = binned(8, BinsHeadConfig::Fourier(config));
-        let head = BinnedHead::init(&config, 1, 2, &mut Init::drawn(&Device::flex(), generator));
+        let head = config.init(1, 2, &mut Init::drawn(&Device::flex(), generator));
         let number = |tensor: Option<Tensor<1>>| tensor.unwrap().into_scalar::<f64>();
         let alone = head.heads.iter().map(|head| number(head.forward(one()).regularization));
         let sum: f64 = alone.sum();

@@ -87,8 +87,19 @@ impl BinsOptions for FourierHeadConfig {
         check_order(self.action_order.as_ref(), n)
     }
 
+    /// The affine layer is [what the options say](InitialCoefficients).
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> FourierHead {
-        FourierHead::init(self, d_model, n, init)
+        let (weight, bias) = self.initial.draw(d_model, 1, self.frequencies, init);
+        FourierHead {
+            weight,
+            bias,
+            frequencies: self.frequencies,
+            n_actions: n,
+            gamma: self.gamma,
+            regularizer: self.regularizer,
+            action_order: self.action_order.clone(),
+            domain: self.domain,
+        }
     }
 
     fn action_order(&self) -> Option<&ActionOrder> {
@@ -128,28 +139,6 @@ pub struct FourierHead {
     /// How [-1, 1] lies on the period.
     #[module(skip)]
     pub domain: Domain,
-}
-
-impl FourierHead {
-    /// The affine layer is [what the options say](InitialCoefficients).
-    pub fn init(
-        config: &FourierHeadConfig,
-        d_model: usize,
-        n_actions: usize,
-        init: &mut Init<'_>,
-    ) -> Self {
-        let (weight, bias) = config.initial.draw(d_model, 1, config.frequencies, init);
-        Self {
-            weight,
-            bias,
-            frequencies: config.frequencies,
-            n_actions,
-            gamma: config.gamma,
-            regularizer: config.regularizer,
-            action_order: config.action_order.clone(),
-            domain: config.domain,
-        }
-    }
 }
 
 impl OnBins for FourierHead {

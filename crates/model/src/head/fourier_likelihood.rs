@@ -75,8 +75,17 @@ impl NumbersOptions for FourierLikelihoodConfig {
         self.initial.validate()
     }
 
+    /// The affine layer is [what the options say](InitialCoefficients).
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> FourierLikelihoodHead {
-        FourierLikelihoodHead::init(self, d_model, width, init)
+        let (weight, bias) = self.initial.draw(d_model, width, self.frequencies, init);
+        FourierLikelihoodHead {
+            weight,
+            bias,
+            frequencies: self.frequencies,
+            dimensions: width,
+            gamma: self.gamma,
+            domain: self.domain,
+        }
     }
 }
 
@@ -100,24 +109,6 @@ pub struct FourierLikelihoodHead {
 }
 
 impl FourierLikelihoodHead {
-    /// The affine layer is [what the options say](InitialCoefficients).
-    pub fn init(
-        config: &FourierLikelihoodConfig,
-        d_model: usize,
-        dimensions: usize,
-        init: &mut Init<'_>,
-    ) -> Self {
-        let (weight, bias) = config.initial.draw(d_model, dimensions, config.frequencies, init);
-        Self {
-            weight,
-            bias,
-            frequencies: config.frequencies,
-            dimensions,
-            gamma: config.gamma,
-            domain: config.domain,
-        }
-    }
-
     /// The coefficients of every row and dimension, `[rows · dimensions, 2(N+1)]`.
     ///
     /// # Shapes

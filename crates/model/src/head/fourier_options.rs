@@ -159,7 +159,8 @@ impl InitialCoefficients {
 mod tests {
     use super::*;
     use crate::head::{
-        FourierHead, FourierHeadConfig, FourierLikelihoodConfig, FourierLikelihoodHead, OnBins,
+        BinsOptions, FourierHead, FourierHeadConfig, FourierLikelihoodConfig, NumbersOptions,
+        OnBins,
     };
     use burn::tensor::{Device, activation::softmax};
     use overtone_core::seed;
@@ -170,7 +171,7 @@ mod tests {
     fn head(initial: InitialCoefficients, device: &Device) -> FourierHead {
         let config = FourierHeadConfig { initial, ..FourierHeadConfig::new(12) };
         let generator = &mut seed::generator(6, "init");
-        FourierHead::init(&config, D_MODEL, N_ACTIONS, &mut Init::drawn(device, generator))
+        config.init(D_MODEL, N_ACTIONS, &mut Init::drawn(device, generator))
     }
 
     fn hidden(rows: usize, device: &Device) -> Tensor<2> {
@@ -228,12 +229,7 @@ mod tests {
             };
             let device = Device::flex();
             let generator = &mut seed::generator(6, "init");
-            let head = FourierLikelihoodHead::init(
-                &config,
-                D_MODEL,
-                3,
-                &mut Init::drawn(&device, generator),
-            );
+            let head = config.init(D_MODEL, 3, &mut Init::drawn(&device, generator));
             for density in head.densities(hidden(2, &device)) {
                 for z in [-1.0, -0.3, 0.8] {
                     assert!((density.pdf(z) - 0.5).abs() < 1e-12);
@@ -248,12 +244,8 @@ mod tests {
             let config =
                 FourierHeadConfig { gamma: 0.5, regularizer, ..FourierHeadConfig::new(12) };
             let generator = &mut seed::generator(6, "init");
-            let head = FourierHead::init(
-                &config,
-                D_MODEL,
-                N_ACTIONS,
-                &mut Init::drawn(&Device::flex(), generator),
-            );
+            let head =
+                config.init(D_MODEL, N_ACTIONS, &mut Init::drawn(&Device::flex(), generator));
             let output = head.forward(hidden(4, &Device::flex()));
             let rows = output.regularization.map(Tensor::into_data);
             rows.iter().flat_map(|rows| rows.iter::<f64>()).collect::<Vec<f64>>()

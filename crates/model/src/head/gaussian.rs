@@ -8,11 +8,8 @@ use burn::{
 use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
-use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, TanhHead, read};
-use crate::{
-    error::ModelError,
-    init::{Init, standard_normal},
-};
+use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, TanhConfig, TanhHead, read};
+use crate::init::{Init, standard_normal};
 
 /// The Gaussian head has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,12 +23,13 @@ impl NumbersOptions for GaussianConfig {
         "Gaussian head".into()
     }
 
-    fn validate(&self) -> Result<(), ModelError> {
-        Ok(())
-    }
-
+    /// The mean as the [deterministic head](TanhHead); every standard deviation 1/√3, that of
+    /// the uniform distribution on [-1, 1].
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> GaussianHead {
-        GaussianHead::init(d_model, width, init)
+        GaussianHead {
+            mean: TanhConfig {}.init(d_model, width, init),
+            log_std: init.constant([width], -0.5 * 3.0f32.ln()),
+        }
     }
 }
 
@@ -49,15 +47,6 @@ pub struct GaussianHead {
 }
 
 impl GaussianHead {
-    /// The mean as the [deterministic head](TanhHead); every standard deviation 1/√3, that of
-    /// the uniform distribution on [-1, 1].
-    pub fn init(d_model: usize, dimensions: usize, init: &mut Init<'_>) -> Self {
-        Self {
-            mean: TanhHead::init(d_model, dimensions, init),
-            log_std: init.constant([dimensions], -0.5 * 3.0f32.ln()),
-        }
-    }
-
     /// Mean of each row, `[rows, dimensions]`.
     ///
     /// # Shapes
@@ -121,7 +110,7 @@ mod tests {
     fn head(dimensions: usize) -> GaussianHead {
         let generator = &mut seed::generator(5, "init");
         let init = &mut Init::drawn(&Device::flex(), generator);
-        let mut head = GaussianHead::init(1, dimensions, init);
+        let mut head = GaussianConfig {}.init(1, dimensions, init);
         head.mean.weight = head.mean.weight.map(|weight| weight.zeros_like());
         head
     }

@@ -48,8 +48,18 @@ impl BinsOptions for GmmHeadConfig {
         check_order(self.action_order.as_ref(), n)
     }
 
+    /// The affine layer as PyTorch's default, U(±1/√d_model); every standard deviation one
+    /// bin wide, 2/m. Both are the reference's.
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> GmmHead {
-        GmmHead::init(self, d_model, n, init)
+        let components = self.components;
+        let (weight, bias) = init.linear([d_model, components]);
+        GmmHead {
+            weight,
+            bias,
+            raw_std: init.constant([components], raw_std(2.0 / n as f64)),
+            n_actions: n,
+            action_order: self.action_order.clone(),
+        }
     }
 
     fn action_order(&self) -> Option<&ActionOrder> {
@@ -77,27 +87,6 @@ pub struct GmmHead {
     /// The order of the bins.
     #[module(skip)]
     pub action_order: Option<ActionOrder>,
-}
-
-impl GmmHead {
-    /// The affine layer as PyTorch's default, U(±1/√d_model); every standard deviation one
-    /// bin wide, 2/m. Both are the reference's.
-    pub fn init(
-        config: &GmmHeadConfig,
-        d_model: usize,
-        n_actions: usize,
-        init: &mut Init<'_>,
-    ) -> Self {
-        let components = config.components;
-        let (weight, bias) = init.linear([d_model, components]);
-        Self {
-            weight,
-            bias,
-            raw_std: init.constant([components], raw_std(2.0 / n_actions as f64)),
-            n_actions,
-            action_order: config.action_order.clone(),
-        }
-    }
 }
 
 impl OnBins for GmmHead {
@@ -153,7 +142,7 @@ mod tests {
     fn head(action_order: Option<ActionOrder>) -> GmmHead {
         let config = GmmHeadConfig { components: 2, action_order };
         let generator = &mut seed::generator(4, "init");
-        GmmHead::init(&config, 3, 5, &mut Init::drawn(&Device::flex(), generator))
+        config.init(3, 5, &mut Init::drawn(&Device::flex(), generator))
     }
 
     fn logits(head: &GmmHead) -> Vec<f64> {

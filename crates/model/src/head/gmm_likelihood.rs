@@ -41,8 +41,18 @@ impl NumbersOptions for GmmLikelihoodConfig {
         check_components(self.components)
     }
 
+    /// The affine layer as PyTorch's default, U(±1/√d_model); every standard deviation
+    /// ln 3 ≈ 1.1, which is the softplus of the reference's ln 2.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> GmmLikelihoodHead {
-        GmmLikelihoodHead::init(self, d_model, width, init)
+        let all = width * self.components;
+        let (weight, bias) = init.linear([d_model, all]);
+        GmmLikelihoodHead {
+            weight,
+            bias,
+            raw_std: init.constant([all], 2.0f32.ln()),
+            dimensions: width,
+            components: self.components,
+        }
     }
 }
 
@@ -62,25 +72,6 @@ pub struct GmmLikelihoodHead {
 }
 
 impl GmmLikelihoodHead {
-    /// The affine layer as PyTorch's default, U(±1/√d_model); every standard deviation
-    /// ln 3 ≈ 1.1, which is the softplus of the reference's ln 2.
-    pub fn init(
-        config: &GmmLikelihoodConfig,
-        d_model: usize,
-        dimensions: usize,
-        init: &mut Init<'_>,
-    ) -> Self {
-        let width = dimensions * config.components;
-        let (weight, bias) = init.linear([d_model, width]);
-        Self {
-            weight,
-            bias,
-            raw_std: init.constant([width], 2.0f32.ln()),
-            dimensions,
-            components: config.components,
-        }
-    }
-
     /// Means `[rows, dimensions, components]` and standard deviations
     /// `[1, dimensions, components]`.
     fn components(&self, hidden: Tensor<2>) -> (Tensor<3>, Tensor<3>) {
@@ -245,8 +236,7 @@ mod tests {
         let config = GmmLikelihoodConfig { components: 3 };
         let mut generator = seed::generator(1, "init");
         let device = Device::flex();
-        let mut head =
-            GmmLikelihoodHead::init(&config, 4, 2, &mut Init::drawn(&device, &mut generator));
+        let mut head = config.init(4, 2, &mut Init::drawn(&device, &mut generator));
         let raw: Vec<f32> = vec![0.1, -0.2, 0.3, -1.0, -2.0, 0.5];
         head.raw_std = Param::from_data(TensorData::from(&raw[..]), &device);
         let hidden = || {

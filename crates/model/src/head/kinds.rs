@@ -20,7 +20,9 @@ pub trait BinsOptions {
 
     /// # Errors
     /// When an option does not fit `n` bins.
-    fn validate(&self, n: usize) -> Result<(), ModelError>;
+    fn validate(&self, _n: usize) -> Result<(), ModelError> {
+        Ok(())
+    }
 
     /// A head on `n` bins.
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> Self::Head;
@@ -61,7 +63,9 @@ pub trait NumbersOptions {
 
     /// # Errors
     /// When an option describes no head.
-    fn validate(&self) -> Result<(), ModelError>;
+    fn validate(&self) -> Result<(), ModelError> {
+        Ok(())
+    }
 
     /// A head for actions of `width` numbers.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> Self::Head;

@@ -7,10 +7,7 @@ use burn::{
 use serde::{Deserialize, Serialize};
 
 use super::{BinsOptions, HeadOutput, OnBins};
-use crate::{
-    error::ModelError,
-    init::{GPT_STD, Init},
-};
+use crate::init::{GPT_STD, Init};
 
 /// The linear head has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -24,12 +21,9 @@ impl BinsOptions for LinearConfig {
         "linear head".into()
     }
 
-    fn validate(&self, _n: usize) -> Result<(), ModelError> {
-        Ok(())
-    }
-
+    /// Weights N(0, 0.02²), the initialiser of the whole transformer.
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> LinearHead {
-        LinearHead::init(d_model, n, init)
+        LinearHead { weight: init.normal([d_model, n], GPT_STD) }
     }
 }
 
@@ -38,13 +32,6 @@ impl BinsOptions for LinearConfig {
 pub struct LinearHead {
     /// `[d_model, n_actions]`
     pub weight: Param<Tensor<2>>,
-}
-
-impl LinearHead {
-    /// Weights N(0, 0.02²), the initialiser of the whole transformer.
-    pub fn init(d_model: usize, n_actions: usize, init: &mut Init<'_>) -> Self {
-        Self { weight: init.normal([d_model, n_actions], GPT_STD) }
-    }
 }
 
 impl OnBins for LinearHead {

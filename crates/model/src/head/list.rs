@@ -1,32 +1,27 @@
-//! The list of heads. A new head is one file that implements the traits of [its
-//! kind](super::kinds), and one line here.
+//! What follows from the [list of heads](super): the enums that store, validate and run whichever
+//! head was chosen.
 
-use burn::{module::Module, tensor::Tensor};
+use burn::tensor::Tensor;
 use overtone_core::ActionSpace;
-use serde::{Deserialize, Serialize};
 
 use super::{
-    ActedRows, ActionOrder, BinnedConfig, BinnedHead, BinsOptions, Decisions, FourierHead,
-    FourierHeadConfig, FourierLikelihoodConfig, FourierLikelihoodHead, GaussianConfig,
-    GaussianHead, GmmHead, GmmHeadConfig, GmmLikelihoodConfig, GmmLikelihoodHead, HeadLoss,
-    LinearConfig, LinearHead, LogitsDecisions, NumbersDecisions, NumbersOptions, OnBins, OnNumbers,
-    PointwiseConfig, PointwiseHead, TanhConfig, TanhHead, bins_loss,
+    ActedRows, ActionOrder, BinsHead, Decisions, Head, HeadConfig, HeadLoss, HeadOutput,
+    LogitsDecisions, NAMES, NumbersDecisions, OnBins, OnNumbers, bins_loss,
 };
-use crate::{
-    error::{ModelError, check_counts, config_error},
-    init::Init,
-};
+use crate::error::{ModelError, check_counts, config_error};
 
 /// Makes of the two lists the enums that store, validate and run whichever head was chosen.
 macro_rules! heads {
     (
-        bins { $($(#[$bins_doc:meta])* $bins:ident($bins_config:ident => $bins_head:ident),)* }
-        numbers { $($(#[$doc:meta])* $numbers:ident($config:ident => $head:ident),)* }
+        bins { $($(#[$bins_doc:meta])*
+            $bins_file:ident: $bins:ident($bins_config:ident => $bins_head:ident),)* }
+        numbers { $($(#[$doc:meta])*
+            $file:ident: $numbers:ident($config:ident => $head:ident),)* }
     ) => {
         /// Which head on bins, with its own options.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-        pub enum BinsHeadConfig { $($(#[$bins_doc])* $bins($bins_config),)* }
+        pub enum BinsHeadConfig { $($(#[$bins_doc])* $bins($bins_file::$bins_config),)* }
 
         impl BinsHeadConfig {
             /// # Errors
@@ -56,7 +51,7 @@ macro_rules! heads {
         /// A head on bins.
         #[derive(Module, Debug)]
         #[allow(clippy::large_enum_variant)] // one head per model
-        pub enum BinsHead { $($(#[$bins_doc])* $bins($bins_head),)* }
+        pub enum BinsHead { $($(#[$bins_doc])* $bins($bins_file::$bins_head),)* }
 
         impl BinsHead {
             fn inner(&self) -> &dyn OnBins {
@@ -68,8 +63,8 @@ macro_rules! heads {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
         pub enum HeadConfig {
-            $($(#[$bins_doc])* $bins($bins_config),)*
-            $($(#[$doc])* $numbers($config),)*
+            $($(#[$bins_doc])* $bins($bins_file::$bins_config),)*
+            $($(#[$doc])* $numbers($file::$config),)*
         }
 
         /// Heads for a list of actions, and heads for real-valued ones.
@@ -128,48 +123,23 @@ macro_rules! heads {
         #[derive(Module, Debug)]
         #[allow(clippy::large_enum_variant)] // one head per model
         pub enum Head {
-            $($(#[$bins_doc])* $bins($bins_head),)*
-            $($(#[$doc])* $numbers($head),)*
+            $($(#[$bins_doc])* $bins($bins_file::$bins_head),)*
+            $($(#[$doc])* $numbers($file::$head),)*
         }
 
         impl Head {
-            fn inner(&self) -> Inner<'_> {
+            fn inner(&self) -> list::Inner<'_> {
                 match self {
-                    $(Self::$bins(head) => Inner::Bins(head),)*
-                    $(Self::$numbers(head) => Inner::Numbers(head),)*
+                    $(Self::$bins(head) => list::Inner::Bins(head),)*
+                    $(Self::$numbers(head) => list::Inner::Numbers(head),)*
                 }
             }
         }
     };
 }
 
-heads! {
-    bins {
-        /// One affine layer without bias.
-        Linear(LinearConfig => LinearHead),
-        /// A density on [-1, 1] made of Fourier frequencies, read at the bin centres.
-        Fourier(FourierHeadConfig => FourierHead),
-        /// A mixture of Gaussians, read at the bin centres.
-        Gmm(GmmHeadConfig => GmmHead),
-    }
-    numbers {
-        /// `tanh` of an affine layer, squared error.
-        Tanh(TanhConfig => TanhHead),
-        /// An affine layer, squared error.
-        Pointwise(PointwiseConfig => PointwiseHead),
-        /// A diagonal Gaussian.
-        Gaussian(GaussianConfig => GaussianHead),
-        /// A density of Fourier frequencies for each number.
-        FourierLikelihood(FourierLikelihoodConfig => FourierLikelihoodHead),
-        /// A mixture of Gaussians for each number.
-        GmmLikelihood(GmmLikelihoodConfig => GmmLikelihoodHead),
-        /// Each number cut into bins.
-        Binned(BinnedConfig => BinnedHead),
-    }
-}
-
 /// A head by what it is for.
-enum Inner<'a> {
+pub(super) enum Inner<'a> {
     Bins(&'a dyn OnBins),
     Numbers(&'a dyn OnNumbers),
 }
@@ -257,7 +227,7 @@ impl Head {
 impl BinsHead {
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
-    pub fn forward(&self, hidden: Tensor<2>) -> super::HeadOutput {
+    pub fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
         self.inner().forward(hidden)
     }
 
@@ -282,6 +252,7 @@ fn snake_case(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::head::{FourierLikelihoodConfig, LinearConfig, TanhConfig};
 
     #[track_caller]
     fn check_refused(head: HeadConfig, actions: &ActionSpace, expected: &str) {

@@ -9,7 +9,7 @@ use burn::{
 use serde::{Deserialize, Serialize};
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, Points, mean_squared_error, read};
-use crate::{error::ModelError, init::Init};
+use crate::init::Init;
 
 /// The pointwise head has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,12 +23,10 @@ impl NumbersOptions for PointwiseConfig {
         "pointwise head".into()
     }
 
-    fn validate(&self) -> Result<(), ModelError> {
-        Ok(())
-    }
-
+    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> PointwiseHead {
-        PointwiseHead::init(d_model, width, init)
+        let (weight, bias) = init.linear([d_model, width]);
+        PointwiseHead { weight, bias }
     }
 }
 
@@ -42,12 +40,6 @@ pub struct PointwiseHead {
 }
 
 impl PointwiseHead {
-    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases.
-    pub fn init(d_model: usize, dimensions: usize, init: &mut Init<'_>) -> Self {
-        let (weight, bias) = init.linear([d_model, dimensions]);
-        Self { weight, bias }
-    }
-
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`; result `[rows, dimensions]`
     pub fn forward(&self, hidden: Tensor<2>) -> Tensor<2> {

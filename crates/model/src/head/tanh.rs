@@ -8,7 +8,7 @@ use burn::{
 use serde::{Deserialize, Serialize};
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, Points, mean_squared_error, read};
-use crate::{error::ModelError, init::Init};
+use crate::init::Init;
 
 /// The tanh head has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,12 +22,11 @@ impl NumbersOptions for TanhConfig {
         "tanh head".into()
     }
 
-    fn validate(&self) -> Result<(), ModelError> {
-        Ok(())
-    }
-
+    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases, as the
+    /// reference.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> TanhHead {
-        TanhHead::init(d_model, width, init)
+        let (weight, bias) = init.linear([d_model, width]);
+        TanhHead { weight, bias }
     }
 }
 
@@ -41,13 +40,6 @@ pub struct TanhHead {
 }
 
 impl TanhHead {
-    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases, as the
-    /// reference.
-    pub fn init(d_model: usize, dimensions: usize, init: &mut Init<'_>) -> Self {
-        let (weight, bias) = init.linear([d_model, dimensions]);
-        Self { weight, bias }
-    }
-
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`; result `[rows, dimensions]`
     pub fn forward(&self, hidden: Tensor<2>) -> Tensor<2> {

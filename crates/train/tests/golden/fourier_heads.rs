@@ -4,7 +4,7 @@ use burn::tensor::{DType, Device, Tensor};
 use overtone_core::seed;
 use overtone_model::{
     Init,
-    head::{FourierHead, FourierHeadConfig, OnBins, cross_entropy, fourier},
+    head::{BinsOptions, FourierHead, FourierHeadConfig, OnBins, cross_entropy, fourier},
     weights::{self, NamedTensors},
 };
 use overtone_testkit::{Golden, assert_close, golden};
@@ -34,7 +34,7 @@ fn check_fourier_head(file: &Golden, dtype: DType) {
     let weight = file.get("weight"); // [2(N+1), n], PyTorch's layout
     let d_model = weight.shape[1];
     let generator = &mut seed::generator(0, "init");
-    let head = FourierHead::init(&config, d_model, m, &mut Init::drawn(&device, generator));
+    let head = config.init(d_model, m, &mut Init::drawn(&device, generator));
     let weights = NamedTensors::from([
         ("weight".into(), weight.transposed().data(dtype)),
         ("bias".into(), file.get("bias").data(dtype)),

@@ -5,9 +5,9 @@ use overtone_model::Init;
 use overtone_model::burn::module::Param;
 use overtone_model::burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_model::head::{
-    FourierHead, FourierHeadConfig, FourierLikelihoodConfig, FourierLikelihoodHead, GmmHead,
-    GmmHeadConfig, GmmLikelihoodConfig, GmmLikelihoodHead, HeadOutput, LinearHead, OnBins,
-    OnNumbers, PointwiseHead, cross_entropy,
+    BinsOptions, FourierHead, FourierHeadConfig, FourierLikelihoodConfig, FourierLikelihoodHead,
+    GmmHead, GmmHeadConfig, GmmLikelihoodConfig, GmmLikelihoodHead, HeadOutput, LinearHead,
+    NumbersOptions, OnBins, OnNumbers, PointwiseHead, cross_entropy,
 };
 use overtone_testkit::{assert_close, largest_difference};
 
@@ -102,12 +102,12 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
         HeadKind::Linear => by_bins(LinearHead { weight }.forward(hidden.clone())),
         HeadKind::Fourier { frequencies, gamma } => {
             let config = FourierHeadConfig { gamma, ..FourierHeadConfig::new(frequencies) };
-            let head = FourierHead::init(&config, width, BINS, init);
+            let head = config.init(width, BINS, init);
             by_bins(FourierHead { weight, bias, ..head }.forward(hidden.clone()))
         }
         HeadKind::Gmm { components } => {
             let config = GmmHeadConfig { components, action_order: None };
-            let head = GmmHead::init(&config, width, BINS, init);
+            let head = config.init(width, BINS, init);
             let head = GmmHead { weight, bias, raw_std: raw, ..head };
             let loss = by_bins(head.forward(hidden.clone()));
             moved = Some(head.raw_std.val());
@@ -120,7 +120,7 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
         HeadKind::FourierLikelihood { frequencies, gamma } => {
             let config =
                 FourierLikelihoodConfig { gamma, ..FourierLikelihoodConfig::new(frequencies) };
-            let head = FourierLikelihoodHead::init(&config, width, 1, init);
+            let head = config.init(width, 1, init);
             let head = FourierLikelihoodHead { weight, bias, ..head };
             let found = head.loss(hidden.clone(), column);
             match found.regularization {
@@ -130,7 +130,7 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
         }
         HeadKind::GmmLikelihood { components } => {
             let config = GmmLikelihoodConfig { components };
-            let head = GmmLikelihoodHead::init(&config, width, 1, init);
+            let head = config.init(width, 1, init);
             let head = GmmLikelihoodHead { weight, bias, raw_std: raw, ..head };
             let loss = head.loss(hidden.clone(), column).rows.mean();
             moved = Some(head.raw_std.val());
