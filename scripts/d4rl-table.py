@@ -25,7 +25,7 @@ ATTENTION = ["softmax", "fourier"]
 # What quick=true changes of the quick profile: the size for an hour.
 QUICK = {"train.updates": "700", "evaluation.episodes": "20"}
 # What makes a row of the table, and a run of it.
-ABOUT = ["env", "dataset", "attention.kind", "seed"]
+ABOUT = ["task", "dataset", "attention.kind", "seed"]
 
 
 def data_of(run: Path) -> tuple[float, float]:
@@ -45,7 +45,7 @@ def main() -> None:
     quick = given.pop("quick", "false")
     if quick not in ("true", "false"):
         stop(f"quick={quick}: expected true or false")
-    table_runs.check_words("gym", [f"{key}={text}" for key, text in given.items()])
+    table_runs.check_words("vectors", [f"{key}={text}" for key, text in given.items()])
     started = time.monotonic()
     trained = 0
     table = []
@@ -58,7 +58,7 @@ def main() -> None:
                     wanted |= {"data.path": str(Path(path).absolute())} if path else {}
                     wanted |= (QUICK if quick == "true" else {}) | given
                     words = [f"{key}={text}" for key, text in wanted.items()]
-                    run, new = table_runs.find_or_train(runs, "gym", words, ABOUT)
+                    run, new = table_runs.find_or_train(runs, "vectors", words, ABOUT)
                     trained += new
                     found.append(run)
                 table.append((env, quality, attention, found))

@@ -46,7 +46,7 @@ def main() -> None:
     root = table_runs.ROOT
     given = options(sys.argv[1:])
     runs = Path(given.pop("runs", root / "runs/starter-table")).absolute()
-    table_runs.check_words("atari", [f"{key}={text}" for key, text in given.items()])
+    table_runs.check_words("pixels", [f"{key}={text}" for key, text in given.items()])
     rows = []
     for game in GAMES:
         for head in HEADS:
@@ -55,7 +55,7 @@ def main() -> None:
                 "evaluation.episodes": EPISODES, "evaluation.target": TARGETS.get(game, "p90"),
             } | given
             words = [f"{key}={text}" for key, text in wanted.items()]
-            run, _ = table_runs.find_or_train(runs, "atari", words, ["game", "head.kind", "seed"])
+            run, _ = table_runs.find_or_train(runs, "pixels", words, ["task", "head.kind", "seed"])
             report = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
             rows.append((game, name_of(run), report))
     print("| game | head | target (clipped) | raw return | median | normalized | episodes | mean length | data: random / all |")

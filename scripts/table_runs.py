@@ -18,7 +18,11 @@ PRESETS = ROOT / "crates/cli/presets"
 # Keys that do not change what is trained and played. `profile=auto` is resolved by the machine.
 ELSEWHERE = {"runs", "device", "resume", "profile"}
 # Keys whose values have several spellings, such as bank_heist and BankHeist.
-NAMES = {"game", "env", "dataset"}
+NAMES = {"task", "dataset"}
+# Keys that are short for a task of a suite.
+SUITES = {"game": "ale", "env": "mujoco"}
+# What a kind of run has beside the defaults, and beside those in the paper profile.
+OVERLAYS = {"pixels": ["pixels"], "vectors": ["vectors", "continuous"]}
 # What words may say for a longer key.
 SHORT = {"head": "head.kind", "attention": "attention.kind"}
 
@@ -52,18 +56,31 @@ def alike(key: str, value, text: str) -> bool:
             return math.isclose(float(text.replace("_", "")), value, rel_tol=1e-6)
     except ValueError:
         return False
-    return text == value or (key in NAMES and "/" not in text and plain(text) == plain(value))
+    return text == value or (key in NAMES and not text.startswith("/") and plain(text) == plain(value))
 
 
 def known_keys(kind: str) -> dict:
-    """Every key of a `kind` of run, `atari` or `gym`, with its default."""
-    return read(PRESETS / f"{kind}.toml")
+    """Every key of a `kind` of run, on `pixels` or on `vectors`, with its default."""
+    keys = read(PRESETS / "defaults.toml")
+    for overlay in OVERLAYS[kind]:
+        keys |= read(PRESETS / f"{overlay}.toml")
+    return keys
+
+
+def given_by(words: list[str]) -> dict:
+    """Texts by full key: `game=seaquest` is `task=ale/seaquest`."""
+    given = {}
+    for key, text in options(words).items():
+        if key in SUITES:
+            key, text = "task", f"{SUITES[key]}/{text}"
+        given[SHORT.get(key, key)] = text
+    return given
 
 
 def wanted(kind: str, words: list[str], config: dict) -> dict:
     """What a run by these words is resolved to, as texts, by a machine that chose the profile of
     `config`."""
-    given = {SHORT.get(key, key): text for key, text in options(words).items()}
+    given = given_by(words)
     values = known_keys(kind)
     if given.get("profile", "auto") not in ("auto", config["profile"]):
         values |= {"profile": given["profile"]}
@@ -89,7 +106,7 @@ def check_words(kind: str, words: list[str]) -> None:
     """Ends the program where a word is about no key."""
     keys = known_keys(kind)
     for key in options(words):
-        if SHORT.get(key, key) not in keys:
+        if key not in SUITES and SHORT.get(key, key) not in keys:
             stop(f"there is no option `{key}` (just train --help lists all)")
 
 
@@ -102,7 +119,7 @@ def played(runs: Path) -> list[tuple[Path, dict]]:
 def find(runs: Path, kind: str, words: list[str], about: list[str]) -> Path | None:
     """The played run of these words. Ends the program where there are only runs of the same keys
     `about` and otherwise unlike."""
-    given = {SHORT.get(key, key): text for key, text in options(words).items()}
+    given = given_by(words)
     others = []
     for folder, config in played(runs):
         if not all(key in config and alike(key, config[key], given[key]) for key in about):

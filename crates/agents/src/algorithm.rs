@@ -1,149 +1,111 @@
-//! [`AlgorithmConfig`]: the list of algorithms.
+//! [`AlgorithmConfig`]: the list of algorithms. A new one is a file that implements
+//! [`AlgorithmOptions`] for its options, and a line here.
 
 use burn::tensor::Device;
 use overtone_core::{Normalization, Play, Policy, Task};
-use overtone_model::{
-    Conditioning, DecisionTransformerConfig, ModelConfig, ModelError, error::config_error,
-    head::HeadConfig, weights::NamedTensors,
-};
-use overtone_train::{Checkpoint, Job, TrainError, Trainer, Training};
+use overtone_model::{ModelConfig, ModelError, weights::NamedTensors};
+use overtone_train::{Checkpoint, Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    discrete_cql::{DiscreteCql, DiscreteCqlConfig},
-    sequence_model::{self, SequenceModel},
+    discrete_cql::DiscreteCqlConfig,
+    sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions},
 };
 
-/// Which algorithm, with its own options.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "algorithm", rename_all = "snake_case", deny_unknown_fields)]
-pub enum AlgorithmConfig {
-    /// Logged actions, from returns-to-go, observations and actions before.
-    DecisionTransformer(DecisionTransformerConfig),
-    /// Logged actions, from observations and actions before.
-    BehaviorCloning(ModelConfig),
-    /// Values of a list of actions.
-    DiscreteCql(DiscreteCqlConfig),
-}
-
-impl AlgorithmConfig {
+/// What an algorithm's options say of it: all that training and playing ask.
+pub trait AlgorithmOptions {
     /// Checks what the types cannot.
     ///
     /// # Errors
-    /// When this describes no agent for `task`.
-    pub fn validate(&self, task: &Task) -> Result<(), ModelError> {
-        match self {
-            Self::DecisionTransformer(_) | Self::BehaviorCloning(_) => {
-                let reads_returns = matches!(self, Self::DecisionTransformer(_));
-                if self.reads_returns() != reads_returns {
-                    let expected = match reads_returns {
-                        true => "a Decision Transformer is told returns",
-                        false => "behaviour cloning is told none",
-                    };
-                    return Err(config_error("conditioning", !reads_returns, expected));
-                }
-                self.model()
-                    .map_or(Ok(()), |model| model.validate(&task.observations, &task.actions))
-            }
-            Self::DiscreteCql(config) => config.validate(&task.actions),
-        }
+    /// When they describe no agent for `task`.
+    fn validate(&self, task: &Task) -> Result<(), ModelError>;
+
+    /// In a few words: `Decision Transformer, linear head, softmax attention`.
+    fn describe(&self) -> String;
+
+    /// As a part of a run's name, such as `cql4`. An algorithm with a model of logged actions is
+    /// called by that.
+    fn short_name(&self) -> String {
+        String::new()
     }
 
     /// The model of logged actions, where the algorithm learns one.
-    pub fn model(&self) -> Option<ModelConfig> {
-        match self {
-            Self::DecisionTransformer(model) => Some(ModelConfig::Transformer(model.clone())),
-            Self::BehaviorCloning(model) => Some(model.clone()),
-            Self::DiscreteCql(_) => None,
-        }
+    fn model(&self) -> Option<ModelConfig> {
+        None
     }
 
     /// Whether what is asked for changes what the agent does.
-    pub fn reads_returns(&self) -> bool {
-        match self.model() {
-            Some(ModelConfig::Transformer(model)) => model.conditioning == Conditioning::Return,
-            Some(ModelConfig::Perceptron(_)) | None => false,
-        }
+    fn reads_returns(&self) -> bool {
+        false
     }
 
-    /// In a few words: `decision transformer, linear head, softmax attention`.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::DecisionTransformer(model) => {
-                sequence_model::describe_transformer("Decision Transformer", model)
-            }
-            Self::BehaviorCloning(ModelConfig::Transformer(model)) => {
-                sequence_model::describe_transformer("transformer cloning behaviour", model)
-            }
-            Self::BehaviorCloning(ModelConfig::Perceptron(model)) => {
-                format!("perceptron cloning behaviour, {}", model.head.describe())
-            }
-            Self::DiscreteCql(config) => format!(
-                "conservative Q-learning, alpha {}, {} quantiles",
-                config.alpha, config.quantiles
-            ),
-        }
+    /// Whether actions are drawn from a distribution, and not one for each observation.
+    fn has_distribution(&self) -> bool {
+        false
     }
 
-    /// Training by this algorithm of an agent for `task`.
+    /// Training of an agent for `task`.
     ///
     /// # Errors
     /// When the options describe none, or `resume` belongs to another run.
-    pub fn trainer(
+    fn trainer(
         &self,
         task: &Task,
         job: Job,
         resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError> {
-        let (observations, actions) = (task.observations.clone(), task.actions.clone());
-        if let Some(model) = self.model() {
-            let algorithm = SequenceModel { model, observations, actions };
-            return Ok(Box::new(Trainer::new(algorithm, job, resume)?));
-        }
-        match self {
-            Self::DecisionTransformer(_) | Self::BehaviorCloning(_) => unreachable!("have a model"),
-            Self::DiscreteCql(config) => {
-                let algorithm = DiscreteCql { config: config.clone(), observations, actions };
-                Ok(Box::new(Trainer::new(algorithm, job, resume)?))
-            }
-        }
-    }
+    ) -> Result<Box<dyn Training>, TrainError>;
 
-    /// The policy of an agent with these weights, played so.
+    /// The policy of an agent with these weights, played so. Observations of vectors are
+    /// normalized before it sees them.
     ///
     /// # Errors
     /// When the weights do not fit the options.
-    pub(crate) fn policy(
+    fn policy(
         &self,
         task: &Task,
         weights: &NamedTensors,
         normalization: Option<&Normalization>,
         play: &Play,
         device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        let (observations, actions) = (&task.observations, &task.actions);
-        if let Some(model) = self.model() {
-            return sequence_model::policy(
-                &model,
-                (observations, actions),
-                weights,
-                normalization,
-                play,
-                device,
-            );
+    ) -> Result<Box<dyn Policy>, ModelError>;
+}
+
+/// Makes of the list the enum that stores whichever was chosen.
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $name:literal $variant:ident($options:ty) $presets:expr,)*) => {
+        /// Which algorithm, with its own options.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "algorithm")]
+        pub enum AlgorithmConfig {
+            $($(#[$doc])* #[serde(rename = $name)] $variant($options),)*
         }
-        match self {
-            Self::DecisionTransformer(_) | Self::BehaviorCloning(_) => unreachable!("have a model"),
-            Self::DiscreteCql(config) => {
-                config.policy((observations, actions), weights, normalization, device)
+
+        impl AlgorithmConfig {
+            /// Every algorithm's name, and what its preset changes of the defaults, as TOML. An
+            /// algorithm with options of its own has their keys there, each with its reason, in
+            /// a section of its name.
+            pub const ALL: &'static [(&'static str, &'static str)] = &[$(($name, $presets)),*];
+
+            fn options(&self) -> &(dyn AlgorithmOptions + 'static) {
+                match self { $(Self::$variant(options) => options,)* }
             }
         }
-    }
+    };
+}
 
-    /// Whether actions are drawn from a distribution, and not one for each observation.
-    pub fn has_distribution(&self) -> bool {
-        self.model().is_some_and(|model| {
-            !matches!(model.head(), HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
-        })
+algorithms! {
+    /// Logged actions, from returns-to-go, observations and actions before.
+    "decision_transformer" DecisionTransformer(DecisionTransformerOptions) "",
+    /// Logged actions, from observations and actions before.
+    "behavior_cloning" BehaviorCloning(BehaviorCloningConfig) "",
+    /// Values of a list of actions.
+    "discrete_cql" DiscreteCql(DiscreteCqlConfig) include_str!("discrete_cql.toml"),
+}
+
+impl std::ops::Deref for AlgorithmConfig {
+    type Target = dyn AlgorithmOptions;
+
+    fn deref(&self) -> &Self::Target {
+        self.options()
     }
 }

@@ -25,7 +25,9 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
-use overtone_core::{ActionSpace, Normalization, ObservationSpace, Policy, seed::Generator};
+use overtone_core::{
+    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
+};
 use overtone_data::Batch;
 use overtone_model::{
     ModelError,
@@ -35,12 +37,13 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    AdamW, Algorithm, Exported, StepAt, StepFigures, Stored, TrainConfig, TrainError, TrainingData,
-    Transitions,
+    AdamW, Algorithm, Checkpoint, Exported, Job, StepAt, StepFigures, Stored, TrainConfig,
+    TrainError, Trainer, Training, TrainingData, Transitions,
 };
 use serde::{Deserialize, Serialize};
 
 pub use self::{network::QNetwork, policy::GreedyPolicy};
+use crate::algorithm::AlgorithmOptions;
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,7 +80,7 @@ impl Default for DiscreteCqlConfig {
 impl DiscreteCqlConfig {
     /// # Errors
     /// Names the first key whose value describes no algorithm for such actions.
-    pub fn validate(&self, actions: &ActionSpace) -> Result<(), ModelError> {
+    pub fn check(&self, actions: &ActionSpace) -> Result<(), ModelError> {
         if let ActionSpace::Continuous { .. } = actions {
             let expected = "the task's actions are real-valued; this algorithm chooses from a list";
             return Err(config_error("algorithm", "discrete_cql", expected));
@@ -104,19 +107,43 @@ impl DiscreteCqlConfig {
         }
         Ok(())
     }
+}
 
-    /// The policy of a network with these weights.
-    ///
-    /// # Errors
-    /// When the weights do not fit.
-    pub(crate) fn policy(
+impl AlgorithmOptions for DiscreteCqlConfig {
+    fn validate(&self, task: &Task) -> Result<(), ModelError> {
+        self.check(&task.actions)
+    }
+
+    fn describe(&self) -> String {
+        let Self { alpha, quantiles, .. } = self;
+        format!("conservative Q-learning, alpha {alpha}, {quantiles} quantiles")
+    }
+
+    fn short_name(&self) -> String {
+        format!("cql{}", self.alpha)
+    }
+
+    fn trainer(
         &self,
-        (observations, actions): (&ObservationSpace, &ActionSpace),
+        task: &Task,
+        job: Job,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Training>, TrainError> {
+        let (observations, actions) = (task.observations.clone(), task.actions.clone());
+        let algorithm = DiscreteCql { config: self.clone(), observations, actions };
+        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+    }
+
+    fn policy(
+        &self,
+        task: &Task,
         weights: &NamedTensors,
         normalization: Option<&Normalization>,
+        _play: &Play,
         device: &Device,
     ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(actions)?;
+        self.validate(task)?;
+        let (observations, actions) = (&task.observations, &task.actions);
         let described = QNetwork::init(self, observations, actions, &mut Init::shapes(device))?;
         let network = weights::restore(described, weights)?;
         Ok(Box::new(GreedyPolicy::new(&network, observations, normalization, self.epsilon)))
@@ -203,7 +230,7 @@ impl Algorithm for DiscreteCql {
         device: &Device,
         generator: &mut Generator,
     ) -> Result<DiscreteCqlState, TrainError> {
-        self.config.validate(&self.actions)?;
+        self.config.check(&self.actions)?;
         let mut init = Init::drawn(device, generator);
         let online = QNetwork::init(&self.config, &self.observations, &self.actions, &mut init)?;
         let online = QNetwork { form: config.precision.form(), ..online };

@@ -10,6 +10,6 @@ pub mod discrete_cql;
 pub mod sequence_model;
 
 pub use agent::{Agent, policy};
-pub use algorithm::AlgorithmConfig;
+pub use algorithm::{AlgorithmConfig, AlgorithmOptions};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
-pub use sequence_model::SequenceModel;
+pub use sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions, SequenceModel};

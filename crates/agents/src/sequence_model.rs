@@ -7,16 +7,21 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor},
 };
-use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, seed::Generator};
+use overtone_core::{
+    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
+};
 use overtone_data::Batch;
 use overtone_model::{
-    AttentionConfig, DecisionTransformerConfig, Model, ModelConfig, ModelError, ModelPolicy,
-    init::Init, weights::NamedTensors,
+    AttentionConfig, Conditioning, DecisionTransformerConfig, Model, ModelConfig, ModelError,
+    ModelPolicy, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
 };
 use overtone_train::{
-    AdamW, Algorithm, BatchLoss, StepAt, StepFigures, Supervised, TrainConfig, TrainError,
-    TrainingData,
+    AdamW, Algorithm, BatchLoss, Checkpoint, Job, StepAt, StepFigures, Supervised, TrainConfig,
+    TrainError, Trainer, Training, TrainingData,
 };
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::AlgorithmOptions;
 
 /// Learns logged actions.
 #[derive(Clone, Debug)]
@@ -85,24 +90,143 @@ impl Algorithm for SequenceModel {
     }
 }
 
-/// The policy of a model with these weights, played so.
-///
-/// # Errors
-/// When the weights do not fit the configuration.
-pub(crate) fn policy(
+/// Options of a Decision Transformer (Chen et al. 2021): its model, which is told returns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DecisionTransformerOptions(pub DecisionTransformerConfig);
+
+/// Options of behaviour cloning: its model, which is told none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BehaviorCloningConfig(pub ModelConfig);
+
+impl AlgorithmOptions for DecisionTransformerOptions {
+    fn validate(&self, task: &Task) -> Result<(), ModelError> {
+        if self.0.conditioning != Conditioning::Return {
+            let expected = "a Decision Transformer is told returns; behaviour cloning is not";
+            return Err(config_error("conditioning", "none", expected));
+        }
+        self.0.validate(&task.observations, &task.actions)
+    }
+
+    fn describe(&self) -> String {
+        describe_transformer("Decision Transformer", &self.0)
+    }
+
+    fn model(&self) -> Option<ModelConfig> {
+        Some(ModelConfig::Transformer(self.0.clone()))
+    }
+
+    fn reads_returns(&self) -> bool {
+        true
+    }
+
+    fn has_distribution(&self) -> bool {
+        has_distribution(&self.0.head)
+    }
+
+    fn trainer(
+        &self,
+        task: &Task,
+        job: Job,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Training>, TrainError> {
+        trainer(ModelConfig::Transformer(self.0.clone()), task, job, resume)
+    }
+
+    fn policy(
+        &self,
+        task: &Task,
+        weights: &NamedTensors,
+        normalization: Option<&Normalization>,
+        play: &Play,
+        device: &Device,
+    ) -> Result<Box<dyn Policy>, ModelError> {
+        let model = ModelConfig::Transformer(self.0.clone());
+        policy(&model, task, weights, (normalization, play), device)
+    }
+}
+
+impl AlgorithmOptions for BehaviorCloningConfig {
+    fn validate(&self, task: &Task) -> Result<(), ModelError> {
+        if let ModelConfig::Transformer(model) = &self.0
+            && model.conditioning != Conditioning::None
+        {
+            let expected = "behaviour cloning is told no returns; a Decision Transformer is";
+            return Err(config_error("conditioning", "return", expected));
+        }
+        self.0.validate(&task.observations, &task.actions)
+    }
+
+    fn describe(&self) -> String {
+        match &self.0 {
+            ModelConfig::Transformer(model) => {
+                describe_transformer("transformer cloning behaviour", model)
+            }
+            ModelConfig::Perceptron(model) => {
+                format!("perceptron cloning behaviour, {}", model.head.describe())
+            }
+        }
+    }
+
+    fn model(&self) -> Option<ModelConfig> {
+        Some(self.0.clone())
+    }
+
+    fn has_distribution(&self) -> bool {
+        has_distribution(self.0.head())
+    }
+
+    fn trainer(
+        &self,
+        task: &Task,
+        job: Job,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Training>, TrainError> {
+        trainer(self.0.clone(), task, job, resume)
+    }
+
+    fn policy(
+        &self,
+        task: &Task,
+        weights: &NamedTensors,
+        normalization: Option<&Normalization>,
+        play: &Play,
+        device: &Device,
+    ) -> Result<Box<dyn Policy>, ModelError> {
+        policy(&self.0, task, weights, (normalization, play), device)
+    }
+}
+
+fn trainer(
+    model: ModelConfig,
+    task: &Task,
+    job: Job,
+    resume: Option<&Checkpoint>,
+) -> Result<Box<dyn Training>, TrainError> {
+    let (observations, actions) = (task.observations.clone(), task.actions.clone());
+    let algorithm = SequenceModel { model, observations, actions };
+    Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+}
+
+fn policy(
     config: &ModelConfig,
-    (observations, actions): (&ObservationSpace, &ActionSpace),
+    task: &Task,
     weights: &NamedTensors,
-    normalization: Option<&Normalization>,
-    play: &Play,
+    (normalization, play): (Option<&Normalization>, &Play),
     device: &Device,
 ) -> Result<Box<dyn Policy>, ModelError> {
+    let (observations, actions) = (&task.observations, &task.actions);
     let model = Model::from_weights(config, observations, actions, weights, device)?;
     Ok(Box::new(ModelPolicy::new(&model, normalization, play)?))
 }
 
+fn has_distribution(head: &HeadConfig) -> bool {
+    !matches!(head, HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
+}
+
 /// `what`, its head and its attention in words.
-pub(crate) fn describe_transformer(what: &str, model: &DecisionTransformerConfig) -> String {
+fn describe_transformer(what: &str, model: &DecisionTransformerConfig) -> String {
     let attention = match &model.attention {
         AttentionConfig::Softmax => "softmax attention".to_owned(),
         AttentionConfig::Fourier(fourier) => {

@@ -200,6 +200,6 @@ fn resuming_is_never_having_stopped() {
 
 #[test]
 fn real_valued_actions_are_refused() {
-    let error = small(0.0).validate(&ActionSpace::unit(3)).unwrap_err().to_string();
+    let error = small(0.0).check(&ActionSpace::unit(3)).unwrap_err().to_string();
     assert!(error.contains("real-valued"), "{error}");
 }

@@ -133,7 +133,7 @@ fn train_help() -> String {
          Examples: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n          \
          overtone train env=hopper dataset=medium attention=fourier seed=2",
         "the default for a task with vectors and a list of actions is shown",
-        keys::help(settings::DEFAULTS)
+        settings::help()
     )
 }
 

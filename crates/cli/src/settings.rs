@@ -9,10 +9,13 @@ mod targets;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result, bail};
-use overtone_agents::{AlgorithmConfig, DiscreteCqlConfig};
+use overtone_agents::{AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions};
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
 use overtone_model::head::{Domain, Regularizer};
@@ -20,9 +23,15 @@ use overtone_model::{ModelConfig, RShape};
 use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
-pub use self::resolve::{DEFAULTS, device_of};
+#[cfg(test)]
+use self::resolve::DEFAULTS;
+pub use self::resolve::{device_of, help};
 pub use self::targets::targets;
 use crate::suites;
+
+/// The algorithms that learn a model of logged actions, which `[model]` describes.
+const DECISION_TRANSFORMER: &str = "decision_transformer";
+const BEHAVIOR_CLONING: &str = "behavior_cloning";
 
 /// A resolved configuration; the fields are the keys of `presets/defaults.toml`, which says what
 /// each is.
@@ -32,7 +41,7 @@ use crate::suites;
 pub struct Settings {
     pub task: String,
     pub dataset: String,
-    pub algorithm: AlgorithmKind,
+    pub algorithm: String,
     pub preset: Preset,
     pub profile: Profile,
     pub seed: u64,
@@ -43,21 +52,12 @@ pub struct Settings {
     pub model: ModelSettings,
     pub attention: AttentionSettings,
     pub head: HeadSettings,
-    pub cql: DiscreteCqlConfig,
+    /// Of algorithms that have options of their own, by the algorithm's name. In a document
+    /// they are sections beside the others.
+    #[serde(default)]
+    pub algorithms: BTreeMap<String, toml::Table>,
     pub train: TrainConfig,
     pub evaluation: EvaluationSettings,
-}
-
-/// How to learn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AlgorithmKind {
-    /// Actions from returns, observations and actions.
-    DecisionTransformer,
-    /// Actions from observations and actions.
-    BehaviorCloning,
-    /// Values of a list of actions.
-    DiscreteCql,
 }
 
 /// Whose sizes.
@@ -249,7 +249,7 @@ impl Settings {
     /// # Errors
     /// Never for a configuration that was resolved.
     pub fn to_toml(&self) -> Result<String> {
-        Ok(toml::to_string(self)?)
+        Ok(toml::to_string(&self.to_table()?)?)
     }
 
     /// The rule by which transitions of a log are selected.
@@ -280,17 +280,24 @@ impl Settings {
     /// # Errors
     /// When the keys describe no agent for it.
     pub fn algorithm_config(&self, task: &Task, longest: usize) -> Result<AlgorithmConfig> {
-        let config = match self.algorithm {
-            AlgorithmKind::DecisionTransformer => match self.model_config(task, longest)? {
-                ModelConfig::Transformer(model) => AlgorithmConfig::DecisionTransformer(model),
+        let config = match (&*self.algorithm, self.algorithms.get(&self.algorithm)) {
+            (DECISION_TRANSFORMER, _) => match self.model_config(task, longest)? {
+                ModelConfig::Transformer(model) => {
+                    AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
+                }
                 ModelConfig::Perceptron(_) => {
                     bail!("model.kind=perceptron reads no returns: say algorithm=behavior_cloning")
                 }
             },
-            AlgorithmKind::BehaviorCloning => {
-                AlgorithmConfig::BehaviorCloning(self.model_config(task, longest)?)
+            (BEHAVIOR_CLONING, _) => {
+                let model = self.model_config(task, longest)?;
+                AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(model))
             }
-            AlgorithmKind::DiscreteCql => AlgorithmConfig::DiscreteCql(self.cql.clone()),
+            (name, options) => {
+                let mut options = options.cloned().unwrap_or_default();
+                options.insert("algorithm".into(), name.into());
+                options.try_into().map_err(resolve::one_line)?
+            }
         };
         config.validate(task)?;
         Ok(config)

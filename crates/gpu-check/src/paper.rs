@@ -64,7 +64,7 @@ fn timed(
     device: &str,
 ) -> Result<(Row, Checkpoint)> {
     if let AlgorithmConfig::DecisionTransformer(model) = &mut prepared.algorithm {
-        model.n_layers = scale.layers;
+        model.0.n_layers = scale.layers;
     }
     prepared.agent.algorithm = prepared.algorithm.clone();
     let name = format!("{:?}", config.precision).to_lowercase();

@@ -9,7 +9,7 @@ use std::{
 };
 
 use burn::tensor::Device;
-use overtone_agents::{Agent, AlgorithmConfig, SequenceModel};
+use overtone_agents::{Agent, AlgorithmConfig, DecisionTransformerOptions, SequenceModel};
 use overtone_core::{
     ActionSpace, ObservationSpace, Simulation, Task, protocol::ReturnUnits, task::Targets,
 };
@@ -127,7 +127,9 @@ impl Bench {
         Agent {
             task: self.task(),
             dataset: String::new(),
-            algorithm: AlgorithmConfig::DecisionTransformer(self.model()),
+            algorithm: AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(
+                self.model(),
+            )),
             normalization: None,
             return_scale: 1.0,
             delayed_reward: false,

@@ -142,10 +142,11 @@ impl Settings {
         // A folder of the user's own may have any name, but not another game's.
         if known_game(&located.game).is_ok_and(|other| other != task.title) {
             bail!(
-                "{} holds {}, and {} was asked for; change one of them",
+                "{} holds {}, and {}={} was asked for; change one of them",
                 located.path.display(),
                 located.game,
-                task.id()
+                suites::of(task)?.key(),
+                task.name
             );
         }
         Ok(Found::Log(located))

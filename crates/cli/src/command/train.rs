@@ -48,7 +48,7 @@ pub fn train(options: &[String]) -> Result<u8> {
         "{}-{}-{}-s{}",
         date(SystemTime::now()),
         settings.task_name(),
-        settings.model_name(),
+        settings.model_name(&prepared.algorithm),
         settings.seed
     );
     let run = RunDir::create(&settings.runs, &name).with_context(|| {
@@ -162,7 +162,7 @@ fn run_and_evaluate(
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",
         trainer.n_parameters(),
-        settings.describe_model(),
+        settings.describe_model(&algorithm),
         trainer.n_updates(),
         train.batch_size
     );

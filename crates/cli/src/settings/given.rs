@@ -4,9 +4,11 @@
 //! Defaults and presets set all keys of all variants; only those given by a person are checked.
 
 use anyhow::{Result, bail};
+use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use toml::Value;
 
+use super::resolve;
 use crate::keys::{self, Keys};
 
 /// A key that has a meaning only where another has one of these values.
@@ -23,7 +25,6 @@ const fn only(key: &'static str, of: &'static str, values: &'static [&'static st
 const FOURIER: &[&str] = &["fourier"];
 const TRANSFORMER: &[&str] = &["transformer"];
 const SEQUENCES: &[&str] = &["decision_transformer", "behavior_cloning"];
-const CQL: &[&str] = &["discrete_cql"];
 const PIXELS: &[&str] = &["pixels"];
 const VECTORS: &[&str] = &["vectors"];
 const LIST: &[&str] = &["a list"];
@@ -33,7 +34,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 46] = [
+const ONLY: [Only; 40] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -54,12 +55,6 @@ const ONLY: [Only; 46] = [
     only("model.dropout", "algorithm", SEQUENCES),
     only("attention.kind", "algorithm", SEQUENCES),
     only("head.kind", "algorithm", SEQUENCES),
-    only("cql.alpha", "algorithm", CQL),
-    only("cql.gamma", "algorithm", CQL),
-    only("cql.quantiles", "algorithm", CQL),
-    only("cql.hidden", "algorithm", CQL),
-    only("cql.target_every", "algorithm", CQL),
-    only("cql.epsilon", "algorithm", CQL),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),
     only("attention.kind", "model.kind", TRANSFORMER),
@@ -116,6 +111,11 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
                 );
             }
             bail!("{key}={text} is for {of}={values}; this run has {of}={chosen}");
+        }
+        let chosen = keys::plain(&keys["algorithm"]);
+        let others = AlgorithmConfig::ALL.iter().filter(|(name, _)| *name != chosen);
+        for (name, _) in others.filter(|(name, _)| resolve::is_of(&given, name)) {
+            bail!("{given}={text} is for algorithm={name}; this run has algorithm={chosen}");
         }
         if given == "train.epochs"
             && keys.get("train.updates").is_some_and(|n| n.as_integer() != Some(0))

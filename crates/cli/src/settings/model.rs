@@ -1,13 +1,14 @@
 //! The model that settings describe, and its name.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
     AttentionConfig, Conditioning, DecisionTransformerConfig, FourierAttentionConfig, ModelConfig,
     PerceptronConfig, positions::PositionsConfig,
 };
 
-use super::{AlgorithmKind, AttentionKind, AttentionSettings, ModelKind, Settings};
+use super::{AttentionKind, AttentionSettings, BEHAVIOR_CLONING, ModelKind, Settings};
 
 impl Settings {
     /// The model for `task`, whose recorded episodes have up to `longest` steps.
@@ -36,10 +37,9 @@ impl Settings {
                 DecisionTransformerConfig { positions, ..DecisionTransformerConfig::gym(horizon) }
             }
         };
-        let conditioning = match self.algorithm {
-            AlgorithmKind::DecisionTransformer => Conditioning::Return,
-            AlgorithmKind::BehaviorCloning => Conditioning::None,
-            AlgorithmKind::DiscreteCql => bail!("algorithm=discrete_cql has a network of its own"),
+        let conditioning = match &*self.algorithm {
+            BEHAVIOR_CLONING => Conditioning::None,
+            _ => Conditioning::Return,
         };
         Ok(ModelConfig::Transformer(DecisionTransformerConfig {
             n_layers: model.n_layers,
@@ -56,25 +56,28 @@ impl Settings {
 
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
     /// `best10-bc-perceptron-tanh`, `linear-attention-fourier4`, `cql4`.
-    pub fn model_name(&self) -> String {
+    pub fn model_name(&self, algorithm: &AlgorithmConfig) -> String {
         let best = match self.data.best_percent {
             100.0 => String::new(),
             percent => format!("best{percent}-"),
         };
-        let algorithm = match self.algorithm {
-            AlgorithmKind::DiscreteCql => return format!("{best}cql{}", self.cql.alpha),
-            AlgorithmKind::DecisionTransformer => "",
-            AlgorithmKind::BehaviorCloning => "bc-",
+        let (algorithm, head) = match (&*self.algorithm, algorithm.model()) {
+            (_, None) => return format!("{best}{}", algorithm.short_name()),
+            (BEHAVIOR_CLONING, _) => ("bc-", self.head.name()),
+            _ => ("", self.head.name()),
         };
         let (kind, attention) = match self.model.kind {
             ModelKind::Perceptron => ("perceptron-", String::new()),
             ModelKind::Transformer => ("", self.attention.suffix()),
         };
-        format!("{best}{algorithm}{kind}{}{attention}", self.head.name())
+        format!("{best}{algorithm}{kind}{head}{attention}")
     }
 
     /// The agent in a few words, after its number of parameters.
-    pub fn describe_model(&self) -> String {
+    pub fn describe_model(&self, algorithm: &AlgorithmConfig) -> String {
+        if algorithm.model().is_none() {
+            return algorithm.describe();
+        }
         let (head, context) = (self.head.name(), self.model.context_length);
         let model = match self.model.kind {
             ModelKind::Perceptron => format!("a perceptron, {head} head, context {context}"),
@@ -82,13 +85,9 @@ impl Settings {
                 format!("{head} head, {} attention, context {context}", self.attention.name())
             }
         };
-        match self.algorithm {
-            AlgorithmKind::DecisionTransformer => model,
-            AlgorithmKind::BehaviorCloning => format!("cloning behaviour, {model}"),
-            AlgorithmKind::DiscreteCql => format!(
-                "conservative Q-learning, {} quantiles, alpha {}",
-                self.cql.quantiles, self.cql.alpha
-            ),
+        match &*self.algorithm {
+            BEHAVIOR_CLONING => format!("cloning behaviour, {model}"),
+            _ => model,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! From words to settings: defaults, presets by what the task shows and takes, then `key=value`.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result, bail};
+use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_env::find_task;
+use toml::{Table, Value};
 
-use super::{AlgorithmKind, Preset, Profile, Settings, given, read};
+use super::{Preset, Profile, Settings, given, read};
 use crate::{
     keys::{self, Keys},
     suites,
@@ -30,7 +32,6 @@ const CONTINUOUS: Overlay = preset!("continuous.toml");
 const PIXELS_PAPER: Overlay = preset!("pixels-paper.toml");
 const VECTORS_PAPER: Overlay = preset!("vectors-paper.toml");
 const FOURIERFORMER: Overlay = preset!("fourierformer.toml");
-const DISCRETE_CQL: Overlay = preset!("discrete-cql.toml");
 
 impl Settings {
     /// The defaults for the task that `words` (each `key=value`) name, with the rest of them on
@@ -40,30 +41,21 @@ impl Settings {
     /// When a word is wrong, or the whole describes no run.
     pub fn resolve(words: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
         let words = task_words(words)?;
-        let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
+        let mut keys = all_keys()?;
         keys::apply(&mut keys, &words)?;
         let task = suites::by_id(&keys::plain(&keys["task"]))?;
-        let mut asked = Self::layered(task, &words, &[])?;
+        let mut asked = from_keys(&layers(task, &words, &[])?, task)?;
         if asked.profile == Profile::Auto {
             asked.profile = auto_profile(&asked);
         }
         let profile = asked.profile;
         let overlays = asked.overlays(task);
-        let mut settings = Self::layered(task, &words, &overlays)?;
+        let keys = layers(task, &words, &overlays)?;
+        given::check_heeded(&words, &keys, task)?;
+        let mut settings = from_keys(&keys, task)?;
         settings.profile = profile;
         settings.check()?;
         Ok(settings)
-    }
-
-    /// The defaults of `task`, then `overlays`, then `words`.
-    fn layered(task: &Task, words: &[String], overlays: &[Overlay]) -> Result<Self> {
-        let mut keys = defaults(task)?;
-        for (document, name) in overlays {
-            keys.extend(keys::flatten(&document.parse().with_context(|| name.to_string())?));
-        }
-        keys::apply(&mut keys, words)?;
-        given::check_heeded(words, &keys, task)?;
-        from_keys(&keys, task)
     }
 
     /// What these settings change of the defaults by the presets they name, the later the
@@ -78,14 +70,20 @@ impl Settings {
         if self.preset == Preset::Fourierformer {
             overlays.push(FOURIERFORMER);
         }
-        if self.algorithm == AlgorithmKind::DiscreteCql {
-            overlays.push(DISCRETE_CQL);
-        }
+        overlays.extend(
+            AlgorithmConfig::ALL
+                .iter()
+                .filter_map(|&(name, preset)| (name == self.algorithm).then_some((preset, name))),
+        );
         overlays
     }
 
     /// Checks what the types cannot.
     fn check(&self) -> Result<()> {
+        let known: Vec<&str> = AlgorithmConfig::ALL.iter().map(|(name, _)| *name).collect();
+        if !known.contains(&&*self.algorithm) {
+            bail!("algorithm={}: there are {}", self.algorithm, known.join(", "));
+        }
         let scale = self.data.return_scale;
         if !(scale.is_finite() && scale > 0.0) {
             bail!("data.return_scale={scale}: must be positive");
@@ -100,7 +98,7 @@ impl Settings {
     pub fn load(path: &Path) -> Result<Self> {
         let table = read(path)?;
         let damaged = || format!("{} is damaged", path.display());
-        let Some(task) = table.get("task").and_then(toml::Value::as_str) else {
+        let Some(task) = table.get("task").and_then(Value::as_str) else {
             bail!(
                 "{} names no task: it is of a run that an earlier version made; train it anew",
                 path.display()
@@ -120,7 +118,7 @@ impl Settings {
 /// When the file is missing or damaged.
 pub fn device_of(path: &Path) -> Result<String> {
     let table = read(path)?;
-    Ok(table.get("device").and_then(toml::Value::as_str).unwrap_or("auto").to_owned())
+    Ok(table.get("device").and_then(Value::as_str).unwrap_or("auto").to_owned())
 }
 
 /// The same words, the task's as `task=suite/name` and its recording's in one spelling.
@@ -128,11 +126,12 @@ pub fn device_of(path: &Path) -> Result<String> {
 /// # Errors
 /// When there is no task among them, or more than one, or no suite has it.
 pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
-    let mut task = None;
+    // Of a key that is given twice the last one counts, as of every key.
+    let mut found = BTreeMap::new();
     let mut others = Vec::new();
     for word in words {
         let (key, name) = word.split_once('=').unwrap_or((word, ""));
-        let found = match suites::by_key(key) {
+        let task = match suites::by_key(key) {
             Some(suite) => find_task(suite, name)?,
             None if key == "task" => suites::by_id(name)?,
             None => {
@@ -140,11 +139,13 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
                 continue;
             }
         };
-        if let Some(other) = task.replace(found).filter(|other| *other != found) {
-            bail!("{} and {} are two tasks: give one of them", other.id(), found.id());
-        }
+        found.insert(key, task);
     }
-    let Some(task) = task else { bail!("which task? Say {}", suites::examples()) };
+    let mut found = found.into_values();
+    let Some(task) = found.next() else { bail!("which task? Say {}", suites::examples()) };
+    if let Some(other) = found.find(|other| *other != task) {
+        bail!("{} and {} are two tasks: give one of them", task.id(), other.id());
+    }
     let recording = |word: String| match word.strip_prefix("dataset=") {
         Some(name) if !name.contains('/') && !name.contains('.') => {
             format!("dataset={}", name.to_lowercase().replace('_', "-"))
@@ -155,9 +156,19 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
     Ok(std::iter::once(task).chain(others.into_iter().map(recording)).collect())
 }
 
+/// The defaults of `task`, then `overlays`, then `words`.
+fn layers(task: &Task, words: &[String], overlays: &[Overlay]) -> Result<Keys> {
+    let mut keys = defaults(task)?;
+    for (document, name) in overlays {
+        keys.extend(keys::flatten(&document.parse().context(*name)?));
+    }
+    keys::apply(&mut keys, words)?;
+    Ok(keys)
+}
+
 /// Every key with its default for `task`.
 fn defaults(task: &Task) -> Result<Keys> {
-    let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
+    let mut keys = all_keys()?;
     let mut overlays = match task.observations {
         ObservationSpace::Pixels { .. } => vec![PIXELS],
         ObservationSpace::Vectors { .. } => vec![VECTORS],
@@ -171,8 +182,53 @@ fn defaults(task: &Task) -> Result<Keys> {
     Ok(keys)
 }
 
+/// Every key with its default, those of all algorithms among them.
+fn all_keys() -> Result<Keys> {
+    let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
+    for (name, preset) in AlgorithmConfig::ALL {
+        let own = keys::flatten(&preset.parse().context(*name)?);
+        keys.extend(own.into_iter().filter(|(key, _)| is_of(key, name)));
+    }
+    Ok(keys)
+}
+
+/// Whether a key is an algorithm's own.
+pub(super) fn is_of(key: &str, algorithm: &str) -> bool {
+    key.strip_prefix(algorithm).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// What `--help` shows: every key with its default and the reason for it.
+pub fn help() -> String {
+    let own = AlgorithmConfig::ALL.iter().map(|(name, preset)| {
+        let help = keys::help(preset);
+        let lines: Vec<&str> = help.lines().collect();
+        let own = lines.chunks(2).filter(|pair| is_of(pair[0].trim(), name));
+        own.flatten().map(|line| format!("{line}\n")).collect::<String>()
+    });
+    keys::help(DEFAULTS) + &own.collect::<String>()
+}
+
+impl Settings {
+    /// The document of these settings: options of algorithms are sections beside the others.
+    pub(super) fn to_table(&self) -> Result<Table> {
+        let mut table = Table::try_from(self)?;
+        if let Some(Value::Table(own)) = table.remove("algorithms") {
+            table.extend(own);
+        }
+        Ok(table)
+    }
+
+    /// What [`Settings::to_table`] gives.
+    fn from_table(mut table: Table) -> Result<Self> {
+        let own = AlgorithmConfig::ALL.iter().filter_map(|(name, _)| table.remove_entry(*name));
+        let own: Table = own.collect();
+        table.insert("algorithms".into(), Value::Table(own));
+        table.try_into().map_err(one_line)
+    }
+}
+
 fn from_keys(keys: &Keys, task: &Task) -> Result<Settings> {
-    let read = |keys: &Keys| keys::unflatten(keys).try_into().map_err(one_line);
+    let read = |keys: &Keys| Settings::from_table(keys::unflatten(keys));
     let error = match read(keys) {
         Ok(settings) => return Ok(settings),
         Err(error) => error,
@@ -181,9 +237,9 @@ fn from_keys(keys: &Keys, task: &Task) -> Result<Settings> {
     let defaults = defaults(task)?;
     for (key, value) in keys {
         let mut alone = defaults.clone();
-        alone.insert("task".into(), toml::Value::String(task.id()));
+        alone.insert("task".into(), Value::String(task.id()));
         alone.insert(key.clone(), value.clone());
-        if let Err(error) = read(&alone) as Result<Settings> {
+        if let Err(error) = read(&alone) {
             bail!("{}={}: {error}", key.trim_end_matches(".kind"), keys::plain(value));
         }
     }

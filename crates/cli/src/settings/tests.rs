@@ -1,4 +1,3 @@
-use overtone_agents::AlgorithmConfig;
 use overtone_core::seed;
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
@@ -23,6 +22,10 @@ fn algorithm(line: &str) -> Result<AlgorithmConfig> {
     settings.algorithm_config(settings.task()?, 1000)
 }
 
+fn transformer(model: DecisionTransformerConfig) -> AlgorithmConfig {
+    AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
+}
+
 #[track_caller]
 fn refused(line: &str, expected: &str) {
     let error = algorithm(line).map(drop).unwrap_err().to_string();
@@ -31,6 +34,7 @@ fn refused(line: &str, expected: &str) {
 
 #[test]
 fn presets_resolve_and_survive_the_run_folder() {
+    let folder = tempfile::tempdir().unwrap();
     for line in [
         "game=seaquest profile=quick",
         "game=seaquest profile=paper",
@@ -40,8 +44,9 @@ fn presets_resolve_and_survive_the_run_folder() {
         "game=seaquest algorithm=discrete_cql",
     ] {
         let settings = resolve(line).unwrap();
-        let read: Settings = toml::from_str(&settings.to_toml().unwrap()).unwrap();
-        assert_eq!(read, settings, "{line}");
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, settings.to_toml().unwrap()).unwrap();
+        assert_eq!(Settings::load(&path).unwrap(), settings, "{line}");
     }
 }
 
@@ -69,9 +74,9 @@ fn overrides_win_over_the_profile() {
 
 #[test]
 fn every_key_has_a_reason() {
-    let keys = keys::flatten(&DEFAULTS.parse().unwrap());
-    let help = keys::help(DEFAULTS);
-    assert_eq!(help.lines().count(), 2 * keys.len());
+    let help = help();
+    let n_keys = keys::flatten(&DEFAULTS.parse().unwrap()).len();
+    assert_eq!(help.lines().count(), 2 * (n_keys + 6), "six more are of discrete CQL");
     let mut lines = help.lines();
     while let (Some(key), Some(reason)) = (lines.next(), lines.next()) {
         assert!(reason.trim().ends_with('.'), "{key}: {reason}");
@@ -81,14 +86,14 @@ fn every_key_has_a_reason() {
 #[test]
 fn the_paper_profile_is_the_reference_s() {
     let line = "env=hopper profile=paper";
-    let expected = AlgorithmConfig::DecisionTransformer(DecisionTransformerConfig::gym(1000));
+    let expected = transformer(DecisionTransformerConfig::gym(1000));
     assert_eq!(algorithm(line).unwrap(), expected);
     let train = resolve(line).unwrap().train;
     assert_eq!((train.updates, train.warmup_updates, train.batch_size), (100_000, 10_000, 64));
     assert_eq!((train.learning_rate, train.optimizer.clip_norm), (1e-4, 0.25));
 
     let line = "game=seaquest profile=paper";
-    let expected = AlgorithmConfig::DecisionTransformer(DecisionTransformerConfig::atari(999));
+    let expected = transformer(DecisionTransformerConfig::atari(999));
     assert_eq!(algorithm(line).unwrap(), expected);
     let train = resolve(line).unwrap().train;
     assert_eq!((train.updates, train.epochs, train.batch_size), (0, 5, 128));
@@ -99,7 +104,7 @@ fn the_paper_profile_is_the_reference_s() {
 fn the_fourierformer_preset_is_the_paper_s() {
     let line = "env=hopper preset=fourierformer profile=paper";
     let config = DecisionTransformerConfig::fourierformer(1000);
-    assert_eq!(algorithm(line).unwrap(), AlgorithmConfig::DecisionTransformer(config));
+    assert_eq!(algorithm(line).unwrap(), transformer(config));
     assert_eq!(resolve(line).unwrap().train.learning_rate, 1e-3);
     let softmax = resolve("env=hopper preset=fourierformer attention=softmax").unwrap();
     assert_eq!(softmax.attention.name(), "softmax");
@@ -138,8 +143,7 @@ fn every_head_for_a_list_of_actions_can_be_asked_for() {
 fn every_agent_has_a_name() {
     let name = |words: &str| {
         let line = format!("env=hopper {words}");
-        algorithm(&line).unwrap();
-        resolve(&line).unwrap().model_name()
+        resolve(&line).unwrap().model_name(&algorithm(&line).unwrap())
     };
     assert_eq!(name(""), "tanh");
     assert_eq!(name("head=gaussian attention=fourier"), "gaussian-attention-fourier4");
@@ -150,8 +154,8 @@ fn every_agent_has_a_name() {
     assert_eq!(name(&words), "bc-perceptron-linear-bins20");
     assert_eq!(name("head=fourier head.bins=50"), "fourier14-bins50");
     assert_eq!(name("head=gmm head.bins=50"), "gmm2-bins50");
-    let cql = resolve("game=seaquest algorithm=discrete_cql cql.alpha=0.5").unwrap();
-    assert_eq!(cql.model_name(), "cql0.5");
+    let line = "game=seaquest algorithm=discrete_cql discrete_cql.alpha=0.5";
+    assert_eq!(resolve(line).unwrap().model_name(&algorithm(line).unwrap()), "cql0.5");
 }
 
 #[test]
@@ -172,6 +176,7 @@ fn what_describes_no_agent_is_refused() {
     refused("env=hopper model.n_heads=3", "n_heads");
     refused("env=hopper model.kind=perceptron", "say algorithm=behavior_cloning");
     refused("env=hopper algorithm=discrete_cql", "real-valued");
+    refused("env=hopper algorithm=magic", "algorithm=magic: there are decision_transformer");
     refused("game=seaquest model.kind=perceptron algorithm=behavior_cloning", "vectors");
 }
 
@@ -227,8 +232,8 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
              vectors",
         ),
         (
-            "game=seaquest cql.alpha=1",
-            "cql.alpha=1 is for algorithm=discrete_cql; this run has \
+            "game=seaquest discrete_cql.alpha=1",
+            "discrete_cql.alpha=1 is for algorithm=discrete_cql; this run has \
              algorithm=decision_transformer",
         ),
         (

@@ -25,7 +25,7 @@ fn lists(help: &str, key: &str) {
 #[test]
 fn help_lists_every_key_with_a_reason() {
     let desk = Desk::new();
-    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets/atari.toml");
+    let preset = Path::new(env!("CARGO_MANIFEST_DIR")).join("presets/defaults.toml");
     let preset: Table = fs::read_to_string(preset).unwrap().parse().unwrap();
     let help = desk.succeeds("train --help");
     let keys = keys(&preset, "");

@@ -29,7 +29,7 @@ fn a_trained_agent_plays_and_is_scored() {
     let run = desk.only_run("runs");
     let first = report(&run.join("evaluation.json"));
 
-    assert_eq!(first["task"], "Seaquest");
+    assert_eq!(first["task"]["title"], "Seaquest");
     assert_eq!(first["rom_md5"], "240bfbac5163af4df5ae713985386f92");
     assert_eq!(first["protocol"]["name"], "matched");
     assert_eq!(first["protocol"]["simulation"]["sticky_probability"], 0.25);

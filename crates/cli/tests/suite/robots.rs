@@ -38,7 +38,7 @@ fn a_trained_robot_plays_and_is_scored() {
     assert!(name.ends_with("-hopper-medium-tanh-s123"), "{name}");
     assert!(stdout.contains("comes with the project, not D4RL"), "{stdout}");
     let first = report(&run.join("evaluation.json"));
-    assert_eq!(first["task"], "Hopper");
+    assert_eq!(first["task"]["title"], "Hopper");
     assert_eq!(first["simulator"], "MuJoCo 3.17.0, Hopper-v4");
     assert_eq!(first["protocol"]["name"], "matched");
     assert_eq!(first["protocol"]["simulation"]["max_steps"], 1000);

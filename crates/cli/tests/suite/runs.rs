@@ -70,7 +70,7 @@ fn a_run_leaves_everything_about_it() {
     let state: serde_json::Value =
         serde_json::from_slice(&checkpoint(&run, 6)["state.json"]).unwrap();
     assert_eq!((state["step"].as_u64(), state["n_drawn"].as_u64()), (Some(6), Some(12)));
-    assert_eq!(state["agent"]["game"].as_str(), Some("Seaquest"));
+    assert_eq!(state["agent"]["task"]["title"].as_str(), Some("Seaquest"));
     assert_eq!(state["seed"].as_u64(), Some(231));
     let sums = Command::new("sha256sum")
         .args(["--check", "--strict", "--quiet", "SHA256SUMS"])

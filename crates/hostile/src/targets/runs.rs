@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use overtone_agents::{Agent, AlgorithmConfig};
+use overtone_agents::{Agent, AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
 use overtone_core::task::Targets;
@@ -274,8 +274,10 @@ fn agent(model: ModelConfig) -> Agent {
         simulation: simulation(),
     };
     let algorithm = match model {
-        ModelConfig::Transformer(model) => AlgorithmConfig::DecisionTransformer(model),
-        perceptron => AlgorithmConfig::BehaviorCloning(perceptron),
+        ModelConfig::Transformer(model) => {
+            AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
+        }
+        perceptron => AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(perceptron)),
     };
     Agent {
         task,
