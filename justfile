@@ -33,15 +33,15 @@ train *args: build
 evaluate *args: build
     @{{ overtone }} evaluate "$@"
 
-# One page about runs, with scores, intervals, curves and a video: just report [RUN...]
+# Write one page about runs: scores with intervals, curves, a video: just report [RUN...]
 report *args: build
     @{{ overtone }} report "$@"
 
-# Film one episode of the last evaluation: just video [run=... episode=best]
+# Record a video of one episode of the last evaluation: just video [run=... episode=best]
 video *args: build
     @{{ overtone }} video "$@"
 
-# Play a run's agent with one setting of the protocol changed at a time [run=... episodes=100 seed=1]
+# Change one setting of the protocol at a time and play: the effect of each [run=... episodes=100 seed=1]
 protocol-ablation *args: build
     @{{ overtone }} evaluate ablation "$@"
 
@@ -54,7 +54,7 @@ resume *args: build
 download *args: build
     @{{ overtone }} download "$@"
 
-# Look at recorded data: just data inspect PATH [--json] | lint PATH [--json]
+# Inspect or check a dataset: just data inspect PATH [--json] | lint PATH [--json]
 data *args: build
     @{{ overtone }} data "$@"
 
@@ -74,7 +74,7 @@ tensorboard *args: setup
 starter-table *args: build
     @.venv/bin/python scripts/starter-table.py "$@"
 
-# Train and play robots with softmax and Fourier attention: a Markdown table [quick=true path=...]
+# Train and play MuJoCo tasks with softmax and Fourier attention: a Markdown table [quick=true path=...]
 d4rl-table *args: build
     @.venv/bin/python scripts/d4rl-table.py "$@"
 
@@ -94,7 +94,7 @@ build program="overtone": setup
 test: setup
     cargo test --release {{ cargo_args }}
 
-# Read damaged and hostile files with every reader: a table [n=100000 target=npy seed=1]
+# Give damaged and hostile files to every reader: a table [n=100000 target=npy seed=1]
 hostile *args: (build "overtone-hostile")
     @{{ programs }}/overtone-hostile "$@"
 

@@ -12,8 +12,8 @@ use overtone_core::{
 };
 use overtone_data::Batch;
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformerConfig, Model, ModelConfig, ModelError,
-    ModelPolicy, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
+    Conditioning, DecisionTransformerConfig, Model, ModelConfig, ModelError, ModelPolicy,
+    error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
 };
 use overtone_train::{
     AdamW, Algorithm, BatchLoss, Checkpoint, Job, StepAt, StepFigures, Supervised, TrainConfig,
@@ -227,11 +227,5 @@ fn has_distribution(head: &HeadConfig) -> bool {
 
 /// `what`, its head and its attention in words.
 fn describe_transformer(what: &str, model: &DecisionTransformerConfig) -> String {
-    let attention = match &model.attention {
-        AttentionConfig::Softmax => "softmax attention".to_owned(),
-        AttentionConfig::Fourier(fourier) => {
-            format!("Fourier attention of power {}", fourier.power)
-        }
-    };
-    format!("{what}, {}, {attention}", model.head.describe())
+    format!("{what}, {}, {}", model.head.describe(), model.attention.describe())
 }

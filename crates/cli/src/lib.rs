@@ -16,7 +16,7 @@ use overtone_console::{errors, flags, keys, progress};
 pub use command::prepare::Prepared;
 pub use settings::{Profile, Settings};
 
-/// Offline reinforcement learning: logged experience in, an agent that plays out.
+/// Offline reinforcement learning: train an agent on recorded episodes, then play it
 #[derive(Parser)]
 #[command(version, about, max_term_width = 100)]
 struct Cli {
@@ -26,16 +26,16 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train an agent on recorded episodes of a task, then evaluate it
+    /// Train an agent on the dataset of a task, then play it
     #[command(after_help = train_help())]
     Train {
         /// Options, `key=value`; task=SUITE/NAME or its short form (game=…, env=…) must be given
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
-    /// Go on with an interrupted run
+    /// Continue an interrupted run
     Resume {
-        /// `run=…`: a run's folder or name; the newest one by default
+        /// `run=…`: the folder or name of a run; the newest by default
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
@@ -52,7 +52,7 @@ enum Command {
         #[arg(value_name = "RUN | KEY=VALUE")]
         words: Vec<String>,
     },
-    /// Film one episode of an evaluation, with what the agent draws from beside it
+    /// Record a video of one episode, next to the action probabilities
     #[command(after_help = video_help())]
     Video {
         /// Options, `key=value`
@@ -66,7 +66,7 @@ enum Command {
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
-    /// Look at recorded data
+    /// Inspect or check a dataset
     Data {
         /// What to do with it
         #[command(subcommand)]
@@ -76,7 +76,7 @@ enum Command {
 
 #[derive(Subcommand)]
 enum Evaluate {
-    /// Play as trained and with one setting of the protocol changed at a time: what each is worth
+    /// Change one setting of the protocol at a time and play: the effect of each
     #[command(after_help = ablation_help())]
     Ablation {
         /// Options, `key=value`
@@ -94,23 +94,23 @@ enum Evaluate {
 
 #[derive(Subcommand)]
 enum Data {
-    /// Print what a log holds: transitions, episodes, returns, actions, anything odd
+    /// Print what a dataset holds: transitions, episodes, returns, actions, anything unusual
     Inspect {
-        /// A game's or a run's folder of DQN-replay files, or a D4RL or Minari file (HDF5)
+        /// A folder of DQN-replay files (of a game, or of one run), or a D4RL or Minari file (HDF5)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
         json: bool,
     },
-    /// Say what is wrong with a recording: what was expected, what was found, what to do
+    /// Print what is wrong with a dataset: expected, found, what to do
     #[command(after_help = LINT_HELP)]
     Lint {
-        /// A game's or a run's folder of DQN-replay files, or a D4RL or Minari file (HDF5)
+        /// A folder of DQN-replay files (of a game, or of one run), or a D4RL or Minari file (HDF5)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
         json: bool,
-        /// The description to compare it with; by default the one in datasets/ that it is of
+        /// The description to compare it with; by default its own in datasets/
         #[arg(long, value_name = "FILE.toml")]
         card: Option<std::path::PathBuf>,
         /// Read the frames of large recordings too, which takes minutes
@@ -120,10 +120,10 @@ enum Data {
 }
 
 const LINT_HELP: &str = "\
-Exit code: 0 when nothing or only notes were found, 1 for warnings (it can be read, and is not \
-as it should be), 2 for errors (it cannot be read, or training would learn something else than \
-what was recorded), and when there is nothing to look at.
-docs/data.md says what each code means.
+Exit code: 0 without findings or with notes only; 1 for warnings (readable, but not as it should \
+be); 2 for errors (not readable, or training would learn something that was not recorded), and \
+when there is nothing to look at.
+docs/data.md explains each code.
 
 Example: overtone data lint datasets/starter/Seaquest";
 
@@ -172,9 +172,8 @@ fn ablation_help() -> String {
 fn download_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
-         The plan is printed first: files, size, time, room on the disk. What was interrupted \
-         goes on where it stopped when the same command is given again. Training finds the files \
-         by itself.\n\n\
+         The program prints a plan first: files, size, time, room on the disk. Run the same \
+         command again to continue an interrupted download. Training finds the files by itself.\n\n\
          Examples: overtone download game=seaquest files=10 plan=true\n          \
          overtone download env=hopper dataset=medium",
         keys::help(command::download::OPTIONS)

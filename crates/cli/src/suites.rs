@@ -108,9 +108,11 @@ mod tests {
         assert_eq!(short(&["task=mujoco/hopper"]).unwrap(), ["env=hopper"]);
         assert_eq!(short(&["task=walker2d"]).unwrap(), ["env=walker2d"]);
         let refused = |word: &str| short(&[word]).unwrap_err();
-        let seaquest = "unknown game `seaqest`: did you mean `seaquest`? (known: seaquest, ";
+        let seaquest = "unknown game `seaqest`: did you mean `seaquest`? Known are seaquest, ";
         assert!(refused("task=ale/seaqest").starts_with(seaquest));
-        assert!(refused("task=mujoco/ant").starts_with("unknown robot `ant` (known: halfcheetah"));
+        assert!(
+            refused("task=mujoco/ant").starts_with("unknown robot `ant`; known are halfcheetah")
+        );
         assert_eq!(
             refused("task=atari/pong"),
             "task=atari/pong: there is no suite `atari`; there are ale and mujoco"

@@ -3,8 +3,8 @@
 //!
 //! Nothing here does I/O, reads a clock, or draws from a global generator.
 
-pub mod crc32c;
 pub mod episode;
+pub mod names;
 pub mod normalization;
 pub mod policy;
 pub mod protocol;

@@ -54,8 +54,8 @@ pub struct EpisodeStart {
 pub enum BinOrder {
     /// As the environment numbers its actions.
     Environment,
-    /// Atari's 18 actions around the compass, without and then with fire, as the Fourier
-    /// head's paper orders them for every head.
+    /// Those of Atari's 18 actions that there are, around the compass, without and then with
+    /// fire, as the Fourier head's paper orders them for every head.
     Compass,
     /// Another order, which the policy's head was given.
     Head,

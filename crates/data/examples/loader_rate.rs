@@ -1,8 +1,8 @@
-//! Prints what a game's log holds, makes its dataset ready, and measures how fast batches of
+//! Prints what a log holds, makes its dataset ready, and measures how fast batches of
 //! 16 windows of 30 timesteps are assembled.
 //!
-//! `cargo run --release -p overtone-data --example loader_rate -- seaquest [cache folder]`,
-//! where a folder may stand for the game.
+//! `cargo run --release -p overtone-data --example loader_rate -- [folder] [cache folder]`; the starter
+//! set of Seaquest unless said otherwise.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -10,26 +10,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use overtone_data::{
-    BatchOptions, Loader, LoaderConfig, Plan, ReplayLog, Sampling, Selection, WindowSampler,
-    datasets_folder, inspect, locate,
+    BatchOptions, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection,
+    WindowSampler, datasets_folder, inspect,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
-    let game = args.next().unwrap_or_else(|| "seaquest".into());
     let datasets = datasets_folder()?;
+    let folder = args.next().map_or_else(|| datasets.join("starter/Seaquest"), PathBuf::from);
     let cache = args.next().map_or_else(|| datasets.join("cache"), PathBuf::from);
-    let folder = PathBuf::from(&game);
-    let located = locate(&game, "1", folder.is_dir().then_some(folder.as_path()), &datasets)?;
-    println!("{located}");
 
     let start = Instant::now();
-    println!("{}", inspect(&located.path)?);
+    println!("{}", inspect(&folder)?);
     println!("inspected in {:.2} s", start.elapsed().as_secs_f64());
 
     let start = Instant::now();
-    let log = ReplayLog::open(&located.path)?;
-    let plan = Plan::new(log, located.origin, Selection::uniform(500_000), 1, &cache)?;
+    let log = ReplayLog::open(&folder)?;
+    let plan = Plan::new(log, Origin::other(), Selection::uniform(500_000), 1, &cache)?;
     println!("{plan} (planned in {:.3} s)", start.elapsed().as_secs_f64());
     let start = Instant::now();
     let dataset = Arc::new(plan.ensure(&mut |_, _| {})?);

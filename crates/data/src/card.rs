@@ -1,43 +1,42 @@
 //! Dataset descriptions: one TOML file per dataset in `datasets/`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_core::Simulation;
+use overtone_core::names::{self, plain};
+use overtone_core::{Simulation, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::error::DataError;
-use crate::family::{Family, family_of};
 use crate::origin::{Kind, Origin};
 use crate::plain_path::is_plain;
-use crate::read::hdf5_paths::find_file;
-use crate::read::run_folder::RunFolder;
 
 /// A dataset's description: where it comes from, and how it was recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "family", rename_all = "snake_case")]
-pub enum DatasetCard {
-    /// Screens and discrete actions, in the DQN Replay Dataset's format.
-    Atari(AtariCard),
-    /// Vectors and real-valued actions, in D4RL's format.
-    Continuous(ContinuousCard),
-}
-
-/// The description of a dataset of Atari games.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AtariCard {
+pub struct DatasetCard {
     /// The dataset's name, equal to the file's without `.toml`.
     pub name: String,
+    /// The suite of its tasks, such as `ale`.
+    pub suite: String,
     /// One sentence.
     pub title: String,
+    /// What it is, in the words with which the program says which data it uses; with `{task}`
+    /// and `{dataset}`.
+    pub told: String,
     /// What kind of data it is.
     pub kind: Kind,
-    /// Folders of its games, relative to `datasets/`; each holds runs.
-    pub folder: String,
-    /// Games it has, as their folders are named.
-    pub games: Vec<String>,
+    /// Name of its files' format, such as `D4RL`.
+    pub format: String,
+    /// The file or folder of each recording, relative to `datasets/`, with `{task}` and
+    /// `{dataset}` for a name of each list below.
+    pub path: String,
+    /// Tasks it has, as its files are named; none for every task of the suite, by its title.
+    pub tasks: Vec<String>,
+    /// Recordings it has of each: named for the policy that was recorded, or numbered.
+    pub datasets: Vec<String>,
     /// Where it can be had.
     pub source: String,
     /// The terms it comes under.
@@ -46,25 +45,25 @@ pub struct AtariCard {
     pub made: String,
     /// File with the SHA-256 sums of its files, relative to `datasets/`.
     pub checksums: Option<String>,
-    /// How many of everything, where it is known.
-    pub counts: Option<CardCounts>,
-    /// Actions in each game's action set.
-    pub n_actions: usize,
-    /// How the emulator was run when it was recorded.
+    /// How many of everything, where it is known: of the recording `<task>_<dataset>`, or of
+    /// `each`.
+    #[serde(default)]
+    pub counts: BTreeMap<String, CardCounts>,
+    /// How the simulator was run when it was recorded.
     pub recording: Simulation,
-    /// Where its files can be fetched, with `{game}`, `{run}` and `{file}`.
+    /// Where its files can be fetched.
     pub download: Option<Download>,
 }
 
-/// Counts of one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Counts of one recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CardCounts {
     /// Files (all columns counted as one).
-    pub files: u64,
+    pub files: Option<u64>,
     /// Slots of each file.
-    pub slots_per_file: u64,
-    /// Agent steps, padding not counted.
+    pub slots_per_file: Option<u64>,
+    /// Steps: padding not counted, those of an unfinished episode counted.
     pub transitions: Option<u64>,
     /// Finished episodes.
     pub episodes: Option<u64>,
@@ -76,7 +75,8 @@ pub struct CardCounts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Download {
-    /// The address of a file, `http` or `https`, with names in braces to be filled in.
+    /// The address of a file, `http` or `https`, with `{task}`, `{dataset}` and, for a log of
+    /// several files, `{file}` to be filled in.
     pub address: String,
     /// Hosts that may be asked, also where one sends on to another; `host`, or `host:port`.
     pub hosts: Vec<String>,
@@ -95,84 +95,87 @@ pub struct Published {
     pub sha256: Option<String>,
 }
 
-/// The description of a dataset of continuous control.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ContinuousCard {
-    /// The dataset's name, equal to the file's without `.toml`.
-    pub name: String,
-    /// One sentence.
-    pub title: String,
-    /// What kind of data it is.
-    pub kind: Kind,
-    /// Its files, relative to `datasets/`, with `{environment}` and `{dataset}` for a name of
-    /// each list below.
-    pub files: String,
-    /// Environments it has.
-    pub environments: Vec<String>,
-    /// Datasets it has of each, named for the policy that was recorded.
-    pub qualities: Vec<String>,
-    /// Where it can be had.
-    pub source: String,
-    /// The terms it comes under.
-    pub licence: String,
-    /// How it was made.
-    pub made: String,
-    /// File with the SHA-256 sums of its files, relative to `datasets/`.
-    pub checksums: Option<String>,
-    /// How many of everything in each file, where it is known; named as
-    /// [`ContinuousCard::counted`] names them.
-    #[serde(default)]
-    pub counts: BTreeMap<String, FileCounts>,
-    /// How the robot was simulated when it was recorded.
-    pub recording: Simulation,
-    /// Where its files can be fetched, with `{environment}` and `{dataset}`.
-    pub download: Option<Download>,
+/// One recording that a description names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The task, as its files are named.
+    pub task: String,
+    /// Which recording of it.
+    pub dataset: String,
 }
 
-/// Counts of one file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileCounts {
-    /// Steps, those of an unfinished episode included.
-    pub transitions: u64,
-    /// Finished episodes.
-    pub episodes: u64,
-    /// Size on disk.
-    pub bytes: u64,
-}
-
-impl ContinuousCard {
-    /// Path of one file, relative to `datasets/`.
-    pub fn file(&self, environment: &str, dataset: &str) -> PathBuf {
-        let file = self.files.replace("{environment}", environment);
-        file.replace("{dataset}", dataset).into()
+impl DatasetCard {
+    /// Path of one recording, relative to `datasets/`.
+    pub fn place(&self, task: &str, dataset: &str) -> PathBuf {
+        fill(&self.path, task, dataset).into()
     }
 
-    /// The environment and the dataset whose file is named as `file` is, where there is one.
-    pub fn named(&self, file: &Path) -> Option<(&str, &str)> {
-        let datasets =
-            |environment| self.qualities.iter().map(move |dataset| (environment, dataset));
-        let named = self.environments.iter().flat_map(datasets).find(|&(environment, dataset)| {
-            self.file(environment, dataset).file_name() == file.file_name()
-        });
-        named.map(|(environment, dataset)| (environment.as_str(), dataset.as_str()))
+    /// What a recording is, in words.
+    pub fn told(&self, task: &str, dataset: &str) -> String {
+        fill(&self.told, task, &dataset.replace('_', "-"))
     }
 
-    /// As [`ContinuousCard::named`], of a file that lies where this description says, below
+    /// How the files of `task` are named, where this description has them.
+    pub fn name_of<'a>(&'a self, task: &'a Task) -> Option<&'a str> {
+        let mut names = self.tasks.iter().map(String::as_str);
+        match (self.suite == task.suite, self.tasks.is_empty()) {
+            (false, _) => None,
+            (true, true) => Some(&task.title),
+            (true, false) => names.find(|name| plain(name) == plain(&task.name)),
+        }
+    }
+
+    /// The one of its datasets that is `name` in any spelling.
+    ///
+    /// # Errors
+    /// [`DataError::UnknownName`] when it has none.
+    pub fn dataset(&self, name: &str) -> Result<&str, DataError> {
+        let known: Vec<&str> = self.datasets.iter().map(String::as_str).collect();
+        find_dataset(&known, name)
+    }
+
+    /// The recording that is named as the file or folder `place` is, wherever that lies.
+    pub fn named(&self, place: &Path) -> Option<Named> {
+        // From the first part of the path that says which recording it is.
+        let parts = Path::new(&self.path).iter();
+        let says = |part: &&OsStr| !part.to_string_lossy().contains('{');
+        let ending: PathBuf = parts.skip_while(says).collect();
+        let ending = ending.to_string_lossy();
+        self.candidates(place).into_iter().find(|Named { task, dataset }| {
+            let ending = fill(&ending, task, dataset);
+            !ending.is_empty() && place.ancestors().any(|above| above.ends_with(&ending))
+        })
+    }
+
+    /// As [`DatasetCard::named`], of a recording that lies where this description says, below
     /// the folder `datasets`.
-    pub fn describes(&self, file: &Path, datasets: &Path) -> Option<(&str, &str)> {
-        let (environment, dataset) = self.named(file)?;
-        let known = datasets.join(self.file(environment, dataset)).canonicalize().ok()?;
-        (file.canonicalize().ok()? == known).then_some((environment, dataset))
+    pub fn describes(&self, place: &Path, datasets: &Path) -> Option<Named> {
+        let place = place.canonicalize().ok()?;
+        self.candidates(&place).into_iter().find(|Named { task, dataset }| {
+            let known = datasets.join(self.place(task, dataset)).canonicalize();
+            known.is_ok_and(|known| place.starts_with(known))
+        })
     }
 
-    /// How [`ContinuousCard::counts`] names a file.
-    pub fn counted(environment: &str, dataset: &str) -> String {
-        format!("{environment}_{dataset}")
+    /// Every recording; of any task, those whose name is a part of the path `place`.
+    fn candidates(&self, place: &Path) -> Vec<Named> {
+        let parts = || place.iter().map(|part| part.to_string_lossy().into_owned());
+        let tasks = if self.tasks.is_empty() { parts().collect() } else { self.tasks.clone() };
+        let named = |task: &String, dataset: &String| Named {
+            task: task.clone(),
+            dataset: dataset.clone(),
+        };
+        let datasets = |task| self.datasets.iter().map(move |dataset| named(task, dataset));
+        tasks.iter().flat_map(datasets).collect()
     }
 
-    /// What a file of this dataset is known to be.
+    /// How many there are of everything in one recording, where it is known.
+    pub fn counts_of(&self, recording: Option<&Named>) -> Option<&CardCounts> {
+        let own = |Named { task, dataset }: &Named| self.counts.get(&format!("{task}_{dataset}"));
+        recording.and_then(own).or_else(|| self.counts.get("each"))
+    }
+
+    /// What a recording of this dataset is known to be.
     pub fn origin(&self) -> Origin {
         Origin {
             kind: self.kind,
@@ -181,27 +184,7 @@ impl ContinuousCard {
             n_actions: None,
         }
     }
-}
 
-impl AtariCard {
-    /// Whether `run` is one of this description's, below the folder `datasets`.
-    pub fn describes(&self, run: &RunFolder, datasets: &Path) -> bool {
-        let folder = datasets.join(&self.folder).canonicalize();
-        folder.is_ok_and(|folder| run.folder.starts_with(folder)) && self.games.contains(&run.game)
-    }
-
-    /// What a log of this dataset is known to be.
-    pub fn origin(&self) -> Origin {
-        Origin {
-            kind: self.kind,
-            dataset: Some(self.name.clone()),
-            recording: Some(self.recording.clone()),
-            n_actions: Some(self.n_actions),
-        }
-    }
-}
-
-impl DatasetCard {
     /// Reads one description.
     ///
     /// # Errors
@@ -213,32 +196,17 @@ impl DatasetCard {
         let wrong = |reason: String| DataError::Card { path: path.to_path_buf(), reason };
         let card: Self =
             toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
-        match card.paths().into_iter().find(|path| !is_plain(path)) {
+        // Names stand for parts of paths: every path that is made of them must be plain.
+        let recordings = card.candidates(Path::new("task"));
+        let places = recordings.iter().map(|Named { task, dataset }| card.place(task, dataset));
+        let mut paths = places.chain(card.checksums.iter().map(PathBuf::from));
+        match paths.find(|path| !is_plain(path)) {
             None => Ok(card),
             Some(odd) => Err(wrong(format!(
                 "`{}` is no path of plain names below this folder",
                 odd.display()
             ))),
         }
-    }
-
-    /// Everything it says of where files lie, relative to the folder of descriptions.
-    fn paths(&self) -> Vec<PathBuf> {
-        let (checksums, mut paths) = match self {
-            Self::Atari(card) => {
-                let folder = Path::new(&card.folder);
-                let games = card.games.iter().map(|game| folder.join(game));
-                (&card.checksums, games.chain([folder.to_path_buf()]).collect::<Vec<_>>())
-            }
-            Self::Continuous(card) => {
-                let files = card.environments.iter().flat_map(|environment| {
-                    card.qualities.iter().map(|dataset| card.file(environment, dataset))
-                });
-                (&card.checksums, files.collect())
-            }
-        };
-        paths.extend(checksums.iter().map(PathBuf::from));
-        paths
     }
 
     /// Reads all descriptions in the folder `datasets`, sorted by name.
@@ -256,64 +224,23 @@ impl DatasetCard {
         paths.sort();
         paths.iter().map(|path| Self::load(path)).collect()
     }
+}
 
-    /// The description in the folder `datasets` of the recording at `path`, where there is one.
-    ///
-    /// # Errors
-    /// When the descriptions cannot be read, or `path` is no recording.
-    pub fn of(path: &Path, datasets: &Path) -> Result<Option<Self>, DataError> {
-        let cards = Self::load_all(datasets)?;
-        match family_of(path)? {
-            Family::Atari => {
-                let run = RunFolder::find(path)?;
-                let of_run = |card: &Self| match card {
-                    Self::Atari(card) => card.describes(&run, datasets),
-                    Self::Continuous(_) => false,
-                };
-                Ok(cards.into_iter().find(of_run))
-            }
-            Family::Continuous => {
-                let file = find_file(path)?;
-                let of_file = |card: &Self| match card {
-                    Self::Atari(_) => false,
-                    Self::Continuous(card) => card.describes(&file, datasets).is_some(),
-                };
-                Ok(cards.into_iter().find(of_file))
-            }
-        }
-    }
+/// The one of `known` that is `name` in any spelling.
+///
+/// # Errors
+/// [`DataError::UnknownName`] when it is not there.
+pub(crate) fn find_dataset<'a>(known: &[&'a str], name: &str) -> Result<&'a str, DataError> {
+    names::find(known, name).ok_or_else(|| DataError::UnknownName {
+        what: "dataset",
+        name: name.into(),
+        nearest: names::nearest(known, name).map(str::to_owned),
+        known: known.join(", "),
+    })
+}
 
-    /// The dataset's name.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Atari(card) => &card.name,
-            Self::Continuous(card) => &card.name,
-        }
-    }
-
-    /// What kind of data it is.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Atari(card) => card.kind,
-            Self::Continuous(card) => card.kind,
-        }
-    }
-
-    /// The description, where it is of Atari games.
-    pub fn atari(self) -> Option<AtariCard> {
-        match self {
-            Self::Atari(card) => Some(card),
-            Self::Continuous(_) => None,
-        }
-    }
-
-    /// The description, where it is of continuous control.
-    pub fn continuous(self) -> Option<ContinuousCard> {
-        match self {
-            Self::Atari(_) => None,
-            Self::Continuous(card) => Some(card),
-        }
-    }
+fn fill(pattern: &str, task: &str, dataset: &str) -> String {
+    pattern.replace("{task}", task).replace("{dataset}", dataset)
 }
 
 /// What to do without a folder of datasets.

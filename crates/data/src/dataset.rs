@@ -52,6 +52,14 @@ pub enum Acted {
 }
 
 impl Acted {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Discrete { values, .. } => values.len(),
+            Self::Continuous { width, values } => values.len() / (*width).max(1),
+        }
+    }
+
     /// Numbers of a real-valued action, or how many actions there are to choose from.
     pub fn size(&self) -> usize {
         match self {

@@ -19,7 +19,7 @@ mod remote;
 use std::time::Duration;
 
 pub use error::DownloadError;
-pub(crate) use partial::{is_unfinished, unfinished_in};
+pub(crate) use partial::unfinished;
 pub use plan::{DownloadPlan, PlannedFile, Presence, size};
 pub use remote::{Remote, RemoteFile, shards};
 

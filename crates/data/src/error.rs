@@ -5,6 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use overtone_core::names::suggestion;
+
 /// What is wrong with a dataset, its files, or a request for them.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
@@ -273,10 +275,10 @@ pub enum DataError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A game, a robot or a kind of data that no dataset is known for.
+    /// A kind of data that no description knows.
     #[error("unknown {what} `{name}`{}", suggestion(nearest.as_deref(), known))]
     UnknownName {
-        /// What it was to be: `game`, `environment` or `dataset`.
+        /// What it was to be: `dataset`.
         what: &'static str,
         /// As asked.
         name: String,
@@ -297,13 +299,6 @@ pub enum DataError {
         /// Its last words.
         reason: String,
     },
-}
-
-fn suggestion(nearest: Option<&str>, known: &str) -> String {
-    match nearest {
-        Some(nearest) => format!(": did you mean `{nearest}`? Known are {known}"),
-        None => format!("; known are {known}"),
-    }
 }
 
 impl DataError {

@@ -37,6 +37,11 @@ impl Dataset {
     /// [`DataError::Inconsistent`] for columns that do not belong together.
     pub fn of(mut log: Columns, options: &DatasetOptions) -> Result<Self, DataError> {
         options.check()?;
+        if let (Acted::Discrete { n_actions, .. }, Some(known)) =
+            (&mut log.actions, options.origin.n_actions)
+        {
+            *n_actions = known.max(*n_actions);
+        }
         log.check()?;
         let (log_rows, log_episodes) = (log.n_transitions(), log.finished_episodes().count());
         let kept = |&episode: &usize| log.finished[episode] || options.fragment == Fragment::Keep;

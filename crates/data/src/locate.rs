@@ -1,156 +1,191 @@
-//! Where the data of a game comes from.
+//! Where the data of a task comes from.
 
 use std::fmt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::card::{DATASETS_HINT, DatasetCard};
-use crate::download::unfinished_in;
+use overtone_core::names::plain;
+use overtone_core::{ActionSpace, Task};
+
+use crate::card::{DATASETS_HINT, DatasetCard, find_dataset};
+use crate::download::unfinished;
 use crate::error::DataError;
 use crate::origin::{Kind, Origin};
-
-/// The games the project's experiments use, as DQN-replay names their folders.
-pub const GAMES: [&str; 4] = ["BankHeist", "DoubleDunk", "Gravitar", "Seaquest"];
+use crate::read::reader_of;
 
 /// Data that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Located {
-    /// Folder of the game or run, for [`crate::ReplayLog::open`].
+    /// The file or folder, for [`crate::read::open`].
     pub path: PathBuf,
-    /// The game, as its folder is named.
-    pub game: String,
+    /// The task, where a description or the folder says it.
+    pub task: Option<String>,
+    /// Which recording of the task; for data that no description knows, the file's own name.
+    pub dataset: String,
     /// What is known of it.
     pub origin: Origin,
+    /// What it is, in the description's words.
+    told: String,
 }
 
 impl fmt::Display for Located {
     /// One sentence that says which data this is.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let path = self.path.display();
+        let (path, told) = (self.path.display(), &self.told);
         match self.origin.kind {
-            Kind::Published => write!(f, "data: the published DQN Replay Dataset in {path}"),
-            Kind::Starter => write!(
-                f,
-                "data: the starter set in {path} (a small recording of RAM-reading policies that \
-                 comes with the project, not the published DQN Replay Dataset)"
-            ),
-            Kind::Other => write!(f, "data: {path} (its recording protocol is not described)"),
+            Kind::Published => write!(f, "data: {told} in {path}"),
+            Kind::Starter => write!(f, "data: the starter set in {path} ({told})"),
+            Kind::Other => write!(f, "data: {path} (how it was recorded is not described)"),
         }
     }
 }
 
-/// Finds the data of `game`: in `path` where it is given, else the published set's run `run`
-/// below the folder `datasets`, else the starter set there.
+/// Finds the recording `dataset` of `task`: in `path` where it is given, else where a
+/// description in the folder `datasets` says, published before starter. `path` is a file or a
+/// folder of any format, or a folder with a file named for the task and the dataset.
 ///
 /// # Errors
-/// When the game is unknown (the nearest known one is named), when there is no data, and when
-/// its download is not finished.
+/// When no description knows the dataset (the nearest name is given), when there is no data,
+/// and when its download is not finished.
 pub fn locate(
-    game: &str,
-    run: &str,
+    task: &Task,
+    dataset: &str,
     path: Option<&Path>,
     datasets: &Path,
 ) -> Result<Located, DataError> {
-    if let Some(path) = path {
-        return at(path, datasets);
+    match path {
+        Some(path) => at(path, task, dataset, datasets),
+        None => described(task, dataset, datasets),
     }
-    let game = known_game(game)?;
-    let cards: Vec<_> =
-        DatasetCard::load_all(datasets)?.into_iter().filter_map(DatasetCard::atari).collect();
-    for kind in [Kind::Published, Kind::Starter] {
-        let matching = cards.iter().filter(|card| card.kind == kind);
-        for card in matching.filter(|card| card.games.iter().any(|known| known == game)) {
-            let folder = datasets.join(&card.folder).join(game).join(run);
-            if let Some(path) = unfinished_in(&folder.join("replay_logs")).into_iter().next() {
-                return Err(DataError::Unfinished { path });
-            }
-            if folder.join("replay_logs").is_dir() {
-                return Ok(Located { path: folder, game: game.into(), origin: card.origin() });
-            }
+}
+
+/// Data that a description in `datasets` knows.
+fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, DataError> {
+    let mut cards = DatasetCard::load_all(datasets)?;
+    cards.retain(|card| card.name_of(task).is_some());
+    cards.retain(|card| card.kind != Kind::Other);
+    cards.sort_by_key(|card| card.kind != Kind::Published);
+    let mut known: Vec<&str> = Vec::new();
+    for name in cards.iter().flat_map(|card| &card.datasets) {
+        if !known.contains(&name.as_str()) {
+            known.push(name);
         }
     }
-    let published = cards.iter().find(|card| card.kind == Kind::Published);
-    let folder = published.map_or("starter", |card| &card.folder);
+    if known.is_empty() {
+        return Err(DataError::Missing {
+            path: datasets.to_path_buf(),
+            hint: format!("no description there has {}; name its data (data.path=…)", task.name),
+        });
+    }
+    let dataset = find_dataset(&known, dataset)?;
+    let mut first = None;
+    let mut starters = Vec::new();
+    for card in &cards {
+        let Some(name) = card.name_of(task) else { continue };
+        if card.kind == Kind::Starter {
+            starters.extend(card.datasets.iter().map(String::as_str));
+        }
+        if !card.datasets.iter().any(|known| known == dataset) {
+            continue;
+        }
+        let path = datasets.join(card.place(name, dataset));
+        if let Some(path) = unfinished(&path) {
+            return Err(DataError::Unfinished { path });
+        }
+        if is_there(&path) {
+            return Ok(Located {
+                path,
+                task: Some(name.to_owned()),
+                dataset: dataset.to_owned(),
+                origin: of_task(card.origin(), task),
+                told: card.told(name, dataset),
+            });
+        }
+        first.get_or_insert(path);
+    }
     Err(DataError::Missing {
-        path: datasets.join(folder).join(game).join(run),
+        path: first.unwrap_or_else(|| datasets.to_path_buf()),
         hint: format!(
-            "fetch run {run} of the published set (`just download`), or give the folder of other \
-             data (data.path=…)"
+            "fetch it (`just download`), or name other data (data.path=…); the starter sets of {} \
+             are: {}",
+            task.name,
+            starters.join(", ")
         ),
     })
 }
 
-/// Data in a folder of the user's choice, which may be one of those in `datasets`.
-fn at(path: &Path, datasets: &Path) -> Result<Located, DataError> {
-    if !path.exists() {
-        return Err(DataError::Missing {
-            path: path.to_path_buf(),
-            hint: "give the folder of a game (…/Seaquest) or of a run (…/Seaquest/1)".into(),
-        });
-    }
-    let found = crate::RunFolder::find(path)?;
-    let mut origin = Origin::other();
+/// The description in the folder `datasets` of the recording at `path`, where there is one.
+///
+/// # Errors
+/// When the descriptions cannot be read, or `path` is no recording.
+pub fn description_of(path: &Path, datasets: &Path) -> Result<Option<DatasetCard>, DataError> {
+    let cards = DatasetCard::load_all(datasets)?;
+    let place = reader_of(path)?.place(path)?;
+    Ok(cards.into_iter().find(|card| card.describes(&place, datasets).is_some()))
+}
+
+/// `origin`, of data of `task`.
+fn of_task(origin: Origin, task: &Task) -> Origin {
+    let n_actions = match &task.actions {
+        ActionSpace::Discrete { names } => Some(names.len()),
+        ActionSpace::Continuous { .. } => None,
+    };
+    Origin { n_actions, ..origin }
+}
+
+/// Whether there is a file, or a folder with anything in it.
+fn is_there(path: &Path) -> bool {
+    path.is_file() || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Data at a path of the user's choice, which may be one that a description knows.
+fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Located, DataError> {
+    let path = named_file(path, task, dataset)?.unwrap_or_else(|| path.to_path_buf());
+    let reader = reader_of(&path)?;
+    let place = reader.place(&path)?;
     // Without the project's folder there is no description, and that is no error here.
-    let cards = DatasetCard::load_all(datasets).unwrap_or_default();
-    for card in cards.into_iter().filter_map(DatasetCard::atari) {
-        if card.describes(&found, datasets) {
-            origin = card.origin();
+    for card in DatasetCard::load_all(datasets).unwrap_or_default() {
+        if card.suite == task.suite
+            && let Some(named) = card.describes(&place, datasets)
+        {
+            return Ok(Located {
+                path,
+                origin: of_task(card.origin(), task),
+                told: card.told(&named.task, &named.dataset),
+                task: Some(named.task),
+                dataset: named.dataset,
+            });
         }
     }
-    Ok(Located { path: path.to_path_buf(), game: found.game, origin })
-}
-
-/// The folder name of a game, from any spelling (`seaquest`, `bank_heist`, `Bank-Heist`).
-///
-/// # Errors
-/// [`DataError::UnknownName`] with the nearest known name.
-pub fn known_game(game: &str) -> Result<&'static str, DataError> {
-    let known = GAMES.map(snake_case);
-    let at = find_name("game", &known.each_ref().map(String::as_str), game)?;
-    Ok(GAMES[at])
-}
-
-/// A game's name as it is written in options and folders of runs: `bank_heist` of `BankHeist`.
-pub fn snake_case(name: &str) -> String {
-    let mut text = String::new();
-    for (i, letter) in name.chars().enumerate() {
-        if i > 0 && letter.is_uppercase() {
-            text.push('_');
-        }
-        text.extend(letter.to_lowercase());
-    }
-    text
-}
-
-/// A name in lower case, without what stands between its words.
-pub(crate) fn plain(name: &str) -> String {
-    name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-}
-
-/// Names less alike than this are not taken for one another: `seqest` is 0.93 like `seaquest`,
-/// `pong` 0.46 like `gravitar`.
-const ALIKE: f64 = 0.8;
-
-/// Position in `known` of `name` in any spelling.
-///
-/// # Errors
-/// [`DataError::UnknownName`] when it is not there.
-pub(crate) fn find_name(
-    what: &'static str,
-    known: &[&str],
-    name: &str,
-) -> Result<usize, DataError> {
-    let wanted = plain(name);
-    if let Some(at) = known.iter().position(|known| plain(known) == wanted) {
-        return Ok(at);
-    }
-    let likeness = |known: &str| strsim::jaro_winkler(&plain(known), &wanted);
-    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    Err(DataError::UnknownName {
-        what,
-        name: name.into(),
-        nearest: nearest.filter(|near| likeness(near) >= ALIKE).map(|near| (*near).to_owned()),
-        known: known.join(", "),
+    let absolute = place.canonicalize().map_err(DataError::io(&place, "open"))?;
+    let name = absolute.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(Located {
+        task: reader.task(&path),
+        path,
+        dataset: name,
+        origin: of_task(Origin::other(), task),
+        told: String::new(),
     })
+}
+
+/// In a folder, the file named for the task and the dataset: `hopper_medium-v2.hdf5` as
+/// published, or `hopper_medium.hdf5`.
+fn named_file(path: &Path, task: &Task, dataset: &str) -> Result<Option<PathBuf>, DataError> {
+    if !path.is_dir() || dataset.is_empty() {
+        return Ok(None);
+    }
+    let wanted = plain(&format!("{}{dataset}", task.name));
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).map_err(DataError::io(path, "list"))? {
+        let file = entry.map_err(DataError::io(path, "list"))?.path();
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let unversioned = stem.split_once("-v").map_or(&*stem, |(name, _)| name);
+        if file.is_file() && plain(unversioned) == wanted {
+            files.push(file);
+        }
+    }
+    files.sort();
+    Ok(files.into_iter().next())
 }
 
 /// The folder of datasets: `OVERTONE_DATASETS` where it is set, else `datasets` here or in

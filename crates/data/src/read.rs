@@ -1,12 +1,14 @@
 //! The file formats that are read, one file each, and the list of them.
 
-pub(crate) mod d4rl;
-pub(crate) mod dqn_replay;
+mod d4rl;
+mod dqn_replay;
 mod flags;
 pub(crate) mod hdf5_file;
+pub(crate) mod hdf5_layout;
 pub(crate) mod hdf5_paths;
-pub(crate) mod minari;
+mod minari;
 pub mod npy;
+pub mod read_frames;
 pub mod replay_log;
 pub mod run_folder;
 

@@ -1,9 +1,12 @@
 //! [`Reader`]: a file format; [`Recording`]: what one reads.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::columns::Columns;
 use crate::error::DataError;
+use crate::expected::Expected;
+use crate::findings::Findings;
+use crate::lint::columns::look;
 use crate::read::replay_log::ReplayLog;
 
 /// A recording, as far as it is read when it is opened.
@@ -25,9 +28,43 @@ pub trait Reader: Sync {
     /// whether it can be is not asked.
     fn reads(&self, path: &Path) -> bool;
 
+    /// The file that is read at `path`, or the folder of the files.
+    ///
+    /// # Errors
+    /// When there is none, or no clear one.
+    fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
+        Ok(path.to_path_buf())
+    }
+
+    /// The task, where names of files or folders say it.
+    fn task(&self, _path: &Path) -> Option<String> {
+        None
+    }
+
     /// Reads it.
     ///
     /// # Errors
     /// Anything wrong with the file; see [`DataError`].
     fn open(&self, path: &Path) -> Result<Recording, DataError>;
+
+    /// Finds what is wrong with it. A format of arrays that can be read one by one looks at those
+    /// that are sound even where another is not; without a look of its own, it is read first.
+    ///
+    /// # Errors
+    /// When there is no recording at `path`. Whatever is wrong with one that is there is a
+    /// finding.
+    fn lint(
+        &self,
+        path: &Path,
+        expected: &Expected<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), DataError> {
+        findings.of(path);
+        match self.open(path) {
+            Ok(Recording::Columns(columns)) => look(&columns, expected, findings),
+            Ok(Recording::ReplayLog(_)) => {}
+            Err(error) => findings.refused(&error),
+        }
+        Ok(())
+    }
 }

@@ -1,10 +1,10 @@
 //! A slippery corridor: a tiny environment whose optimum is known, for tests.
 
+use overtone_core::Outcome;
 use overtone_core::seed::Generator;
-use overtone_core::{Actions, Observations, Outcome};
 use rand::{RngExt, SeedableRng};
 
-use crate::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
+use crate::{Action, ActionSpace, Batched, Env, Step};
 
 /// Walking right to the end of a corridor.
 ///
@@ -12,20 +12,14 @@ use crate::{ActionSpace, EnvError, ObservationSpace, Slots, Step, VectorEnv};
 /// 1 goes right; with probability `slip` the other happens. Reaching the last cell gives
 /// [`REWARD`](Self::REWARD) and terminates; `max_steps` truncates. The observation is the
 /// cell and the steps taken.
+pub type Corridor = Batched<Walker>;
+
+/// One corridor.
 #[derive(Debug)]
-pub struct Corridor {
+pub struct Walker {
     n_cells: usize,
     max_steps: usize,
     slip: f64,
-    slots: Slots,
-    agents: Vec<Walker>,
-    observations: Vec<f32>,
-    observation_space: ObservationSpace,
-    action_space: ActionSpace,
-}
-
-#[derive(Debug)]
-struct Walker {
     cell: usize,
     steps: usize,
     generator: Generator,
@@ -38,91 +32,61 @@ impl Corridor {
     /// `n_envs` corridors of `n_cells` cells (at least two).
     ///
     /// # Panics
-    /// When `n_cells < 2` or `slip` is no probability: a caller's bug.
+    /// When `n_cells < 2`, `slip` is no probability or there is no environment: a caller's bug.
     pub fn new(n_envs: usize, n_cells: usize, max_steps: usize, slip: f64) -> Self {
         assert!(n_cells >= 2, "a corridor needs two cells");
         assert!((0.0..=1.0).contains(&slip), "slip is a probability");
-        let walker = |_| Walker { cell: 0, steps: 0, generator: Generator::seed_from_u64(0) };
-        Self {
-            n_cells,
-            max_steps,
-            slip,
-            slots: Slots::new(n_envs),
-            agents: (0..n_envs).map(walker).collect(),
-            observations: vec![0.0; n_envs * 2],
-            observation_space: ObservationSpace::Vectors { width: 2 },
-            action_space: ActionSpace::Discrete { names: vec!["left".into(), "right".into()] },
-        }
-    }
-
-    fn show(&mut self, env: usize) {
-        let walker = &self.agents[env];
-        self.observations[env * 2] = walker.cell as f32;
-        self.observations[env * 2 + 1] = walker.steps as f32;
+        let walker = |_| {
+            let generator = Generator::seed_from_u64(0);
+            Walker { n_cells, max_steps, slip, cell: 0, steps: 0, generator }
+        };
+        Self::of((0..n_envs).map(walker).collect())
     }
 }
 
-impl VectorEnv for Corridor {
-    fn n_envs(&self) -> usize {
-        self.slots.n_envs()
+impl Env for Walker {
+    fn observation_width(&self) -> usize {
+        2
     }
 
-    fn observation_space(&self) -> &ObservationSpace {
-        &self.observation_space
+    fn action_space(&self) -> ActionSpace {
+        ActionSpace::Discrete { names: vec!["left".into(), "right".into()] }
     }
 
-    fn action_space(&self) -> &ActionSpace {
-        &self.action_space
+    fn reset(&mut self, seed: u64) {
+        self.generator = Generator::seed_from_u64(seed);
+        self.cell = self.generator.random_range(0..self.n_cells - 1);
+        self.steps = 0;
     }
 
-    fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
-        self.slots.check_reset(envs, seeds)?;
-        for (&env, &seed) in envs.iter().zip(seeds) {
-            let mut generator = Generator::seed_from_u64(seed);
-            let cell = generator.random_range(0..self.n_cells - 1);
-            self.agents[env] = Walker { cell, steps: 0, generator };
-            self.slots.begin(env);
-            self.show(env);
-        }
-        Ok(())
+    fn step(&mut self, action: Action<'_>) -> Step {
+        let slips = self.generator.random_bool(self.slip);
+        self.cell = if (action == Action::Discrete(1)) != slips {
+            self.cell + 1
+        } else {
+            self.cell.saturating_sub(1)
+        };
+        self.steps += 1;
+        let arrived = self.cell == self.n_cells - 1;
+        let outcome = if arrived {
+            Some(Outcome::Terminated)
+        } else {
+            (self.steps == self.max_steps).then_some(Outcome::Truncated)
+        };
+        Step { reward: if arrived { Corridor::REWARD } else { 0.0 }, outcome }
     }
 
-    fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
-        self.slots.check_step(envs, actions, &self.action_space)?;
-        let Actions::Discrete(actions) = actions else { unreachable!("checked above") };
-        let mut steps = Vec::with_capacity(envs.len());
-        for (&env, &action) in envs.iter().zip(actions) {
-            let walker = &mut self.agents[env];
-            let slips = walker.generator.random_bool(self.slip);
-            walker.cell = if (action == 1) != slips {
-                walker.cell + 1
-            } else {
-                walker.cell.saturating_sub(1)
-            };
-            walker.steps += 1;
-            let arrived = walker.cell == self.n_cells - 1;
-            let outcome = if arrived {
-                Some(Outcome::Terminated)
-            } else {
-                (walker.steps == self.max_steps).then_some(Outcome::Truncated)
-            };
-            if outcome.is_some() {
-                self.slots.end(env);
-            }
-            steps.push(Step { reward: if arrived { Self::REWARD } else { 0.0 }, outcome });
-            self.show(env);
-        }
-        Ok(steps)
-    }
-
-    fn observations(&self) -> Observations<'_> {
-        Observations::Vectors(&self.observations)
+    fn observe(&self, observation: &mut [f32]) {
+        observation.copy_from_slice(&[self.cell as f32, self.steps as f32]);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use overtone_core::{Actions, Observations};
+
     use super::*;
+    use crate::{EnvError, VectorEnv};
 
     /// The cells of the episode with this seed, always going right.
     fn cells(env: &mut Corridor, slot: usize, seed: u64) -> Vec<f32> {

@@ -3,8 +3,10 @@
 //!
 //! No Python here: a [`Suite`] implements [`VectorEnv`] in its own crate under `envs/`, lists its
 //! tasks in a [`Table`], and finds the packages it lives in with [`virtual_envs`]. [`Corridor`]
-//! is a tiny environment written by hand, for tests.
+//! is a tiny environment written by hand, for tests. An environment of your own is an [`Env`];
+//! [`Batched`] makes a batch of it.
 
+pub mod batched;
 pub mod camera;
 pub mod corridor;
 pub mod error;
@@ -14,6 +16,7 @@ pub mod table;
 pub mod vector_env;
 mod virtual_env;
 
+pub use batched::{Action, Batched, Env};
 pub use camera::{Camera, Capsule, Picture};
 pub use corridor::Corridor;
 pub use error::{Cause, EnvError, Failure};

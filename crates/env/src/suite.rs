@@ -1,5 +1,6 @@
 //! [`Suite`]: a family of simulators and the tasks in it.
 
+use overtone_core::names::{find, nearest, suggestion};
 use overtone_core::protocol::{Play, Setting};
 use overtone_core::{Simulation, Task};
 
@@ -102,7 +103,7 @@ pub struct Simulator {
 
 /// A name that is none of a suite's tasks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {noun} `{name}`{} (known: {known})", suggestion(nearest.as_deref()))]
+#[error("unknown {noun} `{name}`{}", suggestion(nearest.as_deref(), known))]
 pub struct UnknownTask {
     /// What the suite calls a task.
     pub noun: &'static str,
@@ -114,35 +115,19 @@ pub struct UnknownTask {
     pub known: String,
 }
 
-fn suggestion(nearest: Option<&str>) -> String {
-    nearest.map_or_else(String::new, |near| format!(": did you mean `{near}`?"))
-}
-
-/// Names less alike than this are not taken for one another: `seqest` is 0.93 like `seaquest`,
-/// `pong` 0.46 like `gravitar`.
-const ALIKE: f64 = 0.8;
-
 /// The task of `suite` with this name, in any case, with or without `_` and `-`.
 ///
 /// # Errors
 /// When there is none: the nearest is named, if one is like it.
 pub fn find_task<'a>(suite: &'a dyn Suite, name: &str) -> Result<&'a Task, UnknownTask> {
-    let asked = plain(name);
-    if let Some(task) = suite.tasks().iter().find(|task| plain(&task.name) == asked) {
-        return Ok(task);
-    }
     let known: Vec<&str> = suite.tasks().iter().map(|task| task.name.as_str()).collect();
-    let likeness = |known: &str| strsim::jaro_winkler(&plain(known), &asked);
-    let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
-    Err(UnknownTask {
-        noun: suite.nouns()[0],
-        name: name.to_owned(),
-        nearest: nearest.filter(|near| likeness(near) >= ALIKE).map(|near| (*near).to_owned()),
-        known: known.join(", "),
+    let found = find(&known, name);
+    found.and_then(|found| suite.tasks().iter().find(|task| task.name == found)).ok_or_else(|| {
+        UnknownTask {
+            noun: suite.nouns()[0],
+            name: name.to_owned(),
+            nearest: nearest(&known, name).map(str::to_owned),
+            known: known.join(", "),
+        }
     })
-}
-
-/// A name without case, spaces, `_` and `-`.
-fn plain(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }

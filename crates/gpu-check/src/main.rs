@@ -89,7 +89,7 @@ impl Scale {
     }
 }
 
-/// Check that a GPU computes what the CPU computes, and how fast.
+/// Check that a GPU computes what the CPU computes, and how fast
 #[derive(Parser)]
 #[command(version, about, max_term_width = 100, after_help = help())]
 struct Cli {

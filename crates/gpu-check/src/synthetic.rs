@@ -3,7 +3,7 @@
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    FourierAttentionConfig, Frames, HeadConfig, Init, ModelError, Observed, RShape,
+    FourierKernel, Frames, HeadConfig, Init, ModelError, Observed, RShape,
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
     contexts::{FRAME, STACK, timesteps_from},
     head::{ActionOrder, FourierHeadConfig, LinearConfig},
@@ -24,8 +24,8 @@ pub fn config(
         n_layers,
         context_length,
         attention: match fourier_attention {
-            false => AttentionConfig::Softmax,
-            true => AttentionConfig::Fourier(FourierAttentionConfig {
+            false => AttentionConfig::SOFTMAX,
+            true => AttentionConfig::Fourier(FourierKernel {
                 power: 4,
                 r: RShape::Scalar,
                 initial: 1.0,

@@ -70,17 +70,17 @@ fn attention_weights() -> AttentionWeights {
         qkv_bias: parameter([3 * D], 0.1),
         projection_weight: parameter([D, D], 0.1),
         projection_bias: parameter([D], 0.1),
-        fourier_r: None,
+        score_parameter: None,
     }
 }
 
 /// One `R`, as the paper's main experiments.
 fn fourier_weights() -> AttentionWeights {
     let one = Tensor::ones([1, 1], &Device::flex().autodiff()).require_grad();
-    AttentionWeights { fourier_r: Some(one), ..attention_weights() }
+    AttentionWeights { score_parameter: Some(one), ..attention_weights() }
 }
 
-const FOURIER: Score = Score::Fourier { power: 4, epsilon: 0.0 };
+const FOURIER: Score<'_> = Score::Fourier { power: 4, epsilon: 0.0 };
 
 fn mlp_weights() -> MlpWeights {
     MlpWeights {

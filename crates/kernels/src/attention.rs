@@ -11,6 +11,7 @@ use crate::flex::{self, Fused, is_flex_f32};
 use crate::fourier_scores::{check_power, each_dimension};
 use crate::mask::Place;
 use crate::{Dropout, Form, Queries};
+use fused::FusedScore;
 
 /// The parameters of an attention block of width `d`. Linear weights are `[in, out]`.
 #[derive(Clone, Debug)]
@@ -27,13 +28,14 @@ pub struct AttentionWeights {
     pub projection_weight: Tensor<2>,
     /// `[d]`
     pub projection_bias: Tensor<1>,
-    /// `R` of [`Score::Fourier`]: `[n_heads or 1, d_head or 1]`; `None` for others.
-    pub fourier_r: Option<Tensor<2>>,
+    /// What the score learns. [`Score::Fourier`]: `R`, `[n_heads or 1, d_head or 1]`;
+    /// [`Score::DotProduct`]: nothing; [`Score::Tensors`]: what it likes.
+    pub score_parameter: Option<Tensor<2>>,
 }
 
 /// How a query is compared with a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Score {
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Score<'a> {
     /// `q · k / sqrt(d_head)`
     #[default]
     DotProduct,
@@ -46,16 +48,20 @@ pub enum Score {
         /// weights are all small sees nothing.
         epsilon: f64,
     },
+    /// One of your own, in tensors. The block then runs in its reference form, on any device.
+    Tensors(&'a dyn TensorScore),
 }
 
-impl Score {
-    /// What is added to the sum that weights are divided by.
-    fn epsilon(self) -> f64 {
-        match self {
-            Self::DotProduct => 0.0,
-            Self::Fourier { epsilon, .. } => epsilon,
-        }
-    }
+/// A comparison of queries with keys in burn tensors, which find its gradient.
+pub trait TensorScore: std::fmt::Debug {
+    /// The score of every query and key. Weights are its softmax over the keys that a query may
+    /// see.
+    ///
+    /// # Shapes
+    /// - `q`: `[batch, heads, queries, d_head]`
+    /// - `k`: `[batch, heads, tokens, d_head]`
+    /// - result: `[batch, heads, queries, tokens]`
+    fn scores(&self, q: Tensor<4>, k: Tensor<4>, parameter: Option<Tensor<2>>) -> Tensor<4>;
 }
 
 /// What an attention block does beside its parameters.
@@ -64,7 +70,7 @@ pub struct AttentionOptions<'a> {
     /// Heads; divides the width.
     pub n_heads: usize,
     /// How a query is compared with a key.
-    pub score: Score,
+    pub score: Score<'a>,
     /// At which tokens the result is computed. Dropout's rows count these alone.
     pub queries: Queries,
     /// For each sequence the index of its first real token: earlier ones are padding and
@@ -88,8 +94,8 @@ pub struct AttentionOptions<'a> {
 ///
 /// # Panics
 /// When shapes do not fit together, `n_heads` does not divide `d`, `queries` are no tokens
-/// of a sequence, `first_token` has another length than the batch, or `fourier_r` is there without its score or the score
-/// without it.
+/// of a sequence, `first_token` has another length than the batch, or the score's parameter does
+/// not belong to it.
 pub fn attention_block(
     x: Tensor<3>,
     mut weights: AttentionWeights,
@@ -104,33 +110,38 @@ pub fn attention_block(
     assert_eq!(weights.qkv_bias.dims(), [3 * d], "qkv_bias");
     assert_eq!(weights.projection_weight.dims(), [d, d], "projection_weight");
     assert_eq!(weights.projection_bias.dims(), [d], "projection_bias");
-    weights.fourier_r = match (weights.fourier_r, options.score) {
+    weights.score_parameter = match (weights.score_parameter, options.score) {
         (None, Score::DotProduct) => None,
+        (parameter, Score::Tensors(_)) => parameter,
         (Some(r), Score::Fourier { power, epsilon }) => {
             check_power(power);
             assert!(epsilon >= 0.0, "epsilon {epsilon} must not be negative");
             Some(each_dimension(r, n_heads, d / n_heads))
         }
-        (r, score) => panic!("{score:?} with R of shape {:?}", r.map(|r| r.dims())),
+        (r, score) => panic!("{score:?} with a parameter of shape {:?}", r.map(|r| r.dims())),
     };
     options.queries.check(tokens);
     if let Some(first_token) = options.first_token {
         assert_eq!(first_token.len(), batch, "first_token has one entry per sequence");
     }
-    if options.form == Form::Auto && is_flex_f32(&x) && weights.all_flex_f32() {
+    if options.form == Form::Auto
+        && let Some(score) = FusedScore::of(options.score)
+        && is_flex_f32(&x)
+        && weights.all_flex_f32()
+    {
         let mask = |place| options.dropout.and_then(|dropout| dropout.mask(place));
         let plan = fused::AttentionPlan {
             batch,
             tokens,
             n_heads,
-            score: options.score,
+            score,
             queries: options.queries,
             first_token: options.first_token.map(<[usize]>::to_vec),
             attention_mask: mask(Place::Attention),
             residual_mask: mask(Place::Residual),
         };
         let shape = [batch, options.queries.count(tokens), d];
-        let r = weights.fourier_r.take();
+        let r = weights.score_parameter.take();
         let inputs = weights.inputs(x);
         return match r {
             None => flex::apply(plan, inputs, shape),
@@ -152,7 +163,7 @@ impl AttentionWeights {
             .all(is_flex_f32)
             && [&self.qkv_weight, &self.projection_weight]
                 .into_iter()
-                .chain(&self.fourier_r)
+                .chain(&self.score_parameter)
                 .all(is_flex_f32)
     }
 

@@ -51,7 +51,7 @@ mod shares;
 mod simd;
 
 pub use adamw::{AdamW, AdamWState, Slot, TensorSlot, adamw_step, clip_factor, global_norm};
-pub use attention::{AttentionOptions, AttentionWeights, Score, attention_block};
+pub use attention::{AttentionOptions, AttentionWeights, Score, TensorScore, attention_block};
 pub use dropout::{Dropout, dropout};
 pub use encoder::{NatureWeights, nature_encoder, nature_encoder_windows};
 pub use form::{Form, Half};

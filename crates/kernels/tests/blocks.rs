@@ -10,7 +10,7 @@ use agreement::{
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
     Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, Score,
-    attention_block, dropout, layer_norm, mlp_block,
+    TensorScore, attention_block, dropout, layer_norm, mlp_block,
 };
 
 /// Largest relative error of the fused forms seen: 1e-6.
@@ -42,7 +42,8 @@ fn attend(leaves: &Leaves, options: AttentionOptions<'_>) -> Tensor<3> {
         qkv_bias: leaves.one("qkv_bias"),
         projection_weight: leaves.two("projection_weight"),
         projection_bias: leaves.one("projection_bias"),
-        fourier_r: (options.score != Score::DotProduct).then(|| leaves.two("fourier_r")),
+        score_parameter: (!matches!(options.score, Score::DotProduct))
+            .then(|| leaves.two("fourier_r")),
     };
     attention_block(leaves.three("x"), weights, options)
 }
@@ -60,7 +61,7 @@ fn fourier_tolerance(of: &str) -> f64 {
     if of == "fourier_r" { 3e-4 } else { 2e-5 }
 }
 
-fn fourier(power: u32, epsilon: f64) -> Score {
+fn fourier(power: u32, epsilon: f64) -> Score<'static> {
     Score::Fourier { power, epsilon }
 }
 
@@ -231,6 +232,45 @@ fn gradients_of_the_reference_are_differences() {
     }
 }
 
+/// Dot products times one learned number.
+#[derive(Debug)]
+struct Tempered;
+
+impl TensorScore for Tempered {
+    fn scores(&self, q: Tensor<4>, k: Tensor<4>, parameter: Option<Tensor<2>>) -> Tensor<4> {
+        q.matmul(k.transpose()) * parameter.expect("it has one").unsqueeze()
+    }
+}
+
+/// Heads of four dimensions, dot products are divided by 2: what `Tempered` begins with.
+#[test]
+fn a_score_of_ones_own_runs_in_the_block() {
+    let mut inputs = attention_inputs([2, 6, 16]);
+    let first = [0, 2];
+    let options = |score, form| AttentionOptions {
+        score,
+        queries: Queries { first: 1, step: 3 },
+        first_token: Some(&first),
+        dropout: Some(DROPOUT),
+        ..options(4, form)
+    };
+    let expected = run(&inputs, DType::F64, Form::Reference, |leaves, form| {
+        attend(leaves, options(Score::DotProduct, form))
+    });
+    inputs.push(Input::new("fourier_r", &[1, 1], 0.5, 0.0));
+    let tempered = |leaves: &Leaves, form| attend(leaves, options(Score::Tensors(&Tempered), form));
+    let got = run(&inputs, DType::F64, Form::Auto, tempered);
+    for (got, expected) in got.output.iter().zip(&expected.output) {
+        assert!((got - expected).abs() < 1e-12, "{got} {expected}");
+    }
+    for ((name, got), (_, expected)) in got.gradients.iter().zip(&expected.gradients) {
+        for (got, expected) in got.iter().zip(expected) {
+            assert!((got - expected).abs() < 1e-12, "{name}: {got} {expected}");
+        }
+    }
+    check_differences(&inputs, 12, 1e-8, tempered);
+}
+
 #[test]
 fn results_repeat_to_the_bit() {
     check_repeats(&attention_inputs([19, 30, 32]), |leaves, form| {
@@ -247,10 +287,10 @@ fn results_repeat_to_the_bit() {
 
 /// Output, and gradient by `x`, of two sequences of 20 tokens that begin with 6 and 0
 /// tokens of padding, after `change` of one token of the first sequence.
-fn changed(token: usize, score: Score, form: Form) -> [Vec<f64>; 2] {
+fn changed(token: usize, score: Score<'_>, form: Form) -> [Vec<f64>; 2] {
     let mut inputs = match score {
         Score::DotProduct => attention_inputs([2, 20, 16]),
-        Score::Fourier { .. } => fourier_inputs([2, 20, 16], [4, 4], 1.5),
+        _ => fourier_inputs([2, 20, 16], [4, 4], 1.5),
     };
     let seventh = 16 * token;
     inputs[0].values[seventh..seventh + 16].iter_mut().for_each(|x| *x = 3.0 - *x);
@@ -269,7 +309,7 @@ fn changed(token: usize, score: Score, form: Form) -> [Vec<f64>; 2] {
     [outcome.output, outcome.gradients[0].1.clone()]
 }
 
-fn cases() -> impl Iterator<Item = (Score, Form)> {
+fn cases() -> impl Iterator<Item = (Score<'static>, Form)> {
     [Score::DotProduct, fourier(4, 0.0)]
         .into_iter()
         .flat_map(|score| [Form::Auto, Form::Reference].map(|form| (score, form)))
@@ -337,7 +377,7 @@ fn attention_at_some_tokens_is_part_of_the_whole() {
     for (score, form) in cases() {
         let inputs = match score {
             Score::DotProduct => attention_inputs([5, 12, 16]),
-            Score::Fourier { .. } => fourier_inputs([5, 12, 16], [4, 4], 1.5),
+            _ => fourier_inputs([5, 12, 16], [4, 4], 1.5),
         };
         let first = [0, 3, 11, 4, 0];
         let at = |queries| {

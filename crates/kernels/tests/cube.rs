@@ -217,7 +217,7 @@ fn the_attention_block_agrees_with_the_reference() {
                 qkv_bias: leaves.one("qkv_bias"),
                 projection_weight: leaves.two("projection_weight"),
                 projection_bias: leaves.one("projection_bias"),
-                fourier_r: Some(leaves.two("fourier_r")),
+                score_parameter: Some(leaves.two("fourier_r")),
             };
             let options = AttentionOptions {
                 n_heads,

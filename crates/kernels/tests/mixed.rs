@@ -47,7 +47,7 @@ fn the_attention_block() {
             Input::new("projection_weight", &[d, d], 0.0, size),
             Input::new("projection_bias", &[d], 0.0, 0.3),
         ];
-        let fourier = score != Score::DotProduct;
+        let fourier = matches!(score, Score::Fourier { .. });
         if fourier {
             inputs.push(Input::new("fourier_r", &[n_heads, 1], 0.5, 0.15));
         }
@@ -59,7 +59,7 @@ fn the_attention_block() {
                 qkv_bias: leaves.one("qkv_bias"),
                 projection_weight: leaves.two("projection_weight"),
                 projection_bias: leaves.one("projection_bias"),
-                fourier_r: fourier.then(|| leaves.two("fourier_r")),
+                score_parameter: fourier.then(|| leaves.two("fourier_r")),
             };
             let options = AttentionOptions {
                 n_heads,

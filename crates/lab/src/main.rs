@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use overtone_console::{errors, flags, progress};
 
-/// The papers' synthetic experiments, repeated.
+/// The papers' other experiments, each one seeded command
 #[derive(Parser)]
 #[command(version, about, max_term_width = 100)]
 struct Cli {
@@ -20,25 +20,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Lab {
-    /// Linear, mixture and Fourier heads on distributions that are known
+    /// Linear, mixture and Fourier heads on known distributions
     #[command(after_help = command::density::OPTIONS.help())]
     Density {
         /// Options of the experiment
         #[arg(value_name = "KEY=VALUE")]
         words: Vec<String>,
     },
-    /// Fourier densities and mixtures learned by their likelihood, without bins
+    /// Fourier densities and Gaussian mixtures trained by likelihood, without bins
     #[command(after_help = command::likelihood::OPTIONS.help())]
     Likelihood {
         /// Options of the experiment
         #[arg(value_name = "KEY=VALUE")]
         words: Vec<String>,
     },
-    /// The smoothness metric: of noise and square waves, or of the distributions in a file
+    /// The smoothness metric on noise and square waves, or on the distributions in a file
     #[command(after_help = command::smoothness::OPTIONS.help())]
     Smoothness {
-        /// A .safetensors or .csv file of distributions (a row each), to measure those; or
-        /// options of the experiment
+        /// A .safetensors or .csv file with one distribution a row; or options of the experiment
         #[arg(value_name = "FILE | KEY=VALUE")]
         words: Vec<String>,
     },

@@ -1,74 +1,91 @@
 //! How a transformer's queries are compared with its keys.
+//!
+//! The transformer's block projects queries, keys and values, takes the softmax of the scores over
+//! the keys that a query may see, and mixes the values. A variant of attention is the score. It is
+//! one file that implements [`AttentionVariant`] for its options, and one line in the list below.
 
+pub mod fourier;
+pub mod softmax;
+
+use burn::{module::Param, tensor::Tensor};
+use overtone_kernels::Score;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ModelError, config_error};
+pub use fourier::{FourierKernel, RShape};
+pub use softmax::ScaledDotProduct;
 
-/// How queries are compared with keys, with its own options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum AttentionConfig {
-    /// Softmax of scaled dot products.
-    #[default]
-    Softmax,
-    /// The Fourier integral kernel (Nguyen et al. 2022).
-    Fourier(FourierAttentionConfig),
-}
+use crate::{error::ModelError, init::Init};
 
-/// Options of Fourier attention: weights `Π_d sinc(R_d (q_d − k_d))^power`, divided by their
-/// sum.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FourierAttentionConfig {
-    /// 2, 4 or 6.
-    pub power: u32,
-    /// How many learned `R` each layer has.
-    pub r: RShape,
-    /// Every `R` before training.
-    pub initial: f64,
-    /// Added to the sum; 0 is the paper's formula, 1e-6 what its code does.
-    pub epsilon: f64,
-}
+/// The options of a variant, as a configuration has them.
+pub trait AttentionVariant {
+    /// In a few words: `Fourier attention of power 4`.
+    fn describe(&self) -> String;
 
-/// How many `R` a layer of Fourier attention learns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RShape {
-    /// One.
-    Scalar,
-    /// One for each head.
-    PerHead,
-    /// One for each dimension of a head, shared by the heads: the paper's vector `R`.
-    PerDimension,
-}
-
-impl RShape {
-    /// Of `[n_heads, d_head]`, with 1 where the `R` are shared.
-    pub fn dims(self, n_heads: usize, d_head: usize) -> [usize; 2] {
-        match self {
-            Self::Scalar => [1, 1],
-            Self::PerHead => [n_heads, 1],
-            Self::PerDimension => [1, d_head],
-        }
+    /// # Errors
+    /// When an option describes no score.
+    fn validate(&self) -> Result<(), ModelError> {
+        Ok(())
     }
+
+    /// What the score learns in each layer. Checkpoints store it as the block's `fourier_r`,
+    /// whose name is from when there was one such score.
+    fn parameter(
+        &self,
+        n_heads: usize,
+        d_head: usize,
+        init: &mut Init<'_>,
+    ) -> Option<Param<Tensor<2>>> {
+        let _ = (n_heads, d_head, init);
+        None
+    }
+
+    /// The score. [`Score::Tensors`] is one in plain tensors, whose gradient burn finds.
+    fn score(&self) -> Score<'_>;
+}
+
+/// Makes of the list the enum that stores and runs whichever variant was chosen.
+macro_rules! variants {
+    ($($(#[$doc:meta])* $name:ident($options:ty),)*) => {
+        /// How queries are compared with keys, with its own options.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+        pub enum AttentionConfig { $($(#[$doc])* $name($options),)* }
+
+        impl AttentionConfig {
+            pub(crate) fn variant(&self) -> &dyn AttentionVariant {
+                match self { $(Self::$name(options) => options,)* }
+            }
+        }
+    };
+}
+
+variants! {
+    /// Softmax of scaled dot products.
+    Softmax(ScaledDotProduct),
+    /// The Fourier integral kernel (Nguyen et al. 2022).
+    Fourier(FourierKernel),
 }
 
 impl AttentionConfig {
+    /// Softmax of scaled dot products, which has no options.
+    pub const SOFTMAX: Self = Self::Softmax(ScaledDotProduct {});
+
+    /// In a few words: `Fourier attention of power 4`.
+    pub fn describe(&self) -> String {
+        self.variant().describe()
+    }
+
     /// # Errors
-    /// When an option describes no kernel.
+    /// When an option describes no score.
     pub fn validate(&self) -> Result<(), ModelError> {
-        let Self::Fourier(fourier) = self else { return Ok(()) };
-        if ![2, 4, 6].contains(&fourier.power) {
-            return Err(config_error("attention.power", fourier.power, "must be 2, 4 or 6"));
-        }
-        if !(fourier.initial > 0.0 && fourier.initial.is_finite()) {
-            return Err(config_error("attention.initial", fourier.initial, "must be positive"));
-        }
-        if !(fourier.epsilon >= 0.0 && fourier.epsilon.is_finite()) {
-            let key = "attention.epsilon";
-            return Err(config_error(key, fourier.epsilon, "must be 0 or positive"));
-        }
-        Ok(())
+        self.variant().validate()
+    }
+}
+
+impl Default for AttentionConfig {
+    /// What transformers have, and models from before there was a choice.
+    fn default() -> Self {
+        Self::SOFTMAX
     }
 }
 
@@ -76,26 +93,26 @@ impl AttentionConfig {
 mod tests {
     use super::*;
 
-    const FOURIER: FourierAttentionConfig =
-        FourierAttentionConfig { power: 6, r: RShape::PerHead, initial: 2.0, epsilon: 1e-6 };
-
-    #[test]
-    fn configurations_survive_being_stored() {
-        let config = AttentionConfig::Fourier(FOURIER);
-        let stored = serde_json::to_string(&config).unwrap();
-        assert!(stored.contains(r#""kind":"fourier","power":6,"r":"per_head""#), "{stored}");
-        assert_eq!(serde_json::from_str::<AttentionConfig>(&stored).unwrap(), config);
+    #[track_caller]
+    fn check_stored(config: AttentionConfig, stored: &str) {
+        assert_eq!(serde_json::to_string(&config).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<AttentionConfig>(stored).unwrap(), config);
+        let unknown = stored.replace('}', r#","no_such_key":1}"#);
+        let error = serde_json::from_str::<AttentionConfig>(&unknown).unwrap_err().to_string();
+        assert!(error.contains("no_such_key"), "{error}");
     }
 
     #[test]
-    fn kernels_that_do_not_exist_are_refused() {
-        let refused = |change: fn(&mut FourierAttentionConfig)| {
-            let mut fourier = FOURIER;
-            change(&mut fourier);
-            AttentionConfig::Fourier(fourier).validate().unwrap_err().to_string()
-        };
-        assert!(refused(|fourier| fourier.power = 3).contains("attention.power"));
-        assert!(refused(|fourier| fourier.initial = 0.0).contains("attention.initial"));
-        assert!(refused(|fourier| fourier.epsilon = f64::NAN).contains("attention.epsilon"));
+    fn configurations_survive_being_stored() {
+        check_stored(AttentionConfig::SOFTMAX, r#"{"kind":"softmax"}"#);
+        check_stored(
+            AttentionConfig::Fourier(FourierKernel {
+                power: 6,
+                r: RShape::PerHead,
+                initial: 2.0,
+                epsilon: 1e-6,
+            }),
+            r#"{"kind":"fourier","power":6,"r":"per_head","initial":2.0,"epsilon":1e-6}"#,
+        );
     }
 }

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     action_embedding::ActionEmbedding,
-    attention::{AttentionConfig, FourierAttentionConfig, RShape},
+    attention::{AttentionConfig, FourierKernel, RShape},
     encoder::{self, Encoder},
     error::{ModelError, check_counts},
     head::{Head, HeadConfig, LinearConfig, TanhConfig},
@@ -100,7 +100,7 @@ impl DecisionTransformerConfig {
             tanh_embeddings: true,
             positions: PositionsConfig::LocalAndGlobal { max_timestep },
             activation: Activation::Gelu,
-            attention: AttentionConfig::Softmax,
+            attention: AttentionConfig::SOFTMAX,
             head: HeadConfig::Linear(LinearConfig {}),
         }
     }
@@ -117,7 +117,7 @@ impl DecisionTransformerConfig {
             tanh_embeddings: false,
             positions: PositionsConfig::Timestep { horizon, std: reference_std() },
             activation: Activation::Relu,
-            attention: AttentionConfig::Softmax,
+            attention: AttentionConfig::SOFTMAX,
             head: HeadConfig::Tanh(TanhConfig {}),
         }
     }
@@ -131,7 +131,7 @@ impl DecisionTransformerConfig {
         Self {
             n_heads: 4,
             d_model: 256,
-            attention: AttentionConfig::Fourier(FourierAttentionConfig {
+            attention: AttentionConfig::Fourier(FourierKernel {
                 power: 4,
                 r: RShape::Scalar,
                 initial: 1.0,

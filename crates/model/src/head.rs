@@ -27,6 +27,7 @@ pub mod binned;
 pub mod binning;
 pub mod decisions;
 pub mod fourier;
+pub mod fourier_alone;
 pub mod fourier_density;
 pub mod fourier_likelihood;
 pub mod fourier_options;

@@ -12,6 +12,7 @@ pub mod decision_transformer;
 pub mod device;
 pub mod encoder;
 pub mod error;
+pub mod fourier_attention;
 mod frame_memory;
 pub mod head;
 pub mod history;
@@ -29,11 +30,12 @@ pub mod transformer;
 pub mod transformer_block;
 pub mod weights;
 
-pub use attention::{AttentionConfig, FourierAttentionConfig, RShape};
+pub use attention::{AttentionConfig, FourierKernel, RShape};
 pub use burn;
 pub use contexts::{Acted, Contexts, Frames, Observed};
 pub use decision_transformer::{DecisionTransformer, DecisionTransformerConfig};
 pub use error::ModelError;
+pub use fourier_attention::{FourierAttention, FourierAttentionConfig};
 pub use head::{Head, HeadConfig};
 pub use history::{ContextShape, History, Past};
 pub use init::Init;
@@ -43,3 +45,8 @@ pub use perceptron::{Perceptron, PerceptronConfig};
 pub use policy::ModelPolicy;
 pub use positions::PositionsConfig;
 pub use tokens::Conditioning;
+
+/// The README's example, compiled and run with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

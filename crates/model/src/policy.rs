@@ -393,14 +393,14 @@ impl Policy for ModelPolicy {
 /// can be compared, as the paper does.
 fn played_order(model: &Model) -> Option<(BinOrder, Vec<usize>)> {
     let ActionSpace::Discrete { names } = model.spaces().1 else { return None };
-    let (atari, n_actions) = (ActionOrder::atari(), names.len());
+    let compass = ActionOrder::compass(names);
     let order = match model.head() {
-        Head::Linear(_) if atari.bin_of().len() == n_actions => Some(&atari),
+        Head::Linear(_) => compass.as_ref(),
         head => head.action_order(),
     };
     Some(match order {
-        None => (BinOrder::Environment, (0..n_actions).collect()),
-        Some(order) if *order == atari => (BinOrder::Compass, order.action_of()),
+        None => (BinOrder::Environment, (0..names.len()).collect()),
+        Some(order) if Some(order) == compass.as_ref() => (BinOrder::Compass, order.action_of()),
         Some(order) => (BinOrder::Head, order.action_of()),
     })
 }

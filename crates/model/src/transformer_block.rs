@@ -6,7 +6,7 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_kernels::{
-    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, Score,
+    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries,
     attention_block, mlp_block,
 };
 
@@ -34,7 +34,7 @@ pub struct TransformerBlock {
     pub projection_weight: Param<Tensor<2>>,
     /// `[d_model]`
     pub projection_bias: Param<Tensor<1>>,
-    /// Of Fourier attention, `[n_heads or 1, d_head or 1]`.
+    /// What the score learns: `R` of Fourier attention, `[n_heads or 1, d_head or 1]`.
     pub fourier_r: Option<Param<Tensor<2>>>,
     /// `[d_model]`
     pub norm_2_weight: Param<Tensor<1>>,
@@ -73,13 +73,8 @@ impl TransformerBlock {
     /// Matrices N(0, 0.02²), biases 0, norms 1 and 0.
     pub fn init(config: &TransformerConfig, init: &mut Init<'_>) -> Self {
         let d = config.d_model;
-        let fourier_r = match config.attention {
-            AttentionConfig::Softmax => None,
-            AttentionConfig::Fourier(fourier) => {
-                let shape = fourier.r.dims(config.n_heads, config.d_head());
-                Some(init.constant(shape, fourier.initial as f32))
-            }
-        };
+        let attention = config.attention.variant();
+        let fourier_r = attention.parameter(config.n_heads, config.d_head(), init);
         Self {
             norm_1_weight: init.constant([d], 1.0),
             norm_1_bias: init.constant([d], 0.0),
@@ -104,12 +99,6 @@ impl TransformerBlock {
             Some(dropouts) => dropouts.map(Some),
             None => [None, None],
         };
-        let score = match options.attention {
-            AttentionConfig::Softmax => Score::DotProduct,
-            AttentionConfig::Fourier(fourier) => {
-                Score::Fourier { power: fourier.power, epsilon: fourier.epsilon }
-            }
-        };
         let tokens = attention_block(
             tokens,
             AttentionWeights {
@@ -119,11 +108,11 @@ impl TransformerBlock {
                 qkv_bias: self.qkv_bias.val(),
                 projection_weight: self.projection_weight.val(),
                 projection_bias: self.projection_bias.val(),
-                fourier_r: self.fourier_r.as_ref().map(Param::val),
+                score_parameter: self.fourier_r.as_ref().map(Param::val),
             },
             AttentionOptions {
                 n_heads: options.n_heads,
-                score,
+                score: options.attention.variant().score(),
                 queries: options.queries,
                 first_token: options.first_token,
                 dropout: attention_dropout,

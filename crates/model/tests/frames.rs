@@ -12,7 +12,7 @@ use overtone_core::{
 };
 use overtone_model::{
     Acted, AttentionConfig, Conditioning, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    FourierAttentionConfig, Frames, HeadConfig, Init, Model, ModelPolicy, Observed, RShape,
+    FourierKernel, Frames, HeadConfig, Init, Model, ModelPolicy, Observed, RShape,
     contexts::timesteps_from,
     head::{ActionOrder, FourierHeadConfig, GmmHeadConfig, LinearConfig, TanhConfig},
     positions::Positions,
@@ -21,6 +21,27 @@ use overtone_testkit::assert_close;
 use rand::RngExt;
 
 const CONTEXT: usize = 5;
+/// The emulator's names, in the order of its ids.
+const ATARI: [&str; N_ACTIONS] = [
+    "NOOP",
+    "FIRE",
+    "UP",
+    "RIGHT",
+    "LEFT",
+    "DOWN",
+    "UPRIGHT",
+    "UPLEFT",
+    "DOWNRIGHT",
+    "DOWNLEFT",
+    "UPFIRE",
+    "RIGHTFIRE",
+    "LEFTFIRE",
+    "DOWNFIRE",
+    "UPRIGHTFIRE",
+    "UPLEFTFIRE",
+    "DOWNRIGHTFIRE",
+    "DOWNLEFTFIRE",
+];
 const N_ACTIONS: usize = 18;
 /// Largest seen: 4e-6.
 const ROUNDING: f64 = 2e-5;
@@ -35,16 +56,16 @@ fn models() -> Vec<DecisionTransformer> {
     let gmm =
         HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: Some(ActionOrder::atari()) });
     let mut models = Vec::new();
-    let kernel = AttentionConfig::Fourier(FourierAttentionConfig {
+    let kernel = AttentionConfig::Fourier(FourierKernel {
         power: 4,
         r: RShape::PerHead,
         initial: 2.0,
         epsilon: 0.0,
     });
     for (head, attention) in [
-        (HeadConfig::Linear(LinearConfig {}), AttentionConfig::Softmax),
-        (fourier, AttentionConfig::Softmax),
-        (gmm, AttentionConfig::Softmax),
+        (HeadConfig::Linear(LinearConfig {}), AttentionConfig::SOFTMAX),
+        (fourier, AttentionConfig::SOFTMAX),
+        (gmm, AttentionConfig::SOFTMAX),
         (HeadConfig::Linear(LinearConfig {}), kernel),
     ] {
         for conditioning in [Conditioning::Return, Conditioning::None] {
@@ -59,7 +80,7 @@ fn models() -> Vec<DecisionTransformer> {
                 ..DecisionTransformerConfig::atari(40)
             };
             let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
-            let actions = ActionSpace::numbered(N_ACTIONS);
+            let actions = ActionSpace::Discrete { names: ATARI.map(String::from).to_vec() };
             let mut generator = seed::generator(3, "init");
             let init = &mut Init::drawn(&Device::flex(), &mut generator);
             models.push(DecisionTransformer::init(&config, &observations, &actions, init).unwrap());

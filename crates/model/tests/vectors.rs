@@ -6,8 +6,8 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
     Acted, AttentionConfig, Conditioning, ContextShape, Contexts, DecisionTransformer,
-    DecisionTransformerConfig, FourierAttentionConfig, HeadConfig, History, Init, Model,
-    ModelConfig, Observed, Past, Perceptron, PerceptronConfig, PositionsConfig, RShape,
+    DecisionTransformerConfig, FourierKernel, HeadConfig, History, Init, Model, ModelConfig,
+    Observed, Past, Perceptron, PerceptronConfig, PositionsConfig, RShape,
     contexts::timesteps_from,
     decision_transformer::{DropoutSeed, Form},
     head::{
@@ -64,7 +64,7 @@ fn actions(head: &HeadConfig) -> ActionSpace {
 }
 
 fn kernel(power: u32, r: RShape) -> AttentionConfig {
-    let fourier = FourierAttentionConfig { power, r, initial: 1.5, epsilon: 0.0 };
+    let fourier = FourierKernel { power, r, initial: 1.5, epsilon: 0.0 };
     AttentionConfig::Fourier(fourier)
 }
 
@@ -110,7 +110,7 @@ fn init(config: &DecisionTransformerConfig, device: &Device) -> DecisionTransfor
 fn models() -> Vec<DecisionTransformer> {
     let mut models = Vec::new();
     for head in heads() {
-        for attention in [AttentionConfig::Softmax, kernel(4, RShape::PerHead)] {
+        for attention in [AttentionConfig::SOFTMAX, kernel(4, RShape::PerHead)] {
             for conditioning in [Conditioning::Return, Conditioning::None] {
                 let config = config(head.clone(), attention, conditioning);
                 models.push(init(&config, &Device::flex()));
@@ -414,7 +414,7 @@ fn check_transformer(head: HeadConfig, attention: AttentionConfig, conditioning:
 #[test]
 fn gradients_of_every_head() {
     for head in heads() {
-        check_transformer(head, AttentionConfig::Softmax, Conditioning::Return);
+        check_transformer(head, AttentionConfig::SOFTMAX, Conditioning::Return);
     }
 }
 
@@ -429,7 +429,7 @@ fn gradients_of_every_attention() {
 fn gradients_without_returns() {
     check_transformer(
         HeadConfig::Tanh(TanhConfig {}),
-        AttentionConfig::Softmax,
+        AttentionConfig::SOFTMAX,
         Conditioning::None,
     );
 }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use overtone_core::crc32c::crc32c;
+use crc32c::crc32c;
 
 use crate::error::TrainError;
 

@@ -42,6 +42,20 @@ pub struct AdamWConfig {
     pub clip_norm: f64,
 }
 
+impl Default for AdamWConfig {
+    /// PyTorch's AdamW without weight decay, gradients clipped to norm 1.
+    fn default() -> Self {
+        Self {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            decayed: Decayed::default(),
+            clip_norm: 1.0,
+        }
+    }
+}
+
 /// The optimizer of one module: step count, and moments by parameter name. Each step goes on from
 /// the parameters that the one before has returned.
 #[derive(Clone, Debug)]

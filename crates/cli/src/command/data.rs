@@ -3,37 +3,36 @@
 use std::path::Path;
 
 use anyhow::Result;
+use overtone_core::{Task, names::plain};
 use overtone_data::{
-    DatasetCard, Family, datasets_folder, family_of, inspect::ReadFrames, inspect_continuous,
-    locate_columns::environment_of,
+    DatasetCard, Expected, ReadFrames, datasets_folder, description_of, read::reader_of,
 };
 
-use crate::suites;
+use crate::suites::{self, SUITES};
 
 /// `overtone data inspect PATH [--json]`.
 pub fn inspect(path: &Path, json: bool) -> Result<()> {
-    match family_of(path)? {
-        Family::Atari => show(&overtone_data::inspect(path)?, json),
-        Family::Continuous => {
-            let inspection = inspect_continuous(path)?;
-            let robot = environment_of(path).filter(|_| inspection.episodes > 0);
-            let task = robot.and_then(|robot| suites::named(robot.name).ok());
-            let reference = task.and_then(|task| task.reference.as_ref());
-            let normalized =
-                reference.map(|scores| scores.normalize(inspection.returns.spread.mean));
-            if !json {
-                show(&inspection, false)?;
-                if let Some(normalized) = normalized {
-                    say!("{:<14} mean {normalized:.1} [D4RL: random 0, expert 100]", "normalized");
-                }
-                return Ok(());
-            }
-            let mut value = serde_json::to_value(&inspection)?;
-            value["d4rl_normalized_return"] = normalized.into();
-            say!("{}", serde_json::to_string_pretty(&value)?);
-            Ok(())
+    let inspection = overtone_data::inspect(path)?;
+    let returns = inspection.returns();
+    // Scores are in raw units.
+    let scores = task_of(path)
+        .filter(|_| inspection.episodes() > 0 && returns.units == "raw")
+        .and_then(|task| task.reference.as_ref());
+    let normalized =
+        scores.map(|scores| (&scores.convention, scores.normalize(returns.spread.mean)));
+    if json {
+        let mut value = serde_json::to_value(&inspection)?;
+        if let Some((convention, normalized)) = normalized {
+            value[format!("{convention}_normalized_return")] = normalized.into();
         }
+        say!("{}", serde_json::to_string_pretty(&value)?);
+        return Ok(());
     }
+    say!("{inspection}");
+    if let (Some((_, normalized)), Some(scores)) = (normalized, scores) {
+        say!("{:<14} mean {normalized:.1} [{}]", "normalized", scores.meaning);
+    }
+    Ok(())
 }
 
 /// `overtone data lint PATH [--json] [--card FILE] [--all-frames]`; gives the exit code.
@@ -42,12 +41,23 @@ pub fn lint(path: &Path, json: bool, card: Option<&Path>, all_frames: bool) -> R
         Some(card) => Some(DatasetCard::load(card)?),
         // Without the project's folder there is no description, and that is no error here.
         None => match datasets_folder() {
-            Ok(datasets) => DatasetCard::of(path, &datasets)?,
+            Ok(datasets) => description_of(path, &datasets)?,
             Err(_) => None,
         },
     };
-    let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
-    let report = overtone_data::lint(path, card.as_ref(), frames)?;
+    let task = task_of(path);
+    let recording = card.as_ref().map(|card| &card.recording);
+    let horizon = match task {
+        Some(task) => suites::of(task)?.horizon(task, recording.unwrap_or(&task.simulation)),
+        None => None,
+    };
+    let expected = Expected {
+        card: card.as_ref(),
+        task,
+        horizon: horizon.map(|steps| steps as u64),
+        frames: if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall },
+    };
+    let report = overtone_data::lint(path, &expected)?;
     if !json {
         match &report.expected {
             Some(name) => say!("{}, compared with {name}.toml", path.display()),
@@ -56,6 +66,15 @@ pub fn lint(path: &Path, json: bool, card: Option<&Path>, all_frames: bool) -> R
     }
     show(&report, json)?;
     Ok(report.exit_code())
+}
+
+/// The task that a path names: files of recordings and their folders begin with it.
+fn task_of(path: &Path) -> Option<&'static Task> {
+    let place = reader_of(path).and_then(|reader| reader.place(path)).ok()?;
+    let names = place.iter().rev().map(|part| plain(&part.to_string_lossy()));
+    let tasks = || SUITES.into_iter().flat_map(|suite| suite.tasks());
+    let named = |name: String| tasks().find(|task| name.starts_with(&plain(&task.name)));
+    names.filter_map(named).next()
 }
 
 fn show<T: serde::Serialize + std::fmt::Display>(inspection: &T, json: bool) -> Result<()> {

@@ -7,16 +7,17 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use overtone_core::Task;
 use overtone_data::{
     DatasetCard, Kind, Selection, datasets_folder,
     download::{DownloadOptions, DownloadPlan, DownloadProgress, Remote, shards, size},
-    known_game,
-    locate_columns::{known_dataset, known_environment},
 };
+use overtone_env::{Suite, find_task};
 
 use crate::{
     keys::{self, Keys},
-    progress, suites,
+    progress,
+    suites::{self, SUITES},
 };
 
 /// Every option with its default and reason.
@@ -61,13 +62,13 @@ pub fn run(options: &[String]) -> Result<()> {
     let mut keys = keys::flatten(&OPTIONS.parse()?);
     keys::apply(&mut keys, &suites::in_short_form(options)?)?;
     let datasets = datasets_folder()?;
-    let wanted = match (text(&keys, "game").as_str(), text(&keys, "env").as_str()) {
-        ("", "") => bail!(
+    let asked = SUITES.into_iter().filter(|suite| !text(&keys, suite.key()).is_empty());
+    let wanted = match asked.collect::<Vec<_>>().as_slice() {
+        [] => bail!(
             "which data? Say game=seaquest, gravitar, bank_heist or double_dunk; or env=hopper, \
              halfcheetah or walker2d with dataset=medium"
         ),
-        (game, "") => game_files(game, &keys, &datasets)?,
-        ("", env) => robot_file(env, &keys, &datasets)?,
+        [suite] => files_of(*suite, &keys, &datasets)?,
         _ => bail!("game=… and env=… are two downloads: give one of them"),
     };
     let options = DownloadOptions {
@@ -93,19 +94,41 @@ pub fn run(options: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// The files of a game's run.
-fn game_files(game: &str, keys: &Keys, datasets: &Path) -> Result<Wanted> {
-    let game = known_game(game)?;
+/// The files of the task that is asked for by a suite's own key.
+fn files_of(suite: &'static dyn Suite, keys: &Keys, datasets: &Path) -> Result<Wanted> {
+    let task = find_task(suite, &text(keys, suite.key()))?;
+    let mut cards = published(datasets)?.into_iter();
+    let card = cards
+        .find(|card| card.name_of(task).is_some())
+        .with_context(|| format!("no description in {} has {}", datasets.display(), task.name))?;
+    // A log of many files is one of several runs.
+    let address = card.download.as_ref().map_or("", |download| &download.address);
+    if address.contains("{file}") {
+        return log_files(suite, task, card, keys);
+    }
+    let dataset = card.dataset(&text(keys, "dataset"))?.to_owned();
+    let name = card.name_of(task).unwrap_or_default().to_owned();
+    let card = mirrored(card, keys)?;
+    Ok(Wanted {
+        title: format!("{}: {name}, {dataset}", card.title),
+        remote: card.remote(&name, &dataset, &[])?,
+        path: card.place(&name, &dataset),
+        licence: card.licence,
+        train: format!("{}={} dataset={dataset}", suite.key(), task.name),
+    })
+}
+
+/// The files of one run of a log.
+fn log_files(suite: &dyn Suite, task: &Task, card: DatasetCard, keys: &Keys) -> Result<Wanted> {
     let run = text(keys, "run");
     // Not asked of the network, which would say no more than that there is none.
-    if run.parse::<u32>().is_ok_and(|run| !(1..=5).contains(&run)) {
-        bail!("run={run}: a game has five runs, 1 to 5");
+    if run.parse::<u32>().is_ok() && !card.datasets.contains(&run) {
+        let (n, noun) = (card.datasets.len(), suite.nouns()[0]);
+        let (first, last) = (card.datasets.first(), card.datasets.last());
+        let (first, last) = (first.map_or("", |run| run), last.map_or("", |run| run));
+        bail!("run={run}: a {noun} has {n} runs, {first} to {last}");
     }
-    let mut cards = published(datasets)?.into_iter().filter_map(DatasetCard::atari);
-    let card = cards
-        .find(|card| card.games.iter().any(|known| known == game))
-        .with_context(|| format!("no description in {} has {game}", datasets.display()))?;
-    let n_files = card.counts.and_then(|counts| u32::try_from(counts.files).ok());
+    let n_files = card.counts_of(None).and_then(|counts| u32::try_from(counts.files?).ok());
     let n_files = n_files
         .with_context(|| format!("{}.toml does not say how many files a run has", card.name))?;
     let at_most = whole(keys, "files", 0, i64::from(n_files))?;
@@ -116,46 +139,31 @@ fn game_files(game: &str, keys: &Keys, datasets: &Path) -> Result<Wanted> {
         other => bail!("selection={other}: there are uniform and released"),
     };
     let numbers = shards(&selection, n_files, at_most);
-    let card = match text(keys, "from").as_str() {
-        "" => card,
-        base => card.from_mirror(base)?,
-    };
-    let remote = card.remote(game, &run, &numbers)?;
+    let name = card.name_of(task).unwrap_or_default().to_owned();
+    let card = mirrored(card, keys)?;
+    let remote = card.remote(&name, &run, &numbers)?;
     let words = if run == "1" { String::new() } else { format!(" data.run={run}") };
     Ok(Wanted {
-        title: format!("{}: {game}, run {run}, {} of {n_files} files", card.title, numbers.len()),
-        licence: card.licence,
+        title: format!("{}: {name}, run {run}, {} of {n_files} files", card.title, numbers.len()),
         remote,
-        path: Path::new(&card.folder).join(game).join(&run),
-        train: format!("game={}{words}", text(keys, "game")),
+        path: card.place(&name, &run),
+        licence: card.licence,
+        train: format!("{}={}{words}", suite.key(), task.name),
     })
 }
 
-/// A robot's file.
-fn robot_file(env: &str, keys: &Keys, datasets: &Path) -> Result<Wanted> {
-    let env = known_environment(env)?.name;
-    let dataset = known_dataset(&text(keys, "dataset"))?;
-    let mut cards = published(datasets)?.into_iter().filter_map(DatasetCard::continuous);
-    let card = cards
-        .find(|card| card.environments.iter().any(|known| known == env))
-        .with_context(|| format!("no description in {} has {env}", datasets.display()))?;
-    let card = match text(keys, "from").as_str() {
+/// The description with the mirror's address, where one is given.
+fn mirrored(card: DatasetCard, keys: &Keys) -> Result<DatasetCard> {
+    Ok(match text(keys, "from").as_str() {
         "" => card,
         base => card.from_mirror(base)?,
-    };
-    Ok(Wanted {
-        title: format!("{}: {env}, {dataset}", card.title),
-        remote: card.remote(env, dataset)?,
-        path: card.file(env, dataset),
-        licence: card.licence,
-        train: format!("env={env} dataset={dataset}"),
     })
 }
 
 /// The descriptions of published datasets.
 fn published(datasets: &Path) -> Result<Vec<DatasetCard>> {
     let mut cards = DatasetCard::load_all(datasets)?;
-    cards.retain(|card| card.kind() == Kind::Published);
+    cards.retain(|card| card.kind == Kind::Published);
     Ok(cards)
 }
 

@@ -7,9 +7,10 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Task};
 use overtone_data::{
-    Dataset, Kind, Located, LocatedContinuous, Plan, ReplayLog, Split, datasets_folder, known_game,
-    locate, locate_continuous,
+    Columns, Dataset, Kind, Located, Plan, Recording, ReplayLog, Split, datasets_folder, locate,
+    read,
 };
+use overtone_env::find_task;
 use overtone_train::TrainingData;
 
 use super::evaluate::NOT_PLAYABLE;
@@ -32,27 +33,10 @@ pub struct Prepared {
     pub agent: Agent,
 }
 
-/// A recording that was found.
-enum Found {
-    /// A log that is converted before it is trained on.
-    Log(Located),
-    /// A file that is read into memory.
-    File(LocatedContinuous),
-}
-
-impl Found {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Log(located) => located.origin.kind,
-            Self::File(located) => located.origin.kind,
-        }
-    }
-}
-
 impl Settings {
     /// Whether the published data is there.
     pub fn is_published(&self) -> bool {
-        self.find().is_ok_and(|found| found.kind() == Kind::Published)
+        self.find().is_ok_and(|located| located.origin.kind == Kind::Published)
     }
 
     /// Whether there is data.
@@ -82,9 +66,11 @@ impl Settings {
     /// When the data is missing or broken, or the settings describe no agent for it.
     pub fn prepare(&self) -> Result<Prepared> {
         let task = self.task()?;
-        let (dataset, name) = match self.find()? {
-            Found::Log(located) => (self.convert(&located)?, String::new()),
-            Found::File(located) => (self.read(&located)?, located.dataset),
+        let located = self.find()?;
+        say!("{located}");
+        let (dataset, name) = match read::open(&located.path)? {
+            Recording::ReplayLog(log) => (self.convert(log, &located)?, String::new()),
+            Recording::Columns(columns) => (self.made_of(columns, &located)?, located.dataset),
         };
         dataset.check_spaces(&task.title, &task.observations, &task.actions)?;
         let recording = dataset.origin().recording.clone();
@@ -126,36 +112,35 @@ impl Settings {
     }
 
     /// Where the data is.
-    fn find(&self) -> Result<Found> {
+    fn find(&self) -> Result<Located> {
         let task = self.task()?;
-        let folder = datasets_folder()?;
         let file = |name: &str| name.contains('/') || name.ends_with(".hdf5");
         let path = match (self.data.path.as_os_str().is_empty(), &self.dataset) {
             (true, name) if file(name) => Some(Path::new(name)),
             (true, _) => None,
             (false, _) => Some(&*self.data.path),
         };
-        if let ObservationSpace::Vectors { .. } = task.observations {
-            return Ok(Found::File(locate_continuous(&task.name, &self.dataset, path, &folder)?));
-        }
-        let located = locate(&task.title, &self.data.run, path, &folder)?;
-        // A folder of the user's own may have any name, but not another game's.
-        if known_game(&located.game).is_ok_and(|other| other != task.title) {
+        let dataset = match task.observations {
+            // Of a log each run is a recording.
+            ObservationSpace::Pixels { .. } => &self.data.run,
+            ObservationSpace::Vectors { .. } => &self.dataset,
+        };
+        let located = locate(task, dataset, path, &datasets_folder()?)?;
+        // A folder of the user's own may have any name, but not another task's.
+        let named = located.task.as_deref().unwrap_or_default();
+        if find_task(suites::of(task)?, named).is_ok_and(|other| other != task) {
             bail!(
-                "{} holds {}, and {}={} was asked for; change one of them",
+                "{} holds {named}, and {}={} was asked for; change one of them",
                 located.path.display(),
-                located.game,
                 suites::of(task)?.key(),
                 task.name
             );
         }
-        Ok(Found::Log(located))
+        Ok(located)
     }
 
     /// A converted log; it is converted first where that was not done yet.
-    fn convert(&self, located: &Located) -> Result<Dataset> {
-        say!("{located}");
-        let log = ReplayLog::open(&located.path)?;
+    fn convert(&self, log: ReplayLog, located: &Located) -> Result<Dataset> {
         let cache = match self.data.cache.as_os_str().is_empty() {
             true => datasets_folder()?.join("cache"),
             false => self.data.cache.clone(),
@@ -170,7 +155,7 @@ impl Settings {
             })
             .with_context(|| {
                 let cache = cache.display();
-                format!("preparing the data of {}, which goes to data.cache={cache}", located.game)
+                format!("preparing {}, which goes to data.cache={cache}", located.path.display())
             })?;
         bar.finish_and_clear();
         say!(
@@ -185,11 +170,9 @@ impl Settings {
         Ok(dataset)
     }
 
-    /// A file, read into memory.
-    fn read(&self, located: &LocatedContinuous) -> Result<Dataset> {
-        say!("{located}");
-        let options = self.dataset_options(located.origin.clone());
-        let dataset = Dataset::open(&located.path, &options)?;
+    /// The episodes of a recording in memory that are trained on.
+    fn made_of(&self, columns: Columns, located: &Located) -> Result<Dataset> {
+        let dataset = Dataset::of(columns, &self.dataset_options(located.origin.clone()))?;
         let counts = dataset.counts();
         say!(
             "dataset: {} transitions in {} episodes ({} cut off and left out, {} not among the \

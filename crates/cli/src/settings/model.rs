@@ -4,7 +4,7 @@ use anyhow::Result;
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformerConfig, FourierAttentionConfig, ModelConfig,
+    AttentionConfig, Conditioning, DecisionTransformerConfig, FourierKernel, ModelConfig,
     PerceptronConfig, positions::PositionsConfig,
 };
 
@@ -96,8 +96,8 @@ impl AttentionSettings {
     /// The attention of a model.
     pub fn config(&self) -> AttentionConfig {
         match self.kind {
-            AttentionKind::Softmax => AttentionConfig::Softmax,
-            AttentionKind::Fourier => AttentionConfig::Fourier(FourierAttentionConfig {
+            AttentionKind::Softmax => AttentionConfig::SOFTMAX,
+            AttentionKind::Fourier => AttentionConfig::Fourier(FourierKernel {
                 power: self.power,
                 r: self.r,
                 initial: self.initial,

@@ -1,7 +1,7 @@
 use overtone_core::seed;
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
-    AttentionConfig, DecisionTransformerConfig, FourierAttentionConfig, ModelConfig, RShape,
+    AttentionConfig, DecisionTransformerConfig, FourierKernel, ModelConfig, RShape,
     head::{
         ActionOrder, FourierHeadConfig, GmmHeadConfig, HeadConfig, InitialCoefficients,
         LinearConfig,
@@ -190,9 +190,8 @@ fn attention_is_chosen_by_its_keys() {
         ModelConfig::Transformer(model) => model.attention,
         ModelConfig::Perceptron(_) => panic!("a perceptron"),
     };
-    assert_eq!(attention(""), AttentionConfig::Softmax);
-    let expected =
-        FourierAttentionConfig { power: 6, r: RShape::PerDimension, initial: 1.0, epsilon: 0.0 };
+    assert_eq!(attention(""), AttentionConfig::SOFTMAX);
+    let expected = FourierKernel { power: 6, r: RShape::PerDimension, initial: 1.0, epsilon: 0.0 };
     let words = "attention=fourier attention.power=6 attention.r=per_dimension";
     assert_eq!(attention(words), AttentionConfig::Fourier(expected));
 }

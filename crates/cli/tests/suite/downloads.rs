@@ -140,9 +140,9 @@ fn what_cannot_be_fetched() {
     refuses("", &["which data?", "game=seaquest", "env=hopper"]);
     refuses("game=seaquest env=hopper", &["two downloads"]);
     refuses("game=seaqest", &["unknown game `seaqest`", "did you mean `seaquest`"]);
-    refuses("env=ant", &["unknown environment `ant`"]);
+    refuses("env=ant", &["unknown robot `ant`; known are"]);
     refuses("env=hopper dataset=medum", &["unknown dataset `medum`", "medium"]);
-    refuses("game=seaquest run=../1", &["has no run `../1`"]);
+    refuses("game=seaquest run=../1", &["has no dataset `../1`"]);
     refuses("game=seaquest files=3", &["files=3: must be between 0 and 2"]);
     refuses("game=seaquest parallel=0", &["parallel=0: must be between 1 and 16"]);
     refuses("game=seaquest selection=all", &["selection=all", "uniform and released"]);

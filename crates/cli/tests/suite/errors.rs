@@ -103,7 +103,7 @@ fn data_that_is_not_there() {
     let refuses = |words: &str, parts: &[&str]| {
         desk.refuses(&desk.tiny(words), parts);
     };
-    refuses("data.path=nowhere", &["nowhere does not exist", "give the folder of a game"]);
+    refuses("data.path=nowhere", &["nowhere does not exist", "the folder of a DQN-replay game"]);
     refuses("data.path=.", &["no DQN-replay files", "replay_logs"]);
     refuses("data.run=4", &["published/dqn-replay/Seaquest/4 does not exist", "data.path="]);
     fs::write(desk.path("file"), "").unwrap();

@@ -34,7 +34,10 @@ fn the_exit_code_is_the_severity() {
     let said = recorder("sound", &|_| {});
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
     let report = json(&said.stdout);
-    assert_eq!((&report["family"], &report["findings"]), (&"atari".into(), &serde_json::json!([])));
+    assert_eq!(
+        (&report["format"], &report["findings"]),
+        (&"DQN replay".into(), &serde_json::json!([]))
+    );
     let said = recorder("half", &|run| run.ring[10].reward = 0.5);
     assert_eq!((said.code, said.stderr.as_str()), (Some(1), ""));
     let finding = json(&said.stdout)["findings"][0].clone();
@@ -69,10 +72,10 @@ fn broken_files_and_no_files() {
     for part in ["compared with starter-seaquest.toml", "cut-file", "$store$_observation_ckpt.1"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
-    // A description of the other family; nothing there; no description there.
+    // A description of another format; nothing there; no description there.
     let card = project().join("datasets/d4rl.toml");
     let said = desk.run(&format!("data lint Seaquest --card {}", card.display()));
-    assert!(said.code == Some(2) && said.stdout.contains("other-family"), "{said:?}");
+    assert!(said.code == Some(2) && said.stdout.contains("other-format"), "{said:?}");
     for (words, part) in [("nowhere", "nowhere does not exist"), ("Seaquest --card no", "no does")]
     {
         let said = desk.run(&format!("data lint {words}"));

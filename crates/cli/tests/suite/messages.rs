@@ -16,7 +16,7 @@ fn flags_are_written_as_keys() {
 fn a_run_that_no_game_has_is_not_asked_of_the_network() {
     let desk = Desk::new();
     for run in ["0", "9"] {
-        let parts = [&format!("run={run}: a game has five runs"), "1 to 5"];
+        let parts = [&format!("run={run}: a game has 5 runs"), "1 to 5"];
         desk.refuses(&format!("download game=seaquest run={run}"), &parts);
     }
 }

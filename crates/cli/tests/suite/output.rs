@@ -54,7 +54,7 @@ fn inspection_is_one_json_document() {
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let card = project().join(format!("datasets/starter-{}.toml", game.to_lowercase()));
         let card: Table = fs::read_to_string(card).unwrap().parse().unwrap();
-        let count = |key: &str| card["counts"][key].as_integer().unwrap();
+        let count = |key: &str| card["counts"]["each"][key].as_integer().unwrap();
         assert_eq!((json["game"].as_str(), json["run"].as_str()), (Some(game), Some("1")));
         assert_eq!(json["files"], count("files"));
         assert_eq!(json["slots"], count("files") * count("slots_per_file"));

@@ -215,7 +215,7 @@ fn a_recording_is_described_with_its_normalized_return() {
     let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
     let stdout = desk.succeeds(&format!("data inspect {}", file.display()));
     // 1453.9 raw, datasets/README.md.
-    assert!(stdout.contains("mean 45.3 [D4RL: random 0, expert 100]"), "{stdout}");
+    assert!(stdout.contains("mean 45.3 [random 0, expert 100, scores of D4RL]"), "{stdout}");
     let json = desk.succeeds(&format!("data inspect {} --json", file.display()));
     let json: Value = serde_json::from_str(&json).unwrap();
     assert!((json["d4rl_normalized_return"].as_f64().unwrap() - 45.3).abs() < 0.05, "{json}");

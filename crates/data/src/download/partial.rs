@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use overtone_core::crc32c::Crc32c;
+use crc32c::crc32c_append;
 use sha2::{Digest, Sha256};
 
 use crate::disk::free_near;
@@ -153,9 +153,9 @@ impl Partial {
 
     /// CRC-32C of all bytes.
     pub fn crc32c(&mut self) -> Result<u32, DownloadError> {
-        let mut sum = Crc32c::default();
-        self.read(&mut |bytes| sum.update(bytes))?;
-        Ok(sum.value())
+        let mut sum = 0;
+        self.read(&mut |bytes| sum = crc32c_append(sum, bytes))?;
+        Ok(sum)
     }
 
     /// Gives all bytes to `each`, in parts.
@@ -197,13 +197,18 @@ pub(super) fn begin(whole: &Path) -> Result<(), DownloadError> {
     file.map(drop).map_err(DownloadError::io(&path, "open"))
 }
 
-/// Whether `whole` is being fetched, or its download was interrupted.
-pub(crate) fn is_unfinished(whole: &Path) -> bool {
-    !whole.exists() && path_of(whole).exists()
+/// The first file of which only a part is there, of what is to be the file `whole` or a folder
+/// of files.
+pub(crate) fn unfinished(whole: &Path) -> Option<PathBuf> {
+    if !whole.exists() && path_of(whole).exists() {
+        return Some(whole.to_path_buf());
+    }
+    let folders = [whole.to_path_buf(), whole.join("replay_logs")];
+    folders.iter().find_map(|folder| unfinished_in(folder).into_iter().next())
 }
 
 /// The files in `folder` of which only a part is there, by the names they will have, sorted.
-pub(crate) fn unfinished_in(folder: &Path) -> Vec<PathBuf> {
+fn unfinished_in(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let whole = |path: PathBuf| {
         let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?.to_owned();

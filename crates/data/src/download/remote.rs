@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ureq::http::Uri;
 
-use crate::card::{AtariCard, ContinuousCard, Download};
+use crate::card::{DatasetCard, Download, Named};
 use crate::download::DownloadError;
 use crate::plain_path::is_plain;
 use crate::read::run_folder::{Column, RunFolder};
@@ -34,49 +34,59 @@ pub struct Remote {
     pub hosts: Vec<String>,
 }
 
-impl AtariCard {
-    /// The same dataset from a mirror: `base` is the address of the folder that holds the games'
-    /// folders there.
+impl DatasetCard {
+    /// The same dataset from a mirror: `base` is the address of the folder that there holds what
+    /// the public address has from its first name in braces on.
     ///
     /// # Errors
     /// When the dataset has no address, or `base` is none.
     pub fn from_mirror(mut self, base: &str) -> Result<Self, DownloadError> {
-        let download = address(self.download.as_ref(), &self.name, &self.source)?;
-        self.download = Some(mirrored(download, base)?);
+        self.download = Some(mirrored(self.address()?, base)?);
         Ok(self)
     }
 
-    /// The files of run `run` of `game` with the numbers `numbers`, below `datasets/`.
+    /// The files of one recording, below `datasets/`: its one file, or of a log those with the
+    /// numbers `numbers`.
     ///
     /// # Errors
-    /// When the dataset has no address, no such game or no such file number.
-    pub fn remote(&self, game: &str, run: &str, numbers: &[u32]) -> Result<Remote, DownloadError> {
-        let download = address(self.download.as_ref(), &self.name, &self.source)?;
-        let unlisted = |what, name: &str, known| DownloadError::Unlisted {
-            dataset: self.name.clone(),
-            what,
-            name: name.into(),
-            known,
-        };
-        if !self.games.iter().any(|known| known == game) {
-            return Err(unlisted("game", game, self.games.join(", ")));
+    /// When the dataset has no address, no such recording or no such file number.
+    pub fn remote(
+        &self,
+        task: &str,
+        dataset: &str,
+        numbers: &[u32],
+    ) -> Result<Remote, DownloadError> {
+        let download = self.address()?;
+        let any_task = self.tasks.is_empty() && task.bytes().all(|b| b.is_ascii_alphanumeric());
+        if !any_task && !self.tasks.iter().any(|known| known == task) {
+            let known = match self.tasks.as_slice() {
+                [] => "names of letters and digits".into(),
+                tasks => tasks.join(", "),
+            };
+            return Err(self.unlisted("task", task, known));
         }
-        if run.is_empty() || !run.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(unlisted("run", run, "runs named by a number".into()));
+        if !self.datasets.iter().any(|known| known == dataset) {
+            return Err(self.unlisted("dataset", dataset, self.datasets.join(", ")));
         }
-        let n_files = self.counts.map_or(u64::MAX, |counts| counts.files);
+        let place = self.place(task, dataset);
+        let names = [("{task}", task), ("{dataset}", dataset)];
+        if !download.address.contains("{file}") {
+            return Remote::new(vec![of(download, &names, place)], &download.hosts);
+        }
+        let counts = self.counts_of(Some(&Named { task: task.into(), dataset: dataset.into() }));
+        let n_files = counts.and_then(|counts| counts.files).unwrap_or(u64::MAX);
         if let Some(number) = numbers.iter().find(|&&number| u64::from(number) >= n_files) {
             let known = match n_files.checked_sub(1) {
                 Some(last) => format!("0 to {last}"),
                 None => "no file".into(),
             };
-            return Err(unlisted("file", &number.to_string(), known));
+            return Err(self.unlisted("file", &number.to_string(), known));
         }
-        let folder = Path::new(&self.folder).join(game).join(run).join("replay_logs");
+        let folder = place.join("replay_logs");
         let named = RunFolder {
             folder: folder.clone(),
-            game: game.into(),
-            run: run.into(),
+            game: task.into(),
+            run: dataset.into(),
             numbers: numbers.to_vec(),
         };
         let mut files = Vec::new();
@@ -88,48 +98,22 @@ impl AtariCard {
             paths.push((named.invalid_range(number), true));
             for (path, optional) in paths {
                 let file = path.strip_prefix(&folder).unwrap_or(&path).to_string_lossy();
-                let names = [("{game}", game), ("{run}", run), ("{file}", &*file)];
+                let names = [&names[..], &[("{file}", &*file)]].concat();
                 files.push(RemoteFile { optional, ..of(download, &names, path.clone()) });
             }
         }
         Remote::new(files, &download.hosts)
     }
-}
 
-impl ContinuousCard {
-    /// The same dataset from a mirror: `base` is the address of the folder that holds the files
-    /// there.
-    ///
-    /// # Errors
-    /// When the dataset has no address, or `base` is none.
-    pub fn from_mirror(mut self, base: &str) -> Result<Self, DownloadError> {
-        let download = address(self.download.as_ref(), &self.name, &self.source)?;
-        self.download = Some(mirrored(download, base)?);
-        Ok(self)
+    fn address(&self) -> Result<&Download, DownloadError> {
+        self.download.as_ref().ok_or_else(|| DownloadError::NoAddress {
+            dataset: self.name.clone(),
+            hint: self.source.clone(),
+        })
     }
 
-    /// The file of one environment and dataset, below `datasets/`.
-    ///
-    /// # Errors
-    /// When the dataset has no address, or no such file.
-    pub fn remote(&self, environment: &str, dataset: &str) -> Result<Remote, DownloadError> {
-        let download = address(self.download.as_ref(), &self.name, &self.source)?;
-        for (what, name, known) in [
-            ("environment", environment, &self.environments),
-            ("dataset", dataset, &self.qualities),
-        ] {
-            if !known.iter().any(|known| known == name) {
-                return Err(DownloadError::Unlisted {
-                    dataset: self.name.clone(),
-                    what,
-                    name: name.into(),
-                    known: known.join(", "),
-                });
-            }
-        }
-        let names = [("{environment}", environment), ("{dataset}", dataset)];
-        let file = of(download, &names, self.file(environment, dataset));
-        Remote::new(vec![file], &download.hosts)
+    fn unlisted(&self, what: &'static str, name: &str, known: String) -> DownloadError {
+        DownloadError::Unlisted { dataset: self.name.clone(), what, name: name.into(), known }
     }
 }
 
@@ -169,15 +153,6 @@ pub fn shards(selection: &Selection, n_files: u32, at_most: Option<u32>) -> Vec<
             }
         }
     }
-}
-
-fn address<'a>(
-    download: Option<&'a Download>,
-    dataset: &str,
-    source: &str,
-) -> Result<&'a Download, DownloadError> {
-    let hint = source.to_owned();
-    download.ok_or_else(|| DownloadError::NoAddress { dataset: dataset.into(), hint })
 }
 
 /// `download` with `base` in place of all that comes before the first name in braces.

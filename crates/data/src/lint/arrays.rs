@@ -1,19 +1,14 @@
 //! The arrays of a D4RL or Minari file, read as far as they can be.
 
 use hdf5::types::{FloatSize, TypeDescriptor};
+use overtone_core::Outcome;
 
-use super::Findings;
+use crate::columns::{Columns, Seen as Recorded};
+use crate::dataset::Acted;
 use crate::error::DataError;
+use crate::findings::Findings;
 use crate::read::hdf5_file::{Hdf5File, Matrix};
-
-/// How an HDF5 file is laid out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum LogFormat {
-    /// All steps in arrays of one file.
-    D4rl,
-    /// A group of arrays for each episode.
-    Minari,
-}
+use crate::read::hdf5_layout::Layout;
 
 /// The task's end and the step limit's, as D4RL names them.
 const D4RL_FLAGS: [&str; 2] = ["terminals", "timeouts"];
@@ -22,7 +17,7 @@ const MINARI_FLAGS: [&str; 2] = ["terminations", "truncations"];
 
 /// Arrays of one length, of a D4RL file or of one of Minari's episodes; `None` is one that
 /// cannot be read or does not fit the others.
-pub(super) struct Arrays {
+pub(crate) struct Arrays {
     /// Name of the episode's group and a `/`; empty in a D4RL file.
     pub prefix: String,
     /// Names of the two flags.
@@ -31,8 +26,10 @@ pub(super) struct Arrays {
     pub observations: Option<Matrix>,
     /// `[steps, width]`, where each action led.
     pub next_observations: Option<Matrix>,
-    /// `[steps, width]`
+    /// `[steps, width]`; of width 1 where they are of a list.
     pub actions: Option<Matrix>,
+    /// Whether the actions are of a list.
+    pub chosen: bool,
     /// `[steps]`
     pub rewards: Option<Vec<f32>>,
     /// `[steps]`, the task's end.
@@ -84,6 +81,49 @@ impl Arrays {
         arrays
     }
 
+    /// Those of a recording in memory; frames are left out.
+    pub fn of_columns(columns: &Columns) -> Self {
+        let rows = columns.n_transitions();
+        let observations = match &columns.observations {
+            Recorded::Vectors { width, values } => {
+                Some(Matrix { values: values.clone(), rows, width: *width })
+            }
+            Recorded::Frames { .. } => None,
+        };
+        let actions = match &columns.actions {
+            Acted::Continuous { width, values } => {
+                Some(Matrix { values: values.clone(), rows, width: *width })
+            }
+            Acted::Discrete { values, .. } => {
+                let values = values.iter().map(|&action| f32::from(action)).collect();
+                Some(Matrix { values, rows, width: 1 })
+            }
+        };
+        let mut terminals = vec![false; rows];
+        let mut timeouts = vec![false; rows];
+        for (episode, _) in
+            columns.episodes.iter().zip(&columns.finished).filter(|(_, done)| **done)
+        {
+            let flags = match episode.outcome {
+                Outcome::Terminated => &mut terminals,
+                Outcome::Truncated => &mut timeouts,
+            };
+            flags[episode.end() - 1] = true;
+        }
+        Self {
+            observations,
+            next_observations: None,
+            actions,
+            chosen: matches!(columns.actions, Acted::Discrete { .. }),
+            rewards: Some(columns.rewards.clone()),
+            terminals: Some(terminals),
+            timeouts: Some(timeouts),
+            others: Vec::new(),
+            flags: D4RL_FLAGS,
+            prefix: String::new(),
+        }
+    }
+
     /// Reads what both have.
     fn read(
         file: &Hdf5File,
@@ -92,10 +132,18 @@ impl Arrays {
         findings: &mut Findings,
     ) -> Self {
         let named = |name: &str| format!("{prefix}{name}");
+        let chosen = file.is_chosen(&named("actions"));
+        let actions = if chosen {
+            let read = file.any_column(&named("actions"));
+            read.map(|values| Matrix { rows: values.len(), values, width: 1 })
+        } else {
+            file.any_matrix(&named("actions"))
+        };
         Self {
             observations: kept(file.any_matrix(&named("observations")), findings),
             next_observations: None,
-            actions: kept(file.any_matrix(&named("actions")), findings),
+            actions: kept(actions, findings),
+            chosen,
             rewards: kept(file.any_column(&named("rewards")), findings),
             terminals: kept(file.flags(&named(flags[0])), findings),
             timeouts: None,
@@ -159,12 +207,13 @@ impl Arrays {
 
 /// Tells of forms that are read, and are not D4RL's: types and shapes of the arrays that
 /// `prefix` leads to.
-pub(super) fn forms(file: &Hdf5File, prefix: &str, format: LogFormat, findings: &mut Findings) {
+pub(crate) fn forms(file: &Hdf5File, prefix: &str, format: Layout, findings: &mut Findings) {
     for name in ["observations", "actions", "rewards"] {
         let name = format!("{prefix}{name}");
         let Ok(element) = file.element(&name) else { continue };
         // Minari's rewards are doubles.
-        let usual = format == LogFormat::Minari && name.ends_with("rewards");
+        let usual = format == Layout::Minari && name.ends_with("rewards")
+            || name.ends_with("actions") && file.is_chosen(&name);
         if element != TypeDescriptor::Float(FloatSize::U4) && !usual {
             findings.note(
                 "not-float32",
@@ -176,8 +225,8 @@ pub(super) fn forms(file: &Hdf5File, prefix: &str, format: LogFormat, findings: 
         }
     }
     let flags = match format {
-        LogFormat::D4rl => D4RL_FLAGS,
-        LogFormat::Minari => MINARI_FLAGS,
+        Layout::D4rl => D4RL_FLAGS,
+        Layout::Minari => MINARI_FLAGS,
     };
     for name in [&["rewards"], &flags[..]].concat() {
         let name = format!("{prefix}{name}");

@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use overtone_core::Simulation;
 use rayon::prelude::*;
 
-use super::{Findings, Tally};
-use crate::card::{AtariCard, CardCounts};
+use crate::card::CardCounts;
 use crate::error::DataError;
-use crate::inspect::ReadFrames;
+use crate::expected::Expected;
+use crate::findings::{Findings, Tally};
 use crate::read::replay_log::{FRAME, OddKind, PADDING, ReplayLog, STEP_LIMIT, SmallColumns};
 use crate::read::run_folder::Column;
 
@@ -17,18 +16,17 @@ use crate::read::run_folder::Column;
 ///
 /// # Errors
 /// When there is no run.
-pub(super) fn lint(
+pub(crate) fn lint(
     path: &Path,
-    card: Option<&AtariCard>,
-    frames: ReadFrames,
+    expected: &Expected<'_>,
     findings: &mut Findings,
 ) -> Result<(), DataError> {
     let (log, broken) = ReplayLog::open_sound(path)?;
     for error in &broken {
         findings.refused(error);
     }
-    let read_frames = frames.of(&log);
-    let n_actions = card.map(|card| card.n_actions);
+    let read_frames = expected.frames.of(&log);
+    let n_actions = expected.n_actions();
     let padding = log.padding_slots();
     // Each file by itself, in any order, and told in theirs.
     let of_files: Vec<Findings> = (0..log.files.len())
@@ -47,9 +45,11 @@ pub(super) fn lint(
     }
     findings.of(&log.folder.folder);
     odd(&log, findings);
-    episodes(&log, card, findings);
-    if let Some(counts) = card.and_then(|card| card.counts) {
-        compare(&log, &counts, broken.is_empty(), findings);
+    episodes(&log, expected.horizon.unwrap_or(STEP_LIMIT), findings);
+    let counts =
+        expected.card.and_then(|card| card.counts_of(card.named(&log.folder.folder).as_ref()));
+    if let Some(counts) = counts {
+        compare(&log, counts, broken.is_empty(), findings);
     }
     if !read_frames && !log.files.is_empty() {
         findings.note(
@@ -128,7 +128,7 @@ fn odd(log: &ReplayLog, findings: &mut Findings) {
     }
 }
 
-fn episodes(log: &ReplayLog, card: Option<&AtariCard>, findings: &mut Findings) {
+fn episodes(log: &ReplayLog, limit: u64, findings: &mut Findings) {
     if log.finished().next().is_none() {
         findings.error(
             "no-episode",
@@ -138,7 +138,6 @@ fn episodes(log: &ReplayLog, card: Option<&AtariCard>, findings: &mut Findings) 
             "Fetch more files: nothing here can be trained on.",
         );
     }
-    let limit = card.map_or(STEP_LIMIT, |card| longest(&card.recording));
     let mut long = Tally::default();
     for episode in log.episodes.iter().filter(|episode| episode.length > limit) {
         let place = || match log.locate(episode.adds()).first() {
@@ -160,11 +159,11 @@ fn episodes(log: &ReplayLog, card: Option<&AtariCard>, findings: &mut Findings) 
 
 fn compare(log: &ReplayLog, counts: &CardCounts, all_read: bool, findings: &mut Findings) {
     let numbers = log.folder.numbers.len() as u64;
-    if numbers != counts.files {
+    if let Some(files) = counts.files.filter(|&files| files != numbers) {
         findings.warning(
             "file-count",
             "",
-            format!("{} files, as the dataset's description says", counts.files),
+            format!("{files} files, as the dataset's description says"),
             numbers.to_string(),
             "Fetch the others, unless they were left out on purpose.",
         );
@@ -173,7 +172,9 @@ fn compare(log: &ReplayLog, counts: &CardCounts, all_read: bool, findings: &mut 
     if !all_read {
         return;
     }
-    findings.compare("slot-count", "slots a file", counts.slots_per_file, log.capacity as u64);
+    if let Some(slots) = counts.slots_per_file {
+        findings.compare("slot-count", "slots a file", slots, log.capacity as u64);
+    }
     if let Some(transitions) = counts.transitions {
         let what = "agent steps";
         findings.compare("transition-count", what, transitions, log.counts.transitions);
@@ -264,7 +265,7 @@ impl FileLint<'_> {
                 "",
                 format!("actions 0 to {}, the game's set", n_actions.saturating_sub(1)),
                 found,
-                "Check that the file is of this game, or correct the description's n_actions.",
+                "Check that the file is of this game, or correct the task's actions.",
             );
         }
     }
@@ -370,13 +371,4 @@ struct FrameFacts {
     differ: bool,
     /// Whether a stale slot holds a picture.
     stale: bool,
-}
-
-/// Actions of the longest episode that could be recorded so; no limit where none is told.
-fn longest(recording: &Simulation) -> u64 {
-    let mut fields = recording.fields();
-    match (fields.count("max_frames"), fields.count("frame_skip")) {
-        (Ok(frames), Ok(skip)) => u64::from(frames / skip.max(1)),
-        _ => u64::MAX,
-    }
 }

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use overtone_core::{ActionSpace, Task};
 use sha2::{Digest, Sha256};
 
-use super::arrays::{Arrays, LogFormat};
-use super::{Findings, Tally};
+use super::arrays::Arrays;
 use crate::columns::ACTION_RANGE;
-use crate::locate_columns::Environment;
+use crate::findings::{Findings, Tally};
 use crate::read::hdf5_file::Matrix;
+use crate::read::hdf5_layout::Layout;
 
 /// How far, relative to its size, a number of the next observation may lie from the row after
 /// it: rounding, where one of them was kept as a double.
@@ -18,7 +19,7 @@ const ROUNDING: f32 = 1e-5;
 const NEEDED: [&str; 3] = ["observations", "actions", "rewards"];
 
 /// What was seen of a recording so far.
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// Steps of all parts.
     pub steps: u64,
     /// Episodes that a flag ends.
@@ -26,8 +27,8 @@ pub(super) struct Seen {
     /// Whether all arrays that are trained on could be read.
     pub whole: bool,
     /// Most steps of an episode, where it is known.
-    limit: Option<u32>,
-    robot: Option<&'static Environment>,
+    limit: Option<u64>,
+    task: Option<Task>,
     /// By array.
     not_finite: BTreeMap<String, Tally>,
     outside: Tally,
@@ -50,14 +51,14 @@ pub(super) struct Seen {
 type Extremes = Vec<(f32, f32)>;
 
 impl Seen {
-    /// Nothing yet, of a recording of `robot` where it is known.
-    pub fn new(limit: Option<u32>, robot: Option<&'static Environment>) -> Self {
+    /// Nothing yet, of a recording of `task` where it is known.
+    pub fn new(limit: Option<u64>, task: Option<&Task>) -> Self {
         Self {
             steps: 0,
             finished: 0,
             whole: true,
             limit,
-            robot,
+            task: task.cloned(),
             not_finite: BTreeMap::new(),
             outside: Tally::default(),
             doubled: Tally::default(),
@@ -141,18 +142,21 @@ impl Seen {
     }
 
     fn widths(&mut self, part: &Arrays, findings: &mut Findings) {
-        let robot = self.robot;
-        let observed = robot.map(|robot| robot.observation_width);
-        let acted = robot.map(|robot| robot.action_width);
+        let task = self.task.as_ref();
+        let observed = task.map(|task| task.observations.size());
+        let acted = task.map(|task| match &task.actions {
+            ActionSpace::Discrete { .. } => 1,
+            ActionSpace::Continuous { low, .. } => low.len(),
+        });
         for (array, matrix, seen, width) in [
             ("observations", &part.observations, &mut self.observations, observed),
             ("actions", &part.actions, &mut self.actions, acted),
         ] {
             let Some(matrix) = matrix else { continue };
-            // The first part says how wide all are, where the robot is unknown.
+            // The first part says how wide all are, where the task is unknown.
             let width = width.or((!seen.is_empty()).then_some(seen.len()));
             if let Some(width) = width.filter(|&width| width != matrix.width) {
-                let whose = robot.map_or("the first episode", |robot| robot.name);
+                let whose = task.map_or("the first episode", |task| &*task.name);
                 findings.error(
                     "wrong-width",
                     &format!("{}{array}", part.prefix),
@@ -173,7 +177,10 @@ impl Seen {
     }
 
     fn actions(&mut self, part: &Arrays) {
-        let Some(Matrix { values, width, .. }) = &part.actions else { return };
+        let Some(Matrix { values, width, .. }) = part.actions.as_ref().filter(|_| !part.chosen)
+        else {
+            return;
+        };
         let outside = |number: &&f32| number.is_finite() && !ACTION_RANGE.contains(*number);
         for (row, action) in values.chunks_exact(*width).enumerate() {
             if let Some(number) = action.iter().find(outside) {
@@ -192,7 +199,7 @@ impl Seen {
         }
         // Without timeouts episodes run into one another, which is told already.
         let limited = self.limit.filter(|_| part.timeouts.is_some());
-        if limited.is_some_and(|limit| length > u64::from(limit)) {
+        if limited.is_some_and(|limit| length > limit) {
             self.too_long.add(|| format!("{}, {length} steps long", part.place(span.start)));
         }
         if let Some(Matrix { values, width, .. }) = &part.observations {
@@ -212,7 +219,7 @@ impl Seen {
     }
 
     /// Adds what was seen.
-    pub fn tell(&self, format: LogFormat, findings: &mut Findings) {
+    pub fn tell(&self, format: Layout, findings: &mut Findings) {
         self.tell_numbers(findings);
         self.tell_episodes(format, findings);
     }
@@ -272,7 +279,7 @@ impl Seen {
         }
     }
 
-    fn tell_episodes(&self, format: LogFormat, findings: &mut Findings) {
+    fn tell_episodes(&self, format: Layout, findings: &mut Findings) {
         if let Some(found) = self.doubled.told("steps with both") {
             findings.warning(
                 "doubled-flag",
@@ -334,8 +341,8 @@ impl Seen {
             let (code, expected) = ("trailing-fragment", "finished episodes alone");
             let advice = "Nothing need be done: it is left out, unless it is asked for.";
             match format {
-                LogFormat::D4rl => findings.note(code, "", expected, found, advice),
-                LogFormat::Minari => findings.warning(code, "", expected, found, advice),
+                Layout::D4rl => findings.note(code, "", expected, found, advice),
+                Layout::Minari => findings.warning(code, "", expected, found, advice),
             }
         }
         if self.whole && self.finished == 0 {

@@ -1,17 +1,18 @@
 //! D4RL's files, version 2 (Fu et al. 2020): all steps one after the other, with a flag where
 //! the task ended and one where the step limit did.
 //!
-//! `next_observations`, `infos` and `metadata` may be there and are not read.
+//! Actions of a list are whole numbers in one dimension. `next_observations`, `infos` and `metadata` may be there and are not read.
 
-use std::path::Path;
-
-use overtone_core::{Episode, Outcome};
+use std::path::{Path, PathBuf};
 
 use crate::columns::{Columns, Seen};
-use crate::dataset::Acted;
 use crate::error::DataError;
-use crate::read::flags::{outcome, what_is_odd};
+use crate::expected::Expected;
+use crate::findings::Findings;
+use crate::lint::hdf5;
+use crate::read::flags::what_is_odd;
 use crate::read::hdf5_file::Hdf5File;
+use crate::read::hdf5_layout::{check_d4rl, cut};
 use crate::read::hdf5_paths::{find_file, hdf5_files};
 use crate::recording::{Reader, Recording};
 
@@ -28,29 +29,24 @@ impl Reader for D4rl {
         !path.is_dir() || hdf5_files(path).is_ok_and(|files| !files.is_empty())
     }
 
+    fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
+        find_file(path)
+    }
+
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        let file = Hdf5File::open(&find_file(path)?)?;
-        check(&file)?;
+        let file = Hdf5File::open(&self.place(path)?)?;
+        check_d4rl(&file)?;
         read(&file).map(Recording::Columns)
     }
-}
 
-/// Refuses a file that is not D4RL's.
-///
-/// # Errors
-/// [`DataError::MissingDataset`], which says what there is instead.
-pub(crate) fn check(file: &Hdf5File) -> Result<(), DataError> {
-    if file.has("observations") {
-        return Ok(());
+    fn lint(
+        &self,
+        path: &Path,
+        expected: &Expected<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), DataError> {
+        hdf5::lint(path, expected, findings)
     }
-    Err(DataError::MissingDataset {
-        path: file.path().to_path_buf(),
-        dataset: "observations".into(),
-        hint: format!(
-            "{}, neither D4RL's arrays nor Minari's episodes (episode_0, …)",
-            file.what_it_has()
-        ),
-    })
 }
 
 /// Reads a file and cuts it into episodes at its flags.
@@ -68,10 +64,10 @@ fn read(file: &Hdf5File) -> Result<Columns, DataError> {
     let terminals = file.flags("terminals")?;
     let timeouts = file.flags("timeouts")?;
     let observations = file.matrix("observations")?;
-    let actions = file.matrix("actions")?;
+    let actions = file.actions("actions")?;
     let rewards = file.column("rewards")?;
     let lengths = [
-        ("actions", actions.rows),
+        ("actions", actions.rows()),
         ("rewards", rewards.len()),
         ("terminals", terminals.len()),
         ("timeouts", timeouts.len()),
@@ -88,7 +84,7 @@ fn read(file: &Hdf5File) -> Result<Columns, DataError> {
         path: file.path().to_path_buf(),
         format: D4rl.name(),
         observations: Seen::Vectors { width: observations.width, values: observations.values },
-        actions: Acted::Continuous { width: actions.width, values: actions.values },
+        actions,
         rewards,
         episodes,
         finished,
@@ -96,55 +92,4 @@ fn read(file: &Hdf5File) -> Result<Columns, DataError> {
     };
     columns.odd.extend(what_is_odd(&columns, both));
     Ok(columns)
-}
-
-/// The episodes that end where a flag is set, and which of them are finished: what follows
-/// the last flag is not.
-pub fn cut(terminals: &[bool], timeouts: &[bool]) -> (Vec<Episode>, Vec<bool>) {
-    let (mut episodes, mut finished, mut start) = (Vec::new(), Vec::new(), 0);
-    for (row, (&terminal, &timeout)) in terminals.iter().zip(timeouts).enumerate() {
-        if let Some(outcome) = outcome(terminal, timeout) {
-            episodes.push(Episode { start, length: row + 1 - start, outcome });
-            finished.push(true);
-            start = row + 1;
-        }
-    }
-    if start < terminals.len() {
-        let length = terminals.len() - start;
-        episodes.push(Episode { start, length, outcome: Outcome::Truncated });
-        finished.push(false);
-    }
-    (episodes, finished)
-}
-
-#[cfg(test)]
-mod tests {
-    use overtone_core::{Episode, Outcome};
-
-    use super::cut;
-
-    #[track_caller]
-    fn check(flags: &str, expected: &[(usize, usize, Outcome, bool)]) {
-        let set = |flag: char| flags.chars().map(|c| c == flag || c == 'b').collect::<Vec<_>>();
-        let (episodes, finished) = cut(&set('t'), &set('l'));
-        let expected: (Vec<_>, Vec<_>) = expected
-            .iter()
-            .map(|&(start, length, outcome, done)| (Episode { start, length, outcome }, done))
-            .unzip();
-        assert_eq!((episodes, finished), expected, "{flags}");
-    }
-
-    #[test]
-    fn episodes_end_at_flags() {
-        use Outcome::{Terminated, Truncated};
-        // `t` the task's end, `l` the limit's, `b` both.
-        check("", &[]);
-        check("...", &[(0, 3, Truncated, false)]);
-        check("..t", &[(0, 3, Terminated, true)]);
-        check(
-            "t.l.",
-            &[(0, 1, Terminated, true), (1, 2, Truncated, true), (3, 1, Truncated, false)],
-        );
-        check(".b", &[(0, 2, Terminated, true)]);
-    }
 }

@@ -1,10 +1,14 @@
 //! Logs of the DQN Replay Dataset's form, as Dopamine writes them: a folder of gzip files for
 //! each run, with the frames in the order of the replay buffer ([`super::replay_log`]).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
+use crate::expected::Expected;
+use crate::findings::Findings;
+use crate::lint::replay;
 use crate::read::replay_log::ReplayLog;
+use crate::read::run_folder::RunFolder;
 use crate::recording::{Reader, Recording};
 
 /// The format of the DQN Replay Dataset.
@@ -19,7 +23,25 @@ impl Reader for DqnReplay {
         path.is_dir()
     }
 
+    fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
+        Ok(RunFolder::find(path)?.folder)
+    }
+
+    /// The game, as its folder is named.
+    fn task(&self, path: &Path) -> Option<String> {
+        RunFolder::find(path).ok().map(|run| run.game)
+    }
+
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
         ReplayLog::open(path).map(Recording::ReplayLog)
+    }
+
+    fn lint(
+        &self,
+        path: &Path,
+        expected: &Expected<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), DataError> {
+        replay::lint(path, expected, findings)
     }
 }

@@ -19,6 +19,7 @@ use hdf5::types::{FloatSize, TypeDescriptor};
 use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType, MinorErrorCode};
 use memmap2::Mmap;
 
+use crate::dataset::Acted;
 use crate::error::DataError;
 
 /// Most rows of an array: row numbers are stored in 32 bits.
@@ -183,6 +184,35 @@ impl Hdf5File {
     pub fn any_column(&self, name: &str) -> Result<Vec<f32>, DataError> {
         self.check_column(name)?;
         self.numbers(name)
+    }
+
+    /// Whether array `name` holds one whole number a row, `[rows]`: an action of a list.
+    pub fn is_chosen(&self, name: &str) -> bool {
+        let whole =
+            |element| matches!(element, TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_));
+        self.shape(name).is_ok_and(|shape| shape.len() == 1) && self.element(name).is_ok_and(whole)
+    }
+
+    /// Array `name` of actions: whole numbers from 0, `[rows]`, or vectors, `[rows, width]`.
+    ///
+    /// # Errors
+    /// As [`Hdf5File::matrix`], or when a whole number is none of a list.
+    pub fn actions(&self, name: &str) -> Result<Acted, DataError> {
+        if !self.is_chosen(name) {
+            let Matrix { values, width, .. } = self.matrix(name)?;
+            return Ok(Acted::Continuous { width, values });
+        }
+        let dataset = self.dataset(name)?;
+        self.check_claim(name, &dataset)?;
+        let numbers = self.read::<i64>(name, &dataset)?;
+        let action = |(row, &number): (usize, &i64)| {
+            u16::try_from(number).ok().filter(|&action| action < u16::MAX).ok_or_else(|| {
+                self.wrong_value(name, row, format!("{number}, expected an action of a list"))
+            })
+        };
+        let values: Vec<u16> = numbers.iter().enumerate().map(action).collect::<Result<_, _>>()?;
+        let n_actions = values.iter().max().map_or(0, |&last| usize::from(last) + 1);
+        Ok(Acted::Discrete { n_actions, values })
     }
 
     /// Array `name` of booleans, or of numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.

@@ -1,15 +1,19 @@
 //! Minari's files: a group `episode_<number>` for each episode, whose `observations` have one
 //! row more than its `actions`, the last one being where the last action led.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use overtone_core::{Episode, Outcome};
 
 use crate::columns::{Columns, Seen};
 use crate::dataset::Acted;
 use crate::error::DataError;
+use crate::expected::Expected;
+use crate::findings::Findings;
+use crate::lint::hdf5;
 use crate::read::flags::{outcome, what_is_odd};
 use crate::read::hdf5_file::{Hdf5File, Matrix};
+use crate::read::hdf5_layout::{episode_names, is_minari};
 use crate::read::hdf5_paths::find_file;
 use crate::recording::{Reader, Recording};
 
@@ -25,27 +29,22 @@ impl Reader for Minari {
         find_file(path).and_then(|file| Hdf5File::open(&file)).is_ok_and(|file| is_minari(&file))
     }
 
-    fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        read(&Hdf5File::open(&find_file(path)?)?).map(Recording::Columns)
+    fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
+        find_file(path)
     }
-}
 
-/// Whether a file has episodes, and not D4RL's arrays.
-pub(crate) fn is_minari(file: &Hdf5File) -> bool {
-    !file.has("observations") && episode_names(file).is_ok_and(|names| !names.is_empty())
-}
+    fn open(&self, path: &Path) -> Result<Recording, DataError> {
+        read(&Hdf5File::open(&self.place(path)?)?).map(Recording::Columns)
+    }
 
-/// Names of the episodes' groups, in the order of their numbers.
-///
-/// # Errors
-/// When the file cannot be listed.
-pub fn episode_names(file: &Hdf5File) -> Result<Vec<String>, DataError> {
-    let number = |name: &str| name.strip_prefix("episode_")?.parse::<u64>().ok();
-    let names = file.names()?.into_iter();
-    let mut numbered: Vec<(u64, String)> =
-        names.filter_map(|name| Some((number(&name)?, name))).collect();
-    numbered.sort_unstable();
-    Ok(numbered.into_iter().map(|(_, name)| name).collect())
+    fn lint(
+        &self,
+        path: &Path,
+        expected: &Expected<'_>,
+        findings: &mut Findings,
+    ) -> Result<(), DataError> {
+        hdf5::lint(path, expected, findings)
+    }
 }
 
 /// Reads a file's episodes, one after the other.
@@ -75,7 +74,7 @@ fn read(file: &Hdf5File) -> Result<Columns, DataError> {
         path: file.path().to_path_buf(),
         format: Minari.name(),
         observations: Seen::Vectors { width: log.observation_width, values: log.observations },
-        actions: Acted::Continuous { width: log.action_width, values: log.actions },
+        actions: log.actions.unwrap_or(Acted::Continuous { width: 0, values: Vec::new() }),
         rewards: log.rewards,
         episodes: log.episodes,
         finished: log.finished,
@@ -97,9 +96,8 @@ fn read(file: &Hdf5File) -> Result<Columns, DataError> {
 #[derive(Default)]
 struct Rows {
     observation_width: usize,
-    action_width: usize,
     observations: Vec<f32>,
-    actions: Vec<f32>,
+    actions: Option<Acted>,
     rewards: Vec<f32>,
     episodes: Vec<Episode>,
     finished: Vec<bool>,
@@ -132,12 +130,12 @@ fn add_episode(
         }
         Ok(matrix)
     };
-    let actions = matrix("actions", &mut log.action_width)?;
+    let actions = file.actions(&named("actions"))?;
     let mut observations = matrix("observations", &mut log.observation_width)?;
     let rewards = file.column(&named("rewards"))?;
     let terminations = file.flags(&named("terminations"))?;
     let truncations = file.flags(&named("truncations"))?;
-    let length = actions.rows;
+    let length = actions.rows();
     for (array, got, expected) in [
         ("observations", observations.rows, length + 1),
         ("rewards", rewards.len(), length),
@@ -164,7 +162,42 @@ fn add_episode(
     log.finished.push(ending.is_some());
     observations.values.truncate(length * observations.width);
     log.observations.extend(observations.values);
-    log.actions.extend(actions.values);
+    add_actions(file, &named("actions"), &mut log.actions, actions)?;
     log.rewards.extend(rewards);
+    Ok(())
+}
+
+/// Adds an episode's actions, which are of one form in all episodes.
+fn add_actions(
+    file: &Hdf5File,
+    array: &str,
+    all: &mut Option<Acted>,
+    actions: Acted,
+) -> Result<(), DataError> {
+    match (all, actions) {
+        (all @ None, actions) => *all = Some(actions),
+        (
+            Some(Acted::Discrete { n_actions, values }),
+            Acted::Discrete { n_actions: n_here, values: here },
+        ) => {
+            *n_actions = n_here.max(*n_actions);
+            values.extend(here);
+        }
+        (
+            Some(Acted::Continuous { width, values }),
+            Acted::Continuous { width: here, values: numbers },
+        ) if *width == here => values.extend(numbers),
+        (Some(first), actions) => {
+            let expected = match first {
+                Acted::Discrete { .. } => "[rows]".to_owned(),
+                Acted::Continuous { width, .. } => format!("[rows, {width}]"),
+            };
+            let got = match actions {
+                Acted::Discrete { values, .. } => vec![values.len()],
+                Acted::Continuous { width, values } => vec![values.len() / width.max(1), width],
+            };
+            return Err(file.wrong_shape(array, &got, &expected));
+        }
+    }
     Ok(())
 }

@@ -38,10 +38,9 @@
 //! step, and the log is reported as odd.
 
 mod columns;
+mod parts;
 mod scan;
 
-use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 
@@ -51,142 +50,12 @@ use crate::error::DataError;
 use crate::read::npy::NpyStream;
 pub use crate::read::replay_log::columns::SmallColumns;
 use crate::read::replay_log::columns::load;
+pub use crate::read::replay_log::parts::{
+    Counts, Ending, FRAME, LogFile, LoggedEpisode, MAX_ACTIONS, MAX_REWARDS, Odd, OddKind, PADDING,
+    STEP_LIMIT, SlotRange,
+};
 use crate::read::replay_log::scan::Scan;
 use crate::read::run_folder::{Column, RunFolder};
-
-/// Bytes of one observation, 84 × 84.
-pub const FRAME: usize = 84 * 84;
-/// Padding slots at each episode's start.
-pub const PADDING: u64 = 3;
-/// Actions of the Arcade Learning Environment.
-pub const MAX_ACTIONS: usize = 18;
-/// Agent steps after which the recorded episodes were cut (108,000 raw frames, skip 4);
-/// Dopamine stores `terminal` there as well.
-pub const STEP_LIMIT: u64 = 27_000;
-/// Distinct rewards counted one by one; clipped ones are usually -1, 0 and 1.
-pub const MAX_REWARDS: usize = 1000;
-
-/// Why an episode of the log has no further step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// Its last step has `terminal` set.
-    GameOver,
-    /// Its last step has `terminal` set because the step limit was reached.
-    StepLimit,
-    /// The log, or its unbroken part, ends first.
-    Cut,
-}
-
-/// An episode whose beginning is in the log.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LoggedEpisode {
-    /// Add number of its first step (padding excluded).
-    pub first: u64,
-    /// Agent steps.
-    pub length: u64,
-    /// Padding slots right before it: [`PADDING`], unless the log is odd.
-    pub padding: u64,
-    /// Sum of its rewards as the log has them; Dopamine clips them to [-1, 1], and a log where
-    /// it did not is refused before anything is trained on it.
-    pub clipped_return: f64,
-    /// How it ended.
-    pub ending: Ending,
-}
-
-/// One file (all its columns) of a run.
-#[derive(Clone, Debug)]
-pub struct LogFile {
-    /// The number in its names.
-    pub number: u32,
-    /// Adds up to when it was saved.
-    pub add_count: u64,
-    /// Adds it contributes: those it holds and no earlier file does.
-    pub adds: Range<u64>,
-}
-
-/// Slots `slot .. slot + length` of file `file` (an index into [`ReplayLog::files`]), which
-/// hold consecutive adds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SlotRange {
-    /// Index of the file.
-    pub file: usize,
-    /// First slot.
-    pub slot: usize,
-    /// Number of slots.
-    pub length: usize,
-}
-
-/// What a log's small columns say, counted over agent steps only.
-#[derive(Clone, Debug, Default)]
-pub struct Counts {
-    /// Slots of all files.
-    pub slots: u64,
-    /// Agent steps, each once.
-    pub transitions: u64,
-    /// Padding slots.
-    pub padding: u64,
-    /// Slots at or after the cursor of their file: left from the pass before, or never written.
-    pub stale: u64,
-    /// Of the stale slots, those that supply the step between two files.
-    pub recovered: u64,
-    /// Stretches of steps whose beginning is not in the log.
-    pub headless: u64,
-    /// Agent steps in them.
-    pub headless_transitions: u64,
-    /// Times each action was chosen.
-    pub actions: [u64; MAX_ACTIONS],
-    /// Times each reward came, by its bits (of finite numbers only); the first
-    /// [`MAX_REWARDS`] distinct ones.
-    pub rewards: BTreeMap<u32, u64>,
-    /// Times any other reward came.
-    pub other_rewards: u64,
-}
-
-impl Counts {
-    /// Rewards outside [-1, 1], of those counted one by one.
-    pub fn rewards_outside(&self) -> u64 {
-        let outside = |bits: &u32| !(-1.0..=1.0).contains(&f32::from_bits(*bits));
-        self.rewards.iter().filter(|(bits, _)| outside(bits)).map(|(_, count)| count).sum()
-    }
-}
-
-/// In what way a log is not as Dopamine writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OddKind {
-    /// A file holds nothing that earlier files do not.
-    NothingNew,
-    /// Slots between two files are in no file.
-    MissingSlots,
-    /// The first file is not of the recording's first pass.
-    LateBeginning,
-    /// A file was saved with the cursor elsewhere than at the last slot.
-    Cursor,
-    /// A file's `invalid_range` does not follow from its cursor, or is not there.
-    InvalidRange,
-    /// An episode does not begin with [`PADDING`] padding slots.
-    Padding,
-    /// Steps whose episode's beginning is not in the log.
-    Headless,
-    /// There is more than is told.
-    More,
-}
-
-/// Something in a log that is not as Dopamine writes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Odd {
-    /// What it is.
-    pub kind: OddKind,
-    /// Number of the file where it was noticed.
-    pub file: u32,
-    /// One sentence, without a full stop.
-    pub sentence: String,
-}
-
-impl fmt::Display for Odd {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.sentence)
-    }
-}
 
 /// A run's log: its files in order, and the episodes in them.
 #[derive(Clone, Debug)]
@@ -203,25 +72,6 @@ pub struct ReplayLog {
     pub counts: Counts,
     /// Anything that is not as Dopamine writes it.
     pub odd: Vec<Odd>,
-}
-
-impl LoggedEpisode {
-    /// Add numbers of its steps.
-    pub fn adds(&self) -> Range<u64> {
-        self.first..self.first + self.length
-    }
-
-    /// Add numbers of the padding before it.
-    pub fn padding_adds(&self) -> Range<u64> {
-        self.first - self.padding..self.first
-    }
-}
-
-impl Ending {
-    /// How an episode of `steps` agent steps that ends with `terminal` set ended.
-    pub fn of_terminal(steps: u64) -> Self {
-        if steps == STEP_LIMIT { Self::StepLimit } else { Self::GameOver }
-    }
 }
 
 impl ReplayLog {

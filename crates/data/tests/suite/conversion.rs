@@ -7,11 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use overtone_core::{Outcome, Simulation};
-use overtone_data::{
-    Acted, DataError, Dataset, Kind, Origin, Plan, ReplayLog, Selection, inspect, locate,
-};
+use overtone_data::{Acted, DataError, Dataset, Kind, Origin, Plan, ReplayLog, Selection, locate};
 
 use crate::starter::datasets;
+use crate::tasks;
 use overtone_testkit::dopamine::{FRAME, Recorder, pixel_of, write_gz};
 use overtone_testkit::long_log::Recording;
 
@@ -145,7 +144,7 @@ fn a_picture_in_padding_is_refused() {
     recorder.episode(500); // More than is inflated ahead of the check that fails.
     recorder.ring[9].pixel = 77; // Padding of the second episode.
     recorder.save();
-    let found = inspect(recorder.game()).unwrap();
+    let found = tasks::inspect_log(recorder.game()).unwrap();
     assert!(found.odd.iter().any(|odd| odd.contains("1 padding slots hold a picture")));
     let plan = plan(recorder.game(), Selection::uniform(1000), 1, &dir.path().join("cache"));
     let error = plan.ensure(&mut |_, _| {}).unwrap_err();
@@ -191,7 +190,8 @@ fn other_sources_have_another_place() {
 const CHILD: &str = "OVERTONE_TEST_CONVERT_TO";
 
 fn starter_plan(cache: &Path) -> Plan {
-    let located = locate("seaquest", "1", Some(&datasets().join("starter/Seaquest")), &datasets());
+    let located =
+        locate(&tasks::seaquest(), "1", Some(&datasets().join("starter/Seaquest")), &datasets());
     let located = located.unwrap();
     assert_eq!(located.origin.kind, Kind::Starter);
     let log = ReplayLog::open(&located.path).unwrap();
@@ -319,7 +319,7 @@ fn a_long_log_repeats_its_recording() {
         actions.extend(chosen);
     }
     let game = recording.write(dir.path(), "Pong", 40, 3);
-    let found = inspect(&game).unwrap();
+    let found = tasks::inspect_log(&game).unwrap();
     assert_eq!(found.odd, Vec::<String>::new());
     // 119 adds, the last stale slots' included: 4 times both episodes, then 3 + 7 + 3 + 6.
     assert_eq!((found.episodes, found.cut_episodes, found.transitions), (9, 1, 4 * 19 + 13));

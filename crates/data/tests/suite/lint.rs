@@ -1,23 +1,35 @@
 //! What is said about a recording that is not as it should be.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use hdf5::File;
-use overtone_data::card::{CardCounts, FileCounts};
-use overtone_data::inspect::ReadFrames;
-use overtone_data::{AtariCard, ContinuousCard, DatasetCard, LintReport, Severity, lint};
+use overtone_core::Task;
+use overtone_data::card::CardCounts;
+use overtone_data::{DatasetCard, Expected, LintReport, ReadFrames, Severity, description_of};
 use overtone_testkit::dopamine::{Recorder, Slot};
 
 use crate::robots::{d4rl, minari, observation, put, replace, write_d4rl};
 use crate::starter::datasets;
+use crate::tasks;
 
 fn card(name: &str) -> DatasetCard {
     DatasetCard::load(&datasets().join(name)).unwrap()
 }
 
-fn atari_card() -> AtariCard {
-    AtariCard { counts: None, ..card("starter-seaquest.toml").atari().unwrap() }
+fn game_card() -> DatasetCard {
+    DatasetCard { counts: BTreeMap::new(), ..card("starter-seaquest.toml") }
+}
+
+/// What is found when nothing but how to read frames is known.
+fn look(path: &Path, frames: ReadFrames) -> LintReport {
+    overtone_data::lint(path, &Expected { frames, ..Expected::default() }).unwrap()
+}
+
+/// What is found in a recording that is compared with `card`.
+fn compare(path: &Path, card: &DatasetCard) -> LintReport {
+    overtone_data::lint(path, &Expected { card: Some(card), ..Expected::default() }).unwrap()
 }
 
 /// Checks that all that is found is `expected`: severity, code, and what the finding's file,
@@ -40,7 +52,18 @@ use Severity::{Error, Note, Warning};
 /// A run of one file and one episode, after `spoil`.
 #[track_caller]
 fn check_run(
-    card: Option<AtariCard>,
+    card: Option<DatasetCard>,
+    spoil: impl FnOnce(&mut Recorder),
+    expected: &[(Severity, &str, &str)],
+) {
+    let card = card.as_ref();
+    check_run_of(&Expected { card, ..Expected::default() }, spoil, expected);
+}
+
+/// As [`check_run`], of what is known.
+#[track_caller]
+fn check_run_of(
+    known: &Expected<'_>,
     spoil: impl FnOnce(&mut Recorder),
     expected: &[(Severity, &str, &str)],
 ) {
@@ -50,21 +73,21 @@ fn check_run(
     recorder.files = 0;
     spoil(&mut recorder);
     recorder.save();
-    let card = card.map(DatasetCard::Atari);
-    check(&lint(recorder.game(), card.as_ref(), ReadFrames::IfSmall).unwrap(), expected);
+    check(&overtone_data::lint(recorder.game(), known).unwrap(), expected);
 }
 
 #[test]
 fn slots_of_a_run() {
     check_run(None, |_| {}, &[]);
-    check_run(Some(atari_card()), |_| {}, &[]);
+    check_run(Some(game_card()), |_| {}, &[]);
     let reward = |reward| move |run: &mut Recorder| run.ring[10].reward = reward;
     let words = "$store$_reward_ckpt.0.gz: : 1 rewards outside, the first in slot 10: 2";
     check_run(None, reward(2.0), &[(Error, "unclipped-rewards", words)]);
     check_run(None, reward(0.5), &[(Warning, "fractional-rewards", "slot 10: 0.5")]);
-    let few = AtariCard { n_actions: 6, ..atari_card() };
+    let task: &Task = &tasks::game("pong", "Pong", 6);
+    let few = Expected { task: Some(task), ..Expected::default() };
     let words = "$store$_action_ckpt.0.gz: : 5 actions beyond it, the first in slot 6: 6";
-    check_run(Some(few), |_| {}, &[(Error, "action-beyond-set", words)]);
+    check_run_of(&few, |_| {}, &[(Error, "action-beyond-set", words)]);
     let words = "$store$_observation_ckpt.0.gz: : 1 padding slots with a picture";
     check_run(None, |run| run.ring[1].pixel = 9, &[(Error, "padding-not-black", words)]);
     let words = "begins with 2 padding slots, not 3";
@@ -88,12 +111,10 @@ fn slots_of_a_run() {
 #[test]
 fn episodes_of_a_run() {
     check_run(None, |run| run.ring[38].terminal = 0, &[(Error, "no-episode", "none")]);
-    let mut short = atari_card();
-    short.recording = short.recording.with("max_frames", 4 * 36u32);
-    check_run(Some(short.clone()), |_| {}, &[]);
-    short.recording = short.recording.with("max_frames", 4 * 35u32);
+    let at_most = |steps| Expected { horizon: Some(steps), ..Expected::default() };
+    check_run_of(&at_most(36), |_| {}, &[]);
     let words = "1 longer episodes, the first in file 0, slot 3";
-    check_run(Some(short), |_| {}, &[(Error, "episode-too-long", words)]);
+    check_run_of(&at_most(35), |_| {}, &[(Error, "episode-too-long", words)]);
     let more = |run: &mut Recorder| {
         run.files = 1;
         run.episode(5);
@@ -101,13 +122,13 @@ fn episodes_of_a_run() {
     check_run(None, more, &[(Warning, "stale-slots", "cursor at slot 7, not 39")]);
     let counts = |files, transitions, episodes| {
         let counts = CardCounts {
-            files,
-            slots_per_file: 40,
+            files: Some(files),
+            slots_per_file: Some(40),
             transitions: Some(transitions),
             episodes: Some(episodes),
             bytes: None,
         };
-        Some(AtariCard { counts: Some(counts), ..atari_card() })
+        Some(DatasetCard { counts: [("each".to_owned(), counts)].into(), ..game_card() })
     };
     check_run(counts(1, 36, 1), |_| {}, &[]);
     let wrong = [(Error, "transition-count", "36"), (Error, "episode-count", "1")];
@@ -125,7 +146,7 @@ fn broken_files_are_named_and_do_not_end_the_look() {
         recorder.episode(37);
     }
     assert_eq!(recorder.saved.len(), 4);
-    let look = |frames| lint(recorder.game(), None, frames).unwrap();
+    let look = |frames| look(recorder.game(), frames);
     check(&look(ReadFrames::IfSmall), &[]);
     assert_eq!(
         (look(ReadFrames::IfSmall).worst(), look(ReadFrames::IfSmall).exit_code()),
@@ -164,22 +185,22 @@ fn broken_files_are_named_and_do_not_end_the_look() {
     let json = serde_json::to_value(&broken).unwrap();
     assert_eq!(json["findings"][0]["code"], "broken-file");
     assert_eq!(
-        (&json["family"], &json["findings"][0]["severity"]),
-        (&"atari".into(), &"error".into())
+        (&json["format"], &json["findings"][0]["severity"]),
+        (&"DQN replay".into(), &"error".into())
     );
     // Nothing left to read is a finding too; nothing there at all is not.
     for name in fs::read_dir(&recorder.folder).unwrap() {
         fs::write(name.unwrap().path(), b"").unwrap();
     }
     assert!(look(ReadFrames::IfSmall).findings.iter().any(|finding| finding.code == "no-episode"));
-    assert!(lint(&dir.path().join("none"), None, ReadFrames::IfSmall).is_err());
+    assert!(overtone_data::lint(&dir.path().join("none"), &Expected::default()).is_err());
 }
 
 #[test]
-fn another_familys_description() {
+fn another_formats_description() {
     let (_dir, path) = d4rl("..t");
-    let report = lint(&path, Some(&DatasetCard::Atari(atari_card())), ReadFrames::IfSmall).unwrap();
-    check(&report, &[(Error, "other-family", "robot.hdf5")]);
+    let found = [(Error, "other-format", "robot.hdf5: : a recording in the format D4RL")];
+    check(&compare(&path, &game_card()), &found);
 }
 
 /// What is found in a D4RL file that was good before `spoil`.
@@ -187,7 +208,7 @@ fn another_familys_description() {
 fn check_file(steps: &str, spoil: impl FnOnce(&Path), expected: &[(Severity, &str, &str)]) {
     let (_dir, path) = d4rl(steps);
     spoil(&path);
-    check(&lint(&path, None, ReadFrames::IfSmall).unwrap(), expected);
+    check(&look(&path, ReadFrames::IfSmall), expected);
 }
 
 fn remove(name: &str) -> impl FnOnce(&Path) {
@@ -335,17 +356,21 @@ fn a_file_against_its_robot_and_description() {
         (Error, "wrong-width", "hopper_medium.hdf5: observations: 3"),
         (Error, "wrong-width", "hopper_medium.hdf5: actions: 2"),
     ];
-    check(&lint(&path, None, ReadFrames::IfSmall).unwrap(), &widths);
-    let mut card = card("starter-mujoco.toml").continuous().unwrap();
+    let task = tasks::hopper();
+    let known = Expected { task: Some(&task), ..Expected::default() };
+    check(&overtone_data::lint(&path, &known).unwrap(), &widths);
+    let mut card = card("starter-mujoco.toml");
     let bytes = fs::metadata(&path).unwrap().len();
-    let counts = |transitions, episodes, bytes| FileCounts { transitions, episodes, bytes };
-    let mut look = |counts, max_steps| {
+    let counts = |transitions, episodes, bytes| CardCounts {
+        transitions: Some(transitions),
+        episodes: Some(episodes),
+        bytes: Some(bytes),
+        ..CardCounts::default()
+    };
+    let mut look = |counts, horizon| {
         card.counts.insert("hopper_medium".into(), counts);
-        card.recording = card.recording.with("max_steps", max_steps);
-        let report = lint(&path, Some(&DatasetCard::Continuous(card.clone())), ReadFrames::IfSmall);
-        let mut report = report.unwrap();
-        report.findings.retain(|finding| finding.code != "wrong-width");
-        report
+        let known = Expected { card: Some(&card), horizon: Some(horizon), ..Expected::default() };
+        overtone_data::lint(&path, &known).unwrap()
     };
     check(&look(counts(6, 2, bytes), 3), &[]);
     let wrong = [
@@ -360,7 +385,7 @@ fn a_file_against_its_robot_and_description() {
 
 #[test]
 fn episodes_of_minari() {
-    let look = |path: &Path| lint(path, None, ReadFrames::IfSmall).unwrap();
+    let look = |path: &Path| look(path, ReadFrames::IfSmall);
     let (_dir, path) = minari("..t ..l");
     check(&look(&path), &[]);
     let (_dir, path) = minari("t..t .b ..");
@@ -395,7 +420,7 @@ fn many_findings_of_a_kind_are_counted() {
     for episode in 0..30 {
         replace(&path, &format!("episode_{episode}/rewards"), &[0.0f64; 2], 0);
     }
-    let report = lint(&path, None, ReadFrames::IfSmall).unwrap();
+    let report = look(&path, ReadFrames::IfSmall);
     assert_eq!((report.findings.len(), report.left_out["wrong-length"]), (20, 10));
     assert!(report.to_string().contains("10 more of wrong-length"), "{report}");
 }
@@ -404,8 +429,15 @@ fn many_findings_of_a_kind_are_counted() {
 fn the_starter_sets_are_as_described() {
     let starter = datasets().join("starter");
     for game in ["BankHeist", "DoubleDunk", "Gravitar", "Seaquest"] {
-        let card = DatasetCard::of(&starter.join(game), &datasets()).unwrap().unwrap();
-        let report = lint(&starter.join(game), Some(&card), ReadFrames::Always).unwrap();
+        let card = description_of(&starter.join(game), &datasets()).unwrap().unwrap();
+        let task = tasks::game(game, game, 18);
+        let known = Expected {
+            card: Some(&card),
+            task: Some(&task),
+            horizon: Some(27_000),
+            frames: ReadFrames::Always,
+        };
+        let report = overtone_data::lint(&starter.join(game), &known).unwrap();
         check(&report, &[]);
         assert_eq!(report.expected.unwrap(), format!("starter-{}", game.to_lowercase()));
     }
@@ -414,15 +446,13 @@ fn the_starter_sets_are_as_described() {
         [("halfcheetah", &[][..]), ("hopper", fragment), ("walker2d", fragment)]
     {
         let path = starter.join(format!("mujoco/{robot}_medium.hdf5"));
-        let card = DatasetCard::of(&path, &datasets()).unwrap().unwrap();
-        assert!(
-            matches!(&card, DatasetCard::Continuous(ContinuousCard { name, .. }) if name == "starter-mujoco")
-        );
-        check(&lint(&path, Some(&card), ReadFrames::IfSmall).unwrap(), expected);
+        let card = description_of(&path, &datasets()).unwrap().unwrap();
+        assert_eq!(card.name, "starter-mujoco");
+        check(&compare(&path, &card), expected);
     }
     // A copy elsewhere is compared only when it is asked for.
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("hopper_medium.hdf5");
     fs::copy(starter.join("mujoco/hopper_medium.hdf5"), &copy).unwrap();
-    assert_eq!(DatasetCard::of(&copy, &datasets()).unwrap(), None);
+    assert_eq!(description_of(&copy, &datasets()).unwrap(), None);
 }

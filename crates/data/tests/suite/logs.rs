@@ -1,9 +1,10 @@
 //! Ring logic: synthetic logs of any capacity against what was recorded.
 
+use overtone_data::ReplayLog;
 use overtone_data::read::replay_log::Ending;
-use overtone_data::{ReplayLog, inspect};
 use proptest::prelude::*;
 
+use crate::tasks::inspect_log;
 use overtone_testkit::dopamine::Recorder;
 
 #[test]
@@ -47,7 +48,7 @@ fn a_save_skipped_inside_padding_is_a_gap() {
     assert_eq!(log.files[0].adds, 19..29);
     assert!(log.episodes.is_empty());
     assert_eq!((log.counts.headless, log.counts.headless_transitions), (1, 10));
-    let inspection = inspect(recorder.game()).unwrap();
+    let inspection = inspect_log(recorder.game()).unwrap();
     assert_eq!(inspection.transitions, 10);
     assert!(!inspection.odd.is_empty());
 }
@@ -81,7 +82,7 @@ fn what_is_odd_is_said() {
     recorder.ring[14].action = 4;
     recorder.ring[15].reward = 7.0;
     recorder.save();
-    let inspection = inspect(recorder.game()).unwrap();
+    let inspection = inspect_log(recorder.game()).unwrap();
     let odd = inspection.odd.join("\n");
     assert!(odd.contains("begins with 1 padding slots"), "{odd}");
     assert!(odd.contains("outside [-1, 1]"), "{odd}");

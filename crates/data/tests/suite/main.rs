@@ -11,6 +11,7 @@ mod pairs;
 mod rejections;
 mod robots;
 mod starter;
+mod tasks;
 mod vector_logs;
 mod vector_starter;
 mod vector_windows;

@@ -4,11 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::Simulation;
-use overtone_data::inspect::Spread;
+use overtone_data::inspect::spread::Spread;
 use overtone_data::read::replay_log::Ending;
-use overtone_data::{DatasetCard, Kind, ReplayLog, inspect, locate};
+use overtone_data::{DatasetCard, Kind, Origin, ReplayLog, locate};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+
+use crate::tasks::{self, inspect_log};
 
 #[derive(Deserialize)]
 struct Stats {
@@ -37,7 +39,7 @@ fn check(game: &str, transitions: u64, episodes: u64) {
     let folder = datasets().join("starter").join(game);
     let stats = fs::read_to_string(folder.join("stats.json")).unwrap();
     let stats: Stats = serde_json::from_str(&stats).unwrap();
-    let found = inspect(&folder).unwrap();
+    let found = inspect_log(&folder).unwrap();
     assert_eq!((found.game.as_str(), found.run.as_str()), (game, "1"));
     assert_eq!((found.transitions, found.episodes), (transitions, episodes));
     assert_eq!((stats.transitions, stats.episodes), (transitions, episodes));
@@ -70,22 +72,27 @@ fn check(game: &str, transitions: u64, episodes: u64) {
     }
 
     let card = datasets().join(format!("starter-{}.toml", game.to_lowercase()));
-    let card = DatasetCard::load(&card).unwrap().atari().unwrap();
-    let counts = card.counts.unwrap();
+    let card = DatasetCard::load(&card).unwrap();
+    let counts = card.counts_of(None).unwrap();
     assert_eq!((counts.transitions, counts.episodes), (Some(transitions), Some(episodes)));
-    assert_eq!((counts.files, counts.slots_per_file), (stats.files as u64, stats.capacity));
-    assert_eq!(card.n_actions, stats.actions.len());
+    assert_eq!(
+        (counts.files, counts.slots_per_file),
+        (Some(stats.files as u64), Some(stats.capacity))
+    );
     assert_eq!(card.recording, dqn_replay());
     let bytes = fs::read_dir(folder.join("1/replay_logs")).unwrap();
     let bytes: u64 = bytes.map(|entry| entry.unwrap().metadata().unwrap().len()).sum();
     assert_eq!(counts.bytes, Some(bytes));
 
-    let located = locate(&game.to_uppercase(), "1", None, &datasets()).unwrap();
+    let task = tasks::game(&game.to_uppercase(), game, stats.actions.len());
+    let located = locate(&task, "1", None, &datasets()).unwrap();
     // The published set would be preferred on a machine that has it.
     if located.origin.kind != Kind::Published {
-        assert_eq!(located.origin, card.origin());
-        let by_path = locate("", "1", Some(&folder), &datasets()).unwrap();
-        assert_eq!((by_path.game, by_path.origin), (located.game, located.origin));
+        let n_actions = Some(stats.actions.len());
+        assert_eq!(located.origin, Origin { n_actions, ..card.origin() });
+        assert!(located.to_string().starts_with("data: the starter set in "), "{located}");
+        let by_path = locate(&task, "1", Some(&folder), &datasets()).unwrap();
+        assert_eq!((by_path.task, by_path.origin), (located.task, located.origin));
     }
 }
 
@@ -136,7 +143,7 @@ fn files_are_the_recorded_ones() {
 #[test]
 fn every_description_can_be_read() {
     let cards = DatasetCard::load_all(&datasets()).unwrap();
-    let names: Vec<_> = cards.iter().map(DatasetCard::name).collect();
+    let names: Vec<_> = cards.iter().map(|card| card.name.as_str()).collect();
     for name in ["dqn-replay", "d4rl", "starter-seaquest", "starter-mujoco"] {
         assert!(names.contains(&name), "{names:?}");
     }

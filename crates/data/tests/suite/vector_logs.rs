@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use hdf5::File;
 use overtone_core::{Episode, Outcome};
-use overtone_data::read::columns;
-use overtone_data::{Acted, Columns, DataError, Family, Seen, family_of, inspect_continuous};
+use overtone_data::read::{self, columns};
+use overtone_data::{Acted, Columns, DataError, Dataset, DatasetOptions, Origin, Seen};
 
 use crate::robots::{WIDTHS, action, d4rl, minari, observation, put, replace, reward, write_d4rl};
+use crate::tasks::inspect_columns;
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -381,7 +382,7 @@ fn inspections_count() {
         &[0.5f32, 1.5, -1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -2.0],
         2,
     );
-    let found = inspect_continuous(&path).unwrap();
+    let found = inspect_columns(&path).unwrap();
     assert_eq!((found.transitions, found.episodes), (8, 2));
     assert_eq!((found.terminated, found.truncated), (1, 1));
     assert_eq!((found.fragments, found.fragment_transitions), (1, 3));
@@ -406,23 +407,54 @@ fn inspections_count() {
     );
 
     replace(&path, "observations", &[7.0f32; 24], 3);
-    let found = inspect_continuous(&path).unwrap();
+    let found = inspect_columns(&path).unwrap();
     assert!(found.odd.contains(&"number 2 of the observations is always 7".into()));
     let (_dir, path) = d4rl("...");
-    assert_eq!(inspect_continuous(&path).unwrap().odd, ["no episode is finished"]);
+    assert_eq!(inspect_columns(&path).unwrap().odd, ["no episode is finished"]);
 }
 
 #[test]
-fn folders_and_families() {
+fn actions_of_a_list_are_whole_numbers() {
+    let (_dir, path) = d4rl("..t.l");
+    replace(&path, "actions", &[3i64, 0, 1, 2, 0], 0);
+    let read = columns(&path).unwrap();
+    assert_eq!(read.actions, Acted::Discrete { n_actions: 4, values: vec![3, 0, 1, 2, 0] });
+    let report = overtone_data::lint(&path, &overtone_data::Expected::default()).unwrap();
+    assert_eq!(report.worst(), None, "{report}");
+    assert_eq!(inspect_columns(&path).unwrap().actions_outside, 0);
+    // The task may have more than were recorded.
+    let origin = Origin { n_actions: Some(6), ..Origin::other() };
+    let options = DatasetOptions { origin, ..DatasetOptions::default() };
+    assert_eq!(Dataset::open(&path, &options).unwrap().actions().size(), 6);
+    for (bad, said) in [(-1i64, "holds in row 4 -1"), (65_535, "65535, expected an action")] {
+        replace(&path, "actions", &[3i64, 0, 1, 2, bad], 0);
+        let error = columns(&path).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+    // Real numbers in one dimension are no vectors.
+    replace(&path, "actions", &[0.5f32; 5], 0);
+    assert!(matches!(columns(&path), Err(DataError::DatasetShape { .. })));
+
+    let (_dir, path) = minari("..t .l");
+    replace(&path, "episode_0/actions", &[1u8, 0, 1], 0);
+    assert!(matches!(columns(&path), Err(DataError::DatasetShape { .. })));
+    replace(&path, "episode_1/actions", &[5u8, 0], 0);
+    let read = columns(&path).unwrap();
+    assert_eq!(read.actions, Acted::Discrete { n_actions: 6, values: vec![1, 0, 1, 5, 0] });
+}
+
+#[test]
+fn folders_and_formats() {
+    let format = |path: &Path| read::reader_of(path).unwrap().name();
     let (dir, path) = d4rl("..t");
-    assert_eq!(family_of(&path).unwrap(), Family::Continuous);
-    assert_eq!(family_of(dir.path()).unwrap(), Family::Continuous);
+    assert_eq!(format(&path), "D4RL");
+    assert_eq!(format(dir.path()), "D4RL");
     assert_eq!(columns(dir.path()).unwrap().n_transitions(), 3);
     write_d4rl(&dir.path().join("other.h5"), "t");
     let error = columns(dir.path()).unwrap_err().to_string();
     assert!(error.contains("2 HDF5 files here; name one"), "{error}");
     let empty = tempfile::tempdir().unwrap();
-    assert_eq!(family_of(empty.path()).unwrap(), Family::Atari);
+    assert_eq!(format(empty.path()), "DQN replay");
     assert!(matches!(columns(empty.path()), Err(DataError::NoLog { .. })));
-    assert!(matches!(family_of(&empty.path().join("none")), Err(DataError::Missing { .. })));
+    assert!(matches!(read::reader_of(&empty.path().join("none")), Err(DataError::Missing { .. })));
 }

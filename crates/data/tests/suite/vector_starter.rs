@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use overtone_core::{ActionSpace, ObservationSpace, Simulation};
-use overtone_data::locate_columns::{DATASETS, known_dataset, known_environment};
+use overtone_core::Simulation;
 use overtone_data::{
-    ContinuousCard, DataError, Dataset, DatasetCard, DatasetOptions, Kind, inspect_continuous,
-    locate_continuous,
+    DataError, Dataset, DatasetCard, DatasetOptions, Kind, Located, inspect::ColumnsInspection,
+    locate,
 };
 
 use crate::robots::d4rl;
 use crate::starter::datasets;
+use crate::tasks::{self, game, inspect_columns, robot};
 
 /// What was written down when a set was recorded; ± was the population's (n).
 struct Recorded {
@@ -28,7 +28,7 @@ struct Recorded {
 #[track_caller]
 fn check(env: &str, recorded: &Recorded) {
     let file = datasets().join("starter/mujoco").join(format!("{env}_medium.hdf5"));
-    let found = inspect_continuous(&file).unwrap();
+    let found = inspect_columns(&file).unwrap();
     assert_eq!(found.transitions, recorded.transitions);
     assert_eq!((found.terminated, found.truncated), (recorded.terminated, recorded.truncated));
     let episodes = recorded.terminated + recorded.truncated;
@@ -51,25 +51,25 @@ fn check(env: &str, recorded: &Recorded) {
     assert_eq!((found.actions_outside, found.odd.len()), (0, 0), "{:?}", found.odd);
 
     let card = DatasetCard::load(&datasets().join("starter-mujoco.toml")).unwrap();
-    let card = card.continuous().unwrap();
-    let counts = card.counts[&ContinuousCard::counted(env, "medium")];
-    assert_eq!((counts.transitions, counts.episodes), (recorded.transitions, episodes));
-    assert_eq!(counts.bytes, fs::metadata(&file).unwrap().len());
+    let counts = card.counts_of(card.named(&file).as_ref()).unwrap();
+    assert_eq!((counts.transitions, counts.episodes), (Some(recorded.transitions), Some(episodes)));
+    assert_eq!(counts.bytes, Some(fs::metadata(&file).unwrap().len()));
     assert_eq!(
         card.recording,
         Simulation::new([("revision", "v4".into()), ("max_steps", 1000u32.into())])
     );
 
-    let located = locate_continuous(&env.to_uppercase(), "Medium", None, &datasets()).unwrap();
-    assert_eq!((located.env, located.dataset.as_str()), (env, "medium"));
+    let task = robot(&env.to_uppercase(), recorded.widths);
+    let located = locate(&task, "Medium", None, &datasets()).unwrap();
+    assert_eq!((located.task.as_deref(), located.dataset.as_str()), (Some(env), "medium"));
     // The published set would be preferred on a machine that has it.
     if located.origin.kind != Kind::Published {
         assert_eq!(located.origin, card.origin());
         assert!(located.to_string().contains("not D4RL"), "{located}");
-        let by_path = locate_continuous(env, "", Some(&file), &datasets()).unwrap();
+        let by_path = locate(&task, "", Some(&file), &datasets()).unwrap();
         assert_eq!((by_path.dataset, by_path.origin), (located.dataset, located.origin));
         let folder = datasets().join("starter/mujoco");
-        let by_folder = locate_continuous(env, "medium", Some(&folder), &datasets()).unwrap();
+        let by_folder = locate(&task, "medium", Some(&folder), &datasets()).unwrap();
         assert_eq!(by_folder.path, file);
     }
 
@@ -83,7 +83,7 @@ fn check(env: &str, recorded: &Recorded) {
 }
 
 /// Steps of finished episodes.
-fn total(found: &overtone_data::ContinuousInspection) -> u64 {
+fn total(found: &ColumnsInspection) -> u64 {
     (found.lengths.mean * found.episodes as f64).round() as u64
 }
 
@@ -141,7 +141,7 @@ fn walker2d() {
 #[test]
 fn statistics_are_numpys() {
     let file = datasets().join("starter/mujoco/hopper_medium.hdf5");
-    let found = inspect_continuous(&file).unwrap();
+    let found = inspect_columns(&file).unwrap();
     // numpy 2.4, `mean(0)` and `std(0)` in float64 over all 75,000 rows.
     let numpy = [(1.31869147, 0.17697749), (0.09056524, 0.04910917), (-0.31199395, 0.19654894)];
     for (range, (mean, std)) in found.observations.iter().zip(numpy) {
@@ -153,7 +153,8 @@ fn statistics_are_numpys() {
 /// Whether the file at `path` is of a robot with these numbers of observations and actions.
 fn fits(path: &Path, name: &str, (wide, narrow): (usize, usize)) -> Result<(), DataError> {
     let data = Dataset::open(path, &DatasetOptions::default())?;
-    data.check_spaces(name, &ObservationSpace::Vectors { width: wide }, &ActionSpace::unit(narrow))
+    let task = robot(name, (wide, narrow));
+    data.check_spaces(name, &task.observations, &task.actions)
 }
 
 #[test]
@@ -168,8 +169,8 @@ fn published_files_come_first_and_other_robots_are_refused() {
         fs::copy(datasets().join("starter/mujoco").join(from), &to).unwrap();
         to
     };
-    let locate = |env: &str, dataset: &str, path: Option<&Path>| {
-        locate_continuous(env, dataset, path, folder.path())
+    let locate = |env: &str, dataset: &str, path: Option<&Path>| -> Result<Located, DataError> {
+        locate(&robot(env, (11, 3)), dataset, path, folder.path())
     };
     let missing = locate("hopper", "medium", None).unwrap_err();
     assert!(matches!(missing, DataError::Missing { .. }));
@@ -221,8 +222,8 @@ fn descriptions_are_read_strictly() {
         let good = fs::read_to_string(datasets().join(name)).unwrap();
         for (spoiled, expected) in [
             (good.replacen("licence", "license", 1), "license"),
-            (good.replacen("continuous", "board", 1).replacen("atari", "board", 1), "board"),
-            (good.replacen("family", "group", 1), "family"),
+            (good.replacen("kind = \"published\"", "kind = \"mislaid\"", 1), "mislaid"),
+            (good.replacen("suite", "family", 1), "family"),
         ] {
             fs::write(&path, spoiled).unwrap();
             let error = DatasetCard::load(&path).unwrap_err();
@@ -233,17 +234,34 @@ fn descriptions_are_read_strictly() {
 }
 
 #[test]
-fn names() {
-    for (name, known) in
-        [("Half-Cheetah", "halfcheetah"), ("HOPPER", "hopper"), ("walker_2d", "walker2d")]
-    {
-        assert_eq!(known_environment(name).unwrap().name, known);
+fn names_of_datasets() {
+    let card = DatasetCard::load(&datasets().join("d4rl.toml")).unwrap();
+    for known in &card.datasets {
+        assert_eq!(card.dataset(&known.replace('_', "-").to_uppercase()).unwrap(), known);
     }
-    for known in DATASETS {
-        assert_eq!(known_dataset(&known.replace('_', "-")).unwrap(), known);
-    }
-    let error = locate_continuous("hoper", "medium", None, &datasets()).unwrap_err().to_string();
-    assert!(error.contains("unknown environment `hoper`: did you mean `hopper`?"), "{error}");
-    let error = locate_continuous("hopper", "mediun", None, &datasets()).unwrap_err().to_string();
+    let error = locate(&tasks::hopper(), "mediun", None, &datasets()).unwrap_err().to_string();
     assert!(error.contains("unknown dataset `mediun`: did you mean `medium`?"), "{error}");
+    assert!(!error.contains('\n'), "{error}");
+    let error = locate(&tasks::hopper(), "board", None, &datasets()).unwrap_err().to_string();
+    assert!(error.starts_with("unknown dataset `board`; known are random, "), "{error}");
+    let none = robot("ant", (1, 1));
+    let error = locate(&none, "medium", None, &datasets()).unwrap_err();
+    assert!(matches!(error, DataError::Missing { .. }), "{error}");
+    assert!(error.to_string().contains("no description there has ant"), "{error}");
+}
+
+#[test]
+fn a_description_of_any_task_names_each_by_its_title() {
+    let card = DatasetCard::load(&datasets().join("dqn-replay.toml")).unwrap();
+    assert_eq!(card.name_of(&game("bank_heist", "BankHeist", 18)), Some("BankHeist"));
+    assert_eq!(card.name_of(&game("pong", "Pong", 6)), Some("Pong"));
+    assert_eq!(card.name_of(&tasks::hopper()), None);
+    let named = card.named(Path::new("/elsewhere/Pong/3/replay_logs")).unwrap();
+    assert_eq!((named.task.as_str(), named.dataset.as_str()), ("Pong", "3"));
+    assert_eq!(card.named(Path::new("/elsewhere/Pong/6/replay_logs")), None);
+    let d4rl = DatasetCard::load(&datasets().join("d4rl.toml")).unwrap();
+    let named = d4rl.named(Path::new("/elsewhere/hopper_full_replay-v2.hdf5")).unwrap();
+    assert_eq!((named.task.as_str(), named.dataset.as_str()), ("hopper", "full_replay"));
+    assert_eq!(d4rl.named(Path::new("/elsewhere/hopper_full-v2.hdf5")), None);
+    assert_eq!(d4rl.name_of(&robot("Half-Cheetah", (17, 6))), Some("halfcheetah"));
 }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
-use overtone_data::inspect::ReadFrames;
 use overtone_data::read::npy::{Element, NpyStream};
-use overtone_data::{DataError, Dataset, Origin, Plan, ReplayLog, Selection, lint};
+use overtone_data::{
+    DataError, Dataset, Expected, Origin, Plan, ReadFrames, ReplayLog, Selection, lint,
+};
 use overtone_testkit::dopamine::{Recorder, npy, write_gz};
 
 use super::{MIB, Seed, Target};
@@ -52,7 +53,7 @@ pub(super) fn targets() -> Vec<Target> {
             read: |path| {
                 let folder = folder_of(path)?;
                 // Whatever is wrong is a finding, so this may not fail.
-                lint(folder, None, ReadFrames::Always)?;
+                lint(folder, &Expected { frames: ReadFrames::Always, ..Expected::default() })?;
                 ReplayLog::open(folder)?;
                 Ok(())
             },

@@ -3,9 +3,8 @@
 use std::path::{Component, Path};
 
 use anyhow::Result;
-use overtone_data::inspect::ReadFrames;
 use overtone_data::{
-    Dataset, DatasetCard, DatasetOptions, Fragment, inspect_continuous, lint, read,
+    Dataset, DatasetCard, DatasetOptions, Expected, Fragment, ReadFrames, inspect, lint, read,
 };
 
 use super::{MIB, Seed, Target};
@@ -51,9 +50,9 @@ fn recordings() -> Vec<Seed> {
 
 fn read_recording(path: &Path) -> Result<()> {
     // Whatever is wrong is a finding, so this may not fail.
-    lint(path, None, ReadFrames::Never)?;
+    lint(path, &Expected { frames: ReadFrames::Never, ..Expected::default() })?;
     let log = read::columns(path)?;
-    inspect_continuous(path)?;
+    inspect(path)?;
     let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
     Dataset::of(log, &options)?;
     Ok(())
@@ -80,22 +79,14 @@ fn read_card(path: &Path) -> Result<()> {
         let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
         assert!(plain, "{} leads elsewhere", path.display());
     };
-    let remotes: Vec<_> = match &card {
-        DatasetCard::Atari(card) => {
-            below(Path::new(&card.folder));
-            card.games.iter().map(|game| card.remote(game, "1", &[0, 1])).collect()
-        }
-        DatasetCard::Continuous(card) => {
-            let pairs = card.environments.iter().zip(&card.qualities);
-            pairs
-                .map(|(environment, dataset)| {
-                    below(&card.file(environment, dataset));
-                    card.remote(environment, dataset)
-                })
-                .collect()
-        }
-    };
-    for remote in remotes.into_iter().flatten() {
+    let any = ["Seaquest".to_owned()];
+    let tasks = if card.tasks.is_empty() { &any[..] } else { &card.tasks };
+    let pairs = tasks.iter().flat_map(|task| card.datasets.iter().map(move |name| (task, name)));
+    let remotes = pairs.map(|(task, dataset)| {
+        below(&card.place(task, dataset));
+        card.remote(task, dataset, &[0, 1])
+    });
+    for remote in remotes.flatten() {
         remote.files.iter().for_each(|file| below(&file.path));
     }
     Ok(())

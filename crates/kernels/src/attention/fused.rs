@@ -30,10 +30,10 @@ mod score;
 
 pub(super) use backward::backward;
 pub(super) use forward::forward;
+pub(super) use score::FusedScore;
 
 use probabilities::VisibleKeys;
 
-use super::Score;
 use crate::Queries;
 use crate::buffer::Buffer;
 use crate::mask::Mask;
@@ -52,7 +52,7 @@ pub(super) struct AttentionPlan {
     pub batch: usize,
     pub tokens: usize,
     pub n_heads: usize,
-    pub score: Score,
+    pub score: FusedScore,
     pub queries: Queries,
     /// One per sequence, or none at all.
     pub first_token: Option<Vec<usize>>,

@@ -29,23 +29,27 @@ pub(super) fn attention(
     };
     let (k, v) = (linear(normal.clone(), 1), linear(normal.clone(), 2));
 
-    let scores = match options.score {
+    let (scores, epsilon) = match options.score {
         // Times the reciprocal: burn 0.22 rounds the divisor to f32 in `div_scalar`'s backward.
         Score::DotProduct => {
             let q = linear(queries.of(normal), 0);
-            form.product(q, k.transpose()) * (d_head as f64).sqrt().recip()
+            (form.product(q, k.transpose()) * (d_head as f64).sqrt().recip(), 0.0)
         }
-        Score::Fourier { power, .. } => {
-            let r = weights.fourier_r.expect("the block has checked that R is there");
+        Score::Fourier { power, epsilon } => {
+            let r = weights.score_parameter.expect("the block has checked that R is there");
             let scores = fourier_scores(linear(normal, 0), k, r, power, form);
             let scores = scores.reshape([batch * n_heads, tokens, tokens]);
-            queries.of(scores).reshape([batch, n_heads, n_queries, tokens])
+            (queries.of(scores).reshape([batch, n_heads, n_queries, tokens]), epsilon)
+        }
+        Score::Tensors(score) => {
+            let q = linear(queries.of(normal), 0);
+            (score.scores(q, k, weights.score_parameter), 0.0)
         }
     };
     let hidden = may_not_attend(tokens, queries, options.first_token, &x.device());
     let scores =
         scores.mask_fill(hidden.expand([batch, n_heads, n_queries, tokens]), f32::NEG_INFINITY);
-    let mut probs = probabilities(scores, options.score.epsilon());
+    let mut probs = probabilities(scores, epsilon);
     if let Some(mask) = options.dropout.and_then(|dropout| dropout.mask(Place::Attention)) {
         probs = mask.apply(probs);
     }

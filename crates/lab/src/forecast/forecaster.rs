@@ -55,7 +55,7 @@ impl ForecasterConfig {
             d_model: self.d_model,
             dropout: 0.0,
             conditioning: Conditioning::None,
-            attention: AttentionConfig::Softmax,
+            attention: AttentionConfig::SOFTMAX,
             activation: Activation::Gelu,
         }
     }
@@ -207,7 +207,7 @@ impl Forecaster {
         let options = BlockOptions {
             queries: Queries::ALL,
             n_heads: self.config.n_heads,
-            attention: AttentionConfig::Softmax,
+            attention: AttentionConfig::SOFTMAX,
             activation: Activation::Gelu,
             first_token: None,
             dropout: None,

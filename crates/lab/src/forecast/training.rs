@@ -4,24 +4,12 @@
 use burn::{module::Module, tensor::Device};
 use overtone_core::seed;
 use overtone_model::{ModelError, head::Binning};
-use overtone_train::{
-    AdamW, AdamWConfig,
-    optimizer::{Decayed, scalar},
-};
+use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 
 use super::forecaster::{Forecaster, ForecasterConfig, Tokens};
 use super::series::Series;
 use super::tokens::{Window, random_window};
 
-/// Of Chronos: PyTorch's AdamW without weight decay, gradients clipped to norm 1.
-const ADAM_W: AdamWConfig = AdamWConfig {
-    beta_1: 0.9,
-    beta_2: 0.999,
-    epsilon: 1e-8,
-    weight_decay: 0.0,
-    decayed: Decayed::Matrices,
-    clip_norm: 1.0,
-};
 /// Stretches of training whose mean loss is kept.
 pub const STRETCHES: usize = 20;
 
@@ -69,7 +57,8 @@ pub fn train(
 ) -> Result<Trained, ModelError> {
     let device = Device::flex().autodiff();
     let mut model = Forecaster::init(config, &device, &mut seed::generator(weight_seed, "init"))?;
-    let mut optimizer = AdamW::new(ADAM_W);
+    // As Chronos: PyTorch's AdamW without weight decay, gradients clipped to norm 1.
+    let mut optimizer = AdamW::new(AdamWConfig::default());
     let mut windows = seed::generator(weight_seed, "windows");
     let mut losses = Vec::with_capacity(training.steps);
     for step in 0..training.steps {

@@ -192,7 +192,7 @@ fn attention(batch: usize, queries: Queries) -> Box<dyn FnMut()> {
         qkv_bias: parameter([3 * D]),
         projection_weight: parameter([D, D]),
         projection_bias: parameter([D]),
-        fourier_r: None,
+        score_parameter: None,
     };
     let mut seed = 0;
     Box::new(move || {

@@ -10,7 +10,7 @@ use overtone_core::{
 };
 use overtone_model::{
     Acted, AttentionConfig, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    FourierAttentionConfig, Frames, HeadConfig, Init, Observed, RShape,
+    FourierKernel, Frames, HeadConfig, Init, Observed, RShape,
     contexts::{FRAME, STACK, timesteps_from},
     decision_transformer::{DropoutSeed, Form},
     head::{ActionOrder, FourierHeadConfig, FourierLikelihoodConfig, LinearConfig, TanhConfig},
@@ -68,7 +68,7 @@ impl Variant {
 
     fn attention(self) -> AttentionConfig {
         match self {
-            Self::Plain | Self::FourierHead => AttentionConfig::Softmax,
+            Self::Plain | Self::FourierHead => AttentionConfig::SOFTMAX,
             Self::FourierAttention => fourier_attention(),
         }
     }
@@ -255,7 +255,7 @@ pub fn fourier_head(frequencies: usize) -> HeadConfig {
 
 /// The FourierFormer paper's attention: power 4, one `R` a layer.
 pub fn fourier_attention() -> AttentionConfig {
-    AttentionConfig::Fourier(FourierAttentionConfig {
+    AttentionConfig::Fourier(FourierKernel {
         power: 4,
         r: RShape::Scalar,
         initial: 1.0,

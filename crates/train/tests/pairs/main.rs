@@ -8,7 +8,7 @@ mod matrix;
 use std::{collections::BTreeMap, fmt::Debug};
 
 use burn::{module::Module, tensor::Tensor};
-use overtone_model::{AttentionConfig, FourierAttentionConfig, RShape, weights};
+use overtone_model::{AttentionConfig, FourierKernel, RShape, weights};
 use overtone_train::{AdamW, AdamWConfig, Decayed, optimizer::scalar};
 
 const BATCH: usize = 3;
@@ -16,11 +16,11 @@ const CONTEXT: usize = 4;
 const N_STEPS: usize = 8;
 
 fn attentions() -> Vec<AttentionConfig> {
-    let mut attentions = vec![AttentionConfig::Softmax];
+    let mut attentions = vec![AttentionConfig::SOFTMAX];
     for power in [2, 4, 6] {
         for r in [RShape::Scalar, RShape::PerHead, RShape::PerDimension] {
             for epsilon in [0.0, 1e-6] {
-                let fourier = FourierAttentionConfig { power, r, initial: 1.0, epsilon };
+                let fourier = FourierKernel { power, r, initial: 1.0, epsilon };
                 attentions.push(AttentionConfig::Fourier(fourier));
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::error::DataError;
 use crate::read::npy::{self, NpyStream};
-use crate::read::replay_log::MAX_ACTIONS;
+use crate::read::replay_log::parts::MAX_ACTIONS;
 use crate::read::run_folder::{Column, RunFolder};
 
 /// The most slots one file may claim; the published files have 1,000,000.

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::columns::Loaded;
-use super::{Counts, Ending, LogFile, LoggedEpisode, MAX_REWARDS, Odd, OddKind, PADDING};
+use super::parts::{Counts, Ending, LogFile, LoggedEpisode, MAX_REWARDS, Odd, OddKind, PADDING};
 
 /// Oddities kept.
 const MAX_ODD: usize = 32;

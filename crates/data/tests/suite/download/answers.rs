@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use overtone_core::crc32c::crc32c;
+use crc32c::crc32c;
 use overtone_data::download::{DownloadError, DownloadPlan, Presence, Remote, RemoteFile};
 use overtone_testkit::web_server::{WebServer, answer_empty, answer_head, answer_part};
 

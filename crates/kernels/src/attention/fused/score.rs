@@ -3,7 +3,8 @@
 //! Dot products: `s = q kᵀ / √d_head`, so `dq = ds k / √d_head` and `dk = dsᵀ q / √d_head`.
 //! The Fourier scores' gradients stand in `fourier_scores/fused/backward.rs`.
 
-use super::{HeadColumns, Score};
+use super::HeadColumns;
+use crate::attention::Score;
 use crate::fourier_scores::{self, Destination, Visible};
 use crate::matrix::{Into, Matrix, multiply_strided};
 
@@ -37,7 +38,30 @@ impl<'a> Compared<'a> {
     }
 }
 
-impl Score {
+/// The scores that have a fused form.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::attention) enum FusedScore {
+    DotProduct,
+    Fourier { power: u32, epsilon: f64 },
+}
+
+impl FusedScore {
+    pub(in crate::attention) fn of(score: Score<'_>) -> Option<Self> {
+        match score {
+            Score::DotProduct => Some(Self::DotProduct),
+            Score::Fourier { power, epsilon } => Some(Self::Fourier { power, epsilon }),
+            Score::Tensors(_) => None,
+        }
+    }
+
+    /// What is added to the sum that weights are divided by.
+    pub(super) fn epsilon(self) -> f64 {
+        match self {
+            Self::DotProduct => 0.0,
+            Self::Fourier { epsilon, .. } => epsilon,
+        }
+    }
+
     /// `scores[i, j]` of query `i` and every key `j` it may see, rows `stride` apart. Other
     /// scores are arbitrary.
     pub(super) fn forward(self, compared: Compared<'_>, scores: &mut [f32], stride: usize) {

@@ -1,20 +1,17 @@
-//! What a recording of continuous control holds, counted.
+//! What a recording in memory holds, counted.
 
 use std::fmt;
-use std::path::Path;
 
 use overtone_core::Outcome;
 use serde::{Serialize, Serializer};
 
-use crate::columns::Seen;
+use crate::columns::{Columns, Seen};
 use crate::dataset::Acted;
-use crate::error::DataError;
-use crate::inspect::{Returns, Spread};
-use crate::read;
+use crate::inspect::spread::{Returns, Spread};
 
 /// What a recording holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ContinuousInspection {
+pub struct ColumnsInspection {
     /// Name of the file, without its folder.
     pub file: String,
     /// How it is laid out.
@@ -94,55 +91,57 @@ impl fmt::Display for Range {
     }
 }
 
-/// Inspects the D4RL or Minari file at `path`, or in that folder.
-///
-/// # Errors
-/// Anything wrong with the file; see [`DataError`].
-pub fn inspect_continuous(path: &Path) -> Result<ContinuousInspection, DataError> {
-    let log = read::columns(path)?;
-    let mut odd = log.odd.clone();
-    let observation_width = log.observations.width();
-    let observations = match &log.observations {
-        Seen::Vectors { width, values } => Range::of_each(values, *width),
-        Seen::Frames { .. } => Vec::new(),
-    };
-    let actions = match &log.actions {
-        Acted::Continuous { width, values } => Range::of_each(values, *width),
-        Acted::Discrete { .. } => Vec::new(),
-    };
-    for (place, range) in observations.iter().enumerate() {
-        if range.min == range.max && log.n_transitions() > 0 {
-            odd.push(format!("number {place} of the observations is always {}", range.min));
+impl ColumnsInspection {
+    /// Counts what is in `log`.
+    pub fn of(log: &Columns) -> Self {
+        let mut odd = log.odd.clone();
+        let observation_width = log.observations.width();
+        let observations = match &log.observations {
+            Seen::Vectors { width, values } => Range::of_each(values, *width),
+            Seen::Frames { .. } => Vec::new(),
+        };
+        let actions = match &log.actions {
+            Acted::Continuous { width, values } => Range::of_each(values, *width),
+            Acted::Discrete { .. } => Vec::new(),
+        };
+        for (place, range) in observations.iter().enumerate() {
+            if range.min == range.max && log.n_transitions() > 0 {
+                odd.push(format!("number {place} of the observations is always {}", range.min));
+            }
+        }
+        let episodes = log.finished_episodes().count() as u64;
+        if episodes == 0 {
+            odd.push("no episode is finished".into());
+        }
+        let terminated =
+            log.finished_episodes().filter(|e| e.outcome == Outcome::Terminated).count();
+        let finished_transitions: usize =
+            log.finished_episodes().map(|episode| episode.length).sum();
+        Self {
+            file: log.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            format: log.format,
+            transitions: log.n_transitions() as u64,
+            observation_width,
+            action_width: log.actions.size(),
+            episodes,
+            terminated: terminated as u64,
+            truncated: episodes - terminated as u64,
+            fragments: log.episodes.len() as u64 - episodes,
+            fragment_transitions: (log.n_transitions() - finished_transitions) as u64,
+            returns: Returns {
+                units: "raw",
+                spread: Spread::of(
+                    log.finished_episodes().map(|e| log.episode_return(e)).collect(),
+                ),
+            },
+            lengths: Spread::of(log.finished_episodes().map(|e| e.length as f64).collect()),
+            observations,
+            actions,
+            actions_outside: log.actions_outside() as u64,
+            rewards: Range::of(&log.rewards, 1, 0),
+            odd,
         }
     }
-    let episodes = log.finished_episodes().count() as u64;
-    if episodes == 0 {
-        odd.push("no episode is finished".into());
-    }
-    let terminated = log.finished_episodes().filter(|e| e.outcome == Outcome::Terminated).count();
-    let finished_transitions: usize = log.finished_episodes().map(|episode| episode.length).sum();
-    Ok(ContinuousInspection {
-        file: log.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-        format: log.format,
-        transitions: log.n_transitions() as u64,
-        observation_width,
-        action_width: log.actions.size(),
-        episodes,
-        terminated: terminated as u64,
-        truncated: episodes - terminated as u64,
-        fragments: log.episodes.len() as u64 - episodes,
-        fragment_transitions: (log.n_transitions() - finished_transitions) as u64,
-        returns: Returns {
-            units: "raw",
-            spread: Spread::of(log.finished_episodes().map(|e| log.episode_return(e)).collect()),
-        },
-        lengths: Spread::of(log.finished_episodes().map(|e| e.length as f64).collect()),
-        observations,
-        actions,
-        actions_outside: log.actions_outside() as u64,
-        rewards: Range::of(&log.rewards, 1, 0),
-        odd,
-    })
 }
 
 /// As it is in the program's JSON.
@@ -150,7 +149,7 @@ fn lower_case<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&name.to_lowercase())
 }
 
-impl fmt::Display for ContinuousInspection {
+impl fmt::Display for ColumnsInspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let spread = |spread: &Spread| {
             let Spread { mean, sd, min, median, max } = spread;

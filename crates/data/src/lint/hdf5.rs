@@ -4,28 +4,27 @@ use std::fs;
 use std::ops::Range;
 use std::path::Path;
 
-use super::Findings;
-use super::arrays::{Arrays, LogFormat, forms};
+use super::arrays::{Arrays, forms};
 use super::seen::Seen;
-use crate::card::ContinuousCard;
 use crate::error::DataError;
-use crate::locate_columns::{environment_of, known_environment};
+use crate::expected::Expected;
+use crate::findings::Findings;
 use crate::read::hdf5_file::Hdf5File;
+use crate::read::hdf5_layout::{Layout, cut, episode_names, layout_of};
 use crate::read::hdf5_paths::find_file;
-use crate::read::{d4rl, minari};
 
 /// Finds what is wrong with the file at `path`.
 ///
 /// # Errors
 /// When there is no one file.
-pub(super) fn lint(
+pub(crate) fn lint(
     path: &Path,
-    card: Option<&ContinuousCard>,
+    expected: &Expected<'_>,
     findings: &mut Findings,
 ) -> Result<(), DataError> {
     let path = find_file(path)?;
     findings.of(&path);
-    let opened = Hdf5File::open(&path).and_then(|file| Ok((format_of(&file)?, file)));
+    let opened = Hdf5File::open(&path).and_then(|file| Ok((layout_of(&file)?, file)));
     let (format, file) = match opened {
         Ok(opened) => opened,
         Err(error) => {
@@ -33,52 +32,38 @@ pub(super) fn lint(
             return Ok(());
         }
     };
-    let named = card.and_then(|card| card.named(&path));
-    let robot = match named {
-        Some((environment, _)) => known_environment(environment).ok(),
-        None => environment_of(&path),
-    };
-    let limit = match card {
-        Some(card) => card.recording.fields().count("max_steps").ok(),
-        // As in D4RL's data.
-        None => robot.map(|_| 1000),
-    };
-    let mut seen = Seen::new(limit, robot);
+    let mut seen = Seen::new(expected.horizon, expected.task);
     match format {
-        LogFormat::D4rl => {
+        Layout::D4rl => {
             forms(&file, "", format, findings);
             let arrays = Arrays::of_d4rl(&file, findings);
             seen.finite(&arrays);
             seen.look(&arrays, &spans(&arrays), findings);
         }
-        LogFormat::Minari => read_episodes(&file, &mut seen, findings),
+        Layout::Minari => read_episodes(&file, &mut seen, findings),
     }
     findings.of(&path);
     seen.tell(format, findings);
-    let counts = card.zip(named).and_then(|(card, (environment, dataset))| {
-        card.counts.get(&ContinuousCard::counted(environment, dataset))
-    });
+    let counts = expected.card.and_then(|card| card.counts_of(card.named(&path).as_ref()));
     if let Some(counts) = counts {
         if seen.whole {
-            findings.compare("transition-count", "steps", counts.transitions, seen.steps);
-            findings.compare("episode-count", "finished episodes", counts.episodes, seen.finished);
+            if let Some(transitions) = counts.transitions {
+                findings.compare("transition-count", "steps", transitions, seen.steps);
+            }
+            if let Some(episodes) = counts.episodes {
+                findings.compare("episode-count", "finished episodes", episodes, seen.finished);
+            }
         }
-        let bytes = fs::metadata(&path).map_or(0, |data| data.len());
-        findings.compare("byte-count", "bytes", counts.bytes, bytes);
+        if let Some(bytes) = counts.bytes {
+            let found = fs::metadata(&path).map_or(0, |data| data.len());
+            findings.compare("byte-count", "bytes", bytes, found);
+        }
     }
     Ok(())
 }
 
-/// How a file is laid out.
-fn format_of(file: &Hdf5File) -> Result<LogFormat, DataError> {
-    if minari::is_minari(file) {
-        return Ok(LogFormat::Minari);
-    }
-    d4rl::check(file).map(|()| LogFormat::D4rl)
-}
-
 fn read_episodes(file: &Hdf5File, seen: &mut Seen, findings: &mut Findings) {
-    let names = match minari::episode_names(file) {
+    let names = match episode_names(file) {
         Ok(names) => names,
         Err(error) => {
             findings.refused(&error);
@@ -97,7 +82,7 @@ fn read_episodes(file: &Hdf5File, seen: &mut Seen, findings: &mut Findings) {
         );
     }
     if let Some(first) = names.first() {
-        forms(file, &format!("{first}/"), LogFormat::Minari, findings);
+        forms(file, &format!("{first}/"), Layout::Minari, findings);
     }
     for name in &names {
         let mut arrays = Arrays::of_minari(file, name, findings);
@@ -116,6 +101,6 @@ fn read_episodes(file: &Hdf5File, seen: &mut Seen, findings: &mut Findings) {
 fn spans(arrays: &Arrays) -> Vec<(Range<usize>, bool)> {
     let Some(terminals) = &arrays.terminals else { return Vec::new() };
     let none = vec![false; terminals.len()];
-    let (episodes, finished) = d4rl::cut(terminals, arrays.timeouts.as_ref().unwrap_or(&none));
+    let (episodes, finished) = cut(terminals, arrays.timeouts.as_ref().unwrap_or(&none));
     episodes.iter().map(|episode| episode.range()).zip(finished).collect()
 }

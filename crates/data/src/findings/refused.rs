@@ -10,7 +10,7 @@ const OTHER_KIND: &str = "Take this file away, or name the data it belongs to.";
 
 impl Findings {
     /// Adds the error that `error` is; it is about one file, or an array in it.
-    pub(super) fn refused(&mut self, error: &DataError) {
+    pub fn refused(&mut self, error: &DataError) {
         if let Some(path) = path_of(error) {
             self.of(path);
         }

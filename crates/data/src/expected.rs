@@ -1,0 +1,29 @@
+//! [`Expected`]: what a recording is compared with.
+
+use overtone_core::{ActionSpace, Task};
+
+use crate::card::DatasetCard;
+use crate::read::read_frames::ReadFrames;
+
+/// What is known of a recording before it is looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Expected<'a> {
+    /// Its description, where it has one ([`crate::description_of`] finds it).
+    pub card: Option<&'a DatasetCard>,
+    /// Its task, where that is known.
+    pub task: Option<&'a Task>,
+    /// Most steps of an episode, where that is known.
+    pub horizon: Option<u64>,
+    /// Whether the pictures of a log are read.
+    pub frames: ReadFrames,
+}
+
+impl Expected<'_> {
+    /// Actions there are to choose from, where the task says it.
+    pub fn n_actions(&self) -> Option<usize> {
+        match &self.task?.actions {
+            ActionSpace::Discrete { names } => Some(names.len()),
+            ActionSpace::Continuous { .. } => None,
+        }
+    }
+}

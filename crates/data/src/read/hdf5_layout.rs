@@ -1,0 +1,114 @@
+//! Which of the two layouts an HDF5 file has, and what the layouts say of episodes.
+
+use overtone_core::{Episode, Outcome};
+
+use crate::error::DataError;
+use crate::read::flags::outcome;
+use crate::read::hdf5_file::Hdf5File;
+
+/// How an HDF5 file is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// All steps in arrays of one file, with flags where episodes end (Fu et al. 2020; v2).
+    D4rl,
+    /// A group of arrays for each episode (the Farama Foundation's format).
+    Minari,
+}
+
+/// How a file is laid out.
+///
+/// # Errors
+/// [`DataError::MissingDataset`] when it is neither D4RL's nor Minari's.
+pub(crate) fn layout_of(file: &Hdf5File) -> Result<Layout, DataError> {
+    if is_minari(file) {
+        return Ok(Layout::Minari);
+    }
+    check_d4rl(file).map(|()| Layout::D4rl)
+}
+
+/// Refuses a file that is not D4RL's.
+///
+/// # Errors
+/// [`DataError::MissingDataset`], which says what there is instead.
+pub(crate) fn check_d4rl(file: &Hdf5File) -> Result<(), DataError> {
+    if file.has("observations") {
+        return Ok(());
+    }
+    Err(DataError::MissingDataset {
+        path: file.path().to_path_buf(),
+        dataset: "observations".into(),
+        hint: format!(
+            "{}, neither D4RL's arrays nor Minari's episodes (episode_0, …)",
+            file.what_it_has()
+        ),
+    })
+}
+
+/// Whether a file has episodes, and not D4RL's arrays.
+pub(crate) fn is_minari(file: &Hdf5File) -> bool {
+    !file.has("observations") && episode_names(file).is_ok_and(|names| !names.is_empty())
+}
+
+/// Names of the episodes' groups, in the order of their numbers.
+///
+/// # Errors
+/// When the file cannot be listed.
+pub(crate) fn episode_names(file: &Hdf5File) -> Result<Vec<String>, DataError> {
+    let number = |name: &str| name.strip_prefix("episode_")?.parse::<u64>().ok();
+    let names = file.names()?.into_iter();
+    let mut numbered: Vec<(u64, String)> =
+        names.filter_map(|name| Some((number(&name)?, name))).collect();
+    numbered.sort_unstable();
+    Ok(numbered.into_iter().map(|(_, name)| name).collect())
+}
+
+/// The episodes that end where a flag is set, and which of them are finished: what follows
+/// the last flag is not.
+pub(crate) fn cut(terminals: &[bool], timeouts: &[bool]) -> (Vec<Episode>, Vec<bool>) {
+    let (mut episodes, mut finished, mut start) = (Vec::new(), Vec::new(), 0);
+    for (row, (&terminal, &timeout)) in terminals.iter().zip(timeouts).enumerate() {
+        if let Some(outcome) = outcome(terminal, timeout) {
+            episodes.push(Episode { start, length: row + 1 - start, outcome });
+            finished.push(true);
+            start = row + 1;
+        }
+    }
+    if start < terminals.len() {
+        let length = terminals.len() - start;
+        episodes.push(Episode { start, length, outcome: Outcome::Truncated });
+        finished.push(false);
+    }
+    (episodes, finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use overtone_core::{Episode, Outcome};
+
+    use super::cut;
+
+    #[track_caller]
+    fn check(flags: &str, expected: &[(usize, usize, Outcome, bool)]) {
+        let set = |flag: char| flags.chars().map(|c| c == flag || c == 'b').collect::<Vec<_>>();
+        let (episodes, finished) = cut(&set('t'), &set('l'));
+        let expected: (Vec<_>, Vec<_>) = expected
+            .iter()
+            .map(|&(start, length, outcome, done)| (Episode { start, length, outcome }, done))
+            .unzip();
+        assert_eq!((episodes, finished), expected, "{flags}");
+    }
+
+    #[test]
+    fn episodes_end_at_flags() {
+        use Outcome::{Terminated, Truncated};
+        // `t` the task's end, `l` the limit's, `b` both.
+        check("", &[]);
+        check("...", &[(0, 3, Truncated, false)]);
+        check("..t", &[(0, 3, Terminated, true)]);
+        check(
+            "t.l.",
+            &[(0, 1, Terminated, true), (1, 2, Truncated, true), (3, 1, Truncated, false)],
+        );
+        check(".b", &[(0, 2, Terminated, true)]);
+    }
+}

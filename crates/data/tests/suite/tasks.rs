@@ -1,0 +1,64 @@
+//! Tasks as suites have them, as far as data has to do with them; and recordings inspected.
+
+use std::path::Path;
+
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{ActionSpace, ObservationSpace, Simulation, Targets, Task};
+use overtone_data::inspect::{ColumnsInspection, LogInspection};
+use overtone_data::{DataError, Inspection, inspect};
+
+/// A game with `n_actions` actions.
+pub fn game(name: &str, title: &str, n_actions: usize) -> Task {
+    Task {
+        suite: "ale".into(),
+        name: name.into(),
+        title: title.into(),
+        observations: ObservationSpace::Pixels { shape: vec![4, 84, 84] },
+        actions: ActionSpace::Discrete { names: vec!["an action".into(); n_actions] },
+        horizon: Some(27_000),
+        return_units: ReturnUnits::Clipped,
+        reference: None,
+        targets: Targets::default(),
+        simulation: Simulation::default(),
+    }
+}
+
+pub fn seaquest() -> Task {
+    game("seaquest", "Seaquest", 18)
+}
+
+pub fn gravitar() -> Task {
+    game("gravitar", "Gravitar", 18)
+}
+
+/// A robot of these numbers of observations and actions.
+pub fn robot(name: &str, (wide, narrow): (usize, usize)) -> Task {
+    Task {
+        suite: "mujoco".into(),
+        observations: ObservationSpace::Vectors { width: wide },
+        actions: ActionSpace::unit(narrow),
+        horizon: Some(1000),
+        return_units: ReturnUnits::Raw,
+        ..game(name, name, 0)
+    }
+}
+
+pub fn hopper() -> Task {
+    robot("hopper", (11, 3))
+}
+
+/// What a log holds.
+pub fn inspect_log(path: &Path) -> Result<LogInspection, DataError> {
+    match inspect(path)? {
+        Inspection::Log(inspection) => Ok(*inspection),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a recording in memory holds.
+pub fn inspect_columns(path: &Path) -> Result<ColumnsInspection, DataError> {
+    match inspect(path)? {
+        Inspection::Columns(inspection) => Ok(*inspection),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,99 @@
+//! The Fourier integral kernel (Nguyen et al. 2022): weights `Π_d sinc(R_d (q_d − k_d))^power`,
+//! divided by their sum.
+
+use burn::{module::Param, tensor::Tensor};
+use overtone_kernels::Score;
+use serde::{Deserialize, Serialize};
+
+use super::AttentionVariant;
+use crate::{
+    error::{ModelError, config_error},
+    init::Init,
+};
+
+/// Its options.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FourierKernel {
+    /// 2, 4 or 6.
+    pub power: u32,
+    /// How many learned `R` each layer has.
+    pub r: RShape,
+    /// Every `R` before training.
+    pub initial: f64,
+    /// Added to the sum; 0 is the paper's formula, 1e-6 what its code does.
+    pub epsilon: f64,
+}
+
+/// How many `R` a layer of Fourier attention learns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RShape {
+    /// One.
+    Scalar,
+    /// One for each head.
+    PerHead,
+    /// One for each dimension of a head, shared by the heads: the paper's vector `R`.
+    PerDimension,
+}
+
+impl RShape {
+    /// Of `[n_heads, d_head]`, with 1 where the `R` are shared.
+    pub fn dims(self, n_heads: usize, d_head: usize) -> [usize; 2] {
+        match self {
+            Self::Scalar => [1, 1],
+            Self::PerHead => [n_heads, 1],
+            Self::PerDimension => [1, d_head],
+        }
+    }
+}
+
+impl AttentionVariant for FourierKernel {
+    fn describe(&self) -> String {
+        format!("Fourier attention of power {}", self.power)
+    }
+
+    fn validate(&self) -> Result<(), ModelError> {
+        if ![2, 4, 6].contains(&self.power) {
+            return Err(config_error("attention.power", self.power, "must be 2, 4 or 6"));
+        }
+        if !(self.initial > 0.0 && self.initial.is_finite()) {
+            return Err(config_error("attention.initial", self.initial, "must be positive"));
+        }
+        if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
+            return Err(config_error("attention.epsilon", self.epsilon, "must be 0 or positive"));
+        }
+        Ok(())
+    }
+
+    fn parameter(
+        &self,
+        n_heads: usize,
+        d_head: usize,
+        init: &mut Init<'_>,
+    ) -> Option<Param<Tensor<2>>> {
+        Some(init.constant(self.r.dims(n_heads, d_head), self.initial as f32))
+    }
+
+    fn score(&self) -> Score<'_> {
+        Score::Fourier { power: self.power, epsilon: self.epsilon }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_that_do_not_exist_are_refused() {
+        let refused = |change: fn(&mut FourierKernel)| {
+            let mut kernel =
+                FourierKernel { power: 6, r: RShape::PerHead, initial: 2.0, epsilon: 1e-6 };
+            change(&mut kernel);
+            kernel.validate().unwrap_err().to_string()
+        };
+        assert!(refused(|kernel| kernel.power = 3).contains("attention.power"));
+        assert!(refused(|kernel| kernel.initial = 0.0).contains("attention.initial"));
+        assert!(refused(|kernel| kernel.epsilon = f64::NAN).contains("attention.epsilon"));
+    }
+}

@@ -1,0 +1,198 @@
+//! Fourier attention for any burn network: self-attention whose weights come from the Fourier
+//! integral kernel (Nguyen et al. 2022, "FourierFormer", equations 15 and 16) in place of the
+//! softmax of dot products.
+//!
+//! Query `i` gives key `j` the weight `w_ij = Π_d sinc(R_d (q_id − k_jd))^power`,
+//! `sinc x = sin x / x`, and a head returns `Σ_j w_ij v_j / (Σ_j w_ij + ε)`. `R` is learned. Small
+//! `R` make all weights alike, large ones look at the nearest keys alone.
+//!
+//! The module has the shape of burn's `MultiHeadAttention`: four linear layers, dropout on the
+//! weights, no norm and no residual. The scores are this workspace's kernels: fused on the CPU in
+//! `f32`, hand-written on a GPU, plain tensors elsewhere; gradients are exact in all three.
+//!
+//! ```
+//! use burn::tensor::{Device, Distribution, Tensor};
+//! use overtone_model::FourierAttentionConfig;
+//!
+//! let device = Device::flex();
+//! let attention = FourierAttentionConfig::new(32, 4).with_causal(true).init(&device);
+//! let x = Tensor::<3>::random([2, 7, 32], Distribution::Normal(0.0, 1.0), &device);
+//! assert_eq!(attention.forward(x.clone()).dims(), [2, 7, 32]);
+//!
+//! // The first token sees itself alone, the second itself and the first; weights add up to 1.
+//! let weights = attention.weights(x.narrow(0, 0, 1), None); // [batch, heads, queries, keys]
+//! let first: Vec<f32> = weights.narrow(1, 0, 1).into_data().iter().collect();
+//! assert_eq!(first[..3], [1.0, 0.0, 0.0]);
+//! assert!((first[7] + first[8] - 1.0).abs() < 1e-6 && first[9] == 0.0);
+//! ```
+
+use burn::{
+    config::Config,
+    module::{Module, Param},
+    nn::{Dropout, DropoutConfig, Linear, LinearConfig},
+    tensor::{Bool, Device, Int, Tensor},
+};
+use overtone_kernels::{
+    Form,
+    fourier_scores::{fourier_scores, probabilities},
+};
+
+use crate::attention::RShape;
+
+/// Options of [`FourierAttention`].
+#[derive(Config, Debug)]
+pub struct FourierAttentionConfig {
+    /// Width of a token.
+    pub d_model: usize,
+    /// Heads; divides `d_model`.
+    pub n_heads: usize,
+    /// Whether a token sees itself and earlier ones only.
+    #[config(default = false)]
+    pub causal: bool,
+    /// Probability of dropping a weight while training; burn's default.
+    #[config(default = 0.1)]
+    pub dropout: f64,
+    /// Of each factor of a weight: even, since a negative factor would make a negative weight.
+    /// The paper's main experiments have 4.
+    #[config(default = 4)]
+    pub power: u32,
+    /// How many `R` are learned.
+    #[config(default = "RShape::PerHead")]
+    pub r: RShape,
+    /// Every `R` at the start.
+    #[config(default = 1.0)]
+    pub initial_r: f64,
+    /// ε, added to the sum of weights. 0 is the paper's formula; its code has 1e-6, by which a
+    /// query that is far from all keys sees nothing.
+    #[config(default = 0.0)]
+    pub epsilon: f64,
+}
+
+/// See the [module's documentation](self).
+#[derive(Module, Debug)]
+pub struct FourierAttention {
+    /// `d_model` → `d_model`; heads are contiguous.
+    pub query: Linear,
+    /// The same, of keys.
+    pub key: Linear,
+    /// The same, of values.
+    pub value: Linear,
+    /// `d_model` → `d_model`, over all heads.
+    pub output: Linear,
+    /// `R`: `[n_heads or 1, d_head or 1]`.
+    pub r: Param<Tensor<2>>,
+    /// Of weights, where burn trains.
+    pub dropout: Dropout,
+    /// Heads.
+    pub n_heads: usize,
+    /// Of each factor of a weight.
+    pub power: u32,
+    /// Added to the sum of weights.
+    pub epsilon: f64,
+    /// Whether a token sees itself and earlier ones only.
+    pub causal: bool,
+}
+
+impl FourierAttentionConfig {
+    /// A module with weights as burn draws them for linear layers.
+    ///
+    /// # Panics
+    /// When `n_heads` does not divide `d_model`, `power` is odd or zero, `initial_r` is not
+    /// positive or `epsilon` is negative.
+    pub fn init(&self, device: &Device) -> FourierAttention {
+        let Self { d_model, n_heads, power, .. } = *self;
+        assert!(
+            n_heads > 0 && d_model.is_multiple_of(n_heads),
+            "{n_heads} heads do not divide a width of {d_model}"
+        );
+        assert!(power > 0 && power.is_multiple_of(2), "power {power} must be even and positive");
+        assert!(self.initial_r > 0.0, "initial R {} must be positive", self.initial_r);
+        assert!(self.epsilon >= 0.0, "epsilon {} must not be negative", self.epsilon);
+        let linear = || LinearConfig::new(d_model, d_model).init(device);
+        let shape = self.r.dims(n_heads, d_model / n_heads);
+        FourierAttention {
+            query: linear(),
+            key: linear(),
+            value: linear(),
+            output: linear(),
+            r: Param::from_tensor(Tensor::full(shape, self.initial_r, device)),
+            dropout: DropoutConfig::new(self.dropout).init(),
+            n_heads,
+            power,
+            epsilon: self.epsilon,
+            causal: self.causal,
+        }
+    }
+}
+
+impl FourierAttention {
+    /// # Shapes
+    /// - `x` and result: `[batch, time, d_model]`
+    pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        self.forward_masked(x, None)
+    }
+
+    /// The same for sequences with padding.
+    ///
+    /// # Shapes
+    /// - `x` and result: `[batch, time, d_model]`
+    /// - `valid_mask`: `[batch, time]`, `true` where a token is real. No other token sees a padded
+    ///   one; a padded one sees itself, so that its own row is finite
+    pub fn forward_masked(&self, x: Tensor<3>, valid_mask: Option<Tensor<2, Bool>>) -> Tensor<3> {
+        let weights = self.dropout.forward(self.weights(x.clone(), valid_mask));
+        let mixed = weights.matmul(self.heads(self.value.forward(x)));
+        let [batch, n_heads, time, d_head] = mixed.dims();
+        self.output.forward(mixed.swap_dims(1, 2).reshape([batch, time, n_heads * d_head]))
+    }
+
+    /// What each head gives each key, before dropout.
+    ///
+    /// # Shapes
+    /// - `x`: `[batch, time, d_model]`, `valid_mask`: `[batch, time]`
+    /// - result: `[batch, n_heads, queries, keys]`
+    pub fn weights(&self, x: Tensor<3>, valid_mask: Option<Tensor<2, Bool>>) -> Tensor<4> {
+        let [_, time, _] = x.dims();
+        let q = self.heads(self.query.forward(x.clone()));
+        let k = self.heads(self.key.forward(x));
+        let device = q.device();
+        let mut scores = fourier_scores(q, k, self.r.val(), self.power, Form::Auto);
+        if let Some(hidden) = self.hidden(time, valid_mask, &device) {
+            let shape = scores.dims();
+            scores = scores.mask_fill(hidden.expand(shape), f32::NEG_INFINITY);
+        }
+        probabilities(scores, self.epsilon)
+    }
+
+    /// `[batch, time, n_heads · d_head]` → `[batch, n_heads, time, d_head]`.
+    fn heads(&self, x: Tensor<3>) -> Tensor<4> {
+        let [batch, time, width] = x.dims();
+        x.reshape([batch, time, self.n_heads, width / self.n_heads]).swap_dims(1, 2)
+    }
+
+    /// `[batch or 1, 1, queries, keys]`, `true` where a query may not see the key; `None` where
+    /// all see all.
+    fn hidden(
+        &self,
+        time: usize,
+        valid_mask: Option<Tensor<2, Bool>>,
+        device: &Device,
+    ) -> Option<Tensor<4, Bool>> {
+        let place = Tensor::<1, Int>::arange(0..time as i64, device);
+        let query = place.clone().reshape([1, 1, time, 1]).expand([1, 1, time, time]);
+        let key = place.reshape([1, 1, 1, time]).expand([1, 1, time, time]);
+        let later = self.causal.then(|| key.clone().greater(query.clone()));
+        let padded = valid_mask.map(|valid_mask| {
+            let [batch, _] = valid_mask.dims();
+            let all = [batch, 1, time, time];
+            let padded = valid_mask.bool_not().reshape([batch, 1, 1, time]).expand(all);
+            padded.bool_and(key.not_equal(query).expand(all))
+        });
+        match (later, padded) {
+            (Some(later), Some(padded)) => {
+                let all = padded.dims();
+                Some(padded.bool_or(later.expand(all)))
+            }
+            (later, padded) => later.or(padded),
+        }
+    }
+}
