@@ -4,8 +4,9 @@ use std::process::Command;
 
 /// What an example prints.
 #[track_caller]
-fn output(program: &str) -> String {
-    let output = Command::new(program).output().expect("cargo builds programs before tests");
+fn output(program: &str, argument: &str) -> String {
+    let output =
+        Command::new(program).arg(argument).output().expect("cargo builds programs before tests");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     text
@@ -26,7 +27,7 @@ fn check_loss_falls(text: &str, to: f64) {
 
 #[test]
 fn own_head() {
-    let text = output(env!("CARGO_BIN_EXE_own_head"));
+    let text = output(env!("CARGO_BIN_EXE_own_head"), "");
     // Six bins are equally likely: no loss is below ln 6 = 1.79.
     check_loss_falls(&text, 1.95);
     let densities = numbers(&text, "density in bin 3: ");
@@ -36,11 +37,27 @@ fn own_head() {
 
 #[test]
 fn own_attention() {
-    check_loss_falls(&output(env!("CARGO_BIN_EXE_own_attention")), 0.2);
+    check_loss_falls(&output(env!("CARGO_BIN_EXE_own_attention"), ""), 0.2);
 }
 
 #[test]
 fn own_environment() {
-    let returns = numbers(&output(env!("CARGO_BIN_EXE_own_environment")), "mean return ");
+    let returns = numbers(&output(env!("CARGO_BIN_EXE_own_environment"), ""), "mean return ");
     assert!(returns[1] > returns[0] + 20.0, "{returns:?}");
+}
+
+#[test]
+fn own_data_makes_a_checkpoint_that_plays() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let text = output(env!("CARGO_BIN_EXE_own_data"), &folder.path().to_string_lossy());
+    let losses = numbers(&text, "loss ");
+    assert!(losses[losses.len() - 1] < losses[0], "{text}");
+    let path = text.split("checkpoint ").nth(1).expect("it says where").trim();
+
+    let text = output(env!("CARGO_BIN_EXE_play_a_checkpoint"), path);
+    assert!(text.starts_with("own/corridor: Decision Transformer"), "{text}");
+    // The best there is: straight to the right, five steps from the farthest cell.
+    let returns = numbers(&text, "return ");
+    assert!(returns[0] < 19.0 && returns[1] == 20.0, "{text}");
+    assert!(numbers(&text, " in ")[1] <= 6.0, "{text}");
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::Device;
 use overtone_core::{Normalization, Play, Policy, Simulation, Task, protocol::ReturnUnits};
-use overtone_train::{Checkpoint, TrainError};
+use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
 use crate::AlgorithmConfig;
@@ -28,6 +28,19 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// An agent that learns `task` from this data, of which no more is known.
+    pub fn new(task: Task, algorithm: AlgorithmConfig, data: &TrainingData) -> Self {
+        Self {
+            task,
+            dataset: String::new(),
+            algorithm,
+            normalization: data.dataset().normalization().cloned(),
+            return_scale: data.return_scale(),
+            delayed_reward: false,
+            recording: None,
+        }
+    }
+
     /// The agent of a checkpoint.
     ///
     /// # Errors

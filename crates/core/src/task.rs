@@ -62,6 +62,22 @@ pub struct Targets {
 }
 
 impl Task {
+    /// A task of your own, which is in no suite's table: `own/NAME`. Playing needs only its spaces.
+    pub fn own(name: &str, observations: ObservationSpace, actions: ActionSpace) -> Self {
+        Self {
+            suite: "own".into(),
+            name: name.into(),
+            title: name.into(),
+            observations,
+            actions,
+            horizon: None,
+            return_units: ReturnUnits::Raw,
+            reference: None,
+            targets: Targets::default(),
+            simulation: Simulation::default(),
+        }
+    }
+
     /// `ale/bank_heist`.
     pub fn id(&self) -> String {
         format!("{}/{}", self.suite, self.name)

@@ -73,6 +73,25 @@ pub struct Columns {
 }
 
 impl Columns {
+    /// Arrays of your own, all of whose episodes are finished.
+    pub fn new(
+        observations: Seen,
+        actions: Acted,
+        rewards: Vec<f32>,
+        episodes: Vec<Episode>,
+    ) -> Self {
+        Self {
+            path: "memory".into(),
+            format: "arrays",
+            observations,
+            actions,
+            rewards,
+            finished: vec![true; episodes.len()],
+            episodes,
+            odd: Vec::new(),
+        }
+    }
+
     /// Number of steps.
     pub fn n_transitions(&self) -> usize {
         self.rewards.len()

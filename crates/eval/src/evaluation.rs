@@ -4,7 +4,6 @@
 mod text;
 
 use std::fs;
-use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -268,9 +267,7 @@ impl Evaluation {
     /// # Errors
     /// When its folder is not there or may not be written.
     pub fn check_writable(path: &Path) -> Result<(), ReportError> {
-        let beside = beside(path);
-        fs::File::create(&beside)
-            .and_then(|_| fs::remove_file(&beside))
+        overtone_files::check_writable(path)
             .map_err(|source| ReportError::File { path: path.to_path_buf(), source })
     }
 
@@ -301,25 +298,13 @@ impl Evaluation {
     }
 }
 
-/// Writes a file: beside `path` first, then renamed, so that `path` is never half a file.
+/// Writes a file, as a whole or not at all.
 ///
 /// # Errors
 /// When it cannot be written.
 pub fn replace(path: &Path, contents: &[u8]) -> Result<(), ReportError> {
-    let beside = beside(path);
-    let written = fs::File::create(&beside)
-        .and_then(|mut file| file.write_all(contents).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&beside, path));
-    let file_error = |source| ReportError::File { path: path.to_path_buf(), source };
-    // Half a file is of no use, and takes room where there may be none.
-    written.inspect_err(|_| drop(fs::remove_file(&beside))).map_err(file_error)
-}
-
-/// Where a file is written before it is renamed to `path`.
-fn beside(path: &Path) -> PathBuf {
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".partial");
-    PathBuf::from(beside)
+    overtone_files::replace(path, contents)
+        .map_err(|source| ReportError::File { path: path.to_path_buf(), source })
 }
 
 fn summarize(

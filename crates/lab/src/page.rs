@@ -65,10 +65,8 @@ impl Page {
     /// When they cannot.
     pub fn check_writable(folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
-        let trial = folder.join(".page.part");
-        fs::File::create(&trial)
-            .and_then(|_| fs::remove_file(&trial))
-            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", trial.display())))
+        overtone_files::check_writable(&folder.join("page"))
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))
     }
 
     /// Writes page, tables and plots into `folder`, which is made if it is not there. The page
@@ -81,10 +79,9 @@ impl Page {
         let page = (format!("{}.md", self.name), self.text.clone().into_bytes());
         for (name, bytes) in self.files.iter().chain([&page]) {
             let path = folder.join(name);
-            let beside = folder.join(format!(".{name}.part"));
-            fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, &path)).map_err(
-                |error| io::Error::new(error.kind(), format!("{}: {error}", path.display())),
-            )?;
+            overtone_files::replace(&path, bytes).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?;
         }
         Ok(())
     }

@@ -109,17 +109,16 @@ impl Page {
         files
     }
 
-    /// Writes every file into `folder`, each beside its name first and then renamed, the HTML
-    /// page last, and says where that is.
+    /// Writes every file into `folder`, each as a whole or not at all, the HTML page last, and
+    /// says where that is.
     ///
     /// # Errors
     /// When a file cannot be written.
     pub fn write(&self, folder: &Path, stem: &str) -> Result<PathBuf, PageError> {
         fs::create_dir_all(folder).map_err(PageError::file(folder))?;
         for (name, contents) in self.files(stem) {
-            let (path, beside) = (folder.join(&name), folder.join(format!(".{name}.part")));
-            fs::write(&beside, contents).map_err(PageError::file(&beside))?;
-            fs::rename(&beside, &path).map_err(PageError::file(&path))?;
+            let path = folder.join(&name);
+            overtone_files::replace(&path, &contents).map_err(PageError::file(&path))?;
         }
         Ok(folder.join(format!("{stem}.html")))
     }

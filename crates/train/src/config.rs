@@ -86,6 +86,32 @@ impl Precision {
     }
 }
 
+impl Default for TrainConfig {
+    /// For a small model on small data, on a CPU: 1000 steps at a constant learning rate. The
+    /// papers' settings are the program's presets.
+    fn default() -> Self {
+        Self {
+            updates: 1000,
+            epochs: 0,
+            batch_size: 64,
+            learning_rate: 1e-3,
+            schedule: ScheduleKind::Constant,
+            warmup_tokens: 0.0,
+            decay_horizon: 1.0,
+            warmup_updates: 0,
+            optimizer: AdamWConfig::default(),
+            sampling: Sampling::Uniform,
+            log_every: 50,
+            checkpoint_every: 1000,
+            keep_checkpoints: 1,
+            held_out: 0.0,
+            precision: Precision::F32,
+            read_every: 0,
+            frames_on_gpu_gb: 0.0,
+        }
+    }
+}
+
 impl TrainConfig {
     /// Checks what the types cannot.
     ///

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{error::TrainError, events::Events, run_dir::write_synced, trainer::StepReport};
+use crate::{error::TrainError, events::Events, trainer::StepReport};
 
 /// Writes metrics.
 #[derive(Debug)]
@@ -34,10 +34,8 @@ impl Csv {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(TrainError::io(&path)(error)),
         };
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let beside = path.with_file_name(format!(".{name}"));
-        write_synced(&beside, (header.to_owned() + &kept).as_bytes())?;
-        fs::rename(&beside, &path).map_err(TrainError::io(&path))?;
+        let rows = header.to_owned() + &kept;
+        overtone_files::replace(&path, rows.as_bytes()).map_err(TrainError::io(&path))?;
         let file =
             fs::OpenOptions::new().append(true).open(&path).map_err(TrainError::io(&path))?;
         Ok(Self { path, file })

@@ -120,17 +120,13 @@ impl RunDir {
         self.0.join("checkpoints")
     }
 
-    /// Writes a file of the run beside its name and renames it.
+    /// Writes a file of the run, as a whole or not at all.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, name: &str, contents: &[u8]) -> Result<PathBuf, TrainError> {
         let path = self.0.join(name);
-        let beside = self.0.join(format!(".{name}.{}", std::process::id()));
-        let written = write_synced(&beside, contents)
-            .and_then(|()| fs::rename(&beside, &path).map_err(TrainError::io(&path)));
-        // Half a file is of no use, and takes room where there may be none.
-        written.inspect_err(|_| drop(fs::remove_file(&beside)))?;
+        overtone_files::replace(&path, contents).map_err(TrainError::io(&path))?;
         Ok(path)
     }
 }

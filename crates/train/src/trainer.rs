@@ -49,14 +49,27 @@ pub struct StepReport {
     pub seconds: f64,
 }
 
-/// Told of progress; does the printing.
+/// Told of progress; does the printing. What it does not care for, it leaves as it is here.
 pub trait Observer {
     /// After every step, of which several may be told at once.
-    fn stepped(&mut self, step: u64, loss: f64);
+    fn stepped(&mut self, step: u64, loss: f64) {
+        let _ = (step, loss);
+    }
     /// After every `log_every` steps.
-    fn logged(&mut self, report: &StepReport);
+    fn logged(&mut self, report: &StepReport) {
+        let _ = report;
+    }
     /// After a checkpoint was written.
-    fn saved(&mut self, checkpoint: &Checkpoint);
+    fn saved(&mut self, checkpoint: &Checkpoint) {
+        let _ = checkpoint;
+    }
+}
+
+/// A closure is told of each report.
+impl<F: FnMut(&StepReport)> Observer for F {
+    fn logged(&mut self, report: &StepReport) {
+        self(report);
+    }
 }
 
 /// How training ended.

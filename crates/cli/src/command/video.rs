@@ -149,7 +149,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
         setting.protocol.name
     );
     let bar = progress::parts("filming", episode.length.min(request.steps) as usize);
-    let beside = beside(&request.out);
+    let beside = overtone_files::beside(&request.out);
     let file =
         File::create(&beside).with_context(|| format!("cannot write {}", request.out.display()))?;
     let names = match env.action_space() {
@@ -238,18 +238,11 @@ fn check_out(out: &Path) -> Result<()> {
     if out.is_dir() {
         bail!("out={}: is a folder; say a file, such as out=video.gif", out.display());
     }
-    let trial = beside(out);
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder
         .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| File::create(&trial))
-        .and_then(|_| std::fs::remove_file(&trial))
+        .and_then(|()| overtone_files::check_writable(out))
         .with_context(|| format!("cannot write {}; out= names another place", out.display()))
-}
-
-fn beside(out: &Path) -> PathBuf {
-    let name = out.file_name().unwrap_or_default().to_string_lossy();
-    out.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
 /// The target and its episode that are asked for.

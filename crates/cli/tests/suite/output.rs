@@ -10,7 +10,10 @@ use crate::desk::{Desk, project, said};
 fn keys(table: &Table, prefix: &str) -> Vec<String> {
     let key = |(name, value): (&String, &toml::Value)| match value {
         toml::Value::Table(inner) => keys(inner, &format!("{prefix}{name}.")),
-        _ => vec![format!("{prefix}{name}").trim_end_matches(".kind").to_owned()],
+        _ if ["attention.", "head."].contains(&prefix) && name == "kind" => {
+            vec![prefix.trim_end_matches('.').to_owned()]
+        }
+        _ => vec![format!("{prefix}{name}")],
     };
     table.iter().flat_map(key).collect()
 }
