@@ -105,12 +105,19 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
     }
     Err(DataError::Missing {
         path: first.unwrap_or_else(|| datasets.to_path_buf()),
-        hint: format!(
-            "fetch it (`just download`), or name other data (data.path=…); the starter sets of {} \
-             are: {}",
-            task.name,
-            starters.join(", ")
-        ),
+        hint: match &starters[..] {
+            [] => format!(
+                "fetch it (`just download`), or name other data (data.path=…); {} has no starter \
+                 set",
+                task.name
+            ),
+            _ => format!(
+                "fetch it (`just download`), or name other data (data.path=…); the starter sets \
+                 of {} are: {}",
+                task.name,
+                starters.join(", ")
+            ),
+        },
     })
 }
 

@@ -81,7 +81,7 @@ impl ModelConfig {
     }
 }
 
-/// A model. Its [weights](crate::weights) have the names that they have in the model itself.
+/// A model. Its [`weights`] have the names that they have in the model itself.
 #[derive(Module, Debug)]
 #[allow(clippy::large_enum_variant)] // one model per run
 pub enum Model {

@@ -113,8 +113,8 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
             bail!("{key}={text} is for {of}={values}; this run has {of}={chosen}");
         }
         let chosen = keys::plain(&keys["algorithm"]);
-        let others = AlgorithmConfig::ALL.iter().filter(|(name, _)| *name != chosen);
-        for (name, _) in others.filter(|(name, _)| resolve::is_of(&given, name)) {
+        let mut others = AlgorithmConfig::ALL.iter().filter(|(name, _)| *name != chosen);
+        if let Some((name, _)) = others.find(|(name, _)| resolve::is_of(&given, name)) {
             bail!("{given}={text} is for algorithm={name}; this run has algorithm={chosen}");
         }
         if given == "train.epochs"

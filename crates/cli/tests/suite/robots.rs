@@ -185,7 +185,12 @@ fn what_cannot_be_is_refused() {
     let text = format!("train env=hopper dataset={}", desk.path("text.hdf5").display());
     desk.refuses(&text, &["text.hdf5", "HDF5"]);
     let other = project().join("datasets/starter/mujoco/walker2d_medium.hdf5");
-    desk.refuses(&format!("train env=hopper dataset={}", other.display()), &["17", "11"]);
+    let parts = ["holds walker2d", "env=hopper was asked for"];
+    desk.refuses(&format!("train env=hopper dataset={}", other.display()), &parts);
+    // Where no name tells, the sizes do.
+    fs::copy(&other, desk.path("unnamed.hdf5")).unwrap();
+    let unnamed = desk.path("unnamed.hdf5");
+    desk.refuses(&format!("train env=hopper dataset={}", unnamed.display()), &["17", "11"]);
     assert!(names(&desk.path("runs")).is_empty(), "nothing was begun");
 
     let mut command = desk.command(&tiny("evaluation.episodes=1"));

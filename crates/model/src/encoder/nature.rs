@@ -14,7 +14,7 @@ use crate::{
 /// Features after the three convolutions: 64 channels of 7 × 7.
 const CONVOLVED: usize = 64 * 7 * 7;
 
-/// See the [module's documentation](self).
+/// Three convolutions and one affine layer (Mnih et al. 2015), then tanh.
 #[derive(Module, Debug)]
 pub struct NatureEncoder {
     /// `[32, 4, 8, 8]`, stride 4.

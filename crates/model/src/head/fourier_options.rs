@@ -145,7 +145,8 @@ impl InitialCoefficients {
                 )
             }
             Self::UniformDensity => {
-                let first_of_each = |place: usize| if place % each == 0 { 1.0 } else { 0.0 };
+                let first_of_each =
+                    |place: usize| if place.is_multiple_of(each) { 1.0 } else { 0.0 };
                 (
                     init.constant([d_model, width], 0.0),
                     init.filled([width], |place, _| first_of_each(place)),
