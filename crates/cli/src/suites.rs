@@ -31,15 +31,6 @@ pub fn examples() -> String {
     SUITES.map(of_suite).join("; or ")
 }
 
-/// The task with this title, such as `Seaquest`.
-///
-/// # Errors
-/// When no suite has it.
-pub fn titled(title: &str) -> Result<&'static Task> {
-    let mut tasks = SUITES.into_iter().flat_map(|suite| suite.tasks());
-    tasks.find(|task| task.title == title).with_context(|| format!("no suite has a task `{title}`"))
-}
-
 /// The task with this name in its suite, such as `seaquest`, in any spelling.
 ///
 /// # Errors
@@ -130,7 +121,6 @@ mod tests {
         for suite in SUITES {
             for task in suite.tasks() {
                 assert_eq!(of(task).unwrap().name(), suite.name());
-                assert_eq!(titled(&task.title).unwrap(), task);
                 assert!(ids.insert(task.id()));
                 let settings = suite.settings().iter().map(|setting| setting.key);
                 let known = |key: &str| task.simulation.get(key).is_some();

@@ -6,7 +6,7 @@
 
 pub mod action_embedding;
 pub mod attention;
-mod categorical;
+pub mod categorical;
 pub mod contexts;
 pub mod decision_transformer;
 pub mod device;
@@ -28,6 +28,7 @@ pub mod return_embedding;
 pub mod tokens;
 pub mod transformer;
 pub mod transformer_block;
+pub mod turns;
 pub mod weights;
 
 pub use attention::{AttentionConfig, FourierKernel, RShape};

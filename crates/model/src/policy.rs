@@ -10,8 +10,6 @@
 //! stays where data pays the whole return at the end. The action that is yet to come is zero,
 //! and no prediction reads it.
 
-use std::collections::BTreeSet;
-
 use burn::{
     module::Module,
     tensor::{DType, Device, Int, Tensor, TensorData},
@@ -32,6 +30,7 @@ use crate::{
     history::{ContextShape, History, Past},
     model::Model,
     recent::Recent,
+    turns::{self, wrong},
 };
 
 /// What one agent remembers of its episode.
@@ -179,74 +178,6 @@ impl ModelPolicy {
         ContextShape { context_length: self.model.context_length(), observations, actions }
     }
 
-    /// # Errors
-    /// When turns and observations do not fit each other, the model, or what went before.
-    /// Nothing has been remembered then.
-    fn check(&self, turns: &[Turn], observations: Observations<'_>) -> Result<(), ModelError> {
-        let n = turns.len();
-        let (expected, got, size) = match (self.shape().observations, observations) {
-            (space @ ObservationSpace::Pixels { shape }, Observations::Pixels(pixels)) => {
-                (pixels_of(n, shape), format!("{} pixels", pixels.len()), n * space.size())
-            }
-            (ObservationSpace::Vectors { width }, Observations::Vectors(numbers)) => {
-                (vectors_of(n, *width), format!("{} numbers", numbers.len()), n * width)
-            }
-            (ObservationSpace::Pixels { shape }, Observations::Vectors(_)) => {
-                return Err(wrong("observations", "vectors", pixels_of(n, shape)));
-            }
-            (ObservationSpace::Vectors { width }, Observations::Pixels(_)) => {
-                return Err(wrong("observations", "pixels", vectors_of(n, *width)));
-            }
-        };
-        let length = match observations {
-            Observations::Pixels(pixels) => pixels.len(),
-            Observations::Vectors(numbers) => numbers.len(),
-        };
-        if length != size {
-            return Err(wrong("observations", got, expected));
-        }
-        let agents: BTreeSet<usize> = turns.iter().map(|turn| turn.agent).collect();
-        if agents.len() != n {
-            let got = format!("{n} turns of {} agents", agents.len());
-            return Err(wrong("turns", got, "one of each".into()));
-        }
-        let plays = |agent: usize| self.agents.get(agent).is_some_and(Option::is_some);
-        if let Some(turn) = turns.iter().find(|turn| turn.start.is_none() && !plays(turn.agent)) {
-            let got = format!("agent {} in mid-episode", turn.agent);
-            return Err(wrong("turn", got, "an episode start first".into()));
-        }
-        Ok(())
-    }
-
-    /// Vectors normalized, one a turn; nothing for pixels.
-    ///
-    /// # Errors
-    /// When one of them, a reward or a target return is no finite number.
-    fn normalized(
-        &self,
-        turns: &[Turn],
-        observations: Observations<'_>,
-    ) -> Result<Vec<f32>, ModelError> {
-        let mut numbers = match observations {
-            Observations::Vectors(numbers) => numbers.to_vec(),
-            Observations::Pixels(_) => Vec::new(),
-        };
-        if let Some(normalization) = &self.normalization {
-            normalization.apply(&mut numbers);
-        }
-        let width = numbers.len() / turns.len().max(1);
-        for (row, turn) in turns.iter().enumerate() {
-            let told = turn.start.map_or(turn.reward, |start| start.target_return);
-            let mut all = numbers[row * width..(row + 1) * width].iter().copied().chain([told]);
-            if let Some(number) = all.find(|number| !number.is_finite()) {
-                let got = format!("{number} for agent {}", turn.agent);
-                let what = "normalized observation, reward or target return";
-                return Err(wrong(what, got, "finite numbers".into()));
-            }
-        }
-        Ok(numbers)
-    }
-
     /// Each agent sees its new observation and what is left of its return.
     fn remember(&mut self, turns: &[Turn], normalized: &[f32]) {
         let width = normalized.len() / turns.len();
@@ -363,8 +294,9 @@ impl Policy for ModelPolicy {
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError> {
-        self.check(turns, observations)?;
-        let normalized = self.normalized(turns, observations)?;
+        let plays = |agent: usize| self.agents.get(agent).is_some_and(Option::is_some);
+        turns::check(turns, observations, self.shape().observations, plays)?;
+        let normalized = turns::normalized(turns, observations, self.normalization.as_ref())?;
         self.played.clear();
         if turns.is_empty() {
             return Ok(match self.shape().actions {
@@ -415,21 +347,4 @@ fn check_finite(said: &[f32]) -> Result<(), ModelError> {
             Err(wrong("actions of the model", number, expected.into()))
         }
     }
-}
-
-fn pixels_of(n: usize, shape: &[usize]) -> String {
-    match shape {
-        [stack, height, width] => {
-            format!("{n} stacks of {stack} frames of {height} × {width} pixels")
-        }
-        _ => format!("{n} observations of {shape:?} pixels"),
-    }
-}
-
-fn vectors_of(n: usize, width: usize) -> String {
-    format!("{n} vectors of {width} numbers")
-}
-
-fn wrong(what: &'static str, got: impl ToString, expected: String) -> ModelError {
-    ModelError::Input { what, got: got.to_string(), expected }
 }

@@ -8,7 +8,11 @@ use overtone_core::{
     Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Turn,
     seed::{self, Generator},
 };
-use overtone_model::contexts::{Frames, Observed};
+use overtone_model::{
+    categorical::most_probable,
+    contexts::{FRAME, Frames, Observed, STACK},
+    turns,
+};
 use rand::RngExt;
 
 use super::QNetwork;
@@ -45,38 +49,17 @@ impl GreedyPolicy {
         }
     }
 
-    /// Observations on the device, after they have been checked.
-    fn observed(
-        &self,
-        turns: &[Turn],
-        observations: Observations<'_>,
-    ) -> Result<Observed, PolicyError> {
-        let n = turns.len();
-        match (&self.observations, observations) {
-            (ObservationSpace::Pixels { shape }, Observations::Pixels(pixels))
-                if pixels.len() == n * self.observations.size() && shape.len() == 3 =>
-            {
-                let shape = [n, shape[0], shape[1], shape[2]];
-                let pixels = TensorData::new(pixels.to_vec(), shape);
+    /// Observations on the device; of vectors, those that are `normalized`.
+    fn observed(&self, n: usize, observations: Observations<'_>, normalized: Vec<f32>) -> Observed {
+        match observations {
+            Observations::Pixels(pixels) => {
+                let pixels = TensorData::new(pixels.to_vec(), [n, STACK, FRAME, FRAME]);
                 let pixels = Tensor::<4, Int>::from_data(pixels, (&self.device, DType::U8));
-                Ok(Observed::Frames(Frames::Stacks(pixels)))
+                Observed::Frames(Frames::Stacks(pixels))
             }
-            (ObservationSpace::Vectors { width }, Observations::Vectors(numbers))
-                if numbers.len() == n * width =>
-            {
-                let mut numbers = numbers.to_vec();
-                if let Some(normalization) = &self.normalization {
-                    normalization.apply(&mut numbers);
-                }
-                if let Some(at) = numbers.iter().position(|number| !number.is_finite()) {
-                    let agent = turns[at / width].agent;
-                    return Err(format!("an observation of agent {agent} is not finite").into());
-                }
-                let numbers = TensorData::new(numbers, [n, 1, *width]);
-                Ok(Observed::Vectors(Tensor::from_data(numbers, &self.device)))
-            }
-            (space, _) => {
-                Err(format!("observations are not {n} of {} numbers each", space.size()).into())
+            Observations::Vectors(_) => {
+                let numbers = TensorData::new(normalized, [n, 1, self.observations.size()]);
+                Observed::Vectors(Tensor::from_data(numbers, &self.device))
             }
         }
     }
@@ -88,10 +71,12 @@ impl Policy for GreedyPolicy {
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError> {
+        let plays = |agent: usize| self.generators.get(agent).is_some_and(Option::is_some);
+        turns::check(turns, observations, &self.observations, plays)?;
+        let normalized = turns::normalized(turns, observations, self.normalization.as_ref())?;
         if turns.is_empty() {
             return Ok(Actions::Discrete(Vec::new()));
         }
-        let observed = self.observed(turns, observations)?;
         for turn in turns {
             if self.generators.len() <= turn.agent {
                 self.generators.resize_with(turn.agent + 1, || None);
@@ -100,6 +85,7 @@ impl Policy for GreedyPolicy {
                 self.generators[turn.agent] = Some(seed::generator(start.seed, "policy"));
             }
         }
+        let observed = self.observed(turns.len(), observations, normalized);
         let values = self.network.values(&observed);
         let [_, n_actions] = values.dims();
         let values: Vec<f32> = values.into_data().iter::<f32>().collect();
@@ -111,27 +97,12 @@ impl Policy for GreedyPolicy {
                     format!("values for agent {agent} are not finite: are the weights?").into()
                 );
             }
-            let Some(generator) = &mut self.generators[turn.agent] else {
-                return Err(
-                    format!("agent {} is in mid-episode, and began none", turn.agent).into()
-                );
-            };
+            let Some(generator) = &mut self.generators[turn.agent] else { continue };
             // Both are drawn at every step, so that epsilon moves no later draw.
             let (explores, random) =
                 (generator.random::<f64>(), generator.random_range(0..n_actions));
-            chosen.push(if explores < self.epsilon { random } else { best(values) });
+            chosen.push(if explores < self.epsilon { random } else { most_probable(values) });
         }
         Ok(Actions::Discrete(chosen))
     }
-}
-
-/// The place of the largest value, of equals the first.
-fn best(values: &[f32]) -> usize {
-    let mut best = 0;
-    for (place, value) in values.iter().enumerate() {
-        if *value > values[best] {
-            best = place;
-        }
-    }
-    best
 }

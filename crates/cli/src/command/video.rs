@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn pictures_are_seen_as_long_as_they_took() {
-        let task = suites::titled("Seaquest").unwrap();
+        let task = suites::named("seaquest").unwrap();
         let play = task.matched(None);
         // 4 of 60 frames a second, twice.
         assert_eq!(hundredths(task, &play, 2).unwrap(), 13);

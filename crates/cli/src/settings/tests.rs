@@ -158,6 +158,13 @@ fn every_agent_has_a_name() {
     assert_eq!(resolve(line).unwrap().model_name(&algorithm(line).unwrap()), "cql0.5");
 }
 
+/// What `--help` shows as defaults is what the library has.
+#[test]
+fn an_algorithm_s_defaults_are_the_library_s() {
+    let expected = AlgorithmConfig::DiscreteCql(Default::default());
+    assert_eq!(algorithm("game=seaquest algorithm=discrete_cql").unwrap(), expected);
+}
+
 #[test]
 fn what_describes_no_agent_is_refused() {
     refused("", "which task? Say game=seaquest");

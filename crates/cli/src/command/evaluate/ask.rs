@@ -234,8 +234,8 @@ mod tests {
         assert_eq!((ask.suffix.as_str(), ask.as_trained), (suffix, suffix.is_empty()));
     }
 
-    fn trained(title: &str) -> (Trained, &'static dyn Suite) {
-        let task = suites::titled(title).unwrap();
+    fn trained(name: &str) -> (Trained, &'static dyn Suite) {
+        let task = suites::named(name).unwrap();
         let suite = suites::of(task).unwrap();
         let trained = Trained {
             play: task.matched(None),

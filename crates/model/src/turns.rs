@@ -1,0 +1,94 @@
+//! What every policy of a model checks before its agents remember anything.
+
+use std::collections::BTreeSet;
+
+use overtone_core::{Normalization, ObservationSpace, Observations, Turn};
+
+use crate::error::ModelError;
+
+/// Asserts that these turns can be taken: one observation of `space` for each, no agent twice,
+/// and none in mid-episode that `plays` does not know.
+///
+/// # Errors
+/// When turns and observations do not fit each other, the space, or what went before.
+pub fn check(
+    turns: &[Turn],
+    observations: Observations<'_>,
+    space: &ObservationSpace,
+    plays: impl Fn(usize) -> bool,
+) -> Result<(), ModelError> {
+    let n = turns.len();
+    let (expected, got, length) = match (space, observations) {
+        (ObservationSpace::Pixels { shape }, Observations::Pixels(pixels)) => {
+            (pixels_of(n, shape), format!("{} pixels", pixels.len()), pixels.len())
+        }
+        (ObservationSpace::Vectors { width }, Observations::Vectors(numbers)) => {
+            (vectors_of(n, *width), format!("{} numbers", numbers.len()), numbers.len())
+        }
+        (ObservationSpace::Pixels { shape }, Observations::Vectors(_)) => {
+            return Err(wrong("observations", "vectors", pixels_of(n, shape)));
+        }
+        (ObservationSpace::Vectors { width }, Observations::Pixels(_)) => {
+            return Err(wrong("observations", "pixels", vectors_of(n, *width)));
+        }
+    };
+    if length != n * space.size() {
+        return Err(wrong("observations", got, expected));
+    }
+    let agents: BTreeSet<usize> = turns.iter().map(|turn| turn.agent).collect();
+    if agents.len() != n {
+        let got = format!("{n} turns of {} agents", agents.len());
+        return Err(wrong("turns", got, "one of each".into()));
+    }
+    if let Some(turn) = turns.iter().find(|turn| turn.start.is_none() && !plays(turn.agent)) {
+        let got = format!("agent {} in mid-episode", turn.agent);
+        return Err(wrong("turn", got, "an episode start first".into()));
+    }
+    Ok(())
+}
+
+/// Vectors normalized, one a turn; nothing for pixels.
+///
+/// # Errors
+/// When one of them, a reward or a target return is no finite number.
+pub fn normalized(
+    turns: &[Turn],
+    observations: Observations<'_>,
+    normalization: Option<&Normalization>,
+) -> Result<Vec<f32>, ModelError> {
+    let mut numbers = match observations {
+        Observations::Vectors(numbers) => numbers.to_vec(),
+        Observations::Pixels(_) => Vec::new(),
+    };
+    if let Some(normalization) = normalization {
+        normalization.apply(&mut numbers);
+    }
+    let width = numbers.len() / turns.len().max(1);
+    for (row, turn) in turns.iter().enumerate() {
+        let told = turn.start.map_or(turn.reward, |start| start.target_return);
+        let mut all = numbers[row * width..(row + 1) * width].iter().copied().chain([told]);
+        if let Some(number) = all.find(|number| !number.is_finite()) {
+            let got = format!("{number} for agent {}", turn.agent);
+            let what = "normalized observation, reward or target return";
+            return Err(wrong(what, got, "finite numbers".into()));
+        }
+    }
+    Ok(numbers)
+}
+
+fn pixels_of(n: usize, shape: &[usize]) -> String {
+    match shape {
+        [stack, height, width] => {
+            format!("{n} stacks of {stack} frames of {height} × {width} pixels")
+        }
+        _ => format!("{n} observations of {shape:?} pixels"),
+    }
+}
+
+fn vectors_of(n: usize, width: usize) -> String {
+    format!("{n} vectors of {width} numbers")
+}
+
+pub(crate) fn wrong(what: &'static str, got: impl ToString, expected: String) -> ModelError {
+    ModelError::Input { what, got: got.to_string(), expected }
+}
