@@ -4,11 +4,11 @@
 //! `cargo run --release -p overtone-examples --bin own_attention`
 
 use burn::{
-    module::Module,
+    module::{Module, ParamId},
     nn::{Embedding, EmbeddingConfig, Linear, LinearConfig},
     tensor::{Device, Int, Tensor, TensorData},
 };
-use overtone_model::{FourierAttention, FourierAttentionConfig, head::cross_entropy};
+use overtone_model::{FourierAttention, FourierAttentionConfig, Matrices, head::cross_entropy};
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 
 const SYMBOLS: usize = 5;
@@ -21,6 +21,12 @@ struct Network {
     places: Embedding,
     attention: FourierAttention,
     output: Linear,
+}
+
+impl Matrices for Network {
+    fn matrices(&self) -> Vec<ParamId> {
+        [self.attention.matrices(), self.output.matrices()].concat()
+    }
 }
 
 impl Network {

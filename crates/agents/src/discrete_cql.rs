@@ -37,7 +37,7 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    AdamW, Algorithm, Checkpoint, Exported, Job, StepAt, StepFigures, Stored, TrainConfig,
+    AdamW, Algorithm, Checkpoint, Export, Exported, Job, StepAt, StepFigures, Stored, TrainConfig,
     TrainError, Trainer, Training, TrainingData, Transitions,
 };
 use serde::{Deserialize, Serialize};
@@ -172,14 +172,19 @@ pub struct DiscreteCqlState {
     pub optimizer: AdamW,
 }
 
-impl Stored for DiscreteCqlState {
-    fn export(&self) -> Exported {
-        let target = weights::export(&self.target).into_iter();
-        let target = target.map(|(name, tensor)| (format!("{TARGET}{name}"), tensor));
-        let training = self.optimizer.export().into_iter().chain(target).collect();
-        Exported { model: weights::export(&self.online), training }
+impl Export for DiscreteCqlState {
+    fn export_model(&self) -> NamedTensors {
+        weights::export(&self.online)
     }
 
+    fn export_training(&self) -> NamedTensors {
+        let target = weights::export(&self.target).into_iter();
+        let target = target.map(|(name, tensor)| (format!("{TARGET}{name}"), tensor));
+        self.optimizer.export().into_iter().chain(target).collect()
+    }
+}
+
+impl Stored for DiscreteCqlState {
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
         let target: NamedTensors = exported
             .training

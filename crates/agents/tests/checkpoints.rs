@@ -10,7 +10,7 @@ use std::{fs, sync::atomic::AtomicBool};
 use burn::tensor::Device;
 use overtone_agents::policy;
 use overtone_model::weights;
-use overtone_train::{Algorithm, Checkpoint, Stored, TrainConfig, TrainError, Trainer};
+use overtone_train::{Algorithm, Checkpoint, TrainConfig, TrainError, Trainer};
 use pong::{BATCH, Bench, Witness, config, files};
 
 #[test]
@@ -47,7 +47,7 @@ fn model_and_optimizer_come_back_as_they_were() {
         stored["second.transformer.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0)
     );
     let copy = bench.dir.path().join("copy");
-    let saved = Checkpoint::save(&copy, &checkpoint.state, &state.export(), 1).unwrap();
+    let saved = Checkpoint::save(&copy, &checkpoint.state, &state, 1).unwrap();
     assert!(files(&saved.path) == files(&bench.step(3)));
 }
 

@@ -1,7 +1,7 @@
 //! From an action to a token.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 use overtone_core::ActionSpace;
@@ -10,6 +10,7 @@ use crate::{
     contexts::Acted,
     head::ActedRows,
     init::{GPT_STD, Init},
+    matrices::Matrices,
 };
 
 /// Embeds actions.
@@ -19,6 +20,16 @@ pub enum ActionEmbedding {
     Table(ActionTable),
     /// Real-valued actions: one affine layer.
     Linear(ActionLinear),
+}
+
+impl Matrices for ActionEmbedding {
+    fn matrices(&self) -> Vec<ParamId> {
+        match self {
+            // Rows are looked up, not multiplied.
+            Self::Table(_) => Vec::new(),
+            Self::Linear(layer) => vec![layer.weight.id],
+        }
+    }
 }
 
 /// One row for each of a list of actions.

@@ -25,7 +25,10 @@
 //! - Any [`Head`] that fits the actions may read them; the references' are
 //!   [linear](crate::head::LinearHead) and [tanh](crate::head::TanhHead).
 
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::{Module, ParamId},
+    tensor::Tensor,
+};
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_kernels::Activation;
 pub use overtone_kernels::{Form, Half};
@@ -39,6 +42,7 @@ use crate::{
     head::{Head, HeadConfig, LinearConfig, TanhConfig},
     init::Init,
     loss::Loss,
+    matrices::Matrices,
     positions::{Embedded, Positions, PositionsConfig, reference_std},
     return_embedding::ReturnEmbedding,
     tokens::{Conditioning, Steps},
@@ -198,6 +202,14 @@ pub struct DecisionTransformer {
     /// Fused operations where there are any, or the plain ones.
     #[module(skip)]
     pub form: Form,
+}
+
+impl Matrices for DecisionTransformer {
+    fn matrices(&self) -> Vec<ParamId> {
+        let Self { encoder, returns, action, transformer, head, .. } = self;
+        let embeddings = [encoder.matrices(), returns.matrices(), action.matrices()].concat();
+        [embeddings, transformer.matrices(), head.matrices()].concat()
+    }
 }
 
 impl DecisionTransformer {

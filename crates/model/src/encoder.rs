@@ -3,7 +3,10 @@
 mod linear;
 mod nature;
 
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::{Module, ParamId},
+    tensor::Tensor,
+};
 use overtone_core::ObservationSpace;
 use overtone_kernels::Form;
 
@@ -14,6 +17,7 @@ use crate::{
     contexts::{FRAME, Observed, STACK},
     error::{ModelError, check_counts, config_error},
     init::Init,
+    matrices::Matrices,
 };
 
 /// Embeds observations.
@@ -24,6 +28,15 @@ pub enum Encoder {
     Nature(NatureEncoder),
     /// See [`LinearEncoder`].
     Linear(LinearEncoder),
+}
+
+impl Matrices for Encoder {
+    fn matrices(&self) -> Vec<ParamId> {
+        match self {
+            Self::Nature(encoder) => encoder.matrices(),
+            Self::Linear(encoder) => encoder.matrices(),
+        }
+    }
 }
 
 impl Encoder {

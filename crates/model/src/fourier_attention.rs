@@ -28,7 +28,7 @@
 
 use burn::{
     config::Config,
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     nn::{Dropout, DropoutConfig, Linear, LinearConfig},
     tensor::{Bool, Device, Int, Tensor},
 };
@@ -37,7 +37,7 @@ use overtone_kernels::{
     fourier_scores::{fourier_scores, probabilities},
 };
 
-use crate::attention::RShape;
+use crate::{attention::RShape, matrices::Matrices};
 
 /// Options of [`FourierAttention`].
 #[derive(Config, Debug)]
@@ -91,6 +91,13 @@ pub struct FourierAttention {
     pub epsilon: f64,
     /// Whether a token sees itself and earlier ones only.
     pub causal: bool,
+}
+
+impl Matrices for FourierAttention {
+    fn matrices(&self) -> Vec<ParamId> {
+        let layers = [&self.query, &self.key, &self.value, &self.output];
+        layers.iter().flat_map(|layer| layer.matrices()).collect()
+    }
 }
 
 impl FourierAttentionConfig {

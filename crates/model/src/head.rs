@@ -58,7 +58,7 @@ pub use linear::{LinearConfig, LinearHead};
 pub use pointwise::{PointwiseConfig, PointwiseHead};
 pub use tanh::{TanhConfig, TanhHead};
 
-use burn::module::Module;
+use burn::module::{Module, ParamId};
 use overtone_core::ActionSpace;
 use serde::{Deserialize, Serialize};
 
@@ -69,6 +69,7 @@ use self::{
 use crate::{
     error::{ModelError, config_error},
     init::Init,
+    matrices::Matrices,
 };
 
 heads! {

@@ -1,7 +1,7 @@
 //! A model, whichever: what training and playing ask of one.
 
 use burn::{
-    module::Module,
+    module::{Module, ParamId},
     tensor::{DType, Device, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
@@ -15,6 +15,7 @@ use crate::{
     head::{Decisions, Head, HeadConfig},
     init::Init,
     loss::Loss,
+    matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
     positions::Positions,
     tokens::Steps,
@@ -89,6 +90,15 @@ pub enum Model {
     Transformer(DecisionTransformer),
     /// See [`Perceptron`].
     Perceptron(Perceptron),
+}
+
+impl Matrices for Model {
+    fn matrices(&self) -> Vec<ParamId> {
+        match self {
+            Self::Transformer(model) => model.matrices(),
+            Self::Perceptron(model) => model.matrices(),
+        }
+    }
 }
 
 impl Model {

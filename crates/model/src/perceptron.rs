@@ -13,7 +13,7 @@
 //!   [tanh](crate::head::TanhHead).
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::{Tensor, TensorData, activation::relu},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
@@ -26,6 +26,7 @@ use crate::{
     head::{Head, HeadConfig, TanhConfig},
     init::Init,
     loss::Loss,
+    matrices::Matrices,
     tokens,
     transformer::DropoutSeed,
 };
@@ -95,6 +96,12 @@ pub struct HiddenLayer {
     pub bias: Param<Tensor<1>>,
 }
 
+impl Matrices for HiddenLayer {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
+}
+
 impl HiddenLayer {
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         relu(x.matmul(self.weight.val()) + self.bias.val().unsqueeze())
@@ -120,6 +127,12 @@ pub struct Perceptron {
     /// Of dropout alone: the products are plain ones in every form.
     #[module(skip)]
     pub form: Form,
+}
+
+impl Matrices for Perceptron {
+    fn matrices(&self) -> Vec<ParamId> {
+        [self.layers.matrices(), self.head.matrices()].concat()
+    }
 }
 
 impl Perceptron {

@@ -1,11 +1,11 @@
 //! From a return-to-go to a token.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 
-use crate::init::Init;
+use crate::{init::Init, matrices::Matrices};
 
 /// `R̂ W + b`.
 #[derive(Module, Debug)]
@@ -14,6 +14,12 @@ pub struct ReturnEmbedding {
     pub weight: Param<Tensor<2>>,
     /// `[d_model]`
     pub bias: Param<Tensor<1>>,
+}
+
+impl Matrices for ReturnEmbedding {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl ReturnEmbedding {

@@ -2,7 +2,7 @@
 //! the action head.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 use overtone_core::seed;
@@ -12,6 +12,7 @@ use crate::{
     attention::AttentionConfig,
     error::{ModelError, check_counts, config_error},
     init::Init,
+    matrices::Matrices,
     tokens::{self, Conditioning, Steps},
     transformer_block::{BlockOptions, TransformerBlock},
 };
@@ -77,6 +78,12 @@ pub struct Transformer {
     /// What it was built from.
     #[module(skip)]
     pub config: TransformerConfig,
+}
+
+impl Matrices for Transformer {
+    fn matrices(&self) -> Vec<ParamId> {
+        self.blocks.matrices()
+    }
 }
 
 impl Transformer {

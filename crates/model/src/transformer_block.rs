@@ -2,7 +2,7 @@
 //! its input.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 use overtone_kernels::{
@@ -13,6 +13,7 @@ use overtone_kernels::{
 use crate::{
     attention::AttentionConfig,
     init::{GPT_STD, Init},
+    matrices::Matrices,
     transformer::TransformerConfig,
 };
 
@@ -48,6 +49,14 @@ pub struct TransformerBlock {
     pub mlp_2_weight: Param<Tensor<2>>,
     /// `[d_model]`
     pub mlp_2_bias: Param<Tensor<1>>,
+}
+
+impl Matrices for TransformerBlock {
+    fn matrices(&self) -> Vec<ParamId> {
+        // `R` of Fourier attention scales distances.
+        let Self { qkv_weight, projection_weight, mlp_1_weight, mlp_2_weight, .. } = self;
+        [qkv_weight, projection_weight, mlp_1_weight, mlp_2_weight].map(|weight| weight.id).into()
+    }
 }
 
 /// What a block needs to know besides its weights and input.

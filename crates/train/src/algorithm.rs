@@ -65,11 +65,18 @@ pub trait Algorithm {
     ) -> Tensor<1>;
 }
 
-/// A state that can be written to a checkpoint, and goes on from one to the same bits.
-pub trait Stored: Sized {
-    /// Copies every tensor to the host.
-    fn export(&self) -> Exported;
+/// What a checkpoint's two files of tensors are written from, one after the other, so that only
+/// one of them is on the host at a time.
+pub trait Export {
+    /// Copies what playing needs to the host: see [`Exported::model`].
+    fn export_model(&self) -> NamedTensors;
 
+    /// Copies what only training needs to the host: see [`Exported::training`].
+    fn export_training(&self) -> NamedTensors;
+}
+
+/// A state that can be written to a checkpoint, and goes on from one to the same bits.
+pub trait Stored: Export + Sized {
     /// The state that was exported after `n_steps` steps, in the place of this one.
     ///
     /// # Errors
@@ -87,6 +94,16 @@ pub struct Exported {
     pub model: NamedTensors,
     /// What only training needs: moments of optimizers, target networks, critics.
     pub training: NamedTensors,
+}
+
+impl Export for Exported {
+    fn export_model(&self) -> NamedTensors {
+        self.model.clone()
+    }
+
+    fn export_training(&self) -> NamedTensors {
+        self.training.clone()
+    }
 }
 
 /// Where in a run a step is taken.

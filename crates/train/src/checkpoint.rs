@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    algorithm::{Exported, Stored},
+    algorithm::{Export, Exported, Stored},
     error::TrainError,
     run_dir::write_synced,
 };
@@ -125,7 +125,7 @@ impl Checkpoint {
     pub fn save(
         checkpoints: &Path,
         state: &TrainState,
-        learned: &Exported,
+        learned: &impl Export,
         keep: usize,
     ) -> Result<Self, TrainError> {
         let name = folder_name(state.step);
@@ -273,11 +273,11 @@ impl Checkpoint {
 }
 
 /// Writes everything into the new folder `folder`, and waits until the disk has it.
-fn write(folder: &Path, state: &TrainState, learned: &Exported) -> Result<(), TrainError> {
+fn write(folder: &Path, state: &TrainState, learned: &impl Export) -> Result<(), TrainError> {
     fs::create_dir_all(folder).map_err(TrainError::io(folder))?;
     let metadata = BTreeMap::from([("step".to_owned(), state.step.to_string())]);
-    weights::save(&learned.model, &metadata, &folder.join(MODEL))?;
-    weights::save(&learned.training, &metadata, &folder.join(TRAINING))?;
+    weights::save(&learned.export_model(), &metadata, &folder.join(MODEL))?;
+    weights::save(&learned.export_training(), &metadata, &folder.join(TRAINING))?;
     let json =
         serde_json::to_vec_pretty(state).map_err(|error| broken(&folder.join(STATE), error))?;
     write_synced(&folder.join(STATE), &json)?;

@@ -18,7 +18,7 @@ pub mod supervised;
 pub mod trainer;
 pub mod training_data;
 
-pub use algorithm::{Algorithm, Exported, StepAt, StepFigures, Stored};
+pub use algorithm::{Algorithm, Export, Exported, StepAt, StepFigures, Stored};
 pub use checkpoint::{Best, Checkpoint, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use error::TrainError;

@@ -14,7 +14,7 @@ use burn::{
     tensor::{Device, Gradients, Tensor, TensorData},
 };
 use overtone_kernels::{self as kernels, AdamWState, Form, TensorSlot};
-use overtone_model::{ModelError, weights::NamedTensors};
+use overtone_model::{Matrices, ModelError, weights::NamedTensors};
 use serde::{Deserialize, Serialize};
 
 pub use self::decayed::Decayed;
@@ -85,7 +85,7 @@ impl AdamW {
     ///
     /// Nothing is read from a GPU. Returns the updated module and the global gradient norm
     /// before clipping, `[1]`.
-    pub fn step<M: Module>(
+    pub fn step<M: Module + Matrices>(
         &mut self,
         module: M,
         mut gradients: Gradients,
@@ -102,7 +102,7 @@ impl AdamW {
             epsilon: self.config.epsilon,
         };
         let gradients = found.iter().map(|found| found.gradient.clone()).collect();
-        let (names, mut state) = self.take_state(found);
+        let (names, mut state) = self.take_state(&module, found);
         let norm = state.step(constants, self.n_steps, Some(self.config.clip_norm), gradients);
         let moved = names.iter().cloned().zip(state.parameters()).collect();
         self.stepping = Some((names, state));
@@ -111,26 +111,35 @@ impl AdamW {
 
     /// The state of these parameters, with their names: that of the last step if they are the
     /// same, else a new one with the moments they had.
-    fn take_state(&mut self, found: Vec<Found>) -> (Vec<String>, AdamWState) {
+    fn take_state(
+        &mut self,
+        module: &impl Matrices,
+        found: Vec<Found>,
+    ) -> (Vec<String>, AdamWState) {
         let is_same = |names: &[String]| names.iter().eq(found.iter().map(|found| &found.name));
         match self.stepping.take() {
             Some((names, state)) if is_same(&names) => return (names, state),
             Some(earlier) => self.waiting.extend(moments_by_name(&earlier)),
             None => {}
         }
-        let (names, slots) = found.into_iter().map(|found| self.slot(found)).unzip();
+        let decayed = self.config.decayed.of(module);
+        let slot = |found: Found| {
+            let decays = decayed.includes(found.id);
+            self.slot(found, if decays { self.config.weight_decay } else { 0.0 })
+        };
+        let (names, slots) = found.into_iter().map(slot).unzip();
         (names, AdamWState::new(slots, self.form))
     }
 
     /// Name and slot of a parameter; its moments are taken, or zero where there are none.
-    fn slot(&mut self, Found { name, parameter, gradient }: Found) -> (String, TensorSlot) {
+    fn slot(&mut self, found: Found, weight_decay: f64) -> (String, TensorSlot) {
+        let Found { name, parameter, gradient, .. } = found;
         let moments = self.waiting.remove(&name).unwrap_or_else(|| Moments::zeros(&gradient));
-        let decays = self.config.decayed.includes(&name);
         let slot = TensorSlot {
             parameter,
             first_moment: moments.first,
             second_moment: moments.second,
-            weight_decay: if decays { self.config.weight_decay } else { 0.0 },
+            weight_decay,
         };
         (name, slot)
     }
@@ -175,12 +184,18 @@ pub fn scalar(tensor: Tensor<1>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::module::Param;
+    use burn::module::{Param, ParamId};
 
     #[derive(Module, Debug)]
     struct Two {
         weight: Param<Tensor<1>>,
         bias: Param<Tensor<1>>,
+    }
+
+    impl Matrices for Two {
+        fn matrices(&self) -> Vec<ParamId> {
+            vec![self.weight.id]
+        }
     }
 
     /// Two hand-computed steps: loss = 3·weight + 4·bias, so the gradient is (3, 4) with

@@ -1,10 +1,13 @@
 //! [`Supervised`]: the state of an algorithm that descends one loss of one network.
 
 use burn::{module::Module, tensor::Tensor};
-use overtone_model::{ModelError, weights};
+use overtone_model::{
+    Matrices, ModelError,
+    weights::{self, NamedTensors},
+};
 
 use crate::{
-    algorithm::{Exported, StepFigures, Stored},
+    algorithm::{Export, Exported, StepFigures, Stored},
     optimizer::AdamW,
 };
 
@@ -26,7 +29,7 @@ pub struct BatchLoss {
     pub figures: Vec<Tensor<1>>,
 }
 
-impl<M: Module> Supervised<M> {
+impl<M: Module + Matrices> Supervised<M> {
     /// One step down the gradient of `loss`, which the model gave.
     pub fn descend(&mut self, loss: BatchLoss, learning_rate: f64) -> StepFigures {
         let gradients = loss.total.backward();
@@ -40,11 +43,17 @@ impl<M: Module> Supervised<M> {
     }
 }
 
-impl<M: Module> Stored for Supervised<M> {
-    fn export(&self) -> Exported {
-        Exported { model: weights::export(&self.model), training: self.optimizer.export() }
+impl<M: Module> Export for Supervised<M> {
+    fn export_model(&self) -> NamedTensors {
+        weights::export(&self.model)
     }
 
+    fn export_training(&self) -> NamedTensors {
+        self.optimizer.export()
+    }
+}
+
+impl<M: Module> Stored for Supervised<M> {
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
         let model = weights::import(self.model, &exported.model)?;
         let optimizer = self.optimizer.import(n_steps, &model, &exported.training)?;

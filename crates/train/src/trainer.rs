@@ -347,7 +347,7 @@ impl<A: Algorithm> Trainer<A> {
         let saved = Checkpoint::save(
             &self.run.checkpoints(),
             &self.state,
-            &self.learned.export(),
+            &self.learned,
             self.config.keep_checkpoints,
         );
         saved.map_err(|error| TrainError::Save {

@@ -1,7 +1,7 @@
 //! [`QNetwork`]: quantiles of the return of each action.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::{Int, Tensor, activation::relu},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
@@ -11,6 +11,7 @@ use overtone_model::{
     contexts::Observed,
     encoder::{self, NatureEncoder},
     init::Init,
+    matrices::Matrices,
 };
 
 use super::DiscreteCqlConfig;
@@ -22,6 +23,12 @@ pub struct Affine {
     pub weight: Param<Tensor<2>>,
     /// `[out]`
     pub bias: Param<Tensor<1>>,
+}
+
+impl Matrices for Affine {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl Affine {
@@ -45,6 +52,15 @@ pub enum Body {
     Layers(Vec<Affine>),
 }
 
+impl Matrices for Body {
+    fn matrices(&self) -> Vec<ParamId> {
+        match self {
+            Self::Nature(encoder) => encoder.matrices(),
+            Self::Layers(layers) => layers.matrices(),
+        }
+    }
+}
+
 /// Quantiles of the return of each action.
 #[derive(Module, Debug)]
 pub struct QNetwork {
@@ -57,6 +73,12 @@ pub struct QNetwork {
     /// Fused operations where there are any, or the plain ones.
     #[module(skip)]
     pub form: Form,
+}
+
+impl Matrices for QNetwork {
+    fn matrices(&self) -> Vec<ParamId> {
+        [self.body.matrices(), self.out.matrices()].concat()
+    }
 }
 
 impl QNetwork {
@@ -126,4 +148,37 @@ pub(super) fn log_sum_exp(rows: Tensor<2>) -> Tensor<1> {
     let largest = rows.clone().detach().max_dim(1);
     let sum = (rows - largest.clone()).exp().sum_dim(1).log() + largest;
     sum.squeeze_dim::<1>(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Device;
+    use overtone_model::matrices;
+
+    #[track_caller]
+    fn check_matrices(observations: ObservationSpace, expected: &[&str]) {
+        let init = &mut Init::shapes(&Device::flex());
+        let (config, actions) = (DiscreteCqlConfig::default(), ActionSpace::numbered(3));
+        let network = QNetwork::init(&config, &observations, &actions, init).unwrap();
+        assert!(matrices::names(&network).iter().eq(expected));
+    }
+
+    #[test]
+    fn biases_are_no_matrices() {
+        check_matrices(
+            ObservationSpace::Vectors { width: 5 },
+            &["body.0.weight", "body.1.weight", "out.weight"],
+        );
+        check_matrices(
+            ObservationSpace::Pixels { shape: vec![4, 84, 84] },
+            &[
+                "body.conv_1_weight",
+                "body.conv_2_weight",
+                "body.conv_3_weight",
+                "body.linear_weight",
+                "out.weight",
+            ],
+        );
+    }
 }

@@ -16,13 +16,13 @@
 use std::ops::Range;
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::{Device, Int, Tensor, TensorData},
 };
 use overtone_core::seed::Generator;
 use overtone_kernels::{Activation, Form, Queries, layer_norm};
 use overtone_model::{
-    AttentionConfig, Conditioning, Init, ModelError,
+    AttentionConfig, Conditioning, Init, Matrices, ModelError,
     head::{BinsHead, BinsHeadConfig, cross_entropy},
     transformer::TransformerConfig,
     transformer_block::{BlockOptions, TransformerBlock},
@@ -99,6 +99,12 @@ pub struct Forecaster {
     /// What it was built from.
     #[module(skip)]
     pub config: ForecasterConfig,
+}
+
+impl Matrices for Forecaster {
+    fn matrices(&self) -> Vec<ParamId> {
+        [self.blocks.matrices(), self.head.matrices()].concat()
+    }
 }
 
 /// What a forecaster reads: bins of values in the order of time, each `[batch, time]`.
@@ -297,6 +303,17 @@ mod tests {
     fn tokens(rows: &[[i32; 8]]) -> Tokens {
         let rows: Vec<Vec<i32>> = rows.iter().map(|row| row.to_vec()).collect();
         Tokens::new(&rows, &vec![3; rows.len()], &Device::flex())
+    }
+
+    #[test]
+    fn embeddings_are_no_matrices() {
+        let head = BinsHeadConfig::Fourier(FourierHeadConfig::new(4));
+        let generator = &mut seed::generator(1, "init");
+        let forecaster = Forecaster::init(&config(head), &Device::flex(), generator).unwrap();
+        let matrices = overtone_model::matrices::names(&forecaster);
+        assert_eq!(matrices.iter().filter(|name| name.starts_with("blocks.")).count(), 2 * 4);
+        assert!(matrices.contains("head.weight"));
+        assert_eq!(matrices.len(), 2 * 4 + 1);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! One affine layer on an observation's numbers.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 
-use crate::init::Init;
+use crate::{init::Init, matrices::Matrices};
 
 /// `o W + b`, or `tanh` of it.
 #[derive(Module, Debug)]
@@ -17,6 +17,12 @@ pub struct LinearEncoder {
     /// Whether the result goes through tanh.
     #[module(skip)]
     pub tanh: bool,
+}
+
+impl Matrices for LinearEncoder {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl LinearEncoder {

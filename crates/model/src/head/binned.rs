@@ -9,7 +9,7 @@
 //! are, and no value is off by more than 1/m.
 
 use burn::{
-    module::Module,
+    module::{Module, ParamId},
     tensor::{Int, Tensor},
 };
 use overtone_core::seed::Generator;
@@ -24,6 +24,7 @@ use crate::{
     categorical,
     error::{ModelError, check_counts, config_error},
     init::Init,
+    matrices::Matrices,
 };
 
 /// Options of the heads on bins of real-valued actions.
@@ -71,6 +72,12 @@ pub struct BinnedHead {
     pub heads: Vec<BinsHead>,
     /// m.
     pub bins: usize,
+}
+
+impl Matrices for BinnedHead {
+    fn matrices(&self) -> Vec<ParamId> {
+        self.heads.matrices()
+    }
 }
 
 impl BinnedHead {

@@ -13,7 +13,7 @@
 //! - `A(z)` is the complex conjugate's mirror image of Algorithm 1's, as in the released code.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::{DType, Device, Tensor, TensorData},
 };
 use serde::{Deserialize, Serialize};
@@ -25,6 +25,7 @@ use super::{
 use crate::{
     error::{ModelError, check_counts, config_error},
     init::Init,
+    matrices::Matrices,
 };
 
 /// Added to each probability before its logarithm is a logit (the reference's
@@ -139,6 +140,12 @@ pub struct FourierHead {
     /// How [-1, 1] lies on the period.
     #[module(skip)]
     pub domain: Domain,
+}
+
+impl Matrices for FourierHead {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl OnBins for FourierHead {

@@ -12,7 +12,7 @@
 //! - There may be several dimensions, independent given the token; their losses add up.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::{Tensor, TensorData},
 };
 use overtone_core::seed::Generator;
@@ -27,7 +27,10 @@ use super::{
     fourier_options::{Domain, InitialCoefficients, Regularizer},
     quadrature::gauss_legendre,
 };
-use crate::{error::ModelError, init::Init};
+use crate::{
+    matrices::Matrices,
+    {error::ModelError, init::Init},
+};
 
 /// Added to a density before its logarithm, as in the reference: no target costs more than
 /// 23.03 nats.
@@ -106,6 +109,12 @@ pub struct FourierLikelihoodHead {
     /// How [-1, 1] lies on the period.
     #[module(skip)]
     pub domain: Domain,
+}
+
+impl Matrices for FourierLikelihoodHead {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl FourierLikelihoodHead {

@@ -2,14 +2,17 @@
 //! standard deviation of each dimension a parameter of its own, the same for every input.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 use overtone_core::seed::Generator;
 use serde::{Deserialize, Serialize};
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, TanhConfig, TanhHead, read};
-use crate::init::{Init, standard_normal};
+use crate::{
+    init::{Init, standard_normal},
+    matrices::Matrices,
+};
 
 /// The Gaussian head has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,6 +47,12 @@ pub struct GaussianHead {
     pub mean: TanhHead,
     /// `[dimensions]`: logarithms of the standard deviations.
     pub log_std: Param<Tensor<1>>,
+}
+
+impl Matrices for GaussianHead {
+    fn matrices(&self) -> Vec<ParamId> {
+        self.mean.matrices()
+    }
 }
 
 impl GaussianHead {

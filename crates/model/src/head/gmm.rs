@@ -9,7 +9,7 @@
 //! divided by the number of bins.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::{Tensor, TensorData, activation::softplus},
 };
 use serde::{Deserialize, Serialize};
@@ -20,6 +20,7 @@ use super::{
 use crate::{
     error::{ModelError, check_counts},
     init::Init,
+    matrices::Matrices,
 };
 
 /// The narrowest component: far below a bin, and wide enough that the gradient, which divides
@@ -87,6 +88,12 @@ pub struct GmmHead {
     /// The order of the bins.
     #[module(skip)]
     pub action_order: Option<ActionOrder>,
+}
+
+impl Matrices for GmmHead {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl OnBins for GmmHead {

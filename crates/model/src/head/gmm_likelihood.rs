@@ -5,7 +5,7 @@
 //! trained by `-ln(p(z) + 1e-10)`. The density is not cut to [-1, 1].
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 use overtone_core::seed::Generator;
@@ -20,6 +20,7 @@ use super::{
 use crate::{
     error::ModelError,
     init::{Init, standard_normal},
+    matrices::Matrices,
 };
 
 /// Options of the Gaussian-mixture likelihood head.
@@ -69,6 +70,12 @@ pub struct GmmLikelihoodHead {
     pub dimensions: usize,
     /// G.
     pub components: usize,
+}
+
+impl Matrices for GmmLikelihoodHead {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl GmmLikelihoodHead {

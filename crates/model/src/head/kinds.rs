@@ -8,7 +8,7 @@
 use burn::tensor::{Int, Tensor, activation::log_softmax};
 
 use super::{ActionOrder, Marginals};
-use crate::{error::ModelError, init::Init};
+use crate::{error::ModelError, init::Init, matrices::Matrices};
 
 /// Options of a head on bins.
 pub trait BinsOptions {
@@ -34,7 +34,7 @@ pub trait BinsOptions {
 }
 
 /// A head on bins.
-pub trait OnBins {
+pub trait OnBins: Matrices {
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
     fn forward(&self, hidden: Tensor<2>) -> HeadOutput;
@@ -72,7 +72,7 @@ pub trait NumbersOptions {
 }
 
 /// A head on numbers.
-pub trait OnNumbers {
+pub trait OnNumbers: Matrices {
     /// Numbers in an action.
     fn width(&self) -> usize;
 

@@ -1,13 +1,16 @@
 //! The linear head: logits are one affine map of the token, without bias.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{BinsOptions, HeadOutput, OnBins};
-use crate::init::{GPT_STD, Init};
+use crate::{
+    init::{GPT_STD, Init},
+    matrices::Matrices,
+};
 
 /// The linear head has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,6 +35,12 @@ impl BinsOptions for LinearConfig {
 pub struct LinearHead {
     /// `[d_model, n_actions]`
     pub weight: Param<Tensor<2>>,
+}
+
+impl Matrices for LinearHead {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl OnBins for LinearHead {

@@ -53,6 +53,12 @@ macro_rules! heads {
         #[allow(clippy::large_enum_variant)] // one head per model
         pub enum BinsHead { $($(#[$bins_doc])* $bins($bins_file::$bins_head),)* }
 
+        impl Matrices for BinsHead {
+            fn matrices(&self) -> Vec<ParamId> {
+                match self { $(Self::$bins(head) => head.matrices(),)* }
+            }
+        }
+
         impl BinsHead {
             fn inner(&self) -> &dyn OnBins {
                 match self { $(Self::$bins(head) => head,)* }
@@ -125,6 +131,15 @@ macro_rules! heads {
         pub enum Head {
             $($(#[$bins_doc])* $bins($bins_file::$bins_head),)*
             $($(#[$doc])* $numbers($file::$head),)*
+        }
+
+        impl Matrices for Head {
+            fn matrices(&self) -> Vec<ParamId> {
+                match self {
+                    $(Self::$bins(head) => head.matrices(),)*
+                    $(Self::$numbers(head) => head.matrices(),)*
+                }
+            }
         }
 
         impl Head {

@@ -2,13 +2,13 @@
 //! 2021): `tanh` of one affine layer, trained by squared error.
 
 use burn::{
-    module::{Module, Param},
+    module::{Module, Param, ParamId},
     tensor::Tensor,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, Points, mean_squared_error, read};
-use crate::init::Init;
+use crate::{init::Init, matrices::Matrices};
 
 /// The tanh head has no options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,12 @@ pub struct TanhHead {
     pub weight: Param<Tensor<2>>,
     /// `[dimensions]`
     pub bias: Param<Tensor<1>>,
+}
+
+impl Matrices for TanhHead {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
 }
 
 impl TanhHead {

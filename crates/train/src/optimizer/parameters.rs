@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use burn::{
-    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId},
     tensor::{Gradients, Tensor},
 };
 use overtone_model::weights::FieldPath;
 
 /// A parameter that has a gradient, flat.
 pub(super) struct Found {
+    pub(super) id: ParamId,
     pub(super) name: String,
     pub(super) parameter: Tensor<1>,
     pub(super) gradient: Tensor<1>,
@@ -40,6 +41,7 @@ impl ModuleVisitor for Collect<'_> {
         let Some(gradient) = value.grad_remove(self.gradients) else { return };
         let n = gradient.shape().num_elements();
         self.found.push(Found {
+            id: param.id,
             name: self.path.name(),
             parameter: value.inner().reshape([n]),
             gradient: gradient.reshape([n]),

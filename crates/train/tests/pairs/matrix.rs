@@ -12,6 +12,7 @@ use overtone_model::{
         FourierLikelihoodConfig, GaussianConfig, GmmHeadConfig, GmmLikelihoodConfig, LinearConfig,
         PointwiseConfig, TanhConfig,
     },
+    matrices, weights,
 };
 use overtone_train::Decayed;
 use rand::RngExt;
@@ -185,6 +186,18 @@ fn transformer(
     }
 }
 
+fn perceptron(observations: &ObservationSpace, head: &HeadConfig) -> Pair {
+    let config = PerceptronConfig {
+        n_layers: 2,
+        width: 32,
+        context_length: CONTEXT,
+        dropout: 0.0,
+        head: head.clone(),
+    };
+    let config = ModelConfig::Perceptron(config);
+    Pair { observations: observations.clone(), actions: actions(head), config }
+}
+
 /// Every head sees every attention on vectors, and with pixels, which cost more, either of them.
 #[test]
 fn everything_learns_with_everything_and_files_lose_nothing() {
@@ -213,6 +226,76 @@ fn every_attention_learns_from_pixels() {
     }
 }
 
+/// What both references call a weight of a linear layer or a convolution is named so here:
+/// `weight`, and not of a norm. Tables, biases, `R` and standard deviations are not.
+#[track_caller]
+fn check_matrices(pair: &Pair) {
+    let init = &mut Init::shapes(&Device::flex());
+    let model = Model::init(&pair.config, &pair.observations, &pair.actions, init).unwrap();
+    let is_weight = |name: &&String| {
+        let field = name.rsplit('.').next().unwrap();
+        field.ends_with("weight") && !field.contains("norm")
+    };
+    let tensors = weights::export(&pair.model());
+    let expected = tensors.keys().filter(is_weight).cloned().collect();
+    assert_eq!(matrices::names(&model), expected, "{:?}", pair.config);
+    // Each layer of a block, the head, and something that embeds.
+    assert!(matrices::names(&model).len() > 2);
+}
+
+#[test]
+fn every_model_names_its_matrices() {
+    for observations in observations() {
+        for head in heads() {
+            for attention in attentions() {
+                for conditioning in [Conditioning::Return, Conditioning::None] {
+                    check_matrices(&transformer(&observations, &head, attention, conditioning));
+                }
+            }
+        }
+    }
+    let [_, vectors] = observations();
+    for head in heads() {
+        check_matrices(&perceptron(&vectors, &head));
+    }
+}
+
+/// The groups of a small Atari and a small Gym model, name by name, as minGPT's
+/// `configure_optimizers` sorts them.
+#[test]
+fn matrices_of_the_references_by_name() {
+    let blocks = |n_layers: usize| {
+        let fields = ["mlp_1_weight", "mlp_2_weight", "projection_weight", "qkv_weight"];
+        let names = move |layer| fields.map(|field| format!("transformer.blocks.{layer}.{field}"));
+        (0..n_layers).flat_map(names)
+    };
+    let [pixels, vectors] = observations();
+    let fourier = attentions()[7];
+    for (observations, head, others) in [
+        (
+            &pixels,
+            &heads()[1],
+            &[
+                "encoder.conv_1_weight",
+                "encoder.conv_2_weight",
+                "encoder.conv_3_weight",
+                "encoder.linear_weight",
+                "head.weight",
+                "returns.weight",
+            ][..],
+        ),
+        (
+            &vectors,
+            &heads()[5],
+            &["action.weight", "encoder.weight", "head.mean.weight", "returns.weight"][..],
+        ),
+    ] {
+        let model = transformer(observations, head, fourier, Conditioning::Return).model();
+        let expected = others.iter().map(|name| name.to_string()).chain(blocks(2)).collect();
+        assert_eq!(matrices::names(&model), expected);
+    }
+}
+
 /// The other reference's positions and embeddings.
 #[test]
 fn positions_are_independent_of_what_is_seen() {
@@ -236,16 +319,7 @@ fn positions_are_independent_of_what_is_seen() {
 fn a_perceptron_learns_with_every_head() {
     let [_, vectors] = observations();
     for head in heads() {
-        let config = PerceptronConfig {
-            n_layers: 2,
-            width: 32,
-            context_length: CONTEXT,
-            dropout: 0.0,
-            head: head.clone(),
-        };
-        let actions = actions(&head);
-        let config = ModelConfig::Perceptron(config);
-        Pair { observations: vectors.clone(), actions, config }.check();
+        perceptron(&vectors, &head).check();
     }
 }
 
