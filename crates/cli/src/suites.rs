@@ -2,7 +2,8 @@
 //! its suite.
 
 use anyhow::{Context, Result};
-use overtone_core::Task;
+use overtone_core::{Simulation, Task, names::plain};
+use overtone_data::{MinariId, RecordedEnv};
 use overtone_env::{Suite, find_task};
 
 /// All suites.
@@ -70,6 +71,35 @@ pub fn by_id(id: &str) -> Result<&'static Task> {
         format!("task={id}: there is no suite `{suite}`; there are {}", names.join(" and "))
     })?;
     Ok(find_task(found, name)?)
+}
+
+/// The task of a dataset that lies on this machine: a suite's own, or else Gymnasium's.
+///
+/// # Errors
+/// When the dataset is not there, does not name an environment, or no suite has it.
+pub fn of_minari(id: &MinariId) -> Result<&'static Task> {
+    let env = RecordedEnv::of(&id.find()?)?;
+    let env = env.with_context(|| {
+        format!("{id} does not say in which environment it was recorded: say which task (task=…)")
+    })?;
+    let name = plain(env.name_and_version().0);
+    let mut tasks = SUITES.into_iter().flat_map(Suite::tasks);
+    match tasks.find(|task| plain(&task.title) == name) {
+        Some(task) => Ok(task),
+        None => by_id(&format!("gymnasium/{}", env.id))
+            .with_context(|| format!("{id} was recorded in {}", env.id)),
+    }
+}
+
+/// How `env` simulates `task`, where the task's suite simulates revisions of it, and this one.
+pub fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
+    task.simulation.get("revision")?;
+    let mut simulation = task.simulation.with("revision", env.name_and_version().1?);
+    if let Some(steps) = env.max_episode_steps {
+        simulation = simulation.with("max_steps", steps);
+    }
+    of(task).ok()?.simulator(task, &simulation).ok()?;
+    Some(simulation)
 }
 
 /// What the tasks are called for which a condition holds: `games`, or `games and robots`.

@@ -244,4 +244,4 @@ fn fill(pattern: &str, task: &str, dataset: &str) -> String {
 }
 
 /// What to do without a folder of datasets.
-pub(crate) const DATASETS_HINT: &str = "run from the project's folder, whose datasets/ holds the starter sets, or name the data's folder";
+pub(crate) const DATASETS_HINT: &str = "name the data (dataset=/path/to/it), or run in the project's folder, whose datasets/ has the starter sets (or name that folder in OVERTONE_DATASETS)";

@@ -12,9 +12,12 @@
 mod error;
 mod fetch;
 mod http;
+mod minari;
 mod partial;
 mod plan;
+mod proxy;
 mod remote;
+mod trust;
 
 use std::time::Duration;
 
@@ -36,7 +39,8 @@ pub struct DownloadOptions {
     pub longest_wait: Duration,
     /// How long a server may say nothing.
     pub silence: Duration,
-    /// Whether the proxy that the environment names is used (`HTTPS_PROXY`, `NO_PROXY`).
+    /// Whether the proxy that the environment names is used (`HTTPS_PROXY`, `HTTP_PROXY`,
+    /// `ALL_PROXY`, `NO_PROXY`).
     pub proxy: bool,
 }
 

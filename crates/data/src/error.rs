@@ -18,6 +18,12 @@ pub enum DataError {
         /// What to do about it.
         hint: String,
     },
+    /// A name that is no id of Minari's hub.
+    #[error("{name} is no id of Minari's: write it as minari:mujoco/hopper/medium-v0")]
+    MinariId {
+        /// As given.
+        name: String,
+    },
     /// Data of which a part is still to be fetched.
     #[error(
         "{}: its download is not finished; give the same download command again, or delete \

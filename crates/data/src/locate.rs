@@ -4,12 +4,14 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use etcetera::base_strategy::{BaseStrategy, choose_base_strategy};
 use overtone_core::names::plain;
 use overtone_core::{ActionSpace, Task};
 
 use crate::card::{DATASETS_HINT, DatasetCard, find_dataset};
 use crate::download::unfinished;
 use crate::error::DataError;
+use crate::minari_id::{MinariId, RecordedEnv};
 use crate::origin::{Kind, Origin};
 use crate::read::reader_of;
 
@@ -42,7 +44,8 @@ impl fmt::Display for Located {
 
 /// Finds the recording `dataset` of `task`: in `path` where it is given, else where a
 /// description in the folder `datasets` says, published before starter. `path` is a file or a
-/// folder of any format, or a folder with a file named for the task and the dataset.
+/// folder of any format, or a folder with a file named for the task and the dataset. A dataset
+/// named `minari:…` is where Minari keeps it.
 ///
 /// # Errors
 /// When no description knows the dataset (the nearest name is given), when there is no data,
@@ -53,10 +56,27 @@ pub fn locate(
     path: Option<&Path>,
     datasets: &Path,
 ) -> Result<Located, DataError> {
-    match path {
-        Some(path) => at(path, task, dataset, datasets),
-        None => described(task, dataset, datasets),
+    match (path, MinariId::of(dataset)?) {
+        (Some(path), _) => at(path, task, dataset, datasets),
+        (None, Some(id)) => of_minari(&id, task),
+        (None, None) => described(task, dataset, datasets),
     }
+}
+
+/// A dataset of Minari's hub.
+fn of_minari(id: &MinariId, task: &Task) -> Result<Located, DataError> {
+    let path = id.find()?;
+    let env = RecordedEnv::of(&path)?;
+    Ok(Located {
+        task: env.map(|env| env.name_and_version().0.to_owned()),
+        path,
+        dataset: id.to_string(),
+        origin: of_task(
+            Origin { kind: Kind::Published, dataset: Some(id.to_string()), ..Origin::other() },
+            task,
+        ),
+        told: format!("Minari's {id}"),
+    })
 }
 
 /// Data that a description in `datasets` knows.
@@ -196,7 +216,7 @@ fn named_file(path: &Path, task: &Task, dataset: &str) -> Result<Option<PathBuf>
 }
 
 /// The folder of datasets: `OVERTONE_DATASETS` where it is set, else `datasets` here or in
-/// the nearest folder above that has one.
+/// the nearest folder above that has one with a description in it.
 ///
 /// # Errors
 /// [`DataError::Missing`] when there is none.
@@ -207,6 +227,27 @@ pub fn datasets_folder() -> Result<PathBuf, DataError> {
     let here = std::env::current_dir().map_err(DataError::io(Path::new("."), "open"))?;
     here.ancestors()
         .map(|folder| folder.join("datasets"))
-        .find(|folder| folder.is_dir())
+        .find(|folder| has_descriptions(folder))
         .ok_or_else(|| DataError::Missing { path: "datasets".into(), hint: DATASETS_HINT.into() })
+}
+
+fn has_descriptions(folder: &Path) -> bool {
+    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "toml"))
+}
+
+/// The folder of converted data: `cache` in the folder of datasets; where there is none,
+/// `overtone` in the user's folder of caches (`XDG_CACHE_HOME`, else `~/.cache`).
+///
+/// # Errors
+/// When there is neither.
+pub fn cache_folder() -> Result<PathBuf, DataError> {
+    if let Ok(datasets) = datasets_folder() {
+        return Ok(datasets.join("cache"));
+    }
+    let user = choose_base_strategy().map(|user| user.cache_dir().join("overtone"));
+    user.map_err(|_| DataError::Missing {
+        path: "~/.cache".into(),
+        hint: "say where converted data goes (data.cache=…)".into(),
+    })
 }

@@ -1,5 +1,5 @@
-//! For tests only: golden files, gradient checks, comparisons, recordings, a web server, a folder
-//! to run a program in.
+//! For tests only: golden files, gradient checks, comparisons, recordings, web servers, a
+//! folder to run a program in.
 
 pub mod compare;
 pub mod desk;
@@ -7,6 +7,8 @@ pub mod dopamine;
 pub mod golden;
 pub mod gradient;
 pub mod long_log;
+pub mod minari_hub;
+pub mod tls;
 pub mod web_server;
 
 pub use compare::{assert_close, largest_difference};

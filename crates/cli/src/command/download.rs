@@ -1,6 +1,7 @@
 //! `overtone download`: a published dataset, fetched into the folder of datasets.
 
 use std::{
+    env,
     path::{Path, PathBuf},
     sync::Mutex,
     time::{Duration, Instant},
@@ -9,8 +10,9 @@ use std::{
 use anyhow::{Context, Result, bail};
 use overtone_core::Task;
 use overtone_data::{
-    DatasetCard, Kind, Selection, datasets_folder,
+    DatasetCard, Kind, MinariId, Selection, datasets_folder,
     download::{DownloadOptions, DownloadPlan, DownloadProgress, Remote, shards, size},
+    minari_folder,
 };
 use overtone_env::{Suite, find_task};
 
@@ -32,9 +34,9 @@ files = 0
 selection = "uniform"
 # A robot of D4RL: hopper, halfcheetah or walker2d.
 env = ""
-# Which of the robot's recordings: random, medium, expert, medium_replay, full_replay or medium_expert.
+# Which of the robot's recordings: random, medium, expert, medium_replay, full_replay or medium_expert; or, without game and env, one of Minari's hub: minari:mujoco/hopper/medium-v0.
 dataset = "medium"
-# A mirror to fetch from: the address of the folder that holds Seaquest/1/replay_logs/… or hopper_medium-v2.hdf5; empty: the public address in the dataset's description.
+# A mirror to fetch from: the address of the folder that holds Seaquest/1/replay_logs/… or hopper_medium-v2.hdf5, or of a mirror of huggingface.co for Minari's; empty: the public address in the dataset's description, and for Minari's HF_ENDPOINT, else huggingface.co.
 from = ""
 # Files at a time; more is not kind to a public server.
 parallel = 4
@@ -45,13 +47,18 @@ plan = false
 /// How often it is told how far the work is where there is no terminal for a bar.
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
+/// Where Minari's hub is.
+const HUB: &str = "https://huggingface.co";
+
 /// What is to be fetched.
 struct Wanted {
     /// The dataset in one sentence, and its terms.
     title: String,
     licence: String,
     remote: Remote,
-    /// Where it will be, below the folder of datasets.
+    /// The folder that its files go to.
+    folder: PathBuf,
+    /// Where it will be, below that.
     path: PathBuf,
     /// The words after `train` that use it.
     train: String,
@@ -61,25 +68,33 @@ struct Wanted {
 pub fn run(options: &[String]) -> Result<()> {
     let mut keys = keys::flatten(&OPTIONS.parse()?);
     keys::apply(&mut keys, &suites::in_short_form(options)?)?;
-    let datasets = datasets_folder()?;
-    let asked = SUITES.into_iter().filter(|suite| !text(&keys, suite.key()).is_empty());
-    let wanted = match asked.collect::<Vec<_>>().as_slice() {
-        [] => bail!(
-            "which data? Say game=seaquest, gravitar, bank_heist or double_dunk; or env=hopper, \
-             halfcheetah or walker2d with dataset=medium"
-        ),
-        [suite] => files_of(*suite, &keys, &datasets)?,
-        _ => bail!("game=… and env=… are two downloads: give one of them"),
-    };
     let options = DownloadOptions {
         parallel: usize::try_from(whole(&keys, "parallel", 1, 16)?)?,
         ..DownloadOptions::default()
     };
+    let asked = SUITES.into_iter().filter(|suite| !text(&keys, suite.key()).is_empty());
+    let minari = MinariId::of(&text(&keys, "dataset"))?;
+    let wanted = match (minari, asked.collect::<Vec<_>>().as_slice()) {
+        (Some(id), []) => of_minari(&id, &keys, &options)?,
+        (Some(id), _) => bail!("dataset=minari:{id} is all that is needed: leave out the task"),
+        (None, []) => bail!(
+            "which data? Say game=seaquest, gravitar, bank_heist or double_dunk; or env=hopper, \
+             halfcheetah or walker2d with dataset=medium; or dataset=minari:mujoco/hopper/medium-v0"
+        ),
+        (None, [suite]) => files_of(*suite, &keys, &datasets_folder()?)?,
+        (None, _) => bail!("game=… and env=… are two downloads: give one of them"),
+    };
     say!("data: {}", wanted.title);
     say!("licence: {}", wanted.licence);
     say!("from: {}", wanted.remote.hosts.join(", "));
-    let plan = DownloadPlan::new(wanted.remote, &datasets, options)?;
+    let plan = DownloadPlan::new(wanted.remote, &wanted.folder, options)?;
     say!("plan: {plan}");
+    if text(&keys, "plan") == "true" {
+        for file in &plan.files {
+            let bytes = file.bytes.map_or("?".into(), size);
+            say!("{bytes:>11}  {}", file.remote.path.display());
+        }
+    }
     plan.check_disk()?;
     if text(&keys, "plan") == "true" {
         return Ok(());
@@ -87,11 +102,27 @@ pub fn run(options: &[String]) -> Result<()> {
     if !plan.ready() {
         fetch(&plan)?;
     }
-    let path = datasets.join(wanted.path);
+    let path = wanted.folder.join(wanted.path);
     say!("it is in {}", path.display());
     say!("check it: just data lint '{}'", path.display());
     say!("use it:   just train {}", wanted.train);
     Ok(())
+}
+
+/// The files of a dataset on Minari's hub.
+fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<Wanted> {
+    let hub = match text(keys, "from") {
+        from if from.is_empty() => env::var("HF_ENDPOINT").unwrap_or_else(|_| HUB.into()),
+        from => from,
+    };
+    Ok(Wanted {
+        title: format!("Minari's {id}"),
+        licence: format!("as {} says", id.page(&hub)),
+        remote: id.remote(&hub, options)?,
+        folder: minari_folder()?,
+        path: id.to_string().into(),
+        train: format!("dataset=minari:{id}"),
+    })
 }
 
 /// The files of the task that is asked for by a suite's own key.
@@ -104,7 +135,7 @@ fn files_of(suite: &'static dyn Suite, keys: &Keys, datasets: &Path) -> Result<W
     // A log of many files is one of several runs.
     let address = card.download.as_ref().map_or("", |download| &download.address);
     if address.contains("{file}") {
-        return log_files(suite, task, card, keys);
+        return log_files(suite, task, card, keys, datasets);
     }
     let dataset = card.dataset(&text(keys, "dataset"))?.to_owned();
     let name = card.name_of(task).unwrap_or_default().to_owned();
@@ -112,6 +143,7 @@ fn files_of(suite: &'static dyn Suite, keys: &Keys, datasets: &Path) -> Result<W
     Ok(Wanted {
         title: format!("{}: {name}, {dataset}", card.title),
         remote: card.remote(&name, &dataset, &[])?,
+        folder: datasets.into(),
         path: card.place(&name, &dataset),
         licence: card.licence,
         train: format!("{}={} dataset={dataset}", suite.key(), task.name),
@@ -119,7 +151,13 @@ fn files_of(suite: &'static dyn Suite, keys: &Keys, datasets: &Path) -> Result<W
 }
 
 /// The files of one run of a log.
-fn log_files(suite: &dyn Suite, task: &Task, card: DatasetCard, keys: &Keys) -> Result<Wanted> {
+fn log_files(
+    suite: &dyn Suite,
+    task: &Task,
+    card: DatasetCard,
+    keys: &Keys,
+    datasets: &Path,
+) -> Result<Wanted> {
     let run = text(keys, "run");
     // Not asked of the network, which would say no more than that there is none.
     if run.parse::<u32>().is_ok() && !card.datasets.contains(&run) {
@@ -146,6 +184,7 @@ fn log_files(suite: &dyn Suite, task: &Task, card: DatasetCard, keys: &Keys) -> 
     Ok(Wanted {
         title: format!("{}: {name}, run {run}, {} of {n_files} files", card.title, numbers.len()),
         remote,
+        folder: datasets.into(),
         path: card.place(&name, &run),
         licence: card.licence,
         train: format!("{}={}{words}", suite.key(), task.name),

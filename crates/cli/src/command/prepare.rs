@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Task};
 use overtone_data::{
-    Columns, Dataset, Kind, Located, Plan, Recording, ReplayLog, Split, datasets_folder, locate,
-    read,
+    Columns, Dataset, Kind, Located, MinariId, Plan, RecordedEnv, Recording, ReplayLog, Split,
+    cache_folder, datasets_folder, locate, read,
 };
 use overtone_env::find_task;
 use overtone_train::TrainingData;
@@ -114,7 +114,8 @@ impl Settings {
     /// Where the data is.
     fn find(&self) -> Result<Located> {
         let task = self.task()?;
-        let file = |name: &str| name.contains('/') || name.ends_with(".hdf5");
+        let minari = MinariId::of(&self.dataset)?;
+        let file = |name: &str| minari.is_none() && (name.contains('/') || name.ends_with(".hdf5"));
         let path = match (self.data.path.as_os_str().is_empty(), &self.dataset) {
             (true, name) if file(name) => Some(Path::new(name)),
             (true, _) => None,
@@ -122,10 +123,16 @@ impl Settings {
         };
         let dataset = match task.observations {
             // Of a log each run is a recording.
-            ObservationSpace::Pixels { .. } => &self.data.run,
-            ObservationSpace::Vectors { .. } => &self.dataset,
+            ObservationSpace::Pixels { .. } if minari.is_none() => &self.data.run,
+            ObservationSpace::Pixels { .. } | ObservationSpace::Vectors { .. } => &self.dataset,
         };
-        let located = locate(task, dataset, path, &datasets_folder()?)?;
+        // Own data needs no folder of datasets; where one is needed, it is missed by its name.
+        let datasets = datasets_folder().unwrap_or_else(|_| "datasets".into());
+        let mut located = locate(task, dataset, path, &datasets)?;
+        if path.is_none() && minari.is_some() {
+            let env = RecordedEnv::of(&located.path)?;
+            located.origin.recording = env.and_then(|env| suites::simulation_of(task, &env));
+        }
         // A folder of the user's own may have any name, but not another task's.
         let named = located.task.as_deref().unwrap_or_default();
         if find_task(suites::of(task)?, named).is_ok_and(|other| other != task) {
@@ -142,7 +149,7 @@ impl Settings {
     /// A converted log; it is converted first where that was not done yet.
     fn convert(&self, log: ReplayLog, located: &Located) -> Result<Dataset> {
         let cache = match self.data.cache.as_os_str().is_empty() {
-            true => datasets_folder()?.join("cache"),
+            true => cache_folder()?,
             false => self.data.cache.clone(),
         };
         let plan = Plan::new(log, located.origin.clone(), self.selection(), self.seed, &cache)?;

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::{Context, Result, bail};
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_data::MinariId;
 use overtone_env::find_task;
 use toml::{Table, Value};
 
@@ -142,7 +143,10 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
         found.insert(key, task);
     }
     let mut found = found.into_values();
-    let Some(task) = found.next() else { bail!("which task? Say {}", suites::examples()) };
+    let Some(task) = found.next().map_or_else(|| task_of_data(&others), |task| Ok(Some(task)))?
+    else {
+        bail!("which task? Say {}", suites::examples())
+    };
     if let Some(other) = found.find(|other| *other != task) {
         bail!("{} and {} are two tasks: give one of them", task.id(), other.id());
     }
@@ -154,6 +158,13 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
     };
     let task = format!("task={}", task.id());
     Ok(std::iter::once(task).chain(others.into_iter().map(recording)).collect())
+}
+
+/// The task of the data that `words` name, where the data says it.
+fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
+    let mut datasets = words.iter().rev().filter_map(|word| word.strip_prefix("dataset="));
+    let minari = datasets.next().map(MinariId::of).transpose()?.flatten();
+    minari.map(|id| suites::of_minari(&id)).transpose()
 }
 
 /// The defaults of `task`, then `overlays`, then `words`.

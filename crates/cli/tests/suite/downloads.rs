@@ -1,6 +1,8 @@
 //! Fetching a published dataset from a server on this machine, and training on it.
 
-use std::{fs, path::PathBuf};
+mod network;
+
+use std::{fs, path::PathBuf, process::Command};
 
 use overtone_testkit::{dopamine::Recorder, web_server::WebServer};
 
@@ -36,14 +38,20 @@ impl Mirror {
         Self { desk, games, robots }
     }
 
-    /// The program with the words of `line` in this folder of datasets, without a proxy.
-    fn run(&self, line: &str) -> Said {
+    /// The program with the words of `line` in this folder of datasets, without a proxy and
+    /// with the system's authorities.
+    fn command(&self, line: &str) -> Command {
         let mut command = self.desk.command(line);
-        for proxy in ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY"] {
+        for proxy in ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"] {
             command.env_remove(proxy).env_remove(proxy.to_lowercase());
         }
+        command.env_remove("SSL_CERT_FILE").env_remove("SSL_CERT_DIR");
         command.env("OVERTONE_DATASETS", self.desk.path("datasets"));
-        said(command.output().unwrap())
+        command
+    }
+
+    fn run(&self, line: &str) -> Said {
+        said(self.command(line).output().unwrap())
     }
 
     #[track_caller]

@@ -112,7 +112,7 @@ fn data_that_is_not_there() {
     refuses(&format!("data.path={}", other.display()), &["holds Gravitar", "game=seaquest"]);
     let mut command = desk.command(&desk.tiny(""));
     let output = command.env("OVERTONE_DATASETS", desk.path("none")).output().unwrap();
-    said(output).refused(&["none does not exist", "run from the project's folder"]);
+    said(output).refused(&["none does not exist", "run in the project's folder"]);
     desk.refuses("data inspect nowhere", &["nowhere does not exist"]);
 }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
+mod anywhere;
 mod desk;
 mod downloads;
 mod errors;
@@ -12,6 +13,7 @@ mod held_out;
 mod kills;
 mod linting;
 mod messages;
+mod minari;
 mod output;
 mod pages;
 mod played;

@@ -52,6 +52,44 @@ pub enum DownloadError {
         /// Those that may be asked.
         allowed: String,
     },
+    /// A file of trusted authorities that is none.
+    #[error(
+        "{variable} names {value}, in which there is no certificate{reason}; correct it, or unset it"
+    )]
+    Authorities {
+        /// The environment's variable.
+        variable: &'static str,
+        /// What it says.
+        value: String,
+        /// What is wrong with it, in brackets, where that is known.
+        reason: String,
+    },
+    /// A server that is not known to be who it says it is.
+    #[error("{url} is not asked, because its server's certificate is not trusted ({why}){hint}")]
+    Certificate {
+        /// The address.
+        url: String,
+        /// What is wrong with the certificate.
+        why: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A proxy whose address is none.
+    #[error("{variable} is not the address of a proxy; write it as http://host:port, or unset it")]
+    Proxy {
+        /// The environment's variable. What it says may hold a password.
+        variable: &'static str,
+    },
+    /// A proxy that does not let us through.
+    #[error("{url} cannot be had: {proxy} refuses to lead there {hint}")]
+    ProxyRefuses {
+        /// The address.
+        url: String,
+        /// Which proxy.
+        proxy: String,
+        /// Why, and what to do.
+        hint: String,
+    },
     /// A server that sends on and on.
     #[error("{url} is sent on more than {limit} times; fetch it by other means")]
     Redirects {

@@ -7,9 +7,11 @@ use ureq::http::header::{
     LOCATION, RANGE, RETRY_AFTER, TRANSFER_ENCODING,
 };
 use ureq::http::{Response, Uri};
-use ureq::{Agent, Body, Proxy};
+use ureq::tls::TlsConfig;
+use ureq::{Agent, Body, Error, Proxy};
 
-use crate::download::{DownloadError, DownloadOptions};
+use crate::download::proxy::{Proxies, Through};
+use crate::download::{DownloadError, DownloadOptions, trust};
 
 /// In which Google's object storage says hashes of the whole file: `crc32c=…`, `md5=…`.
 const GOOGLE_HASH: &str = "x-goog-hash";
@@ -19,7 +21,9 @@ const MAX_REDIRECTS: usize = 5;
 
 /// Asks the allowed hosts.
 pub(super) struct Client {
-    agent: Agent,
+    direct: Agent,
+    /// One for each proxy.
+    through: Proxies<Agent>,
     hosts: Vec<String>,
 }
 
@@ -60,20 +64,29 @@ pub(super) struct Part {
 }
 
 impl Client {
-    pub fn new(hosts: &[String], options: &DownloadOptions) -> Self {
-        let agent = Agent::config_builder()
-            .http_status_as_error(false)
-            // Followed here, where the host can be looked at.
-            .max_redirects(0)
-            .timeout_connect(Some(options.silence))
-            .timeout_recv_response(Some(options.silence))
-            .timeout_per_read(Some(options.silence))
-            .proxy(options.proxy.then(Proxy::try_from_env).flatten())
-            .user_agent(concat!("overtone/", env!("CARGO_PKG_VERSION")))
-            // The bytes of the file as it is stored.
-            .accept_encoding("identity")
-            .build();
-        Self { agent: agent.into(), hosts: hosts.to_vec() }
+    /// # Errors
+    /// When the environment names a proxy that is none, or a file of trusted authorities that
+    /// has none.
+    pub fn new(hosts: &[String], options: &DownloadOptions) -> Result<Self, DownloadError> {
+        let trusted = TlsConfig::builder().root_certs(trust::authorities()?).build();
+        let agent = |proxy: Option<Proxy>| -> Agent {
+            let agent = Agent::config_builder()
+                .http_status_as_error(false)
+                // Followed here, where the host can be looked at.
+                .max_redirects(0)
+                .timeout_connect(Some(options.silence))
+                .timeout_recv_response(Some(options.silence))
+                .timeout_per_read(Some(options.silence))
+                .tls_config(trusted.clone())
+                .proxy(proxy)
+                .user_agent(concat!("overtone/", env!("CARGO_PKG_VERSION")))
+                // The bytes of the file as it is stored.
+                .accept_encoding("identity");
+            agent.build().into()
+        };
+        let proxies = if options.proxy { Proxies::from_env()? } else { Proxies::none() };
+        let through = proxies.map(|proxy| agent(Some(proxy)));
+        Ok(Self { direct: agent(None), through, hosts: hosts.to_vec() })
     }
 
     /// Asks how large a file is.
@@ -82,6 +95,14 @@ impl Client {
     /// As [`Client::get`].
     pub fn head(&self, url: &str) -> Result<Answer, DownloadError> {
         self.ask(url, None, true)
+    }
+
+    /// Asks for all of a document.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub fn document(&self, url: &str) -> Result<Answer, DownloadError> {
+        self.ask(url, None, false)
     }
 
     /// Asks for a file from byte `start` on, if its version is `version`, else for all of it.
@@ -106,7 +127,9 @@ impl Client {
         let mut url = self.allowed(first, first)?;
         for _ in 0..=MAX_REDIRECTS {
             let text = url.to_string();
-            let mut request = if head { self.agent.head(&text) } else { self.agent.get(&text) };
+            let proxy = self.through.of(&url);
+            let agent = proxy.map_or(&self.direct, |proxy| &proxy.agent);
+            let mut request = if head { agent.head(&text) } else { agent.get(&text) };
             if let Some((start, version)) = part {
                 request = request.header(RANGE, format!("bytes={start}-"));
                 if let Some(version) = version.filter(|_| start > 0) {
@@ -115,7 +138,7 @@ impl Client {
             }
             let response = match request.call() {
                 Ok(response) => response,
-                Err(error) => return Ok(Answer::Later { reason: error.to_string(), wait: None }),
+                Err(error) => return failed(&text, &error, proxy),
             };
             if let 301 | 302 | 303 | 307 | 308 = response.status().as_u16() {
                 let to = header(&response, LOCATION).unwrap_or_default();
@@ -140,7 +163,10 @@ impl Client {
         }
         // The whole of it: neither a user's name nor another port slips through.
         let host = authority.as_str().to_lowercase();
-        if !self.hosts.contains(&host) {
+        let is = |known: &String| {
+            host == *known || known.starts_with('.') && host.ends_with(known) && !host.contains('@')
+        };
+        if !self.hosts.iter().any(is) {
             let allowed = self.hosts.join(", ");
             return Err(DownloadError::Host { url: first.into(), host, allowed });
         }
@@ -164,6 +190,29 @@ impl Client {
         }
         Ok(uri)
     }
+}
+
+/// What `error` means: some cannot get better by themselves.
+fn failed(
+    url: &str,
+    error: &Error,
+    proxy: Option<&Through<Agent>>,
+) -> Result<Answer, DownloadError> {
+    let url = url.to_owned();
+    let mut reason = error.to_string();
+    if let Some((_, why)) = reason.split_once("invalid peer certificate: ") {
+        return Err(DownloadError::Certificate { url, hint: trust::hint(why), why: why.into() });
+    }
+    if let Some(proxy) = proxy {
+        if let Error::ConnectProxyFailed(why) = error
+            && why.contains("responded 4")
+        {
+            let (proxy, hint) = (proxy.to_string(), proxy.hint(why));
+            return Err(DownloadError::ProxyRefuses { url, proxy, hint });
+        }
+        reason = format!("{reason}, through {proxy}");
+    }
+    Ok(Answer::Later { reason, wait: None })
 }
 
 fn answer(url: &str, response: Response<Body>, head: bool) -> Result<Answer, DownloadError> {
@@ -248,14 +297,20 @@ mod tests {
     use super::*;
 
     fn client() -> Client {
-        Client::new(&["a.org".into(), "b.org:8080".into()], &DownloadOptions::default())
+        Client::new(
+            &["a.org".into(), "b.org:8080".into(), ".c.org".into()],
+            &DownloadOptions::default(),
+        )
+        .unwrap()
     }
 
     #[test]
     fn hosts() {
         let client = client();
         let allowed = |url: &str| client.allowed(url, url).is_ok();
-        for good in ["https://a.org/x", "http://A.org/x?y", "http://b.org:8080/"] {
+        for good in
+            ["https://a.org/x", "http://A.org/x?y", "http://b.org:8080/", "https://x.y.c.org/"]
+        {
             assert!(allowed(good), "{good}");
         }
         for bad in [
@@ -270,6 +325,10 @@ mod tests {
             "a.org/x",
             "",
             "https://sub.a.org/x",
+            "https://c.org/x",
+            "https://xc.org/x",
+            "https://x.c.org:8080/x",
+            "https://a.org@x.c.org/x",
         ] {
             assert!(!allowed(bad), "{bad}");
         }

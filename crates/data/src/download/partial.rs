@@ -203,7 +203,8 @@ pub(crate) fn unfinished(whole: &Path) -> Option<PathBuf> {
     if !whole.exists() && path_of(whole).exists() {
         return Some(whole.to_path_buf());
     }
-    let folders = [whole.to_path_buf(), whole.join("replay_logs")];
+    // Where a log of frames and where Minari has its files.
+    let folders = [whole.to_path_buf(), whole.join("replay_logs"), whole.join("data")];
     folders.iter().find_map(|folder| unfinished_in(folder).into_iter().next())
 }
 

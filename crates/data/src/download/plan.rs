@@ -17,7 +17,7 @@ use crate::download::{DownloadError, DownloadOptions, DownloadProgress, Remote, 
 const RATE: u64 = 10_000_000;
 
 /// Requests for a file's size before it is given up.
-const PLAN_ATTEMPTS: u32 = 3;
+pub(super) const PLAN_ATTEMPTS: u32 = 3;
 
 /// How much of a file is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl DownloadPlan {
         folder: &Path,
         options: DownloadOptions,
     ) -> Result<Self, DownloadError> {
-        let client = Client::new(&remote.hosts, &options);
+        let client = Client::new(&remote.hosts, &options)?;
         let planned: Vec<Mutex<Option<PlannedFile>>> =
             remote.files.iter().map(|_| Mutex::new(None)).collect();
         at_once(&remote.files, options.parallel, |at, file, _| {
@@ -143,7 +143,7 @@ impl DownloadPlan {
     /// for the next time.
     pub fn fetch(&self, progress: &(dyn Fn(DownloadProgress) + Sync)) -> Result<(), DownloadError> {
         self.check_disk()?;
-        let client = Client::new(&self.hosts, &self.options);
+        let client = Client::new(&self.hosts, &self.options)?;
         let bytes = AtomicI64::new(self.there() as i64);
         let whole = self.files.iter().filter(|file| file.presence == Presence::Whole).count();
         let whole = AtomicUsize::new(whole);

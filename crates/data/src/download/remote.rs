@@ -30,7 +30,7 @@ pub struct RemoteFile {
 pub struct Remote {
     /// The files.
     pub files: Vec<RemoteFile>,
-    /// Hosts, `host` or `host:port`.
+    /// Hosts, `host` or `host:port`; `.host` for every host below it.
     pub hosts: Vec<String>,
 }
 
@@ -157,6 +157,14 @@ pub fn shards(selection: &Selection, n_files: u32, at_most: Option<u32>) -> Vec<
 
 /// `download` with `base` in place of all that comes before the first name in braces.
 fn mirrored(download: &Download, base: &str) -> Result<Download, DownloadError> {
+    let host = host_of(base)?;
+    let files = download.address.find('{').map_or("", |at| &download.address[at..]);
+    let address = format!("{}/{files}", base.trim_end_matches('/'));
+    Ok(Download { address, hosts: vec![host], files: download.files.clone() })
+}
+
+/// The host of a folder's address, with its port where it has one.
+pub(super) fn host_of(base: &str) -> Result<String, DownloadError> {
     let refuse = |reason: &str| DownloadError::Address { url: base.into(), reason: reason.into() };
     let uri: Uri = base.parse().map_err(|_| refuse("it is malformed"))?;
     let host = match (uri.scheme_str(), uri.authority()) {
@@ -166,9 +174,7 @@ fn mirrored(download: &Download, base: &str) -> Result<Download, DownloadError> 
     if host.contains('@') || base.contains(['{', '}', '?', '#']) {
         return Err(refuse("a folder's address has no user, no braces, no `?` and no `#`"));
     }
-    let files = download.address.find('{').map_or("", |at| &download.address[at..]);
-    let address = format!("{}/{files}", base.trim_end_matches('/'));
-    Ok(Download { address, hosts: vec![host], files: download.files.clone() })
+    Ok(host)
 }
 
 /// The file at `path`, whose address has the values of `names` in place of the names.

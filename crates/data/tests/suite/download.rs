@@ -2,6 +2,7 @@
 
 mod answers;
 mod descriptions;
+mod minari;
 mod plan;
 mod resuming;
 mod sizes;

@@ -1,0 +1,82 @@
+//! The program in a folder that has nothing to do with the project.
+
+use std::{fs, process::Command};
+
+use crate::desk::{Desk, Said, TINY, names, project, said};
+
+/// The program with the words of `line`, which finds neither a project nor a folder of caches.
+fn command(desk: &Desk, line: &str) -> Command {
+    let mut command = desk.command(line);
+    command.env_remove("OVERTONE_DATASETS").env_remove("XDG_CACHE_HOME");
+    command.env("HOME", desk.path("home"));
+    command
+}
+
+fn run(desk: &Desk, line: &str) -> Said {
+    said(command(desk, line).output().unwrap())
+}
+
+#[track_caller]
+fn succeeds(said: &Said) {
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
+}
+
+#[test]
+fn own_data_is_trained_on_from_any_folder() {
+    let desk = Desk::new();
+    let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
+    let line = format!(
+        "train env=hopper dataset={} evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
+         model.context_length=4 train.batch_size=4 train.updates=2",
+        file.display()
+    );
+    succeeds(&run(&desk, &line));
+    // Nothing but the run: vectors are not converted.
+    assert_eq!(names(&desk.path("")), ["runs"]);
+    desk.only_run("runs");
+    let said = run(&desk, "resume");
+    succeeds(&said);
+}
+
+#[test]
+fn converted_data_goes_to_the_users_caches() {
+    let desk = Desk::new();
+    let log = project().join("datasets/starter/Seaquest");
+    let tiny = TINY.replace("data.transitions=1500", "data.transitions=300");
+    let line = format!("train {tiny} resume=never dataset={}", log.display());
+    succeeds(&run(&desk, &line));
+    assert_eq!(names(&desk.path("")), ["home", "runs"]);
+    let converted = names(&desk.path("home/.cache/overtone"));
+    assert!(!converted.is_empty());
+    let said = said(command(&desk, &line).env("XDG_CACHE_HOME", desk.path("x")).output().unwrap());
+    succeeds(&said);
+    assert_eq!(names(&desk.path("x/overtone")), converted);
+    // A folder that is only called so is no project's.
+    fs::create_dir_all(desk.path("datasets/own")).unwrap();
+    succeeds(&run(&desk, &line));
+    assert_eq!(names(&desk.path("datasets")), ["own"]);
+    // In a folder below a project's, it goes to the project's.
+    fs::write(
+        desk.path("datasets/d4rl.toml"),
+        fs::read(project().join("datasets/d4rl.toml")).unwrap(),
+    )
+    .unwrap();
+    fs::create_dir(desk.path("below")).unwrap();
+    let output = command(&desk, &line).current_dir(desk.path("below")).output().unwrap();
+    succeeds(&crate::desk::said(output));
+    assert_eq!(names(&desk.path("datasets/cache")), converted);
+    assert_eq!(names(&desk.path("below")), ["runs"]);
+}
+
+#[test]
+fn what_is_not_found_is_said_in_one_sentence() {
+    let desk = Desk::new();
+    let hint = ["datasets does not exist", "dataset=/path/to/it", "the project's folder"];
+    run(&desk, "train env=hopper evaluation.episodes=0").refused(&hint);
+    run(&desk, "train game=seaquest evaluation.episodes=0").refused(&hint);
+    run(&desk, "download env=hopper").refused(&hint);
+    let line = "train env=hopper evaluation.episodes=0 dataset=/nowhere/a.hdf5";
+    run(&desk, line).refused(&["/nowhere/a.hdf5 does not exist"]);
+    run(&desk, "resume").refused(&["runs"]);
+    assert_eq!(names(&desk.path("")), [""; 0]);
+}

@@ -1,0 +1,148 @@
+//! Fetching through networks as firms and universities have them: with authorities and proxies
+//! of their own.
+
+use std::{fs, path::PathBuf};
+
+use overtone_testkit::{
+    desk::{Said, said},
+    tls::{ConnectProxy, TlsServer},
+    web_server::WebServer,
+};
+
+use super::Mirror;
+
+/// A robot's data behind TLS.
+struct Secure {
+    mirror: Mirror,
+    plain: WebServer,
+    server: TlsServer,
+    /// The file of the server's authority.
+    authority: PathBuf,
+}
+
+impl Secure {
+    fn new() -> Self {
+        let mirror = Mirror::new();
+        let plain = WebServer::of_folder(mirror.robots.clone(), 1_000_000);
+        let server = TlsServer::before(plain.address);
+        let authority = mirror.desk.path("authority.pem");
+        fs::write(&authority, &server.authority).unwrap();
+        Self { mirror, plain, server, authority }
+    }
+
+    /// `download` with `words` from the server, where the environment says `variables`.
+    fn run(&self, words: &str, variables: &[(&str, &str)]) -> Said {
+        let from = format!("from=https://localhost:{}", self.server.port);
+        let line = format!("download env=hopper dataset=medium {from} {words}");
+        let mut command = self.mirror.command(&line);
+        command.env("SSL_CERT_FILE", &self.authority);
+        for (name, value) in variables {
+            match *value {
+                "" => command.env_remove(name),
+                value => command.env(name, value),
+            };
+        }
+        said(command.output().unwrap())
+    }
+
+    fn requests(&self) -> usize {
+        self.plain.requests.lock().unwrap().len()
+    }
+}
+
+fn succeeded(said: &Said) {
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
+}
+
+#[test]
+fn an_authority_that_the_environment_names_is_trusted() {
+    let secure = Secure::new();
+    // Its first answer breaks off, as over an unreliable line.
+    succeeded(&secure.run("", &[]));
+    let file = secure.mirror.desk.path("datasets/published/d4rl/hopper_medium-v2.hdf5");
+    let original = secure.mirror.robots.join("hopper_medium-v2.hdf5");
+    assert!(fs::read(file).unwrap() == fs::read(original).unwrap());
+    assert_eq!(secure.plain.starts("GET"), [0, 1_000_000]);
+}
+
+#[test]
+fn an_unknown_authority_is_refused_at_once() {
+    let secure = Secure::new();
+    let parts =
+        ["https://localhost:", "(UnknownIssuer)", "this system does not trust", "SSL_CERT_FILE"];
+    secure.run("plan=true", &[("SSL_CERT_FILE", "")]).refused(&parts);
+    let other = TlsServer::before(secure.plain.address);
+    let another = secure.mirror.desk.path("another.pem");
+    fs::write(&another, &other.authority).unwrap();
+    let another = another.to_str().unwrap();
+    let parts = [&*format!("SSL_CERT_FILE={another} does not have")];
+    secure.run("plan=true", &[("SSL_CERT_FILE", another)]).refused(&parts);
+    // A file that is none is not passed over, for then others than those it names were trusted.
+    let none = secure.mirror.desk.path("none.pem");
+    let parts = ["SSL_CERT_FILE names ", "none.pem", "no certificate", "correct it"];
+    secure.run("plan=true", &[("SSL_CERT_FILE", none.to_str().unwrap())]).refused(&parts);
+    fs::write(&none, "no certificate").unwrap();
+    secure.run("plan=true", &[("SSL_CERT_FILE", none.to_str().unwrap())]).refused(&parts[..3]);
+    assert_eq!(secure.requests(), 0);
+}
+
+#[test]
+fn a_certificate_for_another_name_is_refused() {
+    let secure = Secure::new();
+    let from = format!("from=https://127.0.0.1:{}", secure.server.port);
+    // The later word counts.
+    let said = secure.run(&format!("plan=true {from}"), &[]);
+    said.refused(&["https://127.0.0.1:", "is not trusted", "localhost"]);
+    assert_eq!(secure.requests(), 0);
+}
+
+#[test]
+fn a_proxy_leads_to_the_server() {
+    let secure = Secure::new();
+    let proxy = ConnectProxy::start(None);
+    let address = format!("http://127.0.0.1:{}", proxy.port);
+    succeeded(&secure.run("", &[("HTTPS_PROXY", &address)]));
+    let target = format!("localhost:{}", secure.server.port);
+    let asked = proxy.asked.lock().unwrap().clone();
+    assert!(asked.len() >= 2 && asked.iter().all(|asked| *asked == target), "{asked:?}");
+}
+
+#[test]
+fn hosts_of_no_proxy_are_asked_directly() {
+    let secure = Secure::new();
+    let proxy = ConnectProxy::start(None);
+    let address = format!("http://127.0.0.1:{}", proxy.port);
+    for direct in ["localhost", "x.org, LOCALHOST", "*"] {
+        let said = secure.run("plan=true", &[("https_proxy", &address), ("NO_PROXY", direct)]);
+        succeeded(&said);
+    }
+    // One for other addresses.
+    succeeded(&secure.run("plan=true", &[("HTTP_PROXY", &address)]));
+    assert_eq!(*proxy.asked.lock().unwrap(), [""; 0]);
+    assert_eq!(secure.requests(), 4);
+    succeeded(&secure.run("plan=true", &[("ALL_PROXY", &address), ("NO_PROXY", "x.org")]));
+    assert_eq!(proxy.asked.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_proxy_that_does_not_lead_there_is_named() {
+    let secure = Secure::new();
+    let at = |port: u16| format!("http://me:secret@127.0.0.1:{port}");
+    let refused = |status, parts: &[&str]| {
+        let proxy = ConnectProxy::start(Some(status));
+        let place = format!("the proxy 127.0.0.1:{} that HTTPS_PROXY names", proxy.port);
+        let said = secure.run("plan=true", &[("HTTPS_PROXY", &at(proxy.port))]);
+        said.refused(&[parts, &[&*place]].concat());
+        assert!(!said.stderr.contains("secret"), "{}", said.stderr);
+        assert_eq!(proxy.asked.lock().unwrap().len(), 1);
+    };
+    refused("407 Proxy Authentication Required", &["a password (407)", "user:password@host:port"]);
+    refused("403 Forbidden", &["refuses to lead there", "403", "NO_PROXY"]);
+    // Nobody is there: it is asked again, as it may be away for a moment.
+    let said = secure.run("plan=true", &[("ALL_PROXY", "http://localhost:1")]);
+    said.refused(&["3 requests", "refused", "through the proxy localhost:1 that ALL_PROXY names"]);
+    let said = secure.run("plan=true", &[("HTTPS_PROXY", "ftp://me:secret@p.org")]);
+    said.refused(&["HTTPS_PROXY is not the address of a proxy", "http://host:port"]);
+    assert!(!said.stderr.contains("secret"), "{}", said.stderr);
+    assert_eq!(secure.requests(), 0);
+}

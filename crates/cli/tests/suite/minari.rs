@@ -1,0 +1,120 @@
+//! A dataset of Minari's hub, from a server on this machine that answers as the hub does: fetched,
+//! and trained on by its id alone. The dataset is Minari's own work (`fixtures/write_minari.py`).
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use overtone_testkit::{minari_hub::serve, web_server::WebServer};
+
+use crate::desk::{Desk, Said, copy, names, said, steps};
+
+const ID: &str = "minari:mujoco/hopper/tiny-v0";
+const TINY: &str = "evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
+                    model.context_length=4 train.batch_size=4 train.updates=2";
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/minari")
+}
+
+fn hub() -> (WebServer, String) {
+    let server = serve(fixture(), 10_000, |_| {});
+    let address = format!("http://{}", server.address);
+    (server, address)
+}
+
+/// The program in an empty folder without a project; Minari's folder is `minari`.
+fn run_where(desk: &Desk, line: &str, variables: &[(&str, &str)]) -> Said {
+    let mut command = desk.command(line);
+    for proxy in ["ALL_PROXY", "HTTP_PROXY"] {
+        command.env_remove(proxy).env_remove(proxy.to_lowercase());
+    }
+    command.env_remove("OVERTONE_DATASETS").env_remove("HF_ENDPOINT");
+    command.env("MINARI_DATASETS_PATH", desk.path("minari"));
+    command.envs(variables.iter().copied());
+    said(command.output().unwrap())
+}
+
+fn run(desk: &Desk, line: &str) -> Said {
+    run_where(desk, line, &[])
+}
+
+#[track_caller]
+fn succeeds(said: Said) -> String {
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{}", said.stdout);
+    said.stdout
+}
+
+#[test]
+fn a_dataset_is_fetched_and_trained_on_by_its_id() {
+    let (desk, (server, address)) = (Desk::new(), hub());
+    let line = format!("download dataset={ID}");
+    let text = succeeds(run(&desk, &format!("{line} plan=true from={address}/")));
+    for part in [
+        "data: Minari's mujoco/hopper/tiny-v0",
+        "plan: 2 of 2 files to fetch, 80 kB",
+        "79 kB  mujoco/hopper/tiny-v0/data/main_data.hdf5",
+        "2 kB  mujoco/hopper/tiny-v0/data/metadata.json",
+    ] {
+        assert!(text.contains(part), "no {part:?} in: {text}");
+    }
+    assert!(!desk.path("minari").exists());
+    run(&desk, &format!("train dataset={ID} {TINY}")).refused(&[
+        "minari/mujoco/hopper/tiny-v0 does not exist",
+        "overtone download dataset=minari:mujoco/hopper/tiny-v0",
+    ]);
+    // The first answer breaks off.
+    let text = succeeds(run_where(&desk, &line, &[("HF_ENDPOINT", &address)]));
+    assert!(text.contains("train dataset=minari:mujoco/hopper/tiny-v0"), "{text}");
+    assert!(server.starts("GET").contains(&10_000));
+    let data = desk.path("minari/mujoco/hopper/tiny-v0/data");
+    assert_eq!(names(&data), ["main_data.hdf5", "metadata.json"]);
+    for name in names(&data) {
+        let original = fixture().join("mujoco/hopper/tiny-v0/data").join(&name);
+        assert!(fs::read(data.join(&name)).unwrap() == fs::read(original).unwrap(), "{name}");
+    }
+    let text = succeeds(run(&desk, &format!("train dataset={ID} {TINY}")));
+    assert!(text.contains("data: Minari's mujoco/hopper/tiny-v0 in "), "{text}");
+    assert!(text.contains("102 transitions in 4 episodes"), "{text}");
+    // Hopper-v5, and not the v4 of D4RL's recordings.
+    let run_folder = desk.only_run("runs");
+    assert!(run_folder.to_string_lossy().contains("hopper-tiny-v0"), "{run_folder:?}");
+    let config = fs::read_to_string(run_folder.join("config.toml")).unwrap();
+    assert!(config.contains("task = \"mujoco/hopper\""), "{config}");
+    assert_eq!(steps(&run_folder), [2]);
+    let state = run_folder.join("checkpoints/step-00000002/state.json");
+    let state: serde_json::Value = serde_json::from_slice(&fs::read(state).unwrap()).unwrap();
+    assert_eq!(state["agent"]["recording"]["revision"], "v5", "{state}");
+    let lint = run(&desk, &format!("data lint {}", data.display()));
+    assert_eq!(lint.code, Some(0), "{}", lint.stdout);
+}
+
+#[test]
+fn datasets_that_do_not_fit() {
+    let (desk, (_server, address)) = (Desk::new(), hub());
+    let refuses = |line: &str, parts: &[&str]| run(&desk, line).refused(parts);
+    let from = format!("from={address}");
+    refuses(
+        &format!("download dataset=minari:mujoco/hopper/large-v0 {from}"),
+        &["`minari:mujoco/hopper/large-v0`", "does not have it (404)", "minari.farama.org"],
+    );
+    refuses("download dataset=minari:hopper", &["minari:hopper is no id", "medium-v0"]);
+    refuses(&format!("train dataset=minari:../x-v0 {TINY}"), &["minari:../x-v0 is no id"]);
+    refuses(&format!("download env=hopper dataset={ID} {from}"), &["leave out the task"]);
+    copy(&fixture(), &desk.path("minari"));
+    let words = format!("train env=walker2d dataset={ID} {TINY}");
+    refuses(&words, &["holds Hopper", "env=walker2d was asked for"]);
+    let data = desk.path("minari/mujoco/hopper/tiny-v0/data");
+    let train = format!("train dataset={ID} {TINY}");
+    fs::rename(data.join("main_data.hdf5"), data.join("main_data.hdf5.partial")).unwrap();
+    refuses(&train, &["main_data.hdf5: its download is not finished"]);
+    let metadata = fs::read_to_string(data.join("metadata.json")).unwrap();
+    fs::rename(data.join("main_data.hdf5.partial"), data.join("main_data.hdf5")).unwrap();
+    fs::write(data.join("metadata.json"), metadata.replace("Hopper-v5", "Own-v0")).unwrap();
+    refuses(&train, &["was recorded in Own-v0"]);
+    fs::write(data.join("metadata.json"), metadata.replace("env_spec", "spec")).unwrap();
+    refuses(&train, &["does not say in which environment", "task=…"]);
+    fs::write(data.join("metadata.json"), "{").unwrap();
+    refuses(&train, &["metadata.json", "it is not Minari's"]);
+}
