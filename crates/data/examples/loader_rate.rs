@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use overtone_data::{
-    BatchOptions, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection,
-    WindowSampler, datasets_folder, inspect,
+    BatchOptions, Expected, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection,
+    WindowSampler, check, datasets_folder,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cache = args.next().map_or_else(|| datasets.join("cache"), PathBuf::from);
 
     let start = Instant::now();
-    println!("{}", inspect(&folder)?);
+    println!("{}", check(&folder, &Expected::default())?.inspection?);
     println!("inspected in {:.2} s", start.elapsed().as_secs_f64());
 
     let start = Instant::now();

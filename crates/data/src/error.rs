@@ -243,6 +243,19 @@ pub enum DataError {
         /// The value, and what was expected.
         what: String,
     },
+    /// A Minari file that says it has another number of episodes.
+    #[error(
+        "{}: it says total_episodes is {total}, and has {found}; fetch or copy it again",
+        path.display()
+    )]
+    MissingEpisodes {
+        /// The file.
+        path: PathBuf,
+        /// Episodes, as it says.
+        total: i64,
+        /// Episodes that are there.
+        found: usize,
+    },
     /// A selection that leaves no transition.
     #[error("{}: the selection leaves nothing to train on ({reason})", path.display())]
     NothingSelected {

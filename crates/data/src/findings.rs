@@ -5,14 +5,16 @@ mod refused;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::LazyLock;
 
-use serde::Serialize;
+use crate::expected::Expected;
+use serde::{Deserialize, Serialize};
 
 /// Findings of one code that are told; more are counted.
 const MAX_OF_A_CODE: usize = 20;
 
 /// How bad a finding is; the worse, the greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Worth knowing; nothing need be done.
@@ -31,6 +33,24 @@ impl fmt::Display for Severity {
             Self::Error => "error",
         })
     }
+}
+
+/// What can be found, by its name.
+static RULES: LazyLock<BTreeMap<String, Rule>> = LazyLock::new(|| {
+    let rules = include_str!("findings/rules.toml");
+    toml::from_str(rules).unwrap_or_else(|error| panic!("the table of findings: {error}"))
+});
+
+/// A kind of finding.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rule {
+    /// Where it is not the rule's name.
+    code: Option<String>,
+    severity: Severity,
+    /// What should be there, with `{}` for what depends on the recording.
+    expected: String,
+    advice: String,
 }
 
 /// One thing that was found.
@@ -52,23 +72,80 @@ pub struct Finding {
     pub advice: String,
 }
 
+impl fmt::Display for Finding {
+    /// One sentence, without what to do.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(dataset) = &self.dataset {
+            write!(f, "{dataset}: ")?;
+        }
+        write!(f, "expected {}, found {}", self.expected, self.found)
+    }
+}
+
 /// What was found so far.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct Findings<'a> {
+    /// What the recording is compared with.
+    pub expected: Expected<'a>,
     /// Name of the file that is being looked at.
     file: String,
     pub(crate) list: Vec<Finding>,
     pub(crate) left_out: BTreeMap<&'static str, usize>,
 }
 
-impl Findings {
+impl Findings<'_> {
     /// The next findings are of the file or folder at `path`.
     pub fn of(&mut self, path: &Path) {
         self.file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     }
 
-    /// Adds an error; `dataset` is empty where the finding is about the whole file.
-    pub fn error(
+    /// Adds what the rule `name` of `findings/rules.toml` is about; `dataset` is empty where it is
+    /// about the whole file.
+    ///
+    /// # Panics
+    /// When there is no such rule: a caller's bug.
+    pub fn tell(&mut self, name: &'static str, dataset: &str, found: impl Into<String>) {
+        self.tell_of(name, dataset, "", found);
+    }
+
+    /// As [`Findings::tell`], where what is expected depends on `detail`.
+    ///
+    /// # Panics
+    /// As [`Findings::tell`].
+    pub fn tell_of(
+        &mut self,
+        name: &'static str,
+        dataset: &str,
+        detail: impl fmt::Display,
+        found: impl Into<String>,
+    ) {
+        let rule = RULES.get(name).unwrap_or_else(|| panic!("`{name}` is no rule"));
+        let expected = rule.expected.replace("{}", &detail.to_string());
+        let says = [expected, found.into(), rule.advice.clone()];
+        self.add(rule.severity, rule.code.as_deref().unwrap_or(name), dataset, says);
+    }
+
+    /// As [`Findings::tell`], where `tally` counted any `what`.
+    pub(crate) fn tally(&mut self, name: &'static str, dataset: &str, tally: &Tally, what: &str) {
+        if let Some(found) = tally.told(what) {
+            self.tell(name, dataset, found);
+        }
+    }
+
+    /// As [`Findings::tell_of`], of the whole file, where a tally counted any.
+    pub(crate) fn tally_of(
+        &mut self,
+        name: &'static str,
+        detail: impl fmt::Display,
+        (tally, what): (&Tally, &str),
+    ) {
+        if let Some(found) = tally.told(what) {
+            self.tell_of(name, "", detail, found);
+        }
+    }
+
+    /// Adds an error that no rule is about, as [`Findings::tell`].
+    fn error(
         &mut self,
         code: &'static str,
         dataset: &str,
@@ -78,32 +155,6 @@ impl Findings {
     ) {
         let says = [expected.into(), found.into(), advice.into()];
         self.add(Severity::Error, code, dataset, says);
-    }
-
-    /// Adds a warning, as [`Findings::error`].
-    pub fn warning(
-        &mut self,
-        code: &'static str,
-        dataset: &str,
-        expected: impl Into<String>,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) {
-        let says = [expected.into(), found.into(), advice.into()];
-        self.add(Severity::Warning, code, dataset, says);
-    }
-
-    /// Adds a note, as [`Findings::error`].
-    pub fn note(
-        &mut self,
-        code: &'static str,
-        dataset: &str,
-        expected: impl Into<String>,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) {
-        let says = [expected.into(), found.into(), advice.into()];
-        self.add(Severity::Note, code, dataset, says);
     }
 
     fn add(&mut self, severity: Severity, code: &'static str, dataset: &str, says: [String; 3]) {
@@ -118,7 +169,7 @@ impl Findings {
     }
 
     /// Adds those of `other`.
-    pub(crate) fn take(&mut self, other: Self) {
+    pub(crate) fn take(&mut self, other: Findings<'_>) {
         for Finding { severity, code, file, dataset, expected, found, advice } in other.list {
             self.file = file;
             let dataset = dataset.unwrap_or_default();
@@ -129,16 +180,10 @@ impl Findings {
         }
     }
 
-    /// Compares a count with the description's.
-    pub fn compare(&mut self, code: &'static str, what: &str, expected: u64, found: u64) {
-        if expected != found {
-            self.error(
-                code,
-                "",
-                format!("{expected} {what}, as the dataset's description says"),
-                found.to_string(),
-                "Fetch or copy the data again, or correct the description.",
-            );
+    /// Compares a count with the description's, where that has it.
+    pub fn compare(&mut self, code: &'static str, what: &str, expected: Option<u64>, found: u64) {
+        if let Some(expected) = expected.filter(|&expected| expected != found) {
+            self.tell_of(code, "", format!("{expected} {what}"), found.to_string());
         }
     }
 }
@@ -162,5 +207,23 @@ impl Tally {
     /// `3 steps, the first in row 7`, where there is one.
     pub fn told(&self, what: &str) -> Option<String> {
         (self.count > 0).then(|| format!("{} {what}, the first in {}", self.count, self.first))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each code is told in the documentation, beside each of its severities.
+    #[test]
+    fn rules_are_documented() {
+        let page = include_str!("../../../docs/data.md");
+        for (name, rule) in RULES.iter() {
+            let code = format!("`{}`", rule.code.as_deref().unwrap_or(name));
+            let row = page.lines().find(|line| line.starts_with("| `") && line.contains(&code));
+            let row = row.unwrap_or_else(|| panic!("docs/data.md has no row with {code}"));
+            assert!(row.contains(&rule.severity.to_string()), "{code}: {row}");
+            assert!(rule.advice.ends_with('.'), "{code}: {}", rule.advice);
+        }
     }
 }

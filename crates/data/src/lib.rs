@@ -15,6 +15,7 @@
 
 pub mod batch;
 pub mod card;
+pub mod check;
 pub mod columns;
 pub mod dataset;
 mod disk;
@@ -27,8 +28,6 @@ mod fits;
 mod from_columns;
 pub mod held_out;
 mod hex;
-pub mod inspect;
-pub mod lint;
 pub mod loader;
 pub mod locate;
 pub mod minari_id;
@@ -44,6 +43,7 @@ pub mod store;
 
 pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
 pub use card::DatasetCard;
+pub use check::{Check, Inspection, LintReport, check};
 pub use columns::{Columns, Seen};
 pub use dataset::{Acted, Counts, Dataset, Observed};
 pub use episode_index::EpisodeIndex;
@@ -51,8 +51,6 @@ pub use error::DataError;
 pub use expected::Expected;
 pub use findings::{Finding, Findings, Severity};
 pub use held_out::{Part, Split};
-pub use inspect::{Inspection, inspect};
-pub use lint::{LintReport, lint};
 pub use loader::{Loader, LoaderConfig};
 pub use locate::{Located, cache_folder, datasets_folder, description_of, locate};
 pub use minari_id::{MinariId, RecordedEnv, minari_folder};

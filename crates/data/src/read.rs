@@ -2,7 +2,7 @@
 
 mod d4rl;
 mod dqn_replay;
-mod flags;
+pub(crate) mod hdf5_arrays;
 pub(crate) mod hdf5_file;
 pub(crate) mod hdf5_layout;
 pub(crate) mod hdf5_paths;

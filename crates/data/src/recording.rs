@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::check::hdf5::look_at;
+use crate::check::{Inspection, LogInspection};
 use crate::columns::Columns;
 use crate::error::DataError;
-use crate::expected::Expected;
 use crate::findings::Findings;
-use crate::lint::columns::look;
 use crate::read::replay_log::ReplayLog;
 
 /// A recording, as far as it is read when it is opened.
@@ -47,24 +47,18 @@ pub trait Reader: Sync {
     /// Anything wrong with the file; see [`DataError`].
     fn open(&self, path: &Path) -> Result<Recording, DataError>;
 
-    /// Finds what is wrong with it. A format of arrays that can be read one by one looks at those
-    /// that are sound even where another is not; without a look of its own, it is read first.
+    /// Looks at it once, for what it holds and for what is wrong with it. A format of arrays that
+    /// can be read one by one looks at those that are sound even where another is not; without a
+    /// look of its own, it is read first.
     ///
     /// # Errors
-    /// When there is no recording at `path`. Whatever is wrong with one that is there is a
-    /// finding.
-    fn lint(
-        &self,
-        path: &Path,
-        expected: &Expected<'_>,
-        findings: &mut Findings,
-    ) -> Result<(), DataError> {
-        findings.of(path);
-        match self.open(path) {
-            Ok(Recording::Columns(columns)) => look(&columns, expected, findings),
-            Ok(Recording::ReplayLog(_)) => {}
-            Err(error) => findings.refused(&error),
+    /// Why it cannot be trained on, which is a finding as well.
+    fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {
+        match self.open(path)? {
+            Recording::Columns(columns) => look_at(&columns, findings),
+            Recording::ReplayLog(log) => {
+                Ok(Inspection::Log(Box::new(LogInspection::of(&log, false))))
+            }
         }
-        Ok(())
     }
 }

@@ -18,6 +18,17 @@ pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
         .inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
+/// Gives a finished file or folder, written [`beside`] it, the name `path`. The disk has the new
+/// name when this returns, so that it survives a power cut; what is in it must be there before.
+///
+/// # Errors
+/// When it cannot be renamed, or `path` is a folder with something in it.
+pub fn put(finished: &Path, path: &Path) -> io::Result<()> {
+    fs::rename(finished, path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
+}
+
 /// Whether [`replace`] could write a file at `path`: to be known before the work that fills it.
 ///
 /// # Errors
@@ -36,6 +47,22 @@ pub fn beside(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_finished_folder_gets_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("step-7"), folder.path().join("step-8"));
+        for path in [&path, &other] {
+            let beside = beside(path);
+            fs::create_dir(&beside).unwrap();
+            fs::write(beside.join("state.json"), b"{}").unwrap();
+            put(&beside, path).unwrap();
+            assert!(path.join("state.json").is_file() && !beside.exists());
+        }
+        assert!(put(&other, &path).is_err(), "what is there is not lost");
+        assert!(put(&folder.path().join("none"), &path).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn a_file_is_whole_or_as_it_was() {

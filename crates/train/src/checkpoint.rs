@@ -128,9 +128,8 @@ impl Checkpoint {
         learned: &impl Export,
         keep: usize,
     ) -> Result<Self, TrainError> {
-        let name = folder_name(state.step);
-        let path = checkpoints.join(&name);
-        let beside = checkpoints.join(format!(".{name}.{}", std::process::id()));
+        let path = checkpoints.join(folder_name(state.step));
+        let beside = overtone_files::beside(&path);
         let _ = fs::remove_dir_all(&beside);
         write(&beside, state, learned)
             // Half a checkpoint is of no use, and takes room where there may be none.
@@ -138,8 +137,7 @@ impl Checkpoint {
         if path.exists() {
             fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
         }
-        fs::rename(&beside, &path).map_err(TrainError::io(&path))?;
-        sync_dir(checkpoints)?;
+        overtone_files::put(&beside, &path).map_err(TrainError::io(&path))?;
         let (kept, later): (Vec<_>, Vec<_>) =
             list(checkpoints, "step-").into_iter().partition(|other| *other <= path);
         let best = state.best.map(|best| checkpoints.join(folder_name(best.step)));

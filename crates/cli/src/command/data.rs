@@ -5,14 +5,15 @@ use std::path::Path;
 use anyhow::Result;
 use overtone_core::{Task, names::plain};
 use overtone_data::{
-    DatasetCard, Expected, ReadFrames, datasets_folder, description_of, read::reader_of,
+    Check, DatasetCard, Expected, ReadFrames, check, datasets_folder, description_of,
+    read::reader_of,
 };
 
 use crate::suites::{self, SUITES};
 
 /// `overtone data inspect PATH [--json]`.
 pub fn inspect(path: &Path, json: bool) -> Result<()> {
-    let inspection = overtone_data::inspect(path)?;
+    let inspection = look(path, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
     let scores = task_of(path)
@@ -37,6 +38,23 @@ pub fn inspect(path: &Path, json: bool) -> Result<()> {
 
 /// `overtone data lint PATH [--json] [--card FILE] [--all-frames]`; gives the exit code.
 pub fn lint(path: &Path, json: bool, card: Option<&Path>, all_frames: bool) -> Result<u8> {
+    let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
+    let report = look(path, card, frames)?.report;
+    if json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+        return Ok(report.exit_code());
+    }
+    match &report.expected {
+        Some(name) => say!("{}, compared with {name}.toml", path.display()),
+        None => say!("{}, of which there is no description", path.display()),
+    }
+    say!("{report}");
+    Ok(report.exit_code())
+}
+
+/// Looks at the recording at `path` once, knowing what the description in `card` says, or else
+/// the one in the project's folder of datasets.
+fn look(path: &Path, card: Option<&Path>, frames: ReadFrames) -> Result<Check> {
     let card = match card {
         Some(card) => Some(DatasetCard::load(card)?),
         // Without the project's folder there is no description, and that is no error here.
@@ -51,21 +69,8 @@ pub fn lint(path: &Path, json: bool, card: Option<&Path>, all_frames: bool) -> R
         Some(task) => suites::of(task)?.horizon(task, recording.unwrap_or(&task.simulation)),
         None => None,
     };
-    let expected = Expected {
-        card: card.as_ref(),
-        task,
-        horizon: horizon.map(|steps| steps as u64),
-        frames: if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall },
-    };
-    let report = overtone_data::lint(path, &expected)?;
-    if !json {
-        match &report.expected {
-            Some(name) => say!("{}, compared with {name}.toml", path.display()),
-            None => say!("{}, of which there is no description", path.display()),
-        }
-    }
-    show(&report, json)?;
-    Ok(report.exit_code())
+    let horizon = horizon.map(|steps| steps as u64);
+    Ok(check(path, &Expected { card: card.as_ref(), task, horizon, frames })?)
 }
 
 /// The task that a path names: files of recordings and their folders begin with it.
@@ -75,12 +80,4 @@ fn task_of(path: &Path) -> Option<&'static Task> {
     let tasks = || SUITES.into_iter().flat_map(|suite| suite.tasks());
     let named = |name: String| tasks().find(|task| name.starts_with(&plain(&task.name)));
     names.filter_map(named).next()
-}
-
-fn show<T: serde::Serialize + std::fmt::Display>(inspection: &T, json: bool) -> Result<()> {
-    match json {
-        true => say!("{}", serde_json::to_string_pretty(inspection)?),
-        false => say!("{inspection}"),
-    }
-    Ok(())
 }

@@ -225,7 +225,7 @@ pub fn is_filmed(request: &Request) -> bool {
 fn put(finished: &Path, out: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(Filmed::path(out)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-        _ => std::fs::rename(finished, out),
+        _ => overtone_files::put(finished, out),
     }
 }
 

@@ -176,7 +176,8 @@ impl Partial {
     /// Gives the file its name; it is on the disk before that.
     pub fn finish(self) -> Result<(), DownloadError> {
         self.file.sync_all().map_err(DownloadError::io(&self.path, "write"))?;
-        fs::rename(&self.path, &self.whole).map_err(DownloadError::io(&self.whole, "name"))?;
+        overtone_files::put(&self.path, &self.whole)
+            .map_err(DownloadError::io(&self.whole, "name"))?;
         remove_tag(&self.whole)
     }
 

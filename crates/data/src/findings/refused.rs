@@ -8,7 +8,7 @@ use crate::error::DataError;
 const AGAIN: &str = "Fetch or copy the file again.";
 const OTHER_KIND: &str = "Take this file away, or name the data it belongs to.";
 
-impl Findings {
+impl Findings<'_> {
     /// Adds the error that `error` is; it is about one file, or an array in it.
     pub fn refused(&mut self, error: &DataError) {
         if let Some(path) = path_of(error) {
@@ -83,6 +83,18 @@ impl Findings {
                 let found = format!("in row {row}: {what}");
                 self.error("impossible-value", dataset, "values of a recording", found, AGAIN);
             }
+            // A D4RL file's: Minari's flags have other names.
+            DataError::MissingDataset { dataset, .. } if dataset == "timeouts" => self.error(
+                "no-timeouts",
+                dataset,
+                "a flag where a step limit ended an episode",
+                "no such array, as in D4RL's versions 0 and 1",
+                "Fetch version 2 (…-v2.hdf5): without it such episodes run into the next.",
+            ),
+            DataError::MissingEpisodes { total, found, .. } => {
+                let expected = format!("{total} episodes, as its total_episodes says");
+                self.error("missing-episodes", "", expected, found.to_string(), AGAIN);
+            }
             DataError::MissingDataset { dataset, hint, .. } => {
                 self.error("missing-array", dataset, "the array", hint.as_str(), AGAIN);
             }
@@ -116,7 +128,8 @@ fn path_of(error: &DataError) -> Option<&Path> {
         | DataError::DatasetShape { path, .. }
         | DataError::DatasetLength { path, .. }
         | DataError::DatasetClaim { path, .. }
-        | DataError::DatasetValue { path, .. } => Some(path),
+        | DataError::DatasetValue { path, .. }
+        | DataError::MissingEpisodes { path, .. } => Some(path),
         _ => None,
     }
 }

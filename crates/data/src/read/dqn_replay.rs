@@ -3,10 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::check::{Inspection, replay};
 use crate::error::DataError;
-use crate::expected::Expected;
 use crate::findings::Findings;
-use crate::lint::replay;
 use crate::read::replay_log::ReplayLog;
 use crate::read::run_folder::RunFolder;
 use crate::recording::{Reader, Recording};
@@ -36,12 +35,7 @@ impl Reader for DqnReplay {
         ReplayLog::open(path).map(Recording::ReplayLog)
     }
 
-    fn lint(
-        &self,
-        path: &Path,
-        expected: &Expected<'_>,
-        findings: &mut Findings,
-    ) -> Result<(), DataError> {
-        replay::lint(path, expected, findings)
+    fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {
+        replay::check(path, findings)
     }
 }

@@ -142,21 +142,11 @@ impl Hdf5File {
         group.and_then(|group| group.member_names()).unwrap_or_default()
     }
 
-    /// Array `name` of numbers (`f32`, `f64` or integers), `[rows, width]`, all of them finite.
-    ///
-    /// # Errors
-    /// When it is not there, of another shape or type, or a number is not finite.
-    pub fn matrix(&self, name: &str) -> Result<Matrix, DataError> {
-        let matrix = self.any_matrix(name)?;
-        self.check_finite(name, &matrix.values, matrix.width)?;
-        Ok(matrix)
-    }
-
-    /// As [`Hdf5File::matrix`], of numbers that may not be finite.
+    /// Array `name` of numbers (`f32`, `f64` or integers), `[rows, width]`, finite or not.
     ///
     /// # Errors
     /// When it is not there, or of another shape or type.
-    pub fn any_matrix(&self, name: &str) -> Result<Matrix, DataError> {
+    pub fn matrix(&self, name: &str) -> Result<Matrix, DataError> {
         let shape = self.shape(name)?;
         let &[rows, width] = shape.as_slice() else {
             return Err(self.wrong_shape(name, &shape, "[rows, width]"));
@@ -167,21 +157,11 @@ impl Hdf5File {
         Ok(Matrix { values: self.numbers(name)?, rows, width })
     }
 
-    /// Array `name` of one number a row, `[rows]` or `[rows, 1]`, all of them finite.
+    /// Array `name` of one number a row, `[rows]` or `[rows, 1]`, finite or not.
     ///
     /// # Errors
     /// As [`Hdf5File::matrix`].
     pub fn column(&self, name: &str) -> Result<Vec<f32>, DataError> {
-        let column = self.any_column(name)?;
-        self.check_finite(name, &column, 1)?;
-        Ok(column)
-    }
-
-    /// As [`Hdf5File::column`], of numbers that may not be finite.
-    ///
-    /// # Errors
-    /// As [`Hdf5File::any_matrix`].
-    pub fn any_column(&self, name: &str) -> Result<Vec<f32>, DataError> {
         self.check_column(name)?;
         self.numbers(name)
     }
@@ -340,7 +320,11 @@ impl Hdf5File {
         })
     }
 
-    fn check_finite(&self, name: &str, values: &[f32], width: usize) -> Result<(), DataError> {
+    /// Refuses numbers that are not finite.
+    ///
+    /// # Errors
+    /// [`DataError::DatasetValue`], which says where the first one is.
+    pub fn check_finite(&self, name: &str, values: &[f32], width: usize) -> Result<(), DataError> {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
             let what = format!("{} at place {}, expected a finite number", values[at], at % width);
             return Err(self.wrong_value(name, at / width, what));

@@ -3,7 +3,6 @@
 use overtone_core::{Episode, Outcome};
 
 use crate::error::DataError;
-use crate::read::flags::outcome;
 use crate::read::hdf5_file::Hdf5File;
 
 /// How an HDF5 file is laid out.
@@ -15,15 +14,31 @@ pub(crate) enum Layout {
     Minari,
 }
 
-/// How a file is laid out.
-///
-/// # Errors
-/// [`DataError::MissingDataset`] when it is neither D4RL's nor Minari's.
-pub(crate) fn layout_of(file: &Hdf5File) -> Result<Layout, DataError> {
-    if is_minari(file) {
-        return Ok(Layout::Minari);
+impl Layout {
+    /// The format's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::D4rl => "D4RL",
+            Self::Minari => "Minari",
+        }
     }
-    check_d4rl(file).map(|()| Layout::D4rl)
+
+    /// Names of the two flags: the task's end and the step limit's.
+    pub fn flags(self) -> [&'static str; 2] {
+        match self {
+            Self::D4rl => ["terminals", "timeouts"],
+            Self::Minari => ["terminations", "truncations"],
+        }
+    }
+}
+
+/// How an episode's last step ends it: `None` where neither flag is set.
+pub(crate) fn outcome(terminated: bool, truncated: bool) -> Option<Outcome> {
+    match (terminated, truncated) {
+        (true, _) => Some(Outcome::Terminated),
+        (false, true) => Some(Outcome::Truncated),
+        (false, false) => None,
+    }
 }
 
 /// Refuses a file that is not D4RL's.
@@ -60,6 +75,20 @@ pub(crate) fn episode_names(file: &Hdf5File) -> Result<Vec<String>, DataError> {
         names.filter_map(|name| Some((number(&name)?, name))).collect();
     numbered.sort_unstable();
     Ok(numbered.into_iter().map(|(_, name)| name).collect())
+}
+
+/// Refuses a file that says it has another number of episodes than `found`.
+///
+/// # Errors
+/// [`DataError::Inconsistent`].
+pub(crate) fn check_total(file: &Hdf5File, found: usize) -> Result<(), DataError> {
+    let total = file.attribute("total_episodes");
+    match total.filter(|&total| usize::try_from(total) != Ok(found)) {
+        None => Ok(()),
+        Some(total) => {
+            Err(DataError::MissingEpisodes { path: file.path().to_path_buf(), total, found })
+        }
+    }
 }
 
 /// The episodes that end where a flag is set, and which of them are finished: what follows

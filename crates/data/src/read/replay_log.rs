@@ -51,7 +51,7 @@ use crate::read::npy::NpyStream;
 pub use crate::read::replay_log::columns::SmallColumns;
 use crate::read::replay_log::columns::load;
 pub use crate::read::replay_log::parts::{
-    Counts, Ending, FRAME, LogFile, LoggedEpisode, MAX_ACTIONS, MAX_REWARDS, Odd, OddKind, PADDING,
+    Counts, Ending, FRAME, LogFile, LoggedEpisode, MAX_ACTIONS, MAX_REWARDS, Odd, PADDING,
     STEP_LIMIT, SlotRange,
 };
 use crate::read::replay_log::scan::Scan;
@@ -81,27 +81,21 @@ impl ReplayLog {
     /// # Errors
     /// Anything wrong with the files; see [`DataError`].
     pub fn open(path: &Path) -> Result<Self, DataError> {
-        Self::open_with(path, |errors| errors.into_iter().next().map_or(Ok(()), Err))
+        Self::open_each(path, |_, _, read| read.map(drop).or_else(first))
     }
 
-    /// As [`ReplayLog::open`], but a file that cannot be read is left out as if it were not
-    /// there; gives what is wrong with each of those as well.
+    /// As [`ReplayLog::open`], and gives the small columns of each file to `each`, or what is
+    /// wrong with it: where `each` accepts that, the file is left out as if it were not there.
     ///
     /// # Errors
-    /// When there is no run below `path`.
-    pub fn open_sound(path: &Path) -> Result<(Self, Vec<DataError>), DataError> {
-        let mut broken = Vec::new();
-        let log = Self::open_with(path, |errors| {
-            broken.extend(errors);
-            Ok(())
-        })?;
-        Ok((log, broken))
-    }
-
-    /// Leaves out each file whose errors `allow` accepts, and gives the first it does not.
-    fn open_with(
+    /// When there is no run below `path`, and what `each` gives.
+    pub(crate) fn open_each(
         path: &Path,
-        mut allow: impl FnMut(Vec<DataError>) -> Result<(), DataError>,
+        mut each: impl FnMut(
+            &RunFolder,
+            u32,
+            Result<&SmallColumns, Vec<DataError>>,
+        ) -> Result<(), DataError>,
     ) -> Result<Self, DataError> {
         let folder = RunFolder::find(path)?;
         let mut scan = Scan::default();
@@ -114,22 +108,24 @@ impl ReplayLog {
                 let loaded = match loaded {
                     Ok(loaded) => loaded,
                     Err(errors) => {
-                        allow(errors)?;
+                        each(&folder, number, Err(errors))?;
                         continue;
                     }
                 };
                 let slots = loaded.columns.actions.len();
                 let expected = *capacity.get_or_insert(slots);
                 if slots != expected {
-                    allow(vec![DataError::Inconsistent {
+                    let wrong = DataError::Inconsistent {
                         path: folder.column(Column::Action, number),
                         reason: format!(
                             "has {slots} slots where the run's first file has {expected}; it \
                              belongs to another run"
                         ),
-                    }])?;
+                    };
+                    each(&folder, number, Err(vec![wrong]))?;
                     continue;
                 }
+                each(&folder, number, Ok(&loaded.columns))?;
                 files.push(scan.file(number, &loaded));
             }
         }
@@ -234,4 +230,9 @@ impl ReplayLog {
         padding.iter_mut().for_each(|slots| slots.sort_unstable());
         padding
     }
+}
+
+/// The first of `errors`, where there is one.
+pub(crate) fn first(errors: Vec<DataError>) -> Result<(), DataError> {
+    errors.into_iter().next().map_or(Ok(()), Err)
 }

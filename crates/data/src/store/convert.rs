@@ -22,7 +22,7 @@
 //! killed at any instant leaves no file under the final name, and the next one removes what it
 //! left. A lock on the temporary file tells a leftover from another process at work.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -110,8 +110,6 @@ pub(super) fn convert(
     temporary.file.sync_all().map_err(write_error())?;
     write_manifest(folder, &manifest)?;
     temporary.rename(plan.store)?;
-    // The rename itself must survive a power cut.
-    File::open(folder).and_then(|dir| dir.sync_all()).map_err(DataError::io(folder, "flush"))?;
     Ok(plan.store.to_path_buf())
 }
 

@@ -42,7 +42,7 @@ impl Temporary {
     }
 
     pub(super) fn rename(self, to: &Path) -> Result<(), DataError> {
-        fs::rename(&self.path, to).map_err(DataError::io(to, "put in place"))
+        overtone_files::put(&self.path, to).map_err(DataError::io(to, "put in place"))
     }
 }
 

@@ -24,12 +24,14 @@ fn game_card() -> DatasetCard {
 
 /// What is found when nothing but how to read frames is known.
 fn look(path: &Path, frames: ReadFrames) -> LintReport {
-    overtone_data::lint(path, &Expected { frames, ..Expected::default() }).unwrap()
+    overtone_data::check(path, &Expected { frames, ..Expected::default() }).unwrap().report
 }
 
 /// What is found in a recording that is compared with `card`.
 fn compare(path: &Path, card: &DatasetCard) -> LintReport {
-    overtone_data::lint(path, &Expected { card: Some(card), ..Expected::default() }).unwrap()
+    overtone_data::check(path, &Expected { card: Some(card), ..Expected::default() })
+        .unwrap()
+        .report
 }
 
 /// Checks that all that is found is `expected`: severity, code, and what the finding's file,
@@ -73,7 +75,7 @@ fn check_run_of(
     recorder.files = 0;
     spoil(&mut recorder);
     recorder.save();
-    check(&overtone_data::lint(recorder.game(), known).unwrap(), expected);
+    check(&overtone_data::check(recorder.game(), known).unwrap().report, expected);
 }
 
 #[test]
@@ -193,7 +195,7 @@ fn broken_files_are_named_and_do_not_end_the_look() {
         fs::write(name.unwrap().path(), b"").unwrap();
     }
     assert!(look(ReadFrames::IfSmall).findings.iter().any(|finding| finding.code == "no-episode"));
-    assert!(overtone_data::lint(&dir.path().join("none"), &Expected::default()).is_err());
+    assert!(overtone_data::check(&dir.path().join("none"), &Expected::default()).is_err());
 }
 
 #[test]
@@ -358,7 +360,7 @@ fn a_file_against_its_robot_and_description() {
     ];
     let task = tasks::hopper();
     let known = Expected { task: Some(&task), ..Expected::default() };
-    check(&overtone_data::lint(&path, &known).unwrap(), &widths);
+    check(&overtone_data::check(&path, &known).unwrap().report, &widths);
     let mut card = card("starter-mujoco.toml");
     let bytes = fs::metadata(&path).unwrap().len();
     let counts = |transitions, episodes, bytes| CardCounts {
@@ -370,7 +372,7 @@ fn a_file_against_its_robot_and_description() {
     let mut look = |counts, horizon| {
         card.counts.insert("hopper_medium".into(), counts);
         let known = Expected { card: Some(&card), horizon: Some(horizon), ..Expected::default() };
-        overtone_data::lint(&path, &known).unwrap()
+        overtone_data::check(&path, &known).unwrap().report
     };
     check(&look(counts(6, 2, bytes), 3), &[]);
     let wrong = [
@@ -437,7 +439,7 @@ fn the_starter_sets_are_as_described() {
             horizon: Some(27_000),
             frames: ReadFrames::Always,
         };
-        let report = overtone_data::lint(&starter.join(game), &known).unwrap();
+        let report = overtone_data::check(&starter.join(game), &known).unwrap().report;
         check(&report, &[]);
         assert_eq!(report.expected.unwrap(), format!("starter-{}", game.to_lowercase()));
     }

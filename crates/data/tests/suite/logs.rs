@@ -85,7 +85,7 @@ fn what_is_odd_is_said() {
     let inspection = inspect_log(recorder.game()).unwrap();
     let odd = inspection.odd.join("\n");
     assert!(odd.contains("begins with 1 padding slots"), "{odd}");
-    assert!(odd.contains("outside [-1, 1]"), "{odd}");
+    assert!(odd.contains("clipped to [-1, 1]"), "{odd}");
     assert!(odd.contains("cursor at slot 21,"), "{odd}");
 }
 

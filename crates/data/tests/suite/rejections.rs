@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use overtone_data::read::npy::{NpyStream, read_small};
-use overtone_data::{DataError, Plan, ReplayLog, Selection, inspect, locate};
+use overtone_data::{DataError, Plan, ReplayLog, Selection, locate};
 use overtone_data::{Dataset, Origin};
 use proptest::prelude::*;
 
@@ -121,7 +121,7 @@ fn check_log(name: &str, bytes: &[u8], expected: &str) {
     let mut recorder = Recorder::new(dir.path(), "Pong", 10);
     recorder.episode(25);
     write_gz(&recorder.folder.join(name), bytes);
-    let error = inspect(recorder.game()).unwrap_err().to_string();
+    let error = tasks::inspect_log(recorder.game()).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
     assert!(error.contains(name), "no file in: {error}");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::Simulation;
-use overtone_data::inspect::spread::Spread;
+use overtone_data::check::spread::Spread;
 use overtone_data::read::replay_log::Ending;
 use overtone_data::{DatasetCard, Kind, Origin, ReplayLog, locate};
 use serde::Deserialize;

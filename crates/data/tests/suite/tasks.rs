@@ -4,8 +4,8 @@ use std::path::Path;
 
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::{ActionSpace, ObservationSpace, Simulation, Targets, Task};
-use overtone_data::inspect::{ColumnsInspection, LogInspection};
-use overtone_data::{DataError, Inspection, inspect};
+use overtone_data::check::{ColumnsInspection, LogInspection};
+use overtone_data::{DataError, Expected, Inspection, check};
 
 /// A game with `n_actions` actions.
 pub fn game(name: &str, title: &str, n_actions: usize) -> Task {
@@ -49,7 +49,7 @@ pub fn hopper() -> Task {
 
 /// What a log holds.
 pub fn inspect_log(path: &Path) -> Result<LogInspection, DataError> {
-    match inspect(path)? {
+    match check(path, &Expected::default())?.inspection? {
         Inspection::Log(inspection) => Ok(*inspection),
         other => panic!("{other:?}"),
     }
@@ -57,7 +57,7 @@ pub fn inspect_log(path: &Path) -> Result<LogInspection, DataError> {
 
 /// What a recording in memory holds.
 pub fn inspect_columns(path: &Path) -> Result<ColumnsInspection, DataError> {
-    match inspect(path)? {
+    match check(path, &Expected::default())?.inspection? {
         Inspection::Columns(inspection) => Ok(*inspection),
         other => panic!("{other:?}"),
     }

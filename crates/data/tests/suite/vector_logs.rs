@@ -397,7 +397,11 @@ fn inspections_count() {
     assert!((found.observations[0].std - (63.0f64 / 12.0).sqrt()).abs() < 1e-12);
     assert_eq!((found.observations[2].min, found.observations[2].max), (-7.0, 0.0));
     assert_eq!((found.rewards.min, found.rewards.max), (-1.0, 0.75));
-    assert_eq!(found.odd, ["actions outside [-1, 1]: 2"]);
+    let told = [
+        "actions: expected actions within [-1, 1], found 2 steps outside, the first in row 0: 1.5",
+        "expected finished episodes alone, found 1 without an end, 3 steps, from row 5",
+    ];
+    assert_eq!(found.odd, told);
     let text = found.to_string();
     assert!(text.contains("2 finished: 1 by the task's end, 1 by a step limit"), "{text}");
     let json = serde_json::to_value(&found).unwrap();
@@ -408,9 +412,12 @@ fn inspections_count() {
 
     replace(&path, "observations", &[7.0f32; 24], 3);
     let found = inspect_columns(&path).unwrap();
-    assert!(found.odd.contains(&"number 2 of the observations is always 7".into()));
+    let told =
+        "observations: expected numbers that change, found the same in every step at place 0, 1, 2";
+    assert!(found.odd.contains(&told.into()), "{:?}", found.odd);
     let (_dir, path) = d4rl("...");
-    assert_eq!(inspect_columns(&path).unwrap().odd, ["no episode is finished"]);
+    let odd = inspect_columns(&path).unwrap().odd;
+    assert_eq!(odd[0], "expected at least one finished episode, found none");
 }
 
 #[test]
@@ -419,7 +426,7 @@ fn actions_of_a_list_are_whole_numbers() {
     replace(&path, "actions", &[3i64, 0, 1, 2, 0], 0);
     let read = columns(&path).unwrap();
     assert_eq!(read.actions, Acted::Discrete { n_actions: 4, values: vec![3, 0, 1, 2, 0] });
-    let report = overtone_data::lint(&path, &overtone_data::Expected::default()).unwrap();
+    let report = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap().report;
     assert_eq!(report.worst(), None, "{report}");
     assert_eq!(inspect_columns(&path).unwrap().actions_outside, 0);
     // The task may have more than were recorded.

@@ -100,32 +100,11 @@ impl Counts {
     }
 }
 
-/// In what way a log is not as Dopamine writes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OddKind {
-    /// A file holds nothing that earlier files do not.
-    NothingNew,
-    /// Slots between two files are in no file.
-    MissingSlots,
-    /// The first file is not of the recording's first pass.
-    LateBeginning,
-    /// A file was saved with the cursor elsewhere than at the last slot.
-    Cursor,
-    /// A file's `invalid_range` does not follow from its cursor, or is not there.
-    InvalidRange,
-    /// An episode does not begin with [`PADDING`] padding slots.
-    Padding,
-    /// Steps whose episode's beginning is not in the log.
-    Headless,
-    /// There is more than is told.
-    More,
-}
-
 /// Something in a log that is not as Dopamine writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Odd {
-    /// What it is.
-    pub kind: OddKind,
+    /// What it is: the code of the finding.
+    pub code: &'static str,
     /// Number of the file where it was noticed.
     pub file: u32,
     /// One sentence, without a full stop.

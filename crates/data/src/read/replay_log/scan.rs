@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::columns::Loaded;
-use super::parts::{Counts, Ending, LogFile, LoggedEpisode, MAX_REWARDS, Odd, OddKind, PADDING};
+use super::parts::{Counts, Ending, LogFile, LoggedEpisode, MAX_REWARDS, Odd, PADDING};
 
 /// Oddities kept.
 const MAX_ODD: usize = 32;
@@ -54,7 +54,7 @@ impl Scan {
         let start = oldest.max(self.next);
         if start >= add_count {
             self.note(
-                OddKind::NothingNew,
+                "repeated-file",
                 format!(
                     "file {number} holds nothing that earlier files do not (its add_count is \
                      {add_count})"
@@ -69,10 +69,10 @@ impl Scan {
                     start - self.next
                 );
                 self.break_off();
-                self.note(OddKind::MissingSlots, sentence);
+                self.note("missing-slots", sentence);
             } else if start > 0 {
                 self.note(
-                    OddKind::LateBeginning,
+                    "late-beginning",
                     format!(
                         "the log begins at file {number}, {start} slots after the recording began"
                     ),
@@ -99,7 +99,7 @@ impl Scan {
     ) {
         if cursor != capacity - 1 {
             self.note(
-                OddKind::Cursor,
+                "stale-slots",
                 format!(
                     "file {number} was saved with the cursor at slot {cursor}, not {}",
                     capacity - 1
@@ -108,7 +108,7 @@ impl Scan {
         }
         let Some(range) = invalid_range else {
             self.note(
-                OddKind::InvalidRange,
+                "invalid-range",
                 format!("file {number} has no invalid_range (it is not needed)"),
             );
             return;
@@ -118,7 +118,7 @@ impl Scan {
             .collect::<Vec<_>>();
         if range != expected {
             self.note(
-                OddKind::InvalidRange,
+                "invalid-range",
                 format!(
                     "file {number}: invalid_range is {range:?}, and the cursor gives {expected:?}"
                 ),
@@ -136,7 +136,7 @@ impl Scan {
             if left > 0 {
                 let (number, found) = (self.number, PADDING - left);
                 self.note(
-                    OddKind::Padding,
+                    "missing-padding",
                     format!(
                         "file {number}: an episode begins with {found} padding slots, not {PADDING}"
                     ),
@@ -179,13 +179,13 @@ impl Scan {
     }
 
     /// Adds to the odd list, which a hostile log must not make endless.
-    fn note(&mut self, kind: OddKind, sentence: String) {
+    fn note(&mut self, code: &'static str, sentence: String) {
         let file = self.number;
         match self.odd.len().cmp(&MAX_ODD) {
-            Ordering::Less => self.odd.push(Odd { kind, file, sentence }),
+            Ordering::Less => self.odd.push(Odd { code, file, sentence }),
             Ordering::Equal => {
                 let sentence = "and more of the kind".into();
-                self.odd.push(Odd { kind: OddKind::More, file, sentence });
+                self.odd.push(Odd { code: "more-oddities", file, sentence });
             }
             Ordering::Greater => {}
         }
@@ -195,7 +195,7 @@ impl Scan {
         if self.headless_steps > 0 {
             self.counts.headless += 1;
             self.note(
-                OddKind::Headless,
+                "headless-steps",
                 format!(
                     "{} steps belong to an episode whose beginning is not in the log",
                     self.headless_steps

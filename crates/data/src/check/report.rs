@@ -1,13 +1,4 @@
-//! What is wrong with a recording, before time is spent on training with it.
-//!
-//! Each [`Finding`] says what was expected, what was found and what to do. Damage that makes
-//! the readers refuse a file is a finding like any other: the rest is still looked at.
-
-pub(crate) mod arrays;
-pub(crate) mod columns;
-pub(crate) mod hdf5;
-pub(crate) mod replay;
-mod seen;
+//! [`LintReport`]: what is wrong with a recording.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,10 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::error::DataError;
-use crate::expected::Expected;
 use crate::findings::{Finding, Findings, Severity};
-use crate::read::reader_of;
 
 /// All that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,6 +24,17 @@ pub struct LintReport {
 }
 
 impl LintReport {
+    pub(super) fn new(
+        path: &Path,
+        format: &'static str,
+        expected: Option<String>,
+        findings: Findings<'_>,
+    ) -> Self {
+        let Findings { mut list, left_out, .. } = findings;
+        list.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        Self { path: path.to_path_buf(), format, expected, findings: list, left_out }
+    }
+
     /// The worst there is; `None` where nothing was found.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
@@ -54,38 +53,6 @@ impl LintReport {
         let of_it = |finding: &&Finding| finding.severity == severity;
         self.findings.iter().filter(of_it).count()
     }
-}
-
-/// Looks at the recording at `path`, of any format. It is compared with what is `expected` of
-/// it, else with what every recording of its format must be.
-///
-/// # Errors
-/// When there is no recording at `path`. Whatever is wrong with one that is there is a finding.
-pub fn lint(path: &Path, expected: &Expected<'_>) -> Result<LintReport, DataError> {
-    let reader = reader_of(path)?;
-    let mut findings = Findings::default();
-    match expected.card {
-        Some(card) if card.format != reader.name() => {
-            findings.of(path);
-            findings.error(
-                "other-format",
-                "",
-                format!("a recording as `{}` describes, in the format {}", card.name, card.format),
-                format!("a recording in the format {}", reader.name()),
-                "Compare it with another description, or with none.",
-            );
-        }
-        _ => reader.lint(path, expected, &mut findings)?,
-    }
-    let Findings { mut list, left_out, .. } = findings;
-    list.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    Ok(LintReport {
-        path: path.to_path_buf(),
-        format: reader.name(),
-        expected: expected.card.map(|card| card.name.clone()),
-        findings: list,
-        left_out,
-    })
 }
 
 impl fmt::Display for LintReport {

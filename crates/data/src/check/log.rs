@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::error::DataError;
-use crate::inspect::spread::{Returns, Spread};
-use crate::read::read_frames::ReadFrames;
-use crate::read::replay_log::{Ending, MAX_REWARDS, ReplayLog};
+use super::spread::{Returns, Spread};
+use super::write_table;
+use crate::read::replay_log::{Ending, ReplayLog};
 
 /// What a log holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,6 +24,8 @@ pub struct LogInspection {
     pub transitions: u64,
     /// Episodes whose beginning and end are in the log.
     pub episodes: u64,
+    /// Of them, those that the step limit ended, not the game.
+    pub step_limit_episodes: u64,
     /// Episodes that begin in the log and do not end in it.
     pub cut_episodes: u64,
     /// Agent steps in the cut episodes.
@@ -49,59 +48,31 @@ pub struct LogInspection {
     pub action_histogram: Vec<u64>,
     /// Agent steps on which each reward came.
     pub reward_histogram: BTreeMap<String, u64>,
+    /// Agent steps with any other reward, where there are very many distinct ones.
+    pub other_rewards: u64,
     /// How much of the frames was read: `all`, or `headers` in logs too large to read.
     pub frames_read: &'static str,
-    /// Anything that is not as Dopamine writes it.
+    /// What [`crate::LintReport`] says of it, a sentence each.
     pub odd: Vec<String>,
 }
 
 impl LogInspection {
-    /// Counts what is in `log`; `frames` says which of its frames are read.
-    ///
-    /// # Errors
-    /// Anything wrong with the files; see [`DataError`].
-    pub fn of(log: &ReplayLog, frames: ReadFrames) -> Result<Self, DataError> {
-        let mut odd: Vec<String> = log.odd.iter().map(ToString::to_string).collect();
-        let read = frames.of(log);
-        if read {
-            let pictures = pictures_in_padding(log)?;
-            if pictures > 0 {
-                odd.push(format!("{pictures} padding slots hold a picture, and must be black"));
-            }
-        }
+    /// Counts what is in `log`, of whose frames all were read or none.
+    pub(crate) fn of(log: &ReplayLog, frames_read: bool) -> Self {
         let counts = &log.counts;
-        let outside = counts.rewards_outside();
-        if outside > 0 {
-            odd.push(format!("{outside} rewards lie outside [-1, 1]: they are not clipped"));
-        }
-        if counts.other_rewards > 0 {
-            odd.push(format!(
-                "more than {MAX_REWARDS} distinct rewards: {} are not in the histogram",
-                counts.other_rewards
-            ));
-        }
-        if log.finished().next().is_none() {
-            odd.push("no episode is finished".into());
-        }
-        let limit =
-            log.episodes.iter().filter(|episode| episode.ending == Ending::StepLimit).count();
-        if limit > 0 {
-            odd.push(format!(
-                "{limit} finished episodes were ended by the step limit, not by the game"
-            ));
-        }
-        let cut = log.episodes.iter().filter(|episode| episode.ending == Ending::Cut);
+        let ended = |ending| log.episodes.iter().filter(move |episode| episode.ending == ending);
         let n_actions =
             counts.actions.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
-        Ok(Self {
+        Self {
             game: log.folder.game.clone(),
             run: log.folder.run.clone(),
             files: log.files.len(),
             slots: counts.slots,
             transitions: counts.transitions,
             episodes: log.finished().count() as u64,
-            cut_episodes: cut.clone().count() as u64,
-            cut_transitions: cut.map(|episode| episode.length).sum(),
+            step_limit_episodes: ended(Ending::StepLimit).count() as u64,
+            cut_episodes: ended(Ending::Cut).count() as u64,
+            cut_transitions: ended(Ending::Cut).map(|episode| episode.length).sum(),
             headless_episodes: counts.headless,
             headless_transitions: counts.headless_transitions,
             padding_slots: counts.padding,
@@ -118,24 +89,11 @@ impl LogInspection {
                 .iter()
                 .map(|(&bits, &count)| (f32::from_bits(bits).to_string(), count))
                 .collect(),
-            frames_read: if read { "all" } else { "headers" },
-            odd,
-        })
+            other_rewards: counts.other_rewards,
+            frames_read: if frames_read { "all" } else { "headers" },
+            odd: Vec::new(),
+        }
     }
-}
-
-/// Reads all frames, so that a damaged shard is noticed, and counts padding that is not black.
-fn pictures_in_padding(log: &ReplayLog) -> Result<u64, DataError> {
-    let pictures = AtomicU64::new(0);
-    log.padding_slots().par_iter().enumerate().try_for_each(|(file, padding)| {
-        log.each_frame(file, |slot, frame| {
-            let padded = padding.binary_search(&slot).is_ok();
-            if padded && frame.iter().any(|&pixel| pixel != 0) {
-                pictures.fetch_add(1, Ordering::Relaxed);
-            }
-        })
-    })?;
-    Ok(pictures.into_inner())
 }
 
 impl fmt::Display for LogInspection {
@@ -152,48 +110,44 @@ impl fmt::Display for LogInspection {
                 })
                 .collect::<Vec<_>>()
         };
+        let stale = format!(
+            "{} ({} hold a step between two files)",
+            self.stale_slots, self.recovered_slots
+        );
         let headless = format!(
             "{} ({} steps, beginning not in the log)",
             self.headless_episodes, self.headless_transitions
         );
+        let episodes =
+            format!("{} finished, {} by the step limit", self.episodes, self.step_limit_episodes);
         let rows = [
             ("game, run", format!("{}, {}", self.game, self.run)),
             ("files", self.files.to_string()),
             ("slots", self.slots.to_string()),
             ("transitions", format!("{} (padding not counted)", self.transitions)),
-            ("episodes", format!("{} finished", self.episodes)),
+            ("episodes", episodes),
             ("cut episodes", format!("{} ({} steps)", self.cut_episodes, self.cut_transitions)),
             ("headless", headless),
             ("padding slots", self.padding_slots.to_string()),
-            (
-                "stale slots",
-                format!(
-                    "{} ({} hold a step between two files)",
-                    self.stale_slots, self.recovered_slots
-                ),
-            ),
+            ("stale slots", stale),
             ("returns", format!("{} [clipped units]", spread(&self.returns.spread))),
             ("lengths", format!("{} [agent steps]", spread(&self.lengths))),
         ];
-        for (name, value) in rows {
-            writeln!(f, "{name:<14} {value}")?;
-        }
+        let mut rows = rows.to_vec();
         let mut actions = self.action_histogram.iter().enumerate();
         let actions = histogram(&mut actions.by_ref().map(|(i, &count)| (i.to_string(), count)));
-        for (i, line) in actions.chunks(6).enumerate() {
-            writeln!(f, "{:<14} {}", if i == 0 { "actions" } else { "" }, line.join("  "))?;
-        }
         let mut rewards = self.reward_histogram.iter();
-        let rewards =
+        let mut rewards =
             histogram(&mut rewards.by_ref().map(|(reward, &count)| (reward.clone(), count)));
-        for (i, line) in rewards.chunks(6).enumerate() {
-            writeln!(f, "{:<14} {}", if i == 0 { "rewards" } else { "" }, line.join("  "))?;
+        if self.other_rewards > 0 {
+            rewards.push(format!("others: {}", self.other_rewards));
         }
-        writeln!(f, "{:<14} {}", "frames read", self.frames_read)?;
-        if self.odd.is_empty() {
-            return write!(f, "{:<14} nothing", "odd");
+        for (name, entries) in [("actions", actions), ("rewards", rewards)] {
+            for (i, line) in entries.chunks(6).enumerate() {
+                rows.push((if i == 0 { name } else { "" }, line.join("  ")));
+            }
         }
-        let lines: Vec<_> = self.odd.iter().map(|line| format!("{:<14} {line}", "odd")).collect();
-        f.write_str(&lines.join("\n"))
+        rows.push(("frames read", self.frames_read.to_owned()));
+        write_table(f, &rows, &self.odd)
     }
 }

@@ -1,0 +1,154 @@
+//! What a recording in memory holds, counted.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::spread::{Returns, Spread};
+use super::write_table;
+
+/// What a recording holds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColumnsInspection {
+    /// Name of the file, without its folder.
+    pub file: String,
+    /// How it is laid out.
+    #[serde(serialize_with = "lower_case")]
+    pub format: &'static str,
+    /// Steps, each counted once.
+    pub transitions: u64,
+    /// Numbers of an observation.
+    pub observation_width: usize,
+    /// Numbers of an action.
+    pub action_width: usize,
+    /// Finished episodes.
+    pub episodes: u64,
+    /// Of them, those that the task ended.
+    pub terminated: u64,
+    /// Of them, those that a step limit ended.
+    pub truncated: u64,
+    /// Episodes that the end of the recording cuts.
+    pub fragments: u64,
+    /// Steps in them.
+    pub fragment_transitions: u64,
+    /// Returns of the finished episodes.
+    pub returns: Returns,
+    /// Lengths of the finished episodes, in steps.
+    pub lengths: Spread,
+    /// `[observation_width]`, each number of the observations.
+    pub observations: Vec<Range>,
+    /// `[action_width]`, each number of the actions.
+    pub actions: Vec<Range>,
+    /// Steps with a number of their action outside [-1, 1].
+    pub actions_outside: u64,
+    /// The rewards.
+    pub rewards: Range,
+    /// What [`crate::LintReport`] says of it, a sentence each.
+    pub odd: Vec<String>,
+}
+
+/// How one number of every step is spread; all 0 where there is no step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Range {
+    /// Its mean.
+    pub mean: f64,
+    /// Its standard deviation over the steps (n, not n - 1: as observations are normalized).
+    pub std: f64,
+    /// The smallest.
+    pub min: f32,
+    /// The largest.
+    pub max: f32,
+}
+
+/// A [`Range`] to be: sums over one number of the steps so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    steps: u64,
+    /// The first: sums are of differences from it, so that a large mean costs no digits.
+    first: f32,
+    sum: f64,
+    squares: f64,
+    min: f32,
+    max: f32,
+}
+
+impl Sums {
+    pub(super) fn add(&mut self, number: f32) {
+        if self.steps == 0 {
+            *self = Self { first: number, min: number, max: number, ..Self::default() };
+        }
+        let difference = f64::from(number) - f64::from(self.first);
+        self.steps += 1;
+        self.sum += difference;
+        self.squares += difference * difference;
+        self.min = self.min.min(number);
+        self.max = self.max.max(number);
+    }
+
+    pub(super) fn range(&self) -> Range {
+        let n = self.steps.max(1) as f64;
+        let mean = self.sum / n;
+        Range {
+            mean: f64::from(self.first) + mean,
+            std: (self.squares / n - mean * mean).max(0.0).sqrt(),
+            min: self.min,
+            max: self.max,
+        }
+    }
+
+    /// Whether all numbers were the same.
+    pub(super) fn is_constant(&self) -> bool {
+        self.min == self.max
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { mean, std, min, max } = self;
+        write!(f, "mean {mean:.4} ± {std:.4} (std), min {min:.4}, max {max:.4}")
+    }
+}
+
+/// As it is in the program's JSON.
+fn lower_case<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&name.to_lowercase())
+}
+
+impl fmt::Display for ColumnsInspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let spread = |spread: &Spread| {
+            let Spread { mean, sd, min, median, max } = spread;
+            format!("mean {mean:.1} ± {sd:.1} (sd), min {min:.1}, median {median:.1}, max {max:.1}")
+        };
+        let Self { episodes, terminated, truncated, fragments, fragment_transitions, .. } = self;
+        let widths = format!(
+            "observations of {} numbers, actions of {}, {} actions outside [-1, 1]",
+            self.observation_width, self.action_width, self.actions_outside
+        );
+        let rows = [
+            ("file", format!("{} ({} layout)", self.file, self.format)),
+            ("transitions", self.transitions.to_string()),
+            (
+                "episodes",
+                format!(
+                    "{episodes} finished: {terminated} by the task's end, {truncated} by a step \
+                     limit"
+                ),
+            ),
+            (
+                "fragments",
+                format!("{fragments} ({fragment_transitions} steps, cut by the recording's end)"),
+            ),
+            ("returns", format!("{} [raw]", spread(&self.returns.spread))),
+            ("lengths", format!("{} [steps]", spread(&self.lengths))),
+            ("rewards", self.rewards.to_string()),
+            ("widths", widths),
+        ];
+        let mut rows = rows.map(|(name, value)| (name.to_owned(), value)).to_vec();
+        for (name, ranges) in [("observation", &self.observations), ("action", &self.actions)] {
+            let numbered = ranges.iter().enumerate();
+            rows.extend(numbered.map(|(i, range)| (format!("{name} {i}"), range.to_string())));
+        }
+        write_table(f, &rows, &self.odd)
+    }
+}

@@ -1,0 +1,193 @@
+//! A look at a D4RL or Minari file, or at a recording in memory.
+
+use std::fs;
+
+use hdf5::types::{FloatSize, TypeDescriptor};
+
+use super::Inspection;
+use super::vectors::{Look, Part, Rows};
+use crate::columns::{Columns, Seen};
+use crate::error::DataError;
+use crate::findings::Findings;
+use crate::read::hdf5_arrays::{Arrays, Form};
+use crate::read::hdf5_file::{Hdf5File, Matrix};
+use crate::read::hdf5_layout::{Layout, check_total, episode_names};
+
+/// Looks at a D4RL file.
+///
+/// # Errors
+/// Why it cannot be trained on.
+pub(crate) fn check_d4rl(
+    file: &Hdf5File,
+    findings: &mut Findings<'_>,
+) -> Result<Inspection, DataError> {
+    forms(file, "", Layout::D4rl, findings);
+    let mut look = Look::new(findings.expected);
+    let mut arrays = Arrays::read(file, Layout::D4rl, None);
+    let refused = look_at_part(file, &mut arrays, &mut None, &mut look, findings);
+    if file.has("next_observations") {
+        match file.matrix("next_observations") {
+            Ok(next) => {
+                look.finite("next_observations", "", &next.values, next.width);
+                match arrays.steps().filter(|&steps| steps != next.rows) {
+                    Some(steps) => {
+                        let (got, other) = (next.rows, "observations");
+                        let error = file.wrong_length("next_observations", got, steps, other);
+                        findings.refused(&error);
+                    }
+                    None => look.jumps(&arrays, &next),
+                }
+            }
+            Err(error) => findings.refused(&error),
+        }
+    }
+    for name in file.names_in("infos") {
+        let name = format!("infos/{name}");
+        // What is neither a column nor a matrix is left alone: nothing needs it.
+        if let Ok(matrix) = file.matrix(&name) {
+            look.finite(&name, "", &matrix.values, matrix.width);
+        } else if let Ok(column) = file.column(&name) {
+            look.finite(&name, "", &column, 1);
+        }
+    }
+    end(file, Layout::D4rl, look, findings, refused)
+}
+
+/// Looks at a Minari file, one episode after the other.
+///
+/// # Errors
+/// Why it cannot be trained on.
+pub(crate) fn check_minari(
+    file: &Hdf5File,
+    findings: &mut Findings<'_>,
+) -> Result<Inspection, DataError> {
+    let names = episode_names(file)?;
+    let mut refused = check_total(file, names.len());
+    if let Err(error) = &refused {
+        findings.refused(error);
+    }
+    if let Some(first) = names.first() {
+        forms(file, &format!("{first}/"), Layout::Minari, findings);
+    }
+    let (mut look, mut form) = (Look::new(findings.expected), None);
+    for name in &names {
+        let mut arrays = Arrays::read(file, Layout::Minari, Some(name));
+        let sound = look_at_part(file, &mut arrays, &mut form, &mut look, findings);
+        refused = refused.and(sound);
+    }
+    end(file, Layout::Minari, look, findings, refused)
+}
+
+/// Looks at a recording in memory, of a format that has no look of its own.
+///
+/// # Errors
+/// Why it cannot be trained on.
+pub(crate) fn look_at(
+    columns: &Columns,
+    findings: &mut Findings<'_>,
+) -> Result<Inspection, DataError> {
+    findings.of(&columns.path);
+    columns.check()?;
+    let mut look = Look::new(findings.expected);
+    let part = Part {
+        prefix: "",
+        steps: columns.n_transitions(),
+        observations: match &columns.observations {
+            Seen::Vectors { width, values } => Some(Rows { values, width: *width }),
+            Seen::Frames { .. } => None,
+        },
+        actions: Some(&columns.actions),
+        rewards: Some(&columns.rewards),
+        limited: true,
+    };
+    look.part(&part, &columns.episodes, &columns.finished, findings);
+    look.tell(Layout::D4rl, findings);
+    let mut inspection = look.inspection(&columns.path, columns.format);
+    inspection.observation_width = columns.observations.width();
+    Ok(Inspection::Columns(Box::new(inspection)))
+}
+
+/// Looks at some arrays; gives why they cannot be trained on.
+fn look_at_part(
+    file: &Hdf5File,
+    arrays: &mut Arrays,
+    form: &mut Option<Form>,
+    look: &mut Look<'_>,
+    findings: &mut Findings<'_>,
+) -> Result<(), DataError> {
+    arrays.errors.iter().for_each(|error| findings.refused(error));
+    look.strange.look(arrays);
+    look.whole &= arrays.terminals.is_some() && arrays.timeouts.is_some();
+    // Of Minari's observations the last is where the last action led.
+    let more = usize::from(arrays.layout == Layout::Minari);
+    let prefix = &arrays.prefix;
+    let observations = arrays.observations.as_ref().map(|Matrix { values, rows, width }| {
+        look.finite("observations", prefix, values, *width);
+        Rows { values: &values[..rows.saturating_sub(more) * width], width: *width }
+    });
+    let flags = || arrays.terminals.as_ref().map(Vec::len);
+    let part = Part {
+        prefix,
+        steps: arrays.actions.as_ref().map(|actions| actions.rows()).or_else(flags).unwrap_or(0),
+        observations,
+        actions: arrays.actions.as_ref(),
+        rewards: arrays.rewards.as_deref(),
+        limited: arrays.timeouts.is_some(),
+    };
+    let (episodes, finished) = arrays.episodes();
+    look.part(&part, &episodes, &finished, findings);
+    arrays.check(file, form)
+}
+
+/// Tells what was seen, and compares it with the description's counts.
+fn end(
+    file: &Hdf5File,
+    layout: Layout,
+    look: Look<'_>,
+    findings: &mut Findings<'_>,
+    refused: Result<(), DataError>,
+) -> Result<Inspection, DataError> {
+    let path = file.path();
+    findings.of(path);
+    look.tell(layout, findings);
+    let inspection = look.inspection(path, layout.name());
+    let counts = findings.expected.card.and_then(|card| card.counts_of(card.named(path).as_ref()));
+    if let Some(counts) = counts {
+        let bytes = fs::metadata(path).map_or(0, |data| data.len());
+        let whole = [
+            ("transition-count", "steps", counts.transitions, inspection.transitions),
+            ("episode-count", "finished episodes", counts.episodes, inspection.episodes),
+        ];
+        let counted = whole.into_iter().filter(|_| look.whole);
+        for (code, what, wanted, found) in
+            counted.chain([("byte-count", "bytes", counts.bytes, bytes)])
+        {
+            findings.compare(code, what, wanted, found);
+        }
+    }
+    refused.map(|()| Inspection::Columns(Box::new(inspection)))
+}
+
+/// Tells of forms that are read, and are not D4RL's: types and shapes of the arrays that
+/// `prefix` leads to.
+fn forms(file: &Hdf5File, prefix: &str, layout: Layout, findings: &mut Findings<'_>) {
+    for name in ["observations", "actions", "rewards"] {
+        let name = format!("{prefix}{name}");
+        let Ok(element) = file.element(&name) else { continue };
+        // Minari's rewards are doubles.
+        let usual = layout == Layout::Minari && name.ends_with("rewards")
+            || name.ends_with("actions") && file.is_chosen(&name);
+        if element != TypeDescriptor::Float(FloatSize::U4) && !usual {
+            findings.tell("not-float32", &name, element.to_string());
+        }
+    }
+    for name in [&["rewards"], &layout.flags()[..]].concat() {
+        let name = format!("{prefix}{name}");
+        if let Ok(shape) = file.shape(&name)
+            && shape.len() == 2
+            && shape[1] == 1
+        {
+            findings.tell("column-shape", &name, format!("shape {shape:?}"));
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What a recording of vectors holds, looked at part by part and told at the end.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use overtone_core::{ActionSpace, Episode, Outcome};
+use sha2::{Digest, Sha256};
+
+use super::columns::{ColumnsInspection, Sums};
+use super::spread::{Returns, Spread};
+use crate::columns::ACTION_RANGE;
+use crate::dataset::Acted;
+use crate::expected::Expected;
+use crate::findings::{Findings, Tally};
+use crate::read::hdf5_arrays::{Arrays, Strange, place};
+use crate::read::hdf5_file::Matrix;
+use crate::read::hdf5_layout::Layout;
+
+/// How far, relative to its size, a number of the next observation may lie from the row after
+/// it: rounding, where one of them was kept as a double.
+const ROUNDING: f32 = 1e-5;
+/// The arrays that training needs, whose numbers must be finite.
+const NEEDED: [&str; 3] = ["observations", "actions", "rewards"];
+
+/// Rows of numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a> {
+    /// `[rows, width]`
+    pub values: &'a [f32],
+    pub width: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// The numbers of `episode`, where there are so many.
+    fn of(self, episode: &Episode) -> Option<&'a [f32]> {
+        self.values.get(episode.start * self.width..episode.end() * self.width)
+    }
+}
+
+/// Steps of a recording, in order; an array that cannot be read is `None`.
+pub(super) struct Part<'a> {
+    /// Name of the episode's group and a `/`; empty where the part is the whole file.
+    pub prefix: &'a str,
+    /// Number of steps.
+    pub steps: usize,
+    pub observations: Option<Rows<'a>>,
+    pub actions: Option<&'a Acted>,
+    pub rewards: Option<&'a [f32]>,
+    /// Whether it is known where a step limit ended an episode.
+    pub limited: bool,
+}
+
+/// What was seen of a recording so far.
+pub(super) struct Look<'a> {
+    expected: Expected<'a>,
+    /// Steps of all parts.
+    steps: u64,
+    /// Whether all arrays that are trained on could be read.
+    pub(super) whole: bool,
+    /// Returns and lengths of the episodes that a flag ends.
+    returns: Vec<f64>,
+    lengths: Vec<f64>,
+    /// How many of them the task ended.
+    terminated: u64,
+    pub(super) strange: Strange,
+    /// By array.
+    not_finite: BTreeMap<String, Tally>,
+    outside: Tally,
+    jumps: Tally,
+    repeated_rows: Tally,
+    repeated_episodes: Tally,
+    too_long: Tally,
+    unfinished: Tally,
+    unfinished_steps: u64,
+    /// By number of a row; empty before the first part.
+    observations: Vec<Sums>,
+    actions: Vec<Sums>,
+    rewards: Sums,
+    /// Actions of a list: one more than the largest.
+    n_actions: Option<usize>,
+    /// Where each episode was seen first, by the hash of its arrays.
+    episodes: HashMap<[u8; 32], String>,
+}
+
+impl<'a> Look<'a> {
+    /// Nothing yet.
+    pub fn new(expected: Expected<'a>) -> Self {
+        Self {
+            expected,
+            steps: 0,
+            whole: true,
+            returns: Vec::new(),
+            lengths: Vec::new(),
+            terminated: 0,
+            strange: Strange::default(),
+            not_finite: BTreeMap::new(),
+            outside: Tally::default(),
+            jumps: Tally::default(),
+            repeated_rows: Tally::default(),
+            repeated_episodes: Tally::default(),
+            too_long: Tally::default(),
+            unfinished: Tally::default(),
+            unfinished_steps: 0,
+            observations: Vec::new(),
+            actions: Vec::new(),
+            rewards: Sums::default(),
+            n_actions: None,
+            episodes: HashMap::new(),
+        }
+    }
+
+    /// Counts numbers of array `name` that are not finite.
+    pub fn finite(&mut self, name: &str, prefix: &str, values: &[f32], width: usize) {
+        for (at, value) in values.iter().enumerate().filter(|(_, value)| !value.is_finite()) {
+            let tally = self.not_finite.entry(name.to_owned()).or_default();
+            tally.add(|| format!("{}: {value}", place(prefix, at / width)));
+        }
+    }
+
+    /// Looks at steps and at the episodes they are of, and whether each is ended by a flag.
+    pub fn part(
+        &mut self,
+        part: &Part<'_>,
+        episodes: &[Episode],
+        finished: &[bool],
+        findings: &mut Findings<'_>,
+    ) {
+        self.whole &=
+            part.observations.is_some() && part.actions.is_some() && part.rewards.is_some();
+        self.steps += part.steps as u64;
+        if let Some(rows) = part.observations {
+            let wanted = self.expected.task.map(|task| task.observations.size());
+            if self.fits("observations", part, rows.width, wanted, findings) {
+                add_rows(&mut self.observations, rows);
+            }
+        }
+        if let Some(actions) = part.actions {
+            self.actions(part, actions, findings);
+        }
+        if let Some(rewards) = part.rewards {
+            self.finite("rewards", part.prefix, rewards, 1);
+            rewards.iter().for_each(|&reward| self.rewards.add(reward));
+        }
+        for (episode, &finished) in episodes.iter().zip(finished) {
+            self.episode(part, episode, finished);
+        }
+    }
+
+    /// Whether array `name` is as wide as in the first part; tells where it is not, or not as wide
+    /// as the task says.
+    fn fits(
+        &self,
+        name: &str,
+        part: &Part<'_>,
+        width: usize,
+        wanted: Option<usize>,
+        findings: &mut Findings<'_>,
+    ) -> bool {
+        let first = if name == "actions" { &self.actions } else { &self.observations };
+        let before = (!first.is_empty()).then_some(first.len());
+        let Some(wanted) = wanted.or(before).filter(|&wanted| wanted != width) else { return true };
+        let whose = self.expected.task.map_or("the first episode", |task| &*task.name);
+        findings.tell_of(
+            "wrong-width",
+            &format!("{}{name}", part.prefix),
+            format!("{wanted} numbers a row, as {whose}"),
+            width.to_string(),
+        );
+        before.is_none_or(|before| before == width)
+    }
+
+    fn actions(&mut self, part: &Part<'_>, actions: &Acted, findings: &mut Findings<'_>) {
+        let wanted = self.expected.task.map(|task| match &task.actions {
+            ActionSpace::Discrete { .. } => 1,
+            ActionSpace::Continuous { low, .. } => low.len(),
+        });
+        match actions {
+            Acted::Discrete { n_actions, values } => {
+                self.n_actions = self.n_actions.max(Some(*n_actions));
+                if self.fits("actions", part, 1, wanted, findings) {
+                    self.actions.resize(1, Sums::default());
+                    values.iter().for_each(|&action| self.actions[0].add(f32::from(action)));
+                }
+            }
+            Acted::Continuous { width, values } => {
+                self.finite("actions", part.prefix, values, *width);
+                if self.fits("actions", part, *width, wanted, findings) {
+                    add_rows(&mut self.actions, Rows { values, width: *width });
+                }
+                let outside = |number: &&f32| number.is_finite() && !ACTION_RANGE.contains(*number);
+                for (row, action) in values.chunks_exact((*width).max(1)).enumerate() {
+                    if let Some(number) = action.iter().find(outside) {
+                        self.outside.add(|| format!("{}: {number}", place(part.prefix, row)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn episode(&mut self, part: &Part<'_>, episode: &Episode, finished: bool) {
+        let here = || place(part.prefix, episode.start);
+        let length = episode.length as u64;
+        if finished {
+            let rewards = part.rewards.and_then(|rewards| rewards.get(episode.range()));
+            self.returns.push(rewards.into_iter().flatten().map(|&reward| f64::from(reward)).sum());
+            self.lengths.push(length as f64);
+            self.terminated += u64::from(episode.outcome == Outcome::Terminated);
+        } else {
+            self.unfinished.add(here);
+            self.unfinished_steps += length;
+        }
+        // Without timeouts episodes run into one another, which is told already.
+        let limit = self.expected.horizon.filter(|_| part.limited);
+        if limit.is_some_and(|limit| length > limit) {
+            self.too_long.add(|| format!("{}, {length} steps long", here()));
+        }
+        if let Some(Rows { values, width }) = part.observations {
+            let row = |row: usize| values.get(row * width..(row + 1) * width);
+            for at in episode.range().skip(1).filter(|&at| row(at) == row(at - 1)) {
+                self.repeated_rows.add(|| place(part.prefix, at));
+            }
+        }
+        let Some(hash) = hash(part, episode) else { return };
+        match self.episodes.get(&hash) {
+            Some(first) => {
+                self.repeated_episodes.add(|| format!("{}, as the one in {first}", here()));
+            }
+            None => {
+                self.episodes.insert(hash, here());
+            }
+        }
+    }
+
+    /// Looks for rows whose next observation is not the observation of the row after, and that
+    /// no flag ends.
+    pub fn jumps(&mut self, part: &Arrays, next: &Matrix) {
+        let (Some(observations), Some(terminals)) = (&part.observations, &part.terminals) else {
+            return;
+        };
+        let width = observations.width;
+        if next.width != width {
+            return;
+        }
+        let flagged = |row: usize| {
+            let timeout = |timeouts: &Vec<bool>| timeouts[row];
+            terminals[row] || part.timeouts.as_ref().is_some_and(timeout)
+        };
+        // What is not finite is told elsewhere.
+        let differ = |(a, b): (&f32, &f32)| {
+            (a - b).abs() > ROUNDING * (1.0 + a.abs()) && (a - b).is_finite()
+        };
+        let after = observations.values.chunks_exact(width).skip(1);
+        for (row, (led, after)) in next.values.chunks_exact(width).zip(after).enumerate() {
+            if !flagged(row) && led.iter().zip(after).any(differ) {
+                self.jumps.add(|| place(&part.prefix, row));
+            }
+        }
+    }
+
+    /// Adds what was seen.
+    pub fn tell(&self, layout: Layout, findings: &mut Findings<'_>) {
+        self.tell_numbers(findings);
+        self.tell_episodes(layout, findings);
+    }
+
+    fn tell_numbers(&self, findings: &mut Findings<'_>) {
+        for (array, tally) in &self.not_finite {
+            let rule = match NEEDED.contains(&array.as_str()) {
+                true => "non-finite",
+                false => "non-finite-elsewhere",
+            };
+            findings.tally(rule, array, tally, "that are not");
+        }
+        findings.tally("actions-outside", "actions", &self.outside, "steps outside");
+        for (array, sums) in [("observations", &self.observations), ("actions", &self.actions)] {
+            let constant = sums.iter().enumerate().filter(|(_, sums)| sums.is_constant());
+            let places: Vec<_> = constant.map(|(place, _)| place.to_string()).collect();
+            if self.steps > 1 && !places.is_empty() {
+                findings.tell(
+                    "constant-dimension",
+                    array,
+                    format!("the same in every step at place {}", places.join(", ")),
+                );
+            }
+        }
+        findings.tally(
+            "repeated-observations",
+            "observations",
+            &self.repeated_rows,
+            "rows equal to the row before",
+        );
+    }
+
+    fn tell_episodes(&self, layout: Layout, findings: &mut Findings<'_>) {
+        findings.tally("doubled-flag", "", &self.strange.both, "steps with both");
+        findings.tally(
+            "unflagged-jump",
+            "next_observations",
+            &self.jumps,
+            "steps that lead elsewhere without a flag",
+        );
+        if let Some(limit) = self.expected.horizon {
+            let found = (&self.too_long, "longer episodes");
+            findings.tally_of("episode-too-long", limit, found);
+        }
+        findings.tally("repeated-episodes", "", &self.repeated_episodes, "episodes there already");
+        findings.tally("early-flag", "", &self.strange.early, "episodes flagged earlier");
+        findings.tally("empty-episode", "", &self.strange.empty, "episodes without a step");
+        if self.unfinished.count > 0 {
+            let (n, steps) = (self.unfinished.count, self.unfinished_steps);
+            let found =
+                format!("{n} without an end, {steps} steps, from {}", self.unfinished.first);
+            let rule = match layout {
+                Layout::D4rl => "trailing-fragment",
+                Layout::Minari => "trailing-fragment-in-minari",
+            };
+            findings.tell(rule, "", found);
+        }
+        if self.whole && self.returns.is_empty() {
+            findings.tell("no-episode", "", "none");
+        }
+    }
+
+    /// What the recording at `path` holds.
+    pub fn inspection(&self, path: &Path, format: &'static str) -> ColumnsInspection {
+        let ranges = |sums: &[Sums]| sums.iter().map(Sums::range).collect();
+        let episodes = self.returns.len() as u64;
+        ColumnsInspection {
+            file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            format,
+            transitions: self.steps,
+            observation_width: self.observations.len(),
+            action_width: self.n_actions.unwrap_or(self.actions.len()),
+            episodes,
+            terminated: self.terminated,
+            truncated: episodes - self.terminated,
+            fragments: self.unfinished.count,
+            fragment_transitions: self.unfinished_steps,
+            returns: Returns { units: "raw", spread: Spread::of(self.returns.clone()) },
+            lengths: Spread::of(self.lengths.clone()),
+            observations: ranges(&self.observations),
+            actions: if self.n_actions.is_some() { Vec::new() } else { ranges(&self.actions) },
+            actions_outside: self.outside.count,
+            rewards: self.rewards.range(),
+            odd: Vec::new(),
+        }
+    }
+}
+
+/// Adds rows, which are as wide as those before.
+fn add_rows(sums: &mut Vec<Sums>, rows: Rows<'_>) {
+    sums.resize(rows.width, Sums::default());
+    for row in rows.values.chunks_exact(rows.width.max(1)) {
+        for (sums, &number) in sums.iter_mut().zip(row) {
+            sums.add(number);
+        }
+    }
+}
+
+/// A hash of an episode's steps; `None` where an array could not be read.
+fn hash(part: &Part<'_>, episode: &Episode) -> Option<[u8; 32]> {
+    let mut hash = Sha256::new();
+    let mut add = |numbers: &[f32]| {
+        numbers.iter().for_each(|number| hash.update(number.to_le_bytes()));
+    };
+    add(part.observations?.of(episode)?);
+    add(part.rewards?.get(episode.range())?);
+    match part.actions? {
+        Acted::Continuous { width, values } => add(Rows { values, width: *width }.of(episode)?),
+        Acted::Discrete { values, .. } => {
+            for action in values.get(episode.range())? {
+                hash.update(action.to_le_bytes());
+            }
+        }
+    }
+    Some(hash.finalize().into())
+}

@@ -1,0 +1,292 @@
+//! The arrays of a D4RL file or of one of Minari's episodes, read as far as they can be: what is
+//! trained on takes them when all are sound, and a check goes on with those that are.
+
+use overtone_core::{Episode, Outcome};
+
+use crate::columns::{Columns, Seen};
+use crate::dataset::Acted;
+use crate::error::DataError;
+use crate::findings::Tally;
+use crate::read::hdf5_file::{Hdf5File, Matrix};
+use crate::read::hdf5_layout::{Layout, cut, outcome};
+
+/// Arrays that belong together; `None` is one that cannot be read or does not fit the others.
+pub(crate) struct Arrays {
+    /// How the file is laid out.
+    pub layout: Layout,
+    /// Name of the episode's group and a `/`; empty in a D4RL file.
+    pub prefix: String,
+    /// What each action was chosen on; in Minari's files also where the last one led.
+    pub observations: Option<Matrix>,
+    /// What was done.
+    pub actions: Option<Acted>,
+    /// `[steps]`
+    pub rewards: Option<Vec<f32>>,
+    /// `[steps]`, the task's end.
+    pub terminals: Option<Vec<bool>>,
+    /// `[steps]`, the step limit's.
+    pub timeouts: Option<Vec<bool>>,
+    /// Why arrays are missing from what was read.
+    pub errors: Vec<DataError>,
+}
+
+/// What all parts of a recording have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Form {
+    /// Numbers of an observation.
+    observed: usize,
+    /// Numbers of an action; `None` where it is one of a list.
+    acted: Option<usize>,
+}
+
+impl Arrays {
+    /// Reads a D4RL file's, or those of Minari's episode `episode`.
+    pub fn read(file: &Hdf5File, layout: Layout, episode: Option<&str>) -> Self {
+        let prefix = episode.map_or_else(String::new, |episode| format!("{episode}/"));
+        let named = |name: &str| format!("{prefix}{name}");
+        let [end, limit] = layout.flags();
+        let mut errors = Vec::new();
+        let timeouts = if layout == Layout::D4rl && !file.has(limit) {
+            Err(DataError::MissingDataset {
+                path: file.path().to_path_buf(),
+                dataset: limit.into(),
+                hint: "without it the episodes that a step limit ended cannot be told apart; \
+                       D4RL's files have it from version 2 on (…-v2.hdf5)"
+                    .into(),
+            })
+        } else {
+            file.flags(&named(limit))
+        };
+        let mut arrays = Self {
+            layout,
+            timeouts: kept(timeouts, &mut errors),
+            terminals: kept(file.flags(&named(end)), &mut errors),
+            observations: kept(file.matrix(&named("observations")), &mut errors),
+            actions: kept(file.actions(&named("actions")), &mut errors),
+            rewards: kept(file.column(&named("rewards")), &mut errors),
+            errors,
+            prefix,
+        };
+        arrays.fit(file);
+        arrays
+    }
+
+    /// Steps, where the array that says it for the others was read.
+    pub fn steps(&self) -> Option<usize> {
+        match self.layout {
+            Layout::D4rl => self.observations.as_ref().map(|matrix| matrix.rows),
+            Layout::Minari => self.actions.as_ref().map(Acted::rows),
+        }
+    }
+
+    /// Drops arrays of other lengths.
+    fn fit(&mut self, file: &Hdf5File) {
+        let Some(steps) = self.steps() else { return };
+        let (more, other) = match self.layout {
+            Layout::D4rl => (0, "observations"),
+            Layout::Minari => (1, "actions"),
+        };
+        let (prefix, errors, [end, limit]) = (&self.prefix, &mut self.errors, self.layout.flags());
+        let mut wrong = |name: &str, got: usize, expected: usize| {
+            if got != expected {
+                let (name, other) = (format!("{prefix}{name}"), format!("{prefix}{other}"));
+                errors.push(file.wrong_length(&name, got, expected, &other));
+            }
+            got != expected
+        };
+        self.observations.take_if(|matrix| wrong("observations", matrix.rows, steps + more));
+        self.actions.take_if(|actions| wrong("actions", actions.rows(), steps));
+        self.rewards.take_if(|column| wrong("rewards", column.len(), steps));
+        self.terminals.take_if(|flags| wrong(end, flags.len(), steps));
+        self.timeouts.take_if(|flags| wrong(limit, flags.len(), steps));
+    }
+
+    /// The episodes, and whether a flag ends each; those without a step are left out.
+    pub fn episodes(&self) -> (Vec<Episode>, Vec<bool>) {
+        let Some(terminals) = &self.terminals else { return Default::default() };
+        let none = vec![false; terminals.len()];
+        match (self.layout, &self.timeouts) {
+            (Layout::D4rl, timeouts) => cut(terminals, timeouts.as_ref().unwrap_or(&none)),
+            (Layout::Minari, Some(timeouts)) => {
+                let Some(last) = terminals.len().min(timeouts.len()).checked_sub(1) else {
+                    return Default::default();
+                };
+                let ending = outcome(terminals[last], timeouts[last]);
+                let outcome = ending.unwrap_or(Outcome::Truncated);
+                (vec![Episode { start: 0, length: last + 1, outcome }], vec![ending.is_some()])
+            }
+            (Layout::Minari, None) => Default::default(),
+        }
+    }
+
+    /// Refuses what cannot be trained on, or not with what came first, whose form is `first`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check(&mut self, file: &Hdf5File, first: &mut Option<Form>) -> Result<(), DataError> {
+        if !self.errors.is_empty() {
+            return Err(self.errors.swap_remove(0));
+        }
+        let named = |name: &str| format!("{}{name}", self.prefix);
+        if let Some(rewards) = &self.rewards {
+            file.check_finite(&named("rewards"), rewards, 1)?;
+        }
+        let (Some(observations), Some(actions)) = (&self.observations, &self.actions) else {
+            return Ok(());
+        };
+        file.check_finite(&named("observations"), &observations.values, observations.width)?;
+        let acted = match actions {
+            Acted::Discrete { .. } => None,
+            Acted::Continuous { width, values } => {
+                file.check_finite(&named("actions"), values, *width)?;
+                Some(*width)
+            }
+        };
+        let form = Form { observed: observations.width, acted };
+        let first = *first.get_or_insert(form);
+        let shape =
+            |width: Option<usize>| width.map_or("[rows]".into(), |w| format!("[rows, {w}]"));
+        if form.observed != first.observed {
+            let got = [observations.rows, form.observed];
+            let expected = shape(Some(first.observed));
+            return Err(file.wrong_shape(&named("observations"), &got, &expected));
+        }
+        if form.acted != first.acted {
+            let got: Vec<usize> = [actions.rows()].into_iter().chain(form.acted).collect();
+            return Err(file.wrong_shape(&named("actions"), &got, &shape(first.acted)));
+        }
+        Ok(())
+    }
+}
+
+/// Puts the parts of a file together.
+///
+/// # Errors
+/// The first thing that is wrong with one.
+pub(super) fn columns(
+    file: &Hdf5File,
+    layout: Layout,
+    parts: impl Iterator<Item = Arrays>,
+) -> Result<Columns, DataError> {
+    let (mut first, mut strange) = (None, Strange::default());
+    let (mut observed, mut rewards) = (Vec::new(), Vec::new());
+    let mut actions: Option<Acted> = None;
+    let (mut episodes, mut finished) = (Vec::new(), Vec::new());
+    for mut part in parts {
+        part.check(file, &mut first)?;
+        strange.look(&part);
+        let steps = part.steps().unwrap_or(0);
+        let (mut here, ends) = part.episodes();
+        here.iter_mut().for_each(|episode| episode.start += rewards.len());
+        episodes.extend(here);
+        finished.extend(ends);
+        if let Some(mut matrix) = part.observations {
+            matrix.values.truncate(steps * matrix.width);
+            append(&mut observed, matrix.values);
+        }
+        append(&mut rewards, part.rewards.unwrap_or_default());
+        match (&mut actions, part.actions) {
+            (_, None) => {}
+            (None, here) => actions = here,
+            (
+                Some(Acted::Discrete { n_actions, values }),
+                Some(Acted::Discrete { n_actions: n_here, values: here }),
+            ) => {
+                *n_actions = n_here.max(*n_actions);
+                values.extend(here);
+            }
+            (
+                Some(Acted::Continuous { values, .. }),
+                Some(Acted::Continuous { values: here, .. }),
+            ) => {
+                values.extend(here);
+            }
+            (Some(_), Some(_)) => unreachable!("`check` refuses actions of two forms"),
+        }
+    }
+    let mut columns = Columns {
+        path: file.path().to_path_buf(),
+        format: layout.name(),
+        observations: Seen::Vectors {
+            width: first.map_or(0, |form| form.observed),
+            values: observed,
+        },
+        actions: actions.unwrap_or(Acted::Continuous { width: 0, values: Vec::new() }),
+        rewards,
+        episodes,
+        finished,
+        odd: Vec::new(),
+    };
+    columns.odd = strange.sentences(columns.actions_outside());
+    Ok(columns)
+}
+
+/// The first part of a file may be all of it: it is not copied.
+fn append<T>(all: &mut Vec<T>, mut here: Vec<T>) {
+    if all.is_empty() {
+        *all = here;
+    } else {
+        all.append(&mut here);
+    }
+}
+
+/// Flags that are not as the formats have them.
+#[derive(Default)]
+pub(crate) struct Strange {
+    /// Steps with both flags.
+    pub both: Tally,
+    /// Episodes flagged as ended before their last step.
+    pub early: Tally,
+    /// Episodes without a step.
+    pub empty: Tally,
+}
+
+impl Strange {
+    /// Looks at one part of a file.
+    pub fn look(&mut self, part: &Arrays) {
+        let (Some(terminals), Some(timeouts)) = (&part.terminals, &part.timeouts) else { return };
+        let flags = || terminals.iter().zip(timeouts).enumerate();
+        for (row, _) in flags().filter(|(_, (ended, cut))| **ended && **cut) {
+            self.both.add(|| place(&part.prefix, row));
+        }
+        if part.layout == Layout::D4rl {
+            return;
+        }
+        match flags().count().checked_sub(1) {
+            None => self.empty.add(|| part.prefix.trim_end_matches('/').to_owned()),
+            Some(last) => {
+                if let Some((row, _)) = flags().take(last).find(|&(_, (&ended, &cut))| ended || cut)
+                {
+                    self.early.add(|| place(&part.prefix, row));
+                }
+            }
+        }
+    }
+
+    /// A sentence for each kind, and for steps with actions outside of their range.
+    fn sentences(&self, outside: usize) -> Vec<String> {
+        let counted = [
+            (self.empty.count, "episodes without a step, left out"),
+            (self.early.count, "episodes flagged as ended before their last step, taken as whole"),
+            (
+                self.both.count,
+                "steps flagged as the task's end and as a limit's, taken as the task's",
+            ),
+            (outside as u64, "actions outside [-1, 1]"),
+        ];
+        let some = counted.into_iter().filter(|(count, _)| *count > 0);
+        some.map(|(count, what)| format!("{what}: {count}")).collect()
+    }
+}
+
+/// Where row `row` is, in words.
+pub(crate) fn place(prefix: &str, row: usize) -> String {
+    match prefix.trim_end_matches('/') {
+        "" => format!("row {row}"),
+        episode => format!("{episode}, row {row}"),
+    }
+}
+
+fn kept<T>(read: Result<T, DataError>, errors: &mut Vec<DataError>) -> Option<T> {
+    read.map_err(|error| errors.push(error)).ok()
+}
