@@ -5,7 +5,7 @@ use overtone_core::{Normalization, Play, Policy, Simulation, Task, protocol::Ret
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
-use crate::AlgorithmConfig;
+use crate::{AlgorithmConfig, in_units_of};
 
 /// What an agent is and where it acts: with the weights, all that playing needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +95,7 @@ pub fn policy(
     let weights = checkpoint.weights()?;
     let normalization = agent.normalization.as_ref();
     let policy = agent.algorithm.policy(&agent.task, &weights, normalization, play, device);
+    let policy = policy.map(|policy| in_units_of(&agent.task.actions, policy));
     policy.map_err(|error| TrainError::Checkpoint {
         path: checkpoint.path.clone(),
         reason: format!("its state describes another agent than its weights are: {error}"),

@@ -7,9 +7,11 @@
 pub mod agent;
 pub mod algorithm;
 pub mod discrete_cql;
+mod scaled_actions;
 pub mod sequence_model;
 
 pub use agent::{Agent, policy};
 pub use algorithm::{AlgorithmConfig, AlgorithmOptions};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
+pub use scaled_actions::in_units_of;
 pub use sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions, SequenceModel};

@@ -303,9 +303,12 @@ impl Settings {
         Ok(config)
     }
 
-    /// Task and recording as a part of a run's name: `seaquest`, `hopper-medium`.
+    /// Task and recording as a part of a run's name: `seaquest`, `hopper-medium`,
+    /// `mymodule-myenv-v0`.
     pub fn task_name(&self) -> String {
         let name = self.task.rsplit('/').next().unwrap_or(&self.task);
+        let in_a_name = |c: char| if c.is_alphanumeric() || "_-.".contains(c) { c } else { '-' };
+        let name = &name.chars().map(in_a_name).collect::<String>();
         let dataset = Path::new(&self.dataset).file_stem().unwrap_or_default().to_string_lossy();
         let dataset = dataset.to_lowercase();
         match (&*dataset, dataset.strip_prefix(&format!("{name}_"))) {

@@ -1,13 +1,14 @@
 //! The suites there are: the one list of them. Whoever needs to know something of a task asks
 //! its suite.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use overtone_core::{Simulation, Task, names::plain};
 use overtone_data::{MinariId, RecordedEnv};
-use overtone_env::{Suite, find_task};
+use overtone_env::{Suite, TaskError};
 
 /// All suites.
-pub const SUITES: [&dyn Suite; 2] = [&overtone_ale::Ale, &overtone_mujoco::Mujoco];
+pub const SUITES: [&dyn Suite; 3] =
+    [&overtone_ale::Ale, &overtone_mujoco::Mujoco, &overtone_gymnasium::Gymnasium];
 
 /// The suite that `task` is of.
 ///
@@ -23,11 +24,15 @@ pub fn by_key(key: &str) -> Option<&'static dyn Suite> {
     SUITES.into_iter().find(|suite| suite.key() == key)
 }
 
-/// How every task is asked for: `game=seaquest, …; or env=hopper, …`.
+/// How every task is asked for: `game=seaquest, … (104 games); or env=hopper, …`.
 pub fn examples() -> String {
     let of_suite = |suite: &dyn Suite| {
-        let names: Vec<&str> = suite.tasks().iter().map(|task| task.name.as_str()).collect();
-        format!("{}={}", suite.key(), names.join(", "))
+        let (names, all) = (suite.examples(), suite.tasks().len());
+        let more = match all > names.len() {
+            true => format!(", … ({all} {})", suite.nouns()[1]),
+            false => String::new(),
+        };
+        format!("{}={}{more}", suite.key(), names.join(", "))
     };
     SUITES.map(of_suite).join("; or ")
 }
@@ -35,10 +40,22 @@ pub fn examples() -> String {
 /// The task with this name in its suite, such as `seaquest`, in any spelling.
 ///
 /// # Errors
-/// When no suite has it.
+/// When no suite has it: what the suite says that knows a name like it.
 pub fn named(name: &str) -> Result<&'static Task> {
-    let mut found = SUITES.into_iter().filter_map(|suite| find_task(suite, name).ok());
-    found.next().with_context(|| format!("no suite has a task `{name}`"))
+    let mut said = None;
+    for suite in SUITES {
+        match suite.task(name) {
+            Ok(task) => return Ok(task),
+            Err(TaskError::Unknown(unknown)) if unknown.nearest.is_none() => {}
+            Err(error) => {
+                said.get_or_insert(error);
+            }
+        }
+    }
+    match said {
+        Some(error) => Err(error.into()),
+        None => bail!("no suite has a task `{name}`; say {}", examples()),
+    }
 }
 
 /// `words` with every `task=ale/seaquest` in its short form, `game=seaquest`.
@@ -62,15 +79,14 @@ pub fn in_short_form(words: &[String]) -> Result<Vec<String>> {
 /// When there is none.
 pub fn by_id(id: &str) -> Result<&'static Task> {
     let Some((suite, name)) = id.split_once('/') else {
-        let all: Vec<String> = SUITES.into_iter().flat_map(Suite::tasks).map(Task::id).collect();
-        return named(id).with_context(|| format!("task={id}: there are {}", all.join(", ")));
+        return named(id).with_context(|| format!("task={id}"));
     };
     let found = SUITES.into_iter().find(|known| known.name() == suite);
     let names: Vec<&str> = SUITES.into_iter().map(Suite::name).collect();
     let found = found.with_context(|| {
-        format!("task={id}: there is no suite `{suite}`; there are {}", names.join(" and "))
+        format!("task={id}: there is no suite `{suite}`; there are {}", names.join(", "))
     })?;
-    Ok(find_task(found, name)?)
+    Ok(found.task(name)?)
 }
 
 /// The task of a dataset that lies on this machine: a suite's own, or else Gymnasium's.
@@ -129,20 +145,21 @@ mod tests {
         assert_eq!(short(&["task=mujoco/hopper"]).unwrap(), ["env=hopper"]);
         assert_eq!(short(&["task=walker2d"]).unwrap(), ["env=walker2d"]);
         let refused = |word: &str| short(&[word]).unwrap_err();
-        let seaquest = "unknown game `seaqest`: did you mean `seaquest`? Known are seaquest, ";
-        assert!(refused("task=ale/seaqest").starts_with(seaquest));
+        let seaquest = "unknown game `seaqest`: did you mean `seaquest`?";
+        assert_eq!(refused("task=ale/seaqest"), seaquest);
+        assert_eq!(refused("task=seaqest"), format!("task=seaqest: {seaquest}"));
+        assert_eq!(short(&["task=MsPacman"]).unwrap(), ["game=ms_pacman"]);
+        let combat = "game `combat`: ale-py 0.12.1 has its ROM and no rules for it";
+        assert!(refused("task=ale/Combat").starts_with(combat));
         assert!(
             refused("task=mujoco/ant").starts_with("unknown robot `ant`; known are halfcheetah")
         );
         assert_eq!(
             refused("task=atari/pong"),
-            "task=atari/pong: there is no suite `atari`; there are ale and mujoco"
+            "task=atari/pong: there is no suite `atari`; there are ale, mujoco, gymnasium"
         );
-        assert!(
-            refused("task=pong").contains("there are ale/seaquest, "),
-            "{}",
-            refused("task=pong")
-        );
+        let known = "game=seaquest, gravitar, bank_heist, double_dunk, breakout, … (104 games); or";
+        assert!(refused("task=zzz").contains(known), "{}", refused("task=zzz"));
     }
 
     #[test]

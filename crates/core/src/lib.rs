@@ -3,6 +3,8 @@
 //!
 //! Nothing here does I/O, reads a clock, or draws from a global generator.
 
+mod action_scale;
+mod bounds;
 pub mod episode;
 pub mod names;
 pub mod normalization;
@@ -15,6 +17,7 @@ pub mod space;
 pub mod task;
 pub mod window;
 
+pub use action_scale::ActionScale;
 pub use episode::{Episode, EpisodeError, Episodes, Outcome};
 pub use normalization::Normalization;
 pub use policy::{Actions, BinOrder, Observations, Played, Policy, PolicyError, Turn};

@@ -41,9 +41,12 @@ pub enum ActionSpace {
     },
     /// Numbers, each between bounds of its own.
     Continuous {
-        /// The smallest value of each number, in the environment's own units.
+        /// The smallest value of each number, in the environment's own units; minus infinity
+        /// where there is none.
+        #[serde(with = "crate::bounds")]
         low: Vec<f32>,
         /// The largest value of each number; as many as there are of `low`.
+        #[serde(with = "crate::bounds")]
         high: Vec<f32>,
     },
 }
@@ -83,5 +86,22 @@ impl Actions {
             Self::Discrete(_) => "indices".into(),
             Self::Continuous { width, .. } => format!("vectors of {width} numbers"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_read_as_they_were_written() {
+        let low = vec![-1.0, f32::NEG_INFINITY, 0.1];
+        let space = ActionSpace::Continuous { low, high: vec![1.0, f32::INFINITY, 2.5] };
+        let text = serde_json::to_string(&space).unwrap();
+        let expected = r#"{"kind":"continuous","low":[-1.0,"-inf",0.1],"high":[1.0,"inf",2.5]}"#;
+        assert_eq!(text, expected);
+        assert_eq!(serde_json::from_str::<ActionSpace>(&text).unwrap(), space);
+        let wrong = r#"{"kind":"continuous","low":["low"],"high":[1]}"#;
+        assert!(serde_json::from_str::<ActionSpace>(wrong).is_err());
     }
 }

@@ -22,7 +22,7 @@ pub use corridor::Corridor;
 pub use error::{Cause, EnvError, Failure};
 pub use overtone_core::{ActionSpace, ObservationSpace};
 pub use slots::Slots;
-pub use suite::{Simulator, Suite, UnknownTask, find_task};
+pub use suite::{Simulator, Suite, TaskError, UnknownTask, find_in_table};
 pub use table::{Scores, Table};
 pub use vector_env::{Step, VectorEnv};
 pub use virtual_env::virtual_envs;

@@ -20,8 +20,22 @@ pub trait Suite: Sync {
     /// The key that is short for `task=` in this suite: `game=seaquest` is `task=ale/seaquest`.
     fn key(&self) -> &'static str;
 
-    /// Its tasks.
+    /// Its tasks, as far as they can be listed.
     fn tasks(&self) -> &[Task];
+
+    /// Names of a few tasks, to show how one is asked for.
+    fn examples(&self) -> Vec<&str> {
+        self.tasks().iter().take(5).map(|task| task.name.as_str()).collect()
+    }
+
+    /// The task with this name, in any case, with or without `_` and `-`. A suite whose tasks
+    /// cannot be listed finds out here what there is under the name.
+    ///
+    /// # Errors
+    /// When there is none: the nearest is named, if one is like it.
+    fn task(&'static self, name: &str) -> Result<&'static Task, TaskError> {
+        Ok(find_in_table(self, name)?)
+    }
 
     /// The settings of its simulator, and what follows from each.
     fn settings(&self) -> &'static [Setting];
@@ -101,9 +115,37 @@ pub struct Simulator {
     pub rom_md5: Option<String>,
 }
 
+/// Why a suite has no task of some name.
+#[derive(Debug, thiserror::Error)]
+pub enum TaskError {
+    /// The name is none of the suite's tasks.
+    #[error(transparent)]
+    Unknown(#[from] UnknownTask),
+    /// The suite knows the task and does not have it, for a reason.
+    #[error("{noun} `{name}`: {reason}")]
+    Refused {
+        /// What the suite calls a task.
+        noun: &'static str,
+        /// The task's name.
+        name: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// What could say more of the task is missing, or failed.
+    #[error("{noun} `{name}`")]
+    Failed {
+        /// What the suite calls a task.
+        noun: &'static str,
+        /// The task's name.
+        name: String,
+        /// Why.
+        source: EnvError,
+    },
+}
+
 /// A name that is none of a suite's tasks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown {noun} `{name}`{}", suggestion(nearest.as_deref(), known))]
+#[error("unknown {noun} `{name}`{}", self.hint())]
 pub struct UnknownTask {
     /// What the suite calls a task.
     pub noun: &'static str,
@@ -111,23 +153,43 @@ pub struct UnknownTask {
     pub name: String,
     /// The known name that was most likely meant, if any is like it.
     pub nearest: Option<String>,
-    /// All known names.
-    pub known: String,
+    /// Known names; perhaps not all.
+    pub known: Vec<String>,
 }
 
-/// The task of `suite` with this name, in any case, with or without `_` and `-`.
+/// So many names are listed beside the one that was most likely meant.
+const FEW: usize = 12;
+
+impl UnknownTask {
+    /// `name` is none of `known`.
+    pub fn among(noun: &'static str, name: &str, known: &[&str]) -> Self {
+        Self {
+            noun,
+            name: name.to_owned(),
+            nearest: nearest(known, name).map(str::to_owned),
+            known: known.iter().map(|name| (*name).to_owned()).collect(),
+        }
+    }
+
+    fn hint(&self) -> String {
+        match &self.nearest {
+            Some(nearest) if self.known.len() > FEW => format!(": did you mean `{nearest}`?"),
+            nearest => suggestion(nearest.as_deref(), &self.known.join(", ")),
+        }
+    }
+}
+
+/// The task of `suite`'s table with this name, in any spelling; nobody is asked for more tasks.
 ///
 /// # Errors
 /// When there is none: the nearest is named, if one is like it.
-pub fn find_task<'a>(suite: &'a dyn Suite, name: &str) -> Result<&'a Task, UnknownTask> {
+pub fn find_in_table<'a, S: Suite + ?Sized>(
+    suite: &'a S,
+    name: &str,
+) -> Result<&'a Task, UnknownTask> {
     let known: Vec<&str> = suite.tasks().iter().map(|task| task.name.as_str()).collect();
     let found = find(&known, name);
-    found.and_then(|found| suite.tasks().iter().find(|task| task.name == found)).ok_or_else(|| {
-        UnknownTask {
-            noun: suite.nouns()[0],
-            name: name.to_owned(),
-            nearest: nearest(&known, name).map(str::to_owned),
-            known: known.join(", "),
-        }
-    })
+    found
+        .and_then(|found| suite.tasks().iter().find(|task| task.name == found))
+        .ok_or_else(|| UnknownTask::among(suite.nouns()[0], name, &known))
 }

@@ -46,7 +46,12 @@ impl Policy for RandomPolicy {
                 for turn in turns {
                     let generator = begun(&mut self.generators, turn.agent)?;
                     let bounds = low.iter().zip(high);
-                    values.extend(bounds.map(|(&low, &high)| generator.random_range(low..=high)));
+                    values.extend(bounds.map(|(&low, &high)| {
+                        // As an agent acts where there are no bounds.
+                        let bounded = (high - low).is_finite() && low <= high;
+                        let [low, high] = if bounded { [low, high] } else { [-1.0, 1.0] };
+                        generator.random_range(low..=high)
+                    }));
                 }
                 Ok(Actions::Continuous { width, values })
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use overtone_core::{ActionScale, ActionSpace};
 use overtone_data::{
     Acted as DatasetActed, Batch, BatchActions, BatchObservations, BatchOptions, DataError,
     Dataset, Loader, LoaderConfig, Observed as DatasetObserved, Part, WindowSampler,
@@ -19,6 +20,8 @@ use crate::{config::TrainConfig, error::TrainError, frame_bank::FrameBank};
 pub struct TrainingData {
     dataset: Arc<Dataset>,
     return_scale: f32,
+    /// Of real-valued actions that are recorded in other units than agents learn them in.
+    action_scale: Option<ActionScale>,
     /// All frames, where they are on the device.
     frames: Option<FrameBank>,
     /// The most that they may take there, in GB (10⁹ bytes).
@@ -28,7 +31,14 @@ pub struct TrainingData {
 impl TrainingData {
     /// `dataset`, with returns-to-go and rewards divided by `return_scale`.
     pub fn new(dataset: Arc<Dataset>, return_scale: f32) -> Self {
-        Self { dataset, return_scale, frames: None, frames_on_gpu_gb: 0.0 }
+        Self { dataset, return_scale, action_scale: None, frames: None, frames_on_gpu_gb: 0.0 }
+    }
+
+    /// The same data, whose real-valued actions are scaled to [-1, 1] by the bounds of `actions`
+    /// as they come to the device. The policy of what learned from it scales them back.
+    #[must_use]
+    pub fn with_actions_of(self, actions: &ActionSpace) -> Self {
+        Self { action_scale: ActionScale::of(actions), ..self }
     }
 
     /// The dataset.
@@ -131,7 +141,11 @@ impl TrainingData {
             )),
             BatchActions::Continuous(numbers) => {
                 let width = numbers.len() / (rows * time).max(1);
-                let numbers = TensorData::new(numbers.clone(), [rows, time, width]);
+                let mut numbers = numbers.clone();
+                if let Some(scale) = &self.action_scale {
+                    scale.to_unit(&mut numbers);
+                }
+                let numbers = TensorData::new(numbers, [rows, time, width]);
                 Acted::Continuous(Tensor::from_data(numbers, device))
             }
         };

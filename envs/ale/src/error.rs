@@ -34,17 +34,10 @@ pub enum AleError {
         /// The virtual environment.
         venv: PathBuf,
     },
-    /// A virtual environment of another Python than the one linked.
-    #[error(
-        "this program was built for Python {built}, and `{venv}` holds another: run `just setup`, \
-         then `cargo clean --release -p pyo3-build-config -p pyo3-ffi -p pyo3` and build again"
-    )]
-    OtherPython {
-        /// Version the program was linked with, such as `3.11`.
-        built: String,
-        /// The virtual environment.
-        venv: PathBuf,
-    },
+    /// The packages cannot be reached.
+    #[cfg(feature = "python")]
+    #[error(transparent)]
+    Packages(#[from] overtone_python::PackagesError),
     /// Another ale-py.
     #[error("ale-py {got} is installed, {ALE_PY_VERSION} is needed: run `just setup`")]
     AleVersion {

@@ -1,7 +1,7 @@
 //! Atari 2600 games through the Arcade Learning Environment (ale-py's C++ vector interface),
 //! as a suite of `overtone_env::VectorEnv` environments.
 //!
-//! The games are the rows of `tasks.toml`. [`open`] picks the implementation an [`Emulation`]
+//! The games are the rows of `tasks.toml`: all of ale-py's but [`UNPLAYABLE`]. [`open`] picks the implementation an [`Emulation`]
 //! asks for: `AleVectorEnv` plays as the DQN Replay Dataset was recorded, to the bit;
 //! `ReleasedAle` as the Decision Transformer's released evaluation did, from raw screens.
 //!
@@ -31,7 +31,7 @@ pub mod vector;
 pub use colour::ColourScreens;
 pub use emulation::{Emulation, Resize, SETTINGS};
 pub use error::AleError;
-pub use game::{ACTIONS, Game};
+pub use game::{ACTIONS, Game, UNPLAYABLE};
 #[cfg(feature = "python")]
 pub use released::ReleasedAle;
 pub use suite::Ale;

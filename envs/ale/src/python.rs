@@ -1,9 +1,9 @@
-//! The embedded Python: finding the project's packages, and ale-py in them.
+//! ale-py and its ROMs in the embedded Python.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use overtone_env::virtual_envs;
+use overtone_python::add_packages;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -19,7 +19,7 @@ pub(crate) fn failed(doing: &'static str) -> impl FnOnce(PyErr) -> AleError {
 /// # Errors
 /// When it is missing or another version.
 pub(crate) fn ale_py(py: Python<'_>) -> Result<Bound<'_, PyModule>, AleError> {
-    let venv = add_packages(py)?;
+    let venv = add_packages(py, "ale_py")?;
     let module = py.import("ale_py").map_err(|error| {
         if error.is_instance_of::<pyo3::exceptions::PyModuleNotFoundError>(py)
             && error.to_string().contains("'ale_py'")
@@ -120,30 +120,4 @@ pub(crate) fn check_actions(
         return Err(AleError::OtherActions { game: game.title(), got, expected });
     }
     Ok(())
-}
-
-/// Puts the project's packages on Python's path; the answer is the virtual environment they
-/// came from, if there is one.
-fn add_packages(py: Python<'_>) -> Result<Option<PathBuf>, AleError> {
-    let doing = "setting Python's path";
-    let version = py.version_info();
-    let built = format!("{}.{}", version.major, version.minor);
-    let packages_of = |venv: &Path| venv.join(format!("lib/python{built}/site-packages"));
-    let venvs = virtual_envs();
-    let with_ale = venvs.iter().find(|venv| packages_of(venv).join("ale_py").is_dir());
-    let with_packages = || venvs.iter().find(|venv| packages_of(venv).is_dir());
-    let Some(venv) = with_ale.or_else(with_packages) else {
-        return match venvs.into_iter().next() {
-            Some(venv) => Err(AleError::OtherPython { built, venv }),
-            None => Ok(None),
-        };
-    };
-    // As text: Python skips path objects here.
-    let packages = packages_of(venv).to_string_lossy().into_owned();
-    let path = py.import("sys").and_then(|sys| sys.getattr("path")).map_err(failed(doing))?;
-    if !path.contains(&packages).map_err(failed(doing))? {
-        // Before the system's packages, as in the virtual environment itself.
-        path.call_method1("insert", (0, &packages)).map_err(failed(doing))?;
-    }
-    Ok(Some(venv.clone()))
 }

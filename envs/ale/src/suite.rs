@@ -2,11 +2,12 @@
 
 use std::sync::LazyLock;
 
+use overtone_core::names::find;
 use overtone_core::protocol::{FedBackActions, GlobalTimestep, Play, ReturnUnits, Setting};
 use overtone_core::{Simulation, Task};
-use overtone_env::{Camera, EnvError, Simulator, Suite, VectorEnv};
+use overtone_env::{Camera, EnvError, Simulator, Suite, TaskError, VectorEnv, find_in_table};
 
-use crate::{ALE_PY_VERSION, AleError, Emulation, Game, SETTINGS, SUITE};
+use crate::{ALE_PY_VERSION, AleError, Emulation, Game, SETTINGS, SUITE, UNPLAYABLE};
 
 /// The Arcade Learning Environment.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,21 @@ impl Suite for Ale {
         static TASKS: LazyLock<Vec<Task>> =
             LazyLock::new(|| Game::all().iter().map(|game| game.task.clone()).collect());
         &TASKS
+    }
+
+    fn task(&'static self, name: &str) -> Result<&'static Task, TaskError> {
+        let noun = self.nouns()[0];
+        match find(&UNPLAYABLE, name) {
+            None => Ok(find_in_table(self, name)?),
+            Some(name) => Err(TaskError::Refused {
+                noun,
+                name: name.to_owned(),
+                reason: format!(
+                    "ale-py {ALE_PY_VERSION} has its ROM and no rules for it, and loading it \
+                     would end this program; choose another game"
+                ),
+            }),
+        }
     }
 
     fn settings(&self) -> &'static [Setting] {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use overtone_ale::{Ale, Emulation, Game, open};
 use overtone_core::{ActionSpace, Actions, Observations};
-use overtone_env::{EnvError, Suite, VectorEnv, find_task};
+use overtone_env::{EnvError, Suite, VectorEnv};
 use overtone_eval::{Plan, Player, RandomPolicy, rollout_together};
 
 fn breakout() -> &'static Game {
@@ -57,7 +57,7 @@ fn four_actions_mean_what_they_are_called() {
 
 #[test]
 fn random_play_scores_about_what_others_report() {
-    let task = find_task(&Ale, "BreakOut").unwrap();
+    let task = Ale.task("BreakOut").unwrap();
     let mut env = Ale.open(task, &task.simulation, 10).unwrap();
     env.reset(&[0], &[1]).unwrap();
     for step in 0..50 {

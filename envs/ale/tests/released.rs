@@ -58,8 +58,12 @@ fn compare(game: &'static Game, seed: u64, steps: usize) -> bool {
 
 #[test]
 fn observations_are_opencvs_to_the_bit() {
-    for game in Game::all() {
+    for game in Game::all().iter().take(5) {
         compare(game, 17, 150);
+    }
+    // Games with few actions, and one without a no-op.
+    for name in ["pong", "skiing", "backgammon"] {
+        compare(game(name), 17, 150);
     }
 }
 

@@ -76,8 +76,30 @@ fn look(path: &Path, card: Option<&Path>, frames: ReadFrames) -> Result<Check> {
 /// The task that a path names: files of recordings and their folders begin with it.
 fn task_of(path: &Path) -> Option<&'static Task> {
     let place = reader_of(path).and_then(|reader| reader.place(path)).ok()?;
-    let names = place.iter().rev().map(|part| plain(&part.to_string_lossy()));
     let tasks = || SUITES.into_iter().flat_map(|suite| suite.tasks());
-    let named = |name: String| tasks().find(|task| name.starts_with(&plain(&task.name)));
-    names.filter_map(named).next()
+    let named = |part: &str| tasks().find(|task| plain(&task.name) == plain(part));
+    let mut parts = place.iter().rev().map(|part| part.to_string_lossy().into_owned());
+    parts.find_map(|part| beginnings(&part).into_iter().find_map(named))
+}
+
+/// What `name` begins with, up to each separator, the longest first: of `bank_heist-v2`, that,
+/// `bank_heist` and `bank`. The game E.T. is not in `etc`.
+fn beginnings(name: &str) -> Vec<&str> {
+    let separators = name.char_indices().filter(|(_, c)| !c.is_alphanumeric());
+    let ends = separators.map(|(at, _)| at).chain([name.len()]);
+    let mut beginnings: Vec<&str> = ends.map(|end| &name[..end]).collect();
+    beginnings.reverse();
+    beginnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beginnings;
+
+    #[test]
+    fn a_name_begins_with_its_first_words() {
+        assert_eq!(beginnings("bank_heist-v2"), ["bank_heist-v2", "bank_heist", "bank"]);
+        assert_eq!(beginnings("etc"), ["etc"]);
+        assert_eq!(beginnings(""), [""]);
+    }
 }

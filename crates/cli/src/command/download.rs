@@ -14,7 +14,7 @@ use overtone_data::{
     download::{DownloadOptions, DownloadPlan, DownloadProgress, Remote, shards, size},
     minari_folder,
 };
-use overtone_env::{Suite, find_task};
+use overtone_env::Suite;
 
 use crate::{
     keys::{self, Keys},
@@ -24,7 +24,7 @@ use crate::{
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
-# A game of the DQN Replay Dataset: seaquest, gravitar, bank_heist or double_dunk. This or env must be given.
+# A game of the DQN Replay Dataset, which has 60: seaquest, pong, ms_pacman, … This or env must be given.
 game = ""
 # Which of the game's five runs, 1 to 5; training takes 1 unless told otherwise.
 run = "1"
@@ -78,8 +78,9 @@ pub fn run(options: &[String]) -> Result<()> {
         (Some(id), []) => of_minari(&id, &keys, &options)?,
         (Some(id), _) => bail!("dataset=minari:{id} is all that is needed: leave out the task"),
         (None, []) => bail!(
-            "which data? Say game=seaquest, gravitar, bank_heist or double_dunk; or env=hopper, \
-             halfcheetah or walker2d with dataset=medium; or dataset=minari:mujoco/hopper/medium-v0"
+            "which data? Say game=seaquest (or another of the 60 games of DQN-replay); or \
+             env=hopper, halfcheetah or walker2d with dataset=medium; or \
+             dataset=minari:mujoco/hopper/medium-v0"
         ),
         (None, [suite]) => files_of(*suite, &keys, &datasets_folder()?)?,
         (None, _) => bail!("game=… and env=… are two downloads: give one of them"),
@@ -127,7 +128,7 @@ fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<Wa
 
 /// The files of the task that is asked for by a suite's own key.
 fn files_of(suite: &'static dyn Suite, keys: &Keys, datasets: &Path) -> Result<Wanted> {
-    let task = find_task(suite, &text(keys, suite.key()))?;
+    let task = suite.task(&text(keys, suite.key()))?;
     let mut cards = published(datasets)?.into_iter();
     let card = cards
         .find(|card| card.name_of(task).is_some())

@@ -5,12 +5,12 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
-use overtone_core::{Episodes, ObservationSpace, Task};
+use overtone_core::{ActionScale, Episodes, ObservationSpace, Task};
 use overtone_data::{
     Columns, Dataset, Kind, Located, MinariId, Plan, RecordedEnv, Recording, ReplayLog, Split,
     cache_folder, datasets_folder, locate, read,
 };
-use overtone_env::find_task;
+use overtone_env::find_in_table;
 use overtone_train::TrainingData;
 
 use super::evaluate::NOT_PLAYABLE;
@@ -68,6 +68,14 @@ impl Settings {
         let task = self.task()?;
         let located = self.find()?;
         say!("{located}");
+        if let unbounded @ [_, ..] = &task.actions.unbounded()[..] {
+            say!(
+                "actions: {} of {} numbers have no bounds and are not scaled; the agent keeps \
+                 them within [-1, 1]",
+                unbounded.len(),
+                task.actions.size()
+            );
+        }
         let (dataset, name) = match read::open(&located.path)? {
             Recording::ReplayLog(log) => (self.convert(log, &located)?, String::new()),
             Recording::Columns(columns) => (self.made_of(columns, &located)?, located.dataset),
@@ -135,7 +143,7 @@ impl Settings {
         }
         // A folder of the user's own may have any name, but not another task's.
         let named = located.task.as_deref().unwrap_or_default();
-        if find_task(suites::of(task)?, named).is_ok_and(|other| other != task) {
+        if find_in_table(suites::of(task)?, named).is_ok_and(|other| other != task) {
             bail!(
                 "{} holds {named}, and {}={} was asked for; change one of them",
                 located.path.display(),
@@ -190,13 +198,18 @@ impl Settings {
             counts.filtered_rows,
             &dataset.content_hash()[..16]
         );
-        for odd in dataset.odd() {
+        // The readers expect the usual bounds; this task's are others.
+        let scaled = ActionScale::of(&self.task()?.actions).is_some();
+        for odd in dataset.odd().iter().filter(|odd| !(scaled && odd.starts_with(OUTSIDE))) {
             say!("odd: {odd} (`data lint` says where and what to do)");
         }
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)
     }
 }
+
+/// How a reader begins to say that actions are not within [-1, 1].
+const OUTSIDE: &str = "actions outside [-1, 1]";
 
 /// Says how much of the data is held out, where any of it is.
 fn say_held_out(split: &Split, episodes: &Episodes) {

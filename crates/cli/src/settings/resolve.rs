@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_data::MinariId;
-use overtone_env::find_task;
 use toml::{Table, Value};
 
 use super::{Preset, Profile, Settings, given, read};
@@ -133,7 +132,7 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
     for word in words {
         let (key, name) = word.split_once('=').unwrap_or((word, ""));
         let task = match suites::by_key(key) {
-            Some(suite) => find_task(suite, name)?,
+            Some(suite) => suite.task(name)?,
             None if key == "task" => suites::by_id(name)?,
             None => {
                 others.push(word.clone());

@@ -5,6 +5,8 @@
 mod anywhere;
 mod desk;
 mod downloads;
+#[cfg(feature = "python")]
+mod environments;
 mod errors;
 mod evaluating;
 mod faults;

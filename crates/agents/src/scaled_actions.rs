@@ -1,0 +1,71 @@
+//! [`in_units_of`]: an agent that acts within [-1, 1], in the units of its environment.
+//!
+//! Training scales the other way, in `overtone_train::TrainingData::with_actions_of`; both ask
+//! one [`ActionScale`].
+
+use overtone_core::{
+    ActionScale, ActionSpace, Actions, Observations, Played, Policy, PolicyError, Turn,
+};
+
+/// `policy`, whose real-valued actions are within [-1, 1], acting between the bounds of `actions`.
+/// Where those are -1 and 1 it is `policy` itself. What it remembers of its own actions stays
+/// within [-1, 1], as in training.
+pub fn in_units_of(actions: &ActionSpace, policy: Box<dyn Policy>) -> Box<dyn Policy> {
+    match ActionScale::of(actions) {
+        None => policy,
+        Some(scale) => Box::new(Scaled { policy, scale }),
+    }
+}
+
+struct Scaled {
+    policy: Box<dyn Policy>,
+    scale: ActionScale,
+}
+
+impl Policy for Scaled {
+    fn act(
+        &mut self,
+        turns: &[Turn],
+        observations: Observations<'_>,
+    ) -> Result<Actions, PolicyError> {
+        let mut actions = self.policy.act(turns, observations)?;
+        if let Actions::Continuous { values, .. } = &mut actions {
+            self.scale.from_unit(values);
+        }
+        Ok(actions)
+    }
+
+    fn played(&self) -> Option<Played<'_>> {
+        self.policy.played()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Does one thing whatever it sees.
+    struct Stubborn(Actions);
+
+    impl Policy for Stubborn {
+        fn act(&mut self, _: &[Turn], _: Observations<'_>) -> Result<Actions, PolicyError> {
+            Ok(self.0.clone())
+        }
+    }
+
+    #[track_caller]
+    fn check(low: [f32; 2], high: [f32; 2], expected: [f32; 4]) {
+        let actions = Actions::Continuous { width: 2, values: vec![0.1, -1.0, 1.0, 0.5] };
+        let space = ActionSpace::Continuous { low: low.to_vec(), high: high.to_vec() };
+        let mut policy = in_units_of(&space, Box::new(Stubborn(actions)));
+        let acted = policy.act(&[], Observations::Vectors(&[])).unwrap();
+        assert_eq!(acted, Actions::Continuous { width: 2, values: expected.to_vec() });
+    }
+
+    #[test]
+    fn actions_are_between_the_bounds_of_the_environment() {
+        check([-1.0, -1.0], [1.0, 1.0], [0.1, -1.0, 1.0, 0.5]);
+        // Gas from 0 to 1, and a torque of up to 2.
+        check([0.0, -2.0], [1.0, 2.0], [0.55, -2.0, 1.0, 1.0]);
+    }
+}

@@ -1,0 +1,173 @@
+//! Gymnasium's environments: recorded, learned from, and played.
+
+use std::{fs, path::Path};
+
+use overtone_core::{Actions, Observations, Task, seed::derive_nth};
+use overtone_env::{Suite, VectorEnv};
+use overtone_gymnasium::Gymnasium;
+use serde_json::Value;
+
+use crate::desk::Desk;
+
+/// One recorded episode.
+#[derive(Default)]
+struct Recorded {
+    observations: Vec<f32>,
+    actions: Vec<f32>,
+    rewards: Vec<f64>,
+    terminated: bool,
+}
+
+/// `n` episodes of `task`, in which `act` is told an observation and a number of its own.
+fn record(task: &Task, n: u64, act: impl Fn(&[f32], u64, u64) -> f32) -> Vec<Recorded> {
+    let mut env = Gymnasium.open(task, &task.simulation, 1).unwrap();
+    let seen = |env: &dyn VectorEnv| {
+        let Observations::Vectors(row) = env.observations() else { panic!("pictures") };
+        row.to_vec()
+    };
+    let mut episodes = Vec::new();
+    for number in 0..n {
+        let mut episode = Recorded::default();
+        env.reset(&[0], &[number]).unwrap();
+        loop {
+            let before = seen(&*env);
+            let draw = derive_nth(number, episode.rewards.len() as u64);
+            let action = act(&before, number, draw);
+            let actions = match task.actions.size() {
+                1 => Actions::Continuous { width: 1, values: vec![action] },
+                _ => Actions::Discrete(vec![action as usize]),
+            };
+            let step = env.step(&[0], &actions).unwrap()[0];
+            episode.observations.extend(before);
+            episode.actions.push(action);
+            episode.rewards.push(step.reward.into());
+            if step.outcome.is_some() {
+                episode.observations.extend(seen(&*env));
+                episode.terminated = step.terminated();
+                break;
+            }
+        }
+        episodes.push(episode);
+    }
+    episodes
+}
+
+/// Writes episodes in Minari's layout.
+fn write(path: &Path, episodes: &[Recorded], width: usize, is_list: bool) {
+    let file = hdf5::File::create(path).unwrap();
+    for (number, episode) in episodes.iter().enumerate() {
+        let group = file.create_group(&format!("episode_{number}")).unwrap();
+        let n = episode.rewards.len();
+        let observations = group.new_dataset::<f32>().shape((n + 1, width));
+        observations.create("observations").unwrap().write_raw(&episode.observations).unwrap();
+        if is_list {
+            let ids: Vec<i64> = episode.actions.iter().map(|&action| action as i64).collect();
+            group.new_dataset::<i64>().shape(n).create("actions").unwrap().write_raw(&ids).unwrap();
+        } else {
+            let actions = group.new_dataset::<f32>().shape((n, 1)).create("actions").unwrap();
+            actions.write_raw(&episode.actions).unwrap();
+        }
+        let rewards = group.new_dataset::<f64>().shape(n).create("rewards").unwrap();
+        rewards.write_raw(&episode.rewards).unwrap();
+        for (name, holds) in
+            [("terminations", episode.terminated), ("truncations", !episode.terminated)]
+        {
+            let mut flags = vec![false; n];
+            flags[n - 1] = holds;
+            group.new_dataset::<bool>().shape(n).create(name).unwrap().write_raw(&flags).unwrap();
+        }
+    }
+}
+
+fn report(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// CartPole from poor records to an agent that is far better than random play, which gets 22.
+#[test]
+fn a_pole_is_balanced_by_what_was_learned() {
+    let desk = Desk::new();
+    let task = Gymnasium.task("CartPole-v1").unwrap();
+    // At random three times in ten to ten in ten.
+    let act = |seen: &[f32], episode: u64, draw: u64| match draw % 10 < 3 + episode % 8 {
+        true => (draw / 10 % 2) as f32,
+        false => f32::from(seen[2] + 0.3 * seen[3] > 0.0),
+    };
+    let episodes = record(task, 120, act);
+    let lengths = episodes.iter().map(|episode| episode.rewards.len());
+    let mean = lengths.sum::<usize>() as f64 / 120.0;
+    assert!((20.0..150.0).contains(&mean), "recorded: {mean}");
+    write(&desk.path("cartpole.hdf5"), &episodes, 4, true);
+    let stdout = desk.succeeds(
+        "train task=gymnasium/cartpole-v1 data.path=cartpole.hdf5 model.n_layers=1 \
+         model.d_model=32 model.context_length=5 train.batch_size=64 train.updates=400 \
+         evaluation.episodes=10 evaluation.target=500",
+    );
+    assert!(!stdout.contains("odd:"), "{stdout}");
+    let run = desk.only_run("runs");
+    let name = run.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.contains("CartPole-v1"), "{name}");
+    let played = report(&run.join("evaluation.json"));
+    assert_eq!(played["task"]["suite"], "gymnasium");
+    assert_eq!(played["simulator"], "Gymnasium 1.4.0, CartPole-v1");
+    assert_eq!(played["protocol"]["simulation"]["max_episode_steps"], 500);
+    let target = &played["targets"][0];
+    assert_eq!(target["normalized"], Value::Null, "no convention has CartPole");
+    let score = target["raw_return"]["mean"].as_f64().unwrap();
+    assert!(score > 2.0 * mean && score > 150.0, "recorded {mean}, played {score}");
+    let seeds = |report: &Value| -> Vec<u64> {
+        let episodes = report["episodes"].as_array().unwrap().iter();
+        episodes.map(|episode| episode["environment_seed"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(seeds(&played).len(), 10);
+    // The checkpoint says the task's spaces: played again, one at a time.
+    desk.succeeds("evaluate rollouts episodes=10 target=500 parallel=1 out=again.json");
+    let again = report(&desk.path("again.json"));
+    assert_eq!((seeds(&again), &again["episodes"]), (seeds(&played), &played["episodes"]));
+}
+
+/// A pendulum's torques go up to 2: an agent that learns to push with all of it does.
+#[test]
+fn actions_are_learned_and_played_between_their_bounds() {
+    let desk = Desk::new();
+    let task = Gymnasium.task("Pendulum-v1").unwrap();
+    // With the velocity, as hard as it can: to and fro.
+    let act = |seen: &[f32], _, draw: u64| {
+        (2.0 * (8.0 * seen[2]).tanh() + (draw % 100) as f32 / 1000.0).clamp(-2.0, 2.0)
+    };
+    let episodes = record(task, 10, act);
+    write(&desk.path("pendulum.hdf5"), &episodes, 3, false);
+    let words = "train task=gymnasium/Pendulum-v1 data.path=pendulum.hdf5 model.n_layers=1 \
+                 model.d_model=32 model.context_length=3 train.batch_size=32 train.updates=300 \
+                 evaluation.episodes=4";
+    let stdout = desk.succeeds(words);
+    assert!(!stdout.contains("odd:"), "{stdout}");
+    let mean = |returns: &[f64]| returns.iter().sum::<f64>() / returns.len() as f64;
+    let recorded: Vec<f64> = episodes.iter().map(|episode| episode.rewards.iter().sum()).collect();
+    let played = report(&desk.only_run("runs").join("evaluation.json"));
+    let score = played["targets"][0]["raw_return"]["mean"].as_f64().unwrap();
+    // Pushing half as hard or not at all is another motion, with another cost.
+    let [weak, idle] = [0.5, 0.0].map(|share| {
+        let weaker = |seen: &[f32], n, draw| share * act(seen, n, draw);
+        let episodes = record(task, 4, weaker);
+        mean(&episodes.iter().map(|episode| episode.rewards.iter().sum()).collect::<Vec<f64>>())
+    });
+    let recorded = mean(&recorded);
+    let apart = |other: f64| (score - other).abs();
+    assert!(
+        apart(recorded) < apart(weak) && apart(recorded) < apart(idle),
+        "recorded {recorded}, played {score}, half as hard {weak}, not at all {idle}"
+    );
+}
+
+#[test]
+fn what_is_not_there_is_said_before_training() {
+    let desk = Desk::new();
+    desk.refuses("train task=gymnasium/CartPool-v1", &["did you mean `CartPole-v1`?"]);
+    desk.refuses(
+        "train task=gymnasium/LunarLander-v3 data.path=x.hdf5",
+        &["LunarLander-v3 needs a package", "gymnasium[box2d]"],
+    );
+    desk.refuses("train task=ale/combat", &["game `combat`", "would end this program"]);
+    desk.refuses("train game=MsPackman", &["did you mean `ms_pacman`?"]);
+}

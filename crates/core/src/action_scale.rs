@@ -1,0 +1,126 @@
+//! [`ActionScale`]: between the units of an environment's real-valued actions and [-1, 1], where
+//! agents learn and act.
+
+use crate::ActionSpace;
+
+/// Scales each number of an action between its bounds and [-1, 1].
+///
+/// A number whose bounds are -1 and 1 stays what it is, to the bit. So does a number without two
+/// finite bounds: there is nothing to scale by, and an agent then acts within [-1, 1]
+/// ([`ActionSpace::unbounded`] says which those are).
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionScale {
+    /// Low and high of each number; `None` where it stays as it is.
+    bounds: Vec<Option<[f64; 2]>>,
+}
+
+impl ActionScale {
+    /// The scale of these actions; `None` where no number of theirs changes.
+    pub fn of(actions: &ActionSpace) -> Option<Self> {
+        let ActionSpace::Continuous { low, high } = actions else { return None };
+        let bounds = low.iter().zip(high).map(|(&low, &high)| match (low, high) {
+            (-1.0, 1.0) => None,
+            _ if is_finite(low) && is_finite(high) => Some([f64::from(low), f64::from(high)]),
+            _ => None,
+        });
+        let bounds: Vec<_> = bounds.collect();
+        bounds.iter().any(Option::is_some).then_some(Self { bounds })
+    }
+
+    /// Numbers of an action.
+    pub fn width(&self) -> usize {
+        self.bounds.len()
+    }
+
+    /// From the environment's units to [-1, 1]: `2 (x - low) / (high - low) - 1`, for `actions`
+    /// of shape `[n, width]`. What is outside of the bounds stays outside; where both bounds are
+    /// one number, the answer is 0.
+    pub fn to_unit(&self, actions: &mut [f32]) {
+        self.each(actions, |x, [low, high]| match high > low {
+            true => 2.0 * (x - low) / (high - low) - 1.0,
+            false => 0.0,
+        });
+    }
+
+    /// From [-1, 1] to the environment's units: `low + (x + 1) / 2 · (high - low)`, never outside
+    /// of the bounds, for `actions` of shape `[n, width]`.
+    pub fn from_unit(&self, actions: &mut [f32]) {
+        self.each(actions, |x, [low, high]| {
+            (low + 0.5 * (x + 1.0) * (high - low)).clamp(low, high.max(low))
+        });
+    }
+
+    fn each(&self, actions: &mut [f32], scale: impl Fn(f64, [f64; 2]) -> f64) {
+        for action in actions.chunks_exact_mut(self.width()) {
+            for (number, bounds) in action.iter_mut().zip(&self.bounds) {
+                if let Some(bounds) = *bounds {
+                    *number = scale(f64::from(*number), bounds) as f32;
+                }
+            }
+        }
+    }
+}
+
+/// Whether a bound is one: libraries write none as infinity, or as the largest number there is.
+fn is_finite(bound: f32) -> bool {
+    bound.abs() < 1e30
+}
+
+impl ActionSpace {
+    /// The numbers of a real-valued action, by position, that lack a finite bound.
+    pub fn unbounded(&self) -> Vec<usize> {
+        let Self::Continuous { low, high } = self else { return Vec::new() };
+        let bounds = low.iter().zip(high).enumerate();
+        bounds
+            .filter(|(_, (low, high))| !(is_finite(**low) && is_finite(**high)))
+            .map(|(position, _)| position)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(bounds: &[[f32; 2]]) -> ActionSpace {
+        let [low, high] = [0, 1].map(|side| bounds.iter().map(|bound| bound[side]).collect());
+        ActionSpace::Continuous { low, high }
+    }
+
+    #[test]
+    fn bounds_become_one_and_minus_one_and_back() {
+        // A torque, a wheel and a pedal, and a number that never changes.
+        let scale = ActionScale::of(&space(&[[-2.0, 2.0], [-1.0, 1.0], [0.0, 1.0], [3.0, 3.0]]));
+        let scale = scale.unwrap();
+        let recorded = [-2.0, -0.3, 0.25, 3.0, 1.0, 0.9, 1.0, 3.0];
+        let mut actions = recorded;
+        scale.to_unit(&mut actions);
+        assert_eq!(actions, [-1.0, -0.3, -0.5, 0.0, 0.5, 0.9, 1.0, 0.0]);
+        scale.from_unit(&mut actions);
+        assert_eq!(actions, recorded);
+    }
+
+    #[test]
+    fn an_agent_cannot_leave_the_bounds() {
+        let scale = ActionScale::of(&space(&[[-0.4, 0.7], [-3.0, 1e-3]])).unwrap();
+        let mut actions = [-1.0, 1.0, 1.0, -1.0, 1.5, -7.0];
+        scale.from_unit(&mut actions);
+        assert_eq!(actions, [-0.4, 1e-3, 0.7, -3.0, 0.7, -3.0]);
+    }
+
+    #[test]
+    fn the_usual_bounds_and_no_bounds_change_nothing() {
+        assert_eq!(ActionScale::of(&ActionSpace::unit(3)), None);
+        assert_eq!(ActionScale::of(&ActionSpace::numbered(3)), None);
+        let no_bounds = space(&[[f32::NEG_INFINITY, f32::INFINITY], [0.0, f32::MAX]]);
+        assert_eq!(ActionScale::of(&no_bounds), None);
+        assert_eq!(no_bounds.unbounded(), [0, 1]);
+        assert!(space(&[[-2.0, 2.0]]).unbounded().is_empty());
+        // Beside a number with bounds, the others are left to the bit.
+        let scale = ActionScale::of(&space(&[[f32::NEG_INFINITY, 1.0], [-1.0, 1.0], [0.0, 4.0]]));
+        let scale = scale.unwrap();
+        let mut actions = [0.1, -0.3, 1.0];
+        scale.to_unit(&mut actions);
+        assert_eq!(actions.map(f32::to_bits), [0.1f32, -0.3, -0.5].map(f32::to_bits));
+    }
+}

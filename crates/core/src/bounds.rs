@@ -1,0 +1,45 @@
+//! Bounds in files: numbers, and words for infinity, which JSON has no number for.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A bound as a file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Bound {
+    Finite(f32),
+    Word(Word),
+}
+
+#[derive(Serialize, Deserialize)]
+enum Word {
+    #[serde(rename = "-inf")]
+    Lowest,
+    #[serde(rename = "inf")]
+    Highest,
+}
+
+/// Writes bounds.
+///
+/// # Errors
+/// As the serializer.
+pub fn serialize<S: Serializer>(bounds: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(bounds.iter().map(|&bound| match bound {
+        f32::NEG_INFINITY => Bound::Word(Word::Lowest),
+        f32::INFINITY => Bound::Word(Word::Highest),
+        bound => Bound::Finite(bound),
+    }))
+}
+
+/// Reads bounds.
+///
+/// # Errors
+/// When one is neither a number nor `-inf` nor `inf`.
+pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
+    let bounds = Vec::<Bound>::deserialize(deserializer)?;
+    let number = |bound: Bound| match bound {
+        Bound::Finite(bound) => bound,
+        Bound::Word(Word::Lowest) => f32::NEG_INFINITY,
+        Bound::Word(Word::Highest) => f32::INFINITY,
+    };
+    Ok(bounds.into_iter().map(number).collect())
+}

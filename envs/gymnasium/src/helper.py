@@ -1,0 +1,314 @@
+"""Gymnasium's environments as the suite steps them: one after the other, in this interpreter.
+
+Observations are written into the rows of one array, which the suite copies from. Whatever an
+environment raises is its own failure and stops no other.
+"""
+
+import importlib
+import json
+import math
+import re
+import traceback
+
+import gymnasium
+import numpy
+from gymnasium import spaces
+
+
+class Unsuitable(Exception):
+    """A space that this program does not play."""
+
+
+# Names
+
+
+def resolve(name):
+    """The name as Gymnasium has it, in any spelling, without or with the version; or all names.
+
+    A module before a colon is imported first, which registers its environments.
+    """
+    module, colon, id = name.rpartition(":")
+    if module:
+        found = importlib.import_module(module)
+        if id not in gymnasium.registry and callable(getattr(found, id, None)):
+            return json.dumps({"name": name})
+    known = list(gymnasium.registry)
+    if id in known:
+        return json.dumps({"name": name})
+    alike = [other for other in known if plain(other) == plain(id)]
+    # Without a version the newest is meant.
+    unversioned = [other for other in known if plain(other.rpartition("-v")[0]) == plain(id)]
+    unversioned.sort(key=lambda other: gymnasium.registry[other].version or 0)
+    for found in (alike, unversioned):
+        if found:
+            return json.dumps({"name": module + colon + found[-1]})
+    return json.dumps({"known": known})
+
+
+def plain(name):
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+def make(name, options, max_steps):
+    """One environment; `max_steps` is what limits its episodes, where it is not None."""
+    module, _, id = name.rpartition(":")
+    if module and id not in gymnasium.registry:
+        made = getattr(importlib.import_module(module), id)
+        if callable(made) and id not in gymnasium.registry:
+            env = made(**options)
+            if max_steps:
+                env = gymnasium.wrappers.TimeLimit(env, max_episode_steps=max_steps)
+            return env
+    if max_steps is not None:
+        options = {**options, "max_episode_steps": max_steps or -1}
+    # The checker looks at every first step and warns; what is wrong is seen here too.
+    return gymnasium.make(name, disable_env_checker=True, **options)
+
+
+# Spaces
+
+
+def describe(name, options):
+    """What an environment shows and takes, as JSON."""
+    env = make(name, options, None)
+    try:
+        spec = env.spec
+        width, images = flat(env.observation_space, "observation")
+        told = {
+            "observations": {"width": width},
+            "actions": acted(env.action_space)[0],
+            "max_steps": spec.max_episode_steps if spec else None,
+            "render_modes": list(env.metadata.get("render_modes") or []),
+            "fps": float(env.metadata.get("render_fps") or 30),
+        }
+        if images:
+            told["observations"] = {"shape": images}
+        return json.dumps(told)
+    finally:
+        env.close()
+
+
+def flat(space, path):
+    """Numbers of an observation, and the shape of an image that is all of it."""
+    if isinstance(space, spaces.Box):
+        if space.dtype == numpy.uint8 and 2 <= len(space.shape) <= 4:
+            return math.prod(space.shape), list(space.shape)
+        return math.prod(space.shape), None
+    if isinstance(space, spaces.Discrete):
+        return int(space.n), None
+    if isinstance(space, spaces.MultiBinary):
+        return math.prod(space.shape), None
+    if isinstance(space, spaces.MultiDiscrete):
+        return int(numpy.sum(space.nvec)), None
+    if isinstance(space, (spaces.Dict, spaces.Tuple)):
+        parts = [(flat(part, f"{path}.{key}"), f"{path}.{key}") for key, part in parts_of(space)]
+        for (_, image), part in parts:
+            if image and len(parts) > 1:
+                raise Unsuitable(
+                    f"its {part} is an image beside other parts: choose one of them, with "
+                    "gymnasium.wrappers.FilterObservation in an environment of your own"
+                )
+        return sum(width for (width, _), _ in parts), parts[0][0][1] if len(parts) == 1 else None
+    raise Unsuitable(f"its {path} is a {type(space).__name__} space, which has no fixed size")
+
+
+def parts_of(space):
+    """The parts of a space and their names, sorted by name where they are named."""
+    if isinstance(space, spaces.Dict):
+        return sorted(space.spaces.items())
+    return list(enumerate(space.spaces))
+
+
+def writer(space):
+    """What writes an observation into a row of numbers."""
+    if isinstance(space, spaces.Box):
+        if len(space.shape) == 1:
+            return None  # the row takes it as it is
+
+        def box(row, value):
+            row[:] = numpy.asarray(value).reshape(-1)
+
+        return box
+    if isinstance(space, spaces.Discrete):
+        start, n = int(space.start), int(space.n)
+
+        def one_hot(row, value):
+            index = int(value) - start
+            if not 0 <= index < n:
+                raise ValueError(f"observed {value}, which is not in {space}")
+            row[:] = 0
+            row[index] = 1
+
+        return one_hot
+    if isinstance(space, spaces.MultiBinary):
+
+        def bits(row, value):
+            row[:] = numpy.asarray(value).reshape(-1)
+
+        return bits
+    if isinstance(space, spaces.MultiDiscrete):
+        sizes = space.nvec.reshape(-1).astype(int)
+        starts = numpy.asarray(space.start).reshape(-1).astype(int)
+        offsets = numpy.concatenate([[0], numpy.cumsum(sizes)[:-1]])
+
+        def one_hots(row, value):
+            index = numpy.asarray(value).reshape(-1).astype(int) - starts
+            if ((index < 0) | (index >= sizes)).any():
+                raise ValueError(f"observed {value}, which is not in {space}")
+            row[:] = 0
+            row[offsets + index] = 1
+
+        return one_hots
+    pieces, at = [], 0
+    for key, part in parts_of(space):
+        width = flat(part, str(key))[0]
+        pieces.append((key, slice(at, at + width), writer(part)))
+        at += width
+
+    def all_parts(row, value):
+        for key, place, write in pieces:
+            if write is None:
+                row[place] = value[key]
+            else:
+                write(row[place], value[key])
+
+    return all_parts
+
+
+# As many actions as a list has names for.
+MOST_ACTIONS = 4096
+
+
+def acted(space):
+    """What an environment takes, as a document, and what makes its own actions of ours."""
+    if isinstance(space, spaces.Discrete):
+        actions = [numpy.int64(space.start + i) for i in range(int(space.n))]
+        return {"names": [str(action) for action in actions]}, actions.__getitem__
+    if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
+        if isinstance(space, spaces.MultiBinary):
+            sizes, starts = numpy.full(space.shape, 2), numpy.zeros(space.shape, int)
+        else:
+            sizes, starts = space.nvec, numpy.asarray(space.start)
+        n = math.prod(int(size) for size in sizes.reshape(-1))
+        if n > MOST_ACTIONS:
+            raise Unsuitable(
+                f"its actions are {n} combinations, and at most {MOST_ACTIONS} are taken as a list"
+            )
+        # The last component changes fastest.
+        actions = numpy.stack(numpy.unravel_index(numpy.arange(n), sizes.reshape(-1)), axis=1)
+        actions = (actions.reshape(n, *sizes.shape) + starts).astype(space.dtype)
+        names = ["|".join(str(part) for part in action.reshape(-1)) for action in actions]
+        return {"names": names}, actions.__getitem__
+    if isinstance(space, spaces.Box):
+        if not numpy.issubdtype(space.dtype, numpy.floating):
+            raise Unsuitable(f"its actions are a Box of {space.dtype}: only real numbers are taken")
+        low, high = (numpy.float32(side).reshape(-1) for side in (space.low, space.high))
+        shape, dtype = space.shape, space.dtype
+
+        def reshaped(values):
+            return values.reshape(shape).astype(dtype)
+
+        plain = len(shape) == 1 and dtype == numpy.float32
+        bounds = {"low": [str(x) for x in low.tolist()], "high": [str(x) for x in high.tolist()]}
+        return bounds, None if plain else reshaped
+    raise Unsuitable(f"its actions are a {type(space).__name__} space: a list or numbers are taken")
+
+
+# Playing
+
+
+class Batch:
+    """Environments of one kind."""
+
+    def __init__(self, name, options, max_steps, n):
+        self.how = (name, options, max_steps)
+        self.envs = [make(*self.how) for _ in range(n)]
+        first = self.envs[0]
+        width, image = flat(first.observation_space, "observation")
+        self.write = writer(first.observation_space)
+        self.decode = acted(first.action_space)[1]
+        self.rows = numpy.zeros((n, width), numpy.uint8 if image else numpy.float32)
+
+    def reset(self, indices, seeds):
+        """Begins episodes; what failed, by position in the call."""
+        failures = []
+        for position, index in enumerate(indices):
+            try:
+                if self.envs[index] is None:
+                    self.envs[index] = make(*self.how)
+                observation, _ = self.envs[index].reset(seed=seeds[position])
+                self.show(index, observation)
+            except BaseException as error:
+                self.give_up(index)
+                failures.append((position, told(error)))
+        return failures
+
+    def show(self, index, observation):
+        if self.write is None:
+            self.rows[index] = observation
+        else:
+            self.write(self.rows[index], observation)
+
+    def step(self, indices, actions):
+        """Rewards, endings (0 none, 1 the task's, 2 a limit's) and what failed."""
+        envs, rows, write, decode = self.envs, self.rows, self.write, self.decode
+        rewards, endings, failures = [], [], []
+        for index, action in zip(indices, actions):
+            try:
+                if decode is not None:
+                    action = decode(action)
+                observation, reward, terminated, truncated, _ = envs[index].step(action)
+                if write is None:
+                    rows[index] = observation
+                else:
+                    write(rows[index], observation)
+                rewards.append(float(reward))
+                endings.append(1 if terminated else 2 if truncated else 0)
+            except BaseException as error:
+                del rewards[len(endings) :]
+                failures.append((len(endings), told(error)))
+                rewards.append(0.0)
+                endings.append(0)
+                self.give_up(index)
+        return rewards, endings, failures
+
+    def give_up(self, index):
+        """An environment that failed is made anew for its next episode."""
+        env, self.envs[index] = self.envs[index], None
+        try:
+            if env is not None:
+                env.close()
+        except BaseException:
+            pass
+
+    def close(self):
+        for index in range(len(self.envs)):
+            self.give_up(index)
+
+
+def told(error):
+    """An exception in a line: what it says, and where it was raised."""
+    message = " ".join(str(error).split())
+    frames = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in frames if frame.filename != "overtone_gymnasium.py"]
+    where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {message}{where}" if message else type(error).__name__ + where
+
+
+class Camera:
+    """One environment, and a picture of it."""
+
+    def __init__(self, name, options, max_steps):
+        self.env = make(name, {**options, "render_mode": "rgb_array"}, max_steps)
+        self.decode = acted(self.env.action_space)[1]
+
+    def reset(self, seed):
+        self.env.reset(seed=seed)
+        return self.picture()
+
+    def step(self, action):
+        self.env.step(action if self.decode is None else self.decode(action))
+        return self.picture()
+
+    def picture(self):
+        return numpy.ascontiguousarray(self.env.render(), numpy.uint8)

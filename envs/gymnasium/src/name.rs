@@ -1,0 +1,139 @@
+//! [`TaskName`]: what `gymnasium.make` is told, as one word.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::GymnasiumError;
+
+/// An environment's id, with its module before a colon where it has one, and keyword arguments
+/// after commas: `my_module:MyEnv-v0,size=5,shape=[2,3],mode=hard`.
+///
+/// A value is read as JSON where it is some, else as a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskName {
+    /// `CartPole-v1`, or `my_module:MyEnv-v0`.
+    pub id: String,
+    /// By name.
+    pub options: BTreeMap<String, Value>,
+}
+
+impl TaskName {
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// When there is no id, or a keyword argument is given twice.
+    pub fn parse(name: &str) -> Result<Self, GymnasiumError> {
+        let wrong =
+            |reason: &str| GymnasiumError::Name { name: name.into(), reason: reason.into() };
+        let mut parts: Vec<String> = Vec::new();
+        for part in name.split(',') {
+            match parts.last_mut() {
+                // A comma within a value.
+                Some(last) if split(part).is_none() => {
+                    last.push(',');
+                    last.push_str(part);
+                }
+                _ => parts.push(part.to_owned()),
+            }
+        }
+        let mut parts = parts.into_iter();
+        let id = parts.next().unwrap_or_default();
+        if id.trim().is_empty() || id.contains([',', '=', '"']) {
+            return Err(wrong("no environment is named before the keyword arguments"));
+        }
+        let mut options = BTreeMap::new();
+        for part in parts {
+            let Some((key, text)) = split(&part) else { continue };
+            let value =
+                serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+            if options.insert(key.to_owned(), value).is_some() {
+                return Err(wrong(&format!("the keyword argument {key} is given twice")));
+            }
+        }
+        Ok(Self { id, options })
+    }
+
+    /// The id without module, namespace and version: `Ant` of `gym_robots:robots/Ant-v5`.
+    pub fn environment(&self) -> &str {
+        let id = self.id.rsplit([':', '/']).next().unwrap_or(&self.id);
+        match id.rsplit_once("-v") {
+            Some((name, version)) if version.chars().all(|c| c.is_ascii_digit()) => name,
+            _ => id,
+        }
+    }
+
+    /// The keyword arguments as JSON.
+    pub fn options_as_json(&self) -> String {
+        serde_json::to_string(&self.options).unwrap_or_default()
+    }
+}
+
+/// `size=5`: a keyword argument and its value.
+fn split(part: &str) -> Option<(&str, &str)> {
+    let (key, value) = part.split_once('=')?;
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    (!key.is_empty() && key.chars().all(word)).then_some((key, value))
+}
+
+impl fmt::Display for TaskName {
+    /// Equal tasks have equal names: keyword arguments are sorted.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.id)?;
+        for (key, value) in &self.options {
+            match value {
+                // A text that is no JSON is read back as it is.
+                Value::String(text) if serde_json::from_str::<Value>(text).is_err() => {
+                    write!(f, ",{key}={text}")?;
+                }
+                value => write!(f, ",{key}={value}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, id: &str, options: Value, canonical: &str) {
+        let name = TaskName::parse(text).unwrap();
+        assert_eq!((name.id.as_str(), json!(name.options)), (id, options));
+        assert_eq!(name.to_string(), canonical);
+        assert_eq!(TaskName::parse(canonical).unwrap(), name);
+    }
+
+    #[test]
+    fn names_are_ids_with_keyword_arguments() {
+        check("CartPole-v1", "CartPole-v1", json!({}), "CartPole-v1");
+        check(
+            "my_pkg.envs:ns/Mine-v0,b=false,a=-1.5,mode=hard",
+            "my_pkg.envs:ns/Mine-v0",
+            json!({"a": -1.5, "b": false, "mode": "hard"}),
+            "my_pkg.envs:ns/Mine-v0,a=-1.5,b=false,mode=hard",
+        );
+        let listed = "Maze-v3,map=[[1,0],[0,1]],name=\"5\"";
+        check(listed, "Maze-v3", json!({"map": [[1, 0], [0, 1]], "name": "5"}), listed);
+    }
+
+    #[test]
+    fn the_environment_is_the_id_without_its_version() {
+        let environment = |name| TaskName::parse(name).unwrap().environment().to_owned();
+        assert_eq!(environment("Ant-v5,xml_file=ant.xml"), "Ant");
+        assert_eq!(environment("robots:D4RL/AdroitHandPen-v1"), "AdroitHandPen");
+        assert_eq!(environment("my_module:make-vast"), "make-vast");
+    }
+
+    #[test]
+    fn what_is_no_name_is_refused() {
+        let refused = |name| TaskName::parse(name).unwrap_err().to_string();
+        assert!(refused("g=9.8").contains("no environment is named"), "{}", refused("g=9.8"));
+        assert!(refused("").contains("no environment is named"));
+        assert!(refused("A-v0,g=1,g=2").contains("g is given twice"));
+    }
+}

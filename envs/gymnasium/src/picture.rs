@@ -1,0 +1,204 @@
+//! [`Picture`]: an environment's image as agents see pictures, in grey frames of 84 × 84 pixels.
+//!
+//! As Atari's screens are shown: grey by the luma of ITU-R BT.601, resized by area, four frames
+//! oldest first, zeros before an episode's first. An environment that shows frames `[4, 84, 84]`
+//! of its own is shown as it is.
+
+/// Frames of an observation.
+pub const STACK: usize = 4;
+
+/// Rows and columns of a frame.
+pub const SIDE: usize = 84;
+
+/// Bytes of a frame.
+const FRAME: usize = SIDE * SIDE;
+
+/// How an environment's images become frames.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Picture {
+    /// Images of one observation: 1, of which four are stacked, or 4.
+    images: usize,
+    size: [usize; 2],
+    channels: usize,
+    /// Whether colours are planes, `[channels, rows, columns]`, and not the last axis.
+    planar: bool,
+    /// For each row and column of a frame, the first of the image and the weight of each.
+    rows: Vec<(usize, Vec<f32>)>,
+    columns: Vec<(usize, Vec<f32>)>,
+}
+
+impl Picture {
+    /// How images of this shape become frames; `None` where it is not known what the axes are.
+    pub fn of(shape: &[usize]) -> Option<Self> {
+        let (images, size, channels, planar) = match *shape {
+            [height, width] => (1, [height, width], 1, false),
+            [height, width, channels @ (1 | 3 | 4)] => (1, [height, width], channels, false),
+            [channels @ (1 | 3), height, width] => (1, [height, width], channels, true),
+            [STACK, height, width] => (STACK, [height, width], 1, false),
+            [STACK, height, width, channels @ (1 | 3 | 4)] => {
+                (STACK, [height, width], channels, false)
+            }
+            [STACK, channels @ (1 | 3), height, width] => (STACK, [height, width], channels, true),
+            _ => return None,
+        };
+        let [height, width] = size;
+        if height == 0 || width == 0 {
+            return None;
+        }
+        let (rows, columns) = (overlaps(height), overlaps(width));
+        Some(Self { images, size, channels, planar, rows, columns })
+    }
+
+    /// Bytes of one observation of the environment's.
+    pub fn size(&self) -> usize {
+        self.images * self.image()
+    }
+
+    fn image(&self) -> usize {
+        self.size[0] * self.size[1] * self.channels
+    }
+
+    /// Shows an observation of the environment's in `frames`, `[4, 84, 84]`, which hold what was
+    /// shown before; `first`: whether an episode begins with it.
+    pub fn show(&self, observation: &[u8], first: bool, frames: &mut [u8]) {
+        if self.images == STACK {
+            for (image, frame) in observation.chunks(self.image()).zip(frames.chunks_mut(FRAME)) {
+                self.resize(image, frame);
+            }
+            return;
+        }
+        match first {
+            true => frames.fill(0),
+            false => frames.copy_within(FRAME.., 0),
+        }
+        self.resize(observation, &mut frames[(STACK - 1) * FRAME..]);
+    }
+
+    fn resize(&self, image: &[u8], frame: &mut [u8]) {
+        let grey = self.grey(image);
+        if self.size == [SIDE, SIDE] {
+            frame.copy_from_slice(&grey);
+            return;
+        }
+        let width = self.size[1];
+        // Columns first: `[height, 84]`.
+        let mut narrow = Vec::with_capacity(self.size[0] * SIDE);
+        for row in grey.chunks(width) {
+            narrow.extend(self.columns.iter().map(|(first, weights)| {
+                let pixels = row[*first..].iter().zip(weights);
+                pixels.map(|(&pixel, weight)| f32::from(pixel) * weight).sum::<f32>()
+            }));
+        }
+        for ((first, weights), out) in self.rows.iter().zip(frame.chunks_mut(SIDE)) {
+            for (column, pixel) in out.iter_mut().enumerate() {
+                let above = weights.iter().enumerate();
+                let sum: f32 =
+                    above.map(|(row, weight)| narrow[(first + row) * SIDE + column] * weight).sum();
+                *pixel = sum.round_ties_even().clamp(0.0, 255.0) as u8;
+            }
+        }
+    }
+
+    /// `[rows, columns]`
+    fn grey(&self, image: &[u8]) -> Vec<u8> {
+        let n = self.size[0] * self.size[1];
+        let channel = |pixel: usize, channel: usize| match self.planar {
+            true => u32::from(image[channel * n + pixel]),
+            false => u32::from(image[pixel * self.channels + channel]),
+        };
+        if self.channels == 1 {
+            return image.to_vec();
+        }
+        // 0.299, 0.587 and 0.114, in parts of 2¹⁴.
+        let luma = |pixel| {
+            let [red, green, blue] = [0, 1, 2].map(|of| channel(pixel, of));
+            ((red * 4899 + green * 9617 + blue * 1868 + 8192) >> 14) as u8
+        };
+        (0..n).map(luma).collect()
+    }
+}
+
+/// For each of 84 parts of `n` pixels in a row: the first pixel in it, and what share of the part
+/// each is.
+fn overlaps(n: usize) -> Vec<(usize, Vec<f32>)> {
+    let scale = n as f64 / SIDE as f64;
+    let part = |index: usize| {
+        let (from, to) = (index as f64 * scale, (index + 1) as f64 * scale);
+        let (first, last) = (from.floor() as usize, (to.ceil() as usize).min(n));
+        let share = |pixel: usize| {
+            let overlap = to.min((pixel + 1) as f64) - from.max(pixel as f64);
+            (overlap.max(0.0) / scale) as f32
+        };
+        (first, (first..last).map(share).collect())
+    };
+    (0..SIDE).map(part).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_understood_or_refused() {
+        let understood: [&[usize]; 7] = [
+            &[5, 7],
+            &[96, 96, 3],
+            &[210, 160, 4],
+            &[3, 64, 48],
+            &[4, 84, 84],
+            &[4, 96, 96, 3],
+            &[4, 1, 84, 84],
+        ];
+        for shape in understood {
+            let picture = Picture::of(shape).unwrap_or_else(|| panic!("{shape:?}"));
+            assert_eq!(picture.size(), shape.iter().product::<usize>(), "{shape:?}");
+        }
+        assert_eq!(Picture::of(&[2, 84, 84]), None);
+        assert_eq!(Picture::of(&[0, 84, 3]), None);
+        assert_eq!(Picture::of(&[3, 96, 96, 3]), None);
+    }
+
+    #[test]
+    fn frames_follow_one_another_after_zeros() {
+        let picture = Picture::of(&[42, 168, 3]).unwrap();
+        let image = |grey: u8| vec![grey; picture.size()];
+        let mut frames = vec![9; STACK * FRAME];
+        let shown = |frames: &[u8]| [0, 1, 2, 3].map(|frame| frames[frame * FRAME + 100]);
+        picture.show(&image(10), true, &mut frames);
+        assert_eq!(shown(&frames), [0, 0, 0, 10]);
+        picture.show(&image(20), false, &mut frames);
+        picture.show(&image(30), false, &mut frames);
+        assert_eq!(shown(&frames), [0, 10, 20, 30]);
+        picture.show(&image(40), true, &mut frames);
+        assert_eq!(shown(&frames), [0, 0, 0, 40]);
+    }
+
+    #[test]
+    fn a_pixel_is_the_mean_of_what_it_covers() {
+        // Twice as high and as wide: each pixel covers two by two, here 0, 4, 8 and 8.
+        let picture = Picture::of(&[168, 168]).unwrap();
+        let image: Vec<u8> = (0..168 * 168).map(|i| [[0, 4], [8, 8]][i / 168 % 2][i % 2]).collect();
+        let mut frames = vec![0; STACK * FRAME];
+        picture.show(&image, true, &mut frames);
+        assert!(frames[3 * FRAME..].iter().all(|&pixel| pixel == 5));
+        // Colours are weighted: green counts most. Planes mean what the last axis means.
+        let (last, planes) = (Picture::of(&[84, 84, 3]), Picture::of(&[3, 84, 84]));
+        let colours = [200u8, 100, 50];
+        let image: Vec<u8> = (0..FRAME * 3).map(|i| colours[i % 3]).collect();
+        last.unwrap().show(&image, true, &mut frames);
+        // 59.8 + 58.7 + 5.7
+        assert!(frames[3 * FRAME..].iter().all(|&pixel| pixel == 124));
+        let image: Vec<u8> = (0..FRAME * 3).map(|i| colours[i / FRAME]).collect();
+        planes.unwrap().show(&image, true, &mut frames);
+        assert!(frames[3 * FRAME..].iter().all(|&pixel| pixel == 124));
+    }
+
+    #[test]
+    fn small_images_grow() {
+        let picture = Picture::of(&[2, 3]).unwrap();
+        let mut frames = vec![0; STACK * FRAME];
+        picture.show(&[0, 90, 180, 30, 60, 90], true, &mut frames);
+        let at = |row: usize, column: usize| frames[3 * FRAME + row * SIDE + column];
+        assert_eq!([at(0, 0), at(0, 83), at(83, 0), at(83, 83)], [0, 180, 30, 90]);
+    }
+}

@@ -1,0 +1,115 @@
+//! [`Gymnasium`]: its environments as a suite. Which tasks there are only Gymnasium knows.
+
+use overtone_core::protocol::{ActionChoice, Play, Setting};
+use overtone_core::{Simulation, Task};
+use overtone_env::{Camera, EnvError, Simulator, Suite, TaskError, VectorEnv};
+
+use crate::{GymnasiumError, GymnasiumSimulation, SETTINGS, SUITE, tasks};
+
+/// Gymnasium's environments.
+#[derive(Clone, Copy, Debug)]
+pub struct Gymnasium;
+
+impl Suite for Gymnasium {
+    fn name(&self) -> &'static str {
+        SUITE
+    }
+
+    fn nouns(&self) -> [&'static str; 2] {
+        ["environment", "environments"]
+    }
+
+    fn key(&self) -> &'static str {
+        "gymnasium"
+    }
+
+    /// None: there are as many as modules that can be imported.
+    fn tasks(&self) -> &[Task] {
+        &[]
+    }
+
+    fn examples(&self) -> Vec<&str> {
+        vec!["CartPole-v1", "my_module:MyEnv-v0"]
+    }
+
+    fn task(&'static self, name: &str) -> Result<&'static Task, TaskError> {
+        tasks::named(self.nouns()[0], name)
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        SETTINGS
+    }
+
+    fn published_data(&self) -> &'static str {
+        "Minari's data of this version of the environment"
+    }
+
+    fn check(&self, task: &Task) -> Result<(), EnvError> {
+        Ok(tasks::check(task)?)
+    }
+
+    fn open(
+        &self,
+        task: &Task,
+        simulation: &Simulation,
+        n_envs: usize,
+    ) -> Result<Box<dyn VectorEnv>, EnvError> {
+        Ok(tasks::open(task, read(simulation)?, n_envs)?)
+    }
+
+    fn simulator(&self, task: &Task, simulation: &Simulation) -> Result<Simulator, EnvError> {
+        read(simulation)?;
+        let name = format!("Gymnasium {}, {}", tasks::version(task)?, task.name);
+        Ok(Simulator { name, rom_md5: None })
+    }
+
+    fn protocols(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn protocol(&self, _: &str, _: &Play) -> Option<Play> {
+        None
+    }
+
+    fn released(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The other way of choosing actions.
+    fn contrast(&self, matched: &Play) -> Play {
+        let (name, action_choice) = match matched.action_choice {
+            ActionChoice::Mode => ("drawn", ActionChoice::Sample),
+            ActionChoice::Sample => ("mode", ActionChoice::Mode),
+        };
+        Play { name: name.into(), action_choice, ..matched.clone() }
+    }
+
+    fn camera(
+        &self,
+        task: &Task,
+        simulation: &Simulation,
+    ) -> Result<Option<Box<dyn Camera>>, EnvError> {
+        Ok(tasks::camera(task, read(simulation)?)?)
+    }
+
+    fn seconds_per_action(&self, task: &Task, _: &Simulation) -> Result<f64, EnvError> {
+        Ok(tasks::seconds_per_action(task)?)
+    }
+
+    fn horizon(&self, _: &Task, simulation: &Simulation) -> Option<usize> {
+        read(simulation).ok()?.horizon()
+    }
+
+    fn episodes_at_once(&self) -> usize {
+        100
+    }
+
+    /// A robot's.
+    fn seconds_to_start(&self) -> f64 {
+        0.02
+    }
+}
+
+fn read(simulation: &Simulation) -> Result<GymnasiumSimulation, GymnasiumError> {
+    Ok(GymnasiumSimulation::of(simulation)?)
+}

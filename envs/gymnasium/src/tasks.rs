@@ -1,0 +1,175 @@
+//! What there is under a task's name: asked of Gymnasium, once for each.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
+use overtone_env::{Camera, TaskError, UnknownTask, VectorEnv};
+
+use crate::camera::Rendered;
+use crate::picture::{Picture, SIDE, STACK};
+use crate::python::{Described, Resolved, Shown, Taken, describe, gymnasium_version, resolve};
+use crate::scores::reference;
+use crate::{GymnasiumError, GymnasiumSimulation, GymnasiumVectorEnv, SUITE, TaskName};
+
+/// An environment that was asked for, and what Gymnasium said of it.
+pub struct Known {
+    name: TaskName,
+    task: Task,
+    image: Option<Picture>,
+    described: Described,
+}
+
+/// Everything that was asked for in this process; a task is what a person names, so there
+/// are few.
+static KNOWN: Mutex<BTreeMap<String, &'static Known>> = Mutex::new(BTreeMap::new());
+
+/// The task with this name, in any spelling.
+pub fn named(noun: &'static str, name: &str) -> Result<&'static Task, TaskError> {
+    let failed = |error: GymnasiumError| TaskError::Failed {
+        noun,
+        name: name.to_owned(),
+        source: error.into(),
+    };
+    let mut asked = TaskName::parse(name).map_err(failed)?;
+    if let Some(known) = known(&asked.to_string()) {
+        return Ok(&known.task);
+    }
+    match resolve(&asked).map_err(failed)? {
+        Resolved::Name(id) => asked.id = id,
+        Resolved::Known(ids) => {
+            let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+            return Err(UnknownTask::among(noun, name, &ids).into());
+        }
+    }
+    Ok(&ask(asked).map_err(failed)?.task)
+}
+
+fn known(name: &str) -> Option<&'static Known> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
+}
+
+/// Asks Gymnasium for an environment, once.
+fn ask(name: TaskName) -> Result<&'static Known, GymnasiumError> {
+    let text = name.to_string();
+    if let Some(known) = known(&text) {
+        return Ok(known);
+    }
+    let described = describe(&name)?;
+    let made: &'static Known = Box::leak(Box::new(made_of(name, described)?));
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(text, made);
+    Ok(made)
+}
+
+fn made_of(name: TaskName, described: Described) -> Result<Known, GymnasiumError> {
+    let unsuitable = |reason: String| GymnasiumError::Unsuitable { task: name.to_string(), reason };
+    let (observations, image) = match &described.observations {
+        Shown::Width(0) => return Err(unsuitable("its observations hold no number".into())),
+        Shown::Width(width) => (ObservationSpace::Vectors { width: *width }, None),
+        Shown::Shape(shape) => match Picture::of(shape) {
+            Some(picture) => {
+                (ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] }, Some(picture))
+            }
+            None => {
+                return Err(unsuitable(format!(
+                    "its images are of shape {shape:?}; [rows, columns], with 1, 3 or 4 \
+                     colours after or before, and four of those, are understood"
+                )));
+            }
+        },
+    };
+    let actions = match &described.actions {
+        Taken::List { names } if names.is_empty() => {
+            return Err(unsuitable("it has no action".into()));
+        }
+        Taken::List { names } => ActionSpace::Discrete { names: names.clone() },
+        Taken::Numbers { low, high } => {
+            let numbers = |texts: &[String]| -> Option<Vec<f32>> {
+                texts.iter().map(|text| text.parse().ok()).collect()
+            };
+            let bounds = numbers(low).zip(numbers(high));
+            let sound = bounds.filter(|(low, high)| {
+                !low.is_empty() && low.iter().zip(high).all(|(low, high)| low <= high)
+            });
+            let Some((low, high)) = sound else {
+                let bounds = format!("its actions have the bounds {low:?} and {high:?}");
+                return Err(unsuitable(bounds));
+            };
+            ActionSpace::Continuous { low, high }
+        }
+    };
+    let max_steps = described.max_steps.unwrap_or(0);
+    let simulation = GymnasiumSimulation { max_steps };
+    let task = Task {
+        suite: SUITE.into(),
+        name: name.to_string(),
+        title: name.to_string(),
+        observations,
+        actions,
+        horizon: simulation.horizon(),
+        return_units: ReturnUnits::Raw,
+        reference: reference(&name),
+        targets: Targets::default(),
+        simulation: simulation.to_simulation(),
+    };
+    Ok(Known { name, task, image, described })
+}
+
+/// What Gymnasium has under a task's name.
+fn of(task: &Task) -> Result<&'static Known, GymnasiumError> {
+    ask(TaskName::parse(&task.name)?)
+}
+
+/// What Gymnasium has under the name of a task, which must show and take what the task says.
+fn same(task: &Task) -> Result<&'static Known, GymnasiumError> {
+    let known = of(task)?;
+    let parts = [
+        ("observations", known.task.observations == task.observations),
+        ("actions", known.task.actions == task.actions),
+    ];
+    match parts.into_iter().find(|(_, same)| !same) {
+        None => Ok(known),
+        Some((what, _)) => Err(GymnasiumError::Changed { task: task.name.clone(), what }),
+    }
+}
+
+pub fn check(task: &Task) -> Result<(), GymnasiumError> {
+    same(task).map(drop)
+}
+
+pub fn open(
+    task: &Task,
+    simulation: GymnasiumSimulation,
+    n_envs: usize,
+) -> Result<Box<dyn VectorEnv>, GymnasiumError> {
+    let known = same(task)?;
+    let limit = limit(known, simulation);
+    let image = known.image.clone();
+    Ok(Box::new(GymnasiumVectorEnv::new(task, &known.name, image, limit, n_envs)?))
+}
+
+/// The limit of an episode's actions, where it is not the environment's own.
+fn limit(known: &Known, simulation: GymnasiumSimulation) -> Option<u32> {
+    let own = known.described.max_steps.unwrap_or(0);
+    (simulation.max_steps != own).then_some(simulation.max_steps)
+}
+
+pub fn version(_: &Task) -> Result<String, GymnasiumError> {
+    gymnasium_version()
+}
+
+pub fn camera(
+    task: &Task,
+    simulation: GymnasiumSimulation,
+) -> Result<Option<Box<dyn Camera>>, GymnasiumError> {
+    let known = same(task)?;
+    if !known.described.render_modes.iter().any(|mode| mode == "rgb_array") {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(Rendered::open(&known.name, limit(known, simulation))?)))
+}
+
+pub fn seconds_per_action(task: &Task) -> Result<f64, GymnasiumError> {
+    Ok(1.0 / of(task)?.described.fps.max(1e-3))
+}

@@ -1,0 +1,239 @@
+//! [`GymnasiumVectorEnv`]: a list of environments in one interpreter, each with its own episode.
+//!
+//! A call into Python steps all environments named, one after the other. Gymnasium's own vector
+//! environments are not used: they step all or none, and reset by themselves.
+
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray2};
+use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Task};
+use overtone_env::{EnvError, Slots, Step, VectorEnv};
+use pyo3::prelude::*;
+use pyo3::{Py, intern};
+
+use crate::picture::{Picture, SIDE, STACK};
+use crate::python::{failed, helper, made, options};
+use crate::{GymnasiumError, TaskName};
+
+/// Bytes of an observation that is a picture.
+const PICTURE: usize = STACK * SIDE * SIDE;
+
+/// Environments of one task.
+pub struct GymnasiumVectorEnv {
+    /// The helper's batch.
+    batch: Py<PyAny>,
+    slots: Slots,
+    shown: Shown,
+    observation_space: ObservationSpace,
+    action_space: ActionSpace,
+}
+
+/// The observations of all environments.
+enum Shown {
+    /// `[n_envs, width]`
+    Numbers { width: usize, values: Vec<f32> },
+    /// `[n_envs, 4, 84, 84]`
+    Pictures { picture: Picture, frames: Vec<u8> },
+}
+
+impl GymnasiumVectorEnv {
+    /// Makes `n_envs` environments of `task`, whose images, if it shows any, are of `image`'s
+    /// shape. `max_steps` limits their episodes where it is not Gymnasium's own limit; 0 is none.
+    ///
+    /// # Errors
+    /// When one cannot be made.
+    pub fn new(
+        task: &Task,
+        name: &TaskName,
+        image: Option<Picture>,
+        max_steps: Option<u32>,
+        n_envs: usize,
+    ) -> Result<Self, GymnasiumError> {
+        let batch = Python::attach(|py| {
+            let class = helper(py)?.getattr("Batch").map_err(failed("making environments"))?;
+            let batch = class.call1((&name.id, options(py, name)?, max_steps, n_envs));
+            Ok::<_, GymnasiumError>(batch.map_err(|error| made(py, name, &error))?.unbind())
+        })?;
+        let shown = match image {
+            Some(picture) => Shown::Pictures { picture, frames: vec![0; n_envs * PICTURE] },
+            None => {
+                let width = task.observations.size();
+                Shown::Numbers { width, values: vec![0.0; n_envs * width] }
+            }
+        };
+        Ok(Self {
+            batch,
+            slots: Slots::new(n_envs),
+            shown,
+            observation_space: task.observations.clone(),
+            action_space: task.actions.clone(),
+        })
+    }
+
+    /// Copies what environment `env` shows; `first`: its episode begins.
+    fn show(&mut self, rows: &Rows<'_>, env: usize, first: bool) -> Result<(), GymnasiumError> {
+        match (&mut self.shown, rows) {
+            (Shown::Numbers { width, values }, Rows::Numbers(rows)) => {
+                let of = env * *width..(env + 1) * *width;
+                let Some(row) = rows.as_slice().ok().and_then(|rows| rows.get(of.clone())) else {
+                    return Err(misshapen());
+                };
+                if let Some(at) = row.iter().position(|number| !number.is_finite()) {
+                    let message = format!("observed {} as number {at}, from 0", row[at]);
+                    return Err(GymnasiumError::Environment(message));
+                }
+                values[of].copy_from_slice(row);
+            }
+            (Shown::Pictures { picture, frames }, Rows::Images(rows)) => {
+                let of = env * picture.size()..(env + 1) * picture.size();
+                let Some(row) = rows.as_slice().ok().and_then(|rows| rows.get(of)) else {
+                    return Err(misshapen());
+                };
+                picture.show(row, first, &mut frames[env * PICTURE..(env + 1) * PICTURE]);
+            }
+            _ => return Err(misshapen()),
+        }
+        Ok(())
+    }
+
+    /// The results of `envs`, whose observations are in the helper's rows, with `failures` by
+    /// position in the call.
+    fn collect(
+        &mut self,
+        py: Python<'_>,
+        envs: &[usize],
+        failures: Vec<(usize, String)>,
+        first: bool,
+    ) -> Result<Vec<Result<(), GymnasiumError>>, GymnasiumError> {
+        let batch = self.batch.clone_ref(py);
+        let rows = batch.bind(py).getattr(intern!(py, "rows")).map_err(failed("looking"))?;
+        let rows = match &self.shown {
+            Shown::Numbers { .. } => rows.extract().map(Rows::Numbers),
+            Shown::Pictures { .. } => rows.extract().map(Rows::Images),
+        };
+        let rows = rows.map_err(|error| failed("looking")(error.into()))?;
+        let mut results: Vec<Result<(), GymnasiumError>> = envs.iter().map(|_| Ok(())).collect();
+        for (position, message) in failures {
+            if let Some(result) = results.get_mut(position) {
+                *result = Err(GymnasiumError::Environment(message));
+            }
+        }
+        for (&env, result) in envs.iter().zip(&mut results) {
+            if result.is_ok() {
+                *result = self.show(&rows, env, first);
+                if result.is_err() {
+                    // What shows nonsense is made anew for its next episode.
+                    let given_up = batch.bind(py).call_method1("give_up", (env,));
+                    given_up.map_err(failed("closing an environment"))?;
+                }
+            }
+        }
+        Ok(results)
+    }
+}
+
+/// The helper's rows.
+enum Rows<'py> {
+    Numbers(PyReadonlyArray2<'py, f32>),
+    Images(PyReadonlyArray2<'py, u8>),
+}
+
+fn misshapen() -> GymnasiumError {
+    GymnasiumError::Environment("its observations are not those of its space".into())
+}
+
+impl VectorEnv for GymnasiumVectorEnv {
+    fn n_envs(&self) -> usize {
+        self.slots.n_envs()
+    }
+
+    fn observation_space(&self) -> &ObservationSpace {
+        &self.observation_space
+    }
+
+    fn action_space(&self) -> &ActionSpace {
+        &self.action_space
+    }
+
+    fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
+        self.slots.check_reset(envs, seeds)?;
+        let results = Python::attach(|py| {
+            let answer = self
+                .batch
+                .bind(py)
+                .call_method1(intern!(py, "reset"), (envs.to_vec(), seeds.to_vec()));
+            let failures = answer.and_then(|answer| answer.extract());
+            let failures = failures.map_err(failed("resetting"))?;
+            self.collect(py, envs, failures, true)
+        })?;
+        for (&env, result) in envs.iter().zip(&results) {
+            match result {
+                Ok(()) => self.slots.begin(env),
+                Err(_) => self.slots.end(env),
+            }
+        }
+        EnvError::of_resets(envs, results)
+    }
+
+    fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
+        self.slots.check_step(envs, actions, &self.action_space)?;
+        let results = Python::attach(|py| {
+            let batch = self.batch.bind(py);
+            let method = intern!(py, "step");
+            let answer = match actions {
+                Actions::Discrete(indices) => {
+                    batch.call_method1(method, (envs.to_vec(), indices.clone()))
+                }
+                Actions::Continuous { width, values } => {
+                    let numbers = PyArray1::from_slice(py, values);
+                    numbers.reshape([envs.len(), *width]).and_then(
+                        |rows: Bound<'_, PyArray2<f32>>| {
+                            batch.call_method1(method, (envs.to_vec(), rows))
+                        },
+                    )
+                }
+            };
+            type Answer = (Vec<f64>, Vec<u8>, Vec<(usize, String)>);
+            let answer: PyResult<Answer> = answer.and_then(|answer| answer.extract());
+            let (rewards, endings, failures) = answer.map_err(failed("playing"))?;
+            let results = self.collect(py, envs, failures, false)?;
+            let steps = results.into_iter().zip(rewards).zip(endings);
+            let steps = steps.map(|((result, reward), ending)| result.and(step(reward, ending)));
+            Ok::<Vec<_>, GymnasiumError>(steps.collect())
+        })?;
+        for (&env, result) in envs.iter().zip(&results) {
+            if !matches!(result, Ok(Step { outcome: None, .. })) {
+                self.slots.end(env);
+            }
+        }
+        EnvError::of_steps(envs, results)
+    }
+
+    fn observations(&self) -> Observations<'_> {
+        match &self.shown {
+            Shown::Numbers { values, .. } => Observations::Vectors(values),
+            Shown::Pictures { frames, .. } => Observations::Pixels(frames),
+        }
+    }
+}
+
+/// One environment's step.
+fn step(reward: f64, ending: u8) -> Result<Step, GymnasiumError> {
+    if !(reward as f32).is_finite() {
+        return Err(GymnasiumError::Environment(format!("gave a reward of {reward}")));
+    }
+    let outcome = match ending {
+        0 => None,
+        1 => Some(Outcome::Terminated),
+        _ => Some(Outcome::Truncated),
+    };
+    Ok(Step { reward: reward as f32, outcome })
+}
+
+impl Drop for GymnasiumVectorEnv {
+    /// The environments are closed here and now.
+    fn drop(&mut self) {
+        Python::attach(|py| {
+            // Nothing is to be done about one that does not close.
+            let _ = self.batch.bind(py).call_method0("close");
+        });
+    }
+}

@@ -1,0 +1,210 @@
+//! Episodes through the suite are Gymnasium's own, to the bit; each is its seed's alone; and a
+//! policy written by hand plays CartPole.
+
+#![cfg(feature = "python")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::ops::ControlFlow;
+
+use common::{discrete, open, own, own_module, shown};
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{
+    ActionSpace, Actions, Observations, Outcome, Policy, PolicyError, Simulation, Task, Turn,
+    policy::EpisodeStart,
+};
+use overtone_env::Suite;
+use overtone_eval::{Plan, Player, RandomPolicy, rollout_together};
+use overtone_gymnasium::{Gymnasium, GymnasiumSimulation};
+use pyo3::prelude::*;
+
+/// Random actions of one environment, one after the other.
+fn actions(task: &Task, n: usize) -> Vec<Actions> {
+    let mut policy = RandomPolicy::new(task.actions.clone(), 1);
+    let act = |time: usize| {
+        let start = (time == 0).then_some(EpisodeStart { seed: 5, target_return: 0.0 });
+        let turn = Turn { agent: 0, reward: 0.0, start };
+        policy.act(&[turn], Observations::Vectors(&[])).unwrap()
+    };
+    (0..n).map(act).collect()
+}
+
+/// Observations, rewards and endings as `gymnasium.make` gives them.
+fn by_gymnasium(task: &Task, seed: u64, actions: &[Actions]) -> (Vec<Vec<f32>>, Vec<f64>, Vec<u8>) {
+    Python::attach(|py| {
+        let code = c"import gymnasium, numpy
+def play(name, seed, actions):
+    env = gymnasium.make(name)
+    seen, _ = env.reset(seed=seed)
+    flat = lambda seen: numpy.asarray(seen, numpy.float32).reshape(-1).tolist()
+    shown, rewards, endings = [flat(seen)], [], []
+    for action in actions:
+        if isinstance(action, list):
+            action = numpy.float32(action)
+        seen, reward, terminated, truncated, _ = env.step(action)
+        shown.append(flat(seen))
+        rewards.append(float(reward))
+        endings.append(1 if terminated else 2 if truncated else 0)
+        if endings[-1]:
+            break
+    return shown, rewards, endings";
+        let module = PyModule::from_code(py, code, c"play.py", c"play").unwrap();
+        let listed = pyo3::types::PyList::empty(py);
+        for action in actions {
+            match action {
+                Actions::Discrete(index) => listed.append(index[0]).unwrap(),
+                Actions::Continuous { values, .. } => listed.append(values.clone()).unwrap(),
+            }
+        }
+        module.call_method1("play", (&task.name, seed, listed)).unwrap().extract().unwrap()
+    })
+}
+
+#[track_caller]
+fn compare(name: &str, steps: usize) -> u8 {
+    let task = Gymnasium.task(name).unwrap();
+    let actions = actions(task, steps);
+    // All 64 bits of a seed count.
+    let seed = 0xFEDC_BA98_7654_3210;
+    let (expected, rewards, endings) = by_gymnasium(task, seed, &actions);
+    let mut env = open(task, 3);
+    env.reset(&[2, 0], &[seed, 1]).unwrap();
+    assert_eq!(shown(&*env, 2), expected[0], "{name}: the first observation");
+    for (time, (reward, ending)) in rewards.iter().zip(&endings).enumerate() {
+        let step = env.step(&[2], &actions[time]).unwrap()[0];
+        assert_eq!(shown(&*env, 2), expected[time + 1], "{name}: the observation at {time}");
+        assert_eq!(step.reward, *reward as f32, "{name}: the reward at {time}");
+        let outcome = [None, Some(Outcome::Terminated), Some(Outcome::Truncated)];
+        assert_eq!(step.outcome, outcome[usize::from(*ending)], "{name}: at {time}");
+    }
+    *endings.last().unwrap()
+}
+
+#[test]
+fn episodes_are_gymnasiums_to_the_bit() {
+    assert_eq!(compare("CartPole-v1", 500), 1, "a random cart falls");
+    assert_eq!(compare("Pendulum-v1", 300), 2, "a pendulum is only cut");
+    assert_eq!(compare("MountainCarContinuous-v0", 60), 0);
+    compare("Ant-v5", 40);
+    compare("Humanoid-v5", 20);
+}
+
+#[test]
+fn tasks_say_what_gymnasium_says() {
+    let pendulum = Gymnasium.task("Pendulum-v1").unwrap();
+    let bounds = ActionSpace::Continuous { low: vec![-2.0], high: vec![2.0] };
+    assert_eq!((pendulum.horizon, &pendulum.actions), (Some(200), &bounds));
+    assert_eq!((pendulum.id().as_str(), &pendulum.reference), ("gymnasium/Pendulum-v1", &None));
+    let ant = Gymnasium.task("ant-v5").unwrap();
+    assert_eq!(ant.name, "Ant-v5", "names are found in any spelling");
+    assert_eq!((ant.observations.size(), ant.actions.size()), (105, 8));
+    assert_eq!(ant.reference.as_ref().unwrap().low, -325.6);
+    assert_eq!(Gymnasium.task("Cart_Pole").unwrap().name, "CartPole-v1", "the newest version");
+    let smaller =
+        Gymnasium.task("Ant-v5,exclude_current_positions_from_observation=false").unwrap();
+    assert_eq!((smaller.observations.size(), &smaller.reference), (107, &None));
+    let simulator = Gymnasium.simulator(ant, &ant.simulation).unwrap();
+    assert_eq!(simulator.name, "Gymnasium 1.4.0, Ant-v5");
+}
+
+#[test]
+fn unknown_names_are_refused_with_the_nearest() {
+    let refused = |name: &str| {
+        own_module();
+        let error = Gymnasium.task(name).unwrap_err();
+        let cause = std::error::Error::source(&error).map(ToString::to_string);
+        cause.unwrap_or_else(|| error.to_string())
+    };
+    assert_eq!(
+        refused("CartPoole-v1"),
+        "unknown environment `CartPoole-v1`: did you mean `CartPole-v1`?"
+    );
+    let known = refused("zzz");
+    assert!(known.starts_with("unknown environment `zzz`; known are CartPole-v0, "), "{known}");
+    let module = refused("no_such_module:Mine-v0");
+    assert!(module.contains("No module named 'no_such_module'"), "{module}");
+    let option = refused("CartPole-v1,gravitation=3");
+    assert!(option.contains("cannot be made") && option.contains("gravitation"), "{option}");
+    let lander = refused("LunarLander-v3");
+    assert!(lander.contains("needs a package") && lander.contains("gymnasium[box2d]"), "{lander}");
+}
+
+#[test]
+fn keyword_arguments_and_limits_reach_the_environment() {
+    // Without gravity the pendulum that hangs stays where it is: its cost is of the angle alone.
+    let reward = |name| {
+        let mut env = open(Gymnasium.task(name).unwrap(), 1);
+        env.reset(&[0], &[9]).unwrap();
+        let still = Actions::Continuous { width: 1, values: vec![0.0] };
+        env.step(&[0], &still).unwrap();
+        env.step(&[0], &still).unwrap()[0].reward
+    };
+    assert_ne!(reward("Pendulum-v1"), reward("Pendulum-v1,g=0.0"));
+    let steps = |task: &Task, simulation: &Simulation| {
+        let mut env = Gymnasium.open(task, simulation, 1).unwrap();
+        env.reset(&[0], &[1]).unwrap();
+        let mut n = 0;
+        loop {
+            n += 1;
+            if let Some(outcome) = env.step(&[0], &discrete(&[1])).unwrap()[0].outcome {
+                return (n, outcome);
+            }
+        }
+    };
+    let task = own("Own");
+    assert_eq!(task.horizon, Some(4));
+    assert_eq!(steps(task, &task.simulation), (4, Outcome::Truncated));
+    let unlimited = GymnasiumSimulation { max_steps: 0 }.to_simulation();
+    assert_eq!(steps(task, &unlimited), (5, Outcome::Terminated));
+    let shorter = GymnasiumSimulation { max_steps: 2 }.to_simulation();
+    assert_eq!(steps(task, &shorter), (2, Outcome::Truncated));
+    assert_eq!(Gymnasium.horizon(task, &shorter), Some(2));
+    // What makes an environment need not be registered.
+    own_module();
+    let made = Gymnasium.task("overtone_own:endless,length=7").unwrap();
+    assert_eq!((made.horizon, made.name.as_str()), (None, "overtone_own:endless,length=7"));
+    assert_eq!(steps(made, &made.simulation), (7, Outcome::Terminated));
+    assert_eq!(steps(made, &shorter), (2, Outcome::Truncated));
+}
+
+#[test]
+fn what_changed_since_training_is_refused() {
+    let task = Gymnasium.task("CartPole-v1").unwrap();
+    let other = Task { actions: ActionSpace::numbered(3), ..task.clone() };
+    let refused = Gymnasium.check(&other).unwrap_err().to_string();
+    assert!(refused.starts_with("CartPole-v1 has other actions here"), "{refused}");
+    Gymnasium.check(task).unwrap();
+}
+
+/// Pushes the cart to where the pole falls.
+struct Balance;
+
+impl Policy for Balance {
+    fn act(&mut self, _: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
+        let Observations::Vectors(rows) = seen else { return Err("no numbers".into()) };
+        // Position, velocity, angle, angular velocity.
+        let push = |row: &[f32]| usize::from(row[2] + 0.3 * row[3] + 0.02 * row[1] > 0.0);
+        Ok(Actions::Discrete(rows.chunks(4).map(push).collect()))
+    }
+}
+
+#[test]
+fn a_policy_written_by_hand_balances_the_pole() {
+    let task = Gymnasium.task("CartPole-v1").unwrap();
+    let plan = Plan { episodes: 20, targets: vec![500.0], seed: 1, return_units: ReturnUnits::Raw };
+    let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
+    let mut means = Vec::new();
+    for n_envs in [1, 7] {
+        let mut random = RandomPolicy::new(task.actions.clone(), 20);
+        for policy in [&mut random as &mut dyn Policy, &mut Balance] {
+            let mut env = open(task, n_envs);
+            let mut players = [Player { policy, plan: &plan }];
+            let played = rollout_together(&mut [env.as_mut()], &mut players, &mut go).unwrap();
+            let sum: f64 = played[0].episodes.iter().map(|episode| episode.raw_return).sum();
+            means.push(sum / 20.0);
+        }
+    }
+    assert!(means[0] < 40.0 && means[1] > 400.0, "{means:?}");
+    assert_eq!(means[..2], means[2..], "an episode is its seed's, whatever the number at once");
+}

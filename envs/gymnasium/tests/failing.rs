@@ -1,0 +1,106 @@
+//! An environment that raises, or shows or pays what is no number, fails alone.
+
+#![cfg(feature = "python")]
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{discrete, open, own, shown};
+use overtone_core::Actions;
+use overtone_env::{EnvError, Suite};
+use overtone_gymnasium::Gymnasium;
+
+/// Steps three environments of a kind until one fails; what it failed of, and at which step.
+fn failure(name: &str, actions: &[usize; 3]) -> (usize, Vec<usize>, String) {
+    let mut env = open(own(name), 3);
+    env.reset(&[0, 1, 2], &[1, 2, 3]).unwrap();
+    for time in 0.. {
+        match env.step(&[0, 1, 2], &discrete(actions)) {
+            Ok(_) => {}
+            Err(EnvError::Partly { failures, .. }) => {
+                let envs = failures.iter().map(|failure| failure.env).collect();
+                return (time, envs, failures[0].cause.to_string());
+            }
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn what_raises_fails_alone_and_is_made_anew() {
+    let mut env = open(own("Raising"), 3);
+    env.reset(&[0, 1, 2], &[1, 2, 3]).unwrap();
+    let mut beside = open(own("Raising"), 1);
+    beside.reset(&[0], &[3]).unwrap();
+    for _ in 0..2 {
+        env.step(&[0, 1, 2], &discrete(&[0, 2, 1])).unwrap();
+        beside.step(&[0], &discrete(&[1])).unwrap();
+    }
+    let error = env.step(&[2, 1, 0], &discrete(&[1, 2, 0])).unwrap_err();
+    let EnvError::Partly { failures, steps } = &error else { panic!("{error}") };
+    assert_eq!((failures.len(), failures[0].env), (1, 1));
+    let message = failures[0].cause.to_string();
+    assert!(message.starts_with("RuntimeError: the motor broke at 2 ("), "{message}");
+    assert!(message.contains("overtone_own.py:"), "where it was raised is said: {message}");
+    // The others went on, as if alone.
+    assert_eq!(
+        steps.iter().map(|(env, step)| (*env, step.reward)).collect::<Vec<_>>(),
+        [(2, 3.0), (0, 3.0)]
+    );
+    beside.step(&[0], &discrete(&[1])).unwrap();
+    assert_eq!(shown(&*env, 2), shown(&*beside, 0));
+    // It has no episode any more, and can have another.
+    let none = env.step(&[1], &discrete(&[0]));
+    assert!(matches!(none, Err(EnvError::NoEpisode { env: 1 })));
+    env.reset(&[1], &[2]).unwrap();
+    assert_eq!(env.step(&[1, 2], &discrete(&[0, 0])).unwrap()[0].reward, 1.0);
+}
+
+#[test]
+fn what_is_no_number_is_a_failure() {
+    let (time, envs, message) = failure("NotFinite", &[0, 1, 2]);
+    assert_eq!((time, envs.as_slice()), (1, &[0, 1, 2][..]));
+    assert_eq!(message, "observed NaN as number 1, from 0");
+    assert_eq!(failure("BadReward", &[0; 3]).2, "gave a reward of inf");
+}
+
+#[test]
+fn an_environment_that_exits_does_not_end_the_program() {
+    let (time, envs, message) = failure("Exiting", &[0; 3]);
+    assert_eq!((time, envs.len()), (0, 3));
+    assert!(message.starts_with("SystemExit: 3"), "{message}");
+}
+
+#[test]
+fn observations_of_another_shape_fail_the_reset() {
+    let task = own("OneWide");
+    let mut env = open(task, 2);
+    let error = env.reset(&[0, 1], &[1, 2]).unwrap_err();
+    let EnvError::Partly { failures, .. } = &error else { panic!("{error}") };
+    assert_eq!(failures.len(), 2);
+    assert!(failures[0].cause.to_string().contains("could not broadcast"), "{error}");
+}
+
+#[test]
+fn misuse_is_refused_before_python_is_asked() {
+    let mut env = open(own("Own"), 2);
+    assert!(matches!(env.step(&[0], &discrete(&[0])), Err(EnvError::NoEpisode { env: 0 })));
+    env.reset(&[0], &[1]).unwrap();
+    let refused = env.step(&[0], &discrete(&[3]));
+    assert!(matches!(refused, Err(EnvError::ActionOutOfRange { n_actions: 3, .. })));
+    let numbers = Actions::Continuous { width: 1, values: vec![0.0] };
+    assert!(matches!(env.step(&[0], &numbers), Err(EnvError::ActionKind { .. })));
+    assert!(matches!(env.reset(&[2], &[1]), Err(EnvError::NoSuchEnv { env: 2, .. })));
+}
+
+#[test]
+fn an_environment_is_filmed() {
+    let task = own("Own");
+    let mut camera = Gymnasium.camera(task, &task.simulation).unwrap().unwrap();
+    camera.reset(1).unwrap();
+    camera.step(&discrete(&[1])).unwrap();
+    let overtone_env::Picture::Screen { size, rgb } = camera.picture() else { panic!("limbs") };
+    assert_eq!((size, &rgb[..3], rgb.len()), ([8, 6], &[10, 0, 255][..], 8 * 6 * 3));
+    assert_eq!(Gymnasium.seconds_per_action(task, &task.simulation).unwrap(), 0.05);
+}

@@ -1,0 +1,167 @@
+"""Environments of one's own, for tests: every space, and everything that can go wrong."""
+
+import gymnasium
+import numpy
+from gymnasium import spaces
+
+
+class Own(gymnasium.Env):
+    """Shows what `see` gives at each step; ends after `length` steps."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    observation_space = spaces.Box(-numpy.inf, numpy.inf, (2,))
+    action_space = spaces.Discrete(3)
+    length = 5
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.see(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.time += 1
+        self.action = action
+        return self.see(), float(self.time), self.time == self.length, False, {}
+
+    def see(self):
+        return numpy.float32([self.time, self.np_random.random()])
+
+    def render(self):
+        return numpy.full((6, 8, 3), (10 * self.time, 0, 255), numpy.uint8)
+
+
+class Raising(Own):
+    """Raises at the step `at`, in episodes of odd first draws."""
+
+    def __init__(self, at=2, **options):
+        super().__init__(**options)
+        self.at = at
+
+    def step(self, action):
+        if self.time == self.at and action == 2:
+            raise RuntimeError(f"the motor\nbroke at {self.time}")
+        return super().step(action)
+
+
+class NotFinite(Own):
+    def see(self):
+        seen = super().see()
+        if self.time == 2:
+            seen[1] = numpy.nan
+        return seen
+
+
+class BadReward(Own):
+    def step(self, action):
+        seen, _, terminated, truncated, info = super().step(action)
+        return seen, numpy.inf, terminated, truncated, info
+
+
+class Exiting(Own):
+    def step(self, action):
+        raise SystemExit(3)
+
+
+class OneWide(Own):
+    """Shows one number where its space says two."""
+
+    def see(self):
+        return numpy.zeros((3,), numpy.float32)
+
+
+class AllSpaces(Own):
+    """A Dict of everything, out of order; actions of two parts."""
+
+    observation_space = spaces.Dict(
+        {
+            "z": spaces.Discrete(3, start=5),
+            "a": spaces.Box(-1, 1, (2, 2), dtype=numpy.float64),
+            "m": spaces.Tuple([spaces.MultiBinary(2), spaces.MultiDiscrete([2, 3])]),
+        }
+    )
+    action_space = spaces.MultiDiscrete([2, 3], start=[0, 10])
+
+    def see(self):
+        return {
+            "a": numpy.array([[0.25, 0.5], [0.75, 1.0]]),
+            "m": (numpy.array([1, 0], numpy.int8), numpy.array([1, 2])),
+            "z": 6,
+        }
+
+    def step(self, action):
+        seen, _, *rest = super().step(action)
+        return seen, 100.0 * action[0] + action[1], *rest
+
+
+class Started(Own):
+    """Actions that begin at -1."""
+
+    action_space = spaces.Discrete(3, start=-1)
+
+    def step(self, action):
+        seen, _, *rest = super().step(action)
+        return seen, float(action), *rest
+
+
+class Bounded(Own):
+    """A square of real-valued actions, each with bounds of its own."""
+
+    action_space = spaces.Box(
+        numpy.array([[-2, 0], [-1, -numpy.inf]]), numpy.array([[2, 4], [1, numpy.inf]]), dtype=float
+    )
+
+    def step(self, action):
+        assert action.shape == (2, 2) and action.dtype == float
+        seen, _, *rest = super().step(action)
+        return seen, float(action.sum()), *rest
+
+
+class Painted(Own):
+    """Colour images."""
+
+    observation_space = spaces.Box(0, 255, (96, 96, 3), numpy.uint8)
+
+    def see(self):
+        image = numpy.zeros((96, 96, 3), numpy.uint8)
+        image[:, :48, 0] = 200
+        image[10:40, 50:, 1] = 40 * self.time
+        return image
+
+
+class Worded(Own):
+    observation_space = spaces.Text(5)
+
+
+class Beside(Own):
+    """An image beside a number."""
+
+    observation_space = spaces.Dict(
+        {"image": spaces.Box(0, 255, (8, 8), numpy.uint8), "speed": spaces.Box(0, 1, (1,))}
+    )
+
+
+class Ordered(Own):
+    action_space = spaces.Dict({"a": spaces.Discrete(2)})
+
+
+class Whole(Own):
+    action_space = spaces.Box(0, 5, (2,), numpy.int64)
+
+
+def endless(length=1000):
+    """No id: something that makes an environment."""
+    env = Own()
+    env.length = length
+    return env
+
+
+NAMES = "Own Raising NotFinite BadReward Exiting OneWide AllSpaces Started Bounded Painted Worded \
+Beside Ordered Whole"
+for name in NAMES.split():
+    id = f"Overtone{name}-v0"
+    if id not in gymnasium.registry:
+        gymnasium.register(id, entry_point=f"overtone_own:{name}", max_episode_steps=4)
