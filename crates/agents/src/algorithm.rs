@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     discrete_cql::DiscreteCqlConfig,
     sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions},
+    td3_bc::Td3BcConfig,
 };
 
 /// What an algorithm's options say of it: all that training and playing ask.
@@ -100,6 +101,8 @@ algorithms! {
     "behavior_cloning" BehaviorCloning(BehaviorCloningConfig) "",
     /// Values of a list of actions.
     "discrete_cql" DiscreteCql(DiscreteCqlConfig) include_str!("discrete_cql.toml"),
+    /// An actor of real-valued actions, by values and near the recorded ones.
+    "td3_bc" Td3Bc(Td3BcConfig) include_str!("td3_bc.toml"),
 }
 
 impl std::ops::Deref for AlgorithmConfig {

@@ -9,9 +9,12 @@ pub mod algorithm;
 pub mod discrete_cql;
 mod scaled_actions;
 pub mod sequence_model;
+pub mod td3_bc;
+pub mod value;
 
 pub use agent::{Agent, policy};
 pub use algorithm::{AlgorithmConfig, AlgorithmOptions};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
 pub use scaled_actions::in_units_of;
 pub use sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions, SequenceModel};
+pub use td3_bc::{Td3Bc, Td3BcConfig};

@@ -76,6 +76,8 @@ pub struct Transitions {
     /// As [`Batch::observations`], one step later; where it is not known, vectors are zeros
     /// and frames say nothing.
     pub next_observations: BatchObservations,
+    /// As [`Batch::actions`], one step later; zeros where it is not known.
+    pub next_actions: BatchActions,
 }
 
 /// What a batch is filled with.
@@ -151,7 +153,7 @@ impl Batch {
         self.n_real.extend(windows.iter().map(|window| window.n_real as i32));
         self.last_indices.clear();
         self.last_indices.extend(windows.iter().map(|window| window.range().end as u64 - 1));
-        drawn.actions(&mut self.actions);
+        drawn.actions(0, &mut self.actions);
         drawn.scaled(dataset.returns_to_go(), scale, &mut self.returns_to_go);
         drawn.each(&mut self.timesteps, |row| dataset.index().timestep(row) as i32);
         drawn.observations(0, options.frames, &mut self.observations)?;
@@ -167,6 +169,7 @@ impl Batch {
             let outcome = || dataset.episodes().containing(row).map(|episode| episode.outcome);
             is_last(row) && outcome() == Some(Outcome::Terminated)
         });
+        drawn.actions(1, &mut transitions.next_actions);
         drawn.observations(1, options.frames, &mut transitions.next_observations)
     }
 
@@ -205,30 +208,37 @@ impl Drawn<'_> {
         self.each(out, |row| column[row] / scale);
     }
 
-    /// Copies `column`, `[rows, width]`.
-    fn lay(&self, column: &[f32], width: usize, out: &mut Vec<f32>) {
-        let places = self.context * width;
-        out.resize(self.windows.len() * places, 0.0);
-        for (window, places) in self.windows.iter().zip(out.chunks_exact_mut(places)) {
-            window.lay(column, width, 0.0, places);
-        }
-    }
-
-    fn actions(&self, out: &mut BatchActions) {
+    /// What was done `later` (0 or 1) steps after each step.
+    fn actions(&self, later: usize, out: &mut BatchActions) {
+        let index = self.dataset.index();
+        let is_past = |row: usize| later > 0 && index.is_last(row);
         match self.dataset.actions() {
             Acted::Discrete { values, .. } => {
                 if !matches!(out, BatchActions::Discrete(_)) {
                     *out = BatchActions::Discrete(Vec::new());
                 }
                 let BatchActions::Discrete(out) = out else { return };
-                self.each(out, |row| i32::from(values[row]));
+                self.each(out, |row| if is_past(row) { 0 } else { i32::from(values[row + later]) });
             }
             Acted::Continuous { width, values } => {
                 if !matches!(out, BatchActions::Continuous(_)) {
                     *out = BatchActions::Continuous(Vec::new());
                 }
                 let BatchActions::Continuous(out) = out else { return };
-                self.lay(values, *width, out);
+                let (width, places) = (*width, self.context * *width);
+                out.resize(self.windows.len() * places, 0.0);
+                for (window, places) in self.windows.iter().zip(out.chunks_exact_mut(places)) {
+                    let (pad, real) = places.split_at_mut(window.n_padding() * width);
+                    pad.fill(0.0);
+                    for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {
+                        match is_past(row) {
+                            true => place.fill(0.0),
+                            false => {
+                                place.copy_from_slice(&values[(row + later) * width..][..width])
+                            }
+                        }
+                    }
+                }
             }
         }
     }

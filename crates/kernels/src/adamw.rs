@@ -21,6 +21,7 @@ pub use slices::{Slot, adamw_step, clip_factor, global_norm};
 
 use crate::Form;
 use crate::flex::is_flex_f32;
+use crate::polyak::contiguous;
 use tensors::Joined;
 
 /// The optimizer's constants, with the meaning they have in PyTorch.
@@ -203,14 +204,4 @@ fn step_apart(
 
 fn is_plain(tensor: &Tensor<1>) -> bool {
     is_flex_f32(tensor) && !tensor.device().is_autodiff()
-}
-
-/// The whole storage of a tensor in `f32` on the CPU, and nothing beside.
-fn contiguous(tensor: Tensor<1>) -> FlexTensor {
-    let [length] = tensor.dims();
-    match tensor.try_into_primitive::<Flex>() {
-        Ok(tensor) if tensor.is_contiguous() && tensor.storage::<f32>().len() == length => tensor,
-        Ok(view) => FlexTensor::from_data(view.into_data()),
-        Err(error) => unreachable!("checked to be on the CPU: {error:?}"),
-    }
 }

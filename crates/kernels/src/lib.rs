@@ -24,7 +24,9 @@
 //! | [`fourier_scores()`] | the Fourier integral kernel's scores of queries and keys |
 //! | [`fourier_power()`] | the squared amplitude of Fourier series, of which densities are made |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
+//! | [`relu_layers`](relu_layers()) | affine layers with ReLU between them |
 //! | [`layer_norm`], [`dropout`](dropout()) | each by itself |
+//! | [`polyak`](polyak()) | targets that follow parameters slowly |
 //! | [`AdamWState`], [`adamw_step`] | the optimizer's step with clipping: on tensors, on slices |
 
 pub mod adamw;
@@ -44,7 +46,9 @@ mod matrix;
 pub mod mlp;
 mod norm;
 mod outer;
+pub mod polyak;
 pub mod queries;
+pub mod relu_layers;
 mod rows;
 mod scratch;
 mod shares;
@@ -59,7 +63,9 @@ pub use fourier_power::fourier_power;
 pub use fourier_scores::fourier_scores;
 pub use mlp::{Activation, MlpWeights, mlp_block};
 pub use norm::{LAYER_NORM_EPSILON, layer_norm};
+pub use polyak::polyak;
 pub use queries::Queries;
+pub use relu_layers::{ReluLayer, relu_layers};
 pub use simd::Vectors;
 
 /// The README's example, compiled and run with the others.

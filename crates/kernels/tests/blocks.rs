@@ -4,13 +4,13 @@
 mod agreement;
 
 use agreement::{
-    Input, Leaves, check_differences, check_fused, check_fused_by, check_repeats, distance, infer,
-    run,
+    Input, Leaves, check_differences, check_fused, check_fused_by, check_repeats, check_single,
+    distance, infer, run, weighed,
 };
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
-    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, Score,
-    TensorScore, attention_block, dropout, layer_norm, mlp_block,
+    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, ReluLayer,
+    Score, TensorScore, attention_block, dropout, layer_norm, mlp_block, relu_layers,
 };
 
 /// Largest relative error of the fused forms seen: 1e-6.
@@ -209,8 +209,100 @@ fn mlp_agrees_with_the_reference() {
     }
 }
 
+const LAYERS: [[&str; 4]; 3] = [
+    ["first_weight", "first_bias", "first_norm_weight", "first_norm_bias"],
+    ["second_weight", "second_bias", "second_norm_weight", "second_norm_bias"],
+    ["third_weight", "third_bias", "", ""],
+];
+
+fn layer_inputs(rows: usize, widths: [usize; 4], has_norms: bool) -> Vec<Input> {
+    let mut inputs = vec![Input::new("x", &[rows, widths[0]], 0.1, 1.5)];
+    for (i, [weight, bias, norm_weight, norm_bias]) in LAYERS.into_iter().enumerate() {
+        let [n_inputs, n_outputs] = [widths[i], widths[i + 1]];
+        let size = 2.0 / (n_inputs as f64).sqrt();
+        inputs.push(Input::new(weight, &[n_inputs, n_outputs], 0.0, size));
+        inputs.push(Input::new(bias, &[n_outputs], 0.0, 0.3));
+        if has_norms && !norm_weight.is_empty() {
+            inputs.push(Input::new(norm_weight, &[n_outputs], 1.0, 0.3));
+            inputs.push(Input::new(norm_bias, &[n_outputs], 0.0, 0.3));
+        }
+    }
+    inputs
+}
+
+fn layers(leaves: &Leaves, has_norms: bool) -> Vec<ReluLayer> {
+    let of = |[weight, bias, norm_weight, norm_bias]: [&str; 4]| {
+        let norm = (has_norms && !norm_weight.is_empty())
+            .then(|| [leaves.one(norm_weight), leaves.one(norm_bias)]);
+        ReluLayer { weight: leaves.two(weight), bias: leaves.one(bias), norm }
+    };
+    LAYERS.map(of).into()
+}
+
+/// More rows than a task takes, a part of a task, one row and one result.
+const LAYER_SHAPES: [(usize, [usize; 4]); 4] =
+    [(150, [23, 256, 256, 1]), (64, [11, 32, 40, 3]), (7, [3, 17, 5, 2]), (1, [2, 14, 13, 1])];
+
+#[test]
+fn relu_layers_agree_with_the_reference() {
+    for (rows, widths) in LAYER_SHAPES {
+        for has_norms in [false, true] {
+            // Without norms the reference's products are the same ones, to the bit.
+            check_single(
+                |_| TOLERANCE,
+                &layer_inputs(rows, widths, has_norms),
+                |leaves, form| relu_layers(leaves.two("x"), layers(leaves, has_norms), form),
+            );
+        }
+    }
+    check_fused(&layer_inputs(150, [23, 256, 256, 1], true), TOLERANCE, |leaves, form| {
+        relu_layers(leaves.two("x"), layers(leaves, true), form)
+    });
+}
+
+#[test]
+fn relu_layers_have_the_gradients_that_are_wanted() {
+    let inputs = layer_inputs(70, [5, 33, 20, 2], true);
+    for form in [Form::Auto, Form::Reference] {
+        let all = run(&inputs, DType::F32, form, |leaves, form| {
+            relu_layers(leaves.two("x"), layers(leaves, true), form)
+        });
+        let constant = |leaves: &Leaves| {
+            let untracked = |layer: ReluLayer| ReluLayer {
+                weight: layer.weight.inner(),
+                bias: layer.bias.inner(),
+                norm: layer.norm.map(|norm| norm.map(Tensor::inner)),
+            };
+            layers(leaves, true).into_iter().map(untracked).collect::<Vec<_>>()
+        };
+        // By `x` alone, through parameters that are constants.
+        let of = |name: &str| all.gradients.iter().find(|(of, _)| *of == name).unwrap().1.clone();
+        let leaves = Leaves::of(&inputs, DType::F32);
+        let x = leaves.two("x");
+        let out = relu_layers(x.clone(), constant(&leaves), form);
+        let gradients = weighed(out).backward();
+        let by_x: Vec<f64> = x.grad(&gradients).unwrap().into_data().iter::<f64>().collect();
+        assert_eq!(by_x, of("x"));
+        assert!(leaves.two("first_weight").grad(&gradients).is_none());
+        // By the parameters alone.
+        let out = relu_layers(x.clone().inner(), layers(&leaves, true), form);
+        let gradients = weighed(out).backward();
+        for name in ["first_weight", "second_weight", "third_weight"] {
+            let by = leaves.two(name).grad(&gradients).unwrap();
+            assert_eq!(by.into_data().iter::<f64>().collect::<Vec<_>>(), of(name), "{name}");
+        }
+        assert!(x.grad(&gradients).is_none());
+    }
+}
+
 #[test]
 fn gradients_of_the_reference_are_differences() {
+    for has_norms in [false, true] {
+        let inputs = layer_inputs(6, [5, 7, 9, 3], has_norms);
+        check_differences(&inputs, 12, 1e-7, |leaves, form| {
+            relu_layers(leaves.two("x"), layers(leaves, has_norms), form)
+        });
+    }
     let first = [0, 2];
     check_differences(&attention_inputs([2, 5, 8]), 12, 1e-8, |leaves, form| {
         let first_token = Some(&first[..]);

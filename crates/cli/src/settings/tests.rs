@@ -42,6 +42,7 @@ fn presets_resolve_and_survive_the_run_folder() {
         "env=walker2d profile=paper",
         "env=halfcheetah preset=fourierformer profile=paper",
         "game=seaquest algorithm=discrete_cql",
+        "env=hopper algorithm=td3_bc td3_bc.alpha=1",
     ] {
         let settings = resolve(line).unwrap();
         let path = folder.path().join("config.toml");
@@ -76,7 +77,7 @@ fn overrides_win_over_the_profile() {
 fn every_key_has_a_reason() {
     let help = help();
     let n_keys = keys::flatten(&DEFAULTS.parse().unwrap()).len();
-    assert_eq!(help.lines().count(), 2 * (n_keys + 6), "six more are of discrete CQL");
+    assert_eq!(help.lines().count(), 2 * (n_keys + 15), "6 of discrete CQL and 9 of TD3+BC");
     let mut lines = help.lines();
     while let (Some(key), Some(reason)) = (lines.next(), lines.next()) {
         assert!(reason.trim().ends_with('.'), "{key}: {reason}");

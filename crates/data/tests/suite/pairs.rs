@@ -123,6 +123,8 @@ fn transitions_say_where_each_step_led() {
     batch.fill(&data, &mut sampler, STEPS, &asked).unwrap();
     let transitions = batch.transitions.as_ref().unwrap();
     let BatchObservations::Vectors(next) = &transitions.next_observations else { panic!() };
+    let BatchActions::Discrete(next_actions) = &transitions.next_actions else { panic!() };
+    let Acted::Discrete { values: recorded, .. } = data.actions() else { panic!() };
     for (window, &last) in batch.last_indices.iter().enumerate() {
         for place in 0..3 {
             let cell = window * 3 + place;
@@ -132,6 +134,7 @@ fn transitions_say_where_each_step_led() {
             let seen = &next[cell * 2..][..2];
             if place < n_padding {
                 assert_eq!((got, seen), ((0.0, false, false), &[0.0; 2][..]));
+                assert_eq!(next_actions[cell], 0);
                 continue;
             }
             let row = last as usize + place - 2;
@@ -140,6 +143,8 @@ fn transitions_say_where_each_step_led() {
             let mut expected = [row as f32 + 1.0, -(row as f32) - 1.0];
             data.normalization().unwrap().apply(&mut expected);
             assert_eq!(seen, if ends { &[0.0; 2] } else { &expected }, "{row}");
+            let done = if ends { 0 } else { i32::from(recorded[row + 1]) };
+            assert_eq!(next_actions[cell], done, "{row}");
         }
     }
 
@@ -147,6 +152,18 @@ fn transitions_say_where_each_step_led() {
     let mut batch = Batch::default();
     let mut sampler = data.sampler(Part::Training, 0.0, Sampling::Uniform, 2, 4).unwrap();
     batch.fill(&data, &mut sampler, STEPS, &asked).unwrap();
+    let BatchActions::Continuous(done) = &batch.transitions.as_ref().unwrap().next_actions else {
+        panic!()
+    };
+    let Acted::Continuous { width, values } = data.actions() else { panic!() };
+    for (window, &last) in batch.last_indices.iter().enumerate() {
+        let last = last as usize;
+        let expected = match last {
+            2 | 4 | 6 => vec![0.0; *width],
+            row => values[(row + 1) * width..][..*width].to_vec(),
+        };
+        assert_eq!(done[(window * 2 + 1) * width..][..*width], expected, "{last}");
+    }
     let next = &batch.transitions.as_ref().unwrap().next_observations;
     let BatchObservations::Frames { pixels, rows } = next else { panic!("{next:?}") };
     for (window, &last) in batch.last_indices.iter().enumerate() {

@@ -1,0 +1,16 @@
+//! What the algorithms share that learn an actor of real-valued actions beside critics.
+
+pub mod actor_critic;
+pub mod network;
+pub mod parts;
+pub mod policy;
+pub mod steps;
+pub mod target;
+pub mod twin;
+
+pub use actor_critic::ActorCritic;
+pub use network::Mlp;
+pub use policy::ActorPolicy;
+pub use steps::{Rescaling, Steps};
+pub use target::follow;
+pub use twin::Twin;

@@ -1,0 +1,176 @@
+//! [`Steps`]: a batch of single steps on the device, as value-based algorithms read them.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use overtone_core::{Normalization, normalization};
+use overtone_data::{Batch, BatchActions, BatchObservations};
+
+/// Added to standard deviations where observations are normalized; TD3+BC's.
+const DEVIATION: f32 = 1e-3;
+
+/// How observations that are [normalized](Normalization::apply) become those that a network sees.
+///
+/// Training and playing apply the same, so both see the same bits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rescaling {
+    /// Of each number; nothing where it stays as it is.
+    factors_and_shifts: Vec<(f32, f32)>,
+}
+
+impl Rescaling {
+    /// To `(o − mean) / (std + 1e-3)`, or back to the environment's own units.
+    pub fn new(normalization: Option<&Normalization>, is_normalized: bool) -> Self {
+        let columns = normalization.into_iter().flat_map(|of| of.mean.iter().zip(&of.std));
+        let of_column = |(mean, std): (&f32, &f32)| {
+            let divided_by = std + normalization::EPSILON;
+            if is_normalized { (divided_by / (std + DEVIATION), 0.0) } else { (divided_by, *mean) }
+        };
+        Self { factors_and_shifts: columns.map(of_column).collect() }
+    }
+
+    /// In place, for one or more rows.
+    pub fn apply(&self, observations: &mut [f32]) {
+        let width = self.factors_and_shifts.len().max(1);
+        for row in observations.chunks_exact_mut(width) {
+            for (x, (factor, shift)) in row.iter_mut().zip(&self.factors_and_shifts) {
+                *x = *x * factor + shift;
+            }
+        }
+    }
+}
+
+/// Steps without gradients. A step after which the recording does not go on, though the task had
+/// not ended, teaches nothing about values and is left out.
+#[derive(Clone, Debug)]
+pub struct Steps {
+    /// `[n, observation]`
+    pub observations: Tensor<2>,
+    /// `[n, action]`, in [-1, 1].
+    pub actions: Tensor<2>,
+    /// `[n, 1]`, divided by the return scale.
+    pub rewards: Tensor<2>,
+    /// `[n, 1]`: 0 where the task ended with this step, else 1.
+    pub goes_on: Tensor<2>,
+    /// `[n, observation]`; it means nothing where the task ended.
+    pub next_observations: Tensor<2>,
+    /// `[n, action]`: what was done there.
+    pub next_actions: Tensor<2>,
+}
+
+impl Steps {
+    /// The steps of a batch whose contexts are one step long; `None` where all are left out.
+    ///
+    /// # Panics
+    /// When the batch has no transitions, or not of vectors and real-valued actions: a caller's
+    /// bug.
+    pub fn of(batch: &Batch, rescaling: &Rescaling, device: &Device) -> Option<Self> {
+        let Some(transitions) = &batch.transitions else {
+            panic!("batches were asked for without transitions")
+        };
+        let known = transitions.terminated.iter().zip(&transitions.next_is_known);
+        let kept: Vec<usize> = known
+            .enumerate()
+            .filter_map(|(row, (&ended, &known))| (ended || known).then_some(row))
+            .collect();
+        if kept.is_empty() {
+            return None;
+        }
+        let rows = batch.batch * batch.context_length;
+        let matrix = |values: &[f32], rescaling: Option<&Rescaling>| {
+            let width = values.len() / rows;
+            let mut rows = Vec::with_capacity(kept.len() * width);
+            kept.iter().for_each(|&row| rows.extend_from_slice(&values[row * width..][..width]));
+            if let Some(rescaling) = rescaling {
+                rescaling.apply(&mut rows);
+            }
+            Tensor::from_data(TensorData::new(rows, [kept.len(), width]), device)
+        };
+        let goes_on: Vec<f32> =
+            transitions.terminated.iter().map(|&ended| f32::from(u8::from(!ended))).collect();
+        Some(Self {
+            observations: matrix(vectors(&batch.observations), Some(rescaling)),
+            actions: matrix(numbers(&batch.actions), None),
+            rewards: matrix(&transitions.rewards, None),
+            goes_on: matrix(&goes_on, None),
+            next_observations: matrix(vectors(&transitions.next_observations), Some(rescaling)),
+            next_actions: matrix(numbers(&transitions.next_actions), None),
+        })
+    }
+
+    /// `r + γ (1 − done) v`, `[n, 1]`, given the value of what came next.
+    pub fn returns(&self, next_values: Tensor<2>, gamma: f64) -> Tensor<2> {
+        self.rewards.clone() + next_values * self.goes_on.clone() * gamma
+    }
+}
+
+fn vectors(observations: &BatchObservations) -> &[f32] {
+    match observations {
+        BatchObservations::Vectors(values) => values,
+        BatchObservations::Frames { .. } => panic!("steps of vectors, as was checked before"),
+    }
+}
+
+fn numbers(actions: &BatchActions) -> &[f32] {
+    match actions {
+        BatchActions::Continuous(values) => values,
+        BatchActions::Discrete(_) => panic!("real-valued actions, as was checked before"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use overtone_data::Transitions;
+
+    #[test]
+    fn rescaling_by_hand() {
+        let of = Normalization { mean: vec![3.0, -1.0], std: vec![0.5, 0.0] };
+        let mut seen = [4.0, -1.0, 3.0, -1.0];
+        of.apply(&mut seen);
+        let (mut normalized, mut raw) = (seen, seen);
+        Rescaling::new(Some(&of), true).apply(&mut normalized);
+        Rescaling::new(Some(&of), false).apply(&mut raw);
+        for (got, expected) in normalized.iter().zip([1.0 / 0.501, 0.0, 0.0, 0.0]) {
+            assert!((got - expected).abs() < 1e-6, "{normalized:?}");
+        }
+        for (got, expected) in raw.iter().zip([4.0, -1.0, 3.0, -1.0]) {
+            assert!((got - expected).abs() < 1e-6, "{raw:?}");
+        }
+        let mut same = [5.0];
+        Rescaling::new(None, true).apply(&mut same);
+        assert_eq!(same, [5.0]);
+    }
+
+    /// Three steps: one goes on, one is cut off, one ends the task.
+    fn batch(ended: [bool; 3], known: [bool; 3]) -> Batch {
+        Batch {
+            batch: 3,
+            context_length: 1,
+            observations: BatchObservations::Vectors(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+            actions: BatchActions::Continuous(vec![0.1, 0.2, 0.3]),
+            transitions: Some(Transitions {
+                rewards: vec![10.0, 20.0, 30.0],
+                terminated: ended.into(),
+                next_is_known: known.into(),
+                next_observations: BatchObservations::Vectors(vec![3.0, 4.0, 0.0, 0.0, 0.0, 0.0]),
+                next_actions: BatchActions::Continuous(vec![0.2, 0.0, 0.0]),
+            }),
+            ..Batch::default()
+        }
+    }
+
+    #[test]
+    fn a_step_that_was_cut_off_is_left_out() {
+        let (device, same) = (Device::flex(), Rescaling::new(None, true));
+        let ended = batch([false, false, true], [true, false, false]);
+        let steps = Steps::of(&ended, &same, &device).unwrap();
+        let values = |tensor: Tensor<2>| tensor.into_data().iter::<f32>().collect::<Vec<_>>();
+        assert_eq!(values(steps.observations.clone()), [1.0, 2.0, 5.0, 6.0]);
+        assert_eq!(values(steps.actions.clone()), [0.1, 0.3]);
+        assert_eq!(values(steps.next_observations.clone()), [3.0, 4.0, 0.0, 0.0]);
+        assert_eq!(values(steps.next_actions.clone()), [0.2, 0.0]);
+        // 10 + 0.5 · 4, and nothing after the end.
+        let next = Tensor::from_data([[4.0f32], [8.0]], &device);
+        assert_eq!(values(steps.returns(next, 0.5)), [12.0, 30.0]);
+        assert!(Steps::of(&batch([false; 3], [false; 3]), &same, &device).is_none());
+    }
+}

@@ -1,0 +1,45 @@
+//! Target networks: stored parameters that follow others by Polyak averaging.
+
+use std::collections::VecDeque;
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::Tensor,
+};
+use overtone_kernels::{Form, polyak};
+
+/// `target + rate · (online − target)` of every parameter of two modules of one shape. `target`
+/// tracks no gradients.
+pub fn follow<M: Module>(target: M, online: &M, rate: f64) -> M {
+    let mut source = Source::default();
+    online.visit(&mut source);
+    target.map(&mut Follow { source: source.0, rate })
+}
+
+/// Parameters, flat, in the order in which a module is visited.
+#[derive(Default)]
+struct Source(VecDeque<Tensor<1>>);
+
+impl ModuleVisitor for Source {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        let value = if value.is_autodiff() { value.inner() } else { value };
+        let n = value.shape().num_elements();
+        self.0.push_back(value.reshape([n]));
+    }
+}
+
+struct Follow {
+    source: VecDeque<Tensor<1>>,
+    rate: f64,
+}
+
+impl ModuleMapper for Follow {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(source) = self.source.pop_front() else { return param };
+        param.map(|target| {
+            let (shape, n) = (target.dims(), target.shape().num_elements());
+            polyak(target.reshape([n]), source, self.rate, Form::Auto).reshape(shape)
+        })
+    }
+}

@@ -1,0 +1,192 @@
+//! A chain of five states whose values are known, and training on it.
+//!
+//! From state 0 to 4, left goes one state down (and stays in 0), right one up; right in state 4
+//! pays 1 and ends the task.
+
+#![allow(dead_code, reason = "each test binary uses its part")]
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+use std::{fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
+
+use burn::tensor::{Device, Tensor, TensorData};
+use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
+use overtone_data::{Acted, Columns, Dataset, DatasetOptions, Fragment, Sampling, Seen};
+use overtone_train::{
+    AdamWConfig, Algorithm, Checkpoint, Decayed, Job, Observer, Precision, RunDir, ScheduleKind,
+    StepReport, TrainConfig, Trainer, TrainingData,
+};
+use rand::RngExt;
+
+pub const STATES: usize = 5;
+pub const LEFT: u16 = 0;
+pub const RIGHT: u16 = 1;
+pub const GAMMA: f64 = 0.9;
+
+/// What the chain shows: which state it is in, one number each.
+pub fn observations() -> ObservationSpace {
+    ObservationSpace::Vectors { width: STATES }
+}
+
+/// Real-valued actions of the chain: above zero is right.
+pub fn numbers() -> ActionSpace {
+    ActionSpace::unit(1)
+}
+
+/// Episodes of at most 20 steps with these actions; `goes_right` says which way one goes.
+fn walk(
+    n_episodes: usize,
+    mut draw: impl FnMut(&mut seed::Generator) -> (f32, bool),
+) -> (Columns, Vec<f32>) {
+    let mut generator = seed::generator(3, "chain");
+    let (mut states, mut actions, mut rewards) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut episodes, mut finished) = (Vec::new(), Vec::new());
+    for _ in 0..n_episodes {
+        let start = actions.len();
+        let mut state = generator.random_range(0..STATES);
+        let mut outcome = Outcome::Truncated;
+        while actions.len() < start + 20 && outcome == Outcome::Truncated {
+            states.extend((0..STATES).map(|s| f32::from(u8::from(s == state))));
+            let (action, goes_right) = draw(&mut generator);
+            let pays = goes_right && state == STATES - 1;
+            actions.push(action);
+            rewards.push(f32::from(u8::from(pays)));
+            match goes_right {
+                _ if pays => outcome = Outcome::Terminated,
+                false => state = state.saturating_sub(1),
+                true => state += 1,
+            }
+        }
+        episodes.push(Episode { start, length: actions.len() - start, outcome });
+        finished.push(true);
+    }
+    let columns = Columns {
+        path: "chain".into(),
+        format: "chain",
+        observations: Seen::Vectors { width: STATES, values: states },
+        actions: Acted::Continuous { width: 1, values: actions.clone() },
+        rewards,
+        episodes,
+        finished,
+        odd: Vec::new(),
+    };
+    (columns, actions)
+}
+
+/// With actions from a list, which go left with this probability.
+pub fn listed(left: f64) -> Arc<Dataset> {
+    let (columns, actions) = walk(200, |generator| {
+        let goes_right = generator.random::<f64>() >= left;
+        (f32::from(if goes_right { RIGHT } else { LEFT }), goes_right)
+    });
+    let values = actions.iter().map(|&action| action as u16).collect();
+    dataset(Columns { actions: Acted::Discrete { n_actions: 2, values }, ..columns })
+}
+
+/// With actions spread over [-1, 1].
+pub fn real_valued() -> Arc<Dataset> {
+    let (columns, _) = walk(400, |generator| {
+        let action = generator.random_range(-1.0f32..1.0);
+        (action, action > 0.0)
+    });
+    dataset(columns)
+}
+
+fn dataset(columns: Columns) -> Arc<Dataset> {
+    let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
+    Arc::new(Dataset::of(columns, &options).unwrap())
+}
+
+pub fn config(updates: u64) -> TrainConfig {
+    TrainConfig {
+        updates,
+        epochs: 0,
+        batch_size: 64,
+        learning_rate: 2e-3,
+        schedule: ScheduleKind::Constant,
+        warmup_tokens: 0.0,
+        decay_horizon: 1.0,
+        warmup_updates: 0,
+        optimizer: AdamWConfig {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 0.0,
+            decayed: Decayed::Matrices,
+            clip_norm: 10.0,
+        },
+        sampling: Sampling::Uniform,
+        log_every: 10,
+        checkpoint_every: 7,
+        keep_checkpoints: 10,
+        held_out: 0.0,
+        precision: Precision::F32,
+        read_every: 0,
+        frames_on_gpu_gb: 0.0,
+    }
+}
+
+struct Quiet;
+
+impl Observer for Quiet {
+    fn stepped(&mut self, _step: u64, _loss: f64) {}
+    fn logged(&mut self, _report: &StepReport) {}
+    fn saved(&mut self, _checkpoint: &Checkpoint) {}
+}
+
+/// The last checkpoint of a run in `folder`, which goes on from `resume`.
+pub fn train<A: Algorithm>(
+    folder: &Path,
+    data: &Arc<Dataset>,
+    (algorithm, config): (A, TrainConfig),
+    resume: Option<&Checkpoint>,
+) -> Checkpoint {
+    let job = Job {
+        run: RunDir::create(folder, "run").unwrap(),
+        config,
+        data: TrainingData::new(data.clone(), 1.0),
+        agent: serde_json::json!("walks a chain"),
+        seed: 1,
+        device: Device::flex(),
+    };
+    let trainer = Trainer::new(algorithm, job, resume).unwrap();
+    trainer.train(&AtomicBool::new(false), &mut Quiet).unwrap().checkpoint
+}
+
+/// What a run of `updates` steps has learned.
+pub fn learned<A: Algorithm>(algorithm: &A, data: &Arc<Dataset>, config: TrainConfig) -> A::State
+where
+    A: Clone,
+{
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = train(folder.path(), data, (algorithm.clone(), config.clone()), None);
+    let device = Device::flex().autodiff();
+    let mut generator = seed::generator(9, "any");
+    checkpoint.restore(algorithm.init(&config, &device, &mut generator).unwrap()).unwrap()
+}
+
+/// Every state, as a network sees it that takes normalized observations; `[STATES, STATES]`.
+pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
+    let mut states: Vec<f32> =
+        (0..STATES * STATES).map(|at| f32::from(u8::from(at % (STATES + 1) == 0))).collect();
+    data.normalization().unwrap().apply(&mut states);
+    change(&mut states);
+    Tensor::from_data(TensorData::new(states, [STATES, STATES]), &Device::flex())
+}
+
+/// Networks, targets and moments of a run that stopped twice and went on: every file of the last
+/// checkpoint has the same bytes as that of one that never stopped.
+pub fn check_resuming<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config(21);
+    let job = || (algorithm.clone(), config.clone());
+    let whole = train(&folder.path().join("a"), data, job(), None);
+    for step in [7, 14] {
+        let stopped = Checkpoint::at_step(whole.path.parent().unwrap(), step).unwrap();
+        let folder = folder.path().join(format!("from-{step}"));
+        let resumed = train(&folder, data, job(), Some(&stopped));
+        for file in ["model.safetensors", "optimizer.safetensors", "state.json"] {
+            let bytes = |checkpoint: &Checkpoint| fs::read(checkpoint.path.join(file)).unwrap();
+            assert!(bytes(&whole) == bytes(&resumed), "{file} differs from step {step} on");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! TD3+BC on a chain of five states whose values are known (`chain`): the best is to walk right,
+//! `Q*(s, right) = γ^(4 − s)`.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod chain;
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
+use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
+use overtone_agents::{
+    SequenceModel, Td3Bc, Td3BcConfig,
+    value::{ActorCritic, Rescaling, Steps, twin::beside},
+};
+use overtone_core::{ActionSpace, ObservationSpace, seed};
+use overtone_data::{Batch, BatchOptions, Dataset, Part, Sampling};
+use overtone_model::{
+    ModelConfig, PerceptronConfig,
+    contexts::{Acted, Contexts, Observed},
+    head::{HeadConfig, TanhConfig},
+    weights,
+};
+use overtone_train::{Algorithm, BatchLoss};
+
+fn algorithm(config: Td3BcConfig) -> Td3Bc {
+    Td3Bc { config, observations: observations(), actions: numbers() }
+}
+
+fn small(alpha: f64) -> Td3BcConfig {
+    Td3BcConfig {
+        alpha,
+        gamma: GAMMA,
+        target_rate: 0.02,
+        target_noise: 0.05,
+        hidden: 32,
+        ..Td3BcConfig::default()
+    }
+}
+
+/// The action in every state (above zero is right), and its value by the smaller critic.
+fn played(state: &ActorCritic, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
+    let rescaling = Rescaling::new(data.normalization(), true);
+    let states = chain::states(data, |states| rescaling.apply(states));
+    let actions = state.actor.valid().act(states.clone());
+    let values = state.critics.valid().smaller(beside(states, actions.clone()));
+    let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect();
+    (numbers(actions), numbers(values))
+}
+
+#[test]
+fn with_a_large_alpha_the_actor_walks_right_and_its_values_are_the_optimum() {
+    let data = real_valued();
+    let state = learned(&algorithm(small(50.0)), &data, config(3000));
+    let (actions, values) = played(&state, &data);
+    for (s, (action, value)) in actions.into_iter().zip(values).enumerate() {
+        let expected = GAMMA.powi((STATES - 1 - s) as i32);
+        println!("state {s}: action {action:.3}, value {value:.3}, optimum {expected:.3}");
+        assert!(action > 0.0, "action {action} in state {s}");
+        assert!((value - expected).abs() < 0.05, "Q({s}, right) = {value}, not {expected}");
+    }
+}
+
+/// With α = 0 what is learned is this project's behaviour cloning by a perceptron, from the same
+/// weights, batches and rates. Largest difference seen: 0.
+#[test]
+fn without_values_it_is_behaviour_cloning() {
+    let (data, config) = (real_valued(), config(1));
+    let td3 = algorithm(Td3BcConfig { actor_every: 1, ..small(0.0) });
+    let perceptron = PerceptronConfig {
+        n_layers: 2,
+        width: 32,
+        context_length: 1,
+        dropout: 0.0,
+        head: HeadConfig::Tanh(TanhConfig {}),
+    };
+    let cloning = SequenceModel {
+        model: ModelConfig::Perceptron(perceptron),
+        observations: observations(),
+        actions: numbers(),
+    };
+    let device = Device::flex().autodiff();
+    let generator = || seed::generator(5, "init");
+    let mut state = td3.init(&config, &device, &mut generator()).unwrap();
+    let mut cloned = cloning.init(&config, &device, &mut generator()).unwrap();
+    let mut sampler = data.sampler(Part::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
+    let (mut batch, rescaling) = (Batch::default(), Rescaling::new(data.normalization(), true));
+    let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
+    for step in 0..40 {
+        batch.fill(&data, &mut sampler, 32, &asked).unwrap();
+        let steps = Steps::of(&batch, &rescaling, &Device::flex()).unwrap();
+        let noise = steps.actions.zeros_like();
+        td3.learn(&mut state, &steps, noise, (step, 1e-2));
+        let [n, width] = steps.observations.dims();
+        let contexts = Contexts {
+            observations: Observed::Vectors(steps.observations.reshape([n, 1, width]).autodiff()),
+            actions: Acted::Continuous(steps.actions.reshape([n, 1, 1]).autodiff()),
+            returns_to_go: Tensor::zeros([n, 1], &device),
+            timesteps: vec![0; n],
+            n_padding: vec![0; n],
+        };
+        let total = cloned.model.loss(&contexts, None).total;
+        cloned.descend(BatchLoss { total, figures: Vec::new() }, 1e-2);
+    }
+    let numbers = |tensors: weights::NamedTensors| -> Vec<f64> {
+        tensors.values().flat_map(|data| data.iter::<f64>().collect::<Vec<_>>()).collect()
+    };
+    // `head` sorts before `layers` there and is `layers.2` here.
+    let mut theirs = weights::export(&cloned.model);
+    for part in ["weight", "bias"] {
+        let head = theirs.remove(&format!("head.{part}")).unwrap();
+        theirs.insert(format!("layers.2.{part}"), head);
+    }
+    let ours = weights::export(&state.actor);
+    assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
+    let (ours, theirs) = (numbers(ours), numbers(theirs));
+    let largest = ours.iter().zip(&theirs).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+    println!("largest difference: {largest:.1e}");
+    assert!(largest < 1e-6, "{largest}");
+}
+
+/// Networks, targets and both optimizers; the third step of the actor comes after a stop.
+#[test]
+fn resuming_is_never_having_stopped() {
+    check_resuming(&algorithm(small(2.5)), &real_valued());
+}
+
+#[test]
+fn other_tasks_and_options_are_refused() {
+    let listed = ActionSpace::numbered(4);
+    let error = small(0.0).check(&observations(), &listed).unwrap_err().to_string();
+    assert!(error.contains("discrete_cql"), "{error}");
+    let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+    let error = small(0.0).check(&pixels, &numbers()).unwrap_err().to_string();
+    assert!(error.contains("pixels"), "{error}");
+    let wrong =
+        |config: Td3BcConfig| config.check(&observations(), &numbers()).unwrap_err().to_string();
+    for (key, config) in [
+        ("alpha", small(-1.0)),
+        ("gamma", Td3BcConfig { gamma: 1.5, ..small(1.0) }),
+        ("target_rate", Td3BcConfig { target_rate: f64::NAN, ..small(1.0) }),
+        ("noise_clip", Td3BcConfig { noise_clip: f64::INFINITY, ..small(1.0) }),
+        ("actor_every", Td3BcConfig { actor_every: 0, ..small(1.0) }),
+        ("n_layers", Td3BcConfig { n_layers: 0, ..small(1.0) }),
+        ("hidden", Td3BcConfig { hidden: 0, ..small(1.0) }),
+    ] {
+        let error = wrong(config);
+        assert!(error.contains(key), "{error}");
+    }
+}

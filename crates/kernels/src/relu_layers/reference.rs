@@ -1,0 +1,31 @@
+//! The layers in plain tensors.
+
+use burn::tensor::{Tensor, activation::relu};
+
+use super::ReluLayer;
+use crate::Form;
+use crate::norm::layer_norm;
+
+pub(super) fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> Tensor<2> {
+    let is_tracked = x.is_autodiff() || layers.iter().any(|layer| layer.weight.is_autodiff());
+    let n_layers = layers.len();
+    let mut rows = like(x, is_tracked);
+    for (i, ReluLayer { weight, bias, norm }) in layers.into_iter().enumerate() {
+        let product = form.product(rows, like(weight, is_tracked));
+        rows = product + like(bias, is_tracked).unsqueeze();
+        if i + 1 < n_layers {
+            rows = relu(rows);
+        }
+        if let Some([weight, bias]) = norm {
+            let (weight, bias) = (like(weight, is_tracked), like(bias, is_tracked));
+            let normal = layer_norm(rows.unsqueeze::<3>(), weight, bias, Form::Reference);
+            rows = normal.squeeze_dim::<2>(0);
+        }
+    }
+    rows
+}
+
+/// A constant can stand beside tensors that track gradients only as one of them.
+fn like<const D: usize>(tensor: Tensor<D>, is_tracked: bool) -> Tensor<D> {
+    if is_tracked && !tensor.is_autodiff() { tensor.autodiff() } else { tensor }
+}
