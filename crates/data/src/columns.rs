@@ -40,13 +40,6 @@ impl Seen {
             Self::Vectors { width, .. } => *width,
         }
     }
-
-    fn len(&self) -> usize {
-        match self {
-            Self::Frames { pixels, .. } => pixels.len(),
-            Self::Vectors { values, .. } => values.len(),
-        }
-    }
 }
 
 /// All steps of a recording, in the file's order and units.
@@ -127,16 +120,13 @@ impl Columns {
         {
             return refuse(format!("its frames are {shape:?}, {stack} an observation"));
         }
-        let (observed, acted) = (
-            self.observations.len(),
-            match &self.actions {
-                Acted::Discrete { values, .. } => values.len(),
-                Acted::Continuous { values, .. } => values.len(),
-            },
-        );
-        let action_width = match &self.actions {
-            Acted::Discrete { .. } => 1,
-            Acted::Continuous { width, .. } => *width,
+        let observed = match &self.observations {
+            Seen::Frames { pixels, .. } => pixels.len(),
+            Seen::Vectors { values, .. } => values.len(),
+        };
+        let (acted, action_width) = match &self.actions {
+            Acted::Discrete { values, .. } => (values.len(), 1),
+            Acted::Continuous { width, values } => (values.len(), *width),
         };
         for (what, length, width) in [
             ("observations", observed, self.observations.width()),
@@ -162,17 +152,16 @@ impl Columns {
         {
             return refuse(format!("it holds action {action} of {n_actions}"));
         }
-        let empty: &[f32] = &[];
-        let observed = match &self.observations {
+        let observed: &[f32] = match &self.observations {
             Seen::Vectors { values, .. } => values,
-            Seen::Frames { .. } => empty,
+            Seen::Frames { .. } => &[],
         };
-        let acted = match &self.actions {
+        let acted: &[f32] = match &self.actions {
             Acted::Continuous { values, .. } => values,
-            Acted::Discrete { .. } => empty,
+            Acted::Discrete { .. } => &[],
         };
         for (what, column) in
-            [("observations", observed), ("actions", acted), ("rewards", &self.rewards[..])]
+            [("observations", observed), ("actions", acted), ("rewards", &self.rewards)]
         {
             if column.iter().any(|number| !number.is_finite()) {
                 return refuse(format!("a number of its {what} is not finite"));

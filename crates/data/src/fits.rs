@@ -16,51 +16,47 @@ impl Dataset {
         observations: &ObservationSpace,
         actions: &ActionSpace,
     ) -> Result<(), DataError> {
-        let (seen, seen_fit) = match (self.observations(), observations) {
-            (Observed::Vectors { width, .. }, ObservationSpace::Vectors { width: wanted }) => {
-                (format!("have {width} numbers"), width == wanted)
-            }
-            (Observed::Vectors { width, .. }, ObservationSpace::Pixels { .. }) => {
-                (format!("have {width} numbers"), false)
-            }
-            (Observed::Frames(frames), space) => {
+        let seen = match self.observations() {
+            Observed::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
+            Observed::Frames(frames) => {
                 let [height, width] = frames.shape();
-                let shape = vec![frames.stack(), height, width];
-                let fit = matches!(space, ObservationSpace::Pixels { shape: s } if *s == shape);
-                (format!("are frames of {shape:?}"), fit)
+                ObservationSpace::Pixels { shape: vec![frames.stack(), height, width] }
             }
         };
-        let (done, done_fit) = match (self.actions(), actions) {
-            (Acted::Continuous { width, .. }, ActionSpace::Continuous { low, .. }) => {
-                (width.to_string(), *width == low.len())
-            }
-            (Acted::Continuous { width, .. }, ActionSpace::Discrete { .. }) => {
-                (width.to_string(), false)
-            }
-            (Acted::Discrete { n_actions, .. }, ActionSpace::Discrete { names }) => {
-                (format!("one of {n_actions}"), *n_actions <= names.len())
-            }
-            (Acted::Discrete { n_actions, .. }, ActionSpace::Continuous { .. }) => {
-                (format!("one of {n_actions}"), false)
-            }
+        let (done, n) = (self.actions(), self.actions().size());
+        let (acted, action_fits) = match done {
+            Acted::Continuous { .. } => (ActionSpace::unit(n), n == actions.size()),
+            // Not every action need have been chosen.
+            Acted::Discrete { .. } => (ActionSpace::numbered(n), n <= actions.size()),
         };
-        if seen_fit && done_fit {
+        let same_kind = std::mem::discriminant(&acted) == std::mem::discriminant(actions);
+        if seen == *observations && same_kind && action_fits {
             return Ok(());
         }
-        let wanted = match observations {
-            ObservationSpace::Vectors { width } => format!("have {width}"),
-            ObservationSpace::Pixels { shape } => format!("are frames of {shape:?}"),
-        };
-        let acts = match actions {
-            ActionSpace::Discrete { names } => format!("one of {}", names.len()),
-            ActionSpace::Continuous { low, .. } => low.len().to_string(),
-        };
         Err(DataError::Inconsistent {
             path: self.path().to_path_buf(),
             reason: format!(
-                "its observations {seen} and its actions {done}, but those of {name} {wanted} and \
-                 {acts}: it is another task's"
+                "its observations {} and its actions {}, but those of {name} {} and {}: it is \
+                 another task's",
+                shown(&seen),
+                chosen(&acted),
+                shown(observations),
+                chosen(actions)
             ),
         })
+    }
+}
+
+fn shown(space: &ObservationSpace) -> String {
+    match space {
+        ObservationSpace::Vectors { width } => format!("have {width} numbers"),
+        ObservationSpace::Pixels { shape } => format!("are frames of {shape:?}"),
+    }
+}
+
+fn chosen(space: &ActionSpace) -> String {
+    match space {
+        ActionSpace::Discrete { names } => format!("are one of {}", names.len()),
+        ActionSpace::Continuous { low, .. } => format!("have {} numbers", low.len()),
     }
 }

@@ -2,7 +2,7 @@
 //! the suites they belong to.
 //!
 //! No Python here: a [`Suite`] implements [`VectorEnv`] in its own crate under `envs/`, lists its
-//! tasks in a [`Table`], and finds the packages it lives in with [`virtual_envs`]. [`Corridor`]
+//! tasks in a [`TaskTable`], and finds the packages it lives in with [`virtual_envs`]. [`Corridor`]
 //! is a tiny environment written by hand, for tests. An environment of your own is an [`Env`];
 //! [`Batched`] makes a batch of it.
 
@@ -23,6 +23,6 @@ pub use error::{Cause, EnvError, Failure};
 pub use overtone_core::{ActionSpace, ObservationSpace};
 pub use slots::Slots;
 pub use suite::{Simulator, Suite, TaskError, UnknownTask, find_in_table};
-pub use table::{Scores, Table};
+pub use table::{Scores, TaskTable};
 pub use vector_env::{Step, VectorEnv};
 pub use virtual_env::virtual_envs;

@@ -3,7 +3,8 @@
 
 use overtone_core::Actions;
 
-use crate::{ActionSpace, EnvError};
+use crate::error::Cause;
+use crate::{ActionSpace, EnvError, Step};
 
 /// Which environments of a batch have an episode under way.
 #[derive(Clone, Debug)]
@@ -74,6 +75,41 @@ impl Slots {
     /// Notes that the episode in `env` ended.
     pub fn end(&mut self, env: usize) {
         self.running[env] = false;
+    }
+
+    /// Notes in which of `envs` an episode began, and answers [`VectorEnv::reset`].
+    ///
+    /// # Errors
+    /// As [`EnvError::of_resets`].
+    ///
+    /// [`VectorEnv::reset`]: crate::VectorEnv::reset
+    pub fn begun<E: Into<Cause>>(
+        &mut self,
+        envs: &[usize],
+        results: Vec<Result<(), E>>,
+    ) -> Result<(), EnvError> {
+        for (&env, result) in envs.iter().zip(&results) {
+            self.running[env] = result.is_ok();
+        }
+        EnvError::of_resets(envs, results)
+    }
+
+    /// Notes in which of `envs` the episode ended, by an outcome or a failure, and answers
+    /// [`VectorEnv::step`].
+    ///
+    /// # Errors
+    /// As [`EnvError::of_steps`].
+    ///
+    /// [`VectorEnv::step`]: crate::VectorEnv::step
+    pub fn stepped<E: Into<Cause>>(
+        &mut self,
+        envs: &[usize],
+        results: Vec<Result<Step, E>>,
+    ) -> Result<Vec<Step>, EnvError> {
+        for (&env, result) in envs.iter().zip(&results) {
+            self.running[env] = matches!(result, Ok(Step { outcome: None, .. }));
+        }
+        EnvError::of_steps(envs, results)
     }
 
     fn check_distinct(&self, envs: &[usize]) -> Result<(), EnvError> {

@@ -1,4 +1,4 @@
-//! [`Table`]: a suite's tasks as a TOML document, with rows of the suite's own form.
+//! [`TaskTable`]: a suite's tasks as a TOML document, with rows of the suite's own form.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 /// A suite's tasks.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Table<Row> {
+pub struct TaskTable<Row> {
     /// What 0 and 100 mean under each convention of reference scores.
     conventions: BTreeMap<String, String>,
     /// The tasks.
@@ -29,7 +29,7 @@ pub struct Scores {
     high: f64,
 }
 
-impl<Row: DeserializeOwned> Table<Row> {
+impl<Row: DeserializeOwned> TaskTable<Row> {
     /// Reads a table that is compiled into the program.
     ///
     /// # Panics

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
-use overtone_env::{Scores, Table};
+use overtone_env::{Scores, TaskTable};
 use serde::Deserialize;
 
 use crate::screen::{SIDE, STACK};
@@ -64,7 +64,7 @@ impl Game {
     /// All of them, in the table's order.
     pub fn all() -> &'static [Self] {
         static GAMES: LazyLock<Vec<Game>> = LazyLock::new(|| {
-            let table = Table::<Row>::of(include_str!("../tasks.toml"));
+            let table = TaskTable::<Row>::of(include_str!("../tasks.toml"));
             table.tasks.iter().map(|row| game(&table, row)).collect()
         });
         &GAMES
@@ -91,7 +91,7 @@ impl fmt::Display for Game {
     }
 }
 
-fn game(table: &Table<Row>, row: &Row) -> Game {
+fn game(table: &TaskTable<Row>, row: &Row) -> Game {
     let all = || ACTIONS.map(String::from).to_vec();
     let names = row.actions.clone().unwrap_or_else(all);
     let id = |name: &String| {

@@ -32,7 +32,7 @@ pub struct ReleasedAle {
     rom: Rom,
     /// ale-py's class.
     class: Py<PyAny>,
-    lanes: Vec<Lane>,
+    lanes: Vec<ReleasedLane>,
     slots: Slots,
     observations: Vec<u8>,
     resize: Bilinear,
@@ -41,7 +41,7 @@ pub struct ReleasedAle {
 }
 
 /// One emulator.
-struct Lane {
+struct ReleasedLane {
     ale: Py<PyAny>,
     screen: Py<PyArray2<u8>>,
     /// The last frames, which after a double reset differ from those shown.
@@ -84,7 +84,7 @@ impl ReleasedAle {
                 )
             };
             quiet().map_err(failed(doing))?;
-            let lane = |_| Lane::start(game, &class, emulation, &rom);
+            let lane = |_| ReleasedLane::start(game, &class, emulation, &rom);
             let lanes = (0..n_envs).map(lane).collect::<Result<Vec<_>, AleError>>()?;
             Ok::<_, AleError>((class.unbind(), lanes))
         })?;
@@ -107,7 +107,7 @@ impl ReleasedAle {
         self.rom.check()?;
         if self.lanes[env].broken {
             let class = self.class.bind(py);
-            self.lanes[env] = Lane::start(self.game, class, &self.emulation, &self.rom)?;
+            self.lanes[env] = ReleasedLane::start(self.game, class, &self.emulation, &self.rom)?;
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ impl ReleasedAle {
     }
 }
 
-impl Lane {
+impl ReleasedLane {
     fn start(
         game: &'static Game,
         class: &Bound<'_, PyAny>,
@@ -275,13 +275,9 @@ impl VectorEnv for ReleasedAle {
                 self.reset_one(py, env, seed).map_err(failed("resetting"))
             });
             self.lanes[env].broken = result.is_err();
-            match result {
-                Ok(()) => self.slots.begin(env),
-                Err(_) => self.slots.end(env),
-            }
             results.push(result);
         }
-        EnvError::of_resets(envs, results)
+        self.slots.begun(envs, results)
     }
 
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
@@ -292,12 +288,9 @@ impl VectorEnv for ReleasedAle {
             let result =
                 Python::attach(|py| self.step_one(py, env, action)).map_err(failed("playing"));
             self.lanes[env].broken = result.is_err();
-            if result.as_ref().map_or(true, |step| step.outcome.is_some()) {
-                self.slots.end(env);
-            }
             results.push(result);
         }
-        EnvError::of_steps(envs, results)
+        self.slots.stepped(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

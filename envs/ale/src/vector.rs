@@ -115,13 +115,8 @@ impl AleVectorEnv {
             };
             threads.into_iter().flat_map(join).collect()
         });
-        for (&env, result) in envs.iter().zip(&results) {
-            match result {
-                Ok(()) => self.slots.begin(env),
-                Err(_) => self.give_up(env),
-            }
-        }
-        EnvError::of_resets(envs, results)
+        self.note_failures(envs, &results);
+        self.slots.begun(envs, results)
     }
 
     /// Makes sure that environment `env` has an emulator that can load its ROM.
@@ -133,10 +128,10 @@ impl AleVectorEnv {
         Ok(())
     }
 
-    /// Notes that environment `env` failed.
-    fn give_up(&mut self, env: usize) {
-        self.lanes[env].broken = true;
-        self.slots.end(env);
+    fn note_failures<T>(&mut self, envs: &[usize], results: &[Result<T, AleError>]) {
+        for (&env, result) in envs.iter().zip(results) {
+            self.lanes[env].broken |= result.is_err();
+        }
     }
 }
 
@@ -172,14 +167,8 @@ impl VectorEnv for AleVectorEnv {
             };
             envs.iter().zip(sent).map(receive).collect()
         });
-        for (&env, result) in envs.iter().zip(&results) {
-            match result {
-                Ok(Step { outcome: None, .. }) => {}
-                Ok(_) => self.slots.end(env),
-                Err(_) => self.give_up(env),
-            }
-        }
-        EnvError::of_steps(envs, results)
+        self.note_failures(envs, &results);
+        self.slots.stepped(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

@@ -164,13 +164,7 @@ impl VectorEnv for GymnasiumVectorEnv {
             let failures = failures.map_err(failed("resetting"))?;
             self.collect(py, envs, failures, true)
         })?;
-        for (&env, result) in envs.iter().zip(&results) {
-            match result {
-                Ok(()) => self.slots.begin(env),
-                Err(_) => self.slots.end(env),
-            }
-        }
-        EnvError::of_resets(envs, results)
+        self.slots.begun(envs, results)
     }
 
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
@@ -199,12 +193,7 @@ impl VectorEnv for GymnasiumVectorEnv {
             let steps = steps.map(|((result, reward), ending)| result.and(step(reward, ending)));
             Ok::<Vec<_>, GymnasiumError>(steps.collect())
         })?;
-        for (&env, result) in envs.iter().zip(&results) {
-            if !matches!(result, Ok(Step { outcome: None, .. })) {
-                self.slots.end(env);
-            }
-        }
-        EnvError::of_steps(envs, results)
+        self.slots.stepped(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
-use overtone_env::{Scores, Table};
+use overtone_env::{Scores, TaskTable};
 use serde::Deserialize;
 
 use crate::{MujocoError, Revision, RobotSimulation};
@@ -24,7 +24,7 @@ pub struct Robot {
 pub(crate) struct Facts {
     name: String,
     title: String,
-    model: Model,
+    model: ModelFacts,
     action_steps: usize,
     step_seconds: f64,
     pub(crate) shown_velocity: Option<f64>,
@@ -38,7 +38,7 @@ pub(crate) struct Facts {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Model {
+struct ModelFacts {
     v4: String,
     v5: String,
     positions: usize,
@@ -66,7 +66,7 @@ impl Robot {
     /// All of them, in the table's order.
     pub fn all() -> &'static [Self] {
         static ROBOTS: LazyLock<Vec<Robot>> = LazyLock::new(|| {
-            let table = Table::<Facts>::of(include_str!("../tasks.toml"));
+            let table = TaskTable::<Facts>::of(include_str!("../tasks.toml"));
             table.tasks.iter().map(|facts| robot(&table, facts)).collect()
         });
         &ROBOTS
@@ -147,8 +147,8 @@ impl fmt::Display for Robot {
     }
 }
 
-fn robot(table: &Table<Facts>, facts: &Facts) -> Robot {
-    let Model { positions, motors, .. } = facts.model;
+fn robot(table: &TaskTable<Facts>, facts: &Facts) -> Robot {
+    let ModelFacts { positions, motors, .. } = facts.model;
     let simulation = RobotSimulation::d4rl();
     Robot {
         facts: facts.clone(),

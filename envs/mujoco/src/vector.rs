@@ -27,7 +27,7 @@ pub struct MujocoVectorEnv {
     /// The model's own state, `[n_positions + n_velocities]`.
     initial: Vec<f64>,
     ziggurats: Ziggurats,
-    lanes: Vec<Lane>,
+    lanes: Vec<RobotLane>,
     slots: Slots,
     observations: Vec<f32>,
     observation_space: ObservationSpace,
@@ -35,7 +35,7 @@ pub struct MujocoVectorEnv {
 }
 
 /// One environment.
-struct Lane {
+struct RobotLane {
     data: Data,
     /// After the last step or reset, `[n_positions + n_velocities]`.
     state: Vec<f64>,
@@ -50,7 +50,7 @@ struct Lane {
 /// One environment's part in a call: itself, where its observation goes, and what it is to do.
 struct Job<'a, Order> {
     env: usize,
-    lane: &'a mut Lane,
+    lane: &'a mut RobotLane,
     row: &'a mut [f32],
     order: Order,
 }
@@ -73,7 +73,7 @@ impl MujocoVectorEnv {
         let model = Model::load(robot, revision)?;
         let mut initial = vec![0.0; robot.n_positions() + robot.n_velocities()];
         Data::new(&model)?.state(&mut initial);
-        let lane = |_| Lane::new(robot, &model);
+        let lane = |_| RobotLane::new(robot, &model);
         Ok(Self {
             robot,
             revision,
@@ -157,13 +157,7 @@ impl MujocoVectorEnv {
             job.lane.show(job.row);
             begun.map_err(|message| MujocoError::Diverged { env: job.env, message })
         });
-        for (&env, result) in envs.iter().zip(&results) {
-            match result {
-                Ok(()) => self.slots.begin(env),
-                Err(_) => self.slots.end(env),
-            }
-        }
-        EnvError::of_resets(envs, results)
+        self.slots.begun(envs, results)
     }
 
     /// A job for each of `envs` (distinct and known), in that order.
@@ -225,12 +219,7 @@ impl VectorEnv for MujocoVectorEnv {
             };
             Ok(Step { reward: job.lane.reward as f32, outcome })
         });
-        for (&env, result) in envs.iter().zip(&results) {
-            if result.as_ref().map_or(true, |step| step.outcome.is_some()) {
-                self.slots.end(env);
-            }
-        }
-        EnvError::of_steps(envs, results)
+        self.slots.stepped(envs, results)
     }
 
     fn observations(&self) -> Observations<'_> {
@@ -238,7 +227,7 @@ impl VectorEnv for MujocoVectorEnv {
     }
 }
 
-impl Lane {
+impl RobotLane {
     fn new(robot: &Robot, model: &Arc<Model>) -> Result<Self, MujocoError> {
         Ok(Self {
             data: Data::new(model)?,

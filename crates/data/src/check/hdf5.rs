@@ -5,13 +5,13 @@ use std::fs;
 use hdf5::types::{FloatSize, TypeDescriptor};
 
 use super::Inspection;
-use super::vectors::{Look, Part, Rows};
+use super::vectors::{Look, Rows, Steps};
 use crate::columns::{Columns, Seen};
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, Form};
 use crate::read::hdf5_file::{Hdf5File, Matrix};
-use crate::read::hdf5_layout::{Layout, check_total, episode_names};
+use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
 
 /// Looks at a D4RL file.
 ///
@@ -21,9 +21,9 @@ pub(crate) fn check_d4rl(
     file: &Hdf5File,
     findings: &mut Findings<'_>,
 ) -> Result<Inspection, DataError> {
-    forms(file, "", Layout::D4rl, findings);
+    forms(file, "", Hdf5Layout::D4rl, findings);
     let mut look = Look::new(findings.expected);
-    let mut arrays = Arrays::read(file, Layout::D4rl, None);
+    let mut arrays = Arrays::read(file, Hdf5Layout::D4rl, None);
     let refused = look_at_part(file, &mut arrays, &mut None, &mut look, findings);
     if file.has("next_observations") {
         match file.matrix("next_observations") {
@@ -50,7 +50,7 @@ pub(crate) fn check_d4rl(
             look.finite(&name, "", &column, 1);
         }
     }
-    end(file, Layout::D4rl, look, findings, refused)
+    end(file, Hdf5Layout::D4rl, look, findings, refused)
 }
 
 /// Looks at a Minari file, one episode after the other.
@@ -67,15 +67,15 @@ pub(crate) fn check_minari(
         findings.refused(error);
     }
     if let Some(first) = names.first() {
-        forms(file, &format!("{first}/"), Layout::Minari, findings);
+        forms(file, &format!("{first}/"), Hdf5Layout::Minari, findings);
     }
     let (mut look, mut form) = (Look::new(findings.expected), None);
     for name in &names {
-        let mut arrays = Arrays::read(file, Layout::Minari, Some(name));
+        let mut arrays = Arrays::read(file, Hdf5Layout::Minari, Some(name));
         let sound = look_at_part(file, &mut arrays, &mut form, &mut look, findings);
         refused = refused.and(sound);
     }
-    end(file, Layout::Minari, look, findings, refused)
+    end(file, Hdf5Layout::Minari, look, findings, refused)
 }
 
 /// Looks at a recording in memory, of a format that has no look of its own.
@@ -89,9 +89,9 @@ pub(crate) fn look_at(
     findings.of(&columns.path);
     columns.check()?;
     let mut look = Look::new(findings.expected);
-    let part = Part {
+    let part = Steps {
         prefix: "",
-        steps: columns.n_transitions(),
+        n: columns.n_transitions(),
         observations: match &columns.observations {
             Seen::Vectors { width, values } => Some(Rows { values, width: *width }),
             Seen::Frames { .. } => None,
@@ -101,7 +101,7 @@ pub(crate) fn look_at(
         limited: true,
     };
     look.part(&part, &columns.episodes, &columns.finished, findings);
-    look.tell(Layout::D4rl, findings);
+    look.tell(Hdf5Layout::D4rl, findings);
     let mut inspection = look.inspection(&columns.path, columns.format);
     inspection.observation_width = columns.observations.width();
     Ok(Inspection::Columns(Box::new(inspection)))
@@ -117,18 +117,18 @@ fn look_at_part(
 ) -> Result<(), DataError> {
     arrays.errors.iter().for_each(|error| findings.refused(error));
     look.strange.look(arrays);
-    look.whole &= arrays.terminals.is_some() && arrays.timeouts.is_some();
+    look.broken |= arrays.terminals.is_none() || arrays.timeouts.is_none();
     // Of Minari's observations the last is where the last action led.
-    let more = usize::from(arrays.layout == Layout::Minari);
+    let more = usize::from(arrays.layout == Hdf5Layout::Minari);
     let prefix = &arrays.prefix;
     let observations = arrays.observations.as_ref().map(|Matrix { values, rows, width }| {
         look.finite("observations", prefix, values, *width);
         Rows { values: &values[..rows.saturating_sub(more) * width], width: *width }
     });
     let flags = || arrays.terminals.as_ref().map(Vec::len);
-    let part = Part {
+    let part = Steps {
         prefix,
-        steps: arrays.actions.as_ref().map(|actions| actions.rows()).or_else(flags).unwrap_or(0),
+        n: arrays.actions.as_ref().map(|actions| actions.rows()).or_else(flags).unwrap_or(0),
         observations,
         actions: arrays.actions.as_ref(),
         rewards: arrays.rewards.as_deref(),
@@ -142,7 +142,7 @@ fn look_at_part(
 /// Tells what was seen, and compares it with the description's counts.
 fn end(
     file: &Hdf5File,
-    layout: Layout,
+    layout: Hdf5Layout,
     look: Look<'_>,
     findings: &mut Findings<'_>,
     refused: Result<(), DataError>,
@@ -158,7 +158,7 @@ fn end(
             ("transition-count", "steps", counts.transitions, inspection.transitions),
             ("episode-count", "finished episodes", counts.episodes, inspection.episodes),
         ];
-        let counted = whole.into_iter().filter(|_| look.whole);
+        let counted = whole.into_iter().filter(|_| !look.broken);
         for (code, what, wanted, found) in
             counted.chain([("byte-count", "bytes", counts.bytes, bytes)])
         {
@@ -170,12 +170,12 @@ fn end(
 
 /// Tells of forms that are read, and are not D4RL's: types and shapes of the arrays that
 /// `prefix` leads to.
-fn forms(file: &Hdf5File, prefix: &str, layout: Layout, findings: &mut Findings<'_>) {
+fn forms(file: &Hdf5File, prefix: &str, layout: Hdf5Layout, findings: &mut Findings<'_>) {
     for name in ["observations", "actions", "rewards"] {
         let name = format!("{prefix}{name}");
         let Ok(element) = file.element(&name) else { continue };
         // Minari's rewards are doubles.
-        let usual = layout == Layout::Minari && name.ends_with("rewards")
+        let usual = layout == Hdf5Layout::Minari && name.ends_with("rewards")
             || name.ends_with("actions") && file.is_chosen(&name);
         if element != TypeDescriptor::Float(FloatSize::U4) && !usual {
             findings.tell("not-float32", &name, element.to_string());

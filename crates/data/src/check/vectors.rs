@@ -14,7 +14,7 @@ use crate::expected::Expected;
 use crate::findings::{Findings, Tally};
 use crate::read::hdf5_arrays::{Arrays, Strange, place};
 use crate::read::hdf5_file::Matrix;
-use crate::read::hdf5_layout::Layout;
+use crate::read::hdf5_layout::Hdf5Layout;
 
 /// How far, relative to its size, a number of the next observation may lie from the row after
 /// it: rounding, where one of them was kept as a double.
@@ -38,11 +38,11 @@ impl<'a> Rows<'a> {
 }
 
 /// Steps of a recording, in order; an array that cannot be read is `None`.
-pub(super) struct Part<'a> {
+pub(super) struct Steps<'a> {
     /// Name of the episode's group and a `/`; empty where the part is the whole file.
     pub prefix: &'a str,
-    /// Number of steps.
-    pub steps: usize,
+    /// How many.
+    pub n: usize,
     pub observations: Option<Rows<'a>>,
     pub actions: Option<&'a Acted>,
     pub rewards: Option<&'a [f32]>,
@@ -51,12 +51,13 @@ pub(super) struct Part<'a> {
 }
 
 /// What was seen of a recording so far.
+#[derive(Default)]
 pub(super) struct Look<'a> {
     expected: Expected<'a>,
     /// Steps of all parts.
     steps: u64,
-    /// Whether all arrays that are trained on could be read.
-    pub(super) whole: bool,
+    /// Whether an array that is trained on could not be read.
+    pub(super) broken: bool,
     /// Returns and lengths of the episodes that a flag ends.
     returns: Vec<f64>,
     lengths: Vec<f64>,
@@ -85,28 +86,7 @@ pub(super) struct Look<'a> {
 impl<'a> Look<'a> {
     /// Nothing yet.
     pub fn new(expected: Expected<'a>) -> Self {
-        Self {
-            expected,
-            steps: 0,
-            whole: true,
-            returns: Vec::new(),
-            lengths: Vec::new(),
-            terminated: 0,
-            strange: Strange::default(),
-            not_finite: BTreeMap::new(),
-            outside: Tally::default(),
-            jumps: Tally::default(),
-            repeated_rows: Tally::default(),
-            repeated_episodes: Tally::default(),
-            too_long: Tally::default(),
-            unfinished: Tally::default(),
-            unfinished_steps: 0,
-            observations: Vec::new(),
-            actions: Vec::new(),
-            rewards: Sums::default(),
-            n_actions: None,
-            episodes: HashMap::new(),
-        }
+        Self { expected, ..Self::default() }
     }
 
     /// Counts numbers of array `name` that are not finite.
@@ -120,14 +100,14 @@ impl<'a> Look<'a> {
     /// Looks at steps and at the episodes they are of, and whether each is ended by a flag.
     pub fn part(
         &mut self,
-        part: &Part<'_>,
+        part: &Steps<'_>,
         episodes: &[Episode],
         finished: &[bool],
         findings: &mut Findings<'_>,
     ) {
-        self.whole &=
-            part.observations.is_some() && part.actions.is_some() && part.rewards.is_some();
-        self.steps += part.steps as u64;
+        self.broken |=
+            part.observations.is_none() || part.actions.is_none() || part.rewards.is_none();
+        self.steps += part.n as u64;
         if let Some(rows) = part.observations {
             let wanted = self.expected.task.map(|task| task.observations.size());
             if self.fits("observations", part, rows.width, wanted, findings) {
@@ -151,7 +131,7 @@ impl<'a> Look<'a> {
     fn fits(
         &self,
         name: &str,
-        part: &Part<'_>,
+        part: &Steps<'_>,
         width: usize,
         wanted: Option<usize>,
         findings: &mut Findings<'_>,
@@ -169,7 +149,7 @@ impl<'a> Look<'a> {
         before.is_none_or(|before| before == width)
     }
 
-    fn actions(&mut self, part: &Part<'_>, actions: &Acted, findings: &mut Findings<'_>) {
+    fn actions(&mut self, part: &Steps<'_>, actions: &Acted, findings: &mut Findings<'_>) {
         let wanted = self.expected.task.map(|task| match &task.actions {
             ActionSpace::Discrete { .. } => 1,
             ActionSpace::Continuous { low, .. } => low.len(),
@@ -197,7 +177,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    fn episode(&mut self, part: &Part<'_>, episode: &Episode, finished: bool) {
+    fn episode(&mut self, part: &Steps<'_>, episode: &Episode, finished: bool) {
         let here = || place(part.prefix, episode.start);
         let length = episode.length as u64;
         if finished {
@@ -258,7 +238,7 @@ impl<'a> Look<'a> {
     }
 
     /// Adds what was seen.
-    pub fn tell(&self, layout: Layout, findings: &mut Findings<'_>) {
+    pub fn tell(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         self.tell_numbers(findings);
         self.tell_episodes(layout, findings);
     }
@@ -291,7 +271,7 @@ impl<'a> Look<'a> {
         );
     }
 
-    fn tell_episodes(&self, layout: Layout, findings: &mut Findings<'_>) {
+    fn tell_episodes(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         findings.tally("doubled-flag", "", &self.strange.both, "steps with both");
         findings.tally(
             "unflagged-jump",
@@ -311,12 +291,12 @@ impl<'a> Look<'a> {
             let found =
                 format!("{n} without an end, {steps} steps, from {}", self.unfinished.first);
             let rule = match layout {
-                Layout::D4rl => "trailing-fragment",
-                Layout::Minari => "trailing-fragment-in-minari",
+                Hdf5Layout::D4rl => "trailing-fragment",
+                Hdf5Layout::Minari => "trailing-fragment-in-minari",
             };
             findings.tell(rule, "", found);
         }
-        if self.whole && self.returns.is_empty() {
+        if !self.broken && self.returns.is_empty() {
             findings.tell("no-episode", "", "none");
         }
     }
@@ -358,7 +338,7 @@ fn add_rows(sums: &mut Vec<Sums>, rows: Rows<'_>) {
 }
 
 /// A hash of an episode's steps; `None` where an array could not be read.
-fn hash(part: &Part<'_>, episode: &Episode) -> Option<[u8; 32]> {
+fn hash(part: &Steps<'_>, episode: &Episode) -> Option<[u8; 32]> {
     let mut hash = Sha256::new();
     let mut add = |numbers: &[f32]| {
         numbers.iter().for_each(|number| hash.update(number.to_le_bytes()));

@@ -12,7 +12,7 @@ use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, columns};
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::hdf5_layout::{Layout, check_d4rl};
+use crate::read::hdf5_layout::{Hdf5Layout, check_d4rl};
 use crate::read::hdf5_paths::{find_file, hdf5_files};
 use crate::recording::{Reader, Recording};
 
@@ -21,7 +21,7 @@ pub(crate) struct D4rl;
 
 impl Reader for D4rl {
     fn name(&self) -> &'static str {
-        Layout::D4rl.name()
+        Hdf5Layout::D4rl.name()
     }
 
     /// Any file, or a folder with an HDF5 file.
@@ -36,8 +36,8 @@ impl Reader for D4rl {
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
         let file = Hdf5File::open(&self.place(path)?)?;
         check_d4rl(&file)?;
-        let parts = std::iter::once_with(|| Arrays::read(&file, Layout::D4rl, None));
-        columns(&file, Layout::D4rl, parts).map(Recording::Columns)
+        let parts = std::iter::once_with(|| Arrays::read(&file, Hdf5Layout::D4rl, None));
+        columns(&file, Hdf5Layout::D4rl, parts).map(Recording::Columns)
     }
 
     fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {

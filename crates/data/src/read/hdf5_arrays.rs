@@ -8,12 +8,12 @@ use crate::dataset::Acted;
 use crate::error::DataError;
 use crate::findings::Tally;
 use crate::read::hdf5_file::{Hdf5File, Matrix};
-use crate::read::hdf5_layout::{Layout, cut, outcome};
+use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
 
 /// Arrays that belong together; `None` is one that cannot be read or does not fit the others.
 pub(crate) struct Arrays {
     /// How the file is laid out.
-    pub layout: Layout,
+    pub layout: Hdf5Layout,
     /// Name of the episode's group and a `/`; empty in a D4RL file.
     pub prefix: String,
     /// What each action was chosen on; in Minari's files also where the last one led.
@@ -41,12 +41,12 @@ pub(crate) struct Form {
 
 impl Arrays {
     /// Reads a D4RL file's, or those of Minari's episode `episode`.
-    pub fn read(file: &Hdf5File, layout: Layout, episode: Option<&str>) -> Self {
+    pub fn read(file: &Hdf5File, layout: Hdf5Layout, episode: Option<&str>) -> Self {
         let prefix = episode.map_or_else(String::new, |episode| format!("{episode}/"));
         let named = |name: &str| format!("{prefix}{name}");
         let [end, limit] = layout.flags();
         let mut errors = Vec::new();
-        let timeouts = if layout == Layout::D4rl && !file.has(limit) {
+        let timeouts = if layout == Hdf5Layout::D4rl && !file.has(limit) {
             Err(DataError::MissingDataset {
                 path: file.path().to_path_buf(),
                 dataset: limit.into(),
@@ -74,8 +74,8 @@ impl Arrays {
     /// Steps, where the array that says it for the others was read.
     pub fn steps(&self) -> Option<usize> {
         match self.layout {
-            Layout::D4rl => self.observations.as_ref().map(|matrix| matrix.rows),
-            Layout::Minari => self.actions.as_ref().map(Acted::rows),
+            Hdf5Layout::D4rl => self.observations.as_ref().map(|matrix| matrix.rows),
+            Hdf5Layout::Minari => self.actions.as_ref().map(Acted::rows),
         }
     }
 
@@ -83,8 +83,8 @@ impl Arrays {
     fn fit(&mut self, file: &Hdf5File) {
         let Some(steps) = self.steps() else { return };
         let (more, other) = match self.layout {
-            Layout::D4rl => (0, "observations"),
-            Layout::Minari => (1, "actions"),
+            Hdf5Layout::D4rl => (0, "observations"),
+            Hdf5Layout::Minari => (1, "actions"),
         };
         let (prefix, errors, [end, limit]) = (&self.prefix, &mut self.errors, self.layout.flags());
         let mut wrong = |name: &str, got: usize, expected: usize| {
@@ -106,8 +106,8 @@ impl Arrays {
         let Some(terminals) = &self.terminals else { return Default::default() };
         let none = vec![false; terminals.len()];
         match (self.layout, &self.timeouts) {
-            (Layout::D4rl, timeouts) => cut(terminals, timeouts.as_ref().unwrap_or(&none)),
-            (Layout::Minari, Some(timeouts)) => {
+            (Hdf5Layout::D4rl, timeouts) => cut(terminals, timeouts.as_ref().unwrap_or(&none)),
+            (Hdf5Layout::Minari, Some(timeouts)) => {
                 let Some(last) = terminals.len().min(timeouts.len()).checked_sub(1) else {
                     return Default::default();
                 };
@@ -115,7 +115,7 @@ impl Arrays {
                 let outcome = ending.unwrap_or(Outcome::Truncated);
                 (vec![Episode { start: 0, length: last + 1, outcome }], vec![ending.is_some()])
             }
-            (Layout::Minari, None) => Default::default(),
+            (Hdf5Layout::Minari, None) => Default::default(),
         }
     }
 
@@ -165,7 +165,7 @@ impl Arrays {
 /// The first thing that is wrong with one.
 pub(super) fn columns(
     file: &Hdf5File,
-    layout: Layout,
+    layout: Hdf5Layout,
     parts: impl Iterator<Item = Arrays>,
 ) -> Result<Columns, DataError> {
     let (mut first, mut strange) = (None, Strange::default());
@@ -249,7 +249,7 @@ impl Strange {
         for (row, _) in flags().filter(|(_, (ended, cut))| **ended && **cut) {
             self.both.add(|| place(&part.prefix, row));
         }
-        if part.layout == Layout::D4rl {
+        if part.layout == Hdf5Layout::D4rl {
             return;
         }
         match flags().count().checked_sub(1) {

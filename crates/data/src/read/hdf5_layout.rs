@@ -7,14 +7,14 @@ use crate::read::hdf5_file::Hdf5File;
 
 /// How an HDF5 file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum Hdf5Layout {
     /// All steps in arrays of one file, with flags where episodes end (Fu et al. 2020; v2).
     D4rl,
     /// A group of arrays for each episode (the Farama Foundation's format).
     Minari,
 }
 
-impl Layout {
+impl Hdf5Layout {
     /// The format's name.
     pub fn name(self) -> &'static str {
         match self {

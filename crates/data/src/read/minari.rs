@@ -8,7 +8,7 @@ use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, columns};
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::hdf5_layout::{Layout, check_total, episode_names, is_minari};
+use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names, is_minari};
 use crate::read::hdf5_paths::find_file;
 use crate::recording::{Reader, Recording};
 
@@ -17,7 +17,7 @@ pub(crate) struct Minari;
 
 impl Reader for Minari {
     fn name(&self) -> &'static str {
-        Layout::Minari.name()
+        Hdf5Layout::Minari.name()
     }
 
     fn reads(&self, path: &Path) -> bool {
@@ -32,8 +32,8 @@ impl Reader for Minari {
         let file = Hdf5File::open(&self.place(path)?)?;
         let names = episode_names(&file)?;
         check_total(&file, names.len())?;
-        let parts = names.iter().map(|name| Arrays::read(&file, Layout::Minari, Some(name)));
-        columns(&file, Layout::Minari, parts).map(Recording::Columns)
+        let parts = names.iter().map(|name| Arrays::read(&file, Hdf5Layout::Minari, Some(name)));
+        columns(&file, Hdf5Layout::Minari, parts).map(Recording::Columns)
     }
 
     fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {

@@ -39,7 +39,7 @@ use crate::outcome_code::outcome_code;
 use crate::read::replay_log::{Ending, ReplayLog};
 use crate::read::run_folder::Column;
 use crate::store::content_hash::RowHashes;
-use crate::store::layout::{HASH_TO_COME, Layout, MANIFEST_FILE};
+use crate::store::layout::{HASH_TO_COME, MANIFEST_FILE, StoreLayout};
 use crate::store::manifest::StoreManifest;
 use crate::store::selection::Selected;
 use crate::store::shard::{Shard, ShardWriter, pieces_of, source_template, stopped};
@@ -72,7 +72,7 @@ pub(super) fn convert(
     let temporary = Temporary::create(folder)?;
 
     let (log, selected) = (plan.log, plan.selected);
-    let layout = Layout { rows: selected.n_rows(), episodes: selected.episodes.len() };
+    let layout = StoreLayout { rows: selected.n_rows(), episodes: selected.episodes.len() };
     let mut manifest = plan.manifest.clone();
     manifest.content_hash = HASH_TO_COME.into();
     manifest.sources = plan

@@ -12,12 +12,12 @@ pub(super) const HASH_TO_COME: &str =
     "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// Byte ranges of the tensors, from the start of the data; in their order.
-pub(crate) struct Layout {
+pub(crate) struct StoreLayout {
     pub(crate) rows: usize,
     pub(crate) episodes: usize,
 }
 
-impl Layout {
+impl StoreLayout {
     pub(crate) fn tensors(&self) -> [(&'static str, &'static str, Vec<usize>, usize); 6] {
         let (rows, episodes) = (self.rows, self.episodes);
         [

@@ -17,7 +17,7 @@ use crate::outcome_code::outcome_code;
 use crate::read::replay_log::FRAME;
 use crate::store::content_hash::RowHashes;
 use crate::store::frames::{FrameStore, STACK, damaged, stamp};
-use crate::store::layout::Layout;
+use crate::store::layout::StoreLayout;
 use crate::store::manifest::{FORMAT, StoreManifest};
 
 /// Frames that [`Dataset::verify`] reads at a time.
@@ -53,7 +53,7 @@ impl Dataset {
         if manifest.counts.rows > map.len() || manifest.counts.episodes > map.len() {
             return Err(bad("its manifest counts more than the file can hold".into()));
         }
-        let layout = Layout { rows: manifest.counts.rows, episodes: manifest.counts.episodes };
+        let layout = StoreLayout { rows: manifest.counts.rows, episodes: manifest.counts.episodes };
         for (name, dtype, shape, _) in layout.tensors() {
             let tensor = tensors.tensor(name).map_err(|error| bad(error.to_string()))?;
             if dtype_name(tensor.dtype()) != dtype || tensor.shape() != shape {

@@ -16,7 +16,7 @@ use crate::read::replay_log::{FRAME, ReplayLog};
 use crate::read::run_folder::Column;
 use crate::store::convert::{Conversion, convert};
 use crate::store::frames::FrameStore;
-use crate::store::layout::{Layout, STORE_FILE};
+use crate::store::layout::{STORE_FILE, StoreLayout};
 use crate::store::manifest::{FORMAT, StoreCounts, StoreManifest};
 use crate::store::selection::{Selected, Selection};
 use crate::store::shard::memory_bytes;
@@ -126,7 +126,7 @@ impl Plan {
             store,
             rows,
             episodes,
-            disk_bytes: Layout { rows, episodes }.data_bytes() + 65_536,
+            disk_bytes: StoreLayout { rows, episodes }.data_bytes() + 65_536,
             memory_bytes: memory_bytes(
                 rayon::current_num_threads(),
                 files.len(),

@@ -18,7 +18,7 @@ use crate::read::npy::NpyStream;
 use crate::read::replay_log::{FRAME, ReplayLog, SmallColumns};
 use crate::read::run_folder::Column;
 use crate::store::content_hash::RowHashes;
-use crate::store::layout::{HASH_TO_COME, Layout};
+use crate::store::layout::{HASH_TO_COME, StoreLayout};
 use crate::store::manifest::Source;
 use crate::store::selection::Selected;
 use crate::store::temporary::Temporary;
@@ -84,7 +84,7 @@ pub(super) struct Shard {
 pub(super) struct ShardWriter<'a> {
     pub(super) log: &'a ReplayLog,
     pub(super) temporary: &'a Temporary,
-    pub(super) layout: &'a Layout,
+    pub(super) layout: &'a StoreLayout,
     /// Bytes of the file before its tensors.
     pub(super) data: u64,
     /// Whether hashing and writing have a thread of their own for each shard.

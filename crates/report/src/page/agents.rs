@@ -27,7 +27,7 @@ const EXPERT: f64 = 100.0;
 const THRESHOLDS: usize = 101;
 
 /// One agent and its runs.
-struct Agent {
+struct AgentScores {
     name: String,
     matrix: ScoreMatrix,
 }
@@ -204,7 +204,7 @@ fn asked_differently(agents: &[Found]) -> Vec<String> {
 }
 
 /// The agents with equally many runs of each of their tasks; a note about each other one.
-fn agents(found: Vec<Found>, notes: &mut Vec<String>) -> Result<Vec<Agent>, PageError> {
+fn agents(found: Vec<Found>, notes: &mut Vec<String>) -> Result<Vec<AgentScores>, PageError> {
     let mut agents = Vec::new();
     for Found { name, scores } in found {
         let counts: Vec<usize> = scores.values().map(BTreeMap::len).collect();
@@ -219,15 +219,15 @@ fn agents(found: Vec<Found>, notes: &mut Vec<String>) -> Result<Vec<Agent>, Page
         let rows = scores.into_iter().map(|(task, runs)| {
             (task, runs.into_values().map(|score| score.normalized).collect::<Vec<_>>())
         });
-        agents.push(Agent { name, matrix: ScoreMatrix::new(rows)? });
+        agents.push(AgentScores { name, matrix: ScoreMatrix::new(rows)? });
     }
     Ok(agents)
 }
 
-fn aggregates(agents: &[Agent], bootstrap: &Bootstrap) -> Result<Table, PageError> {
+fn aggregates(agents: &[AgentScores], bootstrap: &Bootstrap) -> Result<Table, PageError> {
     let mut table =
         Table::new(&["agent", "tasks", "runs of each", "mean", "median", "IQM", "optimality gap"]);
-    for Agent { name, matrix } in agents {
+    for AgentScores { name, matrix } in agents {
         let found = Aggregates::of(matrix, EXPERT, bootstrap)?;
         let numbers = [found.mean, found.median, found.iqm, found.optimality_gap];
         let mut cells = vec![name.clone(), matrix.tasks().join(", "), matrix.n_runs().to_string()];
@@ -238,7 +238,11 @@ fn aggregates(agents: &[Agent], bootstrap: &Bootstrap) -> Result<Table, PageErro
 }
 
 /// The fraction of runs above each score.
-fn profiles(protocol: &str, agents: &[Agent], bootstrap: &Bootstrap) -> Result<Block, PageError> {
+fn profiles(
+    protocol: &str,
+    agents: &[AgentScores],
+    bootstrap: &Bootstrap,
+) -> Result<Block, PageError> {
     let all = || agents.iter().flat_map(|agent| agent.matrix.pooled()).copied();
     let low = all().fold(0.0, f64::min);
     let high = all().fold(EXPERT, f64::max);
@@ -246,7 +250,7 @@ fn profiles(protocol: &str, agents: &[Agent], bootstrap: &Bootstrap) -> Result<B
     let thresholds: Vec<f64> =
         (0..THRESHOLDS).map(|i| low + (high - low) * i as f64 / steps).collect();
     let mut lines = Vec::new();
-    for Agent { name, matrix } in agents {
+    for AgentScores { name, matrix } in agents {
         let points = performance_profile(matrix, &thresholds, bootstrap)?;
         let line = points.iter().map(|point| [point.tau, point.fraction.value]).collect();
         lines.push(Line::new(if agents.len() > 1 { name } else { "" }, line));
@@ -271,7 +275,7 @@ fn file_name(protocol: &str) -> String {
 }
 
 /// Every pair of agents with tasks in common.
-fn improvements(agents: &[Agent], bootstrap: &Bootstrap) -> Result<Vec<Block>, PageError> {
+fn improvements(agents: &[AgentScores], bootstrap: &Bootstrap) -> Result<Vec<Block>, PageError> {
     let mut table = Table::new(&["X", "Y", "tasks in common", "P(X > Y)"]);
     let mut compared = false;
     for (i, x) in agents.iter().enumerate() {
@@ -281,7 +285,7 @@ fn improvements(agents: &[Agent], bootstrap: &Bootstrap) -> Result<Vec<Block>, P
             if tasks.is_empty() {
                 continue;
             }
-            let common = |agent: &Agent| {
+            let common = |agent: &AgentScores| {
                 let runs = agent.matrix.tasks().iter().zip(agent.matrix.rows());
                 let runs = runs.filter(|(task, _)| tasks.contains(task));
                 ScoreMatrix::new(runs.map(|(task, runs)| (task.clone(), runs.to_vec())))

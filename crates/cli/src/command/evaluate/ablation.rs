@@ -55,7 +55,7 @@ out = ""
 const MATCHED: usize = 0;
 
 /// A row before it is played.
-struct Row {
+struct PlannedRow {
     difference: Difference,
     /// How to play it, or why that is not done.
     plan: Result<Entry, AblationResult>,
@@ -146,7 +146,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let mut ablation = Ablation::new(&base, bootstrap)?;
     ablation.setting.command =
         command(&run, &matched.checkpoint_name(), episodes, target, other_target, seed);
-    for (place, Row { difference, plan }) in rows.into_iter().enumerate() {
+    for (place, PlannedRow { difference, plan }) in rows.into_iter().enumerate() {
         let result = match (plan, played.remove(&(place + 1))) {
             (Err(result), _) => result,
             (Ok(_), Some(Ok(evaluation))) => {
@@ -172,22 +172,23 @@ fn rows(
     target: f32,
     other_target: Option<f32>,
     entry: &dyn Fn(Play, f32) -> Entry,
-) -> Vec<Row> {
+) -> Vec<PlannedRow> {
     let other = suite.contrast(&trained.play);
     let row = |deviation: Deviation| {
         let plan = match deviation.idle {
             Some(reason) => Err(AblationResult::Same { reason }),
             None => Ok(entry(deviation.play, target)),
         };
-        Row { difference: deviation.difference, plan }
+        PlannedRow { difference: deviation.difference, plan }
     };
-    let mut rows: Vec<Row> = trained.deviations(&other, &[target]).into_iter().map(row).collect();
+    let mut rows: Vec<PlannedRow> =
+        trained.deviations(&other, &[target]).into_iter().map(row).collect();
     let unknown = || AblationResult::NotPlayed {
         reason: "no other target is known for this task (other_target= says one)".into(),
     };
     let asked = other_target.map_or_else(|| "-".into(), |target| target.to_string());
     let same = |reason: &str| Err(AblationResult::Same { reason: reason.into() });
-    rows.push(Row {
+    rows.push(PlannedRow {
         difference: Difference {
             setting: TARGET.into(),
             trained: target.to_string(),
@@ -202,7 +203,7 @@ fn rows(
         },
     });
     if let Some(released) = suite.released() {
-        rows.push(Row {
+        rows.push(PlannedRow {
             difference: Difference {
                 setting: released.into(),
                 trained: trained.play.name.clone(),
@@ -219,9 +220,10 @@ fn rows(
 ///
 /// # Errors
 /// When one of them is no row.
-fn keep_only(rows: &mut Vec<Row>, only: &str) -> Result<()> {
+fn keep_only(rows: &mut Vec<PlannedRow>, only: &str) -> Result<()> {
     let asked: Vec<&str> = only.split(',').map(str::trim).filter(|end| !end.is_empty()).collect();
-    let named = |row: &Row, end: &str| row.difference.setting.split('.').next_back() == Some(end);
+    let named =
+        |row: &PlannedRow, end: &str| row.difference.setting.split('.').next_back() == Some(end);
     if let Some(end) = asked.iter().find(|end| !rows.iter().any(|row| named(row, end))) {
         let known: Vec<&str> =
             rows.iter().filter_map(|row| row.difference.setting.split('.').next_back()).collect();
@@ -234,7 +236,7 @@ fn keep_only(rows: &mut Vec<Row>, only: &str) -> Result<()> {
 }
 
 /// What is played, with the places of the rows: those that run the environment alike together.
-fn groups<'a>(matched: &'a Entry, rows: &'a [Row]) -> Vec<Vec<(usize, &'a Entry)>> {
+fn groups<'a>(matched: &'a Entry, rows: &'a [PlannedRow]) -> Vec<Vec<(usize, &'a Entry)>> {
     let mut groups: Vec<Vec<(usize, &Entry)>> = vec![vec![(MATCHED, matched)]];
     for (place, row) in rows.iter().enumerate() {
         let Ok(entry) = &row.plan else { continue };
