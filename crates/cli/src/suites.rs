@@ -100,9 +100,10 @@ pub fn of_minari(id: &MinariId) -> Result<&'static Task> {
     })?;
     let name = plain(env.name_and_version().0);
     let mut tasks = SUITES.into_iter().flat_map(Suite::tasks);
-    match tasks.find(|task| plain(&task.title) == name) {
+    // A suite's own tasks are as they come, without keyword arguments.
+    match tasks.find(|task| env.kwargs.is_empty() && plain(&task.title) == name) {
         Some(task) => Ok(task),
-        None => by_id(&format!("gymnasium/{}", env.id))
+        None => by_id(&format!("gymnasium/{}", env.with_kwargs()))
             .with_context(|| format!("{id} was recorded in {}", env.id)),
     }
 }

@@ -1,11 +1,13 @@
 //! [`MinariId`]: a dataset of Minari's hub, and where it lies on this machine.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::download::unfinished;
 use crate::error::DataError;
@@ -27,6 +29,9 @@ pub struct RecordedEnv {
     pub id: String,
     /// Its longest episode, where it has a limit.
     pub max_episode_steps: Option<u32>,
+    /// Keyword arguments it was made with.
+    #[serde(default)]
+    pub kwargs: BTreeMap<String, Value>,
 }
 
 impl fmt::Display for MinariId {
@@ -105,22 +110,34 @@ impl RecordedEnv {
     /// # Errors
     /// When its description cannot be read.
     pub fn of(folder: &Path) -> Result<Option<Self>, DataError> {
+        Self::read(&folder.join("data/metadata.json"))
+    }
+
+    /// As [`RecordedEnv::of`], from the description `path`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(path: &Path) -> Result<Option<Self>, DataError> {
         #[derive(Deserialize)]
         struct Metadata {
             env_spec: Option<String>,
         }
-        let path = folder.join("data/metadata.json");
-        let size = fs::metadata(&path).map_err(DataError::io(&path, "read"))?.len();
+        let refuse = |reason: String| DataError::NoLog { path: path.to_path_buf(), reason };
+        let size = fs::metadata(path).map_err(DataError::io(path, "read"))?.len();
         if size > MAX_METADATA {
-            return Err(DataError::NoLog { path, reason: "it is too large to be Minari's".into() });
+            return Err(refuse("it is too large to be Minari's".into()));
         }
-        let text = fs::read_to_string(&path).map_err(DataError::io(&path, "read"))?;
-        let metadata: Metadata = serde_json::from_str(&text).map_err(|why| DataError::NoLog {
-            path,
-            reason: format!("it is not Minari's: {why}"),
-        })?;
+        let text = fs::read_to_string(path).map_err(DataError::io(path, "read"))?;
+        let metadata: Metadata = serde_json::from_str(&text)
+            .map_err(|why| refuse(format!("it is not Minari's: {why}")))?;
         // A document in a string, which may hold numbers that are no JSON.
         Ok(metadata.env_spec.and_then(|spec| serde_json::from_str(&spec).ok()))
+    }
+
+    /// Its id with its keyword arguments: `Pendulum-v1,g=9.81`.
+    pub fn with_kwargs(&self) -> String {
+        let kwargs = self.kwargs.iter().map(|(key, value)| format!(",{key}={value}"));
+        self.id.clone() + &kwargs.collect::<String>()
     }
 
     /// Its name and its version: `Hopper` and `v5`; of `ALE/Pong-v5`, `Pong` and `v5`.
@@ -175,15 +192,17 @@ mod tests {
             fs::write(dir.path().join("data/metadata.json"), text).unwrap();
             RecordedEnv::of(dir.path())
         };
-        let text = r#"{"total_steps": 9, "env_spec": "{\"id\": \"ALE/Pong-v5\", \"kwargs\": {},
-            \"max_episode_steps\": 7}"}"#;
+        let text = r#"{"env_spec": "{\"id\": \"ALE/Pong-v5\", \"max_episode_steps\": 7}"}"#;
         let env = of(text).unwrap().unwrap();
         assert_eq!(
             (env.name_and_version(), env.max_episode_steps),
             (("Pong", Some("v5")), Some(7))
         );
-        let text = r#"{"env_spec": "{\"id\": \"Own\", \"max_episode_steps\": null}"}"#;
-        let env = of(text).unwrap().unwrap();
+        assert_eq!(env.with_kwargs(), "ALE/Pong-v5");
+        let text = r#"{"env_spec": "{\"id\": \"Own\", \"max_episode_steps\": null,
+            \"kwargs\": {\"size\": 5, \"map\": [[1, 0]]}}"}"#;
+        let env = of(&text.replace('\n', "")).unwrap().unwrap();
+        assert_eq!(env.with_kwargs(), "Own,map=[[1,0]],size=5");
         assert_eq!((env.name_and_version(), env.max_episode_steps), (("Own", None), None));
         assert_eq!(of("{}").unwrap(), None);
         assert_eq!(of(r#"{"env_spec": "Infinity"}"#).unwrap(), None);

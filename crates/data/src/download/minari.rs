@@ -56,12 +56,8 @@ impl MinariId {
     /// # Errors
     /// When the hub does not answer, does not have the dataset, or has it in another format.
     pub fn remote(&self, hub: &str, options: &DownloadOptions) -> Result<Remote, DownloadError> {
-        let hub = hub.trim_end_matches('/');
-        let mut hosts = vec![host_of(hub)?];
-        hosts.extend(CONTENT_HOSTS.map(str::to_owned));
-        let (repository, folder) = self.repository();
-        let list = format!("{hub}/api/{PUBLISHER}/{repository}/tree/main/{folder}?recursive=true");
-        let dataset = format!("minari:{self}");
+        let list = self.list(hub);
+        let hosts = hosts(hub)?;
         let text = list_text(&Client::new(&hosts, options)?, &list, options).map_err(|error| {
             match error {
                 // A repository that is not there may not be seen either.
@@ -70,13 +66,28 @@ impl MinariId {
                         "{} does not have it ({status}); minari.farama.org lists what there is",
                         hosts[0]
                     );
-                    DownloadError::NoAddress { dataset: dataset.clone(), hint }
+                    DownloadError::NoAddress { dataset: format!("minari:{self}"), hint }
                 }
                 error => error,
             }
         })?;
-        let odd = |reason: String| DownloadError::Address { url: list.clone(), reason };
-        let entries: Vec<Entry> = serde_json::from_str(&text)
+        self.listed(hub, &text)
+    }
+
+    /// The address of the list of this dataset's files.
+    fn list(&self, hub: &str) -> String {
+        let ((repository, folder), hub) = (self.repository(), hub.trim_end_matches('/'));
+        format!("{hub}/api/{PUBLISHER}/{repository}/tree/main/{folder}?recursive=true")
+    }
+
+    /// The files that `text` lists, which `hub` answered.
+    ///
+    /// # Errors
+    /// When it is no list of a dataset that can be read, or one that leads elsewhere.
+    pub fn listed(&self, hub: &str, text: &str) -> Result<Remote, DownloadError> {
+        let ((repository, folder), address) = (self.repository(), hub.trim_end_matches('/'));
+        let odd = |reason: String| DownloadError::Address { url: self.list(hub), reason };
+        let entries: Vec<Entry> = serde_json::from_str(text)
             .map_err(|why| odd(format!("what it answers is no list of files ({why})")))?;
         let data = format!("{folder}/data/");
         let of_data = |entry: &Entry| entry.r#type == "file" && entry.path.starts_with(&data);
@@ -91,7 +102,7 @@ impl MinariId {
             if !sha256.as_ref().is_none_or(is_hash) {
                 return Err(odd(format!("the SHA-256 of {} is none", entry.path)));
             }
-            let url = format!("{hub}/{PUBLISHER}/{repository}/resolve/main/{}", entry.path);
+            let url = format!("{address}/{PUBLISHER}/{repository}/resolve/main/{}", entry.path);
             let path = Path::new(repository).join(&entry.path);
             files.push(RemoteFile { url, path, bytes: Some(bytes), sha256, optional: false });
         }
@@ -100,10 +111,17 @@ impl MinariId {
             let hint = format!(
                 "on the hub it has no {RECORDING}: it is Arrow or Parquet, which are not read"
             );
-            return Err(DownloadError::NoAddress { dataset, hint });
+            return Err(DownloadError::NoAddress { dataset: format!("minari:{self}"), hint });
         }
-        Remote::new(files, &hosts)
+        Remote::new(files, &hosts(hub)?)
     }
+}
+
+/// Whom to ask for what `hub` has.
+fn hosts(hub: &str) -> Result<Vec<String>, DownloadError> {
+    let mut hosts = vec![host_of(hub)?];
+    hosts.extend(CONTENT_HOSTS.map(str::to_owned));
+    Ok(hosts)
 }
 
 /// The document at `url`.

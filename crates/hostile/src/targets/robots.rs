@@ -1,9 +1,14 @@
 //! Readers of D4RL's and Minari's files, and of descriptions of datasets.
 
-use std::path::{Component, Path};
+use std::{
+    fs,
+    path::{Component, Path},
+};
 
 use anyhow::Result;
-use overtone_data::{Dataset, DatasetCard, DatasetOptions, Expected, Fragment, check, read};
+use overtone_data::{
+    Dataset, DatasetCard, DatasetOptions, Expected, Fragment, MinariId, RecordedEnv, check, read,
+};
 
 use super::{MIB, Seed, Target};
 
@@ -25,10 +30,20 @@ pub(super) fn targets() -> Vec<Target> {
             about: "descriptions of datasets: `DatasetCard::load`, `remote`",
             gzip: false,
             native: false,
-            share: 90,
+            share: 80,
             limit: |bytes| MIB + 256 * bytes,
             prepare: |_| Ok(cards()),
             read: read_card,
+        },
+        Target {
+            name: "minari",
+            about: "Minari's descriptions and its hub's lists: `RecordedEnv`, `MinariId::listed`",
+            gzip: false,
+            native: false,
+            share: 10,
+            limit: |bytes| MIB + 256 * bytes,
+            prepare: |_| Ok(minari()),
+            read: read_minari,
         },
     ]
 }
@@ -76,10 +91,6 @@ fn cards() -> Vec<Seed> {
 /// When one does not: that is the fault.
 fn read_card(path: &Path) -> Result<()> {
     let card = DatasetCard::load(path)?;
-    let below = |path: &Path| {
-        let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-        assert!(plain, "{} leads elsewhere", path.display());
-    };
     let any = ["Seaquest".to_owned()];
     let tasks = if card.tasks.is_empty() { &any[..] } else { &card.tasks };
     let pairs = tasks.iter().flat_map(|task| card.datasets.iter().map(move |name| (task, name)));
@@ -90,5 +101,38 @@ fn read_card(path: &Path) -> Result<()> {
     for remote in remotes.flatten() {
         remote.files.iter().for_each(|file| below(&file.path));
     }
+    Ok(())
+}
+
+/// # Panics
+/// When a path leads out of its folder.
+fn below(path: &Path) {
+    let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    assert!(plain, "{} leads elsewhere", path.display());
+}
+
+fn minari() -> Vec<Seed> {
+    let metadata = include_bytes!(
+        "../../../cli/tests/fixtures/minari/mujoco/hopper/tiny-v0/data/metadata.json"
+    );
+    let list = r#"[{"type":"directory","oid":"0","size":0,"path":"hopper/tiny-v0/data"},
+        {"type":"file","oid":"1","size":9,"path":"hopper/tiny-v0/data/metadata.json"},
+        {"type":"file","oid":"2","size":9,"path":"hopper/tiny-v0/data/main_data.hdf5","lfs":{
+        "oid":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","size":9}}]"#;
+    vec![Seed::new("metadata.json", &metadata[..]), Seed::new("list.json", list)]
+}
+
+/// Reads a description or a list; every file that would be fetched must lie below its folder.
+///
+/// # Panics
+/// When one does not: that is the fault.
+fn read_minari(path: &Path) -> Result<()> {
+    if path.ends_with("metadata.json") {
+        RecordedEnv::read(path)?;
+        return Ok(());
+    }
+    let Some(id) = MinariId::of("minari:mujoco/hopper/tiny-v0")? else { return Ok(()) };
+    let remote = id.listed("https://huggingface.co", &fs::read_to_string(path)?)?;
+    remote.files.iter().for_each(|file| below(&file.path));
     Ok(())
 }
