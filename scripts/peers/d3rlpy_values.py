@@ -77,16 +77,23 @@ def main():
     d3rlpy.seed(options["seed"])
     dataset = dataset_of(path)
     algorithm = algorithm_of(name, dataset)
+    # As its own `fit` does before its first step.
+    algorithm.observation_scaler.fit_with_transition_picker(
+        dataset.episodes, dataset.transition_picker)
+    if algorithm.reward_scaler is not None and not algorithm.reward_scaler.built:
+        algorithm.reward_scaler.fit_with_transition_picker(
+            dataset.episodes, dataset.transition_picker)
     algorithm.build_with_dataset(dataset)
     draw = lambda: algorithm.update(dataset.sample_transition_batch(256))
     for _ in range(options["warm"]):
         draw()
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     for _ in range(options["steps"] - options["warm"]):
         draw()
-    seconds = time.perf_counter() - began
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
     found = {"algorithm": name, "file": path.rpartition("/")[2], **options,
-             "steps_per_second": round((options["steps"] - options["warm"]) / seconds, 1)}
+             "steps_per_second": round((options["steps"] - options["warm"]) / seconds, 1),
+             "cpu_ms_per_step": round(1000 * cpu / (options["steps"] - options["warm"]), 2)}
     if options["episodes"]:
         robot = path.rpartition("/")[2].partition("_")[0]
         returns = play(algorithm, ENVIRONMENTS[robot], options["episodes"])

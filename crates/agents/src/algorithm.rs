@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     discrete_cql::DiscreteCqlConfig,
+    iql::IqlConfig,
+    rebrac::RebracConfig,
     sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions},
     td3_bc::Td3BcConfig,
 };
@@ -103,6 +105,10 @@ algorithms! {
     "discrete_cql" DiscreteCql(DiscreteCqlConfig) include_str!("discrete_cql.toml"),
     /// An actor of real-valued actions, by values and near the recorded ones.
     "td3_bc" Td3Bc(Td3BcConfig) include_str!("td3_bc.toml"),
+    /// The better of the recorded real-valued actions.
+    "iql" Iql(IqlConfig) include_str!("iql.toml"),
+    /// An actor of real-valued actions, held near the recorded ones twice.
+    "rebrac" Rebrac(RebracConfig) include_str!("rebrac.toml"),
 }
 
 impl std::ops::Deref for AlgorithmConfig {

@@ -23,7 +23,7 @@ mod policy;
 
 use burn::{
     module::Module,
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Device, Int, Tensor, TensorData},
 };
 use overtone_core::{
     ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
@@ -31,7 +31,7 @@ use overtone_core::{
 use overtone_data::Batch;
 use overtone_model::{
     ModelError,
-    contexts::Acted,
+    contexts::{Acted, Observed},
     error::config_error,
     init::Init,
     weights::{self, NamedTensors},
@@ -205,11 +205,25 @@ impl Stored for DiscreteCqlState {
 const TARGET: &str = "target.";
 
 /// What one batch costs; each `[1]`.
-struct Loss {
-    total: Tensor<1>,
-    temporal_difference: Tensor<1>,
-    conservative: Tensor<1>,
-    value: Tensor<1>,
+pub struct CqlLoss {
+    /// What is minimised.
+    pub total: Tensor<1>,
+    /// The quantile loss, a constant.
+    pub temporal_difference: Tensor<1>,
+    /// The conservative term before its weight, a constant.
+    pub conservative: Tensor<1>,
+    /// The mean value of the recorded actions, a constant.
+    pub value: Tensor<1>,
+}
+
+/// Steps on the device.
+pub struct CqlSteps {
+    /// What was seen.
+    pub observations: Observed,
+    /// `[rows]`: what was done.
+    pub actions: Tensor<1, Int>,
+    /// Where it led, without gradients.
+    pub next: Transitions,
 }
 
 impl Algorithm for DiscreteCql {
@@ -250,20 +264,7 @@ impl Algorithm for DiscreteCql {
         data: &TrainingData,
         at: &StepAt<'_>,
     ) -> StepFigures {
-        let Loss { total, temporal_difference, conservative, value } =
-            self.loss(state, &state.online, batch, data, at.device);
-        let gradients = total.backward();
-        let (online, grad_norm) =
-            state.optimizer.step(state.online.clone(), gradients, at.learning_rate);
-        state.online = online;
-        if (at.step + 1).is_multiple_of(self.config.target_every) {
-            state.target = state.online.valid();
-        }
-        StepFigures {
-            loss: total.inner(),
-            grad_norm,
-            others: [temporal_difference, conservative, value].map(Tensor::inner).to_vec(),
-        }
+        self.learn(state, self.steps(batch, data, at.device), (at.step, at.learning_rate))
     }
 
     fn held_out_loss(
@@ -273,20 +274,14 @@ impl Algorithm for DiscreteCql {
         data: &TrainingData,
         device: &Device,
     ) -> Tensor<1> {
-        self.loss(state, &state.online.valid(), batch, data, device).temporal_difference
+        let steps = self.steps(batch, data, device);
+        self.loss(state, &state.online.valid(), steps).temporal_difference
     }
 }
 
 impl DiscreteCql {
-    /// The loss of `online` on a batch, whose memory may be taken.
-    fn loss(
-        &self,
-        state: &DiscreteCqlState,
-        online: &QNetwork,
-        batch: &mut Batch,
-        data: &TrainingData,
-        device: &Device,
-    ) -> Loss {
+    /// A batch, whose memory may be taken.
+    fn steps(&self, batch: &mut Batch, data: &TrainingData, device: &Device) -> CqlSteps {
         // What follows is a target: no gradient goes through it.
         let next = data.transitions(batch, &device.clone().inner());
         let Some(next) = next else { panic!("batches were asked for without transitions") };
@@ -295,10 +290,40 @@ impl DiscreteCql {
             panic!("actions from a list, as was checked when the agent was made")
         };
         let [rows, time] = taken.dims();
-        let taken = taken.clone().reshape([rows * time]);
+        let actions = taken.clone().reshape([rows * time]);
+        CqlSteps { observations: contexts.observations, actions, next }
+    }
+
+    /// One step of learning, the `step`-th from 0.
+    pub fn learn(
+        &self,
+        state: &mut DiscreteCqlState,
+        steps: CqlSteps,
+        (step, learning_rate): (u64, f64),
+    ) -> StepFigures {
+        let CqlLoss { total, temporal_difference, conservative, value } =
+            self.loss(state, &state.online, steps);
+        let gradients = total.backward();
+        let (online, grad_norm) =
+            state.optimizer.step(state.online.clone(), gradients, learning_rate);
+        state.online = online;
+        if (step + 1).is_multiple_of(self.config.target_every) {
+            state.target = state.online.valid();
+        }
+        StepFigures {
+            loss: total.inner(),
+            grad_norm,
+            others: [temporal_difference, conservative, value].map(Tensor::inner).to_vec(),
+        }
+    }
+
+    /// The loss of `online`.
+    pub fn loss(&self, state: &DiscreteCqlState, online: &QNetwork, steps: CqlSteps) -> CqlLoss {
+        let CqlSteps { observations, actions: taken, next } = steps;
+        let [rows] = taken.dims();
         let targets = self.targets(state, next);
 
-        let quantiles = online.quantiles(&contexts.observations);
+        let quantiles = online.quantiles(&observations);
         let values = quantiles.clone().mean_dim(2).squeeze_dim::<2>(2);
         let chosen = network::of_actions(quantiles, taken.clone());
         let returns = tracked_like(targets.returns, &chosen);
@@ -310,11 +335,12 @@ impl DiscreteCql {
         let small = errors.clone().abs().clamp_max(1.0);
         // H(u) = |u|_c (|u| − |u|_c / 2) with |u|_c the smaller of |u| and 1.
         let huber = small.clone() * (errors.clone().abs() - small / 2.0);
-        let below = errors.detach().lower_elem(0.0).float();
-        let tau: Vec<f32> = (0..n).map(|i| (2 * i + 1) as f32 / (2 * n) as f32).collect();
-        let tau = Tensor::<1>::from_data(TensorData::from(&tau[..]), device).reshape([1, n, 1]);
+        let below = errors.detach().lower_elem(0.0).float().cast(chosen.dtype());
+        let tau: Vec<f64> = (0..n).map(|i| (2 * i + 1) as f64 / (2 * n) as f64).collect();
+        let like = (&chosen.device(), chosen.dtype());
+        let tau = Tensor::<1>::from_data(TensorData::from(&tau[..]), like).reshape([1, n, 1]);
         let slopes = (tau - below).abs();
-        let rows_td = (slopes * huber).mean_dim(2).sum_dim(1).reshape([rows * time]);
+        let rows_td = (slopes * huber).mean_dim(2).sum_dim(1).reshape([rows]);
 
         let value = values.clone().gather(1, taken.unsqueeze_dim::<2>(1)).squeeze_dim::<1>(1);
         let rows_conservative = network::log_sum_exp(values) - value.clone();
@@ -322,7 +348,7 @@ impl DiscreteCql {
         let mean = |rows: Tensor<1>| (rows * shares.clone()).sum();
         let temporal_difference = mean(rows_td);
         let conservative = mean(rows_conservative);
-        Loss {
+        CqlLoss {
             total: temporal_difference.clone() + conservative.clone() * self.config.alpha,
             temporal_difference: temporal_difference.detach(),
             conservative: conservative.detach(),

@@ -7,6 +7,8 @@
 pub mod agent;
 pub mod algorithm;
 pub mod discrete_cql;
+pub mod iql;
+pub mod rebrac;
 mod scaled_actions;
 pub mod sequence_model;
 pub mod td3_bc;
@@ -15,6 +17,8 @@ pub mod value;
 pub use agent::{Agent, policy};
 pub use algorithm::{AlgorithmConfig, AlgorithmOptions};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
+pub use iql::{Iql, IqlConfig};
+pub use rebrac::{Rebrac, RebracConfig};
 pub use scaled_actions::in_units_of;
 pub use sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions, SequenceModel};
 pub use td3_bc::{Td3Bc, Td3BcConfig};

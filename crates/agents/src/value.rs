@@ -1,11 +1,13 @@
 //! What the algorithms share that learn an actor of real-valued actions beside critics.
 
 pub mod actor_critic;
+pub mod keys;
 pub mod network;
 pub mod parts;
 pub mod policy;
 pub mod steps;
 pub mod target;
+pub mod td3;
 pub mod twin;
 
 pub use actor_critic::ActorCritic;
@@ -13,4 +15,5 @@ pub use network::Mlp;
 pub use policy::ActorPolicy;
 pub use steps::{Rescaling, Steps};
 pub use target::follow;
+pub use td3::Td3;
 pub use twin::Twin;

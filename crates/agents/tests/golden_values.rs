@@ -7,16 +7,23 @@ use std::path::Path;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_agents::{
-    Td3Bc, Td3BcConfig,
-    value::{ActorCritic, Steps},
+    DiscreteCql, DiscreteCqlConfig, Iql, IqlConfig, RebracConfig, Td3BcConfig,
+    discrete_cql::{CqlLoss, CqlSteps, DiscreteCqlState},
+    iql::{IqlLosses, IqlState},
+    value::{ActorCritic, Steps, Td3, td3::Td3Options},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_model::weights::{self, NamedTensors};
+use overtone_model::{
+    contexts::Observed,
+    weights::{self, NamedTensors},
+};
 use overtone_testkit::{Golden, assert_close, golden::Array};
-use overtone_train::{AdamWConfig, Algorithm, Exported, Stored, TrainConfig, optimizer::scalar};
+use overtone_train::{
+    AdamWConfig, Algorithm, Exported, Stored, TrainConfig, Transitions, optimizer::scalar,
+};
 
-/// Of the largest entry of a tensor, in `f64`. Largest seen: 1e-13 (losses and gradients), 2e-9
-/// (parameters after 20 steps).
+/// Losses relative, tensors relative to their largest entry, in `f64`: gradients of the first step
+/// and parameters after 20.
 const DOUBLE: f64 = 1e-8;
 /// Likewise in `f32`, by the fused operations.
 const SINGLE: f64 = 1e-4;
@@ -72,11 +79,6 @@ impl Case {
 
     /// The state before the first step; `acts` is the part that plays.
     fn state<A: Algorithm>(&self, algorithm: &A, acts: &str, optimizers: &[&str]) -> A::State {
-        let device = Device::flex().autodiff();
-        let optimizer = AdamWConfig { clip_norm: 1e9, ..AdamWConfig::default() };
-        let config = TrainConfig { optimizer, ..TrainConfig::default() };
-        let mut generator = seed::generator(0, "init");
-        let state = algorithm.init(&config, &device, &mut generator).unwrap();
         let (mut model, mut training) = (NamedTensors::new(), NamedTensors::new());
         for (name, data) in self.tensors("initial") {
             match name.strip_prefix(acts).and_then(|name| name.strip_prefix('.')) {
@@ -87,7 +89,15 @@ impl Case {
         for optimizer in optimizers {
             training.insert(format!("{optimizer}.n_steps"), TensorData::from([0.0]));
         }
-        state.import(&Exported { model, training }, 0).unwrap()
+        self.fresh(algorithm).import(&Exported { model, training }, 0).unwrap()
+    }
+
+    /// A state of the algorithm's sizes.
+    fn fresh<A: Algorithm>(&self, algorithm: &A) -> A::State {
+        let optimizer = AdamWConfig { clip_norm: 1e9, ..AdamWConfig::default() };
+        let config = TrainConfig { optimizer, ..TrainConfig::default() };
+        let mut generator = seed::generator(0, "init");
+        algorithm.init(&config, &Device::flex().autodiff(), &mut generator).unwrap()
     }
 
     /// Tensors of ours under `part` against those of the file under `prefix/part`.
@@ -109,7 +119,8 @@ impl Case {
     fn check_final(&self, state: &impl Stored, acts: &str) {
         let (model, mut training) = (state.export_model(), state.export_training());
         self.check("final", acts, &model);
-        training.retain(|name, _| !name.contains("optimizer."));
+        let is_moment = |name: &str| name.starts_with("first.") || name.starts_with("second.");
+        training.retain(|name, _| !name.contains("optimizer.") && !is_moment(name));
         let n = self.tensors("final").len();
         assert_eq!(model.len() + training.len(), n, "networks of the file");
         for (name, data) in training {
@@ -133,29 +144,127 @@ fn spaces() -> (ObservationSpace, ActionSpace) {
 
 const ACTOR_CRITIC: [&str; 2] = ["actor_optimizer", "critic_optimizer"];
 
-#[test]
-fn td3_bc() {
-    let config = Td3BcConfig { hidden: HIDDEN, target_rate: TARGET_RATE, ..Td3BcConfig::default() };
+/// Gradients of the first step, all losses, and all networks in the end.
+fn check_td3<O: Td3Options>(options: O) {
     let (observations, actions) = spaces();
-    let algorithm = Td3Bc { config, observations, actions };
-    for case in Case::both("td3_bc") {
+    let algorithm = Td3::new(options, &observations, &actions);
+    for case in Case::both(O::NAME) {
         let mut state: ActorCritic = case.state(&algorithm, "actor", &ACTOR_CRITIC);
         let (steps, noise) = (case.steps(0), case.column("noise", 0));
-        let [loss, _] = algorithm.critic_loss(&state, &steps, noise);
+        let [loss, _] = algorithm.config.critic_loss(&state, &steps, noise);
         let gradients = weights::export_gradients(&state.critics, &loss.backward());
         case.check("gradient", "critics", &gradients);
-        let loss = algorithm.actor_loss(&state, &steps);
+        let loss = algorithm.config.actor_loss(&state, &steps);
         let gradients = weights::export_gradients(&state.actor, &loss.backward());
         case.check("gradient", "actor", &gradients);
         for step in 0..N_STEPS {
             let (steps, noise) = (case.steps(step), case.column("noise", step));
-            // Only every second step has an actor's loss, and reports it twice.
             let figures = algorithm.learn(&mut state, &steps, noise, (step, LEARNING_RATE));
             case.check_loss("critic", step, figures.loss);
+            // Only every second step has an actor's loss, and reports it twice.
             if step % 2 == 1 {
                 case.check_loss("actor", step, figures.others[0].clone() / 2.0);
             }
         }
         case.check_final(&state, "actor");
+    }
+}
+
+#[test]
+fn td3_bc() {
+    let sizes = Td3BcConfig::default();
+    check_td3(Td3BcConfig { hidden: HIDDEN, target_rate: TARGET_RATE, ..sizes });
+}
+
+#[test]
+fn rebrac() {
+    check_td3(RebracConfig {
+        actor_penalty: 0.03,
+        critic_penalty: 0.02,
+        hidden: HIDDEN,
+        target_rate: TARGET_RATE,
+        ..RebracConfig::default()
+    });
+}
+
+#[test]
+fn iql() {
+    let (observations, actions) = spaces();
+    let sizes = IqlConfig::default();
+    let config = IqlConfig { hidden: HIDDEN, target_rate: TARGET_RATE, ..sizes };
+    let algorithm = Iql::new(config, &observations, &actions);
+    for case in Case::both("iql") {
+        let mut state: IqlState = case.state(&algorithm, "actor", &ACTOR_CRITIC);
+        let IqlLosses { value, critic, actor, .. } = algorithm.losses(&state, &case.steps(0));
+        let gradients = (value + critic + actor).backward();
+        let of_actor = weights::export_gradients(&state.actor, &gradients);
+        case.check("gradient", "actor", &of_actor);
+        let of_critics = weights::export_gradients(&state.critics.critics, &gradients);
+        case.check("gradient", "critics", &of_critics);
+        let of_value = weights::export_gradients(&state.critics.value, &gradients);
+        case.check("gradient", "value", &of_value);
+        for step in 0..N_STEPS {
+            let steps = case.steps(step);
+            let IqlLosses { value, critic, actor, .. } = algorithm.losses(&state, &steps);
+            case.check_loss("value", step, value);
+            case.check_loss("critic", step, critic);
+            case.check_loss("actor", step, actor);
+            let progress = step as f64 / N_STEPS as f64;
+            let falling = 0.5 * (1.0 + (std::f64::consts::PI * progress).cos());
+            algorithm.learn(&mut state, &steps, [LEARNING_RATE, LEARNING_RATE * falling]);
+        }
+        case.check_final(&state, "actor");
+    }
+}
+
+/// The file's batch of a step, of actions from a list.
+fn listed(case: &Case, step: u64) -> CqlSteps {
+    let observed = |tensor: Tensor<2>| {
+        let [rows, width] = tensor.dims();
+        Observed::Vectors(tensor.reshape([rows, 1, width]))
+    };
+    let terminated = case.column("goes_on", step).neg() + 1.0;
+    CqlSteps {
+        observations: observed(case.column("observations", step).autodiff()),
+        actions: case.column("actions", step).int().flatten(0, 1),
+        next: Transitions {
+            rewards: case.column("rewards", step),
+            next_is_known: terminated.ones_like(),
+            terminated,
+            next_observations: observed(case.column("next_observations", step)),
+        },
+    }
+}
+
+#[test]
+fn discrete_cql() {
+    let config = DiscreteCqlConfig {
+        gamma: 0.99,
+        quantiles: 7,
+        hidden: HIDDEN,
+        target_every: 6,
+        ..DiscreteCqlConfig::default()
+    };
+    let (observations, actions) = (spaces().0, ActionSpace::numbered(5));
+    let algorithm = DiscreteCql { config, observations, actions };
+    for case in Case::both("discrete_cql") {
+        let model: NamedTensors = case
+            .tensors("initial")
+            .into_iter()
+            .map(|(name, data)| (name.strip_prefix("online.").unwrap().to_owned(), data))
+            .collect();
+        let training: NamedTensors =
+            model.iter().map(|(name, data)| (format!("target.{name}"), data.clone())).collect();
+        let state = case.fresh(&algorithm);
+        let mut state: DiscreteCqlState = state.import(&Exported { model, training }, 0).unwrap();
+        let CqlLoss { total, .. } = algorithm.loss(&state, &state.online, listed(&case, 0));
+        let gradients = weights::export_gradients(&state.online, &total.backward());
+        case.check("gradient", "online", &gradients);
+        for step in 0..N_STEPS {
+            let figures = algorithm.learn(&mut state, listed(&case, step), (step, LEARNING_RATE));
+            case.check_loss("td", step, figures.others[0].clone());
+            case.check_loss("conservative", step, figures.others[1].clone());
+        }
+        case.check_final(&state, "online");
     }
 }

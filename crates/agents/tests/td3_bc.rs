@@ -25,7 +25,7 @@ use overtone_model::{
 use overtone_train::{Algorithm, BatchLoss};
 
 fn algorithm(config: Td3BcConfig) -> Td3Bc {
-    Td3Bc { config, observations: observations(), actions: numbers() }
+    Td3Bc::new(config, &observations(), &numbers())
 }
 
 fn small(alpha: f64) -> Td3BcConfig {

@@ -231,11 +231,10 @@ impl Drawn<'_> {
                     let (pad, real) = places.split_at_mut(window.n_padding() * width);
                     pad.fill(0.0);
                     for (place, row) in real.chunks_exact_mut(width).zip(window.range()) {
-                        match is_past(row) {
-                            true => place.fill(0.0),
-                            false => {
-                                place.copy_from_slice(&values[(row + later) * width..][..width])
-                            }
+                        if is_past(row) {
+                            place.fill(0.0);
+                        } else {
+                            place.copy_from_slice(&values[(row + later) * width..][..width]);
                         }
                     }
                 }

@@ -111,6 +111,8 @@ impl Export for Exported {
 pub struct StepAt<'a> {
     /// Steps taken before this one.
     pub step: u64,
+    /// Steps of the whole run.
+    pub n_steps: u64,
     /// By the run's schedule.
     pub learning_rate: f64,
     /// Everything that the step draws derives from it.

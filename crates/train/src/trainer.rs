@@ -366,6 +366,7 @@ impl<A: Algorithm> Trainer<A> {
         let seed = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
         let at = StepAt {
             step: self.state.step,
+            n_steps: self.n_updates,
             learning_rate,
             seed: DropoutSeed(seed),
             device: &self.device,

@@ -3,7 +3,7 @@
 
 use burn::{
     module::Module,
-    tensor::{Device, Gradients, Tensor, TensorData},
+    tensor::{Gradients, Tensor, TensorData},
 };
 use overtone_core::seed;
 use overtone_kernels::Form;
@@ -13,7 +13,7 @@ use overtone_model::{
     transformer::DropoutSeed,
     weights::{self, NamedTensors},
 };
-use overtone_train::{AdamW, AdamWConfig, Export, Exported, StepFigures, Stored};
+use overtone_train::{AdamW, AdamWConfig, Export, Exported, Stored};
 
 use super::{
     network::{Hidden, Mlp},
@@ -99,13 +99,6 @@ pub fn noise(like: &Tensor<2>, std: f64, DropoutSeed(step_seed): DropoutSeed) ->
         (0..rows * width).map(|_| (standard_normal(&mut generator) * std) as f32).collect();
     let numbers = TensorData::new(numbers, [rows, width]);
     Tensor::from_data(numbers, (&like.device(), like.dtype()))
-}
-
-/// What a step reports whose batch teaches nothing: every row is an episode's last that a limit
-/// cut.
-pub fn nothing_learned(device: &Device, n_others: usize) -> StepFigures {
-    let zero = || Tensor::zeros([1], device);
-    StepFigures { loss: zero(), grad_norm: zero(), others: vec![zero(); n_others] }
 }
 
 const CRITICS: &str = "critics";

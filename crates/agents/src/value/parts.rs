@@ -42,7 +42,7 @@ impl Parts {
 }
 
 /// The tensors of one part, under the names they have in it.
-fn of_part(part: &str, tensors: &NamedTensors) -> NamedTensors {
+pub fn of_part(part: &str, tensors: &NamedTensors) -> NamedTensors {
     let own = tensors.iter().filter_map(|(name, data)| {
         let name = name.strip_prefix(part)?.strip_prefix('.')?;
         Some((name.to_owned(), data.clone()))

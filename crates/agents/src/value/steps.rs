@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use overtone_core::{Normalization, normalization};
 use overtone_data::{Batch, BatchActions, BatchObservations};
+use overtone_train::StepFigures;
 
 /// Added to standard deviations where observations are normalized; TD3+BC's.
 const DEVIATION: f32 = 1e-3;
@@ -100,6 +101,13 @@ impl Steps {
     pub fn returns(&self, next_values: Tensor<2>, gamma: f64) -> Tensor<2> {
         self.rewards.clone() + next_values * self.goes_on.clone() * gamma
     }
+}
+
+/// What a step reports whose batch teaches nothing: every row is an episode's last that a limit
+/// cut.
+pub fn nothing_learned(device: &Device, n_others: usize) -> StepFigures {
+    let zero = || Tensor::zeros([1], device);
+    StepFigures { loss: zero(), grad_norm: zero(), others: vec![zero(); n_others] }
 }
 
 fn vectors(observations: &BatchObservations) -> &[f32] {

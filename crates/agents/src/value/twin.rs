@@ -4,6 +4,7 @@ use burn::{
     module::{Module, ParamId},
     tensor::Tensor,
 };
+use overtone_kernels::Form;
 use overtone_model::{init::Init, matrices::Matrices};
 
 use super::network::{Hidden, Mlp, constant};
@@ -28,6 +29,12 @@ impl Twin {
     pub fn init([observations, actions]: [usize; 2], hidden: Hidden, init: &mut Init<'_>) -> Self {
         let mut critic = || Mlp::init([observations + actions, 1], hidden, init);
         Self { first: critic(), second: critic() }
+    }
+
+    /// The same, computed in this form.
+    #[must_use]
+    pub fn with_form(self, form: Form) -> Self {
+        Self { first: Mlp { form, ..self.first }, second: Mlp { form, ..self.second } }
     }
 
     /// What both say of every row of [`beside`], each `[rows, 1]`.

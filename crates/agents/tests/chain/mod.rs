@@ -164,6 +164,22 @@ where
     checkpoint.restore(algorithm.init(&config, &device, &mut generator).unwrap()).unwrap()
 }
 
+/// The loss of a run's first step.
+pub fn first_loss<A: Algorithm>(algorithm: &A, data: &Arc<Dataset>, config: TrainConfig) -> f64
+where
+    A: Clone,
+{
+    let folder = tempfile::tempdir().unwrap();
+    let config = TrainConfig { updates: 1, log_every: 1, ..config };
+    let checkpoint = train(folder.path(), data, (algorithm.clone(), config), None);
+    let run = checkpoint.path.parent().and_then(Path::parent).unwrap();
+    let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
+    let mut lines = metrics.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let column = names.iter().position(|name| *name == "loss").unwrap();
+    values[column].parse().unwrap()
+}
+
 /// Every state, as a network sees it that takes normalized observations; `[STATES, STATES]`.
 pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
     let mut states: Vec<f32> =

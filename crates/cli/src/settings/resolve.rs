@@ -44,13 +44,13 @@ impl Settings {
         let mut keys = all_keys()?;
         keys::apply(&mut keys, &words)?;
         let task = suites::by_id(&keys::plain(&keys["task"]))?;
-        let mut asked = from_keys(&layers(task, &words, &[])?, task)?;
+        let mut asked = from_keys(&layers(task, &words, &[], Profile::Quick)?, task)?;
         if asked.profile == Profile::Auto {
             asked.profile = auto_profile(&asked);
         }
         let profile = asked.profile;
         let overlays = asked.overlays(task);
-        let keys = layers(task, &words, &overlays)?;
+        let keys = layers(task, &words, &overlays, profile)?;
         given::check_heeded(&words, &keys, task)?;
         let mut settings = from_keys(&keys, task)?;
         settings.profile = profile;
@@ -166,11 +166,22 @@ fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
     minari.map(|id| suites::of_minari(&id)).transpose()
 }
 
-/// The defaults of `task`, then `overlays`, then `words`.
-fn layers(task: &Task, words: &[String], overlays: &[Overlay]) -> Result<Keys> {
+/// The defaults of `task`, then `overlays`, then `words`. What an overlay's section `paper` says
+/// counts in that profile.
+fn layers(task: &Task, words: &[String], overlays: &[Overlay], profile: Profile) -> Result<Keys> {
     let mut keys = defaults(task)?;
     for (document, name) in overlays {
-        keys.extend(keys::flatten(&document.parse().context(*name)?));
+        let (mut own, mut paper) = (Keys::default(), Keys::default());
+        for (key, value) in keys::flatten(&document.parse().context(*name)?) {
+            match key.strip_prefix("paper.") {
+                Some(key) => paper.insert(key.to_owned(), value),
+                None => own.insert(key, value),
+            };
+        }
+        keys.extend(own);
+        if profile == Profile::Paper {
+            keys.extend(paper);
+        }
     }
     keys::apply(&mut keys, words)?;
     Ok(keys)

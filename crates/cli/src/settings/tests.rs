@@ -43,6 +43,8 @@ fn presets_resolve_and_survive_the_run_folder() {
         "env=halfcheetah preset=fourierformer profile=paper",
         "game=seaquest algorithm=discrete_cql",
         "env=hopper algorithm=td3_bc td3_bc.alpha=1",
+        "env=hopper algorithm=iql profile=paper",
+        "env=walker2d algorithm=rebrac rebrac.critic_penalty=0",
     ] {
         let settings = resolve(line).unwrap();
         let path = folder.path().join("config.toml");
@@ -77,7 +79,11 @@ fn overrides_win_over_the_profile() {
 fn every_key_has_a_reason() {
     let help = help();
     let n_keys = keys::flatten(&DEFAULTS.parse().unwrap()).len();
-    assert_eq!(help.lines().count(), 2 * (n_keys + 15), "6 of discrete CQL and 9 of TD3+BC");
+    assert_eq!(
+        help.lines().count(),
+        2 * (n_keys + 34),
+        "6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC"
+    );
     let mut lines = help.lines();
     while let (Some(key), Some(reason)) = (lines.next(), lines.next()) {
         assert!(reason.trim().ends_with('.'), "{key}: {reason}");
@@ -92,6 +98,15 @@ fn the_paper_profile_is_the_reference_s() {
     let train = resolve(line).unwrap().train;
     assert_eq!((train.updates, train.warmup_updates, train.batch_size), (100_000, 10_000, 64));
     assert_eq!((train.learning_rate, train.optimizer.clip_norm), (1e-4, 0.25));
+
+    for (algorithm, rate) in [("td3_bc", 3e-4), ("iql", 3e-4), ("rebrac", 1e-3)] {
+        let settings = resolve(&format!("env=hopper algorithm={algorithm} profile=paper")).unwrap();
+        let train = &settings.train;
+        assert_eq!((train.updates, train.warmup_updates, train.batch_size), (50_000, 0, 256));
+        assert_eq!((train.learning_rate, settings.data.return_scale), (rate, 1.0));
+        let quick = resolve(&format!("env=hopper algorithm={algorithm} profile=quick")).unwrap();
+        assert!(quick.train.updates < train.updates);
+    }
 
     let line = "game=seaquest profile=paper";
     let expected = transformer(DecisionTransformerConfig::atari(999));

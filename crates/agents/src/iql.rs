@@ -1,0 +1,442 @@
+//! Implicit Q-learning (Kostrikov, Nair & Levine 2022): values of recorded actions alone.
+//!
+//! With two critics `Q`, `Q'` that follow them, a value `V` and an actor `N(tanh μ(s), e^σ)`,
+//! whose σ is one vector for all states, a step on a batch is, with all networks as before it,
+//!
+//! ```text
+//! A   = min_i Q'_i(s, a) − V(s)
+//! L_V = mean |τ − 1(A < 0)| A²
+//! L_Q = ½ Σ_i mean (Q_i(s, a) − r − γ (1 − done) V(s'))²
+//! L_π = −mean min(e^{βA}, 100) ln N(a; tanh μ(s), e^σ)
+//! ```
+//!
+//! of which each moves its own networks: `A` is a constant in `L_π`, `V(s')` in `L_Q`. Then `Q'`
+//! moves a part of the way. The actor's learning rate falls as a cosine, to 0 at the run's end.
+//! Rewards are multiplied by `1000 / (largest − smallest return of an episode)`. The agent plays
+//! `tanh μ(s)`.
+//!
+//! As the paper's code on locomotion and CORL's; differs from the former: `L_Q` has the factor ½
+//! (Adam does not see it), layers begin with PyTorch's default where its are orthogonal, and σ
+//! may be down to −20, not −5.
+
+use std::{f64::consts::TAU, sync::OnceLock};
+
+use burn::{
+    module::{Module, Param, ParamId},
+    tensor::{Device, Tensor},
+};
+use overtone_core::{
+    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
+};
+use overtone_data::Batch;
+use overtone_model::{
+    ModelError,
+    init::Init,
+    matrices::Matrices,
+    weights::{self, NamedTensors},
+};
+use overtone_train::{
+    AdamW, Algorithm, Checkpoint, Export, Exported, Job, StepAt, StepFigures, Stored, TrainConfig,
+    TrainError, Trainer, Training, TrainingData,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    algorithm::AlgorithmOptions,
+    value::{
+        ActorPolicy, Mlp, Rescaling, Steps, Twin, follow,
+        keys::{check_positive, check_shares},
+        network::{self, Hidden, constant},
+        parts::{self, Parts},
+        policy::ActorOf,
+        steps::nothing_learned,
+        twin::{beside, squared_errors},
+    },
+};
+
+/// The name after `algorithm=`.
+const NAME: &str = "iql";
+/// The largest weight of an action.
+const LARGEST_WEIGHT: f64 = 100.0;
+/// Between which σ may be.
+const LOG_STD: [f64; 2] = [-20.0, 2.0];
+/// What the returns of the data are apart after rewards were scaled.
+const SPREAD: f32 = 1000.0;
+
+/// Options of the algorithm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct IqlConfig {
+    /// τ: which expectile of the values of recorded actions `V` is; one half is their mean.
+    pub expectile: f64,
+    /// β: how much better actions count for more; 0 clones behaviour.
+    pub beta: f64,
+    /// Discount.
+    pub gamma: f64,
+    /// The part of the way that targets go at every step.
+    pub target_rate: f64,
+    /// Hidden layers of every network.
+    pub n_layers: usize,
+    /// Their width.
+    pub hidden: usize,
+    /// Whether observations are normalized.
+    pub normalize: bool,
+    /// Whether rewards are scaled by the returns of the data.
+    pub scale_rewards: bool,
+}
+
+impl Default for IqlConfig {
+    fn default() -> Self {
+        Self {
+            expectile: 0.7,
+            beta: 3.0,
+            gamma: 0.99,
+            target_rate: 0.005,
+            n_layers: 2,
+            hidden: 256,
+            normalize: true,
+            scale_rewards: true,
+        }
+    }
+}
+
+impl IqlConfig {
+    /// # Errors
+    /// Names the first key whose value describes no algorithm for such a task.
+    pub fn check(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
+        network::widths(NAME, observations, actions)?;
+        self.layers().check()?;
+        check_positive(&[("beta", self.beta)])?;
+        check_shares(&[
+            ("expectile", self.expectile),
+            ("gamma", self.gamma),
+            ("target_rate", self.target_rate),
+        ])
+    }
+
+    fn layers(&self) -> Hidden {
+        Hidden { n_layers: self.n_layers, width: self.hidden, has_norms: false }
+    }
+}
+
+impl AlgorithmOptions for IqlConfig {
+    fn validate(&self, task: &Task) -> Result<(), ModelError> {
+        self.check(&task.observations, &task.actions)
+    }
+
+    fn describe(&self) -> String {
+        let Self { expectile, beta, n_layers, hidden, .. } = self;
+        format!(
+            "implicit Q-learning, expectile {expectile}, beta {beta}, {n_layers} layers of {hidden}"
+        )
+    }
+
+    fn short_name(&self) -> String {
+        "iql".into()
+    }
+
+    fn trainer(
+        &self,
+        task: &Task,
+        job: Job,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Training>, TrainError> {
+        let algorithm = Iql::new(self.clone(), &task.observations, &task.actions);
+        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+    }
+
+    fn policy(
+        &self,
+        task: &Task,
+        weights: &NamedTensors,
+        normalization: Option<&Normalization>,
+        _play: &Play,
+        device: &Device,
+    ) -> Result<Box<dyn Policy>, ModelError> {
+        self.validate(task)?;
+        // The deviation plays no part; what is left are the weights of the mean.
+        let mean = parts::of_part("mean", weights);
+        let actor = ActorOf {
+            algorithm: NAME,
+            hidden: self.layers(),
+            observations: &task.observations,
+            actions: &task.actions,
+            normalization,
+            is_normalized: self.normalize,
+        };
+        Ok(Box::new(ActorPolicy::of_weights(actor, &mean, device)?))
+    }
+}
+
+/// An actor `N(tanh μ(s), e^σ)`.
+#[derive(Module, Debug)]
+pub struct GaussianActor {
+    /// μ, before tanh.
+    pub mean: Mlp,
+    /// σ, `[action]`.
+    pub log_std: Param<Tensor<1>>,
+}
+
+impl Matrices for GaussianActor {
+    fn matrices(&self) -> Vec<ParamId> {
+        self.mean.matrices()
+    }
+}
+
+impl GaussianActor {
+    /// `ln N(a; tanh μ(s), e^σ)` of every row, `[rows, 1]`.
+    pub fn log_likelihood(&self, observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
+        let log_std = self.log_std.val().clamp(LOG_STD[0], LOG_STD[1]).unsqueeze::<2>();
+        let mean = self.mean.act(observations);
+        let actions = if mean.is_autodiff() { constant(actions) } else { actions };
+        let distance = (actions - mean) / log_std.clone().exp();
+        ((distance.square() + TAU.ln()) / -2.0 - log_std).sum_dim(1)
+    }
+}
+
+/// Everything that a step changes.
+#[derive(Clone, Debug)]
+pub struct IqlState {
+    /// Plays its mean.
+    pub actor: GaussianActor,
+    /// What recorded actions are worth.
+    pub critics: Critics,
+    /// What follows the critics; tracks no gradients.
+    pub target_critics: Twin,
+    /// Of the actor.
+    pub actor_optimizer: AdamW,
+    /// Of critics and value.
+    pub critic_optimizer: AdamW,
+}
+
+/// What one optimizer moves.
+#[derive(Module, Debug)]
+pub struct Critics {
+    /// Of observations and actions.
+    pub critics: Twin,
+    /// `V`, of observations.
+    pub value: Mlp,
+}
+
+impl Matrices for Critics {
+    fn matrices(&self) -> Vec<ParamId> {
+        [self.critics.matrices(), self.value.matrices()].concat()
+    }
+}
+
+const TARGET_CRITICS: &str = "target_critics";
+const ACTOR_OPTIMIZER: &str = "actor_optimizer";
+const CRITIC_OPTIMIZER: &str = "critic_optimizer";
+
+impl Export for IqlState {
+    fn export_model(&self) -> NamedTensors {
+        weights::export(&self.actor)
+    }
+
+    fn export_training(&self) -> NamedTensors {
+        let parts = Parts::default()
+            .with(TARGET_CRITICS, &self.target_critics)
+            .with_optimizer(ACTOR_OPTIMIZER, &self.actor_optimizer)
+            .with_optimizer(CRITIC_OPTIMIZER, &self.critic_optimizer);
+        let mut tensors = parts.into_tensors();
+        tensors.extend(weights::export(&self.critics));
+        tensors
+    }
+}
+
+impl Stored for IqlState {
+    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
+        let stored = &exported.training;
+        let actor = weights::import(self.actor, &exported.model)?;
+        let critics = weights::import(self.critics, stored)?;
+        let optimizer = self.actor_optimizer;
+        let actor_optimizer = parts::optimizer(optimizer, ACTOR_OPTIMIZER, &actor, stored)?;
+        let optimizer = self.critic_optimizer;
+        let critic_optimizer = parts::optimizer(optimizer, CRITIC_OPTIMIZER, &critics, stored)?;
+        let target_critics = parts::module(self.target_critics, TARGET_CRITICS, stored)?;
+        Ok(Self { actor, critics, target_critics, actor_optimizer, critic_optimizer })
+    }
+
+    fn n_parameters(&self) -> usize {
+        weights::n_parameters(&self.actor) + weights::n_parameters(&self.critics)
+    }
+}
+
+/// What one batch costs; each `[1]`.
+pub struct IqlLosses {
+    /// `L_V`
+    pub value: Tensor<1>,
+    /// `L_Q`
+    pub critic: Tensor<1>,
+    /// `L_π`
+    pub actor: Tensor<1>,
+    /// Mean of `V(s)`, a constant.
+    pub mean_value: Tensor<1>,
+}
+
+/// Learns an actor from the better of the recorded actions.
+#[derive(Clone, Debug)]
+pub struct Iql {
+    config: IqlConfig,
+    observations: ObservationSpace,
+    actions: ActionSpace,
+    /// What rewards are multiplied by, found with the first batch.
+    reward_factor: OnceLock<f32>,
+}
+
+impl Iql {
+    /// The algorithm for tasks that show and take such.
+    pub fn new(config: IqlConfig, observations: &ObservationSpace, actions: &ActionSpace) -> Self {
+        let (observations, actions) = (observations.clone(), actions.clone());
+        Self { config, observations, actions, reward_factor: OnceLock::new() }
+    }
+
+    /// All three losses, of networks as they are.
+    pub fn losses(&self, state: &IqlState, steps: &Steps) -> IqlLosses {
+        let IqlConfig { gamma, expectile, beta, .. } = self.config;
+        let Critics { critics, value } = &state.critics;
+        let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
+        let seen = beside(observations.clone(), actions.clone());
+
+        let target = state.target_critics.smaller(seen.clone());
+        let values = value.forward(observations.clone());
+        let mean_value = values.clone().detach().mean();
+        let target = if values.is_autodiff() { constant(target) } else { target };
+        let advantages = target - values;
+        let below = advantages.clone().detach().lower_elem(0.0).float().cast(advantages.dtype());
+        let slopes = (below.neg() + expectile).abs();
+        let value_loss = (slopes * advantages.clone().square()).mean();
+
+        let next_values = value.valid().forward(steps.next_observations.clone());
+        let returns = steps.returns(next_values, gamma);
+        let critic_loss = squared_errors(&critics.values(seen), returns) / 2.0;
+
+        let weights = (advantages.detach() * beta).exp().clamp_max(LARGEST_WEIGHT);
+        let likelihoods = state.actor.log_likelihood(observations, actions);
+        let actor_loss = (weights * likelihoods).mean().neg();
+        IqlLosses { value: value_loss, critic: critic_loss, actor: actor_loss, mean_value }
+    }
+
+    /// One step of learning with these rates of the critics and of the actor.
+    pub fn learn(
+        &self,
+        state: &mut IqlState,
+        steps: &Steps,
+        [learning_rate, actor_rate]: [f64; 2],
+    ) -> StepFigures {
+        let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
+        let total = value.clone() + critic.clone();
+        let (critics, grad_norm) =
+            state.critic_optimizer.step(state.critics.clone(), total.backward(), learning_rate);
+        state.critics = critics;
+        let gradients = actor.backward();
+        let (moved, _) = state.actor_optimizer.step(state.actor.clone(), gradients, actor_rate);
+        state.actor = moved;
+        let target = state.target_critics.clone();
+        state.target_critics = follow(target, &state.critics.critics, self.config.target_rate);
+        StepFigures {
+            loss: total.inner(),
+            grad_norm,
+            others: [critic, actor, mean_value].map(Tensor::inner).into(),
+        }
+    }
+
+    /// What rewards are multiplied by.
+    fn reward_factor(&self, data: &TrainingData) -> f32 {
+        if !self.config.scale_rewards {
+            return 1.0;
+        }
+        *self.reward_factor.get_or_init(|| {
+            let returns = data.episode_returns();
+            let spread = match (returns.first(), returns.last()) {
+                (Some(smallest), Some(largest)) => largest - smallest,
+                _ => 0.0,
+            };
+            // Where all episodes return the same there is nothing to scale by.
+            if spread > 0.0 { SPREAD / spread * data.return_scale() } else { 1.0 }
+        })
+    }
+
+    fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {
+        let rescaling = Rescaling::new(data.dataset().normalization(), self.config.normalize);
+        let steps = Steps::of(batch, &rescaling, device)?;
+        let rewards = steps.rewards * self.reward_factor(data);
+        Some(Steps { rewards, ..steps })
+    }
+}
+
+impl Algorithm for Iql {
+    type State = IqlState;
+
+    /// Beside the loss of critics and value the critics' own, the actor's, and the mean value of
+    /// the observations, in scaled rewards.
+    fn figures(&self) -> &'static [&'static str] {
+        &["critic_loss", "actor_loss", "value"]
+    }
+
+    fn context_length(&self) -> usize {
+        1
+    }
+
+    fn reads_transitions(&self) -> bool {
+        true
+    }
+
+    fn init(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Result<IqlState, TrainError> {
+        self.config.check(&self.observations, &self.actions)?;
+        let widths = network::widths(NAME, &self.observations, &self.actions)?;
+        let (hidden, form) = (self.config.layers(), config.precision.form());
+        let mut init = Init::drawn(device, generator);
+        let mean = Mlp { form, ..Mlp::init(widths, hidden, &mut init) };
+        let actor = GaussianActor { mean, log_std: init.constant([widths[1]], 0.0) };
+        let critics = Twin::init(widths, hidden, &mut init).with_form(form);
+        let value = Mlp { form, ..Mlp::init([widths[0], 1], hidden, &mut init) };
+        Ok(IqlState {
+            actor,
+            target_critics: critics.valid(),
+            critics: Critics { critics, value },
+            actor_optimizer: AdamW::new(config.optimizer),
+            critic_optimizer: AdamW::new(config.optimizer),
+        })
+    }
+
+    fn step(
+        &self,
+        state: &mut IqlState,
+        batch: &mut Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+    ) -> StepFigures {
+        let device = at.device.clone().inner();
+        let Some(steps) = self.steps(batch, data, &device) else {
+            return nothing_learned(&device, self.figures().len());
+        };
+        let progress = at.step as f64 / at.n_steps.max(1) as f64;
+        let falling = 0.5 * (1.0 + (std::f64::consts::PI * progress).cos());
+        self.learn(state, &steps, [at.learning_rate, at.learning_rate * falling])
+    }
+
+    /// The loss of critics and value.
+    fn held_out_loss(
+        &self,
+        state: &IqlState,
+        batch: &mut Batch,
+        data: &TrainingData,
+        device: &Device,
+    ) -> Tensor<1> {
+        let Some(steps) = self.steps(batch, data, device) else {
+            return Tensor::zeros([1], device);
+        };
+        let IqlLosses { value, critic, .. } = self.losses(state, &steps);
+        (value + critic).inner()
+    }
+}

@@ -1,0 +1,188 @@
+//! ReBRAC (Tarasov et al. 2023): TD3 with two penalties for actions that were not recorded, one on
+//! the actor and one on what critics learn, and layer norms in the critics.
+//!
+//! With `Q`, `π`, `Q'`, `π'` and `ã` as in [TD3+BC](crate::td3_bc), and `a'` the action recorded
+//! at `s'`, a step on a batch is
+//!
+//! ```text
+//! y   = r + γ (1 − done) (min_i Q'_i(s', ã) − β₂ Σ (ã − a')²)
+//! L_Q = Σ_i mean (Q_i(s, a) − y)²
+//! ```
+//!
+//! and at every second step, with the critics after it and `q = min_i Q_i(s, π(s))`,
+//!
+//! ```text
+//! L_π = β₁ mean Σ (π(s) − a)² − mean q / mean |q|
+//! ```
+//!
+//! after which the targets move. `mean |q|` is a constant, `Σ` sums over an action's numbers.
+//!
+//! Differs from the published implementation: layers begin with PyTorch's default, theirs with
+//! biases of 0.1 and a last layer near zero; the layer norm's ε is 1e-5, theirs 1e-6; a batch has
+//! 256 steps, theirs 1,024 on locomotion; and one pair of β is the default for all tasks, where
+//! theirs were tuned for each.
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
+use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, Task};
+use overtone_model::{ModelError, weights::NamedTensors};
+use overtone_train::{Checkpoint, Job, TrainError, Training};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    algorithm::AlgorithmOptions,
+    value::{
+        ActorCritic, Steps, Td3,
+        keys::check_positive,
+        network::{Hidden, constant},
+        td3::{Td3Keys, Td3Options},
+        twin::{beside, squared_errors},
+    },
+};
+
+/// Learns an actor by values, held near what was recorded twice.
+pub type Rebrac = Td3<RebracConfig>;
+
+/// Options of the algorithm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RebracConfig {
+    /// β₁: weight of the actor's penalty.
+    pub actor_penalty: f64,
+    /// β₂: weight of the penalty in what critics learn.
+    pub critic_penalty: f64,
+    /// Discount.
+    pub gamma: f64,
+    /// τ: the part of the way that targets go when they move.
+    pub target_rate: f64,
+    /// σ: standard deviation of the noise on the target actor's actions.
+    pub target_noise: f64,
+    /// c: the largest noise.
+    pub noise_clip: f64,
+    /// Steps of the critics for one of the actor and the targets.
+    pub actor_every: u64,
+    /// Hidden layers of every network.
+    pub n_layers: usize,
+    /// Their width.
+    pub hidden: usize,
+    /// Whether the critics' hidden layers have layer norms.
+    pub critic_norms: bool,
+    /// Whether observations are normalized.
+    pub normalize: bool,
+}
+
+impl Default for RebracConfig {
+    fn default() -> Self {
+        Self {
+            actor_penalty: 0.01,
+            critic_penalty: 0.01,
+            gamma: 0.99,
+            target_rate: 0.005,
+            target_noise: 0.2,
+            noise_clip: 0.5,
+            actor_every: 2,
+            n_layers: 3,
+            hidden: 256,
+            critic_norms: true,
+            normalize: false,
+        }
+    }
+}
+
+impl RebracConfig {
+    /// # Errors
+    /// Names the first key whose value describes no algorithm for such a task.
+    pub fn check(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
+        Td3::new(self.clone(), observations, actions).check()?;
+        check_positive(&[
+            ("actor_penalty", self.actor_penalty),
+            ("critic_penalty", self.critic_penalty),
+        ])
+    }
+}
+
+impl AlgorithmOptions for RebracConfig {
+    fn validate(&self, task: &Task) -> Result<(), ModelError> {
+        self.check(&task.observations, &task.actions)
+    }
+
+    fn describe(&self) -> String {
+        let Self { actor_penalty, critic_penalty, n_layers, hidden, .. } = self;
+        format!(
+            "ReBRAC, penalties {actor_penalty} and {critic_penalty}, {n_layers} layers of {hidden}"
+        )
+    }
+
+    fn short_name(&self) -> String {
+        "rebrac".into()
+    }
+
+    fn trainer(
+        &self,
+        task: &Task,
+        job: Job,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Training>, TrainError> {
+        Td3::trainer(self, task, job, resume)
+    }
+
+    fn policy(
+        &self,
+        task: &Task,
+        weights: &NamedTensors,
+        normalization: Option<&Normalization>,
+        _play: &Play,
+        device: &Device,
+    ) -> Result<Box<dyn Policy>, ModelError> {
+        self.validate(task)?;
+        Td3::policy(self, task, weights, normalization, device)
+    }
+}
+
+impl Td3Options for RebracConfig {
+    const NAME: &'static str = "rebrac";
+
+    fn keys(&self) -> Td3Keys {
+        let actor = Hidden { n_layers: self.n_layers, width: self.hidden, has_norms: false };
+        Td3Keys {
+            gamma: self.gamma,
+            target_rate: self.target_rate,
+            target_noise: self.target_noise,
+            noise_clip: self.noise_clip,
+            actor_every: self.actor_every,
+            actor,
+            critic: Hidden { has_norms: self.critic_norms, ..actor },
+            is_normalized: self.normalize,
+        }
+    }
+
+    /// `L_Q`
+    fn critic_loss(&self, state: &ActorCritic, steps: &Steps, noise: Tensor<2>) -> [Tensor<1>; 2] {
+        let next = steps.next_observations.clone();
+        let next_actions = state.next_actions(next.clone(), noise, self.noise_clip);
+        let away = (next_actions.clone() - steps.next_actions.clone()).square().sum_dim(1);
+        let next_values = state.target_critics.smaller(beside(next, next_actions));
+        let returns = steps.returns(next_values - away * self.critic_penalty, self.gamma);
+        let seen = beside(steps.observations.clone(), steps.actions.clone());
+        let values = state.critics.values(seen);
+        let loss = squared_errors(&values, returns);
+        let [first, _] = values;
+        [loss, first.mean()]
+    }
+
+    /// `L_π`
+    fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1> {
+        let actions = state.actor.act(steps.observations.clone());
+        let away = (actions.clone() - constant(steps.actions.clone())).square().sum_dim(1).mean();
+        let critics = state.critics.valid();
+        let values = critics.smaller(beside(steps.observations.clone(), actions));
+        let size = values.clone().detach().abs().mean();
+        away * self.actor_penalty - values.mean() / size
+    }
+}

@@ -1,0 +1,21 @@
+//! Checks of options that several algorithms have.
+
+use overtone_model::{ModelError, error::config_error};
+
+/// # Errors
+/// Names the first key whose value is negative or no finite number.
+pub fn check_positive(keys: &[(&'static str, f64)]) -> Result<(), ModelError> {
+    match keys.iter().find(|(_, value)| !(*value >= 0.0 && value.is_finite())) {
+        Some(&(key, value)) => Err(config_error(key, value, "must be 0 or positive")),
+        None => Ok(()),
+    }
+}
+
+/// # Errors
+/// Names the first key whose value is no share.
+pub fn check_shares(keys: &[(&'static str, f64)]) -> Result<(), ModelError> {
+    match keys.iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
+        Some(&(key, value)) => Err(config_error(key, value, "must lie in [0, 1]")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,229 @@
+//! [`Td3`]: the step of algorithms that learn as TD3 does (Fujimoto et al. 2018) and differ in
+//! their losses.
+//!
+//! Critics take a step on every batch; at every [`actor_every`](Td3Keys::actor_every)-th the
+//! actor takes one after them, and the targets move.
+
+use burn::tensor::{Device, Tensor};
+use overtone_core::{ActionSpace, Normalization, ObservationSpace, Policy, Task, seed::Generator};
+use overtone_data::Batch;
+use overtone_model::{ModelError, error::config_error, init::Init, weights::NamedTensors};
+use overtone_train::{
+    Algorithm, Checkpoint, Job, StepAt, StepFigures, TrainConfig, TrainError, Trainer, Training,
+    TrainingData,
+};
+
+use super::{
+    actor_critic::{ActorCritic, noise},
+    keys::{check_positive, check_shares},
+    network::{self, Hidden},
+    policy::{ActorOf, ActorPolicy},
+    steps::{Rescaling, Steps, nothing_learned},
+};
+
+/// Options of an algorithm that learns as TD3 does.
+pub trait Td3Options: Clone {
+    /// The name after `algorithm=`.
+    const NAME: &'static str;
+
+    /// The options that all of them have.
+    fn keys(&self) -> Td3Keys;
+
+    /// The critics' loss, given [noise](ActorCritic::next_actions) for every next action, and the
+    /// mean of `Q_1(s, a)`; each `[1]`.
+    fn critic_loss(&self, state: &ActorCritic, steps: &Steps, noise: Tensor<2>) -> [Tensor<1>; 2];
+
+    /// The actor's loss, `[1]`, in which the critics are constants.
+    fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1>;
+}
+
+/// Options that all have.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Td3Keys {
+    /// γ, the discount.
+    pub gamma: f64,
+    /// τ: the part of the way that targets go when they move.
+    pub target_rate: f64,
+    /// σ: standard deviation of the noise on the target actor's actions.
+    pub target_noise: f64,
+    /// c: the largest noise.
+    pub noise_clip: f64,
+    /// Steps of the critics for one of the actor and the targets.
+    pub actor_every: u64,
+    /// Hidden layers of the actor.
+    pub actor: Hidden,
+    /// Hidden layers of each critic.
+    pub critic: Hidden,
+    /// Whether networks see observations normalized.
+    pub is_normalized: bool,
+}
+
+impl Td3Keys {
+    fn check(&self) -> Result<(), ModelError> {
+        self.actor.check()?;
+        self.critic.check()?;
+        check_positive(&[("target_noise", self.target_noise), ("noise_clip", self.noise_clip)])?;
+        check_shares(&[("gamma", self.gamma), ("target_rate", self.target_rate)])?;
+        match self.actor_every {
+            0 => Err(config_error("actor_every", 0, "must be at least 1")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Learns an actor and critics of recorded steps.
+#[derive(Clone, Debug)]
+pub struct Td3<O> {
+    /// Its options.
+    pub config: O,
+    /// What it sees.
+    pub observations: ObservationSpace,
+    /// What it does.
+    pub actions: ActionSpace,
+}
+
+impl<O: Td3Options> Td3<O> {
+    /// The algorithm for tasks that show and take such.
+    pub fn new(config: O, observations: &ObservationSpace, actions: &ActionSpace) -> Self {
+        let (observations, actions) = (observations.clone(), actions.clone());
+        Self { config, observations, actions }
+    }
+
+    /// # Errors
+    /// Names the first key that all have whose value describes no algorithm for such a task.
+    pub fn check(&self) -> Result<(), ModelError> {
+        network::widths(O::NAME, &self.observations, &self.actions)?;
+        self.config.keys().check()
+    }
+
+    /// One step of learning, the `step`-th from 0.
+    pub fn learn(
+        &self,
+        state: &mut ActorCritic,
+        steps: &Steps,
+        noise: Tensor<2>,
+        (step, learning_rate): (u64, f64),
+    ) -> StepFigures {
+        let Td3Keys { actor_every, target_rate, .. } = self.config.keys();
+        let [critic_loss, value] = self.config.critic_loss(state, steps, noise);
+        let grad_norm = state.step_critics(critic_loss.backward(), learning_rate);
+        let critic_loss = critic_loss.inner();
+        let actor_loss = if (step + 1).is_multiple_of(actor_every) {
+            let loss = self.config.actor_loss(state, steps);
+            state.step_actor(loss.backward(), learning_rate, target_rate);
+            // Reports average over all steps, of which the others have no such loss.
+            loss.inner() * actor_every as f64
+        } else {
+            critic_loss.zeros_like()
+        };
+        StepFigures { loss: critic_loss, grad_norm, others: vec![actor_loss, value.inner()] }
+    }
+
+    /// Training of `config` on `task`.
+    ///
+    /// # Errors
+    /// When the options describe no agent, or `resume` belongs to another run.
+    pub fn trainer(
+        config: &O,
+        task: &Task,
+        job: Job,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Training>, TrainError>
+    where
+        O: 'static,
+    {
+        let algorithm = Self::new(config.clone(), &task.observations, &task.actions);
+        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+    }
+
+    /// The policy of an actor with these weights.
+    ///
+    /// # Errors
+    /// When the weights do not fit the options, or those describe no agent for `task`.
+    pub fn policy(
+        config: &O,
+        task: &Task,
+        weights: &NamedTensors,
+        normalization: Option<&Normalization>,
+        device: &Device,
+    ) -> Result<Box<dyn Policy>, ModelError> {
+        let Td3Keys { actor, is_normalized, .. } = config.keys();
+        let actor = ActorOf {
+            algorithm: O::NAME,
+            hidden: actor,
+            observations: &task.observations,
+            actions: &task.actions,
+            normalization,
+            is_normalized,
+        };
+        Ok(Box::new(ActorPolicy::of_weights(actor, weights, device)?))
+    }
+
+    fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {
+        let is_normalized = self.config.keys().is_normalized;
+        let rescaling = Rescaling::new(data.dataset().normalization(), is_normalized);
+        Steps::of(batch, &rescaling, device)
+    }
+}
+
+impl<O: Td3Options> Algorithm for Td3<O> {
+    type State = ActorCritic;
+
+    /// Beside the critics' loss the actor's, and the mean value of the recorded actions.
+    fn figures(&self) -> &'static [&'static str] {
+        &["actor_loss", "value"]
+    }
+
+    fn context_length(&self) -> usize {
+        1
+    }
+
+    fn reads_transitions(&self) -> bool {
+        true
+    }
+
+    fn init(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Result<ActorCritic, TrainError> {
+        self.check()?;
+        let widths = network::widths(O::NAME, &self.observations, &self.actions)?;
+        let Td3Keys { actor, critic, .. } = self.config.keys();
+        let mut init = Init::drawn(device, generator);
+        let form = config.precision.form();
+        Ok(ActorCritic::init(widths, [actor, critic], config.optimizer, form, &mut init))
+    }
+
+    fn step(
+        &self,
+        state: &mut ActorCritic,
+        batch: &mut Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+    ) -> StepFigures {
+        let device = at.device.clone().inner();
+        let Some(steps) = self.steps(batch, data, &device) else {
+            return nothing_learned(&device, self.figures().len());
+        };
+        let noise = noise(&steps.actions, self.config.keys().target_noise, at.seed);
+        self.learn(state, &steps, noise, (at.step, at.learning_rate))
+    }
+
+    /// The critics' loss, without noise.
+    fn held_out_loss(
+        &self,
+        state: &ActorCritic,
+        batch: &mut Batch,
+        data: &TrainingData,
+        device: &Device,
+    ) -> Tensor<1> {
+        let Some(steps) = self.steps(batch, data, device) else {
+            return Tensor::zeros([1], device);
+        };
+        let noise = steps.actions.zeros_like();
+        let [loss, _] = self.config.critic_loss(state, &steps, noise);
+        loss.inner()
+    }
+}

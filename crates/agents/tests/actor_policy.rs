@@ -1,0 +1,106 @@
+//! Agents that play an actor: each alone and in any company, after a start, within [-1, 1].
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+use burn::tensor::{Device, TensorData};
+use overtone_agents::value::{ActorPolicy, Mlp, network::Hidden, policy::ActorOf};
+use overtone_core::{
+    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, Turn,
+    policy::EpisodeStart, seed,
+};
+use overtone_model::{
+    init::Init,
+    weights::{self, NamedTensors},
+};
+
+const WIDTH: usize = 11;
+const ACTION: usize = 3;
+const HIDDEN: Hidden = Hidden { n_layers: 2, width: 256, has_norms: false };
+
+fn weights() -> NamedTensors {
+    let mut generator = seed::generator(1, "init");
+    let mut init = Init::drawn(&Device::flex(), &mut generator);
+    weights::export(&Mlp::init([WIDTH, ACTION], HIDDEN, &mut init))
+}
+
+fn policy(weights: &NamedTensors) -> Result<ActorPolicy, String> {
+    let normalization = Normalization { mean: vec![0.5; WIDTH], std: vec![2.0; WIDTH] };
+    let actor = ActorOf {
+        algorithm: "td3_bc",
+        hidden: HIDDEN,
+        observations: &ObservationSpace::Vectors { width: WIDTH },
+        actions: &ActionSpace::unit(ACTION),
+        normalization: Some(&normalization),
+        is_normalized: true,
+    };
+    ActorPolicy::of_weights(actor, weights, &Device::flex()).map_err(|error| error.to_string())
+}
+
+fn turn(agent: usize, is_first: bool) -> Turn {
+    let start = is_first.then_some(EpisodeStart { seed: agent as u64, target_return: 0.0 });
+    Turn { agent, reward: 0.0, start }
+}
+
+fn observation(agent: usize) -> Vec<f32> {
+    (0..WIDTH).map(|i| ((agent * WIDTH + i) as f32 * 0.7).sin() * 3.0).collect()
+}
+
+fn numbers(actions: Actions) -> Vec<f32> {
+    match actions {
+        Actions::Continuous { width, values } => {
+            assert_eq!(width, ACTION);
+            values
+        }
+        Actions::Discrete(_) => panic!("real-valued actions"),
+    }
+}
+
+#[test]
+fn an_agent_does_the_same_in_any_company() {
+    let n = 150;
+    let turns: Vec<Turn> = (0..n).map(|agent| turn(agent, true)).collect();
+    let all: Vec<f32> = (0..n).flat_map(observation).collect();
+    let together =
+        numbers(policy(&weights()).unwrap().act(&turns, Observations::Vectors(&all)).unwrap());
+    assert!(together.iter().all(|number| number.abs() <= 1.0));
+    for companions in [1, 2, 7, 64, 65] {
+        for first in [0, 70] {
+            let turns: Vec<Turn> = (first..first + companions).map(|a| turn(a, true)).collect();
+            let seen: Vec<f32> = (first..first + companions).flat_map(observation).collect();
+            let mut policy = policy(&weights()).unwrap();
+            let few = numbers(policy.act(&turns, Observations::Vectors(&seen)).unwrap());
+            let expected = &together[first * ACTION..][..companions * ACTION];
+            assert!(few == expected, "{companions} agents from {first}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_played_is_refused() {
+    let mut policy = policy(&weights()).unwrap();
+    let seen = observation(0);
+    let mut act = |turns: &[Turn], seen: &[f32]| {
+        policy.act(turns, Observations::Vectors(seen)).map(numbers).map_err(|e| e.to_string())
+    };
+    let error = act(&[turn(0, false)], &seen).unwrap_err();
+    assert!(error.contains("episode start"), "{error}");
+    assert!(act(&[turn(0, true)], &seen[1..]).is_err());
+    assert_eq!(act(&[], &[]).unwrap(), Vec::<f32>::new());
+    assert_eq!(act(&[turn(0, true)], &seen), act(&[turn(0, false)], &seen));
+}
+
+#[test]
+fn weights_of_another_actor_are_refused() {
+    let mut others = weights();
+    others.insert("another".into(), TensorData::from([1.0f32]));
+    assert!(policy(&others).err().unwrap().contains("another"));
+    let mut others = weights();
+    others.remove("layers.0.bias");
+    assert!(policy(&others).err().unwrap().contains("layers.0.bias"));
+    let mut others = weights();
+    let nan = vec![f32::NAN; ACTION];
+    others.insert("layers.2.bias".into(), TensorData::new(nan, [ACTION]));
+    let mut policy = policy(&others).unwrap();
+    let error = policy.act(&[turn(0, true)], Observations::Vectors(&observation(0))).unwrap_err();
+    assert!(error.to_string().contains("not finite"), "{error}");
+}

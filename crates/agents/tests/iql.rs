@@ -1,0 +1,107 @@
+//! Implicit Q-learning on a chain of five states whose values are known (`chain`).
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+mod chain;
+
+use burn::{module::Module, tensor::Tensor};
+use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
+use overtone_agents::{Iql, IqlConfig, iql::IqlState, value::Rescaling};
+use overtone_data::Dataset;
+
+fn algorithm(config: IqlConfig) -> Iql {
+    Iql::new(config, &observations(), &numbers())
+}
+
+fn small(expectile: f64, beta: f64) -> IqlConfig {
+    IqlConfig {
+        expectile,
+        beta,
+        gamma: GAMMA,
+        target_rate: 0.02,
+        hidden: 32,
+        scale_rewards: false,
+        ..IqlConfig::default()
+    }
+}
+
+/// The action in every state, and the state's value.
+fn played(state: &IqlState, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
+    let rescaling = Rescaling::new(data.normalization(), true);
+    let states = chain::states(data, |states| rescaling.apply(states));
+    let actions = state.actor.mean.valid().act(states.clone());
+    let values = state.critics.value.valid().forward(states);
+    let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect();
+    (numbers(actions), numbers(values))
+}
+
+/// Towards 1 the expectile is the best recorded action's value, `γ^(4 − s)`.
+#[test]
+fn with_a_high_expectile_the_actor_walks_right_and_values_are_the_optimum() {
+    let data = real_valued();
+    let state = learned(&algorithm(small(0.98, 30.0)), &data, config(4000));
+    let (actions, values) = played(&state, &data);
+    for (s, (action, value)) in actions.into_iter().zip(values).enumerate() {
+        let expected = GAMMA.powi((STATES - 1 - s) as i32);
+        println!("state {s}: action {action:.3}, value {value:.3}, optimum {expected:.3}");
+        assert!(action > 0.0, "action {action} in state {s}");
+        assert!((value - expected).abs() < 0.08, "V({s}) = {value}, not {expected}");
+    }
+}
+
+/// With τ = ½ a state is worth what the recorded policy earns, which goes left and right alike:
+/// `V(s) = ½ γ V(s − 1) + ½ γ V(s + 1)`, in state 0 with V(0) for V(−1), in state 4 with 1 for
+/// the step to the right. With β = 0 the actor clones it: the mean of [-1, 1] is 0.
+#[test]
+fn with_the_mean_values_are_those_of_the_recorded_policy() {
+    let data = real_valued();
+    let state = learned(&algorithm(small(0.5, 0.0)), &data, config(4000));
+    let (actions, values) = played(&state, &data);
+    let mut expected = [0.0f64; STATES];
+    for _ in 0..1000 {
+        let before = expected;
+        for s in 0..STATES {
+            let left = GAMMA * before[s.saturating_sub(1)];
+            let right = if s + 1 == STATES { 1.0 } else { GAMMA * before[s + 1] };
+            expected[s] = 0.5 * (left + right);
+        }
+    }
+    for (s, (action, value)) in actions.into_iter().zip(values).enumerate() {
+        println!("state {s}: action {action:.3}, value {value:.3}, exact {:.3}", expected[s]);
+        assert!(action.abs() < 0.2, "action {action} in state {s}");
+        assert!((value - expected[s]).abs() < 0.05, "V({s}) = {value}, not {}", expected[s]);
+    }
+}
+
+/// The chain's episodes return 0 or 1, so rewards become a thousand times as large.
+#[test]
+fn rewards_are_scaled_by_the_returns_of_the_data() {
+    let data = real_valued();
+    let returns = data.episode_returns();
+    assert!(returns.contains(&0.0) && returns.contains(&1.0));
+    let scaled = IqlConfig { scale_rewards: true, ..small(0.7, 0.0) };
+    let short = config(1);
+    let loss = |config: IqlConfig| chain::first_loss(&algorithm(config), &data, short.clone());
+    let (plain, scaled) = (loss(small(0.7, 0.0)), loss(scaled));
+    // Before the first step values are near zero: the loss is nearly the rewards' squares.
+    assert!(scaled / plain > 1e5 && scaled / plain < 1e6 * 1.5, "{scaled} {plain}");
+}
+
+#[test]
+fn resuming_is_never_having_stopped() {
+    let options = IqlConfig { scale_rewards: true, ..small(0.7, 3.0) };
+    check_resuming(&algorithm(options), &real_valued());
+}
+
+#[test]
+fn other_options_are_refused() {
+    for (key, config) in [
+        ("beta", small(0.7, -1.0)),
+        ("expectile", small(1.2, 1.0)),
+        ("gamma", IqlConfig { gamma: f64::NAN, ..small(0.7, 1.0) }),
+        ("hidden", IqlConfig { hidden: 0, ..small(0.7, 1.0) }),
+    ] {
+        let error = config.check(&observations(), &numbers()).unwrap_err().to_string();
+        assert!(error.contains(key), "{error}");
+    }
+}
