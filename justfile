@@ -45,6 +45,11 @@ video *args: build
 protocol-ablation *args: build
     @{{ overtone }} evaluate ablation "$@"
 
+# A grid of runs and its report: just study run game=seaquest head=linear,fourier seed=1..5 | status | report
+[no-exit-message]
+study *args: build
+    @{{ overtone }} study "$@"
+
 # Continue an interrupted run, the newest by default: just resume [run=...]
 [no-exit-message]
 resume *args: build
@@ -69,14 +74,6 @@ gpu-check *args: (build "overtone-gpu-check")
 # Show the curves of every run in the browser
 tensorboard *args: setup
     @.venv/bin/tensorboard --logdir runs "$@"
-
-# Train and play all games with both heads on the starter sets: a Markdown table (eight runs)
-starter-table *args: build
-    @.venv/bin/python scripts/starter-table.py "$@"
-
-# Train and play MuJoCo tasks with softmax and Fourier attention: a Markdown table [quick=true path=...]
-d4rl-table *args: build
-    @.venv/bin/python scripts/d4rl-table.py "$@"
 
 # Kill training at random instants and compare it with undisturbed runs [n=100 seed=1]
 kills *args: build

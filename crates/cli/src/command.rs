@@ -4,6 +4,8 @@ pub mod data;
 pub mod download;
 pub mod evaluate;
 pub mod prepare;
+pub mod provenance;
 pub mod report;
+pub mod study;
 pub mod train;
 pub mod video;

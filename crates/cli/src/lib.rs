@@ -59,6 +59,12 @@ enum Command {
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
+    /// Train and play a grid of runs, here or on a Slurm cluster, and compare them
+    Study {
+        /// What to do
+        #[command(subcommand)]
+        what: Study,
+    },
     /// Fetch a published dataset into datasets/
     #[command(after_help = download_help())]
     Download {
@@ -89,6 +95,56 @@ enum Evaluate {
         /// Options, `key=value`
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
+    },
+}
+
+#[derive(Subcommand)]
+enum Study {
+    /// Write a study to begin with, every key with its reason: FILE.toml
+    Init {
+        /// Where to write it
+        file: std::path::PathBuf,
+    },
+    /// Start a study: what has run already is not run again
+    #[command(after_help = study_help())]
+    Run {
+        /// A study (FILE.toml, or the name of one that was started), options and settings
+        #[arg(value_name = "FILE.toml | NAME | KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Say where each cell stands
+    Status {
+        /// A study, by name or folder (the newest by default), and `runs=…`
+        #[arg(value_name = "NAME | KEY=VALUE")]
+        words: Vec<String>,
+        /// Print JSON on standard output
+        #[arg(long)]
+        json: bool,
+    },
+    /// Do what is not finished of a study that was started
+    #[command(after_help = study_help())]
+    Resume {
+        /// A study, by name or folder (the newest by default), and options
+        #[arg(value_name = "NAME | KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Write the page that compares the cells
+    #[command(after_help = report_help())]
+    Report {
+        /// A study, by name or folder (the newest by default), and options
+        #[arg(value_name = "NAME | KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Do one cell: what `run` starts
+    #[command(hide = true)]
+    Cell {
+        /// The study's folder
+        folder: std::path::PathBuf,
+        /// The cell
+        cell: String,
+        /// End when standard input does
+        #[arg(long)]
+        until_input_ends: bool,
     },
 }
 
@@ -153,6 +209,18 @@ fn report_help() -> String {
     )
 }
 
+fn study_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Every other key is a setting of all runs (overtone train --help), or several, a,b or \
+         1..5, an axis of the grid.\n\n\
+         Examples: overtone study run game=seaquest head=linear,fourier seed=1..5\n          \
+         overtone study run studies/atari-heads.toml plan=true\n          \
+         overtone study run studies/frequencies.toml engine=slurm partition=gpu time=04:00:00 gpus=1",
+        keys::help(command::study::OPTIONS)
+    )
+}
+
 fn video_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
@@ -201,6 +269,7 @@ fn run(command: Command) -> anyhow::Result<u8> {
             command::evaluate::rollouts(&options)
         }
         Command::Report { words } => command::report::run(&words),
+        Command::Study { what } => return study(what),
         Command::Video { options } => command::video::run(&options),
         Command::Evaluate { what: Evaluate::Ablation { options } } => {
             command::evaluate::ablation(&options)
@@ -212,4 +281,19 @@ fn run(command: Command) -> anyhow::Result<u8> {
         }
     }?;
     Ok(0)
+}
+
+/// Does what was asked of a study; gives the exit code.
+fn study(what: Study) -> anyhow::Result<u8> {
+    use command::study;
+    match what {
+        Study::Init { file } => study::init(&file).map(|()| 0),
+        Study::Run { words } => study::run(&words),
+        Study::Resume { words } => study::resume(&words),
+        Study::Status { words, json } => study::status(&words, json).map(|()| 0),
+        Study::Report { words } => study::report(&words).map(|()| 0),
+        Study::Cell { folder, cell, until_input_ends } => {
+            study::cell(&folder, &cell, until_input_ends)
+        }
+    }
 }

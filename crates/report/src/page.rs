@@ -21,6 +21,7 @@ mod protocols;
 mod run_files;
 mod scores;
 mod seeds;
+mod study;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,7 @@ use protocols::Protocols;
 pub use run_files::{EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
 use scores::{Role, Row};
 use seeds::Groups;
+pub use study::StudyCell;
 
 /// A page, and the tables on it.
 #[derive(Clone, Debug)]
@@ -53,32 +55,69 @@ impl Page {
     pub fn new(runs: &[RunFiles], bootstrap: &Bootstrap) -> Result<Self, PageError> {
         let runs = told_apart(runs);
         let [first, others @ ..] = &runs[..] else { return Err(PageError::NoRun) };
-        let protocols = Protocols::of(&runs);
-        let rows = Row::all(&runs, &protocols, bootstrap)?;
-        let groups = Groups::of(&rows, bootstrap)?;
         let title = match others.len() {
             0 => format!("Run {}", first.name),
             n => format!("{} runs", n + 1),
         };
+        Self::laid_out(title, &runs, &[], bootstrap)
+    }
+
+    /// Lays the page of a study out: its cells against each other first.
+    ///
+    /// # Errors
+    /// As [`Page::new`].
+    pub fn of_study(
+        name: &str,
+        cells: &[StudyCell],
+        bootstrap: &Bootstrap,
+    ) -> Result<Self, PageError> {
+        let runs: Vec<RunFiles> = cells.iter().flat_map(|cell| &cell.runs).cloned().collect();
+        let runs = told_apart(&runs);
+        if runs.is_empty() {
+            return Err(PageError::NoRun);
+        }
+        let title = format!("Study {name}{}", study::caveat(study::fewest_seeds(cells)));
+        Self::laid_out(title, &runs, cells, bootstrap)
+    }
+
+    /// `cells` are those of a study, whose runs are `runs` in this order; without a study none.
+    fn laid_out(
+        title: String,
+        runs: &[RunFiles],
+        cells: &[StudyCell],
+        bootstrap: &Bootstrap,
+    ) -> Result<Self, PageError> {
+        let protocols = Protocols::of(runs);
+        let rows = Row::all(runs, &protocols, bootstrap)?;
+        let groups = Groups::of(&rows, bootstrap)?;
         let mut blocks = Vec::new();
+        let mut csv = Vec::new();
+        if !cells.is_empty() {
+            let cells = study::Cells::of(cells, runs, &rows, bootstrap)?;
+            blocks.extend(cells.blocks(bootstrap));
+            csv.push(("cells", cells.csv()));
+        }
+        let scores_place = blocks.len();
         scores_section(&rows, bootstrap, &mut blocks);
         seeds_section(&groups, bootstrap, &mut blocks);
         let agents = agents::section(&rows, bootstrap)?;
         if !agents.is_empty() {
-            blocks.push(heading("Agents and tasks"));
-            blocks.extend(agents);
+            let section = std::iter::once(heading("Agents and tasks")).chain(agents);
+            // What a study is for comes before each of its runs.
+            let place = if cells.is_empty() { blocks.len() } else { scores_place };
+            drop(blocks.splice(place..place, section));
         }
         checkpoints_section(&rows, &mut blocks);
-        playing_section(&runs, &rows, &mut blocks);
-        protocol_section(&protocols, &runs, &mut blocks);
-        curves_section(&runs, &rows, &mut blocks);
-        runs_section(&runs, &mut blocks);
-        let csv = vec![
+        playing_section(runs, &rows, &mut blocks);
+        protocol_section(&protocols, runs, &mut blocks);
+        curves_section(runs, cells, &rows, &mut blocks);
+        runs_section(runs, &mut blocks);
+        csv.extend([
             ("scores", scores::csv(&rows)),
             ("episodes", episodes_csv(&rows)),
             ("seeds", groups.csv()),
             ("protocols", protocols.table()),
-        ];
+        ]);
         Ok(Self { document: Document { title, blocks }, csv })
     }
 
@@ -295,7 +334,12 @@ fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>)
     }
 }
 
-fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
+fn curves_section(
+    runs: &[RunFiles],
+    cells: &[StudyCell],
+    rows: &[Row<'_>],
+    blocks: &mut Vec<Block>,
+) {
     let mut plots = Vec::new();
     for (name, column, title) in [
         ("loss", "loss", "training loss"),
@@ -306,14 +350,25 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
             let points = run.metrics.as_ref()?.against_steps(column)?;
             Some(Line::new(run.name.clone(), points))
         };
-        plots.extend(pictures::curves(name, title, runs.iter().filter_map(line).collect()));
+        let lines: Vec<Line> = match cells {
+            [] => runs.iter().filter_map(line).collect(),
+            cells => cells.iter().filter_map(|cell| study::band(cell, column)).collect(),
+        };
+        plots.extend(pictures::curves(name, title, lines));
     }
     let title = "mean raw return of the checkpoints played";
     plots.extend(pictures::curves("return", title, best::curves(rows)));
     if !plots.is_empty() {
         blocks.push(heading("Curves"));
         blocks.extend(plots);
-        blocks.push(text("Against updates. Of many points, neighbours are averaged."));
+        blocks.push(text(match cells {
+            [] => "Against updates. Of many points, neighbours are averaged.",
+            _ => {
+                "Against updates. Of many points, neighbours are averaged. A line is the mean over \
+                 the runs of a cell; its band reaches one sample standard deviation (ddof 1) up \
+                 and down."
+            }
+        }));
     }
 }
 
@@ -344,11 +399,10 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
         }
     }
     words += &format!(
-        "; evaluation seed {}; {} steps of up to {} at once, {:.0} steps/s. To play it again:",
+        "; evaluation seed {}; {} steps of up to {} at once. To play it again:",
         evaluation.seed,
         evaluation.steps,
-        n_episodes(evaluation.parallel_episodes),
-        evaluation.steps_per_second
+        n_episodes(evaluation.parallel_episodes)
     );
     let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
     let mut table = Table::new(&["target", "episode", "seed", "length", "raw", "clipped", "ended"]);

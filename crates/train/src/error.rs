@@ -88,6 +88,18 @@ pub enum TrainError {
         /// The run's folder.
         run: PathBuf,
     },
+    /// Nothing keeps two processes from writing one run.
+    #[error(
+        "the file system of {} has no locks, which keep two processes out of one run; choose a \
+         folder on another with runs=",
+        run.display()
+    )]
+    NoLocks {
+        /// The run's folder.
+        run: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// A run that is not there.
     #[error("{what}; `just train` makes a run")]
     NoRun {

@@ -3,6 +3,7 @@
 //! ```text
 //! runs/<date>-<game>-<head>-s<seed>/
 //!   config.toml            the resolved configuration
+//!   provenance.jsonl       one line for each process that worked on it: where, from which step
 //!   metrics.csv            one row per logged step
 //!   held_out.csv           the loss on held-out episodes, one row per checkpoint
 //!   events.out.tfevents.*  the same for TensorBoard
@@ -15,6 +16,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use crate::error::TrainError;
@@ -25,6 +27,9 @@ pub const CONFIG: &str = "config.toml";
 /// A run's folder.
 #[derive(Clone, Debug)]
 pub struct RunDir(PathBuf);
+
+/// How long a lock is waited for that is held for an instant.
+const LOOKED_AT: Duration = Duration::from_millis(200);
 
 /// Held by the one process that trains in a run's folder; the system releases it when the
 /// process ends, however it ends.
@@ -103,11 +108,29 @@ impl RunDir {
     pub fn lock(&self) -> Result<RunLock, TrainError> {
         let path = self.0.join(".lock");
         let file = fs::File::create(&path).map_err(TrainError::io(&path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(RunLock(file)),
-            Err(fs::TryLockError::WouldBlock) => Err(TrainError::Locked { run: self.0.clone() }),
-            Err(fs::TryLockError::Error(source)) => Err(TrainError::Io { path, source }),
+        let started = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(RunLock(file)),
+                // Whoever asks whether the run is worked on holds it for an instant.
+                Err(fs::TryLockError::WouldBlock) if started.elapsed() < LOOKED_AT => {
+                    std::thread::sleep(LOOKED_AT / 20);
+                }
+                Err(fs::TryLockError::WouldBlock) => {
+                    return Err(TrainError::Locked { run: self.0.clone() });
+                }
+                Err(fs::TryLockError::Error(source)) => {
+                    return Err(TrainError::NoLocks { run: self.0.clone(), source });
+                }
+            }
         }
+    }
+
+    /// Whether a process trains or plays here. Where the file system has no locks, or its file
+    /// cannot be opened, nobody can: no process does.
+    pub fn is_worked_on(&self) -> bool {
+        let file = fs::File::open(self.0.join(".lock"));
+        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
     }
 
     /// The folder.
@@ -146,10 +169,13 @@ mod tests {
     fn one_process_trains_in_a_run() {
         let root = tempfile::tempdir().unwrap();
         let run = RunDir::create(root.path(), "a").unwrap();
+        assert!(!run.is_worked_on(), "there is no lock yet");
         let held = run.lock().unwrap();
+        assert!(run.is_worked_on());
         let error = run.lock().unwrap_err().to_string();
         assert!(error.contains("another process"), "{error}");
         drop(held);
+        assert!(!run.is_worked_on());
         run.lock().unwrap();
     }
 

@@ -10,7 +10,7 @@ use overtone_train::{
 };
 use toml::Value;
 
-use super::{evaluate, prepare::Prepared};
+use super::{evaluate, prepare::Prepared, provenance};
 use crate::{
     interrupt,
     keys::{self, Keys},
@@ -20,10 +20,17 @@ use crate::{
 
 /// `overtone train key=value…`; gives the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
-    let settings = Settings::resolve(options, |settings| {
-        let gpu = device::choose(&settings.device).is_ok_and(|chosen| chosen.is_gpu);
-        if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
-    })?;
+    begin(&Settings::resolve(options, auto_profile)?)
+}
+
+/// What `profile=auto` is: the reference's length where there is what it needs.
+pub fn auto_profile(settings: &Settings) -> Profile {
+    let gpu = device::choose(&settings.device).is_ok_and(|chosen| chosen.is_gpu);
+    if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
+}
+
+/// Begins a run of these settings, or goes on with an unfinished one; gives the exit code.
+pub fn begin(settings: &Settings) -> Result<u8> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
     let prepared = settings.prepare()?;
@@ -34,7 +41,7 @@ pub fn train(options: &[String]) -> Result<u8> {
     }
 
     if settings.resume == Resume::Auto
-        && let Some(run) = unfinished(&settings)
+        && let Some(run) = unfinished(settings)
     {
         let what = if is_finished(&run) {
             "a run of these settings that was not played yet"
@@ -42,7 +49,7 @@ pub fn train(options: &[String]) -> Result<u8> {
             "an unfinished run of these settings"
         };
         say!("{what} is there (resume=never begins a new one)");
-        return go_on(&settings, &run, prepared);
+        return go_on(settings, &run, prepared);
     }
     let name = format!(
         "{}-{}-{}-s{}",
@@ -56,7 +63,7 @@ pub fn train(options: &[String]) -> Result<u8> {
     })?;
     let _lock = run.lock()?;
     run.write(CONFIG, settings.to_toml()?.as_bytes())?;
-    run_and_evaluate(&settings, &run, prepared, None)
+    run_and_evaluate(settings, &run, prepared, None)
 }
 
 /// `overtone resume [run=…]`; gives the exit code.
@@ -80,7 +87,7 @@ pub fn resume(options: &[String]) -> Result<u8> {
 
 /// Goes on with a run, unless that would do no more than play again what was played, maybe in
 /// more episodes, and replace its report.
-fn take_up(settings: &Settings, run: &RunDir) -> Result<u8> {
+pub fn take_up(settings: &Settings, run: &RunDir) -> Result<u8> {
     let evaluation = &settings.evaluation;
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
@@ -107,7 +114,8 @@ fn unfinished(settings: &Settings) -> Option<RunDir> {
     })
 }
 
-fn is_finished(run: &RunDir) -> bool {
+/// Whether a run has done its last update.
+pub fn is_finished(run: &RunDir) -> bool {
     run.path().join(FINISHED).exists()
 }
 
@@ -157,6 +165,7 @@ fn run_and_evaluate(
         device: device.device,
     };
     let trainer = algorithm.trainer(task, job, checkpoint)?;
+    provenance::note(run, trainer.state().step, trainer.n_updates())?;
     say!("profile: {}", settings.describe_profile());
     say!("device: {}", device.name);
     say!(

@@ -23,4 +23,5 @@ mod played;
 mod playing;
 mod robots;
 mod runs;
+mod studies;
 mod tables;

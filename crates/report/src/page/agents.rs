@@ -13,6 +13,7 @@ use super::agent_names;
 use super::document::Block;
 use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, estimate};
+use super::study;
 use overtone_eval::statistics::{
     Aggregates, Bootstrap, ScoreMatrix, improvement, performance_profile,
 };
@@ -43,26 +44,30 @@ pub(super) fn section(rows: &[Row<'_>], bootstrap: &Bootstrap) -> Result<Vec<Blo
     }
     let mut blocks = Vec::new();
     for protocol in protocols {
-        let found = played_by(protocol, rows, bootstrap)?;
+        let (found, fewest) = played_by(protocol, rows, bootstrap)?;
         if !found.is_empty() {
-            blocks.push(Block::Subheading(format!("Played by the {protocol} protocol")));
+            let caveat = fewest.map_or_else(String::new, study::caveat);
+            blocks.push(Block::Subheading(format!("Played by the {protocol} protocol{caveat}")));
             blocks.extend(found);
         }
     }
     Ok(blocks)
 }
 
+/// What is said of a protocol, and of the agents that are put together the fewest runs of a task.
 fn played_by(
     protocol: &str,
     rows: &[Row<'_>],
     bootstrap: &Bootstrap,
-) -> Result<Vec<Block>, PageError> {
+) -> Result<(Vec<Block>, Option<usize>), PageError> {
     let (found, mut notes) = found(protocol, rows);
     let asked = asked_differently(&found);
     let agents = agents(found, &mut notes)?;
     let several_tasks = agents.iter().any(|agent| agent.matrix.tasks().len() > 1);
     let mut blocks = Vec::new();
+    let mut fewest = None;
     if agents.len() > 1 || several_tasks {
+        fewest = agents.iter().map(|agent| agent.matrix.n_runs()).min();
         blocks.push(Block::Table(aggregates(&agents, bootstrap)?));
         blocks.push(Block::Text(format!(
             "Of normalized scores, a run's the mean of its episodes for the first return asked \
@@ -75,7 +80,7 @@ fn played_by(
         notes.extend(asked);
     }
     blocks.extend(notes.into_iter().map(Block::Text));
-    Ok(blocks)
+    Ok((blocks, fewest))
 }
 
 /// An agent as the rows tell of it.

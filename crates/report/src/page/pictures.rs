@@ -28,18 +28,24 @@ pub(super) fn curves(name: &str, title: &str, lines: Vec<Line>) -> Option<Block>
 
 /// The points that can be shown; if they are many, means of neighbours.
 fn thinned(line: Line) -> Line {
-    let finite: Vec<[f64; 2]> = line
+    let spread = line.spread.iter().copied().chain(std::iter::repeat(0.0));
+    let finite: Vec<[f64; 3]> = line
         .points
         .iter()
+        .zip(spread)
+        .map(|([x, y], spread)| [*x, *y, spread])
         .filter(|point| point.iter().all(|x| x.abs() < LARGEST))
-        .copied()
         .collect();
     let together = finite.len().div_ceil(MOST_POINTS).max(1);
-    let mean = |points: &[[f64; 2]], axis: usize| {
+    let mean = |points: &[[f64; 3]], axis: usize| {
         points.iter().map(|point| point[axis] / points.len() as f64).sum()
     };
     let points = finite.chunks(together).map(|points| [mean(points, 0), mean(points, 1)]).collect();
-    Line { points, ..line }
+    let spread = match line.spread.is_empty() {
+        true => Vec::new(),
+        false => finite.chunks(together).map(|points| mean(points, 2)).collect(),
+    };
+    Line { points, spread, ..line }
 }
 
 /// How probable each action was on average, for the first targets of each run's last

@@ -23,12 +23,32 @@ impl<'a> Protocols<'a> {
         Self(protocols)
     }
 
-    /// The name of a protocol; with its number where a different one of that name came before.
+    /// The name of a protocol; where there are different ones of that name, with the settings in
+    /// which they differ, or else its number.
     pub(super) fn label(&self, protocol: &Play) -> String {
-        let alike = self.0.iter().filter(|other| other.name == protocol.name);
-        match alike.clone().position(|other| *other == protocol) {
-            Some(place) if place > 0 => format!("{} ({})", protocol.name, place + 1),
-            _ => protocol.name.clone(),
+        let alike: Vec<&Play> =
+            self.0.iter().copied().filter(|other| other.name == protocol.name).collect();
+        let (Some(place), [_, _, ..]) =
+            (alike.iter().position(|other| *other == protocol), &alike[..])
+        else {
+            return protocol.name.clone();
+        };
+        let all: Vec<Vec<(String, String)>> = alike.iter().map(|play| flat(play)).collect();
+        let value = |settings: &[(String, String)], key: &str| {
+            settings.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
+        };
+        let told = all[place]
+            .iter()
+            .filter(|(key, own)| all.iter().any(|other| value(other, key).as_ref() != Some(own)));
+        let words: Vec<String> = told
+            .map(|(key, value)| {
+                format!("{} {value}", key.rsplit('.').next().unwrap_or(key).replace('_', " "))
+            })
+            .collect();
+        // More would be no name; and one may lack what another has.
+        match &words[..] {
+            [] | [_, _, _, _, ..] => format!("{} ({})", protocol.name, place + 1),
+            words => format!("{} ({})", protocol.name, words.join(", ")),
         }
     }
 
@@ -141,7 +161,21 @@ mod tests {
         }
         let cold = Play { temperature: 0.1, ..released.clone() };
         let both = Protocols(vec![&released, &cold]);
-        assert_eq!([&released, &cold].map(|play| both.label(play)), ["released", "released (2)"]);
+        assert_eq!(
+            [&released, &cold].map(|play| both.label(play)),
+            ["released (temperature 1.0)", "released (temperature 0.1)"]
+        );
+        let far = Play {
+            simulation: Simulation::new([
+                ("a", 1u32.into()),
+                ("b", 1u32.into()),
+                ("c", 1u32.into()),
+                ("d", 1u32.into()),
+            ]),
+            ..released.clone()
+        };
+        let many = Protocols(vec![&released, &far]);
+        assert_eq!(many.label(&far), "released (2)", "four settings are no name");
         let alone = Protocols(vec![&cold]).table().to_markdown();
         assert!(alone.contains("| temperature | 0.1 |\n"), "{alone}");
         assert!(!alone.contains("differs"));

@@ -1,0 +1,155 @@
+//! `overtone study`: a grid of runs and its report.
+
+mod begin;
+mod cells;
+mod engines;
+mod page;
+mod plan;
+mod work;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use overtone_study::{Executor, StudyFolder};
+use toml::{Table, Value};
+
+pub use begin::{resume, run};
+pub use page::report;
+pub use work::cell;
+
+use crate::keys::{self, Keys};
+
+/// Every option with its default and reason.
+pub const OPTIONS: &str = r#"
+# What the study is called, and its folder in runs/studies; empty: as its file, or made of its words.
+name = ""
+# Who carries it out. local: processes on this machine. slurm: one array of jobs on a cluster; the program returns at once.
+engine = "local"
+# Cells at once. 0: here one for two cores, eight at most; on Slurm as many as it starts.
+jobs = 0
+# Slurm: the partition, --partition.
+partition = ""
+# Slurm: time of a job, --time; a run that is not at its end then goes on in a new job.
+time = ""
+# Slurm: cores of a cell, --cpus-per-task. Here: cores for all cells together. 0: the default, or all cores.
+cpus = 0
+# Slurm: GPUs of a cell, --gpus.
+gpus = ""
+# Slurm: the account, --account.
+account = ""
+# Start nothing: print the cells, which of them have run, and how many hours and GB the rest takes, by what runs like them took.
+plan = false
+# With plan=true: train some updates of each cell that no run is like, which takes a while.
+measure = false
+"#;
+
+/// Keys whose values have commas themselves.
+const SEVERAL: [&str; 2] = ["evaluation.target", "evaluation.protocol"];
+
+/// The words of `study run` or `resume`, sorted.
+struct Given {
+    /// The words without `=`.
+    names: Vec<String>,
+    options: Keys,
+    /// Options that were given, and not left to their defaults.
+    said: Vec<String>,
+    /// `key=value` about runs.
+    settings: Vec<String>,
+}
+
+impl Given {
+    fn new(words: &[String]) -> Result<Self> {
+        let mut options = keys::flatten(&OPTIONS.parse()?);
+        let (mut names, mut said, mut settings) = (Vec::new(), Vec::new(), Vec::new());
+        for word in words {
+            match word.split_once('=') {
+                None => names.push(word.clone()),
+                Some((key, _)) if options.contains_key(key) => {
+                    said.push(key.to_owned());
+                    keys::apply(&mut options, std::slice::from_ref(word))?;
+                }
+                Some(_) => settings.push(word.clone()),
+            }
+        }
+        if let [_, second, ..] = &names[..] {
+            bail!("`{second}`: one study at a time");
+        }
+        Ok(Self { names, options, said, settings })
+    }
+
+    fn text(&self, key: &str) -> String {
+        self.options.get(key).map(keys::plain).unwrap_or_default()
+    }
+
+    fn is(&self, key: &str) -> bool {
+        self.options.get(key).and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// `executor`, with the options that were given on top.
+    fn executor(&self, executor: &Executor) -> Result<Executor> {
+        let mut table = Table::try_from(executor)?;
+        for key in self.said.iter().filter(|key| !["name", "plan", "measure"].contains(&&***key)) {
+            table.insert(key.clone(), self.options[key].clone());
+        }
+        let what = || {
+            let said = |key: &String| format!("{key}={}", self.text(key));
+            self.said.iter().map(said).collect::<Vec<_>>().join(" ")
+        };
+        table.try_into().map_err(|error: toml::de::Error| {
+            anyhow::anyhow!("{}: {}", what(), error.message().replace('\n', " "))
+        })
+    }
+}
+
+/// Writes a study to begin with.
+///
+/// # Errors
+/// When there is a file already, or it cannot be written.
+pub fn init(file: &Path) -> Result<()> {
+    if file.exists() {
+        bail!("{} is there already: name another file", file.display());
+    }
+    overtone_files::replace(file, include_str!("../../presets/study.toml").as_bytes())
+        .with_context(|| format!("{}", file.display()))?;
+    let file = file.display();
+    say!("{file}: edit it, then: overtone study run {file} plan=true");
+    Ok(())
+}
+
+/// Says where the cells of a study stand.
+///
+/// # Errors
+/// When there is no such study.
+pub fn status(words: &[String], json: bool) -> Result<()> {
+    let folder = started(words)?;
+    let study = folder.study()?;
+    let status = cells::status(&study.name, &folder, &cells::resolve(&study)?);
+    if json {
+        say!("{}", status.to_json()?);
+    } else {
+        say!("{status}");
+    }
+    Ok(())
+}
+
+/// The study that `words` name: one that was started, the newest without a name. `runs=` says
+/// where.
+fn started(words: &[String]) -> Result<StudyFolder> {
+    let (mut name, mut runs) = (String::new(), PathBuf::from("runs"));
+    for word in words {
+        match word.split_once('=') {
+            Some(("runs", folder)) => runs = PathBuf::from(folder),
+            Some(_) => {
+                bail!("there is no option `{word}`: name a study, and with runs= its folder")
+            }
+            None if name.is_empty() => name.clone_from(word),
+            None => bail!("`{word}`: one study at a time"),
+        }
+    }
+    // By its file, too.
+    let name = match Path::new(&name).extension() {
+        Some(ending) if ending == "toml" => overtone_study::Study::read(Path::new(&name))?.name,
+        _ => name,
+    };
+    Ok(StudyFolder::find(&runs, &name)?)
+}

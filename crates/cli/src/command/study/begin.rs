@@ -1,0 +1,120 @@
+//! `overtone study run` and `resume`: from words to a study whose cells are carried out.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use overtone_study::{Asked, Engine, State, Study, StudyFolder};
+use toml::Value;
+
+use super::{
+    Given, SEVERAL,
+    cells::{self, Resolved},
+    engines, plan, started,
+};
+
+/// `overtone study run [FILE.toml | NAME] key=value…`; gives the exit code.
+pub fn run(words: &[String]) -> Result<u8> {
+    let given = Given::new(words)?;
+    let mut study = study_of(&given)?;
+    study.executor = given.executor(&study.executor)?;
+    carry_out(study, &given)
+}
+
+/// `overtone study resume [NAME] key=value…`: options alone; gives the exit code.
+pub fn resume(words: &[String]) -> Result<u8> {
+    let given = Given::new(words)?;
+    let (runs, others): (Vec<String>, Vec<String>) =
+        given.settings.iter().cloned().partition(|word| word.starts_with("runs="));
+    if let Some(word) = others.first() {
+        bail!(
+            "`{word}`: a study goes on as it was started; `study run` starts it with other words"
+        );
+    }
+    let folder = started(&[given.names.clone(), runs].concat())?;
+    let mut study = folder.study()?;
+    study.executor = given.executor(&study.executor)?;
+    carry_out(study, &given)
+}
+
+/// The study that words describe, on top of a file or of one that was started.
+fn study_of(given: &Given) -> Result<Study> {
+    let mut study = match given.names.first() {
+        None => Study { name: Study::name_of(&given.settings), ..Study::default() },
+        Some(name) if Path::new(name).is_file() => Study::read(Path::new(name))?,
+        Some(name) => {
+            let runs = given.settings.iter().find_map(|word| word.strip_prefix("runs="));
+            StudyFolder::find(Path::new(runs.unwrap_or("runs")), name)?.study()?
+        }
+    };
+    for word in &given.settings {
+        study.add(&Asked::new(word, |key| SEVERAL.contains(&key))?)?;
+    }
+    let name = given.text("name");
+    if !name.is_empty() {
+        if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
+            bail!("name={name}: a name has letters, digits, `-` and `_` alone");
+        }
+        study.name = name;
+    }
+    Ok(study)
+}
+
+/// Checks every cell, then does those that are not done; gives the exit code.
+fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
+    let cells = cells::resolve(&study)?;
+    let Some(first) = cells.first() else { bail!("the study has no cell") };
+    let runs = first.settings.runs.clone();
+    let folder = StudyFolder::of(&runs, &study.name);
+    if given.is("plan") {
+        return plan::plan(&study, &folder, &cells, given.is("measure")).map(|()| 0);
+    }
+    cells::check(&cells)?;
+    fix_profile(&mut study, &cells)?;
+    folder.write(&study)?;
+    say!("study: {} ({})", study.name, folder.path().display());
+    let status = cells::status(&study.name, &folder, &cells);
+    say!("{}", status.summary());
+    let open: Vec<&Resolved> = cells
+        .iter()
+        .zip(&status.cells)
+        .filter(|(_, told)| !told.state.is_done() && !told.state.is_under_way())
+        .map(|(cell, _)| cell)
+        .collect();
+    let under_way = status.cells.iter().filter(|told| told.state.is_under_way()).count();
+    if open.is_empty() {
+        match under_way {
+            0 => say!("nothing is left to do; `overtone study report {}` compares", study.name),
+            n => say!("{n} cells are under way, and no other is left to do"),
+        }
+        return Ok(0);
+    }
+    match study.executor.engine {
+        Engine::Local => {
+            let code = engines::local(&study, &folder, &open)?;
+            let ended = cells::status(&study.name, &folder, &cells);
+            say!("{}", ended.summary());
+            if ended.cells.iter().any(|told| matches!(told.state, State::Played)) {
+                super::page::write(&study, &folder, &cells)?;
+            }
+            Ok(code)
+        }
+        Engine::Slurm => engines::slurm(&study, &folder, &open).map(|()| 0),
+    }
+}
+
+/// What `profile=auto` is here, it is on every machine.
+fn fix_profile(study: &mut Study, cells: &[Resolved]) -> Result<()> {
+    let says = |word: &String| word.starts_with("profile=") && word != "profile=auto";
+    if cells.iter().any(|resolved| resolved.cell.words.iter().any(says)) {
+        return Ok(());
+    }
+    let profile =
+        Value::try_from(cells.first().context("the study has no cell")?.settings.profile)?;
+    study.settings.insert("profile".into(), profile);
+    Ok(())
+}
+
+/// An absolute path, for scripts that run elsewhere.
+pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("{}", path.display()))
+}

@@ -1,0 +1,204 @@
+//! The cells of a study as settings, and their runs: a cell's run is the one of its settings.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use overtone_study::{Cell, CellStatus, State, Status, Study, StudyFolder, last_step, slurm};
+use overtone_train::{RunDir, run_dir::CONFIG};
+
+use crate::{
+    command::{evaluate, provenance, train},
+    settings::{EvaluationSettings, Resume, Settings},
+};
+
+/// Steps of an episode, where only whether there is such an agent is asked, and not its size.
+const EPISODE: usize = 1000;
+
+/// A cell, and what its words come to.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    pub cell: Cell,
+    pub settings: Settings,
+    /// How its run is played again, beside what its settings say.
+    pub again: Vec<EvaluationSettings>,
+}
+
+/// All cells, each checked as far as words go.
+///
+/// # Errors
+/// Names the first cell whose words describe no run.
+pub fn resolve(study: &Study) -> Result<Vec<Resolved>> {
+    let all = study.cells()?.into_iter().map(|cell| {
+        let id = cell.id.clone();
+        Resolved::new(cell, &study.evaluations).with_context(|| format!("cell {id}"))
+    });
+    let all: Vec<Resolved> = all.collect::<Result<_>>()?;
+    let [first, others @ ..] = &all[..] else { return Ok(all) };
+    for other in others {
+        if other.settings.runs != first.settings.runs {
+            bail!(
+                "runs={} and runs={}: the runs of a study lie in one folder",
+                first.settings.runs.display(),
+                other.settings.runs.display()
+            );
+        }
+        if other.settings.profile != first.settings.profile && !says_profile(&all) {
+            bail!(
+                "profile=auto is not the same for all cells ({} and {}): say profile=quick or \
+                 profile=paper",
+                first.cell.id,
+                other.cell.id
+            );
+        }
+    }
+    Ok(all)
+}
+
+fn says_profile(all: &[Resolved]) -> bool {
+    let says = |word: &String| word.starts_with("profile=") && word != "profile=auto";
+    all.iter().all(|resolved| resolved.cell.words.iter().any(says))
+}
+
+impl Resolved {
+    fn new(cell: Cell, again: &[String]) -> Result<Self> {
+        let settings = settings_of(&cell.words)?;
+        settings.algorithm_config(settings.task()?, EPISODE)?;
+        let again = again.iter().map(|line| {
+            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            if let Some(word) = words.iter().find(|word| !word.starts_with("evaluation.")) {
+                bail!("evaluations: `{word}`: a run is played again by keys of evaluation alone");
+            }
+            Ok(settings_of(&[&cell.words[..], &words].concat())?.evaluation)
+        });
+        let again = again.collect::<Result<_>>()?;
+        Ok(Self { cell, settings, again })
+    }
+
+    /// Whether nothing is left to do in `run`.
+    pub fn is_done(&self, run: &RunDir) -> bool {
+        train::is_finished(run) && self.awaited(run).next().is_none()
+    }
+
+    /// What was not played yet.
+    pub fn awaited<'a>(&'a self, run: &'a RunDir) -> impl Iterator<Item = &'a EvaluationSettings> {
+        let all = std::iter::once(&self.settings.evaluation).chain(&self.again);
+        all.filter(|evaluation| evaluation.episodes > 0).filter(|evaluation| {
+            // A run whose checkpoints were removed after it was played stays played.
+            let is_there = run.path().join("evaluation.json").is_file();
+            !evaluate::is_played(run, evaluation).unwrap_or(is_there)
+        })
+    }
+}
+
+fn settings_of(words: &[String]) -> Result<Settings> {
+    Settings::resolve(words, train::auto_profile)
+}
+
+/// Checks what words cannot say: whether the data and what plays the tasks are there.
+///
+/// # Errors
+/// Names the first cell for which something is missing.
+pub fn check(cells: &[Resolved]) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for Resolved { cell, settings, .. } in cells {
+        let data = (&settings.task, &settings.dataset, &settings.data.path, &settings.data.run);
+        if !seen.insert((data, settings.evaluation.episodes > 0)) {
+            continue;
+        }
+        settings
+            .check_data()
+            .and_then(|()| settings.check_playable())
+            .with_context(|| format!("cell {}", cell.id))?;
+    }
+    Ok(())
+}
+
+/// The runs in a folder with their settings.
+pub struct KnownRuns(Vec<(RunDir, Settings)>);
+
+impl KnownRuns {
+    /// Reads them. What is no run of this version is none of a study's.
+    pub fn read(runs: &Path) -> Self {
+        let with_settings = |run: RunDir| {
+            let settings = Settings::load(&run.path().join(CONFIG)).ok()?;
+            Some((run, anywhere(settings)))
+        };
+        Self(RunDir::all(runs).into_iter().filter_map(with_settings).collect())
+    }
+
+    /// The run of a cell: of several one that is done, or else the newest.
+    pub fn of(&self, cell: &Resolved) -> Option<&RunDir> {
+        let wanted = anywhere(cell.settings.clone());
+        let mut same =
+            self.0.iter().filter(|(_, settings)| *settings == wanted).map(|(run, _)| run);
+        let newest = same.next()?;
+        let done = std::iter::once(newest).chain(same).find(|run| cell.is_done(run));
+        Some(done.unwrap_or(newest))
+    }
+}
+
+/// The same settings, wherever the run lies and whatever it says about going on.
+fn anywhere(settings: Settings) -> Settings {
+    Settings { runs: PathBuf::new(), ..settings.with(Resume::Auto) }
+}
+
+/// Where every cell stands.
+pub fn status(name: &str, folder: &StudyFolder, cells: &[Resolved]) -> Status {
+    let runs = cells.first().map_or_else(PathBuf::new, |first| first.settings.runs.clone());
+    let known = KnownRuns::read(&runs);
+    let jobs = folder.jobs();
+    let arrays: Vec<u64> = jobs.iter().map(|(job, _)| *job).collect();
+    let live = slurm::live(&arrays);
+    let job_of = |id: &str| {
+        let tasks = jobs.iter().flat_map(|(job, cells)| {
+            cells.iter().enumerate().map(move |(task, cell)| (*job, task, cell))
+        });
+        let mut of_cell = tasks.filter(|(_, _, cell)| *cell == id);
+        of_cell.find_map(|(job, task, _)| {
+            live.get(&(job, task)).map(|state| (format!("{job}_{task}"), state.as_str()))
+        })
+    };
+    let told = cells.iter().map(|resolved| {
+        let run = known.of(resolved);
+        let state =
+            state(resolved, run, job_of(&resolved.cell.id), || folder.failure(&resolved.cell));
+        CellStatus {
+            cell: resolved.cell.id.clone(),
+            label: resolved.cell.label.clone(),
+            state,
+            run: run.map(|run| run.path().display().to_string()),
+        }
+    });
+    Status::new(name, told.collect())
+}
+
+fn state(
+    resolved: &Resolved,
+    run: Option<&RunDir>,
+    job: Option<(String, &str)>,
+    failure: impl FnOnce() -> Option<String>,
+) -> State {
+    let step = run.map_or(0, |run| last_step(run.path()));
+    let planned = Some(resolved.settings.train.updates as u64).filter(|updates| *updates > 0);
+    let of = planned.or_else(|| provenance::updates(run?));
+    let is_worked_on = run.is_some_and(RunDir::is_worked_on);
+    match job {
+        _ if is_worked_on => State::Running { step, of },
+        Some((_, "RUNNING" | "COMPLETING")) => State::Running { step, of },
+        Some((job, _)) => State::Queued { job },
+        None => match run {
+            Some(run) if resolved.is_done(run) => match resolved.settings.evaluation.episodes {
+                0 => State::Trained,
+                _ => State::Played,
+            },
+            run => match (failure(), run) {
+                (Some(error), _) => State::Failed { error },
+                (None, Some(_)) => State::Stopped { step, of },
+                (None, None) => State::Waiting,
+            },
+        },
+    }
+}

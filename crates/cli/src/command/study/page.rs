@@ -1,0 +1,76 @@
+//! `overtone study report`: the page that compares the cells of a study.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use overtone_eval::statistics::Bootstrap;
+use overtone_report::{Page, RunFiles, StudyCell};
+use overtone_study::{Study, StudyFolder};
+use overtone_train::RunDir;
+
+use super::{
+    cells::{self, KnownRuns, Resolved},
+    started,
+};
+use crate::command::report::Wanted;
+
+/// `overtone study report [NAME] key=value…`.
+///
+/// # Errors
+/// When there is no such study, no run of it was played, or the page cannot be written.
+pub fn report(words: &[String]) -> Result<()> {
+    let about_study = |word: &String| !word.contains('=') || word.starts_with("runs=");
+    let (names, options): (Vec<String>, Vec<String>) = words.iter().cloned().partition(about_study);
+    let folder = started(&names)?;
+    let wanted = Wanted::new(&options)?;
+    let study = folder.study()?;
+    let cells = cells::resolve(&study)?;
+    let out = if wanted.out.is_empty() { folder.path() } else { Path::new(&wanted.out) };
+    write_to(&study, &cells, &wanted.bootstrap, out, &wanted.name)
+}
+
+/// The page as nobody asked otherwise, in the study's folder.
+///
+/// # Errors
+/// As [`report`].
+pub fn write(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
+    let wanted = Wanted::new(&[])?;
+    write_to(study, cells, &wanted.bootstrap, folder.path(), &wanted.name)
+}
+
+fn write_to(
+    study: &Study,
+    cells: &[Resolved],
+    bootstrap: &Bootstrap,
+    out: &Path,
+    name: &str,
+) -> Result<()> {
+    let Some(first) = cells.first() else { bail!("the study has no cell") };
+    let known = KnownRuns::read(&first.settings.runs);
+    let mut found: Vec<StudyCell> = Vec::new();
+    for resolved in cells {
+        let label = &resolved.cell.label;
+        let place = match found.iter().position(|cell| cell.label == *label) {
+            Some(place) => place,
+            None => {
+                found.push(StudyCell { label: label.clone(), runs: Vec::new(), missing: 0 });
+                found.len() - 1
+            }
+        };
+        match known.of(resolved).filter(|run| is_played(run)) {
+            Some(run) => found[place].runs.push(RunFiles::read(run.path())?),
+            None => found[place].missing += 1,
+        }
+    }
+    if found.iter().all(|cell| cell.runs.is_empty()) {
+        bail!("no cell of {} was played yet: there is nothing to compare", study.name);
+    }
+    let page = Page::of_study(&study.name, &found, bootstrap)?.write(out, name)?;
+    say!("report: {} (and beside it the same as Markdown and CSV)", page.display());
+    Ok(())
+}
+
+/// Whether a run is at its end and has a score, by any protocol.
+fn is_played(run: &RunDir) -> bool {
+    crate::command::train::is_finished(run) && run.path().join("evaluation.json").is_file()
+}

@@ -1,0 +1,203 @@
+//! `overtone study run … plan=true`: what a study would take.
+
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
+
+use anyhow::{Context, Result, bail};
+use overtone_study::{Engine, Study, StudyFolder};
+use overtone_train::RunDir;
+
+use super::cells::{self, Resolved};
+use crate::{
+    command::{provenance, train},
+    settings::{Resume, Settings},
+};
+
+/// Updates that are measured where no run is there to tell.
+const MEASURED: usize = 20;
+
+/// What a run of a cell takes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    /// Training, all of it.
+    training_s: f64,
+    /// Playing; none where nothing tells of it.
+    playing_s: Option<f64>,
+    bytes: u64,
+}
+
+/// Prints the cells of a study and what those that are not done take.
+///
+/// # Errors
+/// When a measurement fails.
+pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bool) -> Result<()> {
+    let status = cells::status(&study.name, folder, cells);
+    say!("{status}");
+    let Some(first) = cells.first() else { return Ok(()) };
+    let runs: Vec<(RunDir, Settings)> = RunDir::all(&first.settings.runs)
+        .into_iter()
+        .filter_map(|run| {
+            let settings = Settings::load(&run.path().join("config.toml")).ok()?;
+            train::is_finished(&run).then_some((run, settings))
+        })
+        .collect();
+    let mut known: BTreeMap<String, Option<Cost>> = BTreeMap::new();
+    let (mut total, mut unknown, mut not_played) = (Cost::default(), Vec::new(), 0);
+    for (resolved, told) in cells.iter().zip(&status.cells) {
+        if told.state.is_done() {
+            continue;
+        }
+        let label = &resolved.cell.label;
+        if !known.contains_key(label) {
+            let like = runs.iter().find(|(_, settings)| is_like(settings, &resolved.settings));
+            let cost = match like {
+                Some((run, _)) => of_run(run, resolved),
+                None if measure => Some(measured(resolved)?),
+                None => None,
+            };
+            known.insert(label.clone(), cost);
+        }
+        match known[label] {
+            None => unknown.push(resolved.cell.id.as_str()),
+            Some(cost) => {
+                total.training_s += cost.training_s;
+                total.bytes += cost.bytes;
+                match cost.playing_s {
+                    Some(seconds) => {
+                        total.playing_s = Some(total.playing_s.unwrap_or(0.0) + seconds);
+                    }
+                    None => not_played += 1,
+                }
+            }
+        }
+    }
+    let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
+    let open = status.cells.iter().filter(|told| !told.state.is_done()).count();
+    say!(
+        "{open} cells to do; training {}, playing {}, {:.2} GB, one after the other on this machine{}",
+        hours(total.training_s),
+        hours(total.playing_s.unwrap_or(0.0)),
+        total.bytes as f64 / 1e9,
+        match (study.executor.engine, study.executor.jobs) {
+            (Engine::Slurm, 0) => "; Slurm does as many at once as it has room for".to_owned(),
+            (Engine::Slurm, n) => format!("; Slurm does {n} at once"),
+            (Engine::Local, _) => String::new(),
+        }
+    );
+    if not_played > 0 {
+        say!("playing is not known of {not_played} of them");
+    }
+    if !unknown.is_empty() {
+        say!(
+            "not in these numbers, since no run is like them: {} (measure=true trains {MEASURED} \
+             updates of each)",
+            unknown.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Whether a run tells how long one by `wanted` takes: all is the same but the seed.
+fn is_like(run: &Settings, wanted: &Settings) -> bool {
+    let alike = |settings: &Settings| {
+        let mut settings = settings.clone().with(Resume::Auto);
+        settings.seed = 0;
+        settings.runs.clone_from(&wanted.runs);
+        settings.evaluation.clone_from(&wanted.evaluation);
+        settings
+    };
+    alike(run) == alike(wanted)
+}
+
+/// What a finished run took; none where its metrics do not tell.
+fn of_run(run: &RunDir, resolved: &Resolved) -> Option<Cost> {
+    let (steps, seconds) = last_row(run.path())?;
+    let updates = provenance::updates(run).unwrap_or(steps);
+    Some(Cost {
+        training_s: seconds / steps as f64 * updates as f64,
+        playing_s: playing_s(run.path(), resolved),
+        bytes: size(run.path()),
+    })
+}
+
+/// Steps and seconds in the last row of the metrics.
+fn last_row(run: &Path) -> Option<(u64, f64)> {
+    let text = fs::read_to_string(run.join("metrics.csv")).ok()?;
+    let mut lines = text.lines();
+    let seconds = lines.next()?.split(',').position(|name| name == "seconds")?;
+    let cells: Vec<&str> = lines.next_back()?.split(',').collect();
+    let steps: u64 = cells.first()?.parse().ok()?;
+    Some((steps, cells.get(seconds)?.parse().ok()?)).filter(|(steps, _)| *steps > 0)
+}
+
+/// Seconds of playing all that a cell asks for, by an evaluation of a run.
+fn playing_s(run: &Path, resolved: &Resolved) -> Option<f64> {
+    let text = fs::read_to_string(run.join("evaluation.json")).ok()?;
+    let evaluation: serde_json::Value = serde_json::from_str(&text).ok()?;
+    let steps = evaluation.get("steps")?.as_f64()?;
+    let per_second = evaluation.get("steps_per_second")?.as_f64()?;
+    let episodes = evaluation.get("episodes")?.as_array()?.len().max(1) as f64;
+    let n_targets = evaluation.get("targets")?.as_array()?.len().max(1) as f64;
+    let all = std::iter::once(&resolved.settings.evaluation).chain(&resolved.again);
+    let wanted: f64 = all.map(|evaluation| evaluation.episodes as f64 * n_targets).sum();
+    Some(steps / per_second / episodes * wanted)
+}
+
+/// Trains some updates of a cell in a folder that goes afterwards.
+fn measured(resolved: &Resolved) -> Result<Cost> {
+    let folder = resolved.settings.runs.join(format!(".measured-{}", std::process::id()));
+    let result = measured_in(&folder, resolved);
+    let _ = fs::remove_dir_all(&folder);
+    result
+}
+
+fn measured_in(folder: &Path, resolved: &Resolved) -> Result<Cost> {
+    say!("measuring {}", resolved.cell.id);
+    let program = std::env::current_exe().context("the program cannot find itself")?;
+    let output = Command::new(program)
+        .arg("train")
+        .args(resolved.cell.words.iter().filter(|word| !word.starts_with("train.epochs=")))
+        .args([
+            format!("train.updates={MEASURED}"),
+            "train.log_every=1".into(),
+            "evaluation.episodes=0".into(),
+            format!("runs={}", folder.display()),
+        ])
+        .output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let error = said.trim().lines().next_back().unwrap_or_default();
+        bail!("cell {}: {}", resolved.cell.id, error.trim_start_matches("error: "));
+    }
+    let runs = RunDir::all(folder);
+    let run = runs.first().context("the run that was measured cannot be found")?;
+    let (steps, seconds) =
+        last_row(run.path()).context("the run that was measured tells nothing")?;
+    let keep = resolved.settings.train.keep_checkpoints.max(1) as u64;
+    let updates = match resolved.settings.train.updates {
+        0 => bail!(
+            "cell {}: train.updates=0: how many updates its epochs are is not known before it runs; \
+             say train.updates",
+            resolved.cell.id
+        ),
+        n => n as f64,
+    };
+    Ok(Cost {
+        training_s: seconds / steps as f64 * updates,
+        playing_s: None,
+        bytes: size(run.path()) * keep,
+    })
+}
+
+/// Bytes of a folder's files.
+fn size(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).map(|entries| entries.flatten().collect::<Vec<_>>());
+    entries
+        .unwrap_or_default()
+        .iter()
+        .map(|entry| match entry.metadata() {
+            Ok(found) if found.is_dir() => size(&entry.path()),
+            Ok(found) => found.len(),
+            Err(_) => 0,
+        })
+        .sum()
+}

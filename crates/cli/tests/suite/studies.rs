@@ -1,0 +1,236 @@
+//! Studies: a grid of tiny runs, carried out here.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::Value;
+
+use crate::desk::{
+    Desk, Running, checkpoint, interrupt, names, project, said, same_run, steps, wait_until,
+};
+
+/// A robot's agent and a run as small as they can be.
+const TINY: &str = "env=hopper model.n_layers=1 model.d_model=16 model.context_length=5 \
+                    train.batch_size=3 train.updates=4 evaluation.target=1800";
+
+/// Long enough to be disturbed.
+const LONG: &str = "train.updates=400 train.log_every=1 train.checkpoint_every=5 \
+                    evaluation.episodes=0";
+
+fn status(desk: &Desk, words: &str) -> Value {
+    serde_json::from_str(&desk.succeeds(&format!("study status --json {words}"))).unwrap()
+}
+
+fn runs(desk: &Desk) -> Vec<PathBuf> {
+    let folder = desk.path("runs");
+    let runs = names(&folder).into_iter().filter(|name| name.starts_with("20"));
+    runs.map(|name| folder.join(name)).collect()
+}
+
+/// The rows of the page's table of cells.
+fn cells_of_page(desk: &Desk, study: &str) -> Vec<Vec<String>> {
+    let csv = desk.path(&format!("runs/studies/{study}/report-cells.csv"));
+    let text = fs::read_to_string(csv).unwrap();
+    text.lines().skip(1).map(|line| line.split(',').map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn a_study_is_carried_out_compared_and_grows() {
+    let desk = Desk::new();
+    // One of its runs is there before.
+    desk.succeeds(&format!("train {TINY} evaluation.episodes=2 head=gaussian seed=2"));
+    let words = format!("{TINY} evaluation.episodes=2 head=tanh,gaussian name=heads");
+    let said = desk.succeeds(&format!("study run {words} seed=1..2 jobs=2"));
+    assert!(said.contains("4 cells: 1 played, 3 waiting"), "{said}");
+    assert!(said.contains("3 cells to do, 2 at once"), "{said}");
+    assert!(said.contains("4 cells: 4 played"), "{said}");
+    assert_eq!(runs(&desk).len(), 4);
+    let told = status(&desk, "heads");
+    assert_eq!(told["counts"], serde_json::json!({ "played": 4 }));
+    assert_eq!(told["cells"][0]["cell"], "head=tanh_s1");
+    assert_eq!(told["cells"][0]["label"], "head=tanh");
+    let run = told["cells"][3]["run"].as_str().unwrap();
+    assert!(run.ends_with("-hopper-medium-gaussian-s2"), "{run}");
+    let process = fs::read_to_string(desk.path(run).join("provenance.jsonl")).unwrap();
+    let process: Value = serde_json::from_str(process.trim()).unwrap();
+    assert_eq!((&process["step"], &process["updates"]), (&0.into(), &4.into()));
+    assert!(process["node"].is_string() && process.get("slurm").is_none(), "{process}");
+
+    let rows = cells_of_page(&desk, "heads");
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(rows[1][..7], ["head=gaussian", "Hopper", "matched", "last", "1800", "2", "1 2"]);
+    let mean = |cells: &str| {
+        let each: Vec<f64> = cells.split(' ').map(|cell| cell.parse().unwrap()).collect();
+        each.iter().sum::<f64>() / each.len() as f64
+    };
+    for row in &rows {
+        assert!((row[7].parse::<f64>().unwrap() - mean(&row[17])).abs() < 1e-9, "{row:?}");
+    }
+    let page = fs::read_to_string(desk.path("runs/studies/heads/report.md")).unwrap();
+    assert!(page.starts_with("# Study heads: 2 seeds, no comparison\n"), "{page}");
+    assert!(page.contains("### Last checkpoints: 2 seeds, no comparison"), "{page}");
+    assert!(page.contains("### Played by the matched protocol: 2 seeds, no comparison"), "{page}");
+
+    // Nothing is done twice, and more seeds are just more runs.
+    let again = desk.succeeds(&format!("study run {words} seed=1..2"));
+    assert!(again.contains("nothing is left to do"), "{again}");
+    let more = desk.succeeds("study run heads seed=1..4");
+    assert!(more.contains("8 cells: 4 played, 4 waiting"), "{more}");
+    assert_eq!(runs(&desk).len(), 8);
+    let page = fs::read_to_string(desk.path("runs/studies/heads/report.md")).unwrap();
+    assert!(page.starts_with("# Study heads\n") && !page.contains("no comparison"), "{page}");
+    // Played once more, otherwise: without training again.
+    let plan = desk.succeeds("study run heads seed=1..5 plan=true");
+    assert!(plan.contains("2 cells to do; training 0.00 h, playing 0.00 h, "), "{plan}");
+    assert!(!plan.contains("not in these numbers"), "{plan}");
+    assert_eq!(runs(&desk).len(), 8, "a plan starts nothing");
+}
+
+#[test]
+fn a_run_is_played_again_as_the_study_says() {
+    let desk = Desk::new();
+    let file = "evaluations = [\"evaluation.actions=sample\"]\nseeds = [1]\n[settings]\n\
+                head = \"gaussian\"\nevaluation.episodes = 2\n";
+    // `head` is a key of its own here, and no section.
+    fs::write(desk.path("again.toml"), file).unwrap();
+    desk.succeeds(&format!("study run again.toml {TINY}"));
+    let found = runs(&desk);
+    assert_eq!(found.len(), 1);
+    for name in ["evaluation.json", "evaluation-sample.json"] {
+        assert!(found[0].join(name).is_file(), "{name}: {:?}", names(&found[0]));
+    }
+    fs::remove_file(found[0].join("evaluation-sample.json")).unwrap();
+    assert_eq!(status(&desk, "again")["cells"][0]["state"], "stopped");
+    desk.succeeds("study resume again");
+    assert!(found[0].join("evaluation-sample.json").is_file());
+    let page = fs::read_to_string(desk.path("runs/studies/again/report.md")).unwrap();
+    assert!(page.contains("matched (action choice mode)"), "{page}");
+    assert!(page.contains("matched (action choice sample)"), "{page}");
+}
+
+#[test]
+fn a_failing_cell_does_not_stop_the_others() {
+    let desk = Desk::new();
+    let file = format!(
+        "seeds = [1]\n[settings]\n{}\n[[cells]]\nevaluation.target = \"p900\"\n[[cells]]\n\
+         evaluation.target = \"1800\"\n",
+        TINY.replace("env=hopper", "env=\"hopper\"")
+            .replace("evaluation.target=1800", "evaluation.episodes=1")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join("\n")
+    );
+    fs::write(desk.path("two.toml"), file).unwrap();
+    for line in ["study run two.toml jobs=1", "study resume two jobs=2"] {
+        let said = desk.run(line);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        let failed = "failed: evaluation.target=p900_s1: ";
+        assert!(said.stderr.contains(failed) && said.stderr.contains("p900"), "{said:?}");
+        assert!(said.stderr.contains("error: 1 of "), "{said:?}");
+        assert!(said.stdout.contains("2 cells: 1 failed, 1 played"), "{said:?}");
+    }
+    let told = status(&desk, "two");
+    let states: Vec<&Value> = told["cells"].as_array().unwrap().iter().collect();
+    assert_eq!((&states[0]["state"], &states[1]["state"]), (&"failed".into(), &"played".into()));
+    assert!(states[0]["error"].as_str().unwrap().contains("p900"), "{told}");
+    let page = fs::read_to_string(desk.path("runs/studies/two/report.md")).unwrap();
+    assert!(page.contains("1 of the study's runs were not played yet"), "{page}");
+}
+
+#[test]
+fn a_killed_study_goes_on_to_the_same_end() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("train {TINY} {LONG} seed=1 runs=whole"));
+    let whole = desk.only_run("whole");
+    let line = format!("study run {TINY} {LONG} seed=1,2 jobs=2 name=long");
+    let at_work = |at_least: u64| {
+        runs(&desk).iter().filter(|run| steps(run).last().is_some_and(|n| *n >= at_least)).count()
+    };
+    let child = Running::start(desk.command(&line));
+    wait_until("checkpoints", || at_work(10) > 0);
+    assert_eq!(status(&desk, "long")["cells"][0]["state"], "running");
+    child.kill();
+    // Its cells notice, save and end.
+    wait_until("the cells' end", || status(&desk, "long")["counts"].get("running").is_none());
+    let told = status(&desk, "long");
+    assert_eq!(told["counts"]["stopped"], 2, "{told}");
+    let at = told["cells"][0]["step"].as_u64().unwrap();
+    assert!(at >= 10 && at < 400 && told["cells"][0]["of"] == 400, "{told}");
+
+    let mut child = desk.command("study resume long").spawn().unwrap();
+    let before: Vec<u64> =
+        runs(&desk).iter().filter_map(|run| steps(run).last().copied()).collect();
+    wait_until("more checkpoints", || {
+        let now = runs(&desk).iter().filter_map(|run| steps(run).last().copied()).max();
+        now > before.iter().max().copied()
+    });
+    interrupt(child.id());
+    let ended = child.wait_with_output_of();
+    assert_eq!(ended.code, Some(130), "{ended:?}");
+    assert!(ended.stdout.contains("go on with: overtone study resume long"), "{ended:?}");
+
+    let said = desk.succeeds("study resume long");
+    assert!(said.contains("2 cells: 2 trained"), "{said}");
+    let found = runs(&desk);
+    assert_eq!(found.len(), 2, "no run was begun again");
+    same_run(&found[0], &whole, 400);
+    let weights = |run: &PathBuf| checkpoint(run, 400).remove("model.safetensors");
+    assert!(weights(&found[0]) != weights(&found[1]), "two seeds, one model");
+    let processes = fs::read_to_string(found[0].join("provenance.jsonl")).unwrap();
+    assert_eq!(processes.lines().count(), 3, "{processes}");
+}
+
+/// Output of a child that was spawned with its streams piped.
+trait Output {
+    fn wait_with_output_of(&mut self) -> crate::desk::Said;
+}
+
+impl Output for std::process::Child {
+    fn wait_with_output_of(&mut self) -> crate::desk::Said {
+        use std::io::Read;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        self.stdout.take().unwrap().read_to_end(&mut stdout).unwrap();
+        self.stderr.take().unwrap().read_to_end(&mut stderr).unwrap();
+        said(std::process::Output { status: self.wait().unwrap(), stdout, stderr })
+    }
+}
+
+#[test]
+fn every_cell_is_checked_before_anything_starts() {
+    let desk = Desk::new();
+    for (words, parts) in [
+        ("", vec!["the study has no cell", "head=linear,fourier"]),
+        ("env=hopper head=tanh,linear", vec!["cell head=linear", "head.bins=50"]),
+        ("env=hopper head=tanh,gaussian seed=a", vec!["seed=a", "whole number"]),
+        ("env=hopper learning_rte=1,2", vec!["no option `learning_rte`", "train.learning_rate"]),
+        ("env=hopper seed=5..1", vec!["a range goes up"]),
+        ("env=hopper seed=1 engine=pbs", vec!["engine=pbs", "slurm"]),
+        ("env=hopper dataset=medium,lost", vec!["cell dataset=lost"]),
+        ("nothing seed=1", vec!["no study `nothing`", "study init nothing.toml"]),
+        ("env=hopper seed=1 runs=a,b", vec!["one folder"]),
+    ] {
+        desk.refuses(&format!("study run {words}"), &parts);
+    }
+    desk.refuses("study status", &["there is no study"]);
+    desk.refuses("study resume a head=tanh", &["`head=tanh`", "study run"]);
+    assert!(names(&desk.path("runs")).is_empty());
+}
+
+#[test]
+fn what_init_writes_is_a_study_and_so_are_those_of_the_project() {
+    let desk = Desk::new();
+    desk.succeeds("study init first.toml");
+    desk.refuses("study init first.toml", &["is there already"]);
+    let said = desk.succeeds("study run first.toml plan=true");
+    assert!(said.contains("8 cells: 8 waiting"), "{said}");
+    let mut seen = 0;
+    for name in names(&project().join("studies")) {
+        let path = project().join("studies").join(&name);
+        for profile in ["profile=quick", "profile=paper"] {
+            let said = desk.succeeds(&format!("study run {} plan=true {profile}", path.display()));
+            assert!(said.contains(" waiting"), "{name}: {said}");
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 10);
+    assert!(!desk.path("runs").exists(), "a plan writes nothing");
+}

@@ -1,0 +1,290 @@
+//! The cells of a study against each other: scores over training seeds, and curves with bands.
+
+use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
+use overtone_eval::table::Table;
+use overtone_eval::{ReportError, Summary};
+use overtone_plot::Line;
+
+use super::document::Block;
+use super::run_files::{PageError, RunFiles};
+use super::scores::{Role, Row, cell as digits, estimate, spread};
+
+/// Runs without which nothing is said to be better than another.
+const ENOUGH: usize = 4;
+
+/// A cell of a study: runs that differ in their seed alone.
+#[derive(Clone, Debug)]
+pub struct StudyCell {
+    /// What tells it from the others.
+    pub label: String,
+    /// Those that were played.
+    pub runs: Vec<RunFiles>,
+    /// How many were not played yet.
+    pub missing: usize,
+}
+
+/// What a title says where there are too few seeds to compare by.
+pub(super) fn caveat(seeds: usize) -> String {
+    match seeds {
+        0 => ": not played yet, no comparison".into(),
+        1 => ": one seed, no comparison".into(),
+        n if n < ENOUGH => format!(": {n} seeds, no comparison"),
+        _ => String::new(),
+    }
+}
+
+/// Runs of the cell that has the fewest.
+pub(super) fn fewest_seeds(cells: &[StudyCell]) -> usize {
+    cells.iter().map(|cell| cell.runs.len()).min().unwrap_or(0)
+}
+
+/// A cell, by one protocol and asked for one return.
+struct Scored<'a> {
+    label: &'a str,
+    rows: Vec<&'a Row<'a>>,
+    /// Of the runs' mean raw returns.
+    raw: Summary,
+    iqm: Estimate,
+    normalized: Option<Summary>,
+    normalized_iqm: Option<Estimate>,
+}
+
+/// All of a study's.
+pub(super) struct Cells<'a> {
+    scored: Vec<Scored<'a>>,
+    missing: usize,
+    fewest: usize,
+}
+
+impl<'a> Cells<'a> {
+    /// Those of `cells`, whose runs are `runs`, in this order, with the `rows` of their scores.
+    pub(super) fn of(
+        cells: &'a [StudyCell],
+        runs: &'a [RunFiles],
+        rows: &'a [Row<'a>],
+        bootstrap: &Bootstrap,
+    ) -> Result<Self, PageError> {
+        let mut scored = Vec::new();
+        let mut first = 0;
+        for cell in cells {
+            let own = &runs[first..first + cell.runs.len()];
+            first += own.len();
+            let is_own = |row: &&Row<'_>| own.iter().any(|run| std::ptr::eq(run, row.run));
+            let mut groups: Vec<((Role, &str, &str, usize), Vec<&Row<'_>>)> = Vec::new();
+            for row in rows.iter().filter(is_own) {
+                let asked = &row.evaluation().targets;
+                // Percentiles of the data may be other returns for another seed.
+                let place = asked.iter().position(|target| std::ptr::eq(target, row.target));
+                let key = (
+                    row.role,
+                    row.protocol.as_str(),
+                    row.source.file.as_str(),
+                    place.unwrap_or_default(),
+                );
+                match groups.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, group)) => group.push(row),
+                    None => groups.push((key, vec![row])),
+                }
+            }
+            for (_, rows) in groups {
+                scored.push(Scored::new(&cell.label, rows, bootstrap)?);
+            }
+        }
+        let missing = cells.iter().map(|cell| cell.missing).sum();
+        Ok(Self { scored, missing, fewest: fewest_seeds(cells) })
+    }
+
+    /// To be read: the last checkpoints first.
+    pub(super) fn blocks(&self, bootstrap: &Bootstrap) -> Vec<Block> {
+        let mut blocks = vec![Block::Heading("Cells".into())];
+        for role in [Role::Last, Role::HeldOut] {
+            let scored: Vec<&Scored<'_>> =
+                self.scored.iter().filter(|scored| scored.rows[0].role == role).collect();
+            let Some(fewest) = scored.iter().map(|scored| scored.rows.len()).min() else {
+                continue;
+            };
+            let what = match role {
+                Role::Last => "Last checkpoints",
+                _ => "Held-out-selected checkpoints",
+            };
+            let caveat = caveat(fewest.min(self.fewest));
+            blocks.push(Block::Subheading(format!("{what}{caveat}")));
+            blocks.push(Block::Table(readable(&scored)));
+        }
+        if self.scored.is_empty() {
+            blocks.push(Block::Text("No run of the study was played yet.".into()));
+        }
+        if self.missing > 0 {
+            blocks.push(Block::Text(format!(
+                "{} of the study's runs were not played yet, and are in no number here.",
+                self.missing
+            )));
+        }
+        let Bootstrap { replications, level, seed } = bootstrap;
+        blocks.push(Block::Text(format!(
+            "A cell is named by the settings that are not the same in all of them. A run's score is \
+             the mean of its episodes; ±: the sample standard deviation (ddof 1) of runs; IQM: \
+             interquartile mean over runs. Intervals are over training seeds: {} % percentile \
+             intervals of {replications} bootstrap replications, seed {seed}. With few runs such \
+             intervals are too narrow (Agarwal et al. 2021); with fewer than {ENOUGH} nothing here \
+             says that one cell is better than another.",
+            100.0 * level
+        )));
+        blocks
+    }
+
+    /// With all digits.
+    pub(super) fn csv(&self) -> Table {
+        let mut table = Table::new(&[
+            "cell",
+            "task",
+            "protocol",
+            "checkpoint",
+            "target",
+            "runs",
+            "training_seeds",
+            "raw_mean",
+            "raw_sd",
+            "raw_iqm",
+            "raw_iqm_low",
+            "raw_iqm_high",
+            "normalized_mean",
+            "normalized_sd",
+            "normalized_iqm",
+            "normalized_iqm_low",
+            "normalized_iqm_high",
+            "each_raw_mean",
+        ]);
+        for scored in &self.scored {
+            let row = scored.rows[0];
+            let normalized = scored.normalized.as_ref();
+            let mut cells = vec![
+                scored.label.to_owned(),
+                row.evaluation().setting.task.title.clone(),
+                row.protocol.clone(),
+                row.role.name().to_owned(),
+                scored.targets(),
+                scored.rows.len().to_string(),
+                scored.seeds(),
+                scored.raw.mean.to_string(),
+                digits(scored.raw.sd),
+            ];
+            cells.extend(ends(Some(scored.iqm)));
+            cells.push(digits(normalized.map(|summary| summary.mean)));
+            cells.push(digits(normalized.and_then(|summary| summary.sd)));
+            cells.extend(ends(scored.normalized_iqm));
+            let each = scored.rows.iter().map(|row| row.raw.mean.to_string());
+            cells.push(each.collect::<Vec<_>>().join(" "));
+            table.row(cells);
+        }
+        table
+    }
+}
+
+fn ends(iqm: Option<Estimate>) -> [String; 3] {
+    let interval = iqm.and_then(|iqm| iqm.interval);
+    [
+        digits(iqm.map(|iqm| iqm.value)),
+        digits(interval.map(|interval| interval.low)),
+        digits(interval.map(|interval| interval.high)),
+    ]
+}
+
+fn readable(scored: &[&Scored<'_>]) -> Table {
+    let mut table = Table::new(&[
+        "cell",
+        "task",
+        "protocol",
+        "target",
+        "seeds",
+        "raw mean ± sd",
+        "IQM [interval]",
+        "normalized mean ± sd",
+        "normalized IQM [interval]",
+        "each run",
+    ]);
+    for scored in scored {
+        let row = scored.rows[0];
+        let dash = || "-".to_owned();
+        let each: Vec<String> =
+            scored.rows.iter().map(|row| format!("{:.1}", row.raw.mean)).collect();
+        table.row(vec![
+            scored.label.to_owned(),
+            row.evaluation().setting.task.title.clone(),
+            row.protocol.clone(),
+            scored.targets(),
+            scored.seeds(),
+            spread(&scored.raw, 1),
+            estimate(&scored.iqm, 1),
+            scored.normalized.as_ref().map_or_else(dash, |summary| spread(summary, 2)),
+            scored.normalized_iqm.as_ref().map_or_else(dash, |iqm| estimate(iqm, 2)),
+            each.join(" "),
+        ]);
+    }
+    table
+}
+
+impl<'a> Scored<'a> {
+    fn new(
+        label: &'a str,
+        rows: Vec<&'a Row<'a>>,
+        bootstrap: &Bootstrap,
+    ) -> Result<Self, PageError> {
+        let means: Vec<f64> = rows.iter().map(|row| row.raw.mean).collect();
+        let task = &rows[0].evaluation().setting.task;
+        let raw = Summary::of(&means).ok_or(ReportError::NoScore(rows[0].target.target_return))?;
+        let raw_iqm = bootstrap.estimate(&ScoreMatrix::one_task(&task.title, &means)?, iqm)?;
+        let normalized: Option<Vec<f64>> = task
+            .reference
+            .as_ref()
+            .map(|reference| means.iter().map(|mean| reference.normalize(*mean)).collect());
+        let normalized_iqm = match &normalized {
+            None => None,
+            Some(scores) => {
+                Some(bootstrap.estimate(&ScoreMatrix::one_task(&task.title, scores)?, iqm)?)
+            }
+        };
+        let normalized = normalized.and_then(|scores| Summary::of(&scores));
+        Ok(Self { label, rows, raw, iqm: raw_iqm, normalized, normalized_iqm })
+    }
+
+    fn seeds(&self) -> String {
+        let seed =
+            |row: &&Row<'_>| row.run.config.get("seed").map_or("-".into(), ToString::to_string);
+        self.rows.iter().map(seed).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The return asked for; both ends where it was not the same for all seeds.
+    fn targets(&self) -> String {
+        let mut targets: Vec<f32> = self.rows.iter().map(|row| row.target.target_return).collect();
+        targets.sort_by(f32::total_cmp);
+        match (targets.first(), targets.last()) {
+            (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
+            (Some(only), _) => only.to_string(),
+            _ => String::new(),
+        }
+    }
+}
+
+/// The mean of a column of the metrics over the runs of a cell, at the steps that all of them
+/// logged, with their standard deviation as its band.
+pub(super) fn band(cell: &StudyCell, column: &str) -> Option<Line> {
+    let curves: Vec<Vec<[f64; 2]>> =
+        cell.runs.iter().filter_map(|run| run.metrics.as_ref()?.against_steps(column)).collect();
+    let [first, others @ ..] = &curves[..] else { return None };
+    let (mut points, mut spread) = (Vec::new(), Vec::new());
+    for [step, value] in first {
+        let same = |curve: &Vec<[f64; 2]>| {
+            let place = curve.binary_search_by(|point| point[0].total_cmp(step)).ok()?;
+            Some(curve[place][1])
+        };
+        let Some(rest) = others.iter().map(same).collect::<Option<Vec<f64>>>() else { continue };
+        let values: Vec<f64> = std::iter::once(*value).chain(rest).collect();
+        // A loss that is no number is left out of the plot.
+        let Some(summary) = Summary::of(&values) else { continue };
+        points.push([*step, summary.mean]);
+        spread.push(summary.sd.unwrap_or(0.0));
+    }
+    let line = Line::new(cell.label.clone(), points);
+    Some(if others.is_empty() { line } else { line.spread(spread) })
+}

@@ -1,0 +1,213 @@
+//! A study's own folder. What its runs learned is in the runs' folders; here is what no run can
+//! hold: the study itself, why a cell failed, what was handed to Slurm.
+//!
+//! ```text
+//! runs/studies/<name>/
+//!   study.toml          the study, with the words it was started with
+//!   cells/<cell>.log    what the cell's last process printed
+//!   cells/<cell>.failed why it failed, until it is started again
+//!   job.sh, report.sh   Slurm: what a node runs; yours to edit
+//!   cells-1.txt, …      Slurm: the cells of each array of jobs, a line each
+//!   jobs                Slurm: the number of each array, and its list
+//!   report.html, …      the page
+//! ```
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    error::StudyError,
+    grid::{Cell, Study},
+};
+
+/// The folder of studies, beside the runs.
+const STUDIES: &str = "studies";
+const DOCUMENT: &str = "study.toml";
+
+/// A study's own folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StudyFolder(PathBuf);
+
+impl StudyFolder {
+    /// Where a study of this name has its folder.
+    pub fn of(runs: &Path, name: &str) -> Self {
+        Self(runs.join(STUDIES).join(name))
+    }
+
+    /// The study that was started under a name or in a folder; the newest where the name is empty.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(runs: &Path, name: &str) -> Result<Self, StudyError> {
+        let all = runs.join(STUDIES);
+        let no_study = || StudyError::NoStudy { name: name.to_owned(), folder: all.clone() };
+        if name.is_empty() {
+            let entries = fs::read_dir(&all).map_err(|_| no_study())?;
+            let written = |path: PathBuf| {
+                Some((fs::metadata(path.join(DOCUMENT)).ok()?.modified().ok()?, path))
+            };
+            let newest = entries.flatten().filter_map(|entry| written(entry.path())).max();
+            return newest.map(|(_, path)| Self(path)).ok_or_else(no_study);
+        }
+        let places = [all.join(name), PathBuf::from(name)];
+        let found = places.into_iter().find(|place| place.join(DOCUMENT).is_file());
+        found.map(Self).ok_or_else(no_study)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The study in it.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn study(&self) -> Result<Study, StudyError> {
+        Study::read(&self.0.join(DOCUMENT))
+    }
+
+    /// Makes the folder and writes the study into it.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn write(&self, study: &Study) -> Result<(), StudyError> {
+        let cells = self.0.join("cells");
+        fs::create_dir_all(&cells).map_err(StudyError::file(&cells))?;
+        self.write_file(DOCUMENT, &study.to_toml()?).map(drop)
+    }
+
+    /// Writes a file of the folder, as a whole or not at all.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn write_file(&self, name: &str, text: &str) -> Result<PathBuf, StudyError> {
+        let path = self.0.join(name);
+        overtone_files::replace(&path, text.as_bytes()).map_err(StudyError::file(&path))?;
+        Ok(path)
+    }
+
+    /// Where what a cell prints goes.
+    pub fn log(&self, cell: &Cell) -> PathBuf {
+        self.0.join("cells").join(format!("{}.log", cell.id))
+    }
+
+    /// Why a cell failed when it was last started; none where it did not.
+    pub fn failure(&self, cell: &Cell) -> Option<String> {
+        let text = fs::read_to_string(self.failed(cell)).ok()?;
+        Some(text.trim().to_owned())
+    }
+
+    /// Notes why a cell failed, or that it did not. A disk that is full takes no note: whoever
+    /// watches the cell says it too.
+    pub fn note_failure(&self, cell: &Cell, why: Option<&str>) {
+        let path = self.failed(cell);
+        let _ = match why {
+            Some(why) => overtone_files::replace(&path, format!("{why}\n").as_bytes()),
+            None => fs::remove_file(&path),
+        };
+    }
+
+    /// Keeps other processes off a cell, as long as the answer lives.
+    ///
+    /// # Errors
+    /// When another process works on it, or the file system has no locks.
+    pub fn lock(&self, cell: &Cell) -> Result<fs::File, StudyError> {
+        let path = self.0.join("cells").join(format!("{}.lock", cell.id));
+        let file = fs::File::create(&path).map_err(StudyError::file(&path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(fs::TryLockError::WouldBlock) => Err(StudyError::Locked { cell: cell.id.clone() }),
+            Err(fs::TryLockError::Error(source)) => Err(StudyError::NoLocks { path, source }),
+        }
+    }
+
+    fn failed(&self, cell: &Cell) -> PathBuf {
+        self.0.join("cells").join(format!("{}.failed", cell.id))
+    }
+
+    /// Writes the list of the cells of an array of jobs: its name.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn list_cells(&self, cells: &[&Cell]) -> Result<String, StudyError> {
+        let mut n = 1;
+        while self.0.join(format!("cells-{n}.txt")).exists() {
+            n += 1;
+        }
+        let name = format!("cells-{n}.txt");
+        let lines: String = cells.iter().map(|cell| format!("{}\n", cell.id)).collect();
+        self.write_file(&name, &lines)?;
+        Ok(name)
+    }
+
+    /// Notes that the cells of a list were handed to Slurm as the array `job`.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn add_job(&self, job: u64, list: &str) -> Result<(), StudyError> {
+        let path = self.0.join("jobs");
+        let before = fs::read_to_string(&path).unwrap_or_default();
+        self.write_file("jobs", &format!("{before}{job} {list}\n")).map(drop)
+    }
+
+    /// The arrays of jobs that were handed to Slurm, each with the cells of its tasks, by id.
+    pub fn jobs(&self) -> Vec<(u64, Vec<String>)> {
+        let text = fs::read_to_string(self.0.join("jobs")).unwrap_or_default();
+        let array = |line: &str| {
+            let (job, list) = line.split_once(' ')?;
+            let cells = fs::read_to_string(self.0.join(list)).ok()?;
+            Some((job.parse().ok()?, cells.lines().map(str::to_owned).collect()))
+        };
+        text.lines().filter_map(array).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_is_found_by_name_by_folder_and_as_the_newest() {
+        let runs = tempfile::tempdir().unwrap();
+        let study: Study =
+            toml::from_str("name = \"a\"\nseeds = [1]\n[settings]\nx = 1\n").unwrap();
+        let folder = StudyFolder::of(runs.path(), "a");
+        assert!(StudyFolder::find(runs.path(), "").is_err());
+        folder.write(&study).unwrap();
+        for name in ["", "a", &folder.path().display().to_string()] {
+            let found = StudyFolder::find(runs.path(), name).unwrap();
+            assert_eq!((found.study().unwrap(), found.path()), (study.clone(), folder.path()));
+        }
+        let error = StudyFolder::find(runs.path(), "b").unwrap_err().to_string();
+        assert!(error.contains("no study `b`") && error.contains("study init b.toml"), "{error}");
+    }
+
+    #[test]
+    fn failures_and_jobs_are_kept() {
+        let runs = tempfile::tempdir().unwrap();
+        let study: Study =
+            toml::from_str("name = \"a\"\nseeds = [1, 2]\n[settings]\nx = 1\n").unwrap();
+        let folder = StudyFolder::of(runs.path(), "a");
+        folder.write(&study).unwrap();
+        let cells = study.cells().unwrap();
+        folder.note_failure(&cells[0], Some("no data"));
+        assert_eq!(folder.failure(&cells[0]).as_deref(), Some("no data"));
+        assert_eq!(folder.failure(&cells[1]), None);
+        let held = folder.lock(&cells[0]).unwrap();
+        assert!(folder.lock(&cells[0]).unwrap_err().to_string().contains("another process"));
+        folder.lock(&cells[1]).unwrap();
+        drop(held);
+        folder.lock(&cells[0]).unwrap();
+        folder.note_failure(&cells[0], None);
+        assert_eq!(folder.failure(&cells[0]), None);
+        for (job, list) in [(7, vec![&cells[1]]), (8, vec![&cells[0], &cells[1]])] {
+            let name = folder.list_cells(&list).unwrap();
+            folder.add_job(job, &name).unwrap();
+        }
+        let ids = |list: &[&str]| list.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+        assert_eq!(folder.jobs(), [(7, ids(&["all_s2"])), (8, ids(&["all_s1", "all_s2"]))]);
+    }
+}

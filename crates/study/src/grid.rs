@@ -1,0 +1,316 @@
+//! A study as a document, and its cells: every combination of the values of a grid, cells
+//! beside it, and each of them with every seed.
+
+use std::path::Path;
+
+use overtone_console::keys;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::{error::StudyError, label};
+
+/// Cells that a study may have: one array of jobs takes no more.
+const MOST_CELLS: usize = 10_000;
+
+/// A study. Its document has these keys.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// What it is called; empty: as its file.
+    #[serde(default)]
+    pub name: String,
+    /// Training seeds: every cell has a run for each. None: the seed that the settings say.
+    #[serde(default)]
+    pub seeds: Vec<u64>,
+    /// Words about `evaluation.…`: each run is played again so, after it was played as its
+    /// settings say.
+    #[serde(default)]
+    pub evaluations: Vec<String>,
+    /// Settings of every cell.
+    #[serde(default)]
+    pub settings: Table,
+    /// Values by axis. An axis is a key, or any name where each value is a table of keys.
+    #[serde(default)]
+    pub grid: Table,
+    /// Cells beside the grid, each by its keys.
+    #[serde(default)]
+    pub cells: Vec<Table>,
+    /// What carries it out.
+    #[serde(default)]
+    pub executor: Executor,
+}
+
+/// Who carries a study out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// Processes on this machine.
+    #[default]
+    Local,
+    /// A Slurm cluster.
+    Slurm,
+}
+
+/// How a study is carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Executor {
+    /// Who does it.
+    pub engine: Engine,
+    /// Cells at once; 0: here two, on Slurm as many as it starts.
+    pub jobs: usize,
+    /// Slurm: `--partition`.
+    pub partition: String,
+    /// Slurm: `--time` of a cell; at its end a run goes on in a new job.
+    pub time: String,
+    /// Slurm: `--cpus-per-task`; 0: Slurm's default. Here: cores for all cells together, 0: all.
+    pub cpus: usize,
+    /// Slurm: `--gpus` of a cell, such as `1`.
+    pub gpus: String,
+    /// Slurm: `--account`.
+    pub account: String,
+}
+
+/// A run of a study.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// What tells it from the other cells, whatever its seed: `head=fourier game=seaquest`.
+    pub label: String,
+    /// The same with the seed, as a file's name; no other cell has it.
+    pub id: String,
+    /// Its settings, each `key=value`.
+    pub words: Vec<String>,
+}
+
+/// Settings in their order, each key once.
+type Words = Vec<(String, String)>;
+
+impl Study {
+    /// Reads a study; one without a name is called as its file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or is no study.
+    pub fn read(path: &Path) -> Result<Self, StudyError> {
+        let text = std::fs::read_to_string(path).map_err(StudyError::file(path))?;
+        let wrong = |what: String| StudyError::Document { path: path.to_path_buf(), what };
+        let mut study: Self = toml::from_str(&text)
+            .map_err(|error| wrong(error.to_string().trim().replace('\n', " ")))?;
+        if study.name.is_empty() {
+            study.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        }
+        if study.name != label::file_name(&study.name) || study.name.starts_with('.') {
+            return Err(wrong(format!(
+                "name = \"{}\": a name has letters, digits, `-` and `_` alone",
+                study.name
+            )));
+        }
+        Ok(study)
+    }
+
+    /// The study as a document.
+    ///
+    /// # Errors
+    /// Never for one that was read or made of words.
+    pub fn to_toml(&self) -> Result<String, StudyError> {
+        toml::to_string(self).map_err(|error| StudyError::Document {
+            path: format!("{}.toml", self.name).into(),
+            what: error.to_string(),
+        })
+    }
+
+    /// Its cells, those of one label together.
+    ///
+    /// # Errors
+    /// When there is none, too many, or one twice.
+    pub fn cells(&self) -> Result<Vec<Cell>, StudyError> {
+        let common = words_of(&self.settings);
+        let mut variants: Vec<Words> = Vec::new();
+        if !self.grid.is_empty() {
+            variants = self.combinations()?;
+        }
+        variants.extend(self.cells.iter().map(words_of));
+        if variants.is_empty() && !(common.is_empty() && self.seeds.is_empty()) {
+            variants.push(Words::new());
+        }
+        let variants: Vec<Words> =
+            variants.iter().map(|variant| together(&[&common, variant])).collect();
+        let n = variants.len().saturating_mul(self.seeds.len().max(1));
+        match n {
+            0 => return Err(StudyError::Empty),
+            _ if n > MOST_CELLS => return Err(StudyError::Large { n, most: MOST_CELLS }),
+            _ => {}
+        }
+        let labels = label::labels(&variants);
+        let mut cells: Vec<Cell> = Vec::with_capacity(n);
+        let seeds: Vec<Option<u64>> = match self.seeds.is_empty() {
+            true => vec![None],
+            false => self.seeds.iter().copied().map(Some).collect(),
+        };
+        for (variant, label) in variants.iter().zip(labels) {
+            for seed in &seeds {
+                let own: Words =
+                    seed.map(|seed| ("seed".into(), seed.to_string())).into_iter().collect();
+                let words: Vec<String> = together(&[variant, &own])
+                    .into_iter()
+                    .map(|(key, text)| format!("{}={text}", keys::short(&key)))
+                    .collect();
+                let name = seed.map_or(label.clone(), |seed| format!("{label} s{seed}"));
+                let cell = Cell { label: label.clone(), id: label::file_name(&name), words };
+                if cells.iter().any(|other| other.id == cell.id) {
+                    return Err(StudyError::Twice { label: name });
+                }
+                cells.push(cell);
+            }
+        }
+        Ok(cells)
+    }
+
+    /// Every combination of the grid's values, the last axis (by name) changing first.
+    fn combinations(&self) -> Result<Vec<Words>, StudyError> {
+        let mut found = vec![Words::new()];
+        for (axis, values) in &self.grid {
+            if axis == "seed" {
+                return Err(StudyError::Value {
+                    key: "grid.seed".into(),
+                    value: values.to_string(),
+                    what: "seeds stand above the grid: write seeds = [1, 2, 3, 4]",
+                });
+            }
+            let values = axis_values(axis, values)?;
+            let n = found.len().saturating_mul(values.len());
+            if n > MOST_CELLS {
+                return Err(StudyError::Large { n, most: MOST_CELLS });
+            }
+            found = found
+                .iter()
+                .flat_map(|before| values.iter().map(|value| together(&[before, value])))
+                .collect();
+        }
+        Ok(found)
+    }
+}
+
+/// What each value of an axis sets.
+fn axis_values(axis: &str, values: &Value) -> Result<Vec<Words>, StudyError> {
+    match values {
+        Value::Array(values) if values.is_empty() => Err(StudyError::Value {
+            key: format!("grid.{axis}"),
+            value: "[]".into(),
+            what: "an axis needs a value",
+        }),
+        Value::Array(values) => Ok(values
+            .iter()
+            .map(|value| match value {
+                Value::Table(settings) => words_of(settings),
+                value => vec![word(axis, value)],
+            })
+            .collect()),
+        // `head.frequencies = [8, 14]` is a table in a table.
+        Value::Table(inner) => {
+            let [(name, values)] = &inner.iter().collect::<Vec<_>>()[..] else {
+                return Err(StudyError::Value {
+                    key: format!("grid.{axis}"),
+                    value: inner.to_string().trim().replace('\n', ", "),
+                    what: "of one section two keys are two axes: write each key in quotes, such as \
+                           \"head.kind\" = [\"linear\"]",
+                });
+            };
+            axis_values(&format!("{axis}.{name}"), values)
+        }
+        other => Ok(vec![vec![word(axis, other)]]),
+    }
+}
+
+fn word(key: &str, value: &Value) -> (String, String) {
+    (full(key), keys::plain(value))
+}
+
+/// A key as a configuration has it: `head` is `head.kind`.
+pub(crate) fn full(key: &str) -> String {
+    keys::split(&format!("{key}=")).map_or_else(|_| key.to_owned(), |(key, _)| key)
+}
+
+fn words_of(settings: &Table) -> Words {
+    let keys = keys::flatten(settings);
+    keys.iter().map(|(key, value)| word(key, value)).collect()
+}
+
+/// All of them; of a key that is said twice the later value.
+fn together(parts: &[&Words]) -> Words {
+    let mut all = Words::new();
+    for (key, text) in parts.iter().copied().flatten() {
+        match all.iter_mut().find(|(known, _)| known == key) {
+            Some(known) => known.1.clone_from(text),
+            None => all.push((key.clone(), text.clone())),
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(text: &str) -> Result<Vec<Cell>, String> {
+        let study: Study = toml::from_str(text).map_err(|error| error.to_string())?;
+        study.cells().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_grid_has_every_combination_with_every_seed() {
+        let found = cells(
+            "seeds = [1, 2]\n[settings]\ntrain.updates = 7\ntask = \"ale/seaquest\"\n\
+             [grid]\nagent = [{ head = \"linear\" }, { head = \"fourier\", head.frequencies = 14 }]\n",
+        );
+        // `head` cannot be a word and a section of one table: TOML refuses it.
+        assert!(found.is_err());
+        let found = cells(
+            "seeds = [1, 2]\n[settings]\ntrain.updates = 7\ntask = \"ale/seaquest\"\n\
+             [grid]\ndata.run = [\"1\", \"2\"]\n\
+             agent = [{ head = \"linear\" }, { head.kind = \"fourier\", head.frequencies = 14 }]\n",
+        )
+        .unwrap();
+        let words: Vec<String> = found.iter().map(|cell| cell.words.join(" ")).collect();
+        assert_eq!(words.len(), 2 * 2 * 2);
+        assert_eq!(words[0], "task=ale/seaquest train.updates=7 head=linear data.run=1 seed=1");
+        assert_eq!(
+            words[7],
+            "task=ale/seaquest train.updates=7 head.frequencies=14 head=fourier data.run=2 seed=2"
+        );
+        assert_eq!(found[0].label, "head=linear data.run=1");
+        assert_eq!(found[0].id, "head=linear_data.run=1_s1");
+        assert_eq!(found[1].label, found[0].label);
+    }
+
+    #[test]
+    fn cells_stand_beside_the_grid_and_settings_give_way() {
+        let found = cells(
+            "[settings]\na = 1\nb = 2\n[grid]\nb = [3, 4]\n[[cells]]\nc = 5\n[[cells]]\na = 9\n",
+        )
+        .unwrap();
+        let words: Vec<String> = found.iter().map(|cell| cell.words.join(" ")).collect();
+        assert_eq!(words, ["a=1 b=3", "a=1 b=4", "a=1 b=2 c=5", "a=9 b=2"]);
+        let labels: Vec<&str> = found.iter().map(|cell| &*cell.label).collect();
+        assert_eq!(labels, ["a=1 b=3", "a=1 b=4", "a=1 b=2 c=5", "a=9 b=2"]);
+    }
+
+    #[test]
+    fn what_is_no_study_is_refused() {
+        for (text, expected) in [
+            ("", "no cell"),
+            ("[grid]\na = []\n", "grid.a=[]: an axis needs a value"),
+            ("[grid]\nhead.a = [1]\nhead.b = [2]\n", "in quotes"),
+            ("[grid]\nseed = [1]\n", "seeds stand above the grid"),
+            ("[grid]\na = [1, 1]\n", "`a=1` is there twice"),
+            ("sedes = [1]\n", "unknown field"),
+            ("seeds = [-1]\n", "invalid value"),
+        ] {
+            let error = cells(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        let values: Vec<String> = (0..200).map(|i| i.to_string()).collect();
+        let axis = values.join(", ");
+        let error = cells(&format!("[grid]\na = [{axis}]\nb = [{axis}]\n")).unwrap_err();
+        assert!(error.contains("40000 cells, more than 10000"), "{error}");
+    }
+}

@@ -1,0 +1,220 @@
+//! Processes on this machine, several at once.
+//!
+//! A process is asked to end by closing its standard input: that reaches it also when this one
+//! is killed, and needs no signals.
+
+use std::{
+    collections::VecDeque,
+    fs::{File, OpenOptions},
+    io::{self, BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// How often processes are looked at.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What is to be done by one process.
+#[derive(Debug)]
+pub struct Job {
+    /// What it is called.
+    pub id: String,
+    /// The process. Its streams are set here.
+    pub command: Command,
+    /// Where what it prints goes; what was there before goes.
+    pub log: PathBuf,
+}
+
+/// How a process ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// With exit code 0.
+    Done,
+    /// Otherwise, although it was not asked to: with this sentence.
+    Failed(String),
+    /// As it was asked to.
+    Stopped,
+}
+
+/// What happens to a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// It begins.
+    Started(&'a str),
+    /// It ended.
+    Ended(&'a str, &'a Ended),
+}
+
+/// Does all jobs, at most `at_once` at a time; those that fail do not hinder the others. Once
+/// `stop` is set none is begun, and those under way are asked to end. Gives the jobs that were
+/// begun with how they ended, in the order in which they did.
+pub fn run(
+    jobs: Vec<Job>,
+    at_once: usize,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&Event<'_>),
+) -> Vec<(String, Ended)> {
+    let mut waiting = VecDeque::from(jobs);
+    let mut working: Vec<Working> = Vec::new();
+    let mut ended = Vec::new();
+    loop {
+        let stopping = stop.load(Ordering::Relaxed);
+        while !stopping && working.len() < at_once.max(1) {
+            let Some(job) = waiting.pop_front() else { break };
+            tell(&Event::Started(&job.id));
+            let id = job.id.clone();
+            match Working::start(job) {
+                Ok(process) => working.push(process),
+                Err(error) => {
+                    let how = Ended::Failed(format!("it cannot be started: {error}"));
+                    tell(&Event::Ended(&id, &how));
+                    ended.push((id, how));
+                }
+            }
+        }
+        if stopping {
+            working.iter_mut().for_each(|process| drop(process.child.stdin.take()));
+        }
+        if working.is_empty() {
+            return ended;
+        }
+        thread::sleep(PAUSE);
+        let mut i = 0;
+        while i < working.len() {
+            match working[i].child.try_wait() {
+                Ok(None) => i += 1,
+                result => {
+                    let process = working.remove(i);
+                    let id = process.id.clone();
+                    let how = process.ended(result, stopping);
+                    tell(&Event::Ended(&id, &how));
+                    ended.push((id, how));
+                }
+            }
+        }
+    }
+}
+
+struct Working {
+    id: String,
+    child: Child,
+    /// Reads standard error: its last error.
+    errors: Option<JoinHandle<Option<String>>>,
+}
+
+impl Working {
+    fn start(mut job: Job) -> io::Result<Self> {
+        let log = File::create(&job.log)?;
+        job.command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::piped());
+        let mut child = job.command.spawn()?;
+        let errors = child.stderr.take().map(|stderr| {
+            let log = job.log.clone();
+            thread::spawn(move || last_error(stderr, &log))
+        });
+        Ok(Self { id: job.id, child, errors })
+    }
+
+    fn ended(mut self, status: io::Result<Option<ExitStatus>>, asked: bool) -> Ended {
+        let said = self.errors.take().and_then(|thread| thread.join().ok()).flatten();
+        match status {
+            Ok(Some(status)) if status.success() => Ended::Done,
+            Ok(_) if asked => Ended::Stopped,
+            Ok(status) => {
+                let how = status.map_or_else(String::new, |status| status.to_string());
+                Ended::Failed(said.unwrap_or_else(|| format!("it ended with {how}")))
+            }
+            Err(error) => Ended::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Copies what a process says of errors to the end of its log, which a full disk may refuse,
+/// and gives the last.
+fn last_error(stderr: ChildStderr, log: &Path) -> Option<String> {
+    let mut log = OpenOptions::new().append(true).open(log).ok();
+    let mut last = None;
+    for line in BufReader::new(stderr).split(b'\n') {
+        let Ok(line) = line else { break };
+        let line = String::from_utf8_lossy(&line);
+        if let Some(log) = &mut log {
+            let _ = writeln!(log, "{line}");
+        }
+        if let Some(error) = line.strip_prefix("error: ") {
+            last = Some(error.to_owned());
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Instant};
+
+    use super::*;
+
+    fn job(folder: &Path, id: &str, script: &str) -> Job {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Job { id: id.into(), command, log: folder.join(format!("{id}.log")) }
+    }
+
+    #[test]
+    fn a_failing_job_does_not_hinder_the_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let scripts = [
+            ("a", "echo fine; exit 0"),
+            ("b", "echo 'error: no data' >&2; exit 1"),
+            ("c", "kill -9 $$"),
+            ("d", "echo 'warning: b' >&2"),
+        ];
+        let jobs = scripts.map(|(id, script)| job(folder.path(), id, script)).into_iter().collect();
+        let (mut most, mut now) = (0, 0_i32);
+        let mut ended = run(jobs, 2, &AtomicBool::new(false), &mut |event| {
+            now += if matches!(event, Event::Started(_)) { 1 } else { -1 };
+            most = most.max(now);
+        });
+        ended.sort_by(|one, other| one.0.cmp(&other.0));
+        let how: Vec<&Ended> = ended.iter().map(|(_, how)| how).collect();
+        assert_eq!(how[0], &Ended::Done);
+        assert_eq!(how[1], &Ended::Failed("no data".into()));
+        assert_eq!(how[2], &Ended::Failed("it ended with signal: 9 (SIGKILL)".into()));
+        assert_eq!(how[3], &Ended::Done);
+        assert_eq!((most, now), (2, 0));
+        let log = |id: &str| std::fs::read_to_string(folder.path().join(id)).unwrap();
+        assert_eq!(log("a.log"), "fine\n");
+        assert_eq!(log("d.log"), "warning: b\n");
+    }
+
+    #[test]
+    fn stopping_asks_the_jobs_to_end_and_begins_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        // Ends when its input does, as a cell does.
+        let jobs = vec![
+            job(folder.path(), "a", "cat > /dev/null; exit 130"),
+            job(folder.path(), "b", "true"),
+        ];
+        let stop = Arc::new(AtomicBool::new(false));
+        let set = stop.clone();
+        let started = Instant::now();
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(200));
+            set.store(true, Ordering::Relaxed);
+        });
+        let ended = run(jobs, 1, &stop, &mut |_| {});
+        assert_eq!(ended, [("a".to_owned(), Ended::Stopped)]);
+        assert!(started.elapsed() >= Duration::from_millis(200));
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_started_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let command = Command::new("/no/such/program");
+        let nothing = Job { id: "a".into(), command, log: folder.path().join("a.log") };
+        let ended = run(vec![nothing], 1, &AtomicBool::new(false), &mut |_| {});
+        let Ended::Failed(why) = &ended[0].1 else { panic!("{ended:?}") };
+        assert!(why.starts_with("it cannot be started: "), "{why}");
+    }
+}

@@ -1,0 +1,199 @@
+//! A Slurm cluster: one array of jobs for a study, a job for its page, and what is queued.
+//!
+//! The engine is Slurm itself: nothing stays behind here, and what a node runs is a script that
+//! its user may edit.
+
+use std::{collections::BTreeMap, path::Path, process::Command};
+
+use crate::{error::StudyError, grid::Executor};
+
+/// Seconds before a job's time is over at which its run is told to save and end.
+const WARNING_S: u32 = 120;
+
+/// The script of one cell. `program` and the study's `folder` are absolute paths.
+pub fn job_script(name: &str, executor: &Executor, program: &Path, folder: &Path) -> String {
+    let mut options = String::new();
+    for (option, value) in [
+        ("partition", executor.partition.clone()),
+        ("time", executor.time.clone()),
+        ("cpus-per-task", positive(executor.cpus)),
+        ("gpus", executor.gpus.clone()),
+        ("account", executor.account.clone()),
+    ] {
+        if !value.is_empty() {
+            options += &format!("#SBATCH --{option}={value}\n");
+        }
+    }
+    format!(
+        r#"#!/usr/bin/env bash
+# What a node runs for one cell of the study `{name}`. It is yours to edit: modules to load,
+# partition, memory; `overtone study run` and `resume` leave it as it is.
+#SBATCH --job-name={name}
+#SBATCH --requeue
+#SBATCH --open-mode=append
+#SBATCH --signal=B:USR1@{WARNING_S}
+{options}
+program={program}
+folder={folder}
+
+# The list of this array's cells is the script's first word: a line for each task.
+cell=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$folder/$1")
+export RAYON_NUM_THREADS=${{RAYON_NUM_THREADS:-${{SLURM_CPUS_PER_TASK:-1}}}}
+
+# {WARNING_S} s before its time is over the run saves and ends, and the job queues again: it
+# goes on from there. Anything else that ends the job, ends it.
+time_is_over=
+end() {{ kill -TERM "$child" 2>/dev/null; }}
+trap 'time_is_over=yes; end' USR1
+trap end TERM INT
+"$program" study cell "$folder" "$cell" &
+child=$!
+code=130
+while kill -0 "$child" 2>/dev/null; do wait "$child"; code=$?; done
+if [ -n "$time_is_over" ] && [ "$code" -ne 0 ]; then
+    job=${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID
+    echo "time is over: $job queues again"
+    scontrol requeue "$job" && sleep 60
+fi
+exit "$code"
+"#,
+        program = quoted(program),
+        folder = quoted(folder),
+    )
+}
+
+/// The script of the page that is written when all cells ended.
+pub fn report_script(name: &str, executor: &Executor, program: &Path, folder: &Path) -> String {
+    let mut options = String::new();
+    for (option, value) in [("partition", &executor.partition), ("account", &executor.account)] {
+        if !value.is_empty() {
+            options += &format!("#SBATCH --{option}={value}\n");
+        }
+    }
+    format!(
+        "#!/usr/bin/env bash\n# Writes the page of the study `{name}` once its cells have ended. \
+         It is yours to edit.\n#SBATCH --job-name={name}-report\n{options}\n\
+         {} study report {}\n",
+        quoted(program),
+        quoted(folder)
+    )
+}
+
+fn positive(n: usize) -> String {
+    if n == 0 { String::new() } else { n.to_string() }
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
+}
+
+/// Hands an array of `n` cells to Slurm, those of `list`, at most `at_once` (0: as Slurm likes)
+/// at a time, and returns at once: its job.
+///
+/// # Errors
+/// When Slurm is not there or refuses.
+pub fn submit(folder: &Path, list: &str, n: usize, at_once: usize) -> Result<u64, StudyError> {
+    let last = n.saturating_sub(1);
+    let limit = if at_once == 0 { String::new() } else { format!("%{at_once}") };
+    let log = folder.join("cells").join("slurm-%A_%a.log");
+    sbatch(&[
+        &format!("--array=0-{last}{limit}"),
+        &format!("--output={}", log.display()),
+        &folder.join("job.sh").display().to_string(),
+        list,
+    ])
+}
+
+/// Hands the job of the page to Slurm, to be done when all cells of `array` ended, however they
+/// did.
+///
+/// # Errors
+/// When Slurm is not there or refuses.
+pub fn submit_report(folder: &Path, array: u64) -> Result<u64, StudyError> {
+    sbatch(&[
+        &format!("--dependency=afterany:{array}"),
+        &format!("--output={}", folder.join("report.log").display()),
+        &folder.join("report.sh").display().to_string(),
+    ])
+}
+
+fn sbatch(words: &[&str]) -> Result<u64, StudyError> {
+    let said = ask("sbatch", &[&["--parsable"], words].concat())?;
+    // `--parsable` gives `job` or `job;cluster`.
+    let job = said.trim().split(';').next().unwrap_or_default();
+    job.parse().map_err(|_| StudyError::Slurm {
+        program: "sbatch",
+        what: format!("expected a job's number, got `{}`", said.trim()),
+    })
+}
+
+/// The tasks of these arrays that Slurm has not ended yet, each with its state (`PENDING`,
+/// `RUNNING`, …), by array and task. None where there is no Slurm or it forgot the arrays.
+pub fn live(arrays: &[u64]) -> BTreeMap<(u64, usize), String> {
+    let mut found = BTreeMap::new();
+    for array in arrays {
+        // One by one: `squeue` refuses a list in which one job is not known any more.
+        let job = format!("--jobs={array}");
+        if let Ok(text) = ask("squeue", &["--noheader", "--array", "--format=%F %K %T", &job]) {
+            found.extend(text.lines().filter_map(task));
+        }
+    }
+    found
+}
+
+/// `12 3 RUNNING`.
+fn task(line: &str) -> Option<((u64, usize), String)> {
+    let mut words = line.split_whitespace();
+    let (array, task, state) = (words.next()?, words.next()?, words.next()?);
+    Some(((array.parse().ok()?, task.parse().ok()?), state.to_owned()))
+}
+
+fn ask(program: &'static str, words: &[&str]) -> Result<String, StudyError> {
+    let wrong = |what: String| StudyError::Slurm { program, what };
+    let output = Command::new(program).args(words).output().map_err(|error| {
+        wrong(format!("{error}; is Slurm on this machine? (engine=local needs none)"))
+    })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(wrong(said.trim().replace('\n', "; ")));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_passed_through_and_the_rest_left_out() {
+        let executor = Executor {
+            partition: "gpu".into(),
+            time: "04:00:00".into(),
+            cpus: 4,
+            ..Executor::default()
+        };
+        let script = job_script("a", &executor, Path::new("/b in/overtone"), Path::new("/it's"));
+        for line in [
+            "#SBATCH --partition=gpu",
+            "#SBATCH --time=04:00:00",
+            "#SBATCH --cpus-per-task=4",
+            "#SBATCH --requeue",
+            "program='/b in/overtone'",
+            r"folder='/it'\''s'",
+        ] {
+            assert!(script.lines().any(|found| found == line), "no {line:?} in\n{script}");
+        }
+        assert!(!script.contains("--gpus") && !script.contains("--account"), "{script}");
+        let checked = Command::new("bash").args(["-n", "-c", &script]).status();
+        assert!(checked.unwrap().success(), "{script}");
+        let report = report_script("a", &executor, Path::new("/o"), Path::new("/f"));
+        assert!(report.contains("--partition=gpu") && !report.contains("--time"), "{report}");
+    }
+
+    #[test]
+    fn tasks_are_read() {
+        assert_eq!(task("12 3 RUNNING"), Some(((12, 3), "RUNNING".into())));
+        assert_eq!(task("12 [0-3] PENDING"), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! A study in words: `head=linear,fourier seed=1..5 game=seaquest`.
+
+use toml::{Table, Value};
+
+use crate::{
+    error::StudyError,
+    grid::{Study, full},
+    label,
+};
+
+/// What words say: one value, or several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The key.
+    pub key: String,
+    /// Its values.
+    pub values: Vec<String>,
+}
+
+impl Asked {
+    /// Reads `key=value`, `key=value,value` or `key=1..5`. A comma belongs to the value itself
+    /// where `takes_several` says so of the key.
+    ///
+    /// # Errors
+    /// When there is no `=`, no value, or a range that is none.
+    pub fn new(word: &str, takes_several: impl Fn(&str) -> bool) -> Result<Self, StudyError> {
+        let wrong = |what| {
+            let (key, value) = word.split_once('=').unwrap_or((word, ""));
+            StudyError::Value { key: key.into(), value: value.into(), what }
+        };
+        let (key, text) =
+            word.split_once('=').ok_or_else(|| wrong("options are written key=value"))?;
+        let mut values = Vec::new();
+        let parts: Vec<&str> = match takes_several(key) {
+            true => vec![text],
+            false => text.split(',').collect(),
+        };
+        for part in parts {
+            match range(part) {
+                None => values.push(part.to_owned()),
+                Some((first, last)) if first <= last && last - first < 10_000 => {
+                    values.extend((first..=last).map(|n| n.to_string()));
+                }
+                Some(_) => return Err(wrong("a range goes up: 1..5 is 1, 2, 3, 4 and 5")),
+            }
+        }
+        if values.len() > 1 && values.iter().any(String::is_empty) {
+            return Err(wrong("a value between two commas is missing"));
+        }
+        Ok(Self { key: key.to_owned(), values })
+    }
+}
+
+/// `1..5`, both ends among them.
+fn range(text: &str) -> Option<(u64, u64)> {
+    let (first, last) = text.split_once("..")?;
+    Some((first.parse().ok()?, last.parse().ok()?))
+}
+
+/// Seeds as words say them.
+///
+/// # Errors
+/// When one is no whole number.
+pub fn seeds(values: &[String]) -> Result<Vec<u64>, StudyError> {
+    let seed = |text: &String| {
+        text.parse().map_err(|_| StudyError::Value {
+            key: "seed".into(),
+            value: text.clone(),
+            what: "expected a whole number, or several, such as seed=1..5",
+        })
+    };
+    values.iter().map(seed).collect()
+}
+
+impl Study {
+    /// Adds what was asked for: one value to the settings, several as an axis of the grid.
+    ///
+    /// # Errors
+    /// When a seed is no number.
+    pub fn add(&mut self, asked: &Asked) -> Result<(), StudyError> {
+        let Asked { key, values } = asked;
+        if key == "seed" {
+            self.seeds = seeds(values)?;
+            return Ok(());
+        }
+        // The grid and the cells would win over the settings.
+        let is_it = |name: &str| full(name) == full(key);
+        self.grid.retain(|axis, values| {
+            // `data.transitions = […]` is a table in a table.
+            if let Some(inner) = values.as_table_mut() {
+                inner.retain(|name, _| !is_it(&format!("{axis}.{name}")));
+                return !inner.is_empty();
+            }
+            !is_it(axis)
+        });
+        self.settings.retain(|name, _| !is_it(name));
+        let texts: Vec<Value> = values.iter().cloned().map(Value::String).collect();
+        match &texts[..] {
+            [text] => drop(insert(&mut self.settings, key, text.clone())),
+            _ => drop(self.grid.insert(key.clone(), Value::Array(texts))),
+        }
+        Ok(())
+    }
+
+    /// A name for a study of words, the same for the same words.
+    pub fn name_of(words: &[String]) -> String {
+        let varied: Vec<&str> = words
+            .iter()
+            .filter(|word| word.contains(',') || word.contains(".."))
+            .filter_map(|word| word.split('=').next())
+            .collect();
+        let name = if varied.is_empty() { "study".to_owned() } else { varied.join("-") };
+        let number = label::fingerprint(&words.join(" "));
+        label::file_name(&format!("{}-{number:08x}", name.replace('.', "-")))
+    }
+}
+
+/// Sets a dotted key: whatever of the same name stands there, as a word or as a section, goes.
+fn insert(table: &mut Table, key: &str, value: Value) -> Option<Value> {
+    let Some((section, rest)) = key.split_once('.') else {
+        return table.insert(key.to_owned(), value);
+    };
+    // `head = "linear"` is `head.kind`.
+    let inner = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+    if !inner.is_table() {
+        let kind = inner.clone();
+        *inner = Value::Table(Table::from_iter([("kind".to_owned(), kind)]));
+    }
+    insert(inner.as_table_mut()?, rest, value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn study(line: &str) -> Result<Study, String> {
+        let mut study = Study::default();
+        for word in line.split_whitespace() {
+            let asked = Asked::new(word, |key| key == "evaluation.target");
+            study
+                .add(&asked.map_err(|error| error.to_string())?)
+                .map_err(|error| error.to_string())?;
+        }
+        Ok(study)
+    }
+
+    #[test]
+    fn words_are_a_grid() {
+        let study = study(
+            "head=linear,fourier seed=1..3,7 game=seaquest evaluation.target=p50,p90 head.bins=9",
+        )
+        .unwrap();
+        assert_eq!(study.seeds, [1, 2, 3, 7]);
+        let cells = study.cells().unwrap();
+        assert_eq!(cells.len(), 8);
+        assert_eq!(
+            cells[4].words,
+            ["evaluation.target=p50,p90", "game=seaquest", "head.bins=9", "head=fourier", "seed=1"]
+        );
+        assert_eq!(cells[4].id, "head=fourier_s1");
+    }
+
+    #[test]
+    fn a_word_takes_the_place_of_what_a_document_says() {
+        let mut study: Study = toml::from_str(
+            "seeds = [1]\n[settings]\nhead = \"linear\"\n[grid]\na = [1, 2]\nb.c = [1, 2]\n",
+        )
+        .unwrap();
+        study.add(&Asked::new("b.c=4", |_| false).unwrap()).unwrap();
+        study.add(&Asked::new("a=3", |_| false).unwrap()).unwrap();
+        study.add(&Asked::new("head.frequencies=9", |_| false).unwrap()).unwrap();
+        let words = study.cells().unwrap()[0].words.join(" ");
+        assert_eq!(words, "a=3 b.c=4 head.frequencies=9 head=linear seed=1");
+    }
+
+    #[test]
+    fn wrong_words_are_refused() {
+        for (line, expected) in [
+            ("seed=x", "seed=x: expected a whole number"),
+            ("seed=5..1", "a range goes up"),
+            ("a=1,,2", "between two commas"),
+            ("a", "key=value"),
+        ] {
+            let error = study(line).unwrap_err();
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_same_words_have_the_same_name() {
+        let name = |line: &str| {
+            Study::name_of(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        };
+        assert!(name("head=a,b seed=1..2 game=x").starts_with("head-seed-"));
+        assert_eq!(name("a=1,2"), name("a=1,2"));
+        assert_ne!(name("a=1,2"), name("a=1,3"));
+    }
+}
