@@ -92,6 +92,21 @@ macro_rules! algorithms {
             fn options(&self) -> &(dyn AlgorithmOptions + 'static) {
                 match self { $(Self::$variant(options) => options,)* }
             }
+
+            /// Training of an agent for `task`, of whatever algorithm: it learns real-valued
+            /// actions in [-1, 1], and [`policy`](crate::policy) scales what it does back.
+            ///
+            /// # Errors
+            /// When the options describe no agent, or `resume` belongs to another run.
+            pub fn trainer(
+                &self,
+                task: &Task,
+                job: Job,
+                resume: Option<&Checkpoint>,
+            ) -> Result<Box<dyn Training>, TrainError> {
+                let job = Job { data: job.data.with_actions_of(&task.actions), ..job };
+                self.options().trainer(task, job, resume)
+            }
         }
     };
 }

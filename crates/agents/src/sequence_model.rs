@@ -205,8 +205,6 @@ fn trainer(
     resume: Option<&Checkpoint>,
 ) -> Result<Box<dyn Training>, TrainError> {
     let (observations, actions) = (task.observations.clone(), task.actions.clone());
-    // `agent::policy` scales what the agent does back.
-    let job = Job { data: job.data.with_actions_of(&actions), ..job };
     let algorithm = SequenceModel { model, observations, actions };
     Ok(Box::new(Trainer::new(algorithm, job, resume)?))
 }

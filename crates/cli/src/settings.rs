@@ -228,6 +228,10 @@ pub struct EvaluationSettings {
     pub actions: ActionChoice,
     pub seed: u64,
     pub parallel: usize,
+    #[serde(default)]
+    pub every: usize,
+    #[serde(default)]
+    pub every_episodes: usize,
 }
 
 impl Settings {

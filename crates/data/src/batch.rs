@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use overtone_core::{Outcome, Window};
+use overtone_core::{ActionScale, Outcome, Window};
 use rayon::prelude::*;
 
 use crate::dataset::{Acted, Dataset, Observed};
@@ -81,21 +81,24 @@ pub struct Transitions {
 }
 
 /// What a batch is filled with.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct BatchOptions {
     /// Whether frames are copied. Without, [`BatchObservations::Frames`] has rows alone, for
     /// callers that keep all frames elsewhere. Of no meaning for vectors.
     pub frames: bool,
     /// What returns-to-go and rewards are divided by.
     pub return_scale: f32,
+    /// How real-valued actions become numbers in [-1, 1], where they are recorded otherwise.
+    /// Padding stays 0, as when the agent plays.
+    pub action_scale: Option<ActionScale>,
     /// Whether [`Batch::transitions`] are filled.
     pub transitions: bool,
 }
 
 impl Default for BatchOptions {
-    /// Frames, returns as the dataset has them, no transitions.
+    /// Frames, returns and actions as the dataset has them, no transitions.
     fn default() -> Self {
-        Self { frames: true, return_scale: 1.0, transitions: false }
+        Self { frames: true, return_scale: 1.0, action_scale: None, transitions: false }
     }
 }
 
@@ -153,7 +156,8 @@ impl Batch {
         self.n_real.extend(windows.iter().map(|window| window.n_real as i32));
         self.last_indices.clear();
         self.last_indices.extend(windows.iter().map(|window| window.range().end as u64 - 1));
-        drawn.actions(0, &mut self.actions);
+        let action_scale = options.action_scale.as_ref();
+        drawn.actions(0, action_scale, &mut self.actions);
         drawn.scaled(dataset.returns_to_go(), scale, &mut self.returns_to_go);
         drawn.each(&mut self.timesteps, |row| dataset.index().timestep(row) as i32);
         drawn.observations(0, options.frames, &mut self.observations)?;
@@ -169,7 +173,7 @@ impl Batch {
             let outcome = || dataset.episodes().containing(row).map(|episode| episode.outcome);
             is_last(row) && outcome() == Some(Outcome::Terminated)
         });
-        drawn.actions(1, &mut transitions.next_actions);
+        drawn.actions(1, action_scale, &mut transitions.next_actions);
         drawn.observations(1, options.frames, &mut transitions.next_observations)
     }
 
@@ -209,7 +213,7 @@ impl Drawn<'_> {
     }
 
     /// What was done `later` (0 or 1) steps after each step.
-    fn actions(&self, later: usize, out: &mut BatchActions) {
+    fn actions(&self, later: usize, scale: Option<&ActionScale>, out: &mut BatchActions) {
         let index = self.dataset.index();
         let is_past = |row: usize| later > 0 && index.is_last(row);
         match self.dataset.actions() {
@@ -235,6 +239,9 @@ impl Drawn<'_> {
                             place.fill(0.0);
                         } else {
                             place.copy_from_slice(&values[(row + later) * width..][..width]);
+                            if let Some(scale) = scale {
+                                scale.to_unit(place);
+                            }
                         }
                     }
                 }

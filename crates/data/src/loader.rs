@@ -11,7 +11,7 @@ use crate::error::DataError;
 use crate::sampler::WindowSampler;
 
 /// How a [`Loader`] works.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoaderConfig {
     /// Windows a batch.
     pub batch: usize,
@@ -53,8 +53,9 @@ impl Loader {
         mut sampler: WindowSampler,
         config: LoaderConfig,
     ) -> Result<Self, DataError> {
+        let (size, contents) = (config.batch, config.contents.clone());
         Self::start(config, move |batch: &mut Batch| {
-            batch.fill(&dataset, &mut sampler, config.batch, &config.contents)
+            batch.fill(&dataset, &mut sampler, size, &contents)
         })
     }
 }

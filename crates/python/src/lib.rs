@@ -1,12 +1,15 @@
-//! The embedded Python, for suites that play in it: finding the project's packages.
+//! The embedded Python, for suites that play in it: finding the project's packages, and importing
+//! them in one thread at a time.
 //!
 //! They are looked for in `VIRTUAL_ENV`, then in `.venv` under the current folder and its
 //! parents.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use overtone_env::virtual_envs;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 /// Why the project's packages cannot be imported.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +57,15 @@ pub fn add_packages(py: Python<'_>, wanted: &str) -> Result<Option<PathBuf>, Pac
         path.call_method1("insert", (0, &packages))?;
     }
     Ok(Some(venv.clone()))
+}
+
+/// Does what imports packages, while no other thread does: two threads that import modules which
+/// need one another each see the other's half done.
+pub fn importing<T>(py: Python<'_>, import: impl FnOnce() -> T) -> T {
+    static IMPORTING: Mutex<()> = Mutex::new(());
+    // Waits without the interpreter's lock, which the other thread needs.
+    let _lock = IMPORTING.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
+    import()
 }
 
 /// Lets Python find modules of the current folder, after all others.

@@ -14,6 +14,9 @@ pub struct Metrics {
     training: Csv,
     /// Only where episodes are held out.
     held_out: Option<Csv>,
+    /// Opened with its first row.
+    measured: Option<Csv>,
+    run_dir: PathBuf,
     events: Events,
 }
 
@@ -49,6 +52,10 @@ impl Csv {
 /// Losses on held-out episodes.
 const HELD_OUT: &str = "held_out.csv";
 
+/// Figures of checkpoints.
+const MEASURED: &str = "checkpoints.csv";
+const MEASURED_HEADER: &str = "step,seconds,figure,value\n";
+
 /// The names of the columns; `figures` are the learner's own.
 fn header(figures: &[&str]) -> String {
     let figures: String = figures.iter().map(|name| format!("{name},")).collect();
@@ -77,7 +84,38 @@ impl Metrics {
         };
         let mut events = Events::create(run_dir)?;
         events.restart_after(step);
-        Ok(Self { training, held_out, events })
+        let path = run_dir.join(MEASURED);
+        let measured = match path.exists() {
+            true => Some(Csv::open(path, MEASURED_HEADER, step)?),
+            false => None,
+        };
+        Ok(Self { training, held_out, measured, run_dir: run_dir.to_owned(), events })
+    }
+
+    /// Writes figures of the checkpoint after `step`, by name, which took `seconds` of training.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn log_measured(
+        &mut self,
+        step: u64,
+        seconds: f64,
+        figures: &[(String, f64)],
+    ) -> Result<(), TrainError> {
+        if figures.is_empty() {
+            return Ok(());
+        }
+        let csv = match &mut self.measured {
+            Some(csv) => csv,
+            csv @ None => {
+                csv.insert(Csv::open(self.run_dir.join(MEASURED), MEASURED_HEADER, step)?)
+            }
+        };
+        for (name, figure) in figures {
+            csv.add(&format!("{step},{seconds:.2},{name},{figure}\n"))?;
+            self.events.scalar(name, *figure as f32, step);
+        }
+        self.events.flush()
     }
 
     /// Writes one row.

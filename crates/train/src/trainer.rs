@@ -63,6 +63,12 @@ pub trait Observer {
     fn saved(&mut self, checkpoint: &Checkpoint) {
         let _ = checkpoint;
     }
+    /// After a planned checkpoint was written: figures of it, by name, to be drawn beside the
+    /// training curves. Training waits meanwhile, and that time is not counted as training.
+    fn measured(&mut self, checkpoint: &Checkpoint) -> Vec<(String, f64)> {
+        let _ = checkpoint;
+        Vec::new()
+    }
 }
 
 /// A closure is told of each report.
@@ -271,7 +277,7 @@ impl<A: Algorithm> Trainer<A> {
         sampler.seek(self.state.n_drawn);
         let mut loader = self.load(sampler)?;
 
-        let started = Instant::now();
+        let mut started = Instant::now();
         let mut since_report =
             Accumulator::new(self.algorithm.figures(), self.state.unreported.take());
         let mut unread: Vec<Step> = Vec::new();
@@ -307,6 +313,13 @@ impl<A: Algorithm> Trainer<A> {
                 self.state.unreported = since_report.unreported();
                 let checkpoint = self.save()?;
                 observer.saved(&checkpoint);
+                if planned {
+                    let (paused, seconds) = (Instant::now(), started.elapsed().as_secs_f64());
+                    let figures = observer.measured(&checkpoint);
+                    metrics.log_measured(self.state.step, seconds, &figures)?;
+                    started += paused.elapsed();
+                    since_report.since += paused.elapsed();
+                }
                 self.saved = Some(checkpoint);
             }
             if interrupted {

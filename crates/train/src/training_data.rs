@@ -35,7 +35,7 @@ impl TrainingData {
     }
 
     /// The same data, whose real-valued actions are scaled to [-1, 1] by the bounds of `actions`
-    /// as they come to the device. The policy of what learned from it scales them back.
+    /// as they are drawn. The policy of what learned from it scales them back.
     #[must_use]
     pub fn with_actions_of(self, actions: &ActionSpace) -> Self {
         Self { action_scale: ActionScale::of(actions), ..self }
@@ -115,6 +115,7 @@ impl TrainingData {
         let contents = BatchOptions {
             frames: self.frames.is_none(),
             return_scale: self.return_scale,
+            action_scale: self.action_scale.clone(),
             transitions,
         };
         let config = LoaderConfig { contents, ..LoaderConfig::new(batch_size) };
@@ -141,11 +142,7 @@ impl TrainingData {
             )),
             BatchActions::Continuous(numbers) => {
                 let width = numbers.len() / (rows * time).max(1);
-                let mut numbers = numbers.clone();
-                if let Some(scale) = &self.action_scale {
-                    scale.to_unit(&mut numbers);
-                }
-                let numbers = TensorData::new(numbers, [rows, time, width]);
+                let numbers = TensorData::new(numbers.clone(), [rows, time, width]);
                 Acted::Continuous(Tensor::from_data(numbers, device))
             }
         };

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use overtone_python::add_packages;
+use overtone_python::{add_packages, importing};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -20,7 +20,7 @@ pub(crate) fn failed(doing: &'static str) -> impl FnOnce(PyErr) -> AleError {
 /// When it is missing or another version.
 pub(crate) fn ale_py(py: Python<'_>) -> Result<Bound<'_, PyModule>, AleError> {
     let venv = add_packages(py, "ale_py")?;
-    let module = py.import("ale_py").map_err(|error| {
+    let module = importing(py, || py.import("ale_py")).map_err(|error| {
         if error.is_instance_of::<pyo3::exceptions::PyModuleNotFoundError>(py)
             && error.to_string().contains("'ale_py'")
         {

@@ -8,6 +8,7 @@ import importlib
 import json
 import math
 import re
+import threading
 import traceback
 
 import gymnasium
@@ -17,6 +18,11 @@ from gymnasium import spaces
 
 class Unsuitable(Exception):
     """A space that this program does not play."""
+
+
+# Environments import their modules when they are made, which two threads must not do at once:
+# each would see modules that the other has half imported.
+IMPORTING = threading.RLock()
 
 
 # Names
@@ -29,7 +35,8 @@ def resolve(name):
     """
     module, colon, id = name.rpartition(":")
     if module:
-        found = importlib.import_module(module)
+        with IMPORTING:
+            found = importlib.import_module(module)
         if id not in gymnasium.registry and callable(getattr(found, id, None)):
             return json.dumps({"name": name})
     known = list(gymnasium.registry)
@@ -51,11 +58,16 @@ def plain(name):
 
 def make(name, options, max_steps):
     """One environment; `max_steps` is what limits its episodes, where it is not None."""
+    with IMPORTING:
+        return made(name, options, max_steps)
+
+
+def made(name, options, max_steps):
     module, _, id = name.rpartition(":")
     if module and id not in gymnasium.registry:
-        made = getattr(importlib.import_module(module), id)
-        if callable(made) and id not in gymnasium.registry:
-            env = made(**options)
+        function = getattr(importlib.import_module(module), id, None)
+        if callable(function) and id not in gymnasium.registry:
+            env = function(**options)
             if max_steps:
                 env = gymnasium.wrappers.TimeLimit(env, max_episode_steps=max_steps)
             return env

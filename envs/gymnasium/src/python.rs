@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::path::PathBuf;
 
-use overtone_python::{add_current_folder, add_packages};
+use overtone_python::{add_current_folder, add_packages, importing};
 use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -28,7 +28,7 @@ pub(crate) fn helper(py: Python<'_>) -> Result<Bound<'_, PyModule>, GymnasiumErr
     }
     let venv = add_packages(py, "gymnasium")?;
     add_current_folder(py)?;
-    let gymnasium = py.import("gymnasium").map_err(|error| {
+    let gymnasium = importing(py, || py.import("gymnasium")).map_err(|error| {
         let missing = error.is_instance_of::<PyModuleNotFoundError>(py);
         match (venv, missing && error.to_string().contains("'gymnasium'")) {
             (Some(venv), true) => GymnasiumError::NoGymnasium { venv },
@@ -45,8 +45,8 @@ pub(crate) fn helper(py: Python<'_>) -> Result<Bound<'_, PyModule>, GymnasiumErr
         message: error.to_string(),
     })?;
     let name = c"overtone_gymnasium";
-    let helper = PyModule::from_code(py, &code, c"overtone_gymnasium.py", name);
-    let helper = helper.map_err(failed("loading the helper"))?;
+    let load = || PyModule::from_code(py, &code, c"overtone_gymnasium.py", name);
+    let helper = importing(py, load).map_err(failed("loading the helper"))?;
     Ok(HELPER.get_or_init(py, || helper.unbind()).bind(py).clone())
 }
 

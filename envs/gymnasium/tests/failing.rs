@@ -104,3 +104,19 @@ fn an_environment_is_filmed() {
     assert_eq!((size, &rgb[..3], rgb.len()), ([8, 6], &[10, 0, 255][..], 8 * 6 * 3));
     assert_eq!(Gymnasium.seconds_per_action(task, &task.simulation).unwrap(), 0.05);
 }
+
+#[test]
+fn threads_may_ask_for_environments_at_once() {
+    // Each of another module of Gymnasium's, that imports the others.
+    let names = ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCar-v0", "Hopper-v5"];
+    std::thread::scope(|scope| {
+        let asked = names.map(|name| scope.spawn(move || Gymnasium.task(name)));
+        for (name, asked) in names.iter().zip(asked) {
+            let task = asked.join().unwrap();
+            assert_eq!(
+                task.map(|task| task.name.as_str()).map_err(|e| format!("{e:?}")),
+                Ok(*name)
+            );
+        }
+    });
+}

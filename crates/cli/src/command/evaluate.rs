@@ -6,6 +6,7 @@
 
 mod ablation;
 mod ask;
+mod curve;
 mod entry;
 mod family;
 pub mod playing;
@@ -24,6 +25,7 @@ use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 pub use ablation::{OPTIONS as ABLATION_OPTIONS, ablation};
 use ask::Ask;
 pub use ask::what_to_ask;
+pub use curve::Curve;
 use entry::Entry;
 
 use crate::{
@@ -92,6 +94,8 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         actions: ask::action_choice(&text("actions"))?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
+        every: 0,
+        every_episodes: 0,
     };
     if evaluation.episodes == 0 {
         bail!("episodes=0: there is nothing to play");

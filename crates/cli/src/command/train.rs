@@ -10,7 +10,11 @@ use overtone_train::{
 };
 use toml::Value;
 
-use super::{evaluate, prepare::Prepared, provenance};
+use super::{
+    evaluate::{self, Curve},
+    prepare::Prepared,
+    provenance,
+};
 use crate::{
     interrupt,
     keys::{self, Keys},
@@ -34,7 +38,7 @@ pub fn begin(settings: &Settings) -> Result<u8> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
     let prepared = settings.prepare()?;
-    if settings.evaluation.episodes > 0 {
+    if settings.evaluation.episodes > 0 || settings.evaluation.every > 0 {
         // What cannot be asked for is found before training, not after.
         let returns = prepared.data.episode_returns();
         evaluate::what_to_ask(&settings.evaluation, &prepared.agent, &returns)?;
@@ -162,7 +166,7 @@ fn run_and_evaluate(
         data,
         agent: agent.to_value(),
         seed: *seed,
-        device: device.device,
+        device: device.device.clone(),
     };
     let trainer = algorithm.trainer(task, job, checkpoint)?;
     provenance::note(run, trainer.state().step, trainer.n_updates())?;
@@ -178,7 +182,9 @@ fn run_and_evaluate(
     say!("{}", trainer.memory());
     say!("run: {} (curves: just tensorboard)", run.path().display());
     let stop = interrupt::listen()?;
-    let mut printer = Printer::new(trainer.state().step, trainer.n_updates());
+    let (done, n_updates) = (trainer.state().step, trainer.n_updates());
+    let curve = Curve::of(settings, n_updates, run, &device, &stop);
+    let mut printer = Printer::new(done, n_updates, curve);
     let finished = trainer.train(&stop, &mut printer).inspect_err(|_| printer.bar.abandon())?;
     printer.bar.finish();
     print_finished(&finished);
@@ -211,19 +217,21 @@ fn print_finished(finished: &Finished) {
     }
 }
 
-struct Printer {
+struct Printer<'a> {
     bar: ProgressBar,
     /// Step at which the next line is printed where there is no terminal for the bar.
     next_line: u64,
+    /// Plays checkpoints.
+    curve: Option<Curve<'a>>,
 }
 
-impl Printer {
-    fn new(done: u64, total: u64) -> Self {
-        Self { bar: progress::steps(done, total), next_line: done + (total / 10).max(1) }
+impl<'a> Printer<'a> {
+    fn new(done: u64, total: u64, curve: Option<Curve<'a>>) -> Self {
+        Self { bar: progress::steps(done, total), next_line: done + (total / 10).max(1), curve }
     }
 }
 
-impl Observer for Printer {
+impl Observer for Printer<'_> {
     fn stepped(&mut self, step: u64, loss: f64) {
         self.bar.set_message(format!("loss {loss:.3}"));
         self.bar.set_position(step);
@@ -251,6 +259,24 @@ impl Observer for Printer {
         if let (true, Some(loss)) = (self.bar.is_hidden(), checkpoint.state.held_out) {
             say!("update {}: held-out loss {loss:.4}", checkpoint.state.step);
         }
+    }
+
+    /// What cannot be played is a gap in the curve, and no reason to stop training.
+    fn measured(&mut self, checkpoint: &Checkpoint) -> Vec<(String, f64)> {
+        let Some(curve) = &self.curve else { return Vec::new() };
+        self.bar.suspend(|| match curve.play(checkpoint) {
+            Ok((figures, told)) => {
+                if !told.is_empty() {
+                    say!("{told}");
+                }
+                figures
+            }
+            Err(error) => {
+                let step = checkpoint.state.step;
+                eprintln!("warning: update {step} was not played: {error:#}");
+                Vec::new()
+            }
+        })
     }
 }
 

@@ -88,6 +88,9 @@ impl Settings {
         if !(scale.is_finite() && scale > 0.0) {
             bail!("data.return_scale={scale}: must be positive");
         }
+        if self.evaluation.every > 0 && self.evaluation.every_episodes == 0 {
+            bail!("evaluation.every_episodes=0: say how many episodes evaluation.every plays");
+        }
         Ok(self.train.validate()?)
     }
 

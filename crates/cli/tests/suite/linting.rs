@@ -23,12 +23,12 @@ fn sound_recordings() {
 fn the_exit_code_is_the_severity() {
     let desk = Desk::new();
     let recorder = |name: &str, spoil: &dyn Fn(&mut Recorder)| {
-        let mut recorder = Recorder::new(&desk.path(name), "Pong", 40);
+        let mut recorder = Recorder::new(&desk.path(name), "Homebrew", 40);
         recorder.episode(36);
         recorder.files = 0;
         spoil(&mut recorder);
         recorder.save();
-        desk.run(&format!("data lint --json {name}/Pong"))
+        desk.run(&format!("data lint --json {name}/Homebrew"))
     };
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
     let said = recorder("sound", &|_| {});
@@ -50,11 +50,14 @@ fn the_exit_code_is_the_severity() {
     let said = recorder("wrong", &|run| run.ring[10].reward = 2.0);
     assert_eq!((said.code, said.stderr.as_str()), (Some(2), ""));
     // For people.
-    let said = desk.run("data lint wrong/Pong");
+    let said = desk.run("data lint wrong/Homebrew");
     assert_eq!(said.code, Some(2));
-    for part in
-        ["wrong/Pong, of which there is no", "error", "unclipped-rewards", "1 error, 0 warnings"]
-    {
+    for part in [
+        "wrong/Homebrew, of which there is no",
+        "error",
+        "unclipped-rewards",
+        "1 error, 0 warnings",
+    ] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
 }

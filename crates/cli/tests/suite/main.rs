@@ -10,9 +10,12 @@ mod environments;
 mod errors;
 mod evaluating;
 mod faults;
+#[cfg(feature = "python")]
+mod games;
 mod given;
 mod held_out;
 mod kills;
+mod learning_curves;
 mod linting;
 mod messages;
 mod minari;

@@ -310,7 +310,8 @@ fn the_loader_gives_the_samplers_batches() {
     let sampler = WindowSampler::new(data.index().clone(), Sampling::FromStart, 4, 5).unwrap();
     let mut direct = sampler.clone();
     let config = LoaderConfig::new(3);
-    let mut loader = Loader::new(data.clone(), sampler.clone(), scaled(config, 10.0)).unwrap();
+    let mut loader =
+        Loader::new(data.clone(), sampler.clone(), scaled(config.clone(), 10.0)).unwrap();
     for n in 1..20 {
         let batch = loader.next().unwrap();
         let mut expected = Batch::default();

@@ -169,7 +169,7 @@ fn the_loader_gives_the_samplers_batches_and_ends_when_dropped() {
     let sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 4, 5).unwrap();
     let mut direct = sampler.clone();
     let config = LoaderConfig { ahead: 2, threads: 2, ..LoaderConfig::new(3) };
-    let mut loader = Loader::new(data.clone(), sampler.clone(), config).unwrap();
+    let mut loader = Loader::new(data.clone(), sampler.clone(), config.clone()).unwrap();
     for n in 1..40 {
         let batch = loader.next().unwrap();
         assert_eq!(batch, fill(&data, &mut direct, 3));

@@ -1,0 +1,89 @@
+//! [`Curve`]: checkpoints played while training waits, for curves of returns.
+//!
+//! Training knows nothing of it: its observer is asked for figures of a checkpoint, and plays the
+//! files that were just written.
+
+use std::{sync::atomic::AtomicBool, time::Instant};
+
+use anyhow::{Context, Result};
+use overtone_model::device::Chosen;
+use overtone_train::{Checkpoint, RunDir};
+
+use super::{plan, playing};
+use crate::settings::{EvaluationSettings, Settings};
+
+/// Which checkpoints of a run are played, and how.
+pub struct Curve<'a> {
+    run: &'a RunDir,
+    /// As after training, with fewer episodes.
+    options: EvaluationSettings,
+    /// Updates between two that are played.
+    every: u64,
+    /// The run's last update, which is played after training anyway; 0 where it is not.
+    played_after: u64,
+    device: &'a Chosen,
+    stop: &'a AtomicBool,
+}
+
+impl<'a> Curve<'a> {
+    /// What `settings` say of a run of `n_updates`; `None` where no checkpoint is to be played.
+    pub fn of(
+        settings: &Settings,
+        n_updates: u64,
+        run: &'a RunDir,
+        device: &'a Chosen,
+        stop: &'a AtomicBool,
+    ) -> Option<Self> {
+        let evaluation = &settings.evaluation;
+        let every = evaluation.every as u64 * settings.train.checkpoint_every;
+        (every > 0).then(|| Self {
+            run,
+            options: EvaluationSettings {
+                episodes: evaluation.every_episodes,
+                ..evaluation.clone()
+            },
+            every,
+            played_after: if evaluation.episodes > 0 { n_updates } else { 0 },
+            device,
+            stop,
+        })
+    }
+
+    /// Mean returns of a checkpoint whose turn it is, by the names of their curves; none of
+    /// another. A sentence about them is for people.
+    ///
+    /// # Errors
+    /// When it cannot be played, or playing is stopped.
+    pub fn play(&self, checkpoint: &Checkpoint) -> Result<(Vec<(String, f64)>, String)> {
+        let step = checkpoint.state.step;
+        if !step.is_multiple_of(self.every) || step == self.played_after {
+            return Ok((Vec::new(), String::new()));
+        }
+        let started = Instant::now();
+        // The first protocol's: the others' returns are no curve of the same thing.
+        let mut planned = plan(self.run, checkpoint, None, &self.options)?.into_iter();
+        let entry = planned.next().context("there is no protocol to play by")?.entry;
+        let parallel = self.options.parallel;
+        let device = &self.device.device;
+        let played = playing::play(&[&entry], device, self.device.is_gpu, parallel, self.stop)?;
+        let evaluation = played.into_iter().next().context("nothing was played")??;
+        let (mut figures, mut told) = (Vec::new(), Vec::new());
+        for target in &evaluation.targets {
+            let (asked, raw) = (target.target_return, target.raw_return.mean);
+            figures.push((format!("eval/raw_return/target_{asked}"), raw));
+            let normalized = target.normalized.as_ref().map(|summary| summary.mean);
+            if let Some(normalized) = normalized {
+                figures.push((format!("eval/normalized_return/target_{asked}"), normalized));
+            }
+            let normalized = normalized.map(|n| format!(", normalized {n:.1}")).unwrap_or_default();
+            told.push(format!("{raw:.1}{normalized} (asked for {asked})"));
+        }
+        let told = format!(
+            "update {step}: mean return {} in {} episodes; training waited {:.1} s",
+            told.join("; "),
+            evaluation.episodes.len(),
+            started.elapsed().as_secs_f64()
+        );
+        Ok((figures, told))
+    }
+}

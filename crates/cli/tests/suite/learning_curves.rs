@@ -1,0 +1,85 @@
+//! Checkpoints that are played while training waits: curves of returns, and the same training.
+
+use std::fs;
+
+use crate::{
+    desk::{Desk, same_run, steps},
+    runs::events,
+};
+
+/// A model and a run as small as they can be.
+const TINY: &str = "train env=hopper model.n_layers=1 model.d_model=16 model.context_length=5 \
+                    train.batch_size=3 train.updates=6 train.checkpoint_every=1 \
+                    evaluation.target=3600 runs=";
+
+#[test]
+fn every_second_checkpoint_is_played_and_training_is_the_same() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("{TINY}plain evaluation.episodes=0"));
+    let words = "evaluation.episodes=0 evaluation.every=2 evaluation.every_episodes=3";
+    let stdout = desk.succeeds(&format!("{TINY}played {words}"));
+    let (plain, played) = (desk.only_run("plain"), desk.only_run("played"));
+    same_run(&plain, &played, 6);
+    assert!(!plain.join("checkpoints.csv").exists());
+    let told: Vec<&str> =
+        stdout.lines().filter(|line| line.contains("in 3 episodes; training waited")).collect();
+    assert_eq!(told.len(), 3, "{stdout}");
+    assert!(told[0].starts_with("update 2: mean return "), "{}", told[0]);
+    let curves = events(&played);
+    for tag in ["eval/raw_return/target_3600", "eval/normalized_return/target_3600"] {
+        let steps: Vec<u64> = curves[tag].iter().map(|(step, _)| *step).collect();
+        assert_eq!(steps, [2, 4, 6], "{tag}");
+    }
+    let raw = &curves["eval/raw_return/target_3600"];
+    let normalized = &curves["eval/normalized_return/target_3600"];
+    for ((_, raw), (_, normalized)) in raw.iter().zip(normalized) {
+        let expected = (raw + 20.272305) / (3234.3 + 20.272305) * 100.0;
+        assert!((normalized - expected).abs() < 1e-4, "{raw} is not {normalized}");
+    }
+    let rows = fs::read_to_string(played.join("checkpoints.csv")).unwrap();
+    assert_eq!(rows.lines().next(), Some("step,seconds,figure,value"));
+    assert_eq!(rows.lines().count(), 1 + 3 * 2, "{rows}");
+    // What is asked for after training is that, and not another point of the curve.
+    let words = "evaluation.episodes=2 evaluation.every=3 evaluation.every_episodes=3";
+    desk.succeeds(&format!("{TINY}both {words}"));
+    let both = desk.only_run("both");
+    same_run(&plain, &both, 6);
+    let rows = fs::read_to_string(both.join("checkpoints.csv")).unwrap();
+    assert!(rows.lines().skip(1).all(|row| row.starts_with("3,")), "{rows}");
+    let steps: Vec<u64> =
+        events(&both)["eval/raw_return/target_3600"].iter().map(|(step, _)| *step).collect();
+    assert_eq!(steps, [3, 6]);
+}
+
+#[test]
+fn a_resumed_run_plays_what_is_to_come() {
+    let desk = Desk::new();
+    let words = "evaluation.episodes=0 evaluation.every=2 evaluation.every_episodes=1";
+    desk.succeeds(&format!("{TINY}whole {words}"));
+    let whole = desk.only_run("whole");
+    // As if it had been killed after its fifth update, the last one lost.
+    let killed = desk.path("runs/killed");
+    crate::desk::copy(&whole, &killed);
+    fs::remove_file(killed.join("finished")).unwrap();
+    fs::remove_dir_all(killed.join("checkpoints/step-00000006")).unwrap();
+    assert!(steps(&killed).contains(&5), "{:?}", steps(&killed));
+    desk.succeeds("resume run=killed");
+    same_run(&whole, &killed, 6);
+    let values = |run: &std::path::Path| -> Vec<String> {
+        let rows = fs::read_to_string(run.join("checkpoints.csv")).unwrap();
+        let without_seconds = |row: &str| {
+            let cells: Vec<&str> = row.split(',').collect();
+            format!("{},{},{}", cells[0], cells[2], cells[3])
+        };
+        rows.lines().map(without_seconds).collect()
+    };
+    assert_eq!(values(&killed), values(&whole));
+    assert_eq!(values(&whole).len(), 1 + 3 * 2);
+}
+
+#[test]
+fn a_curve_needs_episodes() {
+    let desk = Desk::new();
+    let parts = ["evaluation.every_episodes=0", "evaluation.every"];
+    desk.refuses(&format!("{TINY}no evaluation.every=1 evaluation.every_episodes=0"), &parts);
+}
