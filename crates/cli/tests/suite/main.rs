@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 mod anywhere;
+mod clusters;
 mod desk;
 mod downloads;
 #[cfg(feature = "python")]
