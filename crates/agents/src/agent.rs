@@ -77,7 +77,7 @@ impl Agent {
     /// Whether its head orders a list of actions otherwise than the environment numbers them.
     pub fn has_own_action_order(&self) -> bool {
         let model = self.algorithm.model();
-        let order = model.as_ref().and_then(|model| model.head().action_order());
+        let order = model.and_then(|model| model.head().action_order(&self.task.actions));
         order.is_some_and(|order| !order.bin_of().is_sorted())
     }
 }

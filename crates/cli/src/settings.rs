@@ -2,12 +2,12 @@
 //! top, checked.
 
 mod given;
-mod head;
 mod model;
 mod resolve;
 mod targets;
 #[cfg(test)]
 mod tests;
+mod variants;
 
 use std::{
     collections::BTreeMap,
@@ -18,8 +18,7 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions};
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
-use overtone_model::head::{Domain, Regularizer};
-use overtone_model::{ModelConfig, RShape};
+use overtone_model::{AttentionConfig, HeadConfig, ModelConfig};
 use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +49,8 @@ pub struct Settings {
     pub resume: Resume,
     pub data: DataSettings,
     pub model: ModelSettings,
-    pub attention: AttentionSettings,
-    pub head: HeadSettings,
+    pub attention: AttentionConfig,
+    pub head: HeadConfig,
     /// Of algorithms that have options of their own, by the algorithm's name. In a document
     /// they are sections beside the others.
     #[serde(default)]
@@ -138,79 +137,6 @@ pub struct ModelSettings {
     pub d_model: usize,
     pub timestep_std: f64,
     pub dropout: f64,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "documented in presets/, which --help prints")]
-pub struct AttentionSettings {
-    pub kind: AttentionKind,
-    pub power: u32,
-    pub r: RShape,
-    pub initial: f64,
-    pub epsilon: f64,
-}
-
-/// How queries are compared with keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum AttentionKind {
-    /// Softmax of dot products.
-    Softmax,
-    /// The Fourier integral kernel.
-    Fourier,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "documented in presets/, which --help prints")]
-pub struct HeadSettings {
-    pub kind: HeadKind,
-    pub bins: usize,
-    pub frequencies: usize,
-    pub gamma: f64,
-    pub regularizer: Regularizer,
-    pub domain: Domain,
-    pub initial: InitialKind,
-    pub initial_std: f64,
-    pub components: usize,
-    pub action_order: OrderKind,
-}
-
-/// Which action head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HeadKind {
-    /// One affine layer.
-    Linear,
-    /// Fourier series.
-    Fourier,
-    /// Mixtures of Gaussians.
-    Gmm,
-    /// One action, squared error.
-    Tanh,
-    /// A diagonal Gaussian.
-    Gaussian,
-}
-
-/// What the Fourier head begins with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum InitialKind {
-    /// Small random coefficients.
-    Normal,
-    /// The uniform distribution.
-    Uniform,
-}
-
-/// How a head that is a density orders a list of actions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OrderKind {
-    /// Around the compass.
-    Compass,
-    /// As the environment numbers them.
-    Environment,
 }
 
 /// What is played after training, or by `evaluate`.

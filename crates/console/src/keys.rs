@@ -125,6 +125,11 @@ fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
         Value::Integer(_) => digits.parse().map(Value::Integer).map_err(|_| "a whole number"),
         Value::Float(_) => digits.parse().map(Value::Float).map_err(|_| "a number"),
         Value::Boolean(_) => text.parse().map(Value::Boolean).map_err(|_| "true or false"),
+        _ if text.starts_with('{') => {
+            let table: Result<Table, _> = format!("value = {text}").parse();
+            let value = table.ok().and_then(|mut table| table.remove("value"));
+            value.ok_or("a word, or a table as TOML has it")
+        }
         _ => Ok(Value::String(text.to_owned())),
     }
 }
@@ -199,6 +204,8 @@ mod tests {
         assert_eq!(keys["a"], Value::Integer(1000));
         assert_eq!(keys["train.rate"], Value::Float(2.0));
         assert_eq!(keys["head.kind"], Value::String("fourier".into()));
+        apply(&mut keys, &["head={normal = 0.5}".to_owned()]).unwrap();
+        assert_eq!(keys["head.kind"]["normal"], Value::Float(0.5));
     }
 
     #[test]
@@ -209,6 +216,7 @@ mod tests {
         refused("rate=8", &["`train.rate`"]);
         refused("rounds=8", &["no option `rounds` (--help lists all)"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
+        refused("head={normal=}", &["head.kind={normal=}", "a word, or a table", "linear"]);
         refused("train.rate=fast", &["a number", "train.rate=0.5"]);
     }
 

@@ -10,7 +10,7 @@ use overtone_model::{
     burn::tensor::{DType, Device, Int, Tensor, TensorData},
     contexts::timesteps_from,
     device::is_cpu,
-    head::{ActionOrder, FourierHeadConfig, LinearConfig},
+    head::{ActionOrder, FourierHeadConfig, LinearConfig, OrderConfig},
     published,
     weights::{self, NamedTensors},
 };
@@ -92,7 +92,7 @@ impl Case<'_> {
             head: match head.strip_prefix("fourier") {
                 None => HeadConfig::Linear(LinearConfig {}),
                 Some(frequencies) => HeadConfig::Fourier(FourierHeadConfig {
-                    action_order: Some(ActionOrder::atari()),
+                    action_order: ActionOrder::atari().into(),
                     ..FourierHeadConfig::new(frequencies.parse()?)
                 }),
             },
@@ -151,7 +151,10 @@ impl Case<'_> {
     fn by_action(&self, head: &str, logits: &TensorData) -> Result<Vec<f64>> {
         let logits: Vec<f64> = logits.iter().collect();
         Ok(match self.config(head)?.head {
-            HeadConfig::Fourier(FourierHeadConfig { action_order: Some(order), .. }) => logits
+            HeadConfig::Fourier(FourierHeadConfig {
+                action_order: OrderConfig::BinOf(order),
+                ..
+            }) => logits
                 .chunks(order.bin_of().len())
                 .flat_map(|row| order.bin_of().iter().map(|&bin| row[bin]).collect::<Vec<_>>())
                 .collect(),

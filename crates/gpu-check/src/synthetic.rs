@@ -36,7 +36,7 @@ pub fn config(
             false => HeadConfig::Linear(LinearConfig {}),
             true => HeadConfig::Fourier(FourierHeadConfig {
                 gamma: 1e-6,
-                action_order: Some(ActionOrder::atari()),
+                action_order: ActionOrder::atari().into(),
                 ..FourierHeadConfig::new(14)
             }),
         },

@@ -2,7 +2,8 @@
 //!
 //! The transformer's block projects queries, keys and values, takes the softmax of the scores over
 //! the keys that a query may see, and mixes the values. A variant of attention is the score. It is
-//! one file that implements [`AttentionVariant`] for its options, and one line in the list below.
+//! one file that implements [`AttentionVariant`] for its options, and its line in the list below:
+//! the word that chooses it, and the options.
 
 pub mod fourier;
 pub mod softmax;
@@ -14,12 +15,19 @@ use serde::{Deserialize, Serialize};
 pub use fourier::{FourierKernel, RShape};
 pub use softmax::ScaledDotProduct;
 
-use crate::{error::ModelError, init::Init};
+use crate::{
+    error::ModelError,
+    init::Init,
+    options::{self, Choice},
+};
 
 /// The options of a variant, as a configuration has them.
 pub trait AttentionVariant {
-    /// In a few words: `Fourier attention of power 4`.
-    fn describe(&self) -> String;
+    /// The number that tells variants of one word apart, as a part of a run's name: the 4 of
+    /// `fourier4`.
+    fn size(&self) -> Option<usize> {
+        None
+    }
 
     /// # Errors
     /// When an option describes no score.
@@ -45,15 +53,24 @@ pub trait AttentionVariant {
 
 /// Makes of the list the enum that stores and runs whichever variant was chosen.
 macro_rules! variants {
-    ($($(#[$doc:meta])* $name:ident($options:ty),)*) => {
+    ($($(#[doc = $doc:literal])* $word:literal $name:ident($options:ty),)*) => {
         /// How queries are compared with keys, with its own options.
         #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-        pub enum AttentionConfig { $($(#[$doc])* $name($options),)* }
+        #[serde(tag = "kind", deny_unknown_fields)]
+        pub enum AttentionConfig { $($(#[doc = $doc])* #[serde(rename = $word)] $name($options),)* }
 
         impl AttentionConfig {
             pub(crate) fn variant(&self) -> &dyn AttentionVariant {
                 match self { $(Self::$name(options) => options,)* }
+            }
+
+            fn word(&self) -> &'static str {
+                match self { $(Self::$name(_) => $word,)* }
+            }
+
+            /// All that can be asked for, at their defaults.
+            pub fn choices() -> Vec<Choice<Self>> {
+                vec![$(Choice::new($word, concat!($($doc),*), Self::$name),)*]
             }
         }
     };
@@ -61,18 +78,24 @@ macro_rules! variants {
 
 variants! {
     /// Softmax of scaled dot products.
-    Softmax(ScaledDotProduct),
-    /// The Fourier integral kernel (Nguyen et al. 2022).
-    Fourier(FourierKernel),
+    "softmax" Softmax(ScaledDotProduct),
+    /// The Fourier integral kernel, a product over dimensions of (sin R(q - k) / R(q - k))^power
+    /// (Nguyen et al. 2022).
+    "fourier" Fourier(FourierKernel),
 }
 
 impl AttentionConfig {
     /// Softmax of scaled dot products, which has no options.
     pub const SOFTMAX: Self = Self::Softmax(ScaledDotProduct {});
 
-    /// In a few words: `Fourier attention of power 4`.
+    /// In a few words: `fourier4 attention`.
     pub fn describe(&self) -> String {
-        self.variant().describe()
+        format!("{} attention", self.name())
+    }
+
+    /// In a word: `softmax`, `fourier4`.
+    pub fn name(&self) -> String {
+        options::name(self.word(), self.variant().size())
     }
 
     /// # Errors

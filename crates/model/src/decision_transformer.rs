@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     action_embedding::ActionEmbedding,
-    attention::{AttentionConfig, FourierKernel, RShape},
+    attention::{AttentionConfig, FourierKernel},
     encoder::{self, Encoder},
     error::{ModelError, check_counts},
     head::{Head, HeadConfig, LinearConfig, TanhConfig},
@@ -135,12 +135,7 @@ impl DecisionTransformerConfig {
         Self {
             n_heads: 4,
             d_model: 256,
-            attention: AttentionConfig::Fourier(FourierKernel {
-                power: 4,
-                r: RShape::Scalar,
-                initial: 1.0,
-                epsilon: 0.0,
-            }),
+            attention: AttentionConfig::Fourier(FourierKernel::default()),
             ..Self::gym(horizon)
         }
     }

@@ -1,7 +1,9 @@
 //! Action heads: from a token to an action.
 //!
 //! There are two kinds, described in [`kinds`]. A new head is one file that implements the traits
-//! of its kind, a line that names the file, and a line in the list below.
+//! of its kind, a line that names the file, and its line in the list below: the word that chooses
+//! it (`head=fourier` is one head for a list of actions and another for numbers), the file, the
+//! options and the head. The doc of that line and those of the options are what `--help` shows.
 //!
 //! | head | says | loss |
 //! | --- | --- | --- |
@@ -40,7 +42,7 @@ pub mod pointwise;
 pub mod quadrature;
 pub mod tanh;
 
-pub use action_order::ActionOrder;
+pub use action_order::{ActionOrder, OrderConfig};
 pub use binned::{BinnedConfig, BinnedHead};
 pub use binning::{Binning, BinningConfig, Precision};
 pub use decisions::{Decisions, LogitsDecisions, Marginals, NumbersDecisions};
@@ -67,32 +69,33 @@ use self::{
     kinds::{bins_loss, mean_squared_error},
 };
 use crate::{
-    error::{ModelError, config_error},
+    error::ModelError,
     init::Init,
     matrices::Matrices,
+    options::{self, Choice},
 };
 
 heads! {
     bins {
-        /// One affine layer without bias.
-        linear: Linear(LinearConfig => LinearHead),
-        /// A density on [-1, 1] made of Fourier frequencies, read at the bin centres.
-        fourier: Fourier(FourierHeadConfig => FourierHead),
-        /// A mixture of Gaussians, read at the bin centres.
-        gmm: Gmm(GmmHeadConfig => GmmHead),
+        /// A list of actions, or bins: one affine layer without bias.
+        "linear" linear: Linear(LinearConfig => LinearHead),
+        /// A list of actions in an order, or bins: a Fourier series.
+        "fourier" fourier: Fourier(FourierHeadConfig => FourierHead),
+        /// A list of actions in an order, or bins: a mixture of Gaussians.
+        "gmm" gmm: Gmm(GmmHeadConfig => GmmHead),
     }
     numbers {
-        /// `tanh` of an affine layer, squared error.
-        tanh: Tanh(TanhConfig => TanhHead),
-        /// An affine layer, squared error.
-        pointwise: Pointwise(PointwiseConfig => PointwiseHead),
-        /// A diagonal Gaussian.
-        gaussian: Gaussian(GaussianConfig => GaussianHead),
-        /// A density of Fourier frequencies for each number.
-        fourier_likelihood: FourierLikelihood(FourierLikelihoodConfig => FourierLikelihoodHead),
-        /// A mixture of Gaussians for each number.
-        gmm_likelihood: GmmLikelihood(GmmLikelihoodConfig => GmmLikelihoodHead),
-        /// Each number cut into bins.
+        /// Real values: the tanh of an affine layer, by squared error, as the reference.
+        "tanh" tanh: Tanh(TanhConfig => TanhHead),
+        /// Real values: an affine layer, by squared error.
+        "pointwise" pointwise: Pointwise(PointwiseConfig => PointwiseHead),
+        /// Real values: a diagonal Gaussian.
+        "gaussian" gaussian: Gaussian(GaussianConfig => GaussianHead),
+        /// Real values: a Fourier series for each number.
+        "fourier" fourier_likelihood: FourierLikelihood(FourierLikelihoodConfig => FourierLikelihoodHead),
+        /// Real values: a mixture of Gaussians for each number.
+        "gmm" gmm_likelihood: GmmLikelihood(GmmLikelihoodConfig => GmmLikelihoodHead),
+        /// Each number cut into bins; chosen by a head on bins and their number.
         binned: Binned(BinnedConfig => BinnedHead),
     }
 }
@@ -106,17 +109,4 @@ fn bin_centres(m: usize, bin_of: Option<&[usize]>) -> Vec<f64> {
         .map(|column| bin_of.map_or(column, |bins| bins[column]))
         .map(|bin| -1.0 + (2 * bin + 1) as f64 / m as f64)
         .collect()
-}
-
-/// # Errors
-/// When the order is not of `n_actions` actions.
-fn check_order(order: Option<&ActionOrder>, n_actions: usize) -> Result<(), ModelError> {
-    match order {
-        Some(order) if order.bin_of().len() != n_actions => Err(config_error(
-            "head.action_order",
-            format!("{} actions", order.bin_of().len()),
-            "must order exactly the environment's actions",
-        )),
-        _ => Ok(()),
-    }
 }

@@ -4,6 +4,9 @@
 //! Start with [`decision_transformer`]. A [`Model`] is any of the models, a [`Head`] any of the
 //! heads, [`Contexts`] is what every model reads, and a [`ModelPolicy`] plays whichever.
 
+#[macro_use]
+pub mod options;
+
 pub mod action_embedding;
 pub mod attention;
 pub mod categorical;

@@ -50,11 +50,11 @@ const ROUNDING: f64 = 2e-5;
 fn models() -> Vec<DecisionTransformer> {
     let fourier = HeadConfig::Fourier(FourierHeadConfig {
         gamma: 1e-6,
-        action_order: Some(ActionOrder::atari()),
+        action_order: ActionOrder::atari().into(),
         ..FourierHeadConfig::new(6)
     });
     let gmm =
-        HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: Some(ActionOrder::atari()) });
+        HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: ActionOrder::atari().into() });
     let mut models = Vec::new();
     let kernel = AttentionConfig::Fourier(FourierKernel {
         power: 4,

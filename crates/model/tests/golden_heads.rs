@@ -120,7 +120,7 @@ fn check_gmm(file: &Golden, dtype: DType) {
     let weight = file.get("weight").transposed();
     let [d_model, components] = weight.shape[..] else { panic!("weight is no matrix") };
     let logits = file.get("logits");
-    let config = GmmHeadConfig { components, action_order: None };
+    let config = GmmHeadConfig { components, ..Default::default() };
     let generator = &mut seed::generator(0, "init");
     let head = config.init(d_model, logits.shape[1], &mut Init::drawn(&device, generator));
     check_initial_std(file, &head.raw_std.val());

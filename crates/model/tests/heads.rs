@@ -37,7 +37,7 @@ fn configs() -> Vec<HeadConfig> {
         HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 }),
         binned(BinsHeadConfig::Linear(LinearConfig {})),
         binned(BinsHeadConfig::Fourier(FourierHeadConfig::new(3))),
-        binned(BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None })),
+        binned(BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, ..Default::default() })),
     ]
 }
 

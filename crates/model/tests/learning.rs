@@ -114,7 +114,7 @@ fn bins_learn_two_humps_where_their_mean_is_far_from_both() {
         BinsHeadConfig::Linear(LinearConfig {}),
         BinsHeadConfig::Fourier(FourierHeadConfig::new(10)),
         BinsHeadConfig::Fourier(half_range),
-        BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }),
+        BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, ..Default::default() }),
     ] {
         let config = HeadConfig::Binned(BinnedConfig { bins: 20, head });
         let head = learned_from_two_humps(&config);

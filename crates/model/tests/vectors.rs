@@ -46,10 +46,10 @@ fn heads() -> [HeadConfig; 11] {
         HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 }),
         binned(BinsHeadConfig::Linear(LinearConfig {})),
         binned(BinsHeadConfig::Fourier(half_range)),
-        binned(BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None })),
+        binned(BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, ..Default::default() })),
         HeadConfig::Linear(LinearConfig {}),
         HeadConfig::Fourier(FourierHeadConfig { gamma: 1e-3, ..FourierHeadConfig::new(3) }),
-        HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: None }),
+        HeadConfig::Gmm(GmmHeadConfig { components: 2, ..Default::default() }),
     ]
 }
 

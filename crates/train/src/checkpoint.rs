@@ -92,7 +92,7 @@ impl TrainState {
 }
 
 /// The layout this program writes.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// What a state of any layout says.
 #[derive(Deserialize)]

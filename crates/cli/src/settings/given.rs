@@ -1,28 +1,37 @@
 //! Checks of what was given for a run, beyond the types of the values: every key that is said
 //! must do something.
 //!
-//! Defaults and presets set all keys of all variants; only those given by a person are checked.
+//! Presets set keys of variants that may not be chosen; only those given by a person are checked.
+//! Which keys a head or an attention has, the library says.
 
 use anyhow::{Result, bail};
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use toml::Value;
 
-use super::resolve;
+use super::{resolve, variants};
 use crate::keys::{self, Keys};
 
-/// A key that has a meaning only where another has one of these values.
+/// A key, or all of a section, that has a meaning only where another has one of these values.
 struct Only {
     key: &'static str,
     of: &'static str,
     values: &'static [&'static str],
 }
 
+impl Only {
+    fn is_of(&self, given: &str) -> bool {
+        match self.key.strip_suffix('*') {
+            Some(section) => given.starts_with(section),
+            None => given == self.key,
+        }
+    }
+}
+
 const fn only(key: &'static str, of: &'static str, values: &'static [&'static str]) -> Only {
     Only { key, of, values }
 }
 
-const FOURIER: &[&str] = &["fourier"];
 const TRANSFORMER: &[&str] = &["transformer"];
 const SEQUENCES: &[&str] = &["decision_transformer", "behavior_cloning"];
 const PIXELS: &[&str] = &["pixels"];
@@ -34,7 +43,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 40] = [
+const ONLY: [Only; 19] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -48,33 +57,12 @@ const ONLY: [Only; 40] = [
     only("head.action_order", ACTIONS, LIST),
     only("evaluation.temperature", ACTIONS, LIST),
     only("evaluation.actions", ACTIONS, NUMBERS),
-    only("model.kind", "algorithm", SEQUENCES),
-    only("model.context_length", "algorithm", SEQUENCES),
-    only("model.n_layers", "algorithm", SEQUENCES),
-    only("model.d_model", "algorithm", SEQUENCES),
-    only("model.dropout", "algorithm", SEQUENCES),
-    only("attention.kind", "algorithm", SEQUENCES),
-    only("head.kind", "algorithm", SEQUENCES),
+    only("model.*", "algorithm", SEQUENCES),
+    only("attention.*", "algorithm", SEQUENCES),
+    only("head.*", "algorithm", SEQUENCES),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),
-    only("attention.kind", "model.kind", TRANSFORMER),
-    only("attention.power", "model.kind", TRANSFORMER),
-    only("attention.r", "model.kind", TRANSFORMER),
-    only("attention.initial", "model.kind", TRANSFORMER),
-    only("attention.epsilon", "model.kind", TRANSFORMER),
-    only("attention.power", "attention.kind", FOURIER),
-    only("attention.r", "attention.kind", FOURIER),
-    only("attention.initial", "attention.kind", FOURIER),
-    only("attention.epsilon", "attention.kind", FOURIER),
-    only("head.frequencies", "head.kind", FOURIER),
-    only("head.gamma", "head.kind", FOURIER),
-    only("head.regularizer", "head.kind", FOURIER),
-    only("head.domain", "head.kind", FOURIER),
-    only("head.initial", "head.kind", FOURIER),
-    only("head.initial_std", "head.kind", FOURIER),
-    only("head.initial_std", "head.initial", &["normal"]),
-    only("head.components", "head.kind", &["gmm"]),
-    only("head.action_order", "head.kind", &["fourier", "gmm"]),
+    only("attention.*", "model.kind", TRANSFORMER),
 ];
 
 /// Whether every key of `words` (each `key=value`) does something, `keys` being all that came
@@ -97,12 +85,12 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
     }
     for word in words {
         let (given, text) = keys::split(word)?;
-        for Only { key, of, values } in ONLY.iter().filter(|only| only.key == given) {
+        for Only { of, values, .. } in ONLY.iter().filter(|only| only.is_of(&given)) {
             let Some(chosen) = keys.get(*of).map(keys::plain) else { continue };
             if values.contains(&chosen.as_str()) {
                 continue;
             }
-            let (key, of, values) = (keys::short(key), keys::short(of), values.join(" or "));
+            let (key, of, values) = (keys::short(&given), keys::short(of), values.join(" or "));
             if of.contains(' ') {
                 bail!(
                     "{key}={text} is for tasks whose {} are {values}; those of {} are {chosen}",
@@ -112,6 +100,7 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
             }
             bail!("{key}={text} is for {of}={values}; this run has {of}={chosen}");
         }
+        variants::check_own(&given, text, &keys, task)?;
         let chosen = keys::plain(&keys["algorithm"]);
         let mut others = AlgorithmConfig::ALL.iter().filter(|(name, _)| *name != chosen);
         if let Some((name, _)) = others.find(|(name, _)| resolve::is_of(&given, name)) {

@@ -4,11 +4,11 @@ use anyhow::Result;
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformerConfig, FourierKernel, ModelConfig,
-    PerceptronConfig, positions::PositionsConfig,
+    AttentionConfig, Conditioning, DecisionTransformerConfig, ModelConfig, PerceptronConfig,
+    positions::PositionsConfig,
 };
 
-use super::{AttentionKind, AttentionSettings, BEHAVIOR_CLONING, ModelKind, Settings};
+use super::{BEHAVIOR_CLONING, ModelKind, Settings};
 
 impl Settings {
     /// The model for `task`, whose recorded episodes have up to `longest` steps.
@@ -16,8 +16,7 @@ impl Settings {
     /// # Errors
     /// When the keys describe no model.
     pub(super) fn model_config(&self, task: &Task, longest: usize) -> Result<ModelConfig> {
-        let head = self.head.config(&task.actions)?;
-        let model = &self.model;
+        let (model, head) = (&self.model, self.head.clone());
         if model.kind == ModelKind::Perceptron {
             return Ok(ModelConfig::Perceptron(PerceptronConfig {
                 n_layers: model.n_layers,
@@ -48,7 +47,7 @@ impl Settings {
             context_length: model.context_length,
             dropout: model.dropout,
             conditioning,
-            attention: self.attention.config(),
+            attention: self.attention,
             head,
             ..reference
         }))
@@ -68,57 +67,19 @@ impl Settings {
         };
         let (kind, attention) = match self.model.kind {
             ModelKind::Perceptron => ("perceptron-", String::new()),
-            ModelKind::Transformer => ("", self.attention.suffix()),
+            ModelKind::Transformer if self.attention == AttentionConfig::SOFTMAX => {
+                ("", String::new())
+            }
+            ModelKind::Transformer => ("", format!("-attention-{}", self.attention.name())),
         };
         format!("{best}{algorithm}{kind}{head}{attention}")
     }
 
     /// The agent in a few words, after its number of parameters.
     pub fn describe_model(&self, algorithm: &AlgorithmConfig) -> String {
-        if algorithm.model().is_none() {
-            return algorithm.describe();
-        }
-        let (head, context) = (self.head.name(), self.model.context_length);
-        let model = match self.model.kind {
-            ModelKind::Perceptron => format!("a perceptron, {head} head, context {context}"),
-            ModelKind::Transformer => {
-                format!("{head} head, {} attention, context {context}", self.attention.name())
-            }
-        };
-        match &*self.algorithm {
-            BEHAVIOR_CLONING => format!("cloning behaviour, {model}"),
-            _ => model,
-        }
-    }
-}
-
-impl AttentionSettings {
-    /// The attention of a model.
-    pub fn config(&self) -> AttentionConfig {
-        match self.kind {
-            AttentionKind::Softmax => AttentionConfig::SOFTMAX,
-            AttentionKind::Fourier => AttentionConfig::Fourier(FourierKernel {
-                power: self.power,
-                r: self.r,
-                initial: self.initial,
-                epsilon: self.epsilon,
-            }),
-        }
-    }
-
-    /// In a word: `softmax`, `fourier4`.
-    pub fn name(&self) -> String {
-        match self.kind {
-            AttentionKind::Softmax => "softmax".into(),
-            AttentionKind::Fourier => format!("fourier{}", self.power),
-        }
-    }
-
-    /// As a part of a run's name, after a head's: nothing for the usual one.
-    fn suffix(&self) -> String {
-        match self.kind {
-            AttentionKind::Softmax => String::new(),
-            AttentionKind::Fourier => format!("-attention-{}", self.name()),
+        match algorithm.model() {
+            None => algorithm.describe(),
+            Some(_) => format!("{}, context {}", algorithm.describe(), self.model.context_length),
         }
     }
 }

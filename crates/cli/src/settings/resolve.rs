@@ -6,9 +6,10 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_data::MinariId;
+use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
-use super::{Preset, Profile, Settings, given, read};
+use super::{Preset, Profile, Settings, given, read, variants};
 use crate::{
     keys::{self, Keys},
     suites,
@@ -44,7 +45,7 @@ impl Settings {
         let mut keys = all_keys()?;
         keys::apply(&mut keys, &words)?;
         let task = suites::by_id(&keys::plain(&keys["task"]))?;
-        let mut asked = from_keys(&layers(task, &words, &[], Profile::Quick)?, task)?;
+        let mut asked = from_keys(&layers(task, &words, &[], Profile::Quick)?, Table::new(), task)?;
         if asked.profile == Profile::Auto {
             asked.profile = auto_profile(&asked);
         }
@@ -52,7 +53,7 @@ impl Settings {
         let overlays = asked.overlays(task);
         let keys = layers(task, &words, &overlays, profile)?;
         given::check_heeded(&words, &keys, task)?;
-        let mut settings = from_keys(&keys, task)?;
+        let mut settings = from_keys(&keys, Table::new(), task)?;
         settings.profile = profile;
         settings.check()?;
         Ok(settings)
@@ -99,7 +100,7 @@ impl Settings {
     /// # Errors
     /// When the file is missing or says something unknown.
     pub fn load(path: &Path) -> Result<Self> {
-        let table = read(path)?;
+        let mut table = read(path)?;
         let damaged = || format!("{} is damaged", path.display());
         let Some(task) = table.get("task").and_then(Value::as_str) else {
             bail!(
@@ -108,10 +109,15 @@ impl Settings {
             );
         };
         let task = suites::by_id(task).with_context(damaged)?;
+        if table.get("head").is_some_and(|head| head.get("initial_std").is_some()) {
+            bail!("{} describes its head as an earlier version did; train it anew", path.display());
+        }
+        let own = ["head", "attention"].into_iter();
+        let stored = own.filter_map(|section| table.remove_entry(section)).collect();
         // A run from before a key existed behaves as the key's default.
-        let mut keys = defaults(task)?;
+        let mut keys = layers(task, &[], &[], Profile::Quick)?;
         keys.extend(keys::flatten(&table));
-        from_keys(&keys, task).with_context(damaged)
+        from_keys(&keys, stored, task).with_context(damaged)
     }
 }
 
@@ -172,27 +178,37 @@ fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
 /// The defaults of `task`, then `overlays`, then `words`. What an overlay's section `paper` says
 /// counts in that profile.
 fn layers(task: &Task, words: &[String], overlays: &[Overlay], profile: Profile) -> Result<Keys> {
-    let mut keys = defaults(task)?;
-    for (document, name) in overlays {
-        let (mut own, mut paper) = (Keys::default(), Keys::default());
-        for (key, value) in keys::flatten(&document.parse().context(*name)?) {
-            match key.strip_prefix("paper.") {
-                Some(key) => paper.insert(key.to_owned(), value),
-                None => own.insert(key, value),
-            };
+    let stacked = |mut keys: Keys| -> Result<Keys> {
+        keys.extend(of_task(task)?);
+        for (document, name) in overlays {
+            let (mut own, mut paper) = (Keys::default(), Keys::default());
+            for (key, value) in keys::flatten(&document.parse().context(*name)?) {
+                match key.strip_prefix("paper.") {
+                    Some(key) => paper.insert(key.to_owned(), value),
+                    None => own.insert(key, value),
+                };
+            }
+            keys.extend(own);
+            if profile == Profile::Paper {
+                keys.extend(paper);
+            }
         }
-        keys.extend(own);
-        if profile == Profile::Paper {
-            keys.extend(paper);
-        }
+        keys::apply(&mut keys, words)?;
+        Ok(keys)
+    };
+    let mut keys = all_keys()?;
+    // The defaults of options are those of the variants that were chosen.
+    let asked = stacked(keys.clone())?;
+    for section in ["head", "attention"] {
+        let own = variants::chosen(section, &asked, task)?.keys;
+        keys.extend(own.into_iter().map(|(key, default, _)| (key, default)));
     }
-    keys::apply(&mut keys, words)?;
-    Ok(keys)
+    stacked(keys)
 }
 
-/// Every key with its default for `task`.
-fn defaults(task: &Task) -> Result<Keys> {
-    let mut keys = all_keys()?;
+/// What is otherwise for tasks like `task`.
+fn of_task(task: &Task) -> Result<Keys> {
+    let mut keys = Keys::new();
     let mut overlays = match task.observations {
         ObservationSpace::Pixels { .. } => vec![PIXELS],
         ObservationSpace::Vectors { .. } => vec![VECTORS],
@@ -206,12 +222,15 @@ fn defaults(task: &Task) -> Result<Keys> {
     Ok(keys)
 }
 
-/// Every key with its default, those of all algorithms among them.
+/// Every key with its default, those of all algorithms, heads and attentions among them.
 fn all_keys() -> Result<Keys> {
     let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
     for (name, preset) in AlgorithmConfig::ALL {
         let own = keys::flatten(&preset.parse().context(*name)?);
         keys.extend(own.into_iter().filter(|(key, _)| is_of(key, name)));
+    }
+    for (key, default, _) in variants::all()?.into_iter().flat_map(|variant| variant.keys) {
+        keys.entry(key).or_insert(default);
     }
     Ok(keys)
 }
@@ -223,13 +242,18 @@ pub(super) fn is_of(key: &str, algorithm: &str) -> bool {
 
 /// What `--help` shows: every key with its default and the reason for it.
 pub fn help() -> String {
+    // The documents are the program's own, and a test reads what is made of them.
+    lines_of_help().unwrap_or_else(|error| error.to_string())
+}
+
+fn lines_of_help() -> Result<String> {
     let own = AlgorithmConfig::ALL.iter().map(|(name, preset)| {
         let help = keys::help(preset);
         let lines: Vec<&str> = help.lines().collect();
         let own = lines.chunks(2).filter(|pair| is_of(pair[0].trim(), name));
         own.flatten().map(|line| format!("{line}\n")).collect::<String>()
     });
-    keys::help(DEFAULTS) + &own.collect::<String>()
+    Ok(keys::help(DEFAULTS) + &variants::help()? + &own.collect::<String>())
 }
 
 impl Settings {
@@ -251,17 +275,29 @@ impl Settings {
     }
 }
 
-fn from_keys(keys: &Keys, task: &Task) -> Result<Settings> {
-    let read = |keys: &Keys| Settings::from_table(keys::unflatten(keys));
+/// Settings of these keys. Head and attention are the library's own tables: as they were `stored`,
+/// or what the keys choose.
+fn from_keys(keys: &Keys, stored: Table, task: &Task) -> Result<Settings> {
+    let head: HeadConfig = variants::chosen("head", keys, task)?.config(keys)?;
+    let attention: AttentionConfig = variants::chosen("attention", keys, task)?.config(keys)?;
+    let mut parts = Table::new();
+    parts.insert("head".into(), Value::try_from(head)?);
+    parts.insert("attention".into(), Value::try_from(attention)?);
+    parts.extend(stored);
+    let read = |keys: &Keys| {
+        let mut table = keys::unflatten(keys);
+        table.extend(parts.clone());
+        Settings::from_table(table)
+    };
     let error = match read(keys) {
         Ok(settings) => return Ok(settings),
         Err(error) => error,
     };
     // The reader does not say which key it was: each is tried alone among the defaults.
-    let defaults = defaults(task)?;
+    let mut defaults = layers(task, &[], &[], Profile::Quick)?;
+    defaults.insert("task".into(), Value::String(task.id()));
     for (key, value) in keys {
         let mut alone = defaults.clone();
-        alone.insert("task".into(), Value::String(task.id()));
         alone.insert(key.clone(), value.clone());
         if let Err(error) = read(&alone) {
             bail!("{}={}: {error}", key.trim_end_matches(".kind"), keys::plain(value));
@@ -273,6 +309,8 @@ fn from_keys(keys: &Keys, task: &Task) -> Result<Settings> {
 /// What a TOML reader says, without the picture of the place.
 pub(super) fn one_line(error: toml::de::Error) -> anyhow::Error {
     let message = error.message().trim().replace('\n', " ");
-    let message = message.replace("expected usize", "expected a whole number, 0 or more");
-    anyhow::anyhow!("{}", message.replace("expected u64", "expected a whole number, 0 or more"))
+    let whole = ["usize", "u64", "u32"].iter().fold(message, |message, name| {
+        message.replace(&format!("expected {name}"), "expected a whole number, 0 or more")
+    });
+    anyhow::anyhow!("{whole}")
 }

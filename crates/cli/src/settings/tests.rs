@@ -3,8 +3,8 @@ use overtone_hostile::mutate::mutate;
 use overtone_model::{
     AttentionConfig, DecisionTransformerConfig, FourierKernel, ModelConfig, RShape,
     head::{
-        ActionOrder, FourierHeadConfig, GmmHeadConfig, HeadConfig, InitialCoefficients,
-        LinearConfig,
+        Domain, FourierHeadConfig, GmmHeadConfig, HeadConfig, InitialCoefficients, LinearConfig,
+        OrderConfig, Regularizer,
     },
 };
 
@@ -79,11 +79,16 @@ fn overrides_win_over_the_profile() {
 fn every_key_has_a_reason() {
     let help = help();
     let n_keys = keys::flatten(&DEFAULTS.parse().unwrap()).len();
-    assert_eq!(
-        help.lines().count(),
-        2 * (n_keys + 34),
-        "6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC"
-    );
+    // 6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC; 4 of Fourier attention, 7 of heads;
+    // 2 attentions, 3 heads on bins and 5 on real values themselves.
+    assert_eq!(help.lines().count(), 2 * (n_keys + 34 + 4 + 7 + 2 + 3 + 5));
+    for line in [
+        "  head.frequencies=14\n      Highest frequency N; 14 is the paper's best",
+        "  attention.power=4\n      2, 4 or 6; ",
+        "  head=gaussian\n      Real values: a diagonal Gaussian.",
+    ] {
+        assert!(help.contains(line), "{line}: {help}");
+    }
     let mut lines = help.lines();
     while let (Some(key), Some(reason)) = (lines.next(), lines.next()) {
         assert!(reason.trim().ends_with('.'), "{key}: {reason}");
@@ -134,7 +139,7 @@ fn every_head_for_a_list_of_actions_can_be_asked_for() {
         (resolve(&line).unwrap().head.name(), model.head().clone())
     };
     assert_eq!(head(""), ("linear".into(), HeadConfig::Linear(LinearConfig {})));
-    let order = Some(ActionOrder::atari());
+    let order = OrderConfig::Compass;
     let fourier = FourierHeadConfig {
         gamma: 1e-6,
         action_order: order.clone(),
@@ -189,12 +194,18 @@ fn what_describes_no_agent_is_refused() {
     refused("game=seaquest train.batch_size=0", "train.batch_size");
     refused("game=seaquest seed=-1", "seed=-1");
     refused("game=seaquest head=gmm head.components=0", "head.components = 0");
-    refused("game=seaquest head=fourier head.initial_std=0", "head.initial");
+    refused("game=seaquest head=fourier head.initial={std=0}", "head.initial.std = 0");
     refused("game=seaquest head=tanh", "this task's actions are a list");
     refused("game=seaquest attention=fourier attention.power=3", "attention.power");
     refused("game=seaquest attention.r=vector", "attention.r=vector");
     refused("env=hopper head=linear", "head.bins=50");
-    refused("env=hopper head.bins=9", "head=linear, fourier and gmm");
+    refused(
+        "env=hopper head.bins=9",
+        "head=tanh: with bins, which head.bins=0 leaves out, there are `linear`, `fourier`, `gmm`",
+    );
+    refused("env=hopper head=fourier head.frequencies=-1", "head.frequencies=-1: invalid value");
+    refused("env=hopper head=fourier head.domain=flat", "head.domain=flat: unknown variant");
+    refused("env=hopper head=fourier head.componets=3", "the nearest is `head.components`");
     refused("env=hopper data.return_scale=0", "return_scale=0");
     refused("env=hopper model.n_heads=3", "n_heads");
     refused("env=hopper model.kind=perceptron", "say algorithm=behavior_cloning");
@@ -229,6 +240,16 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
         (
             "env=hopper head.frequencies=28",
             "head.frequencies=28 is for head=fourier; this run has head=tanh",
+        ),
+        (
+            "env=hopper head=fourier head.regularizer=paper",
+            "head.regularizer=paper is for head=fourier on bins: say how many, such as \
+             head.bins=50",
+        ),
+        (
+            "env=hopper head=fourier head.bins=9 head.action_order=compass",
+            "head.action_order=compass is for tasks whose actions are a list; those of \
+             mujoco/hopper are real-valued",
         ),
         (
             "game=seaquest attention.power=6",
@@ -327,4 +348,8 @@ fn configurations_of_other_versions_or_without_end_are_refused() {
     std::fs::write(&path, "game = \"seaquest\"\nseed = 1\n").unwrap();
     let error = Settings::load(&path).unwrap_err().to_string();
     assert!(error.contains("names no task") && error.contains("train it anew"), "{error}");
+    let earlier = "task = \"ale/seaquest\"\n[head]\nkind = \"linear\"\ninitial_std = 0.02\n";
+    std::fs::write(&path, earlier).unwrap();
+    let error = Settings::load(&path).unwrap_err().to_string();
+    assert!(error.contains("earlier version") && error.contains("train it anew"), "{error}");
 }

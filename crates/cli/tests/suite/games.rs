@@ -12,7 +12,7 @@ use overtone_eval::{Plan, rollout};
 use overtone_model::{
     DecisionTransformerConfig, HeadConfig,
     burn::tensor::Device,
-    head::{ActionOrder, Domain, FourierHeadConfig, InitialCoefficients, Regularizer},
+    head::{FourierHeadConfig, InitialCoefficients, OrderConfig},
 };
 use overtone_train::{Job, RunDir, StepReport, TrainConfig, TrainingData};
 
@@ -54,14 +54,11 @@ fn learn_and_play(game: &'static Game, columns: Columns, folder: &Path) -> (u64,
     let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
     let longest = data.episodes().longest();
     let data = TrainingData::new(Arc::new(data), 1.0);
-    let ActionSpace::Discrete { names } = &game.task.actions else { panic!("a list") };
     let head = HeadConfig::Fourier(FourierHeadConfig {
         frequencies: 2,
-        gamma: 1e-6,
-        regularizer: Regularizer::default(),
-        action_order: Some(ActionOrder::compass(names).unwrap()),
-        domain: Domain::default(),
+        action_order: OrderConfig::Compass,
         initial: InitialCoefficients::UniformDensity,
+        ..Default::default()
     });
     let model = DecisionTransformerConfig {
         n_layers: 1,

@@ -11,18 +11,21 @@ use crate::{
     init::Init,
 };
 
-/// Its options.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FourierKernel {
-    /// 2, 4 or 6.
-    pub power: u32,
-    /// How many learned `R` each layer has.
-    pub r: RShape,
-    /// Every `R` before training.
-    pub initial: f64,
-    /// Added to the sum; 0 is the paper's formula, 1e-6 what its code does.
-    pub epsilon: f64,
+options! {
+    /// Its options.
+    #[derive(Copy)]
+    pub struct FourierKernel {
+        /// 2, 4 or 6; the FourierFormer paper's main experiments have 4.
+        pub power: u32 = 4,
+        /// How many learned R each layer has: scalar, one, as the paper; per_head; or
+        /// per_dimension, the paper's vector R.
+        pub r: RShape = RShape::Scalar,
+        /// Every R before training; the paper's 1 in reinforcement learning.
+        pub initial: f64 = 1.0,
+        /// Added to the sum that weights are divided by; 0 is the paper's formula, 1e-6 its code,
+        /// whose attention vanishes where all weights are small.
+        pub epsilon: f64 = 0.0,
+    }
 }
 
 /// How many `R` a layer of Fourier attention learns.
@@ -49,8 +52,8 @@ impl RShape {
 }
 
 impl AttentionVariant for FourierKernel {
-    fn describe(&self) -> String {
-        format!("Fourier attention of power {}", self.power)
+    fn size(&self) -> Option<usize> {
+        Some(self.power as usize)
     }
 
     fn validate(&self) -> Result<(), ModelError> {

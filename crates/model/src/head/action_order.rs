@@ -2,26 +2,87 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::{ModelError, config_error};
+
 /// A bijection between environment action ids and a head's bins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Stored")]
+#[serde(try_from = "Vec<usize>", into = "Vec<usize>")]
 pub struct ActionOrder {
     /// `bin_of[action]`
     bin_of: Vec<usize>,
 }
 
-/// An order as a file has it, which may be none.
-#[derive(Deserialize)]
-#[serde(rename = "ActionOrder")]
-struct Stored {
-    bin_of: Vec<usize>,
-}
-
-impl TryFrom<Stored> for ActionOrder {
+impl TryFrom<Vec<usize>> for ActionOrder {
     type Error = &'static str;
 
-    fn try_from(stored: Stored) -> Result<Self, Self::Error> {
-        Self::new(stored.bin_of).ok_or("`bin_of` must name every bin once")
+    fn try_from(bin_of: Vec<usize>) -> Result<Self, Self::Error> {
+        Self::new(bin_of).ok_or("`bin_of` must name every bin once")
+    }
+}
+
+impl From<ActionOrder> for Vec<usize> {
+    fn from(order: ActionOrder) -> Self {
+        order.bin_of
+    }
+}
+
+/// How a head orders a list of actions along its bins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderConfig {
+    /// As the environment numbers them.
+    #[default]
+    Environment,
+    /// Around the [compass](ActionOrder::compass), by their names.
+    Compass,
+    /// This one.
+    BinOf(ActionOrder),
+}
+
+impl From<ActionOrder> for OrderConfig {
+    fn from(order: ActionOrder) -> Self {
+        Self::BinOf(order)
+    }
+}
+
+impl OrderConfig {
+    /// Replaces a rule by the order that it gives actions of these names.
+    ///
+    /// # Errors
+    /// When their names have no directions.
+    pub(super) fn write_out(&mut self, names: &[String]) -> Result<(), ModelError> {
+        if *self == Self::Compass {
+            let expected = "these actions have no directions; use head.action_order=environment";
+            let order = ActionOrder::compass(names)
+                .ok_or_else(|| config_error("head.action_order", "compass", expected))?;
+            *self = Self::BinOf(order);
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// When the order is not of `n` actions.
+    pub(super) fn check(&self, n: usize) -> Result<(), ModelError> {
+        match self {
+            Self::BinOf(order) if order.bin_of().len() != n => Err(config_error(
+                "head.action_order",
+                format!("{} actions", order.bin_of().len()),
+                "must order exactly the environment's actions",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The order, `None` for the environment's.
+    ///
+    /// # Panics
+    /// For a rule that was not written out: a caller's bug.
+    pub(super) fn bins(&self) -> Option<ActionOrder> {
+        match self {
+            Self::Environment => None,
+            Self::Compass => panic!("the compass orders named actions"),
+            Self::BinOf(order) => Some(order.clone()),
+        }
     }
 }
 
@@ -123,7 +184,10 @@ mod tests {
         assert!(ActionOrder::new(vec![1, 1, 2]).is_none());
         assert!(ActionOrder::new(vec![1, 0, 3]).is_none());
         let stored = |text| serde_json::from_str::<ActionOrder>(text);
-        assert_eq!(stored(r#"{"bin_of":[1,0]}"#).unwrap().action_of(), [1, 0]);
-        assert!(stored(r#"{"bin_of":[0,9]}"#).is_err(), "an order that a file claims");
+        assert_eq!(stored("[1,0]").unwrap().action_of(), [1, 0]);
+        assert!(stored("[0,9]").is_err(), "an order that a file claims");
+        let order = |text| serde_json::from_str::<OrderConfig>(text).unwrap();
+        assert_eq!(order(r#"{"bin_of":[1,0]}"#).bins(), ActionOrder::new(vec![1, 0]));
+        assert_eq!(order(r#""compass""#), OrderConfig::Compass);
     }
 }

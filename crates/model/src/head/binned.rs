@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     BinsHead, BinsHeadConfig, HeadLoss, HeadOutput, Marginals, NumbersOptions, OnNumbers,
-    bin_centres, cross_entropy, read,
+    OrderConfig, bin_centres, cross_entropy, read,
 };
 use crate::{
     categorical,
@@ -40,17 +40,14 @@ pub struct BinnedConfig {
 impl NumbersOptions for BinnedConfig {
     type Head = BinnedHead;
 
-    fn describe(&self) -> String {
-        format!("{} on {} bins", self.head.describe(), self.bins)
-    }
-
     /// There are two bins or more, in the order of their values.
     fn validate(&self) -> Result<(), ModelError> {
         if self.bins < 2 {
             return Err(config_error("head.bins", self.bins, "must be at least 2"));
         }
         check_counts(&[("head.bins", self.bins)])?;
-        if self.head.action_order().is_some() {
+        let mut head = self.head.clone();
+        if head.order().is_some_and(|order| *order != OrderConfig::Environment) {
             let expected = "must be absent: bins of numbers are in the order of their values";
             return Err(config_error("head.action_order", "an order", expected));
         }
@@ -264,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_describes_no_head_is_refused() {
-        let order = || ActionOrder::new(vec![1, 0, 2, 3]);
+        let order = || OrderConfig::BinOf(ActionOrder::new(vec![1, 0, 2, 3]).unwrap());
         let refused =
             |bins, head: BinsHeadConfig| binned(bins, head).validate().unwrap_err().to_string();
         assert!(refused(1, BinsHeadConfig::Linear(LinearConfig {})).contains("head.bins"));

@@ -16,10 +16,9 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::{DType, Device, Tensor, TensorData},
 };
-use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionOrder, BinsOptions, HeadOutput, OnBins, bin_centres, check_order,
+    ActionOrder, BinsOptions, HeadOutput, OnBins, OrderConfig, bin_centres,
     fourier_options::{Domain, InitialCoefficients, Regularizer},
 };
 use crate::{
@@ -38,54 +37,49 @@ pub const KAPPA: f64 = 1e-5;
 /// divides by its square, is zero there and not NaN.
 pub(super) const TINY: f64 = 1e-18;
 
-/// Options of the Fourier head.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FourierHeadConfig {
-    /// N: the highest frequency. Below the number of actions the density's integral over a
-    /// bin is represented without aliasing.
-    pub frequencies: usize,
-    /// γ of the smoothness regulariser; 0 turns it off.
-    pub gamma: f64,
-    /// Which formula γ belongs to.
-    #[serde(default)]
-    pub regularizer: Regularizer,
-    /// The order of the actions along [-1, 1]; `None`: the environment's.
-    pub action_order: Option<ActionOrder>,
-    /// How [-1, 1] lies on the period.
-    #[serde(default)]
-    pub domain: Domain,
-    /// The affine layer at the start.
-    #[serde(default)]
-    pub initial: InitialCoefficients,
+options! {
+    /// Options of the Fourier head.
+    pub struct FourierHeadConfig {
+        /// Highest frequency N; 14 is the paper's best on Seaquest. Below the number of bins the
+        /// density's integral over a bin is represented without aliasing.
+        pub frequencies: usize = 14,
+        /// Weight of the smoothness regulariser, really added to the loss; the paper's 1e-6. 0
+        /// turns it off.
+        pub gamma: f64 = 1e-6,
+        /// What gamma multiplies, where there are bins. reference: the released code's regulariser.
+        /// paper: the printed formula, 36 times smaller for 18 actions.
+        pub regularizer: Regularizer = Regularizer::default(),
+        /// Order of a list of actions along [-1, 1]. compass puts Atari's actions around the
+        /// compass, so that neighbours mean similar things; environment keeps the simulator's order.
+        pub action_order: OrderConfig = OrderConfig::default(),
+        /// periodic makes the first and last action (or -1 and 1) neighbours, as the reference;
+        /// half_range does not, which suits real-valued actions.
+        pub domain: Domain = Domain::default(),
+        /// Coefficients at the start. normal: random, as the reference, with its standard deviation
+        /// of 0.02; {std = 0.01}: with another. uniform: exactly the uniform distribution, which
+        /// no scaling of random ones gives.
+        pub initial: InitialCoefficients = InitialCoefficients::default(),
+    }
 }
 
 impl FourierHeadConfig {
-    /// N frequencies and nothing else: no regulariser, the environment's order, and the
-    /// reference's choices for the rest.
+    /// N frequencies without a regulariser, and the defaults for the rest.
     pub fn new(frequencies: usize) -> Self {
-        Self {
-            frequencies,
-            gamma: 0.0,
-            regularizer: Regularizer::default(),
-            action_order: None,
-            domain: Domain::default(),
-            initial: InitialCoefficients::default(),
-        }
+        Self { frequencies, gamma: 0.0, ..Self::default() }
     }
 }
 
 impl BinsOptions for FourierHeadConfig {
     type Head = FourierHead;
 
-    fn describe(&self) -> String {
-        format!("Fourier head of {} frequencies", self.frequencies)
+    fn size(&self) -> Option<usize> {
+        Some(self.frequencies)
     }
 
     fn validate(&self, n: usize) -> Result<(), ModelError> {
         check_series(self.frequencies, self.gamma)?;
         self.initial.validate()?;
-        check_order(self.action_order.as_ref(), n)
+        self.action_order.check(n)
     }
 
     /// The affine layer is [what the options say](InitialCoefficients).
@@ -98,13 +92,13 @@ impl BinsOptions for FourierHeadConfig {
             n_actions: n,
             gamma: self.gamma,
             regularizer: self.regularizer,
-            action_order: self.action_order.clone(),
+            action_order: self.action_order.bins(),
             domain: self.domain,
         }
     }
 
-    fn action_order(&self) -> Option<&ActionOrder> {
-        self.action_order.as_ref()
+    fn order(&mut self) -> Option<&mut OrderConfig> {
+        Some(&mut self.action_order)
     }
 }
 
@@ -323,10 +317,10 @@ mod tests {
     }
 
     #[test]
-    fn older_configurations_still_read() {
-        let text = r#"{"kind":"fourier","frequencies":14,"gamma":1e-6,"action_order":null}"#;
+    fn options_that_are_left_out_are_at_their_defaults() {
+        let text = r#"{"kind":"fourier","frequencies":14,"gamma":1e-5}"#;
         let read: BinsHeadConfig = serde_json::from_str(text).unwrap();
-        let expected = FourierHeadConfig { gamma: 1e-6, ..FourierHeadConfig::new(14) };
+        let expected = FourierHeadConfig { gamma: 1e-5, ..FourierHeadConfig::new(14) };
         assert_eq!(read, BinsHeadConfig::Fourier(expected));
     }
 

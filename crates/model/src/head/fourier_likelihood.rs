@@ -18,11 +18,10 @@ use burn::{
 use overtone_core::seed::Generator;
 use overtone_kernels::{Form, fourier_power};
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
 
 use super::{
     HeadLoss, Marginals, NumbersOptions, OnNumbers,
-    fourier::{self, TINY, check_series},
+    fourier::{self, FourierHeadConfig, TINY, check_series},
     fourier_density::FourierDensity,
     fourier_options::{Domain, InitialCoefficients, Regularizer},
     quadrature::gauss_legendre,
@@ -36,41 +35,33 @@ use crate::{
 /// 23.03 nats.
 pub const DENSITY_FLOOR: f64 = 1e-10;
 
-/// Options of the Fourier likelihood head.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FourierLikelihoodConfig {
-    /// N: the highest frequency.
-    pub frequencies: usize,
-    /// γ of the [reference's regulariser](Regularizer::Reference); 0 turns it off. (The
-    /// paper's formula divides by the number of bins, of which there are none here.)
-    pub gamma: f64,
-    /// How [-1, 1] lies on the period.
-    #[serde(default)]
-    pub domain: Domain,
-    /// The affine layer at the start.
-    #[serde(default)]
-    pub initial: InitialCoefficients,
+options! {
+    /// Options of the Fourier likelihood head.
+    pub struct FourierLikelihoodConfig {
+        /// Highest frequency N, as of the head on bins.
+        pub frequencies: usize = FourierHeadConfig::default().frequencies,
+        /// Weight of the reference's smoothness regulariser, as of the head on bins. The paper's
+        /// formula divides by the number of bins, of which there are none here.
+        pub gamma: f64 = FourierHeadConfig::default().gamma,
+        /// How [-1, 1] lies on the period, as of the head on bins.
+        pub domain: Domain = Domain::default(),
+        /// Coefficients at the start, as of the head on bins.
+        pub initial: InitialCoefficients = InitialCoefficients::default(),
+    }
 }
 
 impl FourierLikelihoodConfig {
-    /// N frequencies and nothing else: no regulariser, and the reference's choices for the
-    /// rest.
+    /// N frequencies without a regulariser, and the defaults for the rest.
     pub fn new(frequencies: usize) -> Self {
-        Self {
-            frequencies,
-            gamma: 0.0,
-            domain: Domain::default(),
-            initial: InitialCoefficients::default(),
-        }
+        Self { frequencies, gamma: 0.0, ..Self::default() }
     }
 }
 
 impl NumbersOptions for FourierLikelihoodConfig {
     type Head = FourierLikelihoodHead;
 
-    fn describe(&self) -> String {
-        format!("Fourier likelihood head of {} frequencies", self.frequencies)
+    fn size(&self) -> Option<usize> {
+        Some(self.frequencies)
     }
 
     fn validate(&self) -> Result<(), ModelError> {

@@ -67,15 +67,15 @@ impl Regularizer {
 /// code, divided by 1, 100 or 1000. What a division does change: Adam's steps are larger
 /// against the weights, and the regulariser, of fourth degree, is smaller.
 /// [`Self::UniformDensity`] does what was meant.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum InitialCoefficients {
-    /// Weights N(0, std²), biases 0: the transformer's initialiser with its 0.02, which in the
-    /// reference's Atari model overwrites the head's own.
-    Normal {
-        /// Standard deviation.
-        std: f64,
-    },
+    /// Weights N(0, 0.02²), biases 0: the transformer's initialiser, which in the reference's
+    /// Atari model overwrites the head's own.
+    #[default]
+    Normal,
+    /// The same with another standard deviation.
+    Std(f64),
     /// Weights and biases U(±1/√d_model), PyTorch's default for a linear layer, then divided:
     /// the head alone in the reference, by 100 and 100, in its forecasting model by 1000
     /// and 10.
@@ -87,13 +87,8 @@ pub enum InitialCoefficients {
     },
     /// Weights 0, and of the biases only that of `a_0` is not: exactly uniform for every
     /// input. The layer's gradient is not zero there; the token's is, for the first step.
+    #[serde(rename = "uniform")]
     UniformDensity,
-}
-
-impl Default for InitialCoefficients {
-    fn default() -> Self {
-        Self::Normal { std: GPT_STD }
-    }
 }
 
 /// What initial weights may be divided by.
@@ -108,7 +103,7 @@ impl InitialCoefficients {
             value => Err(config_error(key, value, "must be positive")),
         };
         match *self {
-            Self::Normal { std } => positive("head.initial_std", std),
+            Self::Std(std) => positive("head.initial.std", std),
             Self::FanIn { weight_divisor, bias_divisor } => {
                 // Beyond this the interval that weights are drawn from is empty or endless.
                 let usable = |key, value: f64| match DIVISORS.contains(&value) {
@@ -118,7 +113,7 @@ impl InitialCoefficients {
                 usable("head.initial.weight_divisor", weight_divisor)?;
                 usable("head.initial.bias_divisor", bias_divisor)
             }
-            Self::UniformDensity => Ok(()),
+            Self::Normal | Self::UniformDensity => Ok(()),
         }
     }
 
@@ -134,9 +129,8 @@ impl InitialCoefficients {
         let each = 2 * (frequencies + 1);
         let width = n_densities * each;
         match *self {
-            Self::Normal { std } => {
-                (init.normal([d_model, width], std), init.constant([width], 0.0))
-            }
+            Self::Normal => Self::Std(GPT_STD).draw(d_model, n_densities, frequencies, init),
+            Self::Std(std) => (init.normal([d_model, width], std), init.constant([width], 0.0)),
             Self::FanIn { weight_divisor, bias_divisor } => {
                 let bound = fan_in_bound(d_model);
                 (
@@ -260,9 +254,21 @@ mod tests {
     }
 
     #[test]
+    fn a_word_is_enough_where_there_is_no_scale() {
+        for (initial, text) in [
+            (InitialCoefficients::default(), r#""normal""#),
+            (InitialCoefficients::UniformDensity, r#""uniform""#),
+            (InitialCoefficients::Std(0.5), r#"{"std":0.5}"#),
+        ] {
+            assert_eq!(serde_json::to_string(&initial).unwrap(), text);
+            assert_eq!(serde_json::from_str::<InitialCoefficients>(text).unwrap(), initial);
+        }
+    }
+
+    #[test]
     fn scales_must_be_positive() {
         let refused = |initial: InitialCoefficients| initial.validate().unwrap_err().to_string();
-        assert!(refused(InitialCoefficients::Normal { std: 0.0 }).contains("initial_std"));
+        assert!(refused(InitialCoefficients::Std(0.0)).contains("head.initial.std"));
         let fan_in = |weight_divisor, bias_divisor| InitialCoefficients::FanIn {
             weight_divisor,
             bias_divisor,

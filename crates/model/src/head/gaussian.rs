@@ -6,7 +6,6 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_core::seed::Generator;
-use serde::{Deserialize, Serialize};
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, TanhConfig, TanhHead, read};
 use crate::{
@@ -14,17 +13,14 @@ use crate::{
     matrices::Matrices,
 };
 
-/// The Gaussian head has no options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GaussianConfig {}
+options! {
+    /// The Gaussian head has no options.
+    #[derive(Copy)]
+    pub struct GaussianConfig {}
+}
 
 impl NumbersOptions for GaussianConfig {
     type Head = GaussianHead;
-
-    fn describe(&self) -> String {
-        "Gaussian head".into()
-    }
 
     /// The mean as the [deterministic head](TanhHead); every standard deviation 1/√3, that of
     /// the uniform distribution on [-1, 1].

@@ -12,10 +12,9 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::{Tensor, TensorData, activation::softplus},
 };
-use serde::{Deserialize, Serialize};
 
 use super::{
-    ActionOrder, BinsOptions, HeadOutput, OnBins, bin_centres, check_order, fourier::KAPPA,
+    ActionOrder, BinsOptions, HeadOutput, OnBins, OrderConfig, bin_centres, fourier::KAPPA,
 };
 use crate::{
     error::{ModelError, check_counts},
@@ -27,26 +26,26 @@ use crate::{
 /// by its square, stays finite in `f32`.
 const MIN_STD: f64 = 1e-6;
 
-/// Options of the Gaussian-mixture head.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GmmHeadConfig {
-    /// G: Gaussians in the mixture.
-    pub components: usize,
-    /// The order of the actions along [-1, 1]; `None`: the environment's.
-    pub action_order: Option<ActionOrder>,
+options! {
+    /// Options of the Gaussian-mixture head.
+    pub struct GmmHeadConfig {
+        /// Number of Gaussians G; the paper's 2.
+        pub components: usize = 2,
+        /// Order of a list of actions along [-1, 1], as of the Fourier head.
+        pub action_order: OrderConfig = OrderConfig::default(),
+    }
 }
 
 impl BinsOptions for GmmHeadConfig {
     type Head = GmmHead;
 
-    fn describe(&self) -> String {
-        format!("Gaussian-mixture head of {} components", self.components)
+    fn size(&self) -> Option<usize> {
+        Some(self.components)
     }
 
     fn validate(&self, n: usize) -> Result<(), ModelError> {
         check_components(self.components)?;
-        check_order(self.action_order.as_ref(), n)
+        self.action_order.check(n)
     }
 
     /// The affine layer as PyTorch's default, U(±1/√d_model); every standard deviation one
@@ -59,12 +58,12 @@ impl BinsOptions for GmmHeadConfig {
             bias,
             raw_std: init.constant([components], raw_std(2.0 / n as f64)),
             n_actions: n,
-            action_order: self.action_order.clone(),
+            action_order: self.action_order.bins(),
         }
     }
 
-    fn action_order(&self) -> Option<&ActionOrder> {
-        self.action_order.as_ref()
+    fn order(&mut self) -> Option<&mut OrderConfig> {
+        Some(&mut self.action_order)
     }
 }
 
@@ -147,6 +146,7 @@ mod tests {
     use overtone_core::seed;
 
     fn head(action_order: Option<ActionOrder>) -> GmmHead {
+        let action_order = action_order.map(OrderConfig::BinOf).unwrap_or_default();
         let config = GmmHeadConfig { components: 2, action_order };
         let generator = &mut seed::generator(4, "init");
         config.init(3, 5, &mut Init::drawn(&Device::flex(), generator))

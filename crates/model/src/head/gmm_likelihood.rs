@@ -10,12 +10,11 @@ use burn::{
 };
 use overtone_core::seed::Generator;
 use rand::RngExt;
-use serde::{Deserialize, Serialize};
 
 use super::{
     HeadLoss, Marginals, NumbersOptions, OnNumbers,
     fourier_likelihood::DENSITY_FLOOR,
-    gmm::{self, check_components, standard_deviations},
+    gmm::{self, GmmHeadConfig, check_components, standard_deviations},
 };
 use crate::{
     error::ModelError,
@@ -23,19 +22,19 @@ use crate::{
     matrices::Matrices,
 };
 
-/// Options of the Gaussian-mixture likelihood head.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GmmLikelihoodConfig {
-    /// G: Gaussians in the mixture of each dimension.
-    pub components: usize,
+options! {
+    /// Options of the Gaussian-mixture likelihood head.
+    pub struct GmmLikelihoodConfig {
+        /// Number of Gaussians G of each number, as of the head on bins.
+        pub components: usize = GmmHeadConfig::default().components,
+    }
 }
 
 impl NumbersOptions for GmmLikelihoodConfig {
     type Head = GmmLikelihoodHead;
 
-    fn describe(&self) -> String {
-        format!("Gaussian-mixture likelihood head of {} components", self.components)
+    fn size(&self) -> Option<usize> {
+        Some(self.components)
     }
 
     fn validate(&self) -> Result<(), ModelError> {

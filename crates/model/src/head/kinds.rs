@@ -2,12 +2,12 @@
 //!
 //! A head *on bins* gives logits for a list of actions, or for the bins of a number
 //! ([`BinnedHead`](super::BinnedHead)). A head *on numbers* learns and chooses real values in
-//! [-1, 1]. Its options implement [`BinsOptions`] or [`NumbersOptions`], the head itself
-//! [`OnBins`] or [`OnNumbers`].
+//! [-1, 1]. Its options, made by `options!`, implement [`BinsOptions`] or [`NumbersOptions`], the
+//! head itself [`OnBins`] or [`OnNumbers`].
 
 use burn::tensor::{Int, Tensor, activation::log_softmax};
 
-use super::{ActionOrder, Marginals};
+use super::{ActionOrder, Marginals, OrderConfig};
 use crate::{error::ModelError, init::Init, matrices::Matrices};
 
 /// Options of a head on bins.
@@ -15,8 +15,11 @@ pub trait BinsOptions {
     /// The head they describe.
     type Head: OnBins;
 
-    /// In a few words: `Fourier head of 14 frequencies`.
-    fn describe(&self) -> String;
+    /// The number that tells heads of one word apart, as a part of a run's name: the 14 of
+    /// `fourier14`.
+    fn size(&self) -> Option<usize> {
+        None
+    }
 
     /// # Errors
     /// When an option does not fit `n` bins.
@@ -27,8 +30,8 @@ pub trait BinsOptions {
     /// A head on `n` bins.
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> Self::Head;
 
-    /// The order of a list of actions along the bins; `None`: the environment's.
-    fn action_order(&self) -> Option<&ActionOrder> {
+    /// The option that orders a list of actions along the bins, of a head that has one.
+    fn order(&mut self) -> Option<&mut OrderConfig> {
         None
     }
 }
@@ -58,8 +61,11 @@ pub trait NumbersOptions {
     /// The head they describe.
     type Head: OnNumbers;
 
-    /// In a few words: `Gaussian head`.
-    fn describe(&self) -> String;
+    /// The number that tells heads of one word apart, as a part of a run's name: the 2 of
+    /// `gmm2`.
+    fn size(&self) -> Option<usize> {
+        None
+    }
 
     /// # Errors
     /// When an option describes no head.

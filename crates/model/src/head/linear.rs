@@ -4,7 +4,6 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::Tensor,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{BinsOptions, HeadOutput, OnBins};
 use crate::{
@@ -12,17 +11,14 @@ use crate::{
     matrices::Matrices,
 };
 
-/// The linear head has no options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LinearConfig {}
+options! {
+    /// The linear head has no options.
+    #[derive(Copy)]
+    pub struct LinearConfig {}
+}
 
 impl BinsOptions for LinearConfig {
     type Head = LinearHead;
-
-    fn describe(&self) -> String {
-        "linear head".into()
-    }
 
     /// Weights N(0, 0.02²), the initialiser of the whole transformer.
     fn init(&self, d_model: usize, n: usize, init: &mut Init<'_>) -> LinearHead {

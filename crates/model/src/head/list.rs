@@ -6,22 +6,22 @@ use overtone_core::ActionSpace;
 
 use super::{
     ActedRows, ActionOrder, BinsHead, Decisions, Head, HeadConfig, HeadLoss, HeadOutput,
-    LogitsDecisions, NAMES, NumbersDecisions, OnBins, OnNumbers, bins_loss,
+    LogitsDecisions, NumbersDecisions, OnBins, OnNumbers, bins_loss,
 };
 use crate::error::{ModelError, check_counts, config_error};
 
 /// Makes of the two lists the enums that store, validate and run whichever head was chosen.
 macro_rules! heads {
     (
-        bins { $($(#[$bins_doc:meta])*
-            $bins_file:ident: $bins:ident($bins_config:ident => $bins_head:ident),)* }
-        numbers { $($(#[$doc:meta])*
-            $file:ident: $numbers:ident($config:ident => $head:ident),)* }
+        bins { $($(#[doc = $bins_doc:literal])*
+            $bins_word:literal $bins_file:ident: $bins:ident($bins_config:ident => $bins_head:ident),)* }
+        numbers { $($(#[doc = $doc:literal])*
+            $($word:literal)? $file:ident: $numbers:ident($config:ident => $head:ident),)* }
     ) => {
         /// Which head on bins, with its own options.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-        pub enum BinsHeadConfig { $($(#[$bins_doc])* $bins($bins_file::$bins_config),)* }
+        pub enum BinsHeadConfig { $($(#[doc = $bins_doc])* $bins($bins_file::$bins_config),)* }
 
         impl BinsHeadConfig {
             /// # Errors
@@ -30,14 +30,16 @@ macro_rules! heads {
                 match self { $(Self::$bins(options) => options.validate(n),)* }
             }
 
-            /// In a few words: `Fourier head of 14 frequencies`.
-            pub fn describe(&self) -> String {
-                match self { $(Self::$bins(options) => options.describe(),)* }
+            /// The option that orders a list of actions, of a head that has one.
+            pub fn order(&mut self) -> Option<&mut OrderConfig> {
+                match self { $(Self::$bins(options) => options.order(),)* }
             }
 
-            /// The order of the bins that was asked for.
-            pub fn action_order(&self) -> Option<&ActionOrder> {
-                match self { $(Self::$bins(options) => options.action_order(),)* }
+            /// In a word: `fourier14`.
+            pub fn name(&self) -> String {
+                match self {
+                    $(Self::$bins(config) => options::name($bins_word, config.size()),)*
+                }
             }
 
             /// A head on `n` bins.
@@ -51,7 +53,7 @@ macro_rules! heads {
         /// A head on bins.
         #[derive(Module, Debug)]
         #[allow(clippy::large_enum_variant)] // one head per model
-        pub enum BinsHead { $($(#[$bins_doc])* $bins($bins_file::$bins_head),)* }
+        pub enum BinsHead { $($(#[doc = $bins_doc])* $bins($bins_file::$bins_head),)* }
 
         impl Matrices for BinsHead {
             fn matrices(&self) -> Vec<ParamId> {
@@ -69,20 +71,13 @@ macro_rules! heads {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
         pub enum HeadConfig {
-            $($(#[$bins_doc])* $bins($bins_file::$bins_config),)*
-            $($(#[$doc])* $numbers($file::$config),)*
+            $($(#[doc = $bins_doc])* $bins($bins_file::$bins_config),)*
+            $($(#[doc = $doc])* $numbers($file::$config),)*
         }
 
-        /// Heads for a list of actions, and heads for real-valued ones.
-        const NAMES: [&[&str]; 2] = [&[$(stringify!($bins)),*], &[$(stringify!($numbers)),*]];
-
         impl HeadConfig {
-            /// The variant's name, and whether it is for real-valued actions.
-            fn name(&self) -> (&'static str, bool) {
-                match self {
-                    $(Self::$bins(_) => (stringify!($bins), false),)*
-                    $(Self::$numbers(_) => (stringify!($numbers), true),)*
-                }
+            fn is_for_numbers(&self) -> bool {
+                !matches!(self, $(Self::$bins(_))|*)
             }
 
             fn validate_options(&self, size: usize) -> Result<(), ModelError> {
@@ -92,23 +87,47 @@ macro_rules! heads {
                 }
             }
 
-            /// In a few words: `Fourier head of 14 frequencies`.
-            pub fn describe(&self) -> String {
+            fn order(&mut self) -> Option<&mut OrderConfig> {
                 match self {
-                    $(Self::$bins(options) => options.describe(),)*
-                    $(Self::$numbers(options) => options.describe(),)*
-                }
-            }
-
-            /// The order of a list of actions that was asked for.
-            pub fn action_order(&self) -> Option<&ActionOrder> {
-                match self {
-                    $(Self::$bins(options) => options.action_order(),)*
+                    $(Self::$bins(options) => options.order(),)*
                     $(Self::$numbers(_) => None,)*
                 }
             }
 
-            /// A head for these actions, which [fit](Self::validate) it.
+            /// In a word: `linear`, `fourier14`, `gmm2-bins50`.
+            pub fn name(&self) -> String {
+                match self {
+                    Self::Binned(BinnedConfig { bins, head }) => {
+                        format!("{}-bins{bins}", head.name())
+                    }
+                    $(Self::$bins(config) => options::name($bins_word, config.size()),)*
+                    $($(Self::$numbers(config) => options::name($word, config.size()),)?)*
+                }
+            }
+
+            /// All for such actions that can be asked for, at their defaults. Real-valued actions
+            /// may be cut into `bins`, which a head on bins reads; 0: they are not.
+            pub fn choices(actions: &ActionSpace, bins: usize) -> Vec<Choice<Self>> {
+                let mut choices = Vec::new();
+                if bins == 0 && matches!(actions, ActionSpace::Continuous { .. }) {
+                    $(
+                        let about = concat!($($doc),*);
+                        $(choices.push(Choice::new($word, about, Self::$numbers));)?
+                        let _ = about;
+                    )*
+                    return choices;
+                }
+                $(choices.push(Choice::new($bins_word, concat!($($bins_doc),*), |head| match bins {
+                    0 => Self::$bins(head),
+                    bins => Self::Binned(BinnedConfig { bins, head: BinsHeadConfig::$bins(head) }),
+                }));)*
+                choices
+            }
+
+            /// A head for these actions.
+            ///
+            /// # Panics
+            /// When they do not [fit](Self::validate) it: a caller's bug.
             pub fn init(
                 &self,
                 d_model: usize,
@@ -116,7 +135,7 @@ macro_rules! heads {
                 init: &mut Init<'_>,
             ) -> Head {
                 let size = actions.size();
-                match self {
+                match &self.ordered(actions).unwrap_or_else(|error| panic!("{error}")) {
                     $(Self::$bins(options) => Head::$bins(options.init(d_model, size, init)),)*
                     $(Self::$numbers(options) => {
                         Head::$numbers(options.init(d_model, size, init))
@@ -129,8 +148,8 @@ macro_rules! heads {
         #[derive(Module, Debug)]
         #[allow(clippy::large_enum_variant)] // one head per model
         pub enum Head {
-            $($(#[$bins_doc])* $bins($bins_file::$bins_head),)*
-            $($(#[$doc])* $numbers($file::$head),)*
+            $($(#[doc = $bins_doc])* $bins($bins_file::$bins_head),)*
+            $($(#[doc = $doc])* $numbers($file::$head),)*
         }
 
         impl Matrices for Head {
@@ -160,30 +179,43 @@ pub(super) enum Inner<'a> {
 }
 
 impl HeadConfig {
+    /// The same with its order of a list of actions written out for these.
+    pub(super) fn ordered(&self, actions: &ActionSpace) -> Result<Self, ModelError> {
+        let mut config = self.clone();
+        if let (ActionSpace::Discrete { names }, Some(order)) = (actions, config.order()) {
+            order.write_out(names)?;
+        }
+        Ok(config)
+    }
+
+    /// In a few words: `fourier14 head`.
+    pub fn describe(&self) -> String {
+        format!("{} head", self.name())
+    }
+
+    /// The order of these actions that was asked for; `None`: the environment's.
+    pub fn action_order(&self, actions: &ActionSpace) -> Option<ActionOrder> {
+        self.ordered(actions).ok()?.order()?.bins()
+    }
+
     /// # Errors
     /// When the head is not for such actions, or one of its options describes none.
     pub fn validate(&self, actions: &ActionSpace) -> Result<(), ModelError> {
         let size = actions.size();
         check_counts(&[("actions", size)])?;
-        let (name, for_numbers) = self.name();
         let has_numbers = matches!(actions, ActionSpace::Continuous { .. });
-        if for_numbers == has_numbers {
-            return self.validate_options(size);
+        if self.is_for_numbers() == has_numbers {
+            return self.ordered(actions)?.validate_options(size);
         }
-        let names: Vec<String> =
-            NAMES[usize::from(has_numbers)].iter().map(|name| snake_case(name)).collect();
-        let names = names.join(", ");
-        let expected = match has_numbers {
-            true => format!(
-                "is for a list of actions, and an action here is {size} numbers; choose one of \
-                 {names}"
-            ),
-            false => format!(
-                "is for real-valued actions, and here there are {size} actions to choose from; \
-                 choose one of {names}"
-            ),
+        let words: Vec<&str> = Self::choices(actions, 0).iter().map(|choice| choice.word).collect();
+        let instead = match has_numbers {
+            true => format!("a list of actions, and an action here is {size} numbers"),
+            false => {
+                format!("real-valued actions, and here there are {size} actions to choose from")
+            }
         };
-        Err(config_error("head", snake_case(name), expected))
+        let expected = format!("is for {instead}; choose one of {}", words.join(", "));
+        Err(config_error("head", self.name(), expected))
     }
 }
 
@@ -252,18 +284,6 @@ impl BinsHead {
     }
 }
 
-/// `FourierLikelihood` as configurations have it: `fourier_likelihood`.
-fn snake_case(name: &str) -> String {
-    let mut snake = String::new();
-    for (place, letter) in name.char_indices() {
-        if letter.is_uppercase() && place > 0 {
-            snake.push('_');
-        }
-        snake.extend(letter.to_lowercase());
-    }
-    snake
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,26 +299,55 @@ mod tests {
         check_refused(
             HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(4)),
             &ActionSpace::numbered(6),
-            "model.head = fourier_likelihood: is for real-valued actions, and here there are 6 \
+            "model.head = fourier4: is for real-valued actions, and here there are 6 \
              actions to choose from; choose one of linear, fourier, gmm",
         );
         check_refused(
             HeadConfig::Linear(LinearConfig {}),
             &ActionSpace::unit(3),
             "model.head = linear: is for a list of actions, and an action here is 3 numbers; \
-             choose one of tanh, pointwise, gaussian, fourier_likelihood, gmm_likelihood, binned",
+             choose one of tanh, pointwise, gaussian, fourier, gmm",
         );
+    }
+
+    #[test]
+    fn every_choice_fits_its_actions_and_its_keys_are_its_fields() {
+        let (list, numbers) = (ActionSpace::numbered(5), ActionSpace::unit(2));
+        for (actions, bins) in [(&list, 0), (&numbers, 0), (&numbers, 9)] {
+            for choice in HeadConfig::choices(actions, bins) {
+                choice.config.validate(actions).unwrap();
+                assert!(choice.config.name().starts_with(choice.word), "{}", choice.word);
+                let stored = serde_json::to_value(&choice.config).unwrap();
+                let stored = if bins > 0 { &stored["head"] } else { &stored };
+                assert_eq!(stored.as_object().unwrap().len(), choice.keys.len() + 1);
+                for (key, reason) in choice.keys {
+                    assert!(stored.get(*key).is_some(), "{key}");
+                    assert!(reason.ends_with('.'), "{key}: {reason}");
+                }
+            }
+        }
+        let words = |actions, bins| -> Vec<&str> {
+            HeadConfig::choices(actions, bins).iter().map(|choice| choice.word).collect()
+        };
+        assert_eq!(words(&list, 0), ["linear", "fourier", "gmm"]);
+        assert_eq!(words(&numbers, 9), words(&list, 0));
+        assert_eq!(words(&numbers, 0), ["tanh", "pointwise", "gaussian", "fourier", "gmm"]);
     }
 
     #[test]
     fn names_are_those_of_configurations() {
         let stored = serde_json::to_string(&HeadConfig::Tanh(TanhConfig {})).unwrap();
         assert_eq!(stored, r#"{"kind":"tanh"}"#);
-        for names in NAMES {
-            for name in names {
-                let stored = format!(r#"{{"kind":"{}","no_such_key":1}}"#, snake_case(name));
-                let error = serde_json::from_str::<HeadConfig>(&stored).unwrap_err().to_string();
-                assert!(!error.contains("unknown variant"), "{name}: {error}");
+        for (actions, bins) in [(ActionSpace::numbered(5), 0), (ActionSpace::unit(2), 0)] {
+            for choice in HeadConfig::choices(&actions, bins) {
+                let mut stored = serde_json::to_value(&choice.config).unwrap();
+                assert_eq!(
+                    serde_json::from_value::<HeadConfig>(stored.clone()).unwrap(),
+                    choice.config
+                );
+                stored["no_such_key"] = 1.into();
+                let error = serde_json::from_value::<HeadConfig>(stored).unwrap_err().to_string();
+                assert!(error.contains("no_such_key"), "{}: {error}", choice.word);
             }
         }
         let unknown = r#"{"kind":"tanh","frequencies":3}"#;

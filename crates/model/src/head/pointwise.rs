@@ -6,22 +6,18 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::Tensor,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, Points, mean_squared_error, read};
 use crate::{init::Init, matrices::Matrices};
 
-/// The pointwise head has no options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PointwiseConfig {}
+options! {
+    /// The pointwise head has no options.
+    #[derive(Copy)]
+    pub struct PointwiseConfig {}
+}
 
 impl NumbersOptions for PointwiseConfig {
     type Head = PointwiseHead;
-
-    fn describe(&self) -> String {
-        "pointwise head".into()
-    }
 
     /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> PointwiseHead {

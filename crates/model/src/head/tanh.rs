@@ -5,22 +5,18 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::Tensor,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, Points, mean_squared_error, read};
 use crate::{init::Init, matrices::Matrices};
 
-/// The tanh head has no options.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TanhConfig {}
+options! {
+    /// The tanh head has no options.
+    #[derive(Copy)]
+    pub struct TanhConfig {}
+}
 
 impl NumbersOptions for TanhConfig {
     type Head = TanhHead;
-
-    fn describe(&self) -> String {
-        "tanh head".into()
-    }
 
     /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases, as the
     /// reference.

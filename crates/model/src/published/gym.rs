@@ -68,6 +68,6 @@ mod tests {
         let head = HeadConfig::Gaussian(GaussianConfig {});
         let config = DecisionTransformerConfig { head, ..DecisionTransformerConfig::gym(5) };
         let error = gym(&config, &NamedTensors::new()).unwrap_err().to_string();
-        assert!(error.contains("got Gaussian head, expected tanh or pointwise"), "{error}");
+        assert!(error.contains("got gaussian head, expected tanh or pointwise"), "{error}");
     }
 }

@@ -248,7 +248,7 @@ impl Atari {
 pub fn fourier_head(frequencies: usize) -> HeadConfig {
     HeadConfig::Fourier(FourierHeadConfig {
         gamma: 1e-6,
-        action_order: Some(ActionOrder::atari()),
+        action_order: ActionOrder::atari().into(),
         ..FourierHeadConfig::new(frequencies)
     })
 }

@@ -8,7 +8,7 @@ use overtone_model::{
     Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, HeadConfig, Init,
     Observed, PositionsConfig,
     contexts::timesteps_from,
-    head::{ActionOrder, FourierHeadConfig, LinearConfig},
+    head::{ActionOrder, FourierHeadConfig, LinearConfig, OrderConfig},
     matrices, published, weights,
 };
 use overtone_testkit::{
@@ -70,7 +70,9 @@ impl Atari {
                 None => HeadConfig::Linear(LinearConfig {}),
                 Some(frequencies) => HeadConfig::Fourier(FourierHeadConfig {
                     // γ is 0: the reference never adds its regulariser.
-                    action_order: (n_actions == 18).then(ActionOrder::atari),
+                    action_order: (n_actions == 18)
+                        .then(|| ActionOrder::atari().into())
+                        .unwrap_or_default(),
                     ..FourierHeadConfig::new(frequencies.parse().unwrap())
                 }),
             },
@@ -149,7 +151,10 @@ impl Atari {
     /// Reference logits are by bin; ours by environment action.
     fn by_action(&self, head: &str, logits: &[f64]) -> Vec<f64> {
         match self.config(head).head {
-            HeadConfig::Fourier(FourierHeadConfig { action_order: Some(order), .. }) => logits
+            HeadConfig::Fourier(FourierHeadConfig {
+                action_order: OrderConfig::BinOf(order),
+                ..
+            }) => logits
                 .chunks(order.bin_of().len())
                 .flat_map(|row| order.bin_of().iter().map(|&bin| row[bin]).collect::<Vec<_>>())
                 .collect(),

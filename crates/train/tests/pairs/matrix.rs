@@ -29,7 +29,7 @@ fn heads() -> Vec<HeadConfig> {
         HeadConfig::FourierLikelihood(FourierLikelihoodConfig { gamma: 1e-6, domain, ..plain })
     };
     let fourier = || FourierHeadConfig { gamma: 1e-6, ..FourierHeadConfig::new(4) };
-    let gmm = || GmmHeadConfig { components: 2, action_order: None };
+    let gmm = || GmmHeadConfig { components: 2, ..Default::default() };
     let binned = |head| HeadConfig::Binned(BinnedConfig { bins: 10, head });
     vec![
         HeadConfig::Linear(LinearConfig {}),

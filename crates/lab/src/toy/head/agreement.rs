@@ -106,7 +106,7 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
             by_bins(FourierHead { weight, bias, ..head }.forward(hidden.clone()))
         }
         HeadKind::Gmm { components } => {
-            let config = GmmHeadConfig { components, action_order: None };
+            let config = GmmHeadConfig { components, ..Default::default() };
             let head = config.init(width, BINS, init);
             let head = GmmHead { weight, bias, raw_std: raw, ..head };
             let loss = by_bins(head.forward(hidden.clone()));
