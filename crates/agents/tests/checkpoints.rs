@@ -146,7 +146,7 @@ fn another_layout_is_refused_with_a_sentence() {
     fs::remove_file(bench.step(1).join("SHA256SUMS")).unwrap();
     fs::write(bench.step(1).join("state.json"), r#"{"format": 2, "model": "small"}"#).unwrap();
     let error = Checkpoint::open(&bench.step(1)).unwrap_err().to_string();
-    assert!(error.contains("layout 2, and this program reads 3: another version"), "{error}");
+    assert!(error.contains("layout 2, and this program reads 4: another version"), "{error}");
 }
 
 #[test]

@@ -188,7 +188,7 @@ mod tests {
         assert_ne!(first.path(), second.path());
         first.write(CONFIG, b"x = 1\n").unwrap();
         assert_eq!(RunDir::newest(root.path()).unwrap().path(), first.path());
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(20));
         second.write(CONFIG, b"x = 1\n").unwrap();
         assert_eq!(RunDir::newest(root.path()).unwrap().path(), second.path());
         assert_eq!(RunDir::open(root.path(), "a-2").unwrap().path(), second.path());

@@ -109,7 +109,7 @@ impl GymnasiumVectorEnv {
             Shown::Numbers { .. } => rows.extract().map(Rows::Numbers),
             Shown::Pictures { .. } => rows.extract().map(Rows::Images),
         };
-        let rows = rows.map_err(|error| failed("looking")(error.into()))?;
+        let rows = rows.map_err(failed("looking"))?;
         let mut results: Vec<Result<(), GymnasiumError>> = envs.iter().map(|_| Ok(())).collect();
         for (position, message) in failures {
             if let Some(result) = results.get_mut(position) {

@@ -153,10 +153,11 @@ pub fn train<A: Algorithm>(
 }
 
 /// What a run of `updates` steps has learned.
-pub fn learned<A: Algorithm>(algorithm: &A, data: &Arc<Dataset>, config: TrainConfig) -> A::State
-where
-    A: Clone,
-{
+pub fn learned<A: Algorithm + Clone>(
+    algorithm: &A,
+    data: &Arc<Dataset>,
+    config: TrainConfig,
+) -> A::State {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = train(folder.path(), data, (algorithm.clone(), config.clone()), None);
     let device = Device::flex().autodiff();
@@ -165,10 +166,11 @@ where
 }
 
 /// The loss of a run's first step.
-pub fn first_loss<A: Algorithm>(algorithm: &A, data: &Arc<Dataset>, config: TrainConfig) -> f64
-where
-    A: Clone,
-{
+pub fn first_loss<A: Algorithm + Clone>(
+    algorithm: &A,
+    data: &Arc<Dataset>,
+    config: TrainConfig,
+) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let config = TrainConfig { updates: 1, log_every: 1, ..config };
     let checkpoint = train(folder.path(), data, (algorithm.clone(), config), None);

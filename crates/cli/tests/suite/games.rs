@@ -7,7 +7,6 @@ use overtone_agents::{Agent, AlgorithmConfig, DecisionTransformerOptions, policy
 use overtone_ale::{Emulation, Game, open};
 use overtone_core::{Actions, Episode, Observations, Outcome, seed::derive_nth};
 use overtone_data::{Acted, Columns, Dataset, DatasetOptions, Seen};
-use overtone_env::ActionSpace;
 use overtone_eval::{Plan, rollout};
 use overtone_model::{
     DecisionTransformerConfig, HeadConfig,

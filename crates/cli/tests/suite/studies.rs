@@ -154,7 +154,7 @@ fn a_killed_study_goes_on_to_the_same_end() {
     let told = status(&desk, "long");
     assert_eq!(told["counts"]["stopped"], 2, "{told}");
     let at = told["cells"][0]["step"].as_u64().unwrap();
-    assert!(at >= 10 && at < 400 && told["cells"][0]["of"] == 400, "{told}");
+    assert!((10..400).contains(&at) && told["cells"][0]["of"] == 400, "{told}");
 
     let mut child = desk.command("study resume long").spawn().unwrap();
     let before: Vec<u64> =

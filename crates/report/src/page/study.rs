@@ -12,6 +12,9 @@ use super::scores::{Role, Row, cell as digits, estimate, spread};
 /// Runs without which nothing is said to be better than another.
 const ENOUGH: usize = 4;
 
+/// How a checkpoint was played: which checkpoint, the protocol, the file, the target's place.
+type HowPlayed<'a> = (Role, &'a str, &'a str, usize);
+
 /// A cell of a study: runs that differ in their seed alone.
 #[derive(Clone, Debug)]
 pub struct StudyCell {
@@ -70,7 +73,7 @@ impl<'a> Cells<'a> {
             let own = &runs[first..first + cell.runs.len()];
             first += own.len();
             let is_own = |row: &&Row<'_>| own.iter().any(|run| std::ptr::eq(run, row.run));
-            let mut groups: Vec<((Role, &str, &str, usize), Vec<&Row<'_>>)> = Vec::new();
+            let mut groups: Vec<(HowPlayed<'_>, Vec<&Row<'_>>)> = Vec::new();
             for row in rows.iter().filter(is_own) {
                 let asked = &row.evaluation().targets;
                 // Percentiles of the data may be other returns for another seed.

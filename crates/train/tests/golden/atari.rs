@@ -70,9 +70,11 @@ impl Atari {
                 None => HeadConfig::Linear(LinearConfig {}),
                 Some(frequencies) => HeadConfig::Fourier(FourierHeadConfig {
                     // γ is 0: the reference never adds its regulariser.
-                    action_order: (n_actions == 18)
-                        .then(|| ActionOrder::atari().into())
-                        .unwrap_or_default(),
+                    action_order: if n_actions == 18 {
+                        ActionOrder::atari().into()
+                    } else {
+                        Default::default()
+                    },
                     ..FourierHeadConfig::new(frequencies.parse().unwrap())
                 }),
             },

@@ -182,7 +182,7 @@ fn state(
     failure: impl FnOnce() -> Option<String>,
 ) -> State {
     let step = run.map_or(0, |run| last_step(run.path()));
-    let planned = Some(resolved.settings.train.updates as u64).filter(|updates| *updates > 0);
+    let planned = Some(resolved.settings.train.updates).filter(|updates| *updates > 0);
     let of = planned.or_else(|| provenance::updates(run?));
     let is_worked_on = run.is_some_and(RunDir::is_worked_on);
     match job {
