@@ -41,7 +41,7 @@ impl Cluster {
             let places = ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"];
             places.iter().any(|place| Path::new(place).join(program).is_file())
         };
-        if !["sbatch", "slurmctld", "slurmd", "munged"].iter().all(|program| installed(program)) {
+        if !["sbatch", "slurmctld", "slurmd", "munged"].iter().all(installed) {
             eprintln!("skipped: Slurm is not installed (Debian: slurm-wlm, munge)");
             return None;
         }

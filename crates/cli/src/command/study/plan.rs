@@ -72,25 +72,29 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
     }
     let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
     let open = status.cells.iter().filter(|told| !told.state.is_done()).count();
-    say!(
-        "{open} cells to do; training {}, playing {}, {:.2} GB, one after the other on this machine{}",
-        hours(total.training_s),
-        hours(total.playing_s.unwrap_or(0.0)),
-        total.bytes as f64 / 1e9,
-        match (study.executor.engine, study.executor.jobs) {
-            (Engine::Slurm, 0) => "; Slurm does as many at once as it has room for".to_owned(),
-            (Engine::Slurm, n) => format!("; Slurm does {n} at once"),
-            (Engine::Local, _) => String::new(),
-        }
-    );
+    if unknown.len() < open {
+        say!(
+            "{open} cells to do; training {}, playing {}, {:.2} GB, one after the other on this \
+             machine{}",
+            hours(total.training_s),
+            hours(total.playing_s.unwrap_or(0.0)),
+            total.bytes as f64 / 1e9,
+            match (study.executor.engine, study.executor.jobs) {
+                (Engine::Slurm, 0) => "; Slurm does as many at once as it has room for".to_owned(),
+                (Engine::Slurm, n) => format!("; Slurm does {n} at once"),
+                (Engine::Local, _) => String::new(),
+            }
+        );
+    }
     if not_played > 0 {
         say!("playing is not known of {not_played} of them");
     }
-    if !unknown.is_empty() {
+    if let Some(first) = unknown.first() {
         say!(
-            "not in these numbers, since no run is like them: {} (measure=true trains {MEASURED} \
-             updates of each)",
-            unknown.join(", ")
+            "how long {} of {open} cells take is not known, since no run is like them ({first}{}): \
+             measure=true trains {MEASURED} updates of each",
+            unknown.len(),
+            if unknown.len() > 1 { ", …" } else { "" },
         );
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::rows::{add_bias, add_residual};
 use crate::scratch::with_scratch;
 use crate::shares::take;
 
-/// The block's result, and what [`backward`](super::backward) needs if `keep`.
+/// The block's result, and what [`super::backward()`] needs if `keep`.
 pub(in crate::attention) fn forward(
     x: &[f32],
     parameters: AttentionParameters<'_>,

@@ -19,7 +19,7 @@ struct ForwardFilters {
     conv3: Vec<f32>,
 }
 
-/// `sequences × steps` embeddings, and what [`backward`](super::backward) needs if `keep`.
+/// `sequences × steps` embeddings, and what [`super::backward()`] needs if `keep`.
 pub(in crate::encoder) fn forward(
     frames: &[u8],
     steps: usize,
