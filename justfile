@@ -41,6 +41,10 @@ report *args: build
 video *args: build
     @{{ overtone }} video "$@"
 
+# Record episodes as a dataset: just record task=gymnasium/CartPole-v1 to=records/cartpole [policy=random|RUN,...]
+record *args: build
+    @{{ overtone }} record "$@"
+
 # Change one setting of the protocol at a time and play: the effect of each [run=... episodes=100 seed=1]
 protocol-ablation *args: build
     @{{ overtone }} evaluate ablation "$@"
@@ -59,7 +63,7 @@ resume *args: build
 download *args: build
     @{{ overtone }} download "$@"
 
-# Inspect or check a dataset: just data inspect PATH [--json] | lint PATH [--json]
+# Inspect or check a dataset: just data inspect PATH [--json] | lint PATH [--json] | convert IN OUT
 data *args: build
     @{{ overtone }} data "$@"
 

@@ -5,6 +5,7 @@ pub mod download;
 pub mod evaluate;
 pub mod prepare;
 pub mod provenance;
+pub mod record;
 pub mod report;
 pub mod study;
 pub mod train;

@@ -59,6 +59,13 @@ enum Command {
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
+    /// Record episodes of agents, or of random actions, as a dataset
+    #[command(after_help = record_help())]
+    Record {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
     /// Train and play a grid of runs, here or on a Slurm cluster, and compare them
     Study {
         /// What to do
@@ -158,6 +165,20 @@ enum Data {
         #[arg(long)]
         json: bool,
     },
+    /// Write a dataset as one file that trains, and that Python's `minari` opens
+    #[command(after_help = CONVERT_HELP)]
+    Convert {
+        /// The dataset, in any format but a log of frames
+        from: std::path::PathBuf,
+        /// Where to write: a folder, a file (NAME.hdf5), or minari:NAME/DATASET-v0
+        to: String,
+        /// The format, where its files do not say it: ogbench
+        #[arg(long, value_name = "NAME", default_value = "")]
+        layout: String,
+        /// The task, where the dataset does not say it: mujoco/hopper
+        #[arg(long, value_name = "SUITE/NAME")]
+        task: Option<String>,
+    },
     /// Print what is wrong with a dataset: expected, found, what to do
     #[command(after_help = LINT_HELP)]
     Lint {
@@ -182,6 +203,19 @@ when there is nothing to look at.
 docs/data.md explains each code.
 
 Example: overtone data lint datasets/starter/Seaquest";
+
+const CONVERT_HELP: &str = "\
+Examples: overtone data convert own.npz records/own --task gymnasium/CartPole-v1
+          overtone data convert hopper_medium-v2.hdf5 minari:mine/hopper-v0 --task mujoco/hopper";
+
+fn record_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Examples: overtone record task=gymnasium/CartPole-v1 to=records/cartpole\n          \
+         overtone record policy=RUN,random share=3,1 switch=50..200 to=records/mixed",
+        keys::help(command::record::OPTIONS)
+    )
+}
 
 fn train_help() -> String {
     format!(
@@ -273,6 +307,10 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Video { options } => command::video::run(&options),
         Command::Evaluate { what: Evaluate::Ablation { options } } => {
             command::evaluate::ablation(&options)
+        }
+        Command::Record { options } => command::record::run(&options),
+        Command::Data { what: Data::Convert { from, to, layout, task } } => {
+            command::record::convert(&from, &to, &layout, task.as_deref())
         }
         Command::Download { options } => command::download::run(&options),
         Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),

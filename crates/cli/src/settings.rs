@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 #[cfg(test)]
 use self::resolve::DEFAULTS;
-pub use self::resolve::{device_of, help};
+pub use self::resolve::{device_of, help, named_task};
 pub use self::targets::targets;
 use crate::suites;
 
@@ -100,6 +100,7 @@ pub struct DataSettings {
     pub selection: SelectionKind,
     pub transitions: usize,
     pub cache: PathBuf,
+    pub layout: String,
     pub fragment: Fragment,
     pub best_percent: f64,
     pub delayed_reward: bool,

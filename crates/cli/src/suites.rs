@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, bail};
 use overtone_core::{Simulation, Task, names::plain};
-use overtone_data::{MinariId, RecordedEnv};
+use overtone_data::{MinariId, RecordedEnv, RecordedTask};
 use overtone_env::{Suite, TaskError};
 
 /// All suites.
@@ -98,13 +98,29 @@ pub fn of_minari(id: &MinariId) -> Result<&'static Task> {
     let env = env.with_context(|| {
         format!("{id} does not say in which environment it was recorded: say which task (task=…)")
     })?;
+    of_env(&env).with_context(|| format!("{id} was recorded in {}", env.id))
+}
+
+/// The task that a recording says it is of; `None` where it says none.
+///
+/// # Errors
+/// When no suite has it.
+pub fn of_recording(recorded: &RecordedTask) -> Result<Option<&'static Task>> {
+    match (&recorded.task, &recorded.env) {
+        (Some(id), _) => by_id(id).map(Some),
+        (None, Some(env)) => of_env(env).map(Some),
+        (None, None) => Ok(None),
+    }
+}
+
+/// The task that is played in an environment of Gymnasium's.
+fn of_env(env: &RecordedEnv) -> Result<&'static Task> {
     let name = plain(env.name_and_version().0);
     let mut tasks = SUITES.into_iter().flat_map(Suite::tasks);
     // A suite's own tasks are as they come, without keyword arguments.
     match tasks.find(|task| env.kwargs.is_empty() && plain(&task.title) == name) {
         Some(task) => Ok(task),
-        None => by_id(&format!("gymnasium/{}", env.with_kwargs()))
-            .with_context(|| format!("{id} was recorded in {}", env.id)),
+        None => by_id(&format!("gymnasium/{}", env.with_kwargs())),
     }
 }
 

@@ -47,6 +47,12 @@ pub fn episodes(total: usize) -> ProgressBar {
     styled(ProgressBar::new(total as u64), template)
 }
 
+/// A bar over recorded transitions.
+pub fn recording(total: usize) -> ProgressBar {
+    let template = "recording {bar:30} {pos}/{len} transitions, {rate}, {eta} left";
+    styled(ProgressBar::new(total as u64), template)
+}
+
 /// A bar over the parts of an experiment.
 pub fn parts(what: &'static str, total: usize) -> ProgressBar {
     let template = "{prefix} {bar:30} {pos}/{len}, {elapsed} so far, {eta} left";

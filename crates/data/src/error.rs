@@ -154,6 +154,32 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
+    /// Not an `.npz` file, or one that is damaged.
+    #[error("{}: not a usable .npz file, {reason}", path.display())]
+    Npz {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A recording in a form that is not read, and the way out.
+    #[error("{}: {what} is not read: {way_out}", path.display())]
+    Unread {
+        /// The file or folder.
+        path: PathBuf,
+        /// What in it.
+        what: String,
+        /// What to do.
+        way_out: String,
+    },
+    /// The HDF5 library cannot write a file.
+    #[error("{}: cannot be written ({reason}); is the disk full?", path.display())]
+    Unwritten {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the library says.
+        reason: String,
+    },
     /// The HDF5 library cannot read a file or an array in it.
     #[error("{}: {what} cannot be read ({reason}); fetch or copy the file again", path.display())]
     Hdf5 {

@@ -15,8 +15,9 @@ use crate::error::DataError;
 /// What a dataset's name begins with where it is an id of Minari's.
 const PREFIX: &str = "minari:";
 
-/// The most bytes of a description that are read; Minari's have a few thousand.
-const MAX_METADATA: u64 = 4 << 20;
+/// The most bytes of a description that are read; Minari's have a few thousand,
+/// and where pictures are observed a bound for each of their pixels.
+const MAX_METADATA: u64 = 16 << 20;
 
 /// A dataset of Minari's hub, such as `mujoco/hopper/medium-v0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,19 @@ pub fn minari_folder() -> Result<PathBuf, DataError> {
     })
 }
 
+/// The text of Minari's description at `path`.
+///
+/// # Errors
+/// When it cannot be read, or is too large to be one.
+pub(crate) fn metadata_text(path: &Path) -> Result<String, DataError> {
+    let size = fs::metadata(path).map_err(DataError::io(path, "read"))?.len();
+    if size > MAX_METADATA {
+        let reason = "it is too large to be Minari's".into();
+        return Err(DataError::NoLog { path: path.to_path_buf(), reason });
+    }
+    fs::read_to_string(path).map_err(DataError::io(path, "read"))
+}
+
 impl RecordedEnv {
     /// What the dataset in `folder` says; none where it does not say it.
     ///
@@ -122,14 +136,11 @@ impl RecordedEnv {
         struct Metadata {
             env_spec: Option<String>,
         }
-        let refuse = |reason: String| DataError::NoLog { path: path.to_path_buf(), reason };
-        let size = fs::metadata(path).map_err(DataError::io(path, "read"))?.len();
-        if size > MAX_METADATA {
-            return Err(refuse("it is too large to be Minari's".into()));
-        }
-        let text = fs::read_to_string(path).map_err(DataError::io(path, "read"))?;
-        let metadata: Metadata = serde_json::from_str(&text)
-            .map_err(|why| refuse(format!("it is not Minari's: {why}")))?;
+        let text = metadata_text(path)?;
+        let metadata: Metadata = serde_json::from_str(&text).map_err(|why| DataError::NoLog {
+            path: path.to_path_buf(),
+            reason: format!("it is not Minari's: {why}"),
+        })?;
         // A document in a string, which may hold numbers that are no JSON.
         Ok(metadata.env_spec.and_then(|spec| serde_json::from_str(&spec).ok()))
     }

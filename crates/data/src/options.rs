@@ -89,7 +89,7 @@ pub(super) fn best_episodes(lengths: &[usize], returns: &[f64], percent: f64) ->
 
 /// Leaves in `log` only the episodes at positions `kept`, which ascend; nothing is copied where
 /// that is all of them.
-pub(super) fn keep(log: &mut Columns, kept: &[usize]) {
+pub(crate) fn keep(log: &mut Columns, kept: &[usize]) {
     if kept.len() == log.episodes.len() {
         return;
     }

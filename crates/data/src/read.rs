@@ -1,5 +1,6 @@
 //! The file formats that are read, one file each, and the list of them.
 
+mod d3rlpy;
 mod d4rl;
 mod dqn_replay;
 pub(crate) mod hdf5_arrays;
@@ -7,19 +8,29 @@ pub(crate) mod hdf5_file;
 pub(crate) mod hdf5_layout;
 pub(crate) mod hdf5_paths;
 mod minari;
+pub(crate) mod minari_spaces;
 pub mod npy;
+mod npz;
 pub mod read_frames;
 pub mod replay_log;
 pub mod run_folder;
+pub(crate) mod source;
+mod zip;
 
 use std::path::Path;
+
+use overtone_core::names::{nearest, plain};
 
 use crate::columns::Columns;
 use crate::error::DataError;
 use crate::recording::{Reader, Recording};
 
 /// Every format; the first one that says it reads a path does. A new one has a line here.
-pub const READERS: [&dyn Reader; 3] = [&minari::Minari, &d4rl::D4rl, &dqn_replay::DqnReplay];
+pub const READERS: [&dyn Reader; 5] =
+    [&npz::Npz, &minari::Minari, &d3rlpy::D3rlpy, &d4rl::D4rl, &dqn_replay::DqnReplay];
+
+/// Formats that no file says it has: they are read where somebody names them.
+pub const NAMED: [&dyn Reader; 1] = [&npz::Ogbench];
 
 /// The format that the file or folder at `path` is to be read as.
 ///
@@ -29,12 +40,34 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
     if !path.exists() {
         return Err(DataError::Missing {
             path: path.to_path_buf(),
-            hint: "give an HDF5 file of D4RL or Minari, or the folder of a DQN-replay game".into(),
+            hint: "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, or the folder of a DQN-replay \
+                   game".into(),
         });
     }
     READERS.into_iter().find(|reader| reader.reads(path)).ok_or_else(|| DataError::NoLog {
         path: path.to_path_buf(),
         reason: format!("none of the known formats ({})", names().join(", ")),
+    })
+}
+
+/// The format called `layout`, in any spelling, for the file or folder at `path`; without a name as
+/// [`reader_of`].
+///
+/// # Errors
+/// As [`reader_of`], and [`DataError::UnknownName`] for a name that no format has.
+pub fn reader_as(path: &Path, layout: &str) -> Result<&'static dyn Reader, DataError> {
+    let reader = reader_of(path);
+    if layout.is_empty() || matches!(reader, Err(DataError::Missing { .. })) {
+        return reader;
+    }
+    let all = || READERS.into_iter().chain(NAMED);
+    let known: Vec<&str> = all().map(Reader::name).collect();
+    let named = all().find(|reader| plain(reader.name()) == plain(layout));
+    named.ok_or_else(|| DataError::UnknownName {
+        what: "layout",
+        name: layout.into(),
+        nearest: nearest(&known, layout).map(str::to_owned),
+        known: known.join(", "),
     })
 }
 
@@ -44,6 +77,14 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
 /// As [`reader_of`], and anything wrong with the files; see [`DataError`].
 pub fn open(path: &Path) -> Result<Recording, DataError> {
     reader_of(path)?.open(path)
+}
+
+/// Reads the recording at `path` as the format called `layout`, as [`reader_as`] finds it.
+///
+/// # Errors
+/// As [`reader_as`], and anything wrong with the files; see [`DataError`].
+pub fn open_as(path: &Path, layout: &str) -> Result<Recording, DataError> {
+    reader_as(path, layout)?.open(path)
 }
 
 /// Reads the recording at `path` into memory.

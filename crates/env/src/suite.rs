@@ -99,6 +99,12 @@ pub trait Suite: Sync {
     /// Most actions of an episode that is simulated so, where there is a limit.
     fn horizon(&self, task: &Task, simulation: &Simulation) -> Option<usize>;
 
+    /// Gymnasium's `EnvSpec` of `task` as JSON, where it has one: what a recording says of its
+    /// environment, for Python.
+    fn env_spec(&self, _task: &Task) -> Option<String> {
+        None
+    }
+
     /// Episodes played at once unless somebody says otherwise: more make a step no cheaper.
     fn episodes_at_once(&self) -> usize;
 

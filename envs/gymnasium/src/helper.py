@@ -92,12 +92,21 @@ def describe(name, options):
             "max_steps": spec.max_episode_steps if spec else None,
             "render_modes": list(env.metadata.get("render_modes") or []),
             "fps": float(env.metadata.get("render_fps") or 30),
+            "spec": spec_json(spec),
         }
         if images:
             told["observations"] = {"shape": images}
         return json.dumps(told)
     finally:
         env.close()
+
+
+def spec_json(spec):
+    """What `gymnasium.make` was told, as JSON; None where it cannot be written so."""
+    try:
+        return spec.to_json() if spec else None
+    except Exception:
+        return None
 
 
 def flat(space, path):

@@ -8,7 +8,7 @@
 //!
 //! Spaces become ours so:
 //! - a Box is its numbers in a row; of bytes with two to four axes it is a picture, shown as
-//!   Atari's are: four grey frames of 84 × 84 pixels ([`picture`])
+//!   Atari's are: four grey frames of 84 × 84 pixels ([`overtone_core::picture`])
 //! - Discrete, MultiDiscrete and MultiBinary observations are ones and zeros
 //! - Dict and Tuple are their parts one after the other, those of a Dict sorted by key
 //! - Discrete actions are a list; MultiDiscrete and MultiBinary are the list of all combinations
@@ -18,7 +18,6 @@
 
 mod error;
 mod name;
-pub mod picture;
 #[cfg(feature = "python")]
 mod python;
 mod scores;

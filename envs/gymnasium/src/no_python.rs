@@ -40,6 +40,10 @@ pub fn camera(
     no_python(&task.name)
 }
 
+pub fn env_spec(_: &Task) -> Option<String> {
+    None
+}
+
 pub fn seconds_per_action(task: &Task) -> Result<f64, GymnasiumError> {
     no_python(&task.name)
 }

@@ -99,6 +99,8 @@ pub(crate) struct Described {
     pub render_modes: Vec<String>,
     /// Actions a second.
     pub fps: f64,
+    /// Gymnasium's `EnvSpec` as JSON, where it can be written so.
+    pub spec: Option<String>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -100,6 +100,10 @@ impl Suite for Gymnasium {
         read(simulation).ok()?.horizon()
     }
 
+    fn env_spec(&self, task: &Task) -> Option<String> {
+        tasks::env_spec(task)
+    }
+
     fn episodes_at_once(&self) -> usize {
         100
     }

@@ -8,10 +8,10 @@ use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
 use overtone_env::{Camera, TaskError, UnknownTask, VectorEnv};
 
 use crate::camera::Rendered;
-use crate::picture::{Picture, SIDE, STACK};
 use crate::python::{Described, Resolved, Shown, Taken, describe, gymnasium_version, resolve};
 use crate::scores::reference;
 use crate::{GymnasiumError, GymnasiumSimulation, GymnasiumVectorEnv, SUITE, TaskName};
+use overtone_core::picture::{Picture, SIDE, STACK};
 
 /// An environment that was asked for, and what Gymnasium said of it.
 pub struct Known {
@@ -168,6 +168,10 @@ pub fn camera(
         return Ok(None);
     }
     Ok(Some(Box::new(Rendered::open(&known.name, limit(known, simulation))?)))
+}
+
+pub fn env_spec(task: &Task) -> Option<String> {
+    of(task).ok()?.described.spec.clone()
 }
 
 pub fn seconds_per_action(task: &Task) -> Result<f64, GymnasiumError> {

@@ -9,9 +9,9 @@ use overtone_env::{EnvError, Slots, Step, VectorEnv};
 use pyo3::prelude::*;
 use pyo3::{Py, intern};
 
-use crate::picture::{Picture, SIDE, STACK};
 use crate::python::{failed, helper, made, options};
 use crate::{GymnasiumError, TaskName};
+use overtone_core::picture::{Picture, SIDE, STACK};
 
 /// Bytes of an observation that is a picture.
 const PICTURE: usize = STACK * SIDE * SIDE;

@@ -74,7 +74,7 @@ fn look(path: &Path, card: Option<&Path>, frames: ReadFrames) -> Result<Check> {
 }
 
 /// The task that a path names: files of recordings and their folders begin with it.
-fn task_of(path: &Path) -> Option<&'static Task> {
+pub fn task_of(path: &Path) -> Option<&'static Task> {
     let place = reader_of(path).and_then(|reader| reader.place(path)).ok()?;
     let tasks = || SUITES.into_iter().flat_map(|suite| suite.tasks());
     let named = |part: &str| tasks().find(|task| plain(&task.name) == plain(part));

@@ -5,7 +5,7 @@
 //! after the other.
 
 mod ablation;
-mod ask;
+pub mod ask;
 mod curve;
 mod entry;
 mod family;

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{ActionScale, Episodes, ObservationSpace, Task};
 use overtone_data::{
-    Columns, Dataset, Kind, Located, MinariId, Plan, RecordedEnv, Recording, ReplayLog, Split,
-    cache_folder, datasets_folder, locate, read,
+    Columns, Dataset, Kind, Located, MinariId, Plan, RecordedEnv, RecordedTask, Recording,
+    ReplayLog, Split, cache_folder, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_train::TrainingData;
@@ -76,7 +76,7 @@ impl Settings {
                 task.actions.size()
             );
         }
-        let (dataset, name) = match read::open(&located.path)? {
+        let (dataset, name) = match read::open_as(&located.path, &self.data.layout)? {
             Recording::ReplayLog(log) => (self.convert(log, &located)?, String::new()),
             Recording::Columns(columns) => (self.made_of(columns, &located)?, located.dataset),
         };
@@ -123,7 +123,7 @@ impl Settings {
     fn find(&self) -> Result<Located> {
         let task = self.task()?;
         let minari = MinariId::of(&self.dataset)?;
-        let file = |name: &str| minari.is_none() && (name.contains('/') || name.ends_with(".hdf5"));
+        let file = |name: &str| minari.is_none() && (name.contains('/') || is_file_name(name));
         let path = match (self.data.path.as_os_str().is_empty(), &self.dataset) {
             (true, name) if file(name) => Some(Path::new(name)),
             (true, _) => None,
@@ -137,6 +137,13 @@ impl Settings {
         // Own data needs no folder of datasets; where one is needed, it is missed by its name.
         let datasets = datasets_folder().unwrap_or_else(|_| "datasets".into());
         let mut located = locate(task, dataset, path, &datasets)?;
+        if path.is_some() && located.origin.recording.is_none() {
+            let recorded = RecordedTask::of(&located.path)?;
+            let of_env = || suites::simulation_of(task, recorded.env.as_ref()?);
+            let own = recorded.simulation.clone();
+            let own = own.filter(|_| recorded.task.as_deref() == Some(&task.id()));
+            located.origin.recording = own.or_else(of_env);
+        }
         if path.is_none() && minari.is_some() {
             let env = RecordedEnv::of(&located.path)?;
             located.origin.recording = env.and_then(|env| suites::simulation_of(task, &env));
@@ -206,6 +213,11 @@ impl Settings {
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)
     }
+}
+
+/// Whether a dataset's name is a file's.
+pub fn is_file_name(name: &str) -> bool {
+    [".hdf5", ".h5", ".npz"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// How a reader begins to say that actions are not within [-1, 1].

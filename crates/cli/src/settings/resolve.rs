@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::{Context, Result, bail};
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
-use overtone_data::MinariId;
+use overtone_data::{MinariId, RecordedTask};
 use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
 use super::{Preset, Profile, Settings, given, read, variants};
 use crate::{
+    command::prepare::is_file_name,
     keys::{self, Keys},
     suites,
 };
@@ -171,8 +172,32 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
 /// The task of the data that `words` name, where the data says it.
 fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
     let mut datasets = words.iter().rev().filter_map(|word| word.strip_prefix("dataset="));
-    let minari = datasets.next().map(MinariId::of).transpose()?.flatten();
-    minari.map(|id| suites::of_minari(&id)).transpose()
+    let Some(name) = datasets.next() else { return Ok(None) };
+    if let Some(id) = MinariId::of(name)? {
+        return suites::of_minari(&id).map(Some);
+    }
+    let path = Path::new(name);
+    match (name.contains('/') || is_file_name(name)) && path.exists() {
+        true => suites::of_recording(&RecordedTask::of(path)?),
+        false => Ok(None),
+    }
+}
+
+/// The task that `words` name, and the other words; none where they name none.
+///
+/// # Errors
+/// When no suite has it.
+pub fn named_task(words: &[String]) -> Result<(Vec<String>, Option<&'static Task>)> {
+    let (mut others, mut task) = (Vec::new(), None);
+    for word in words {
+        let (key, name) = word.split_once('=').unwrap_or((word, ""));
+        match suites::by_key(key) {
+            Some(suite) => task = Some(suite.task(name)?),
+            None if key == "task" => task = Some(suites::by_id(name)?),
+            None => others.push(word.clone()),
+        }
+    }
+    Ok((others, task))
 }
 
 /// The defaults of `task`, then `overlays`, then `words`. What an overlay's section `paper` says

@@ -25,6 +25,8 @@ mod pages;
 mod played;
 #[cfg(feature = "python")]
 mod playing;
+#[cfg(feature = "python")]
+mod recording;
 mod robots;
 mod runs;
 mod studies;

@@ -12,6 +12,7 @@ use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, Form};
 use crate::read::hdf5_file::{Hdf5File, Matrix};
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
+use crate::read::minari_spaces::MinariSpaces;
 
 /// Looks at a D4RL file.
 ///
@@ -21,9 +22,9 @@ pub(crate) fn check_d4rl(
     file: &Hdf5File,
     findings: &mut Findings<'_>,
 ) -> Result<Inspection, DataError> {
-    forms(file, "", Hdf5Layout::D4rl, findings);
     let mut look = Look::new(findings.expected);
-    let mut arrays = Arrays::read(file, Hdf5Layout::D4rl, None);
+    let mut arrays = Arrays::read(file, Hdf5Layout::D4rl, None, &MinariSpaces::default());
+    forms(file, "", Hdf5Layout::D4rl, findings);
     let refused = look_at_part(file, &mut arrays, &mut None, &mut look, findings);
     if file.has("next_observations") {
         match file.matrix("next_observations") {
@@ -66,14 +67,21 @@ pub(crate) fn check_minari(
     if let Err(error) = &refused {
         findings.refused(error);
     }
-    if let Some(first) = names.first() {
-        forms(file, &format!("{first}/"), Hdf5Layout::Minari, findings);
-    }
+    let spaces = MinariSpaces::of(file).unwrap_or_else(|error| {
+        findings.refused(&error);
+        refused = Err(error);
+        MinariSpaces::default()
+    });
     let (mut look, mut form) = (Look::new(findings.expected), None);
     for name in &names {
-        let mut arrays = Arrays::read(file, Hdf5Layout::Minari, Some(name));
+        let mut arrays = Arrays::read(file, Hdf5Layout::Minari, Some(name), &spaces);
         let sound = look_at_part(file, &mut arrays, &mut form, &mut look, findings);
         refused = refused.and(sound);
+    }
+    // After the arrays were read as training reads them: what HDF5 finds in a damaged group depends
+    // on what it was asked for before.
+    if let Some(first) = names.first() {
+        forms(file, &format!("{first}/"), Hdf5Layout::Minari, findings);
     }
     end(file, Hdf5Layout::Minari, look, findings, refused)
 }

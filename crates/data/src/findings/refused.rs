@@ -35,6 +35,13 @@ impl Findings<'_> {
             DataError::NotHdf5 { .. } => {
                 self.error("broken-file", "", "an HDF5 file", "a file of another kind", AGAIN);
             }
+            DataError::Npz { reason, .. } => {
+                self.error("broken-file", "", "a sound .npz file", reason.as_str(), AGAIN);
+            }
+            DataError::Unread { what, way_out, .. } => {
+                let advice = format!("Do as follows: {way_out}.");
+                self.error("unread-form", "", "a form that is read", what.as_str(), advice);
+            }
             DataError::Hdf5 { path, .. } if path.to_str().is_none() => {
                 let advice = "Rename the file or the folder it is in; the file may be sound.";
                 self.error(
@@ -122,6 +129,8 @@ fn path_of(error: &DataError) -> Option<&Path> {
         | DataError::Value { path, .. }
         | DataError::Inconsistent { path, .. }
         | DataError::NotHdf5 { path }
+        | DataError::Npz { path, .. }
+        | DataError::Unread { path, .. }
         | DataError::Hdf5 { path, .. }
         | DataError::MissingDataset { path, .. }
         | DataError::DatasetType { path, .. }

@@ -14,6 +14,7 @@ use crate::read::hdf5_arrays::{Arrays, columns};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_d4rl};
 use crate::read::hdf5_paths::{find_file, hdf5_files};
+use crate::read::minari_spaces::MinariSpaces;
 use crate::recording::{Reader, Recording};
 
 /// D4RL's format.
@@ -36,7 +37,8 @@ impl Reader for D4rl {
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
         let file = Hdf5File::open(&self.place(path)?)?;
         check_d4rl(&file)?;
-        let parts = std::iter::once_with(|| Arrays::read(&file, Hdf5Layout::D4rl, None));
+        let spaces = MinariSpaces::default();
+        let parts = std::iter::once_with(|| Arrays::read(&file, Hdf5Layout::D4rl, None, &spaces));
         columns(&file, Hdf5Layout::D4rl, parts).map(Recording::Columns)
     }
 

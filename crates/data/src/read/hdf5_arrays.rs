@@ -1,6 +1,7 @@
 //! The arrays of a D4RL file or of one of Minari's episodes, read as far as they can be: what is
 //! trained on takes them when all are sound, and a check goes on with those that are.
 
+use overtone_core::picture::{SIDE, STACK};
 use overtone_core::{Episode, Outcome};
 
 use crate::columns::{Columns, Seen};
@@ -9,6 +10,11 @@ use crate::error::DataError;
 use crate::findings::Tally;
 use crate::read::hdf5_file::{Hdf5File, Matrix};
 use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
+use crate::read::minari_spaces::MinariSpaces;
+use crate::read::source::{self, Shown};
+
+/// Bytes of a frame.
+const FRAME: usize = SIDE * SIDE;
 
 /// Arrays that belong together; `None` is one that cannot be read or does not fit the others.
 pub(crate) struct Arrays {
@@ -16,8 +22,11 @@ pub(crate) struct Arrays {
     pub layout: Hdf5Layout,
     /// Name of the episode's group and a `/`; empty in a D4RL file.
     pub prefix: String,
-    /// What each action was chosen on; in Minari's files also where the last one led.
+    /// What each action was chosen on, where it is numbers; in Minari's files also where the last
+    /// one led.
     pub observations: Option<Matrix>,
+    /// The same, where it is pictures: `[rows, SIDE, SIDE]`.
+    pub frames: Option<Vec<u8>>,
     /// What was done.
     pub actions: Option<Acted>,
     /// `[steps]`
@@ -37,11 +46,18 @@ pub(crate) struct Form {
     observed: usize,
     /// Numbers of an action; `None` where it is one of a list.
     acted: Option<usize>,
+    /// Whether observations are pictures.
+    pictures: bool,
 }
 
 impl Arrays {
-    /// Reads a D4RL file's, or those of Minari's episode `episode`.
-    pub fn read(file: &Hdf5File, layout: Hdf5Layout, episode: Option<&str>) -> Self {
+    /// Reads a D4RL file's, or those of Minari's episode `episode`, which are of these `spaces`.
+    pub fn read(
+        file: &Hdf5File,
+        layout: Hdf5Layout,
+        episode: Option<&str>,
+        spaces: &MinariSpaces,
+    ) -> Self {
         let prefix = episode.map_or_else(String::new, |episode| format!("{episode}/"));
         let named = |name: &str| format!("{prefix}{name}");
         let [end, limit] = layout.flags();
@@ -57,12 +73,30 @@ impl Arrays {
         } else {
             file.flags(&named(limit))
         };
+        let timeouts = kept(timeouts, &mut errors);
+        let terminals = kept(file.flags(&named(end)), &mut errors);
+        let (observed, acted) = (named("observations"), named("actions"));
+        let (observations, actions) = match layout {
+            Hdf5Layout::D4rl => (file.matrix(&observed).map(Into::into), file.actions(&acted)),
+            Hdf5Layout::Minari => (
+                source::observed(file, &observed, spaces.observations.as_ref()),
+                source::acted(file, &acted, spaces.actions.as_ref()),
+            ),
+        };
+        let (observations, frames) = match kept(observations, &mut errors) {
+            None => (None, None),
+            Some(Shown::Numbers { values, rows, width }) => {
+                (Some(Matrix { values, rows, width }), None)
+            }
+            Some(Shown::Frames { pixels, .. }) => (None, Some(pixels)),
+        };
         let mut arrays = Self {
             layout,
-            timeouts: kept(timeouts, &mut errors),
-            terminals: kept(file.flags(&named(end)), &mut errors),
-            observations: kept(file.matrix(&named("observations")), &mut errors),
-            actions: kept(file.actions(&named("actions")), &mut errors),
+            timeouts,
+            terminals,
+            observations,
+            frames,
+            actions: kept(actions, &mut errors),
             rewards: kept(file.column(&named("rewards")), &mut errors),
             errors,
             prefix,
@@ -95,6 +129,7 @@ impl Arrays {
             got != expected
         };
         self.observations.take_if(|matrix| wrong("observations", matrix.rows, steps + more));
+        self.frames.take_if(|frames| wrong("observations", frames.len() / FRAME, steps + more));
         self.actions.take_if(|actions| wrong("actions", actions.rows(), steps));
         self.rewards.take_if(|column| wrong("rewards", column.len(), steps));
         self.terminals.take_if(|flags| wrong(end, flags.len(), steps));
@@ -131,10 +166,16 @@ impl Arrays {
         if let Some(rewards) = &self.rewards {
             file.check_finite(&named("rewards"), rewards, 1)?;
         }
-        let (Some(observations), Some(actions)) = (&self.observations, &self.actions) else {
-            return Ok(());
+        let Some(actions) = &self.actions else { return Ok(()) };
+        let (rows, observed) = match (&self.observations, &self.frames) {
+            (Some(observations), _) => {
+                let Matrix { values, rows, width } = observations;
+                file.check_finite(&named("observations"), values, *width)?;
+                (*rows, *width)
+            }
+            (None, Some(frames)) => (frames.len() / FRAME, FRAME),
+            (None, None) => return Ok(()),
         };
-        file.check_finite(&named("observations"), &observations.values, observations.width)?;
         let acted = match actions {
             Acted::Discrete { .. } => None,
             Acted::Continuous { width, values } => {
@@ -142,13 +183,16 @@ impl Arrays {
                 Some(*width)
             }
         };
-        let form = Form { observed: observations.width, acted };
+        let form = Form { observed, acted, pictures: self.frames.is_some() };
         let first = *first.get_or_insert(form);
         let shape =
             |width: Option<usize>| width.map_or("[rows]".into(), |w| format!("[rows, {w}]"));
-        if form.observed != first.observed {
-            let got = [observations.rows, form.observed];
-            let expected = shape(Some(first.observed));
+        if (form.observed, form.pictures) != (first.observed, first.pictures) {
+            let got = [rows, form.observed];
+            let expected = match first.pictures {
+                true => format!("[rows, {SIDE}, {SIDE}], pictures as in the first episode"),
+                false => shape(Some(first.observed)),
+            };
             return Err(file.wrong_shape(&named("observations"), &got, &expected));
         }
         if form.acted != first.acted {
@@ -169,7 +213,7 @@ pub(super) fn columns(
     parts: impl Iterator<Item = Arrays>,
 ) -> Result<Columns, DataError> {
     let (mut first, mut strange) = (None, Strange::default());
-    let (mut observed, mut rewards) = (Vec::new(), Vec::new());
+    let (mut observed, mut rewards, mut pixels) = (Vec::new(), Vec::new(), Vec::new());
     let mut actions: Option<Acted> = None;
     let (mut episodes, mut finished) = (Vec::new(), Vec::new());
     for mut part in parts {
@@ -183,6 +227,10 @@ pub(super) fn columns(
         if let Some(mut matrix) = part.observations {
             matrix.values.truncate(steps * matrix.width);
             append(&mut observed, matrix.values);
+        }
+        if let Some(mut frames) = part.frames {
+            frames.truncate(steps * FRAME);
+            append(&mut pixels, frames);
         }
         append(&mut rewards, part.rewards.unwrap_or_default());
         match (&mut actions, part.actions) {
@@ -207,9 +255,11 @@ pub(super) fn columns(
     let mut columns = Columns {
         path: file.path().to_path_buf(),
         format: layout.name(),
-        observations: Seen::Vectors {
-            width: first.map_or(0, |form| form.observed),
-            values: observed,
+        observations: match first {
+            Some(Form { pictures: true, .. }) => {
+                Seen::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
+            }
+            form => Seen::Vectors { width: form.map_or(0, |form| form.observed), values: observed },
         },
         actions: actions.unwrap_or(Acted::Continuous { width: 0, values: Vec::new() }),
         rewards,
@@ -284,6 +334,12 @@ pub(crate) fn place(prefix: &str, row: usize) -> String {
     match prefix.trim_end_matches('/') {
         "" => format!("row {row}"),
         episode => format!("{episode}, row {row}"),
+    }
+}
+
+impl From<Matrix> for Shown {
+    fn from(Matrix { values, rows, width }: Matrix) -> Self {
+        Self::Numbers { values, rows, width }
     }
 }
 

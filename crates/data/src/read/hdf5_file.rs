@@ -15,22 +15,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hdf5::plist::dataset_create::Layout;
-use hdf5::types::{FloatSize, TypeDescriptor};
+use hdf5::types::{FloatSize, IntSize, TypeDescriptor};
 use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType, MinorErrorCode};
 use memmap2::Mmap;
 
 use crate::dataset::Acted;
 use crate::error::DataError;
+use crate::read::source::{Kind, Source};
 
 /// Most rows of an array: row numbers are stored in 32 bits.
 const MAX_ROWS: usize = u32::MAX as usize;
 /// Most numbers of a row.
 const MAX_WIDTH: usize = 1 << 16;
+/// Most numbers of a row of several axes: four pictures of 640 by 480 pixels in colour.
+const MAX_PICTURE: usize = 4 * 640 * 480 * 3;
 /// How many times its stored bytes an array may hold, and how many times the file's bytes all
 /// arrays together. Deflate reaches 1032.
 const MOST_COMPRESSED: u64 = 4096;
 /// Bytes that are allowed without any being stored.
 const ALWAYS_ALLOWED: u64 = 1 << 20;
+/// The most bytes of an attribute that is read as a text.
+const MAX_TEXT: usize = 4 << 20;
 /// Names that an error lists at most.
 const NAMES_SHOWN: usize = 12;
 
@@ -259,10 +264,7 @@ impl Hdf5File {
                 hint: self.what_it_has(),
             });
         }
-        if let Some((group, _)) = name.rsplit_once('/') {
-            let unreadable = |error| self.unreadable(&format!("`{group}`"), &error);
-            self.check_links(&format!("{group}/"), &self.file.group(group).map_err(unreadable)?)?;
-        }
+        self.check_way(name)?;
         let unreadable = |error| self.unreadable(&format!("`{name}`"), &error);
         let dataset = match self.file.dataset(name) {
             Ok(dataset) => dataset,
@@ -278,6 +280,16 @@ impl Hdf5File {
             return Err(self.led_out(name, "its numbers lie in another file"));
         }
         Ok(dataset)
+    }
+
+    /// Refuses `name` where a group on the way to it has names that stand for something elsewhere.
+    fn check_way(&self, name: &str) -> Result<(), DataError> {
+        for (at, _) in name.match_indices('/') {
+            let group = &name[..at];
+            let unreadable = |error| self.unreadable(&format!("`{group}`"), &error);
+            self.check_links(&format!("{group}/"), &self.file.group(group).map_err(unreadable)?)?;
+        }
+        Ok(())
     }
 
     /// Refuses names in `group` that stand for something elsewhere; `prefix` is the group's own
@@ -336,11 +348,11 @@ impl Hdf5File {
     /// gives the type of its elements.
     fn check_claim(&self, name: &str, dataset: &Dataset) -> Result<TypeDescriptor, DataError> {
         let shape = dataset.shape();
-        // Of one or two dimensions, as its reader has seen.
-        let size = |axis: usize| shape.get(axis).copied().unwrap_or(1);
-        let (rows, width) = (size(0), size(1));
-        if rows > MAX_ROWS || width > MAX_WIDTH {
-            let expected = format!("at most [{MAX_ROWS}, {MAX_WIDTH}]");
+        let rows = shape.first().copied().unwrap_or(1);
+        let width = shape.iter().skip(1).fold(1usize, |n, &axis| n.saturating_mul(axis));
+        let most = if shape.len() > 2 { MAX_PICTURE } else { MAX_WIDTH };
+        if rows > MAX_ROWS || width > most {
+            let expected = format!("at most [{MAX_ROWS}, {most}]");
             return Err(self.wrong_shape(name, &shape, &expected));
         }
         let of_type = dataset.dtype().map_err(|error| self.unreadable(name, &error))?;
@@ -375,6 +387,28 @@ impl Hdf5File {
         Ok(descriptor)
     }
 
+    /// Refuses to make so many bytes of array `name`, beside what was made before.
+    fn claim_more(&self, name: &str, bytes: u64) -> Result<(), DataError> {
+        self.claimed.set(self.claimed.get().saturating_add(bytes));
+        let allowed = self.bytes.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED);
+        if self.claimed.get() <= allowed {
+            return Ok(());
+        }
+        let (path, dataset) = (self.path.clone(), name.into());
+        Err(DataError::DatasetClaim { path, dataset, claimed: bytes, stored: self.bytes })
+    }
+
+    /// The attribute `name` of the file itself, where there is one and it is a short text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let attribute = self.file.attr(name).ok()?;
+        // Bytes, and no text: a text's length is known only when it is read.
+        let is_small = attribute.shape().first().is_some_and(|&n| n <= MAX_TEXT);
+        if attribute.ndim() != 1 || !is_small {
+            return None;
+        }
+        String::from_utf8(attribute.read_raw::<u8>().ok()?).ok()
+    }
+
     fn read<T: hdf5::H5Type>(&self, name: &str, dataset: &Dataset) -> Result<Vec<T>, DataError> {
         dataset.read_raw().map_err(|error| self.unreadable(&format!("`{name}`"), &error))
     }
@@ -389,5 +423,65 @@ impl Hdf5File {
 
     fn wrong_value(&self, name: &str, row: usize, what: String) -> DataError {
         DataError::DatasetValue { path: self.path.clone(), dataset: name.into(), row, what }
+    }
+}
+
+impl Source for Hdf5File {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn has(&self, name: &str) -> bool {
+        Self::has(self, name)
+    }
+
+    fn parts(&self, name: &str) -> Option<Vec<String>> {
+        // What leads elsewhere is refused when it is read as an array.
+        self.check_way(name).ok()?;
+        self.has(name).then(|| self.file.group(name).ok()?.member_names().ok()).flatten()
+    }
+
+    fn what_it_has(&self) -> String {
+        Self::what_it_has(self)
+    }
+
+    fn shape(&self, name: &str) -> Result<Vec<usize>, DataError> {
+        Self::shape(self, name)
+    }
+
+    fn kind(&self, name: &str) -> Result<Kind, DataError> {
+        Ok(match self.element(name)? {
+            TypeDescriptor::Boolean => Kind::Flag,
+            TypeDescriptor::Unsigned(IntSize::U1) => Kind::Byte,
+            TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => Kind::Whole,
+            TypeDescriptor::Float(_) => Kind::Real,
+            other => return Err(self.wrong_type(name, other.to_string(), "numbers or booleans")),
+        })
+    }
+
+    fn reals(&self, name: &str) -> Result<Vec<f32>, DataError> {
+        self.numbers(name)
+    }
+
+    fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {
+        let dataset = self.dataset(name)?;
+        match self.check_claim(name, &dataset)? {
+            TypeDescriptor::Boolean | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
+                self.read(name, &dataset)
+            }
+            other => Err(self.wrong_type(name, other.to_string(), "whole numbers")),
+        }
+    }
+
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, DataError> {
+        let dataset = self.dataset(name)?;
+        match self.check_claim(name, &dataset)? {
+            TypeDescriptor::Unsigned(IntSize::U1) => self.read(name, &dataset),
+            other => Err(self.wrong_type(name, other.to_string(), "bytes")),
+        }
+    }
+
+    fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError> {
+        self.claim_more(name, bytes)
     }
 }

@@ -10,6 +10,7 @@ use crate::read::hdf5_arrays::{Arrays, columns};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names, is_minari};
 use crate::read::hdf5_paths::find_file;
+use crate::read::minari_spaces::MinariSpaces;
 use crate::recording::{Reader, Recording};
 
 /// The Farama Foundation's format.
@@ -32,7 +33,9 @@ impl Reader for Minari {
         let file = Hdf5File::open(&self.place(path)?)?;
         let names = episode_names(&file)?;
         check_total(&file, names.len())?;
-        let parts = names.iter().map(|name| Arrays::read(&file, Hdf5Layout::Minari, Some(name)));
+        let spaces = MinariSpaces::of(&file)?;
+        let parts =
+            names.iter().map(|name| Arrays::read(&file, Hdf5Layout::Minari, Some(name), &spaces));
         columns(&file, Hdf5Layout::Minari, parts).map(Recording::Columns)
     }
 

@@ -262,39 +262,51 @@ impl NpyStream {
 
     /// The bytes of the header's dictionary.
     fn read_header(&mut self) -> Result<Vec<u8>, DataError> {
-        let take = |n: usize, this: &mut Self| -> Result<Vec<u8>, DataError> {
+        let path = self.path.clone();
+        let mut take = |n: usize| -> Result<Vec<u8>, DataError> {
             let mut bytes = vec![0; n];
-            match this.stream.read_exact(&mut bytes) {
+            match self.stream.read_exact(&mut bytes) {
                 Ok(()) => Ok(bytes),
-                Err(error) => Err(this.stream_error(error)),
+                Err(error) => Err(self.stream_error(error)),
             }
         };
-        let magic = take(8, self)?;
-        if magic[..6] != *b"\x93NUMPY" {
-            return Err(self.header_error("it does not begin with NumPy's magic bytes"));
+        header_bytes(&mut take, &|reason| DataError::NpyHeader { path: path.clone(), reason })
+    }
+}
+
+/// The bytes of an array's dictionary, from what `take` gives of the array's beginning.
+///
+/// # Errors
+/// Those of `take`, and `wrong` where it is no header that is read.
+pub(crate) fn header_bytes(
+    take: &mut dyn FnMut(usize) -> Result<Vec<u8>, DataError>,
+    wrong: &dyn Fn(String) -> DataError,
+) -> Result<Vec<u8>, DataError> {
+    let magic = take(8)?;
+    if magic[..6] != *b"\x93NUMPY" {
+        return Err(wrong("it does not begin with NumPy's magic bytes".into()));
+    }
+    let length = match (magic[6], magic[7]) {
+        (1, 0) => {
+            let bytes = take(2)?;
+            usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
         }
-        let length = match (magic[6], magic[7]) {
-            (1, 0) => {
-                let bytes = take(2, self)?;
-                usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
-            }
-            (2 | 3, 0) => {
-                let bytes = take(4, self)?;
-                u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize
-            }
-            (major, minor) => {
-                return Err(self.header_error(format!(
-                    "its format version is {major}.{minor}, and 1.0, 2.0 and 3.0 are read"
-                )));
-            }
-        };
-        if length > MAX_HEADER {
-            return Err(self.header_error(format!(
-                "its header claims {length} bytes, more than the {MAX_HEADER} allowed"
+        (2 | 3, 0) => {
+            let bytes = take(4)?;
+            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) as usize
+        }
+        (major, minor) => {
+            return Err(wrong(format!(
+                "its format version is {major}.{minor}, and 1.0, 2.0 and 3.0 are read"
             )));
         }
-        take(length, self)
+    };
+    if length > MAX_HEADER {
+        return Err(wrong(format!(
+            "its header claims {length} bytes, more than the {MAX_HEADER} allowed"
+        )));
     }
+    take(length)
 }
 
 /// Reads a whole one-dimensional or scalar array of at most `limit` elements.
@@ -323,15 +335,21 @@ pub fn read_small<T: Element>(path: &Path, limit: usize) -> Result<Vec<T>, DataE
 
 /// The dictionary NumPy writes before an array.
 #[derive(Debug, PartialEq)]
-struct Header {
-    descr: String,
-    fortran_order: bool,
-    shape: Vec<usize>,
+pub(crate) struct Header {
+    /// The type of the elements, such as `<f4`.
+    pub descr: String,
+    /// Whether the first axis changes fastest.
+    pub fortran_order: bool,
+    /// Length of each axis.
+    pub shape: Vec<usize>,
 }
 
 impl Header {
     /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
-    fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, &'static str> {
         const MALFORMED: &str = "its header is not a dictionary of descr, fortran_order and shape";
         let text = str::from_utf8(bytes).map_err(|_| MALFORMED)?;
         let inner = text

@@ -26,7 +26,7 @@ pub(super) fn targets() -> Vec<Target> {
             about: "arrays in sound gzip files: `npy::NpyStream`",
             gzip: true,
             native: false,
-            share: 265,
+            share: 225,
             // Deflate makes at most 1032 bytes of one; half of it may be copied as it grows.
             limit: |bytes| MIB + 2 * 1032 * bytes,
             prepare: |_| Ok(arrays()),

@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::Result;
 use overtone_data::{
-    Dataset, DatasetCard, DatasetOptions, Expected, Fragment, MinariId, RecordedEnv, check, read,
+    Dataset, DatasetCard, DatasetOptions, Expected, Fragment, MinariId, RecordedEnv, RecordedTask,
+    Space, check, read,
 };
 
 use super::{MIB, Seed, Target};
@@ -16,7 +17,7 @@ pub(super) fn targets() -> Vec<Target> {
     vec![
         Target {
             name: "hdf5",
-            about: "D4RL and Minari files: `read::columns`, `Dataset::of`, `check`",
+            about: "D4RL's, Minari's and d3rlpy's files: `read::columns`, `Dataset::of`, `check`",
             gzip: false,
             native: true,
             share: 30,
@@ -24,6 +25,27 @@ pub(super) fn targets() -> Vec<Target> {
             limit: |bytes| 64 * MIB + 4096 * bytes,
             prepare: |_| Ok(recordings()),
             read: read_recording,
+        },
+        Target {
+            name: "npz",
+            about: "arrays in .npz files: `read::columns`, `open_as` OGBench, `check`",
+            gzip: false,
+            native: false,
+            share: 30,
+            // `npz` allows 4096 times the file's bytes, and a mebibyte; columns are copied once.
+            limit: |bytes| 64 * MIB + 2 * 4096 * bytes,
+            prepare: |_| Ok(arrays()),
+            read: read_arrays,
+        },
+        Target {
+            name: "spaces",
+            about: "Minari's metadata.json: `RecordedTask::of`, `Space::parse`",
+            gzip: false,
+            native: false,
+            share: 10,
+            limit: |bytes| MIB + 1024 * bytes,
+            prepare: |_| Ok(descriptions()),
+            read: read_description,
         },
         Target {
             name: "card",
@@ -56,6 +78,7 @@ fn recordings() -> Vec<Seed> {
         include_bytes!("../../../data/tests/fixtures/lzf.hdf5"),
         include_bytes!("../../../data/tests/fixtures/doubles.hdf5"),
         include_bytes!("../../../data/tests/fixtures/minari.hdf5"),
+        include_bytes!("../../../data/tests/fixtures/d3rlpy.h5"),
     ]
     .map(|bytes| Seed::new("robot.hdf5", bytes))
     .into()
@@ -72,6 +95,50 @@ fn read_recording(path: &Path) -> Result<()> {
     let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
     Dataset::of(log, &options)?;
     Ok(())
+}
+
+fn arrays() -> Vec<Seed> {
+    // Written by NumPy: stored and deflated, big-endian, pictures, and OGBench's.
+    [
+        &include_bytes!("../../../data/tests/fixtures/stored.npz")[..],
+        include_bytes!("../../../data/tests/fixtures/deflated.npz"),
+        include_bytes!("../../../data/tests/fixtures/wide.npz"),
+        include_bytes!("../../../data/tests/fixtures/list.npz"),
+        include_bytes!("../../../data/tests/fixtures/pictures.npz"),
+    ]
+    .map(|bytes| Seed::new("own.npz", bytes))
+    .into()
+}
+
+fn read_arrays(path: &Path) -> Result<()> {
+    let check = check(path, &Expected::default())?;
+    let log = read::columns(path);
+    assert_eq!(log.is_ok(), check.inspection.is_ok(), "{}", check.report);
+    // The same bytes as OGBench's: most lack nothing that it needs.
+    let _ = read::open_as(path, "ogbench");
+    let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
+    Dataset::of(log?, &options)?;
+    Ok(())
+}
+
+fn descriptions() -> Vec<Seed> {
+    let space = br#"{"type": "Dict", "subspaces": {"a": {"type": "Tuple", "subspaces": [
+        {"type": "Discrete", "n": 3, "start": -1}, {"type": "MultiBinary", "n": [2, 3]}]},
+        "b": {"type": "MultiDiscrete", "nvec": [[2, 3]], "start": [[0, 0]]},
+        "c": {"type": "Box", "dtype": "float32", "shape": [2], "low": [-Infinity, NaN]}}}"#;
+    let minari = include_bytes!(
+        "../../../cli/tests/fixtures/minari/mujoco/hopper/tiny-v0/data/metadata.json"
+    );
+    vec![Seed::new("space.json", &space[..]), Seed::new("metadata.json", &minari[..])]
+}
+
+fn read_description(path: &Path) -> Result<()> {
+    if path.ends_with("metadata.json") {
+        RecordedTask::of(path.parent().unwrap_or(path))?;
+        return Ok(());
+    }
+    let text = fs::read_to_string(path)?;
+    Space::parse(&text).map(drop).map_err(anyhow::Error::msg)
 }
 
 fn cards() -> Vec<Seed> {

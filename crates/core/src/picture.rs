@@ -1,5 +1,6 @@
 //! [`Picture`]: an environment's image as agents see pictures, in grey frames of 84 × 84 pixels.
 //!
+//! Environments and recordings share it, so that an agent learns from what it will see.
 //! As Atari's screens are shown: grey by the luma of ITU-R BT.601, resized by area, four frames
 //! oldest first, zeros before an episode's first. An environment that shows frames `[4, 84, 84]`
 //! of its own is shown as it is.

@@ -1,0 +1,156 @@
+//! [`Cast`]: the policies of a recording.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use overtone_agents::Agent;
+use overtone_core::{Play, Policy, Task};
+use overtone_model::device;
+use overtone_train::{Checkpoint, RunDir};
+
+use crate::command::evaluate::{ask, playing, what_to_ask};
+use crate::settings::EvaluationSettings;
+
+/// Who acts in a recording.
+pub struct Cast {
+    /// What is played.
+    pub task: &'static Task,
+    /// How it is simulated.
+    pub protocol: Play,
+    /// The policies.
+    pub members: Vec<Member>,
+    /// How long each acts within an episode, where they take turns.
+    pub switch: Option<[u64; 2]>,
+    /// Who they are, in a few words.
+    pub told: String,
+}
+
+/// One policy.
+pub struct Member {
+    /// `None` acts at random.
+    pub policy: Option<Box<dyn Policy>>,
+    /// What it is asked for.
+    pub target: f32,
+    /// How often it is drawn, relative to the others.
+    pub share: f64,
+}
+
+impl Cast {
+    /// The policies that the options name.
+    ///
+    /// # Errors
+    /// When one is not there, or they play different tasks.
+    pub fn of(text: &dyn Fn(&str) -> String, task: Option<&'static Task>) -> Result<Self> {
+        let names: Vec<String> =
+            text("policy").split(',').map(|name| name.trim().to_owned()).collect();
+        let shares = shares(&text("share"), names.len())?;
+        let root = text("runs");
+        let device = device::choose(&text("device"))?;
+        let (mut task, mut protocol): (_, Option<Play>) = (task, None);
+        let mut members = Vec::with_capacity(names.len());
+        for (name, share) in names.iter().zip(shares) {
+            if name == "random" {
+                members.push(Member { policy: None, target: 0.0, share });
+                continue;
+            }
+            let run = RunDir::open(Path::new(&root), name)
+                .with_context(|| format!("policy={name}: there are random and runs"))?;
+            let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
+            let agent = Agent::of(&checkpoint)?;
+            let own = crate::suites::by_id(&agent.task.id())?;
+            if let Some(other) = task.filter(|task| *task != own) {
+                bail!("policy={name} plays {}, and {} is recorded", own.id(), other.id());
+            }
+            task = Some(own);
+            let options = EvaluationSettings {
+                episodes: 1,
+                target: text("target"),
+                released_target: None,
+                protocol: "matched".into(),
+                temperature: text("temperature").parse().context("temperature")?,
+                actions: ask::action_choice(&text("actions"))?,
+                seed: 1,
+                parallel: 0,
+                every: 0,
+                every_episodes: 0,
+            };
+            let asks = what_to_ask(&options, &agent, &checkpoint.state.episode_returns)?;
+            let ask = asks.first().context("nothing to ask for")?;
+            let target = ask.targets.first().copied().context("target=: nothing to ask for")?;
+            let policy = playing::policy(&checkpoint, &ask.protocol, &device.device)?;
+            members.push(Member { policy: Some(policy), target, share });
+            let simulation = &protocol.get_or_insert_with(|| ask.protocol.clone()).simulation;
+            if *simulation != ask.protocol.simulation {
+                bail!("policy={name}: it was trained in another simulation than the others");
+            }
+        }
+        let task = task.context("task=: say what is recorded (task=gymnasium/CartPole-v1)")?;
+        Ok(Self {
+            task,
+            protocol: protocol.unwrap_or_else(|| task.matched(None)),
+            members,
+            switch: switch(&text("switch"))?,
+            told: format!("policy {}", names.join(", ")),
+        })
+    }
+
+    /// The policy that `draw`, below 1, falls to.
+    pub fn drawn(&self, draw: f64) -> usize {
+        let all: f64 = self.members.iter().map(|member| member.share).sum();
+        let mut left = draw * all;
+        for (at, member) in self.members.iter().enumerate() {
+            left -= member.share;
+            if left < 0.0 {
+                return at;
+            }
+        }
+        self.members.len() - 1
+    }
+}
+
+fn shares(text: &str, n: usize) -> Result<Vec<f64>> {
+    if text.is_empty() {
+        return Ok(vec![1.0; n]);
+    }
+    let share = |part: &str| {
+        let share = part.trim().parse().ok();
+        share.filter(|share: &f64| share.is_finite() && *share > 0.0)
+    };
+    let shares: Option<Vec<f64>> = text.split(',').map(share).collect();
+    shares.filter(|shares| shares.len() == n).with_context(|| {
+        format!("share={text}: expected {n} numbers above 0, one for each policy, such as 1,2")
+    })
+}
+
+/// `50..200`, or `50` for always 50.
+fn switch(text: &str) -> Result<Option<[u64; 2]>> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let (low, high) = text.split_once("..").unwrap_or((text, text));
+    let bounds = low.trim().parse().ok().zip(high.trim().parse().ok());
+    let bounds = bounds.filter(|&(low, high): &(u64, u64)| 0 < low && low <= high);
+    let (low, high) =
+        bounds.with_context(|| format!("switch={text}: expected steps, such as 50..200"))?;
+    Ok(Some([low, high]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_turns_are_read_or_refused() {
+        assert_eq!(shares("", 2).unwrap(), [1.0, 1.0]);
+        assert_eq!(shares("1, 0.5", 2).unwrap(), [1.0, 0.5]);
+        for text in ["1", "1,0", "1,x", "1,2,3", "1,inf"] {
+            assert!(shares(text, 2).is_err(), "{text}");
+        }
+        assert_eq!(switch("").unwrap(), None);
+        assert_eq!(switch("50..200").unwrap(), Some([50, 200]));
+        assert_eq!(switch("7").unwrap(), Some([7, 7]));
+        for text in ["0..3", "5..3", "x", "3..", "-1..3"] {
+            assert!(switch(text).is_err(), "{text}");
+        }
+    }
+}

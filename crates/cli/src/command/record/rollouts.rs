@@ -1,0 +1,416 @@
+//! [`Rollouts`]: episodes played as one batch, and handed out in the order of their numbers.
+//!
+//! An episode is determined by its number: its seed follows from that, and so does every draw. So
+//! which episodes are recorded, and what is in them, does not depend on how many are played at once.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, anyhow};
+use overtone_core::picture::{SIDE, STACK};
+use overtone_core::policy::EpisodeStart;
+use overtone_core::seed::{Generator, derive, derive_nth};
+use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Turn};
+use overtone_data::{Acted, Seen, WrittenEpisode};
+use overtone_env::{EnvError, Step, VectorEnv};
+use overtone_eval::rollout::role_seeds;
+use rand::{RngExt, SeedableRng};
+
+use super::cast::Cast;
+
+/// What is recorded, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Steps at least.
+    pub transitions: usize,
+    /// Steps after which an episode is cut; 0 for none.
+    pub limit: usize,
+    /// Probability of a random action.
+    pub epsilon: f64,
+    /// Of everything that is drawn.
+    pub seed: u64,
+    /// How long a policy acts, where they take turns.
+    pub switch: Option<[u64; 2]>,
+}
+
+/// Bytes of a frame.
+const FRAME: usize = SIDE * SIDE;
+
+/// Episodes under way.
+pub struct Rollouts<'a> {
+    env: &'a mut dyn VectorEnv,
+    cast: &'a mut Cast,
+    rules: Rules,
+    slots: Vec<Option<Live>>,
+    /// The number of the next episode.
+    next: u64,
+    /// Ended before one that began earlier; `None` is one that failed.
+    waiting: BTreeMap<u64, Option<WrittenEpisode>>,
+    /// The number of the next that is handed out.
+    due: u64,
+    /// Steps handed out.
+    steps: usize,
+    returns: Vec<f64>,
+    failed: usize,
+    first_failure: String,
+}
+
+/// An episode under way.
+struct Live {
+    number: u64,
+    seed: u64,
+    random: Generator,
+    /// Who acts, for how many steps more, and whether this is its first.
+    member: usize,
+    left: u64,
+    begins: bool,
+    reward: f32,
+    numbers: Vec<f32>,
+    pixels: Vec<u8>,
+    chosen: Vec<u16>,
+    values: Vec<f32>,
+    rewards: Vec<f32>,
+}
+
+impl<'a> Rollouts<'a> {
+    /// None under way yet.
+    pub fn new(env: &'a mut dyn VectorEnv, cast: &'a mut Cast, rules: Rules) -> Self {
+        let slots = (0..env.n_envs()).map(|_| None).collect();
+        Self {
+            env,
+            cast,
+            rules,
+            slots,
+            next: 0,
+            waiting: BTreeMap::new(),
+            due: 0,
+            steps: 0,
+            returns: Vec::new(),
+            failed: 0,
+            first_failure: String::new(),
+        }
+    }
+
+    /// Returns of the episodes handed out.
+    pub fn returns(&self) -> Vec<f64> {
+        self.returns.clone()
+    }
+
+    /// How many failed, and why the first did.
+    pub fn failed(&self) -> Option<(usize, String)> {
+        (self.failed > 0).then(|| (self.failed, self.first_failure.clone()))
+    }
+
+    /// Plays one step in every slot; gives the episodes whose turn it is, `None` when there are
+    /// steps enough.
+    ///
+    /// # Errors
+    /// When a policy or all environments fail.
+    pub fn step(&mut self) -> Result<Option<Vec<WrittenEpisode>>> {
+        if self.steps >= self.rules.transitions {
+            return Ok(None);
+        }
+        self.begin()?;
+        let envs: Vec<usize> =
+            (0..self.slots.len()).filter(|&env| self.slots[env].is_some()).collect();
+        if envs.is_empty() {
+            if self.failed > self.returns.len() + self.slots.len() {
+                return Err(anyhow!("every episode fails: {}", self.first_failure));
+            }
+            return Ok(Some(self.handed_out()));
+        }
+        self.look(&envs);
+        let actions = self.act(&envs)?;
+        self.keep(&envs, &actions);
+        let (steps, failures) = match self.env.step(&envs, &actions) {
+            Ok(steps) => (envs.iter().copied().zip(steps).collect(), Vec::new()),
+            Err(EnvError::Partly { failures, steps }) => (steps, failures),
+            Err(error) => return Err(error.into()),
+        };
+        for failure in failures {
+            self.fail(failure.env, &failure.cause.to_string());
+        }
+        let mut ended = Vec::new();
+        for (env, step) in steps {
+            if let Some(outcome) = self.count(env, step) {
+                ended.push((env, outcome));
+            }
+        }
+        let over: Vec<usize> = ended.iter().map(|(env, _)| *env).collect();
+        self.look(&over);
+        for (env, outcome) in ended {
+            if let Some(live) = self.slots[env].take() {
+                let number = live.number;
+                let episode = live.written(self.env.observation_space(), self.env.action_space());
+                let episode = WrittenEpisode { outcome: Some(outcome), ..episode };
+                self.waiting.insert(number, Some(episode));
+            }
+        }
+        Ok(Some(self.handed_out()))
+    }
+
+    /// Begins episodes in free slots, as long as those under way may not be enough.
+    fn begin(&mut self) -> Result<()> {
+        let waiting = self.waiting.values().flatten().map(|episode| episode.rewards.len());
+        let live = self.slots.iter().flatten().map(|live| live.rewards.len());
+        let mut known = self.steps + waiting.sum::<usize>() + live.sum::<usize>();
+        let (mut envs, mut seeds) = (Vec::new(), Vec::new());
+        for env in 0..self.slots.len() {
+            if self.slots[env].is_some() || known >= self.rules.transitions {
+                continue;
+            }
+            let seed = derive_nth(derive(self.rules.seed, "episode"), self.next);
+            let live = Live::new(self.next, seed, self.cast, self.rules.switch);
+            envs.push(env);
+            seeds.push(role_seeds(seed).0);
+            self.slots[env] = Some(live);
+            self.next += 1;
+            known += 1;
+        }
+        if envs.is_empty() {
+            return Ok(());
+        }
+        match self.env.reset(&envs, &seeds) {
+            Ok(()) => Ok(()),
+            Err(EnvError::Partly { failures, .. }) => {
+                failures.iter().for_each(|f| self.fail(f.env, &f.cause.to_string()));
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn fail(&mut self, env: usize, reason: &str) {
+        if let Some(live) = self.slots[env].take() {
+            self.waiting.insert(live.number, None);
+        }
+        if self.failed == 0 {
+            self.first_failure = reason.to_owned();
+        }
+        self.failed += 1;
+    }
+
+    /// Notes what is shown now.
+    fn look(&mut self, envs: &[usize]) {
+        let size = self.env.observation_space().size();
+        for &env in envs {
+            let Some(live) = &mut self.slots[env] else { continue };
+            match self.env.observations() {
+                Observations::Vectors(rows) => {
+                    live.numbers.extend_from_slice(&rows[env * size..(env + 1) * size]);
+                }
+                // The newest frame is the last.
+                Observations::Pixels(rows) => {
+                    let frames = &rows[env * size..(env + 1) * size];
+                    live.pixels.extend_from_slice(&frames[size - FRAME.min(size)..]);
+                }
+            }
+        }
+    }
+
+    /// One action for each of `envs`.
+    fn act(&mut self, envs: &[usize]) -> Result<Actions> {
+        let space = self.env.action_space().clone();
+        let mut acted: Vec<Option<Actions>> = vec![None; envs.len()];
+        for at in 0..self.cast.members.len() {
+            let turns: Vec<(usize, usize)> = envs
+                .iter()
+                .enumerate()
+                .filter(|(_, env)| self.slots[**env].as_ref().is_some_and(|l| l.member == at))
+                .map(|(row, env)| (row, *env))
+                .collect();
+            if turns.is_empty() {
+                continue;
+            }
+            let actions = self.by_policy(at, &turns)?;
+            for (place, &(row, _)) in turns.iter().enumerate() {
+                acted[row] = actions.as_ref().map(|actions| one(actions, place));
+            }
+        }
+        let mut rows = Vec::with_capacity(envs.len());
+        for (&env, acted) in envs.iter().zip(acted) {
+            let Some(live) = &mut self.slots[env] else { continue };
+            // Drawn whether it is used or not, so that epsilon moves no other draw.
+            let at_random = live.random.random::<f64>() < self.rules.epsilon;
+            let random = random_action(&space, &mut live.random);
+            rows.push(acted.filter(|_| !at_random).unwrap_or(random));
+        }
+        Ok(joined(rows, &space))
+    }
+
+    /// What policy `at` does for `turns`; `None` for the one at random.
+    fn by_policy(&mut self, at: usize, turns: &[(usize, usize)]) -> Result<Option<Actions>> {
+        let member = &mut self.cast.members[at];
+        let Some(policy) = &mut member.policy else { return Ok(None) };
+        let size = self.env.observation_space().size();
+        let told: Vec<Turn> = turns
+            .iter()
+            .filter_map(|&(_, env)| {
+                let live = self.slots[env].as_ref()?;
+                let start = live.begins.then(|| EpisodeStart {
+                    seed: role_seeds(live.seed).1 ^ live.rewards.len() as u64,
+                    target_return: member.target,
+                });
+                let reward = self.cast.protocol.return_units.of(live.reward);
+                Some(Turn { agent: env, reward, start })
+            })
+            .collect();
+        let actions = match self.env.observations() {
+            Observations::Vectors(rows) => {
+                let of = |&(_, env): &(usize, usize)| &rows[env * size..(env + 1) * size];
+                let rows: Vec<f32> = turns.iter().flat_map(of).copied().collect();
+                policy.act(&told, Observations::Vectors(&rows))
+            }
+            Observations::Pixels(rows) => {
+                let of = |&(_, env): &(usize, usize)| &rows[env * size..(env + 1) * size];
+                let rows: Vec<u8> = turns.iter().flat_map(of).copied().collect();
+                policy.act(&told, Observations::Pixels(&rows))
+            }
+        };
+        Ok(Some(actions.map_err(|error| anyhow!("{error}"))?))
+    }
+
+    /// Notes what is done.
+    fn keep(&mut self, envs: &[usize], actions: &Actions) {
+        for (row, &env) in envs.iter().enumerate() {
+            let Some(live) = &mut self.slots[env] else { continue };
+            match actions {
+                Actions::Discrete(indices) => live.chosen.push(indices[row] as u16),
+                Actions::Continuous { width, values } => {
+                    live.values.extend_from_slice(&values[row * width..(row + 1) * width]);
+                }
+            }
+        }
+    }
+
+    /// Notes what came of it; gives how the episode ended, where it did.
+    fn count(&mut self, env: usize, step: Step) -> Option<Outcome> {
+        let live = self.slots[env].as_mut()?;
+        live.rewards.push(step.reward);
+        live.reward = step.reward;
+        live.begins = false;
+        live.left = live.left.saturating_sub(1);
+        if let (0, Some(turns)) = (live.left, self.rules.switch) {
+            live.change(self.cast, turns);
+        }
+        let cut = self.rules.limit > 0 && live.rewards.len() >= self.rules.limit;
+        step.outcome.or(cut.then_some(Outcome::Truncated))
+    }
+
+    /// The episodes that no earlier one is missing before, until there are steps enough.
+    fn handed_out(&mut self) -> Vec<WrittenEpisode> {
+        let mut ready = Vec::new();
+        while self.steps < self.rules.transitions
+            && let Some(episode) = self.waiting.remove(&self.due)
+        {
+            self.due += 1;
+            let Some(episode) = episode else { continue };
+            self.steps += episode.rewards.len();
+            self.returns.push(episode.rewards.iter().map(|&reward| f64::from(reward)).sum());
+            ready.push(episode);
+        }
+        ready
+    }
+}
+
+impl Live {
+    fn new(number: u64, seed: u64, cast: &Cast, switch: Option<[u64; 2]>) -> Self {
+        let mut live = Self {
+            number,
+            seed,
+            random: Generator::seed_from_u64(derive(seed, "record")),
+            member: 0,
+            left: 0,
+            begins: true,
+            reward: 0.0,
+            numbers: Vec::new(),
+            pixels: Vec::new(),
+            chosen: Vec::new(),
+            values: Vec::new(),
+            rewards: Vec::new(),
+        };
+        live.change(cast, switch.unwrap_or([u64::MAX; 2]));
+        live
+    }
+
+    /// Draws who acts next. Another policy begins as at an episode's start: it has not seen what
+    /// came before.
+    fn change(&mut self, cast: &Cast, [low, high]: [u64; 2]) {
+        let before = self.member;
+        self.member = cast.drawn(self.random.random::<f64>());
+        self.left = self.random.random_range(low..=high);
+        self.begins |= before != self.member;
+    }
+
+    fn written(self, observations: &ObservationSpace, actions: &ActionSpace) -> WrittenEpisode {
+        WrittenEpisode {
+            observations: match observations {
+                ObservationSpace::Vectors { width } => {
+                    Seen::Vectors { width: *width, values: self.numbers }
+                }
+                ObservationSpace::Pixels { .. } => {
+                    Seen::Frames { pixels: self.pixels, shape: [SIDE, SIDE], stack: STACK }
+                }
+            },
+            actions: match actions {
+                ActionSpace::Discrete { names } => {
+                    Acted::Discrete { n_actions: names.len(), values: self.chosen }
+                }
+                ActionSpace::Continuous { low, .. } => {
+                    Acted::Continuous { width: low.len(), values: self.values }
+                }
+            },
+            rewards: self.rewards,
+            outcome: None,
+            seed: Some(role_seeds(self.seed).0),
+        }
+    }
+}
+
+/// Any action, each as likely; of a number without bounds one between -1 and 1.
+fn random_action(space: &ActionSpace, random: &mut Generator) -> Actions {
+    match space {
+        ActionSpace::Discrete { names } => {
+            Actions::Discrete(vec![random.random_range(0..names.len().max(1))])
+        }
+        ActionSpace::Continuous { low, high } => {
+            let unbounded = space.unbounded();
+            let bounds = low.iter().zip(high).enumerate();
+            let values = bounds.map(|(at, (&low, &high))| {
+                let draw = random.random::<f32>();
+                match unbounded.contains(&at) {
+                    true => (2.0 * draw - 1.0).clamp(low.min(high), high),
+                    false => (low + draw * (high - low)).clamp(low, high),
+                }
+            });
+            Actions::Continuous { width: low.len(), values: values.collect() }
+        }
+    }
+}
+
+/// Row `row` alone.
+fn one(actions: &Actions, row: usize) -> Actions {
+    match actions {
+        Actions::Discrete(indices) => Actions::Discrete(vec![indices[row]]),
+        Actions::Continuous { width, values } => Actions::Continuous {
+            width: *width,
+            values: values[row * width..(row + 1) * width].to_vec(),
+        },
+    }
+}
+
+/// Rows of one as one batch.
+fn joined(rows: Vec<Actions>, space: &ActionSpace) -> Actions {
+    let (mut indices, mut all) = (Vec::new(), Vec::new());
+    for row in rows {
+        match row {
+            Actions::Discrete(here) => indices.extend(here),
+            Actions::Continuous { values, .. } => all.extend(values),
+        }
+    }
+    match space {
+        ActionSpace::Discrete { .. } => Actions::Discrete(indices),
+        ActionSpace::Continuous { low, .. } => {
+            Actions::Continuous { width: low.len(), values: all }
+        }
+    }
+}

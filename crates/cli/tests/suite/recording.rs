@@ -1,0 +1,81 @@
+//! `overtone record` and `data convert`: what is recorded trains, and is the same each time.
+
+use std::fs;
+
+use crate::desk::{Desk, names};
+
+const TINY: &str = "evaluation.episodes=2 model.n_layers=1 model.d_model=16 \
+                    model.context_length=4 train.batch_size=4 train.updates=3 runs=runs";
+const CARTPOLE: &str = "record task=gymnasium/CartPole-v1 transitions=300";
+
+#[track_caller]
+fn said(desk: &Desk, line: &str) -> String {
+    let said = desk.run(line);
+    assert_eq!(said.code, Some(0), "{line}: {}{}", said.stdout, said.stderr);
+    said.stdout
+}
+
+fn hash(text: &str) -> &str {
+    text.lines().find_map(|line| line.strip_prefix("content ")).unwrap()
+}
+
+#[test]
+fn records_of_cartpole_train_and_play() {
+    let desk = Desk::new();
+    let first = said(&desk, &format!("{CARTPOLE} to=first"));
+    assert!(first.contains("recorded 3"), "{first}");
+    assert_eq!(names(&desk.path("first/data")), ["main_data.hdf5", "metadata.json"]);
+    // The same in whatever number at once; others with another seed.
+    let again = said(&desk, &format!("{CARTPOLE} parallel=2 to=again.hdf5"));
+    assert_eq!(hash(&again), hash(&first));
+    let other = said(&desk, &format!("{CARTPOLE} seed=2 to=other"));
+    assert_ne!(hash(&other), hash(&first));
+    // Neither to where something is, nor without a place.
+    desk.run(&format!("{CARTPOLE} to=first")).refused(&["something is there already"]);
+    desk.run(CARTPOLE).refused(&["to=: say where to write"]);
+    // The task stands in it, in a folder and in a file.
+    let trained = said(&desk, &format!("train dataset=./first {TINY}"));
+    assert!(trained.contains("dataset: 3"), "{trained}");
+    said(&desk, &format!("train dataset=again.hdf5 {TINY} seed=5"));
+    let run = format!("runs/{}", names(&desk.path("runs"))[0]);
+    let config = fs::read_to_string(desk.path(&run).join("config.toml")).unwrap();
+    assert!(config.contains("task = \"gymnasium/CartPole-v1\""), "{config}");
+    // Runs record too: by share, by turns, with random actions between.
+    let mixed =
+        format!("record policy={run},random share=1,3 transitions=200 epsilon=0.2 to=mixed");
+    assert!(said(&desk, &mixed).contains("episodes, mean return"));
+    let turns = format!("record policy={run},random switch=3..9 transitions=200");
+    let one = said(&desk, &format!("{turns} to=turns"));
+    let two = said(&desk, &format!("{turns} parallel=1 to=turns-again"));
+    assert_eq!(hash(&one), hash(&two));
+    said(&desk, &format!("train dataset=./turns {TINY} seed=6"));
+    // What is converted has the same contents, but for the last observations.
+    let text = said(&desk, "data convert first converted");
+    assert!(text.contains("converted 3"), "{text}");
+    said(&desk, &format!("train dataset=./converted {TINY} seed=7"));
+}
+
+#[test]
+fn pictures_and_real_valued_actions_are_recorded() {
+    let desk = Desk::new();
+    said(&desk, "record game=breakout transitions=60 episode_steps=40 to=breakout");
+    said(&desk, &format!("train dataset=./breakout {TINY} evaluation.episodes=0"));
+    said(&desk, "record task=gymnasium/Pendulum-v1 transitions=250 to=pendulum.hdf5");
+    said(&desk, &format!("train dataset=pendulum.hdf5 {TINY} evaluation.episodes=0 seed=9"));
+}
+
+#[test]
+fn words_that_are_wrong() {
+    let desk = Desk::new();
+    for (words, expected) in [
+        ("", "task=: say what is recorded"),
+        ("task=gymnasium/CartPole-v1 epsilon=2.0", "epsilon=2: must be a probability"),
+        ("task=gymnasium/CartPole-v1 share=1,2", "share=1,2: expected 1 numbers above 0"),
+        ("task=gymnasium/CartPole-v1 switch=5..1", "switch=5..1: expected steps"),
+        ("task=gymnasium/CartPole-v1 policy=none", "policy=none: there are random and runs"),
+        ("task=gymnasium/CartPole-v1 transitions=0", "transitions=0: there is nothing to record"),
+    ] {
+        desk.run(&format!("record {words} to=there")).refused(&[expected]);
+        assert!(!desk.path("there").exists());
+    }
+}

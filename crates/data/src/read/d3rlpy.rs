@@ -1,0 +1,124 @@
+//! d3rlpy's files (`dump`, version 2.1): arrays `observations_0`, `actions_0`, `rewards_0` and one
+//! flag `terminated_0` for each episode. An episode that the task did not end was cut by a limit.
+
+use std::path::{Path, PathBuf};
+
+use overtone_core::{Episode, Outcome};
+
+use crate::columns::{Columns, Seen};
+use crate::dataset::Acted;
+use crate::error::DataError;
+use crate::read::hdf5_file::Hdf5File;
+use crate::read::hdf5_paths::find_file;
+use crate::read::source::{Source, acted, column, observed};
+use crate::recording::{Reader, Recording};
+
+/// d3rlpy's format.
+pub(crate) struct D3rlpy;
+
+impl Reader for D3rlpy {
+    fn name(&self) -> &'static str {
+        "d3rlpy"
+    }
+
+    fn reads(&self, path: &Path) -> bool {
+        find_file(path).and_then(|file| Hdf5File::open(&file)).is_ok_and(|file| is_d3rlpy(&file))
+    }
+
+    fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
+        find_file(path)
+    }
+
+    fn open(&self, path: &Path) -> Result<Recording, DataError> {
+        let file = Hdf5File::open(&self.place(path)?)?;
+        if file.has("observations_0_0") {
+            return Err(DataError::Unread {
+                path: file.path().to_path_buf(),
+                what: "`observations_0_0`, observations of several parts,".into(),
+                way_out: "save them as one array".into(),
+            });
+        }
+        let mut columns = Columns {
+            path: file.path().to_path_buf(),
+            format: self.name(),
+            observations: Seen::Vectors { width: 0, values: Vec::new() },
+            actions: Acted::Continuous { width: 0, values: Vec::new() },
+            rewards: Vec::new(),
+            episodes: Vec::new(),
+            finished: Vec::new(),
+            odd: Vec::new(),
+        };
+        let mut number = 0;
+        while file.has(&format!("observations_{number}")) {
+            add(&file, number, &mut columns)?;
+            number += 1;
+        }
+        columns.check()?;
+        Ok(Recording::Columns(columns))
+    }
+}
+
+fn is_d3rlpy(file: &Hdf5File) -> bool {
+    ["observations_0", "observations_0_0"].iter().any(|name| file.has(name))
+}
+
+/// Adds episode `number` of the file.
+fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), DataError> {
+    let named = |name: &str| format!("{name}_{number}");
+    let rewards = column(file, &named("rewards"))?;
+    let steps = rewards.len();
+    let same = |name: &str, got: usize| match got == steps {
+        true => Ok(()),
+        false => Err(file.wrong_length(&named(name), got, steps, &named("rewards"))),
+    };
+    let seen = observed(file, &named("observations"), None)?;
+    same("observations", seen.rows())?;
+    let done = acted(file, &named("actions"), None)?;
+    same("actions", done.rows())?;
+    let ended = file.wholes(&named("terminated"))?;
+    let outcome = match ended.as_slice() {
+        [0] => Outcome::Truncated,
+        [1] => Outcome::Terminated,
+        _ => {
+            let got = file.shape(&named("terminated"))?;
+            return Err(file.wrong_shape(&named("terminated"), &got, "one flag, 0 or 1"));
+        }
+    };
+    let first = columns.episodes.is_empty();
+    let other = |name: &str| DataError::Inconsistent {
+        path: file.path().to_path_buf(),
+        reason: format!("`{}` is of another form than `{name}_0`", named(name)),
+    };
+    match (&mut columns.observations, seen.seen()) {
+        (all, here) if first => *all = here,
+        (Seen::Vectors { width, values }, Seen::Vectors { width: here, values: more })
+            if *width == here =>
+        {
+            values.extend(more);
+        }
+        (Seen::Frames { pixels, .. }, Seen::Frames { pixels: more, .. }) => pixels.extend(more),
+        _ => return Err(other("observations")),
+    }
+    match (&mut columns.actions, done) {
+        (all, here) if first => *all = here,
+        (
+            Acted::Discrete { n_actions, values },
+            Acted::Discrete { n_actions: here, values: more },
+        ) => {
+            *n_actions = here.max(*n_actions);
+            values.extend(more);
+        }
+        (Acted::Continuous { width, values }, Acted::Continuous { width: here, values: more })
+            if *width == here =>
+        {
+            values.extend(more);
+        }
+        _ => return Err(other("actions")),
+    }
+    if steps > 0 {
+        columns.episodes.push(Episode { start: columns.rewards.len(), length: steps, outcome });
+        columns.finished.push(true);
+    }
+    columns.rewards.extend(rewards);
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! [`MinariSpaces`]: what the description beside Minari's file says of its arrays.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::error::DataError;
+use crate::minari_id::metadata_text;
+use crate::read::hdf5_file::Hdf5File;
+use crate::spaces::Space;
+
+/// The attribute of a file of our own that holds what else stands in `metadata.json`, as bytes.
+pub(crate) const METADATA: &str = "metadata_json";
+
+/// The spaces of a dataset's observations and actions, where it says them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct MinariSpaces {
+    pub observations: Option<Space>,
+    pub actions: Option<Space>,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    data_format: Option<String>,
+    observation_space: Option<String>,
+    action_space: Option<String>,
+}
+
+impl MinariSpaces {
+    /// What `metadata.json` says beside the file, or, where there is none, the file itself.
+    ///
+    /// # Errors
+    /// When a description is there and is not Minari's, or of data that is not read.
+    pub fn of(file: &Hdf5File) -> Result<Self, DataError> {
+        let beside = file.path().with_file_name("metadata.json");
+        match (beside.is_file(), file.text(METADATA)) {
+            (true, _) => Self::parse(&beside, &metadata_text(&beside)?),
+            (false, Some(text)) => Self::parse(file.path(), &text),
+            (false, None) => Ok(Self::default()),
+        }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
+        let wrong = |what: &str, reason: String| DataError::NoLog {
+            path: path.to_path_buf(),
+            reason: format!("{what} is not Minari's: {reason}"),
+        };
+        let described: Described =
+            serde_json::from_str(text).map_err(|error| wrong("it", error.to_string()))?;
+        refuse_other_form(path, described.data_format.as_deref())?;
+        let space = |name: &str, text: Option<String>| {
+            let parsed = text.map(|text| Space::parse(&text)).transpose();
+            parsed.map_err(|reason| wrong(&format!("its `{name}`"), reason))
+        };
+        Ok(Self {
+            observations: space("observation_space", described.observation_space)?,
+            actions: space("action_space", described.action_space)?,
+        })
+    }
+}
+
+/// Refuses data that Minari keeps in another form than HDF5.
+///
+/// # Errors
+/// [`DataError::Unread`], with the way out.
+pub(crate) fn refuse_other_form(path: &Path, form: Option<&str>) -> Result<(), DataError> {
+    match form {
+        None | Some("hdf5") => Ok(()),
+        Some(other) => Err(DataError::Unread {
+            path: path.to_path_buf(),
+            what: format!("data_format `{other}`"),
+            way_out: "only Minari's HDF5 is; make one of it in Python: \
+                      `minari.create_dataset_from_buffers(…, data_format=\"hdf5\")` with the \
+                      episodes of `minari.load_dataset(…)`"
+                .into(),
+        }),
+    }
+}

@@ -1,0 +1,409 @@
+//! Arrays of your own, as `numpy.savez` writes them, under D4RL's names: `observations`, `actions`,
+//! `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`).
+//!
+//! Whole numbers in one dimension are actions of a list; bytes with rows and columns are pictures.
+//! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is where its
+//! last action led, and has no action of its own.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+
+use overtone_core::{Episode, Outcome};
+
+use crate::columns::{Columns, Seen};
+use crate::dataset::Acted;
+use crate::error::DataError;
+use crate::options::keep;
+use crate::read::hdf5_layout::cut;
+use crate::read::npy::{Header, header_bytes};
+use crate::read::source::{Kind, Source, acted, column, flags, observed};
+use crate::read::zip::{Archive, Entry, Inside, MAGIC};
+use crate::recording::{Reader, Recording};
+
+/// Arrays under D4RL's names.
+pub(crate) struct Npz;
+
+/// Arrays as OGBench has them.
+pub(crate) struct Ogbench;
+
+impl Reader for Npz {
+    fn name(&self) -> &'static str {
+        "NumPy"
+    }
+
+    fn reads(&self, path: &Path) -> bool {
+        let named = path.extension().is_some_and(|ending| ending == "npz");
+        path.is_file() && (named || begins(path).is_some_and(|bytes| bytes == *MAGIC))
+    }
+
+    fn open(&self, path: &Path) -> Result<Recording, DataError> {
+        let file = NpzFile::open(path)?;
+        let end = either(&file, ["terminals", "terminations"], "1 where the task ended")?;
+        let limit = either(
+            &file,
+            ["timeouts", "truncations"],
+            "1 where a step limit ended an episode; for files of OGBench say layout=ogbench",
+        )?;
+        let (terminals, timeouts) = (flags(&file, end)?, flags(&file, limit)?);
+        let steps = terminals.len();
+        file.same(limit, timeouts.len(), steps, end)?;
+        let rewards = column(&file, "rewards")?;
+        file.same("rewards", rewards.len(), steps, end)?;
+        let (observations, actions) = file.steps(steps, end)?;
+        let (episodes, finished) = cut(&terminals, &timeouts);
+        let both = terminals.iter().zip(&timeouts).filter(|&(&end, &cut)| end && cut).count();
+        let mut columns = Columns {
+            path: path.to_path_buf(),
+            format: self.name(),
+            observations,
+            actions,
+            rewards,
+            episodes,
+            finished,
+            odd: Vec::new(),
+        };
+        columns.check()?;
+        let outside = columns.actions_outside();
+        for (count, what) in [
+            (both, "steps flagged as the task's end and as a limit's, taken as the task's"),
+            (outside, "actions outside [-1, 1]"),
+        ] {
+            if count > 0 {
+                columns.odd.push(format!("{what}: {count}"));
+            }
+        }
+        Ok(Recording::Columns(columns))
+    }
+}
+
+impl Reader for Ogbench {
+    fn name(&self) -> &'static str {
+        "OGBench"
+    }
+
+    /// Only where somebody says so: its names are those of [`Npz`], and mean something else.
+    fn reads(&self, _path: &Path) -> bool {
+        false
+    }
+
+    fn open(&self, path: &Path) -> Result<Recording, DataError> {
+        let file = NpzFile::open(path)?;
+        let ends = flags(&file, "terminals")?;
+        let rows = ends.len();
+        let (observations, actions) = file.steps(rows, "terminals")?;
+        let mut odd = Vec::new();
+        let rewards = if file.has("rewards") {
+            column(&file, "rewards")?
+        } else {
+            odd.push("it has no rewards, and all are taken as 0: every return is the same".into());
+            vec![0.0; rows]
+        };
+        file.same("rewards", rewards.len(), rows, "terminals")?;
+        // As trajectories of all rows; then each without its last.
+        let (whole, finished) = cut(&ends, &vec![false; rows]);
+        let mut columns = Columns {
+            path: path.to_path_buf(),
+            format: self.name(),
+            observations,
+            actions,
+            rewards,
+            episodes: Vec::new(),
+            finished: Vec::new(),
+            odd,
+        };
+        for (episode, finished) in whole.into_iter().zip(finished) {
+            let length = if finished { episode.length - 1 } else { episode.length };
+            if length > 0 {
+                // OGBench says where a trajectory ends, and never that a task did.
+                let outcome = Outcome::Truncated;
+                columns.episodes.push(Episode { start: episode.start, length, outcome });
+                columns.finished.push(finished);
+            }
+        }
+        let all: Vec<usize> = (0..columns.episodes.len()).collect();
+        // A row more, so that what is kept is never all of it.
+        let end = Episode { start: rows, length: 0, outcome: Outcome::Truncated };
+        columns.episodes.push(end);
+        columns.finished.push(false);
+        keep(&mut columns, &all);
+        columns.check()?;
+        Ok(Recording::Columns(columns))
+    }
+}
+
+/// The first bytes of a file.
+fn begins(path: &Path) -> Option<[u8; 4]> {
+    let mut bytes = [0; 4];
+    let mut file = fs::File::open(path).ok()?;
+    std::io::Read::read_exact(&mut file, &mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The first of two names that is there.
+fn either(file: &NpzFile, names: [&'static str; 2], what: &str) -> Result<&'static str, DataError> {
+    names.into_iter().find(|name| file.has(name)).ok_or_else(|| DataError::MissingDataset {
+        path: file.path().to_path_buf(),
+        dataset: names[0].into(),
+        hint: format!("{}; it needs `{}` or `{}`, {what}", file.what_it_has(), names[0], names[1]),
+    })
+}
+
+/// The arrays of an `.npz` file.
+#[derive(Debug)]
+struct NpzFile {
+    archive: Archive,
+    /// The file's bytes, and those made of it so far.
+    bytes: u64,
+    claimed: Cell<u64>,
+}
+
+/// How many times the file's bytes may be made of it, and how many whatever its size.
+const MOST_OF_A_FILE: u64 = 4096;
+const ALWAYS_ALLOWED: u64 = 1 << 20;
+/// The most bytes of elements that are read at a time.
+const PIECE: usize = 1 << 16;
+
+impl NpzFile {
+    fn open(path: &Path) -> Result<Self, DataError> {
+        let archive = Archive::open(path)?;
+        let bytes = fs::metadata(path).map_err(DataError::io(path, "read"))?.len();
+        Ok(Self { archive, bytes, claimed: Cell::new(0) })
+    }
+
+    /// What was observed and done, in so many steps.
+    fn steps(&self, steps: usize, other: &str) -> Result<(Seen, Acted), DataError> {
+        let observations = observed(self, "observations", None)?;
+        self.same("observations", observations.rows(), steps, other)?;
+        let actions = acted(self, "actions", None)?;
+        self.same("actions", actions.rows(), steps, other)?;
+        Ok((observations.seen(), actions))
+    }
+
+    /// Refuses array `name` of another length.
+    fn same(&self, name: &str, got: usize, expected: usize, other: &str) -> Result<(), DataError> {
+        if got == expected {
+            return Ok(());
+        }
+        let (path, dataset, other) = (self.path().to_path_buf(), name.into(), other.into());
+        Err(DataError::DatasetLength { path, dataset, got, expected, other })
+    }
+
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.archive.entries().iter().find(|entry| entry.name.strip_suffix(".npy") == Some(name))
+    }
+
+    /// Begins to read an array.
+    fn array(&self, name: &str) -> Result<Array, DataError> {
+        let Some(entry) = self.entry(name) else {
+            return Err(DataError::MissingDataset {
+                path: self.path().to_path_buf(),
+                dataset: name.into(),
+                hint: self.what_it_has(),
+            });
+        };
+        let wrong = |reason: String| DataError::Npz {
+            path: self.path().to_path_buf(),
+            reason: format!("`{name}`: {reason}"),
+        };
+        let mut file = self.archive.read(entry)?;
+        let mut header_size = 0;
+        let mut take = |n: usize| {
+            let mut bytes = vec![0; n];
+            file.read_exact(&mut bytes)?;
+            header_size += n as u64;
+            Ok(bytes)
+        };
+        let header = header_bytes(&mut take, &wrong)?;
+        let Header { descr, fortran_order, shape } =
+            Header::parse(&header).map_err(|reason| wrong(reason.into()))?;
+        if descr.contains('O') {
+            let path = self.path().join(&entry.name);
+            return Err(DataError::Pickled { path, dtype: descr });
+        }
+        if fortran_order && shape.len() > 1 {
+            return Err(wrong(
+                "it is stored in Fortran order, and C order is needed; save it with \
+                 numpy.ascontiguousarray"
+                    .into(),
+            ));
+        }
+        let Some(element) = Element::of(&descr) else {
+            return Err(DataError::DatasetType {
+                path: self.path().to_path_buf(),
+                dataset: name.into(),
+                got: descr,
+                expected: "numbers or booleans",
+            });
+        };
+        let count: usize = shape.iter().product();
+        let bytes = (count as u64).saturating_mul(element.size as u64);
+        if bytes.checked_add(header_size) != Some(entry.bytes) {
+            return Err(DataError::DatasetClaim {
+                path: self.path().to_path_buf(),
+                dataset: name.into(),
+                claimed: bytes,
+                stored: entry.bytes.saturating_sub(header_size),
+            });
+        }
+        Ok(Array { file, element, shape, count })
+    }
+
+    /// Reads all elements, each made by `make` of its bytes, the lowest first.
+    fn read<T>(
+        &self,
+        name: &str,
+        make: impl Fn(Element, [u8; 8]) -> T,
+    ) -> Result<Vec<T>, DataError> {
+        let Array { mut file, element, count, .. } = self.array(name)?;
+        self.claim(name, (count as u64).saturating_mul(size_of::<T>() as u64))?;
+        let mut all = Vec::with_capacity(count);
+        let at_once = PIECE / element.size;
+        let mut piece = vec![0; at_once * element.size];
+        while all.len() < count {
+            let bytes = &mut piece[..(count - all.len()).min(at_once) * element.size];
+            file.read_exact(bytes)?;
+            all.extend(bytes.chunks_exact(element.size).map(|number| {
+                let mut low_first = [0; 8];
+                low_first[..element.size].copy_from_slice(number);
+                if element.big_endian {
+                    low_first[..element.size].reverse();
+                }
+                make(element, low_first)
+            }));
+        }
+        file.finish()?;
+        Ok(all)
+    }
+}
+
+impl Source for NpzFile {
+    fn path(&self) -> &Path {
+        self.archive.path()
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.entry(name).is_some()
+    }
+
+    fn parts(&self, _name: &str) -> Option<Vec<String>> {
+        None
+    }
+
+    fn what_it_has(&self) -> String {
+        let names = self.archive.entries().iter().map(|entry| entry.name.trim_end_matches(".npy"));
+        let shown: Vec<&str> = names.take(NAMES_SHOWN).collect();
+        match (self.archive.entries().len().saturating_sub(NAMES_SHOWN), shown.is_empty()) {
+            (_, true) => "it is empty".into(),
+            (0, _) => format!("it has {}", shown.join(", ")),
+            (more, _) => format!("it has {} and {more} more", shown.join(", ")),
+        }
+    }
+
+    fn shape(&self, name: &str) -> Result<Vec<usize>, DataError> {
+        Ok(self.array(name)?.shape)
+    }
+
+    fn kind(&self, name: &str) -> Result<Kind, DataError> {
+        Ok(self.array(name)?.element.kind())
+    }
+
+    fn reals(&self, name: &str) -> Result<Vec<f32>, DataError> {
+        self.read(name, Element::real)
+    }
+
+    fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {
+        if self.kind(name)? == Kind::Real {
+            return Err(DataError::DatasetType {
+                path: self.path().to_path_buf(),
+                dataset: name.into(),
+                got: "real numbers".into(),
+                expected: "whole numbers",
+            });
+        }
+        self.read(name, Element::whole)
+    }
+
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, DataError> {
+        self.read(name, |_, bytes| bytes[0])
+    }
+
+    fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError> {
+        self.claimed.set(self.claimed.get().saturating_add(bytes));
+        let allowed = self.bytes.saturating_mul(MOST_OF_A_FILE).saturating_add(ALWAYS_ALLOWED);
+        if self.claimed.get() <= allowed {
+            return Ok(());
+        }
+        let (path, dataset) = (self.path().to_path_buf(), name.into());
+        Err(DataError::DatasetClaim { path, dataset, claimed: bytes, stored: self.bytes })
+    }
+}
+
+/// Names that an error lists at most.
+const NAMES_SHOWN: usize = 12;
+
+/// An array that is being read.
+struct Array {
+    file: Inside,
+    element: Element,
+    shape: Vec<usize>,
+    count: usize,
+}
+
+/// The type of an array's elements.
+#[derive(Clone, Copy)]
+struct Element {
+    /// `b`, `i`, `u` or `f`, as NumPy has it.
+    letter: u8,
+    size: usize,
+    big_endian: bool,
+}
+
+impl Element {
+    /// From NumPy's `<f4`.
+    fn of(descr: &str) -> Option<Self> {
+        let &[order, letter, size] = descr.as_bytes() else { return None };
+        let size = usize::from(size.wrapping_sub(b'0'));
+        let known = match letter {
+            b'b' => size == 1,
+            b'i' | b'u' => [1, 2, 4, 8].contains(&size),
+            b'f' => [4, 8].contains(&size),
+            _ => false,
+        };
+        let big_endian = match order {
+            b'<' | b'|' => false,
+            b'>' => true,
+            _ => return None,
+        };
+        known.then_some(Self { letter, size, big_endian })
+    }
+
+    fn kind(self) -> Kind {
+        match (self.letter, self.size) {
+            (b'b', _) => Kind::Flag,
+            (b'u', 1) => Kind::Byte,
+            (b'f', _) => Kind::Real,
+            _ => Kind::Whole,
+        }
+    }
+
+    fn real(self, bytes: [u8; 8]) -> f32 {
+        let [a, b, c, d, ..] = bytes;
+        match (self.letter, self.size) {
+            (b'f', 4) => f32::from_le_bytes([a, b, c, d]),
+            (b'f', _) => f64::from_le_bytes(bytes) as f32,
+            (b'u' | b'b', _) => u64::from_le_bytes(bytes) as f32,
+            _ => self.whole(bytes) as f32,
+        }
+    }
+
+    /// Whole numbers beyond 63 bits become negative, which none that is read may be.
+    fn whole(self, bytes: [u8; 8]) -> i64 {
+        let number = i64::from_le_bytes(bytes);
+        let unused = 64 - 8 * self.size as u32;
+        match self.letter {
+            b'i' => number << unused >> unused,
+            _ => number,
+        }
+    }
+}

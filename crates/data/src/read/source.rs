@@ -1,0 +1,444 @@
+//! [`Source`]: arrays by name, in whatever kind of file, and what observations and actions are
+//! made of them.
+
+use std::path::{Path, PathBuf};
+
+use overtone_core::Picture;
+use overtone_core::picture::{SIDE, STACK};
+
+use crate::columns::Seen;
+use crate::dataset::Acted;
+use crate::error::DataError;
+use crate::spaces::Space;
+
+/// What the elements of an array are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Booleans.
+    Flag,
+    /// Whole numbers from 0 to 255.
+    Byte,
+    /// Other whole numbers.
+    Whole,
+    /// Real numbers.
+    Real,
+}
+
+/// Arrays by name. Whatever a file says of one is checked before memory is taken for it.
+pub(crate) trait Source {
+    /// The file.
+    fn path(&self) -> &Path;
+
+    /// Whether there is an array, or a group, of this name.
+    fn has(&self, name: &str) -> bool;
+
+    /// Names of the arrays in group `name`; `None` where it is no group.
+    fn parts(&self, name: &str) -> Option<Vec<String>>;
+
+    /// What there is, in words.
+    fn what_it_has(&self) -> String;
+
+    /// The shape of an array.
+    fn shape(&self, name: &str) -> Result<Vec<usize>, DataError>;
+
+    /// What its elements are.
+    fn kind(&self, name: &str) -> Result<Kind, DataError>;
+
+    /// All elements of an array of numbers.
+    fn reals(&self, name: &str) -> Result<Vec<f32>, DataError>;
+
+    /// All elements of an array of whole numbers or flags.
+    fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError>;
+
+    /// All elements of an array of bytes.
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, DataError>;
+
+    /// Refuses to make so many bytes of an array, beside what was made before, where the file is
+    /// too small for them.
+    fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError>;
+}
+
+/// What an array of observations holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shown {
+    /// Numbers.
+    Numbers {
+        /// `[rows, width]`
+        values: Vec<f32>,
+        rows: usize,
+        width: usize,
+    },
+    /// The newest frame of each row.
+    Frames {
+        /// `[rows, SIDE, SIDE]`
+        pixels: Vec<u8>,
+        rows: usize,
+    },
+}
+
+impl Shown {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Numbers { rows, .. } | Self::Frames { rows, .. } => *rows,
+        }
+    }
+
+    /// As a recording has it.
+    pub fn seen(self) -> Seen {
+        match self {
+            Self::Numbers { values, width, .. } => Seen::Vectors { width, values },
+            Self::Frames { pixels, .. } => {
+                Seen::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
+            }
+        }
+    }
+}
+
+/// What agents would see of the observations in array or group `name`: numbers, the parts of a
+/// group one after the other in the order of their names; or, of bytes with rows and columns,
+/// pictures ([`Picture`]).
+///
+/// # Errors
+/// When they are not of the space `space`, or of one that is not read.
+pub(crate) fn observed(
+    source: &dyn Source,
+    name: &str,
+    space: Option<&Space>,
+) -> Result<Shown, DataError> {
+    let parts: Vec<(String, Option<&Space>)> = match (space, source.parts(name)) {
+        (Some(Space::Other(space)), _) => {
+            let way_out = "give numbers or pictures in its place".into();
+            return Err(unread(source, format!("`{name}`, a {space} space,"), way_out));
+        }
+        (Some(Space::Dict(parts)), _) => {
+            parts.iter().map(|(key, part)| (format!("{name}/{key}"), Some(part))).collect()
+        }
+        (Some(Space::Tuple(parts)), _) => {
+            let numbered = parts.iter().enumerate();
+            numbered.map(|(at, part)| (format!("{name}/_index_{at}"), Some(part))).collect()
+        }
+        (Some(space), _) => return one(source, name, Some(space)),
+        (None, None) => return one(source, name, None),
+        (None, Some(mut names)) => {
+            // Of a tuple the tenth follows the ninth.
+            let number = |name: &String| name.strip_prefix("_index_")?.parse::<u64>().ok();
+            names.sort_by_cached_key(|name| (number(name), name.clone()));
+            names.into_iter().map(|part| (format!("{name}/{part}"), None)).collect()
+        }
+    };
+    let mut shown = Vec::with_capacity(parts.len());
+    for (part, space) in &parts {
+        shown.push(observed(source, part, *space)?);
+    }
+    match shown.len() {
+        0 => Err(DataError::DatasetType {
+            path: path(source),
+            dataset: name.into(),
+            got: "a group of arrays that is empty".into(),
+            expected: "an array, or several",
+        }),
+        1 => Ok(shown.remove(0)),
+        _ => side_by_side(source, &parts, &shown),
+    }
+}
+
+/// Parts of an observation in one row.
+fn side_by_side(
+    source: &dyn Source,
+    parts: &[(String, Option<&Space>)],
+    shown: &[Shown],
+) -> Result<Shown, DataError> {
+    let rows = shown[0].rows();
+    let mut matrices = Vec::with_capacity(shown.len());
+    for ((name, _), part) in parts.iter().zip(shown) {
+        match part {
+            Shown::Frames { .. } => {
+                let what = format!("`{name}`, a picture beside other parts,");
+                return Err(unread(source, what, "record one of them alone".into()));
+            }
+            Shown::Numbers { rows: here, .. } if *here != rows => {
+                return Err(DataError::DatasetLength {
+                    path: source.path().into(),
+                    dataset: name.clone(),
+                    got: *here,
+                    expected: rows,
+                    other: parts[0].0.clone(),
+                });
+            }
+            Shown::Numbers { values, width, .. } => matrices.push((values, *width)),
+        }
+    }
+    let width = matrices.iter().map(|(_, width)| width).sum();
+    let mut values = Vec::with_capacity(matrices.iter().map(|(values, _)| values.len()).sum());
+    for row in 0..rows {
+        for (part, width) in &matrices {
+            values.extend_from_slice(&part[row * width..(row + 1) * width]);
+        }
+    }
+    Ok(Shown::Numbers { values, rows, width })
+}
+
+/// Observations that are one array.
+fn one(source: &dyn Source, name: &str, space: Option<&Space>) -> Result<Shown, DataError> {
+    let shape = source.shape(name)?;
+    let Some((&rows, axes)) = shape.split_first() else {
+        return Err(wrong_shape(source, name, &shape, "[rows, width]"));
+    };
+    let one_hots = match space {
+        Some(Space::Discrete { n, start }) => Some((vec![*n], vec![*start])),
+        Some(Space::MultiDiscrete { sizes, starts }) => Some((sizes.clone(), starts.clone())),
+        _ => None,
+    };
+    if let Some((sizes, starts)) = one_hots {
+        return ones_and_zeros(source, name, rows, &sizes, &starts);
+    }
+    if let Some(Space::Box { shape: wanted, dtype }) = space
+        && wanted.as_slice() != axes
+    {
+        if dtype == "uint8" && wanted.len() >= 2 {
+            let way_out = "its pictures are JPEG, which loses detail: record with \
+                           jpeg_encoding=False, or convert it with Minari to a dataset that was \
+                           made so";
+            return Err(unread(source, format!("`{name}`"), way_out.into()));
+        }
+        let wanted: Vec<String> = wanted.iter().map(usize::to_string).collect();
+        let expected = format!("[rows, {}], as its space", wanted.join(", "));
+        return Err(wrong_shape(source, name, &shape, &expected));
+    }
+    let width = axes.iter().product();
+    if let Some(Space::MultiBinary { n }) = space
+        && *n != width
+    {
+        return Err(wrong_shape(source, name, &shape, &format!("[rows, {n}], as its space")));
+    }
+    match axes {
+        [] | [0, ..] => Err(wrong_shape(source, name, &shape, "[rows, width], at least one wide")),
+        [_, _, ..] if source.kind(name)? == Kind::Byte => frames(source, name, rows, axes),
+        _ if width == 0 => Err(wrong_shape(source, name, &shape, "[rows, width]")),
+        _ => Ok(Shown::Numbers { values: source.reals(name)?, rows, width }),
+    }
+}
+
+/// Pictures as agents see them.
+fn frames(
+    source: &dyn Source,
+    name: &str,
+    rows: usize,
+    axes: &[usize],
+) -> Result<Shown, DataError> {
+    let Some(picture) = Picture::of(axes) else {
+        let expected = "[rows, height, width], with 1, 3 or 4 colours last or 1 or 3 before, or \
+                        four of those";
+        let shape: Vec<usize> = [rows].iter().chain(axes).copied().collect();
+        return Err(wrong_shape(source, name, &shape, expected));
+    };
+    let images = source.bytes(name)?;
+    if axes == [SIDE, SIDE] {
+        return Ok(Shown::Frames { pixels: images, rows });
+    }
+    let frame = SIDE * SIDE;
+    source.claim(name, (rows as u64).saturating_mul(frame as u64))?;
+    let mut stack = vec![0; STACK * frame];
+    let mut pixels = Vec::with_capacity(rows * frame);
+    for image in images.chunks_exact(picture.size()) {
+        picture.show(image, true, &mut stack);
+        pixels.extend_from_slice(&stack[(STACK - 1) * frame..]);
+    }
+    Ok(Shown::Frames { pixels, rows })
+}
+
+/// Whole numbers as ones and zeros, as an environment of that space is shown.
+fn ones_and_zeros(
+    source: &dyn Source,
+    name: &str,
+    rows: usize,
+    sizes: &[usize],
+    starts: &[i64],
+) -> Result<Shown, DataError> {
+    let width = sizes.iter().fold(0usize, |sum, &size| sum.saturating_add(size));
+    source.claim(name, (rows as u64).saturating_mul(width as u64).saturating_mul(4))?;
+    let indices = indices(source, name, rows, sizes, starts)?;
+    let mut values = vec![0.0; rows * width];
+    for (row, indices) in indices.chunks_exact(sizes.len()).enumerate() {
+        let mut first = row * width;
+        for (&index, &size) in indices.iter().zip(sizes) {
+            values[first + index] = 1.0;
+            first += size;
+        }
+    }
+    Ok(Shown::Numbers { values, rows, width })
+}
+
+/// `[rows, sizes.len()]` whole numbers, each counted from its start and below its size.
+fn indices(
+    source: &dyn Source,
+    name: &str,
+    rows: usize,
+    sizes: &[usize],
+    starts: &[i64],
+) -> Result<Vec<usize>, DataError> {
+    let wholes = source.wholes(name)?;
+    if Some(wholes.len()) != rows.checked_mul(sizes.len()) {
+        let expected = format!("[rows, {}], as its space", sizes.len());
+        return Err(wrong_shape(source, name, &source.shape(name)?, &expected));
+    }
+    let index = |(at, &whole): (usize, &i64)| {
+        let (size, start) = (sizes[at % sizes.len()], starts[at % sizes.len()]);
+        let from_start = whole.checked_sub(start).and_then(|index| usize::try_from(index).ok());
+        from_start.filter(|&index| index < size).ok_or_else(|| {
+            let what = format!("{whole}, expected one of {size} numbers from {start} on");
+            wrong_value(source, name, at / sizes.len(), what)
+        })
+    };
+    wholes.iter().enumerate().map(index).collect()
+}
+
+/// The most combinations of several numbers that are taken as a list of actions.
+const MOST_COMBINATIONS: usize = 4096;
+
+/// What was done, in array `name`: one of a list, where it holds one whole number a row; else
+/// numbers. Of several whole numbers the list is of all combinations, the last number changing
+/// fastest.
+///
+/// # Errors
+/// When they are not of the space `space`, or of one that is not read.
+pub(crate) fn acted(
+    source: &dyn Source,
+    name: &str,
+    space: Option<&Space>,
+) -> Result<Acted, DataError> {
+    if let (Some(Space::Dict(_) | Space::Tuple(_)), _) | (None, Some(_)) =
+        (space, source.parts(name))
+    {
+        let way_out = "record one array of actions".into();
+        return Err(unread(source, format!("`{name}`, actions of several parts,"), way_out));
+    }
+    let shape = source.shape(name)?;
+    let rows = shape.first().copied().unwrap_or(0);
+    match space {
+        Some(Space::Other(space)) => {
+            let way_out = "record a list of actions or numbers".into();
+            Err(unread(source, format!("`{name}`, a {space} space,"), way_out))
+        }
+        Some(Space::Discrete { n, start }) => {
+            chosen(source, name, rows, &[*n], &[*start]).map(|values| listed(*n, values))
+        }
+        Some(Space::MultiDiscrete { sizes, starts }) => {
+            let n = sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
+            let Some(n) = n.filter(|&n| n <= MOST_COMBINATIONS) else {
+                let what = format!("`{name}`, {} numbers with too many combinations,", sizes.len());
+                let way_out = format!("at most {MOST_COMBINATIONS} are taken as a list of actions");
+                return Err(unread(source, what, way_out));
+            };
+            chosen(source, name, rows, sizes, starts).map(|values| listed(n, values))
+        }
+        Some(Space::MultiBinary { n }) if *n <= MOST_COMBINATIONS.ilog2() as usize => {
+            chosen(source, name, rows, &vec![2; *n], &vec![0; *n])
+                .map(|values| listed(1 << n, values))
+        }
+        Some(Space::MultiBinary { n }) => {
+            let what = format!("`{name}`, {n} bits with too many combinations,");
+            let way_out = format!("at most {MOST_COMBINATIONS} are taken as a list of actions");
+            Err(unread(source, what, way_out))
+        }
+        Some(Space::Dict(_) | Space::Tuple(_) | Space::Box { .. }) | None => {
+            let is_list = matches!(shape.as_slice(), [_] | [_, 1])
+                && !matches!(space, Some(Space::Box { .. }))
+                && source.kind(name)? != Kind::Real;
+            if is_list {
+                let most = usize::from(u16::MAX);
+                let values = chosen(source, name, rows, &[most], &[0])?;
+                let n = values.iter().max().map_or(0, |&last| usize::from(last) + 1);
+                return Ok(listed(n, values));
+            }
+            let width: usize = shape.iter().skip(1).product();
+            if shape.len() < 2 || width == 0 {
+                let expected = "[rows, width], or [rows] of whole numbers for a list of actions";
+                return Err(wrong_shape(source, name, &shape, expected));
+            }
+            Ok(Acted::Continuous { width, values: source.reals(name)? })
+        }
+    }
+}
+
+fn listed(n_actions: usize, values: Vec<u16>) -> Acted {
+    Acted::Discrete { n_actions, values }
+}
+
+/// The place of each row's numbers in the list of their combinations.
+fn chosen(
+    source: &dyn Source,
+    name: &str,
+    rows: usize,
+    sizes: &[usize],
+    starts: &[i64],
+) -> Result<Vec<u16>, DataError> {
+    let indices = indices(source, name, rows, sizes, starts)?;
+    let place = |indices: &[usize]| {
+        indices.iter().zip(sizes).fold(0, |place, (&index, &size)| place * size + index)
+    };
+    let places = indices.chunks_exact(sizes.len()).map(place).enumerate();
+    let action = |(row, place)| {
+        u16::try_from(place).ok().filter(|&action| action < u16::MAX).ok_or_else(|| {
+            wrong_value(source, name, row, format!("{place}, expected an action of a list"))
+        })
+    };
+    places.map(action).collect()
+}
+
+/// Array `name` of flags: booleans, or numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.
+///
+/// # Errors
+/// When it is not there, of another shape or type, or holds another number.
+pub(crate) fn flags(source: &dyn Source, name: &str) -> Result<Vec<bool>, DataError> {
+    check_column(source, name)?;
+    let numbers: Vec<f64> = match source.kind(name)? {
+        Kind::Real => source.reals(name)?.into_iter().map(f64::from).collect(),
+        _ => source.wholes(name)?.into_iter().map(|whole| whole as f64).collect(),
+    };
+    let flag = |(row, &number): (usize, &f64)| match number {
+        0.0 => Ok(false),
+        1.0 => Ok(true),
+        _ => Err(wrong_value(source, name, row, format!("{number}, expected 0 or 1"))),
+    };
+    numbers.iter().enumerate().map(flag).collect()
+}
+
+/// Array `name` of one number a row, `[rows]` or `[rows, 1]`.
+///
+/// # Errors
+/// When it is not there, or of another shape or type.
+pub(crate) fn column(source: &dyn Source, name: &str) -> Result<Vec<f32>, DataError> {
+    check_column(source, name)?;
+    source.reals(name)
+}
+
+fn check_column(source: &dyn Source, name: &str) -> Result<(), DataError> {
+    let shape = source.shape(name)?;
+    match shape.as_slice() {
+        [_] | [_, 1] => Ok(()),
+        _ => Err(wrong_shape(source, name, &shape, "[rows] or [rows, 1]")),
+    }
+}
+
+fn wrong_shape(source: &dyn Source, name: &str, got: &[usize], expected: &str) -> DataError {
+    DataError::DatasetShape {
+        path: path(source),
+        dataset: name.into(),
+        got: got.to_vec(),
+        expected: expected.into(),
+    }
+}
+
+fn wrong_value(source: &dyn Source, name: &str, row: usize, what: String) -> DataError {
+    DataError::DatasetValue { path: path(source), dataset: name.into(), row, what }
+}
+
+fn unread(source: &dyn Source, what: String, way_out: String) -> DataError {
+    DataError::Unread { path: path(source), what, way_out }
+}
+
+fn path(source: &dyn Source) -> PathBuf {
+    source.path().to_path_buf()
+}

@@ -1,0 +1,79 @@
+//! [`RecordedTask`]: the task of a recording, as the recording itself says it.
+
+use std::path::{Path, PathBuf};
+
+use overtone_core::Simulation;
+use serde::Deserialize;
+
+use crate::error::DataError;
+use crate::minari_id::{RecordedEnv, metadata_text};
+use crate::read::hdf5_file::Hdf5File;
+use crate::read::minari_spaces::METADATA;
+
+/// What a recording says of its task.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecordedTask {
+    /// The task's id, such as `gymnasium/CartPole-v1`, in a recording of our own.
+    pub task: Option<String>,
+    /// How it was simulated, in a recording of our own.
+    pub simulation: Option<Simulation>,
+    /// The environment of Gymnasium's, in any recording of Minari's form.
+    pub env: Option<RecordedEnv>,
+    /// `env_spec` as it is written.
+    pub env_spec: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    env_spec: Option<String>,
+    overtone: Option<Own>,
+}
+
+#[derive(Deserialize)]
+struct Own {
+    task: String,
+    simulation: Option<Simulation>,
+}
+
+impl RecordedTask {
+    /// What the recording at `path` says: in `metadata.json` below it or beside it, else in the
+    /// file itself. Nothing where it has no description.
+    ///
+    /// # Errors
+    /// When a description is there and cannot be read.
+    pub fn of(path: &Path) -> Result<Self, DataError> {
+        let (places, file) = match path.is_dir() {
+            true => {
+                let places = ["data/metadata.json", "metadata.json"].map(|name| path.join(name));
+                (places.to_vec(), None)
+            }
+            false => (vec![path.with_file_name("metadata.json")], Some(path)),
+        };
+        let is_hdf5 = |path: &&Path| {
+            path.extension().is_some_and(|ending| ending == "hdf5" || ending == "h5")
+        };
+        if let Some(place) = places.into_iter().find(|place: &PathBuf| place.is_file()) {
+            return Self::parse(&place, &metadata_text(&place)?);
+        }
+        let Some(file) = file.filter(is_hdf5).filter(|file| file.is_file()) else {
+            return Ok(Self::default());
+        };
+        match Hdf5File::open(file)?.text(METADATA) {
+            Some(text) => Self::parse(file, &text),
+            None => Ok(Self::default()),
+        }
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, DataError> {
+        let described: Described =
+            serde_json::from_str(text).map_err(|error| DataError::NoLog {
+                path: path.to_path_buf(),
+                reason: format!("its description is not Minari's: {error}"),
+            })?;
+        let (task, simulation) =
+            described.overtone.map_or((None, None), |own| (Some(own.task), own.simulation));
+        // A document in a string, which may hold numbers that are no JSON.
+        let env = described.env_spec.as_deref().and_then(|spec| serde_json::from_str(spec).ok());
+        Ok(Self { task, simulation, env, env_spec: described.env_spec })
+    }
+}

@@ -1,0 +1,259 @@
+//! [`Space`]: what is observed or done, as Minari's descriptions say it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+/// A space of Gymnasium's. Bounds are not read: a task says its own.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Space {
+    /// Numbers of one type, of this shape.
+    Box {
+        /// NumPy's name of the type, such as `float32`.
+        dtype: String,
+        /// Shape of one observation or action.
+        shape: Vec<usize>,
+    },
+    /// A whole number from `start` on.
+    Discrete {
+        /// How many there are.
+        n: usize,
+        /// The first.
+        start: i64,
+    },
+    /// Several whole numbers, each from its own start on.
+    MultiDiscrete {
+        /// How many there are of each.
+        sizes: Vec<usize>,
+        /// The first of each.
+        starts: Vec<i64>,
+    },
+    /// So many bits.
+    MultiBinary {
+        /// How many.
+        n: usize,
+    },
+    /// Named parts, sorted by name.
+    Dict(BTreeMap<String, Space>),
+    /// Parts in order.
+    Tuple(Vec<Space>),
+    /// A space that is not read, by its name: `Text`.
+    Other(String),
+}
+
+impl Space {
+    /// Reads a description, which may hold `Infinity` and `NaN`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let raw: Raw =
+            serde_json::from_str(&plain_json(text)).map_err(|error| error.to_string())?;
+        raw.space()
+    }
+}
+
+/// JSON without the words for numbers that JSON does not have; `null` stands for them.
+pub(crate) fn plain_json(text: &str) -> String {
+    const WORDS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
+    let mut plain = String::with_capacity(text.len());
+    let (mut quoted, mut escaped) = (false, false);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if !quoted && let Some(word) = WORDS.iter().find(|word| rest.starts_with(**word)) {
+            plain.push_str("null");
+            rest = &rest[word.len()..];
+            continue;
+        }
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            _ => {}
+        }
+        escaped = quoted && c == '\\' && !escaped;
+        plain.push(c);
+        rest = &rest[c.len_utf8()..];
+    }
+    plain
+}
+
+/// A description as it is written; keys that are not named here, as bounds, are passed over.
+#[derive(Deserialize)]
+struct Raw {
+    r#type: String,
+    dtype: Option<String>,
+    shape: Option<Vec<usize>>,
+    n: Option<Numbers>,
+    start: Option<Numbers>,
+    nvec: Option<Numbers>,
+    subspaces: Option<Parts>,
+}
+
+enum Parts {
+    Named(BTreeMap<String, Raw>),
+    Listed(Vec<Raw>),
+}
+
+/// A whole number, or lists of them however deep, one after the other.
+struct Numbers(Vec<i64>);
+
+impl Raw {
+    fn space(self) -> Result<Space, String> {
+        let Self { r#type: name, dtype, shape, n, start, nvec, subspaces } = self;
+        let lacks = |key: &str| format!("a {name} space without `{key}`");
+        let sizes = |numbers: Vec<i64>| {
+            let size = |n: i64| usize::try_from(n).ok().filter(|&n| n > 0);
+            let sizes: Option<Vec<usize>> = numbers.into_iter().map(size).collect();
+            sizes.filter(|sizes| !sizes.is_empty()).ok_or_else(|| format!("a {name} space of none"))
+        };
+        Ok(match name.as_str() {
+            "Box" => Space::Box {
+                dtype: dtype.ok_or_else(|| lacks("dtype"))?,
+                shape: shape.ok_or_else(|| lacks("shape"))?,
+            },
+            "Discrete" => {
+                let n = sizes(n.ok_or_else(|| lacks("n"))?.0)?;
+                let start = start.and_then(|start| start.0.first().copied()).unwrap_or(0);
+                Space::Discrete { n: n[0], start }
+            }
+            "MultiDiscrete" => {
+                let sizes = sizes(nvec.ok_or_else(|| lacks("nvec"))?.0)?;
+                let starts = start.map_or_else(|| vec![0; sizes.len()], |start| start.0);
+                if starts.len() != sizes.len() {
+                    return Err(lacks("start of each number"));
+                }
+                Space::MultiDiscrete { sizes, starts }
+            }
+            "MultiBinary" => {
+                let axes = sizes(n.ok_or_else(|| lacks("n"))?.0)?;
+                let n = axes.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis));
+                let n = n.filter(|&n| n <= MOST_BITS).ok_or("a MultiBinary space beyond reason")?;
+                Space::MultiBinary { n }
+            }
+            "Dict" | "Tuple" => match subspaces.ok_or_else(|| lacks("subspaces"))? {
+                Parts::Named(parts) => {
+                    let part = |(name, raw): (String, Raw)| Ok((name, raw.space()?));
+                    Space::Dict(parts.into_iter().map(part).collect::<Result<_, String>>()?)
+                }
+                Parts::Listed(parts) => {
+                    Space::Tuple(parts.into_iter().map(Raw::space).collect::<Result<_, _>>()?)
+                }
+            },
+            _ => Space::Other(name),
+        })
+    }
+}
+
+/// The most bits of an observation that are taken.
+const MOST_BITS: usize = 1 << 16;
+
+impl<'de> Deserialize<'de> for Parts {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reads;
+        impl<'de> Visitor<'de> for Reads {
+            type Value = Parts;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("spaces, named or in a list")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parts, A::Error> {
+                let mut parts = BTreeMap::new();
+                while let Some((name, part)) = map.next_entry()? {
+                    parts.insert(name, part);
+                }
+                Ok(Parts::Named(parts))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Parts, A::Error> {
+                let mut parts = Vec::new();
+                while let Some(part) = list.next_element()? {
+                    parts.push(part);
+                }
+                Ok(Parts::Listed(parts))
+            }
+        }
+        from.deserialize_any(Reads)
+    }
+}
+
+impl<'de> Deserialize<'de> for Numbers {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reads;
+        impl<'de> Visitor<'de> for Reads {
+            type Value = Numbers;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("whole numbers")
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Numbers, E> {
+                Ok(Numbers(vec![number]))
+            }
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Numbers, E> {
+                let number = i64::try_from(number).map_err(|_| E::custom("a number too large"))?;
+                Ok(Numbers(vec![number]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Numbers, A::Error> {
+                let mut all = Vec::new();
+                while let Some(Numbers(here)) = list.next_element()? {
+                    all.extend(here);
+                }
+                Ok(Numbers(all))
+            }
+        }
+        from.deserialize_any(Reads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spaces_of_minari() {
+        let reads = |text: &str| Space::parse(text).unwrap();
+        // As `minari` 0.5.4 writes them.
+        let text = r#"{"type": "Box", "dtype": "float64", "shape": [2],
+            "low": [-Infinity, -1.0], "high": [Infinity, NaN]}"#;
+        let reals = Space::Box { dtype: "float64".into(), shape: vec![2] };
+        assert_eq!(reads(text), reals);
+        let text = r#"{"type": "Discrete", "dtype": "int64", "start": -1, "n": 3}"#;
+        assert_eq!(reads(text), Space::Discrete { n: 3, start: -1 });
+        let text = r#"{"type": "MultiDiscrete", "dtype": "int64", "nvec": [[3, 2], [4, 5]],
+            "start": [[0, 1], [0, 0]]}"#;
+        let expected = Space::MultiDiscrete { sizes: vec![3, 2, 4, 5], starts: vec![0, 1, 0, 0] };
+        assert_eq!(reads(text), expected);
+        let bits = Space::MultiBinary { n: 6 };
+        assert_eq!(reads(r#"{"type": "MultiBinary", "n": [2, 3]}"#), bits);
+        assert_eq!(reads(r#"{"type": "MultiBinary", "n": 6}"#), bits);
+        let text = r#"{"type": "Dict", "subspaces": {"b": {"type": "Text", "max_length": 3},
+            "a": {"type": "Tuple", "subspaces": [{"type": "Discrete", "n": 2}]}}}"#;
+        let tuple = Space::Tuple(vec![Space::Discrete { n: 2, start: 0 }]);
+        let parts = [("a".to_owned(), tuple), ("b".to_owned(), Space::Other("Text".into()))];
+        assert_eq!(reads(text), Space::Dict(parts.into()));
+    }
+
+    #[test]
+    fn what_is_no_space() {
+        for (text, expected) in [
+            ("", "EOF"),
+            ("[]", "invalid length"),
+            (r#"{"type": "Box", "dtype": "float32"}"#, "without `shape`"),
+            (r#"{"type": "Discrete"}"#, "without `n`"),
+            (r#"{"type": "Discrete", "n": 0}"#, "of none"),
+            (r#"{"type": "Discrete", "n": 18446744073709551615}"#, "too large"),
+            (r#"{"type": "MultiDiscrete", "nvec": [2, 2], "start": [0]}"#, "start of each"),
+            (r#"{"type": "MultiBinary", "n": [4294967296, 4294967296]}"#, "beyond reason"),
+            (r#"{"type": "Dict"}"#, "without `subspaces`"),
+        ] {
+            let error = Space::parse(text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+        let deep = format!("{}{}", r#"{"type":"Tuple","subspaces":["#.repeat(5000), "");
+        assert!(Space::parse(&deep).unwrap_err().contains("recursion"));
+    }
+
+    #[test]
+    fn words_in_texts_stay() {
+        let text = r#"{"a": "Infinity \" NaN", "b": [-Infinity, 1e5, NaN], "c": "\\"}"#;
+        let plain = r#"{"a": "Infinity \" NaN", "b": [null, 1e5, null], "c": "\\"}"#;
+        assert_eq!(plain_json(text), plain);
+    }
+}

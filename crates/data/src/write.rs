@@ -1,0 +1,337 @@
+//! [`MinariWriter`]: a recording as one file of our own, which Minari opens.
+//!
+//! The file is Minari's HDF5, a group for each episode. What its description (`metadata.json`) says
+//! beside Minari's own keys is under `overtone`: the task, how it was simulated, and the SHA-256 of
+//! the contents. The same is in the file, so that it can go alone.
+
+mod metadata;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hdf5::{File, Group, H5Type};
+use overtone_core::picture::SIDE;
+use overtone_core::{Outcome, Simulation, Task};
+use sha2::{Digest, Sha256};
+
+use crate::columns::{Columns, Seen};
+use crate::dataset::Acted;
+use crate::error::DataError;
+use crate::hex::hex;
+use crate::minari_id::MinariId;
+use crate::outcome_code::outcome_code;
+use crate::read::minari_spaces::METADATA;
+
+/// How hard pictures are compressed: more takes longer and saves little.
+const DEFLATE: u8 = 4;
+/// Pictures of a piece: 450 kB before they are compressed.
+const PIECE: usize = 64;
+
+/// What a recording is of.
+#[derive(Clone, Debug)]
+pub struct About<'a> {
+    /// The task.
+    pub task: &'a Task,
+    /// How it was simulated, where that is known.
+    pub simulation: Option<&'a Simulation>,
+    /// Gymnasium's `EnvSpec` as JSON, where there is one.
+    pub env_spec: Option<String>,
+    /// Who acted, in a few words.
+    pub algorithm: String,
+    /// A sentence or two.
+    pub description: String,
+}
+
+/// One episode to be written.
+#[derive(Clone, Debug)]
+pub struct WrittenEpisode {
+    /// What each action was chosen on and, in a row more, where the last one led.
+    pub observations: Seen,
+    /// What was done.
+    pub actions: Acted,
+    /// `[steps]`, raw.
+    pub rewards: Vec<f32>,
+    /// How it ended; `None` where the recording's end cut it.
+    pub outcome: Option<Outcome>,
+    /// What its environment was seeded with, where that is known.
+    pub seed: Option<u64>,
+}
+
+/// What was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The folder, or the file.
+    pub path: PathBuf,
+    /// Steps.
+    pub transitions: u64,
+    /// Episodes.
+    pub episodes: u64,
+    /// SHA-256 of the contents, in hexadecimal.
+    pub content_hash: String,
+}
+
+/// Writes a recording episode by episode; nothing is at its place until [`MinariWriter::finish`].
+pub struct MinariWriter<'a> {
+    about: About<'a>,
+    to: PathBuf,
+    /// The folder or file while it is written.
+    beside: PathBuf,
+    /// None when it was finished.
+    file: Option<File>,
+    is_folder: bool,
+    hash: Sha256,
+    transitions: u64,
+    episodes: u64,
+}
+
+/// Where `to` leads: the folder of an id of Minari's, else a path.
+///
+/// # Errors
+/// When it is no id although it begins like one.
+pub fn place_of(to: &str) -> Result<PathBuf, DataError> {
+    match MinariId::of(to)? {
+        Some(id) => id.folder(),
+        None => Ok(to.into()),
+    }
+}
+
+impl<'a> MinariWriter<'a> {
+    /// Begins a recording at `to`: a file where that ends in `.hdf5` or `.h5`, else a folder as
+    /// Minari keeps them.
+    ///
+    /// # Errors
+    /// When something is there, or nothing can be written there.
+    pub fn create(to: &Path, about: About<'a>) -> Result<Self, DataError> {
+        if to.exists() {
+            return Err(DataError::NoLog {
+                path: to.to_path_buf(),
+                reason: "something is there already: give another place, or move it away".into(),
+            });
+        }
+        let is_folder = !to.extension().is_some_and(|ending| ending == "hdf5" || ending == "h5");
+        if let Some(above) = to.parent().filter(|above| !above.as_os_str().is_empty()) {
+            fs::create_dir_all(above).map_err(DataError::io(above, "make"))?;
+        }
+        let beside = overtone_files::beside(to);
+        let path = if is_folder { beside.join("data/main_data.hdf5") } else { beside.clone() };
+        if is_folder {
+            let folder = beside.join("data");
+            fs::create_dir_all(&folder).map_err(DataError::io(&folder, "make"))?;
+        }
+        let file = File::create(&path).map_err(|error| failed(to, &error))?;
+        Ok(Self {
+            about,
+            to: to.to_path_buf(),
+            beside,
+            file: Some(file),
+            is_folder,
+            hash: Sha256::new(),
+            transitions: 0,
+            episodes: 0,
+        })
+    }
+
+    /// Writes the next episode.
+    ///
+    /// # Errors
+    /// When its arrays do not belong together, or the disk is full.
+    pub fn episode(&mut self, episode: &WrittenEpisode) -> Result<(), DataError> {
+        let steps = episode.rewards.len();
+        let rows = match &episode.observations {
+            Seen::Vectors { width, values } => values.len() / (*width).max(1),
+            Seen::Frames { pixels, .. } => pixels.len() / (SIDE * SIDE),
+        };
+        if steps == 0 || rows != steps + 1 || episode.actions.rows() != steps {
+            return Err(DataError::Inconsistent {
+                path: self.to.clone(),
+                reason: format!(
+                    "an episode of {steps} rewards has {rows} observations and {} actions",
+                    episode.actions.rows()
+                ),
+            });
+        }
+        let number = self.episodes;
+        let written = self.file.as_ref().map(|file| write(file, number, episode));
+        written.unwrap_or(Ok(())).map_err(|error| failed(&self.to, &error))?;
+        digest(&mut self.hash, episode);
+        self.transitions += steps as u64;
+        self.episodes += 1;
+        Ok(())
+    }
+
+    /// Steps written so far.
+    pub fn transitions(&self) -> u64 {
+        self.transitions
+    }
+
+    /// Writes the description and gives the recording its name.
+    ///
+    /// # Errors
+    /// When the disk is full, or something took its place meanwhile.
+    pub fn finish(mut self) -> Result<Written, DataError> {
+        let written = Written {
+            path: self.to.clone(),
+            transitions: self.transitions,
+            episodes: self.episodes,
+            content_hash: hex(&std::mem::take(&mut self.hash).finalize()),
+        };
+        let [whole, short] = metadata::texts(&self.about, &written, &self.to);
+        if let Some(file) = self.file.take() {
+            let end = || -> hdf5::Result<()> {
+                let bytes = short.as_bytes();
+                let attribute = file.new_attr::<u8>().shape(bytes.len()).create(METADATA)?;
+                attribute.write_raw(bytes)?;
+                file.flush()
+            };
+            end().map_err(|error| failed(&self.to, &error))?;
+        }
+        if self.is_folder {
+            let path = self.beside.join("data/metadata.json");
+            overtone_files::replace(&path, whole.as_bytes())
+                .map_err(DataError::io(&self.to, "write"))?;
+        }
+        overtone_files::put(&self.beside, &self.to).map_err(DataError::io(&self.to, "write"))?;
+        Ok(written)
+    }
+}
+
+impl Drop for MinariWriter<'_> {
+    /// Half a recording is of no use.
+    fn drop(&mut self) {
+        drop(self.file.take());
+        let _ = match self.is_folder {
+            true => fs::remove_dir_all(&self.beside),
+            false => fs::remove_file(&self.beside),
+        };
+    }
+}
+
+/// Writes all episodes of a recording in memory. It does not hold where the last action of an
+/// episode led: the last observation stands there again.
+///
+/// # Errors
+/// As [`MinariWriter`].
+pub fn write_columns(
+    log: &Columns,
+    to: &Path,
+    about: About<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Written, DataError> {
+    let mut writer = MinariWriter::create(to, about)?;
+    for (episode, &finished) in log.episodes.iter().zip(&log.finished) {
+        let rows = episode.range();
+        let repeated = |width: usize| {
+            let of = rows.start * width..rows.end * width;
+            (of.clone(), of.end - width..of.end)
+        };
+        let observations = match &log.observations {
+            Seen::Vectors { width, values } => {
+                let (all, last) = repeated(*width);
+                Seen::Vectors { width: *width, values: [&values[all], &values[last]].concat() }
+            }
+            Seen::Frames { pixels, shape, stack } => {
+                if *shape != [SIDE, SIDE] {
+                    return Err(DataError::Unread {
+                        path: log.path.clone(),
+                        what: format!("a recording of frames of {shape:?}"),
+                        way_out: format!("frames of [{SIDE}, {SIDE}] are written"),
+                    });
+                }
+                let (all, last) = repeated(SIDE * SIDE);
+                let pixels = [&pixels[all], &pixels[last]].concat();
+                Seen::Frames { pixels, shape: *shape, stack: *stack }
+            }
+        };
+        let actions = match &log.actions {
+            Acted::Discrete { n_actions, values } => {
+                Acted::Discrete { n_actions: *n_actions, values: values[rows.clone()].to_vec() }
+            }
+            Acted::Continuous { width, values } => Acted::Continuous {
+                width: *width,
+                values: values[rows.start * width..rows.end * width].to_vec(),
+            },
+        };
+        writer.episode(&WrittenEpisode {
+            observations,
+            actions,
+            rewards: log.rewards[rows].to_vec(),
+            outcome: finished.then_some(episode.outcome),
+            seed: None,
+        })?;
+        progress(writer.transitions());
+    }
+    writer.finish()
+}
+
+fn write(file: &File, number: u64, episode: &WrittenEpisode) -> hdf5::Result<()> {
+    let group = file.create_group(&format!("episode_{number}"))?;
+    let steps = episode.rewards.len();
+    attribute(&group, "id", number)?;
+    attribute(&group, "total_steps", steps as u64)?;
+    if let Some(seed) = episode.seed {
+        attribute(&group, "seed", seed)?;
+    }
+    match &episode.observations {
+        Seen::Vectors { width, values } => {
+            put(&group, "observations", &[steps + 1, *width], values)?;
+        }
+        Seen::Frames { pixels, .. } => {
+            let chunk = (PIECE.min(steps + 1), SIDE, SIDE);
+            let array = group.new_dataset::<u8>().chunk(chunk).deflate(DEFLATE);
+            let array = array.shape((steps + 1, SIDE, SIDE)).create("observations")?;
+            array.write_raw(pixels)?;
+        }
+    }
+    match &episode.actions {
+        Acted::Discrete { values, .. } => {
+            let values: Vec<i64> = values.iter().map(|&action| i64::from(action)).collect();
+            put(&group, "actions", &[steps], &values)?;
+        }
+        Acted::Continuous { width, values } => put(&group, "actions", &[steps, *width], values)?,
+    }
+    put(&group, "rewards", &[steps], &episode.rewards)?;
+    for (name, outcome) in
+        [("terminations", Outcome::Terminated), ("truncations", Outcome::Truncated)]
+    {
+        let mut flags = vec![false; steps];
+        flags[steps - 1] = episode.outcome == Some(outcome);
+        put(&group, name, &[steps], &flags)?;
+    }
+    Ok(())
+}
+
+fn attribute(group: &Group, name: &str, value: u64) -> hdf5::Result<()> {
+    group.new_attr::<u64>().create(name)?.write_scalar(&value)
+}
+
+fn put<T: H5Type>(group: &Group, name: &str, shape: &[usize], values: &[T]) -> hdf5::Result<()> {
+    group.new_dataset::<T>().shape(shape).create(name)?.write_raw(values)
+}
+
+fn failed(path: &Path, error: &hdf5::Error) -> DataError {
+    DataError::Unwritten { path: path.to_path_buf(), reason: error.to_string() }
+}
+
+/// Adds an episode to the hash of the contents.
+fn digest(hash: &mut Sha256, episode: &WrittenEpisode) {
+    let number = |hash: &mut Sha256, number: usize| hash.update((number as u64).to_le_bytes());
+    let reals = |hash: &mut Sha256, values: &[f32]| {
+        for piece in values.chunks(1 << 14) {
+            hash.update(piece.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
+        }
+    };
+    number(hash, episode.rewards.len());
+    number(hash, episode.observations.width());
+    match &episode.observations {
+        Seen::Vectors { values, .. } => reals(hash, values),
+        Seen::Frames { pixels, .. } => hash.update(pixels),
+    }
+    match &episode.actions {
+        Acted::Discrete { values, .. } => {
+            hash.update(values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
+        }
+        Acted::Continuous { values, .. } => reals(hash, values),
+    }
+    reals(hash, &episode.rewards);
+    hash.update([episode.outcome.map_or(u8::MAX, outcome_code)]);
+}

@@ -1,0 +1,136 @@
+//! What Minari's files can hold beside vectors and real-valued actions.
+
+use std::fs;
+use std::path::Path;
+
+use hdf5::File;
+use overtone_data::read::columns;
+use overtone_data::{Acted, DataError, Seen};
+
+use crate::robots::{minari, put};
+
+/// A Minari file of one episode of two steps with `spaces` beside it, whose observations and
+/// actions `write` puts into the episode's group.
+fn with(
+    spaces: [&str; 2],
+    write: impl FnOnce(&hdf5::Group),
+) -> (Result<overtone_data::Columns, DataError>, tempfile::TempDir) {
+    let (dir, path) = minari(".t");
+    let file = File::open_rw(&path).unwrap();
+    let group = file.group("episode_0").unwrap();
+    group.unlink("observations").unwrap();
+    group.unlink("actions").unwrap();
+    write(&group);
+    drop((group, file));
+    describe(&path, spaces);
+    (columns(&path), dir)
+}
+
+fn describe(path: &Path, [observations, actions]: [&str; 2]) {
+    let metadata = serde_json::json!({
+        "data_format": "hdf5", "observation_space": observations, "action_space": actions,
+    });
+    fs::write(path.with_file_name("metadata.json"), metadata.to_string()).unwrap();
+}
+
+const ONE: &str = r#"{"type": "Box", "dtype": "float32", "shape": [1], "low": [-Infinity]}"#;
+const TWO: &str = r#"{"type": "Discrete", "n": 2, "start": 0}"#;
+
+fn numbers(group: &hdf5::Group) {
+    put(group, "observations", &[1.0f32, 2.0, 3.0], 1);
+}
+
+#[test]
+fn actions_of_a_list() {
+    let discrete = r#"{"type": "Discrete", "dtype": "int64", "start": 5, "n": 4}"#;
+    let write = |group: &hdf5::Group| {
+        numbers(group);
+        put(group, "actions", &[7i64, 5], 0);
+    };
+    let (log, _dir) = with([ONE, discrete], write);
+    // Four actions, of which the largest was never taken.
+    assert_eq!(log.unwrap().actions, Acted::Discrete { n_actions: 4, values: vec![2, 0] });
+    let (log, _dir) = with([ONE, TWO], write);
+    let error = log.unwrap_err().to_string();
+    assert!(error.contains("`episode_0/actions` holds in row 0 7, expected one of 2"), "{error}");
+    // All combinations, the last number changing fastest: 1 · 3 + 2 and 0 · 3 + 1.
+    let several = r#"{"type": "MultiDiscrete", "nvec": [2, 3], "start": [0, 0]}"#;
+    let (log, _dir) = with([ONE, several], |group| {
+        numbers(group);
+        put(group, "actions", &[1i64, 2, 0, 1], 2);
+    });
+    assert_eq!(log.unwrap().actions, Acted::Discrete { n_actions: 6, values: vec![5, 1] });
+    let many = r#"{"type": "MultiDiscrete", "nvec": [100, 100], "start": [0, 0]}"#;
+    let (log, _dir) = with([ONE, many], |group| {
+        numbers(group);
+        put(group, "actions", &[1i64, 2, 0, 1], 2);
+    });
+    assert!(log.unwrap_err().to_string().contains("at most 4096 are taken as a list of actions"));
+}
+
+#[test]
+fn observations_of_several_parts_are_one_row() {
+    let space = r#"{"type": "Dict", "subspaces": {
+        "goal": {"type": "Discrete", "n": 3, "start": 1},
+        "arm": {"type": "Tuple", "subspaces": [
+            {"type": "Box", "dtype": "float64", "shape": [2]},
+            {"type": "MultiBinary", "n": 2}]}}}"#;
+    let write = |group: &hdf5::Group| {
+        put(group, "actions", &[0i64, 1], 0);
+        let parts = group.create_group("observations").unwrap();
+        put(&parts, "goal", &[1i64, 3, 2], 0);
+        let arm = parts.create_group("arm").unwrap();
+        put(&arm, "_index_0", &[0.5f64, 1.5, 2.5, 3.5, 4.5, 5.5], 2);
+        put(&arm, "_index_1", &[1u8, 0, 0, 1, 1, 1], 2);
+    };
+    let (log, _dir) = with([space, TWO], write);
+    let values = vec![0.5, 1.5, 1.0, 0.0, 1.0, 0.0, 0.0, 2.5, 3.5, 0.0, 1.0, 0.0, 0.0, 1.0];
+    assert_eq!(log.unwrap().observations, Seen::Vectors { width: 7, values });
+    let text = r#"{"type": "Dict", "subspaces": {"word": {"type": "Text", "max_length": 3}}}"#;
+    let (log, _dir) = with([text, TWO], write);
+    let error = log.unwrap_err().to_string();
+    assert!(error.contains("`episode_0/observations/word`, a Text space, is not read"), "{error}");
+    let far = r#"{"type": "Discrete", "n": 1000000000000, "start": 0}"#;
+    let (log, _dir) = with([far, TWO], |group| {
+        put(group, "actions", &[0i64, 1], 0);
+        put(group, "observations", &[1i64, 3, 2], 0);
+    });
+    assert!(matches!(log.unwrap_err(), DataError::DatasetClaim { .. }));
+}
+
+#[test]
+fn pictures_are_bytes_and_not_jpeg() {
+    let space = r#"{"type": "Box", "dtype": "uint8", "shape": [42, 168, 3]}"#;
+    let (log, dir) = with([space, TWO], |group| {
+        put(group, "actions", &[0i64, 1], 0);
+        let images: Vec<u8> = [10, 20, 30].iter().flat_map(|&b| vec![b; 42 * 168 * 3]).collect();
+        let array = group.new_dataset::<u8>().shape((3, 42, 168, 3)).create("observations");
+        array.unwrap().write_raw(&images).unwrap();
+    });
+    let Seen::Frames { pixels, shape, stack } = log.unwrap().observations else { panic!() };
+    assert_eq!((shape, stack), ([84, 84], 4));
+    // Of three observations the last is where the last action led.
+    assert_eq!((pixels.len(), pixels[5], pixels[84 * 84 + 5]), (2 * 84 * 84, 10, 20));
+    drop(dir);
+    let (log, _dir) = with([space, TWO], |group| {
+        put(group, "actions", &[0i64, 1], 0);
+        put(group, "observations", &[0xffu8; 3 * 900], 900);
+    });
+    let error = log.unwrap_err().to_string();
+    assert!(error.contains("JPEG") && error.contains("jpeg_encoding=False"), "{error}");
+}
+
+#[test]
+fn descriptions_that_are_wrong() {
+    let (dir, path) = minari(".t");
+    let beside = dir.path().join("metadata.json");
+    for (text, expected) in [
+        (r#"{"data_format": "arrow"}"#, "data_format `arrow` is not read: only Minari's HDF5 is"),
+        ("{", "it is not Minari's: EOF"),
+        (r#"{"action_space": "{}"}"#, "its `action_space` is not Minari's: missing field"),
+    ] {
+        fs::write(&beside, text).unwrap();
+        let error = columns(&path).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.contains("metadata.json"), "{error}");
+    }
+}

@@ -1,0 +1,248 @@
+//! Arrays of one's own in `.npz` files: those that NumPy wrote (`fixtures/own_arrays.py`), and each
+//! way one can be wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use overtone_core::{Episode, Outcome};
+use overtone_data::read::{self, columns};
+use overtone_data::{
+    Acted, Columns, DataError, Dataset, DatasetOptions, Expected, Recording, Seen,
+};
+use overtone_testkit::dopamine::npy;
+
+use crate::robots::{WIDTHS, action, observation, reward};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+#[track_caller]
+fn check_episodes(log: &Columns, expected: &[(usize, Outcome, bool)]) {
+    let mut start = 0;
+    for (at, &(length, outcome, finished)) in expected.iter().enumerate() {
+        assert_eq!(log.episodes[at], Episode { start, length, outcome });
+        assert_eq!(log.finished[at], finished);
+        start += length;
+    }
+    assert_eq!(log.episodes.len(), expected.len());
+}
+
+const EPISODES: [(usize, Outcome, bool); 4] = [
+    (4, Outcome::Terminated, true),
+    (2, Outcome::Truncated, true),
+    (2, Outcome::Truncated, true),
+    (1, Outcome::Truncated, false),
+];
+
+#[test]
+fn files_of_numpy_read_alike() {
+    for name in ["stored.npz", "deflated.npz", "wide.npz"] {
+        let log = columns(&fixture(name)).unwrap();
+        let values = (0..9).flat_map(observation).collect();
+        assert_eq!(log.observations, Seen::Vectors { width: WIDTHS.0, values }, "{name}");
+        let values = (0..9).flat_map(action).collect();
+        assert_eq!(log.actions, Acted::Continuous { width: WIDTHS.1, values }, "{name}");
+        assert_eq!(log.rewards, (0..9).map(reward).collect::<Vec<_>>(), "{name}");
+        check_episodes(&log, &EPISODES);
+        assert_eq!((log.format, log.odd.len()), ("NumPy", 0), "{name}");
+    }
+}
+
+#[test]
+fn whole_numbers_are_a_list_of_actions() {
+    let log = columns(&fixture("list.npz")).unwrap();
+    let values = vec![0, 1, 2, 0, 1, 2, 0, 1, 2];
+    assert_eq!(log.actions, Acted::Discrete { n_actions: 3, values });
+    let dataset = Dataset::of(log, &DatasetOptions::default()).unwrap();
+    assert_eq!(dataset.n_transitions(), 8);
+}
+
+#[test]
+fn pictures_are_shown_as_environments_show_them() {
+    let log = columns(&fixture("pictures.npz")).unwrap();
+    let Seen::Frames { pixels, shape, stack } = &log.observations else { panic!("no frames") };
+    assert_eq!((*shape, *stack, pixels.len()), ([84, 84], 4, 9 * 84 * 84));
+    let shades: Vec<u8> = pixels.chunks(84 * 84).map(|frame| frame[17]).collect();
+    assert_eq!(shades, [0, 20, 40, 60, 80, 100, 120, 140, 160]);
+    check_episodes(&log, &EPISODES);
+    Dataset::of(log, &DatasetOptions::default()).unwrap();
+}
+
+#[test]
+fn the_last_row_of_ogbench_has_no_action() {
+    let path = fixture("ogbench.npz");
+    let error = columns(&path).unwrap_err().to_string();
+    assert!(error.contains("for files of OGBench say layout=ogbench"), "{error}");
+    let Recording::Columns(log) = read::open_as(&path, "OGbench").unwrap() else { panic!() };
+    // Trajectories of 5, 3 and 1 rows are episodes of 4, 2 and none.
+    check_episodes(&log, &[(4, Outcome::Truncated, true), (2, Outcome::Truncated, true)]);
+    let rows = [0, 1, 2, 3, 5, 6];
+    let values = rows.into_iter().flat_map(observation).collect();
+    assert_eq!(log.observations, Seen::Vectors { width: 3, values });
+    let values = rows.into_iter().flat_map(action).collect();
+    assert_eq!(log.actions, Acted::Continuous { width: 2, values });
+    assert_eq!(log.rewards, [0.0; 6]);
+    assert!(log.odd[0].starts_with("it has no rewards"), "{:?}", log.odd);
+    let error = read::open_as(&path, "ogbensch").unwrap_err().to_string();
+    assert!(error.contains("unknown layout `ogbensch`") && error.contains("OGBench"), "{error}");
+}
+
+#[test]
+fn a_file_of_d3rlpy_reads_as_it_was_written() {
+    // `fixtures/write_d3rlpy.py`, with d3rlpy's own `dump`.
+    let path = fixture("d3rlpy.h5");
+    let log = columns(&path).unwrap();
+    let values = (0..5).flat_map(observation).collect();
+    assert_eq!(log.observations, Seen::Vectors { width: 3, values });
+    assert_eq!(log.actions, Acted::Discrete { n_actions: 3, values: vec![0, 1, 2, 0, 1] });
+    assert_eq!(log.rewards, (0..5).map(reward).collect::<Vec<_>>());
+    check_episodes(&log, &[(3, Outcome::Terminated, true), (2, Outcome::Truncated, true)]);
+    assert_eq!(log.format, "d3rlpy");
+    let without = |name: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let copy = dir.path().join("d3rlpy.h5");
+        fs::copy(&path, &copy).unwrap();
+        hdf5::File::open_rw(&copy).unwrap().unlink(name).unwrap();
+        let check = overtone_data::check(&copy, &Expected::default()).unwrap();
+        let log = columns(&copy);
+        assert_eq!(check.inspection.is_ok(), log.is_ok());
+        log
+    };
+    assert_eq!(without("observations_1").unwrap().episodes.len(), 1);
+    for name in ["rewards_1", "actions_0", "terminated_1"] {
+        let error = without(name).unwrap_err().to_string();
+        assert!(error.contains(&format!("has no `{name}`: it has ")), "{error}");
+    }
+}
+
+/// A zip archive of stored arrays, as small as can be.
+fn zip(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let (mut bytes, mut directory) = (Vec::new(), Vec::new());
+    for (name, contents) in files {
+        let name = format!("{name}.npy");
+        let mut crc = flate2::Crc::new();
+        crc.update(contents);
+        let size = (contents.len() as u32).to_le_bytes();
+        let sizes = [crc.sum().to_le_bytes(), size, size].concat();
+        let length = (name.len() as u16).to_le_bytes();
+        let offset = (bytes.len() as u32).to_le_bytes();
+        bytes.extend(b"PK\x03\x04\x14\0\0\0\0\0\0\0\0\0");
+        bytes.extend([&sizes[..], &length, &[0, 0], name.as_bytes(), contents].concat());
+        directory.extend(b"PK\x01\x02\x14\0\x14\0\0\0\0\0\0\0\0\0");
+        directory.extend([&sizes[..], &length, &[0; 12], &offset, name.as_bytes()].concat());
+    }
+    let at = (bytes.len() as u32).to_le_bytes();
+    let length = (directory.len() as u32).to_le_bytes();
+    bytes.extend(directory);
+    let count = (files.len() as u16).to_le_bytes();
+    bytes.extend([b"PK\x05\x06\0\0\0\0", &count[..], &count, &length, &at, &[0, 0]].concat());
+    bytes
+}
+
+fn f4(shape: &[usize], values: &[f32]) -> Vec<u8> {
+    npy("<f4", shape, &values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>())
+}
+
+/// Two steps of one finished episode.
+fn sound() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("observations", f4(&[2, 1], &[1.0, 2.0])),
+        ("actions", npy("|u1", &[2], &[0, 3])),
+        ("rewards", f4(&[2], &[0.5, 1.5])),
+        ("terminals", npy("|b1", &[2], &[0, 1])),
+        ("timeouts", npy("|b1", &[2], &[0, 0])),
+    ]
+}
+
+fn read_bytes(bytes: &[u8]) -> Result<Columns, DataError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("own.npz");
+    fs::write(&path, bytes).unwrap();
+    // What one refuses, the other does.
+    let check = overtone_data::check(&path, &Expected::default()).unwrap();
+    let log = columns(&path);
+    assert_eq!(check.inspection.is_ok(), log.is_ok(), "{}", check.report);
+    log
+}
+
+#[track_caller]
+fn refused(bytes: &[u8], expected: &str) {
+    let error = read_bytes(bytes).unwrap_err().to_string();
+    assert!(error.contains(expected), "{error}");
+    assert!(error.contains("own.npz") && !error.contains('\n'), "{error}");
+}
+
+/// What is said where `array` is in the place of the one called `name`.
+#[track_caller]
+fn refused_with(name: &'static str, array: Vec<u8>, expected: &str) {
+    let mut files = sound();
+    files.retain(|(other, _)| *other != name);
+    files.push((name, array));
+    refused(&zip(&files), expected);
+}
+
+#[test]
+fn arrays_that_are_wrong() {
+    let log = read_bytes(&zip(&sound())).unwrap();
+    assert_eq!(log.actions, Acted::Discrete { n_actions: 4, values: vec![0, 3] });
+    for (name, _) in sound() {
+        let mut files = sound();
+        files.retain(|(other, _)| *other != name);
+        refused(&zip(&files), &format!("has no `{name}`: it has "));
+    }
+    refused(&zip(&[]), "has no `terminals`: it is empty");
+    refused_with("rewards", f4(&[3], &[0.0; 3]), "`rewards` has 3 rows, expected 2 because of");
+    refused_with("rewards", f4(&[2, 2], &[0.0; 4]), "`rewards` has shape [2, 2]");
+    refused_with("rewards", f4(&[2], &[0.0, f32::NAN]), "a number of its rewards is not finite");
+    refused_with("rewards", npy("|O", &[2], b"\x80\x04"), "pickled Python objects");
+    refused_with("rewards", npy("<c8", &[2], &[0; 16]), "`rewards` holds <c8, expected numbers");
+    refused_with("rewards", f4(&[2], &[0.0; 3]), "`rewards` claims 8 bytes where 12 are stored");
+    refused_with("rewards", npy("<f8", &[1 << 50], &[0; 16]), "`rewards` claims");
+    refused_with("rewards", b"no array".to_vec(), "does not begin with NumPy's magic bytes");
+    refused_with(
+        "terminals",
+        npy("|u1", &[2], &[0, 2]),
+        "`terminals` holds in row 1 2, expected 0",
+    );
+    refused_with("terminals", f4(&[2], &[0.5, 1.0]), "`terminals` holds in row 0 0.5");
+    refused_with("actions", npy("<i8", &[2], &[255; 16]), "`actions` holds in row 0 -1, expected");
+    refused_with(
+        "actions",
+        f4(&[2], &[0.0; 2]),
+        "or [rows] of whole numbers for a list of actions",
+    );
+    refused_with("observations", f4(&[2], &[0.0; 2]), "`observations` has shape [2]");
+    refused_with("observations", npy("|u1", &[2, 2, 5, 7], &[0; 140]), "four of those");
+    let error = columns(&fixture("pickled.npz")).unwrap_err();
+    assert!(matches!(error, DataError::Pickled { .. }), "{error}");
+}
+
+#[test]
+fn archives_that_are_wrong() {
+    let whole = zip(&sound());
+    refused(b"", "it is no zip archive");
+    refused(&whole[..whole.len() - 1], "it is no zip archive");
+    let changed = |at: usize, byte: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] = byte;
+        bytes
+    };
+    let directory = whole.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    refused(&changed(directory + 8, 1), "observations.npy is encrypted");
+    refused(&changed(directory + 10, 12), "compressed in a way that NumPy does not use (12)");
+    refused(&changed(directory + 27, 1), "claims");
+    refused(&changed(directory + 45, 1), "observations.npy does not lie in it");
+    refused(&changed(directory, 0), "its directory is cut short");
+    refused(&changed(whole.len() - 3, 1), "its directory does not lie in it");
+    // A byte of an array.
+    let at = whole.windows(4).position(|bytes| bytes == 2.0f32.to_le_bytes()).unwrap();
+    refused(&changed(at, 7), "observations.npy is damaged: its checksum is another");
+    // Of a deflated file: cut, and of another length.
+    let deflated = fs::read(fixture("deflated.npz")).unwrap();
+    for at in (0..deflated.len()).step_by(7) {
+        let mut bytes = deflated.clone();
+        bytes[at] ^= 0x55;
+        let _ = read_bytes(&bytes);
+    }
+}

@@ -1,0 +1,182 @@
+//! Recordings of our own: written, read back equal, and opened by Minari where that is there.
+
+use std::path::Path;
+use std::process::Command;
+
+use overtone_core::{ActionSpace, ObservationSpace, Outcome, Simulation, Task};
+use overtone_data::read::columns;
+use overtone_data::write::{place_of, write_columns};
+use overtone_data::{About, Acted, MinariWriter, RecordedTask, Seen, WrittenEpisode};
+
+fn task(observations: ObservationSpace, actions: ActionSpace) -> Task {
+    Task::own("tiny", observations, actions)
+}
+
+fn about(task: &Task) -> About<'_> {
+    About {
+        task,
+        simulation: None,
+        env_spec: None,
+        algorithm: "by hand".into(),
+        description: "For tests.".into(),
+    }
+}
+
+/// Episodes of 3, 1 and 2 steps, the last cut by the recording's end.
+fn write(to: &Path, task: &Task, simulation: Option<&Simulation>) -> overtone_data::Written {
+    let mut writer = MinariWriter::create(to, About { simulation, ..about(task) }).unwrap();
+    let ends = [Some(Outcome::Terminated), Some(Outcome::Truncated), None];
+    let mut row = 0;
+    for (steps, outcome) in [3, 1, 2].into_iter().zip(ends) {
+        let rows = row..row + steps;
+        let shown = row..=row + steps;
+        writer
+            .episode(&WrittenEpisode {
+                observations: match task.observations {
+                    ObservationSpace::Vectors { width } => Seen::Vectors {
+                        width,
+                        values: shown.flat_map(|row| vec![row as f32 / 8.0; width]).collect(),
+                    },
+                    ObservationSpace::Pixels { .. } => Seen::Frames {
+                        pixels: shown.flat_map(|row| vec![row as u8; 84 * 84]).collect(),
+                        shape: [84, 84],
+                        stack: 4,
+                    },
+                },
+                actions: match &task.actions {
+                    ActionSpace::Discrete { names } => Acted::Discrete {
+                        n_actions: names.len(),
+                        values: rows.clone().map(|row| row as u16 % 2).collect(),
+                    },
+                    ActionSpace::Continuous { low, .. } => Acted::Continuous {
+                        width: low.len(),
+                        values: rows.clone().flat_map(|row| vec![row as f32; low.len()]).collect(),
+                    },
+                },
+                rewards: rows.map(|row| row as f32 - 1.5).collect(),
+                outcome,
+                seed: Some(u64::MAX - row as u64),
+            })
+            .unwrap();
+        row += steps;
+    }
+    writer.finish().unwrap()
+}
+
+fn vectors() -> Task {
+    let (low, high) = (vec![-2.0, f32::NEG_INFINITY], vec![2.0, f32::INFINITY]);
+    task(ObservationSpace::Vectors { width: 3 }, ActionSpace::Continuous { low, high })
+}
+
+fn pictures() -> Task {
+    task(ObservationSpace::Pixels { shape: vec![4, 84, 84] }, ActionSpace::numbered(3))
+}
+
+#[test]
+fn what_is_written_reads_back_equal() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, task) in [("vectors", vectors()), ("pictures", pictures())] {
+        let folder = dir.path().join(name);
+        let simulation = Simulation::new([("max_steps", 7.into())]);
+        let written = write(&folder, &task, Some(&simulation));
+        assert_eq!((written.transitions, written.episodes), (6, 3));
+        let log = columns(&folder).unwrap();
+        match (&log.observations, &log.actions) {
+            (Seen::Vectors { width: 3, values }, Acted::Continuous { width: 2, values: done }) => {
+                let rows = |n: usize| (0..6).flat_map(move |row| vec![row as f32; n]);
+                assert_eq!(*values, rows(3).map(|row| row / 8.0).collect::<Vec<_>>());
+                assert_eq!(*done, rows(2).collect::<Vec<_>>());
+            }
+            (Seen::Frames { pixels, .. }, Acted::Discrete { n_actions: 3, values }) => {
+                let shades: Vec<u8> = pixels.chunks(84 * 84).map(|frame| frame[9]).collect();
+                assert_eq!(shades, [0, 1, 2, 3, 4, 5]);
+                assert_eq!(*values, [0, 1, 0, 1, 0, 1]);
+            }
+            other => panic!("{name}: {other:?}"),
+        }
+        assert_eq!(log.rewards, [-1.5, -0.5, 0.5, 1.5, 2.5, 3.5]);
+        assert_eq!(log.finished, [true, true, false]);
+        // A file alone says the same; equal contents have one hash.
+        let file = dir.path().join(format!("{name}.hdf5"));
+        let alone = write(&file, &task, Some(&simulation));
+        assert_eq!(alone.content_hash, written.content_hash);
+        for path in [&folder, &file] {
+            let recorded = RecordedTask::of(path).unwrap();
+            assert_eq!(recorded.task.as_deref(), Some("own/tiny"));
+            assert_eq!(recorded.simulation.as_ref(), Some(&simulation));
+        }
+        let again = columns(&file).unwrap();
+        assert_eq!((again.observations, again.rewards), (log.observations, log.rewards));
+        let refused = MinariWriter::create(&folder, about(&task)).map(drop).unwrap_err();
+        assert!(refused.to_string().contains("something is there already"), "{refused}");
+    }
+    // Nothing half-written is left, and what is not finished is not there.
+    let (names, task) = (std::fs::read_dir(dir.path()).unwrap().count(), vectors());
+    drop(MinariWriter::create(&dir.path().join("third"), about(&task)).unwrap());
+    drop(MinariWriter::create(&dir.path().join("third.h5"), about(&task)).unwrap());
+    assert_eq!((names, std::fs::read_dir(dir.path()).unwrap().count()), (4, 4));
+    assert!(place_of("minari:no-id").is_err());
+}
+
+#[test]
+fn a_recording_is_converted() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/list.npz");
+    let log = columns(&own).unwrap();
+    let task = task(ObservationSpace::Vectors { width: 3 }, ActionSpace::numbered(5));
+    let to = dir.path().join("list");
+    let written = write_columns(&log, &to, about(&task), &mut |_| {}).unwrap();
+    assert_eq!((written.transitions, written.episodes), (9, 4));
+    let again = columns(&to).unwrap();
+    assert_eq!(again.observations, log.observations);
+    // Of five actions only three were taken.
+    let Acted::Discrete { n_actions: 5, values } = &again.actions else { panic!() };
+    assert_eq!(*values, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    assert_eq!((again.rewards, again.episodes), (log.rewards, log.episodes));
+    assert_eq!(again.finished, log.finished);
+}
+
+const OPENS: &str = "
+import sys, numpy, minari
+for name in ('vectors', 'pictures'):
+    data = minari.load_dataset(f'own/{name}-v0')
+    episodes = list(data.iterate_episodes())
+    assert [len(e) for e in episodes] == [3, 1, 2], episodes
+    assert [e.rewards.tolist() for e in episodes] == [[-1.5, -0.5, 0.5], [1.5], [2.5, 3.5]]
+    assert [bool(e.terminations[-1]) for e in episodes] == [True, False, False]
+    assert [bool(e.truncations[-1]) for e in episodes] == [False, True, False]
+    for episode in episodes:
+        for observation in episode.observations:
+            assert observation in data.observation_space, observation
+    assert data.total_steps == 6 and data.total_episodes == 3
+    if name == 'vectors':
+        assert data.action_space.low.tolist() == [-2.0, -numpy.inf], data.action_space
+        assert episodes[0].observations.tolist() == [[r / 8] * 3 for r in range(4)]
+    else:
+        assert data.action_space.n == 3
+        assert episodes[2].observations[:, 5, 7].tolist() == [4, 5, 6]
+print('opened by minari', minari.__version__)
+";
+
+#[test]
+fn minari_opens_what_is_written() {
+    // Where the package is, as `pip install 'minari[hdf5]==0.5.4'` puts it.
+    let python = std::env::var_os("OVERTONE_MINARI_PYTHON").unwrap_or_else(|| "python3".into());
+    let has = Command::new(&python).args(["-c", "import minari, h5py"]).output();
+    if !has.is_ok_and(|found| found.status.success()) {
+        println!(
+            "skipped: {} has no package `minari` (name one that has it in \
+             OVERTONE_MINARI_PYTHON)",
+            python.display()
+        );
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    write(&dir.path().join("own/vectors-v0"), &vectors(), None);
+    write(&dir.path().join("own/pictures-v0"), &pictures(), None);
+    let mut opens = Command::new(&python);
+    let said = opens.args(["-c", OPENS]).env("MINARI_DATASETS_PATH", dir.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{stderr}");
+    println!("{}", String::from_utf8_lossy(&said.stdout));
+}
