@@ -26,8 +26,8 @@ struct Recorded {
 }
 
 #[track_caller]
-fn check(env: &str, recorded: &Recorded) {
-    let file = datasets().join("starter/mujoco").join(format!("{env}_medium.hdf5"));
+fn check(env: &str, dataset: &str, recorded: &Recorded) {
+    let file = datasets().join("starter/mujoco").join(format!("{env}_{dataset}.hdf5"));
     let found = inspect_columns(&file).unwrap();
     assert_eq!(found.transitions, recorded.transitions);
     assert_eq!((found.terminated, found.truncated), (recorded.terminated, recorded.truncated));
@@ -62,8 +62,8 @@ fn check(env: &str, recorded: &Recorded) {
     );
 
     let task = robot(&env.to_uppercase(), recorded.widths);
-    let located = locate(&task, "Medium", None, &datasets()).unwrap();
-    assert_eq!((located.task.as_deref(), located.dataset.as_str()), (Some(env), "medium"));
+    let located = locate(&task, &dataset.to_uppercase(), None, &datasets()).unwrap();
+    assert_eq!((located.task.as_deref(), located.dataset.as_str()), (Some(env), dataset));
     // The published set would be preferred on a machine that has it.
     if located.origin.kind != Kind::Published {
         assert_eq!(located.origin, card.origin());
@@ -71,7 +71,7 @@ fn check(env: &str, recorded: &Recorded) {
         let by_path = locate(&task, "", Some(&file), &datasets()).unwrap();
         assert_eq!((by_path.dataset, by_path.origin), (located.dataset, located.origin));
         let folder = datasets().join("starter/mujoco");
-        let by_folder = locate(&task, "medium", Some(&folder), &datasets()).unwrap();
+        let by_folder = locate(&task, dataset, Some(&folder), &datasets()).unwrap();
         assert_eq!(by_folder.path, file);
     }
 
@@ -93,6 +93,7 @@ fn total(found: &ColumnsInspection) -> u64 {
 fn hopper() {
     check(
         "hopper",
+        "medium",
         &Recorded {
             transitions: 75_000,
             terminated: 176,
@@ -110,6 +111,7 @@ fn hopper() {
 fn halfcheetah() {
     check(
         "halfcheetah",
+        "medium",
         &Recorded {
             transitions: 50_000,
             terminated: 0,
@@ -127,6 +129,7 @@ fn halfcheetah() {
 fn walker2d() {
     check(
         "walker2d",
+        "medium",
         &Recorded {
             transitions: 50_000,
             terminated: 54,
@@ -135,6 +138,60 @@ fn walker2d() {
             std: 1188.6,
             range: (130.6, 4030.8),
             length: 684.4,
+            widths: (17, 6),
+        },
+    );
+}
+
+#[test]
+fn hopper_switching() {
+    check(
+        "hopper",
+        "switching",
+        &Recorded {
+            transitions: 50_000,
+            terminated: 122,
+            truncated: 6,
+            mean: 1320.7,
+            std: 790.0,
+            range: (96.5, 3676.8),
+            length: 388.2,
+            widths: (11, 3),
+        },
+    );
+}
+
+#[test]
+fn halfcheetah_switching() {
+    check(
+        "halfcheetah",
+        "switching",
+        &Recorded {
+            transitions: 50_000,
+            terminated: 0,
+            truncated: 50,
+            mean: 2706.1,
+            std: 2972.8,
+            range: (-94.0, 10458.5),
+            length: 1000.0,
+            widths: (17, 6),
+        },
+    );
+}
+
+#[test]
+fn walker2d_switching() {
+    check(
+        "walker2d",
+        "switching",
+        &Recorded {
+            transitions: 50_000,
+            terminated: 144,
+            truncated: 5,
+            mean: 1209.1,
+            std: 1047.1,
+            range: (-15.6, 5361.4),
+            length: 331.7,
             widths: (17, 6),
         },
     );
@@ -183,7 +240,7 @@ fn published_files_come_first_and_other_robots_are_refused() {
     assert_eq!(locate("hopper", "medium", None).unwrap().origin.kind, Kind::Starter);
     let missing = locate("hopper", "medium-expert", None).unwrap_err().to_string();
     assert!(missing.contains("hopper_medium_expert-v2.hdf5"), "{missing}");
-    assert!(missing.contains("the starter sets of hopper are: medium"), "{missing}");
+    assert!(missing.contains("the starter sets of hopper are: medium, switching"), "{missing}");
 
     let published = place("published/d4rl/hopper_medium-v2.hdf5", "hopper_medium.hdf5");
     let found = locate("hopper", "medium", None).unwrap();
