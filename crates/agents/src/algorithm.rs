@@ -11,6 +11,7 @@ use crate::{
     discrete_cql::DiscreteCqlConfig,
     iql::IqlConfig,
     rebrac::RebracConfig,
+    rvs::RvsConfig,
     sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions},
     td3_bc::Td3BcConfig,
 };
@@ -116,6 +117,8 @@ algorithms! {
     "decision_transformer" DecisionTransformer(DecisionTransformerOptions) "",
     /// Logged actions, from observations and actions before.
     "behavior_cloning" BehaviorCloning(BehaviorCloningConfig) "",
+    /// Logged actions, from the observation and the average return to go.
+    "rvs" Rvs(RvsConfig) include_str!("rvs.toml"),
     /// Values of a list of actions.
     "discrete_cql" DiscreteCql(DiscreteCqlConfig) include_str!("discrete_cql.toml"),
     /// An actor of real-valued actions, by values and near the recorded ones.

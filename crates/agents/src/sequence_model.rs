@@ -1,7 +1,8 @@
 //! [`SequenceModel`]: logged actions are learned from the contexts they were taken in.
 //!
 //! With a Decision Transformer that is told returns this is Chen et al. (2021); without, or with
-//! a perceptron, it is behaviour cloning.
+//! a perceptron, it is behaviour cloning; and with a perceptron that is told returns it is
+//! [RvS](crate::rvs).
 
 use burn::{
     module::Module,
@@ -13,7 +14,7 @@ use overtone_core::{
 use overtone_data::Batch;
 use overtone_model::{
     Conditioning, DecisionTransformerConfig, Model, ModelConfig, ModelError, ModelPolicy,
-    error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
+    PerceptronConfig, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
 };
 use overtone_train::{
     AdamW, Algorithm, BatchLoss, Checkpoint, Job, StepAt, StepFigures, Supervised, TrainConfig,
@@ -155,6 +156,10 @@ impl AlgorithmOptions for BehaviorCloningConfig {
             let expected = "behaviour cloning is told no returns; a Decision Transformer is";
             return Err(config_error("conditioning", "return", expected));
         }
+        if let ModelConfig::Perceptron(PerceptronConfig { average_return: Some(_), .. }) = &self.0 {
+            let expected = "behaviour cloning is told no returns; RvS is";
+            return Err(config_error("average_return", "given", expected));
+        }
         self.0.validate(&task.observations, &task.actions)
     }
 
@@ -198,7 +203,11 @@ impl AlgorithmOptions for BehaviorCloningConfig {
     }
 }
 
-fn trainer(
+/// Training of such a model on `task`.
+///
+/// # Errors
+/// As [`AlgorithmOptions::trainer`].
+pub(crate) fn trainer(
     model: ModelConfig,
     task: &Task,
     job: Job,
@@ -209,7 +218,11 @@ fn trainer(
     Ok(Box::new(Trainer::new(algorithm, job, resume)?))
 }
 
-fn policy(
+/// The policy of such a model with these weights.
+///
+/// # Errors
+/// When the weights do not fit it.
+pub(crate) fn policy(
     config: &ModelConfig,
     task: &Task,
     weights: &NamedTensors,
@@ -221,7 +234,8 @@ fn policy(
     Ok(Box::new(ModelPolicy::new(&model, normalization, play)?))
 }
 
-fn has_distribution(head: &HeadConfig) -> bool {
+/// Whether the head gives a distribution, and not one action.
+pub(crate) fn has_distribution(head: &HeadConfig) -> bool {
     !matches!(head, HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
 }
 

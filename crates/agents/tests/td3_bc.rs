@@ -74,6 +74,7 @@ fn without_values_it_is_behaviour_cloning() {
         context_length: 1,
         dropout: 0.0,
         head: HeadConfig::Tanh(TanhConfig {}),
+        average_return: None,
     };
     let cloning = SequenceModel {
         model: ModelConfig::Perceptron(perceptron),

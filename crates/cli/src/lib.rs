@@ -158,12 +158,16 @@ enum Study {
 #[derive(Subcommand)]
 enum Data {
     /// Print what a dataset holds: transitions, episodes, returns, actions, anything unusual
+    #[command(after_help = inspect_help())]
     Inspect {
         /// A folder of DQN-replay files (of a game, or of one run), or a D4RL or Minari file (HDF5)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
         json: bool,
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
     },
     /// Write a dataset as one file that trains, and that Python's `minari` opens
     #[command(after_help = CONVERT_HELP)]
@@ -203,6 +207,14 @@ when there is nothing to look at.
 docs/data.md explains each code.
 
 Example: overtone data lint datasets/starter/Seaquest";
+
+fn inspect_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone data inspect datasets/starter/mujoco/hopper_medium.hdf5 information=true",
+        keys::help(command::data::OPTIONS)
+    )
+}
 
 const CONVERT_HELP: &str = "\
 Examples: overtone data convert own.npz records/own --task gymnasium/CartPole-v1
@@ -284,8 +296,11 @@ fn download_help() -> String {
 
 /// The program: reads its words and does what they ask.
 pub fn main() -> ExitCode {
-    // What looks at data has flags and no keys.
-    let command = match flags::parse::<Cli>(|words| words.len() > 1 && words[1] != "data") {
+    // `data lint` has flags and no keys.
+    let takes_keys = |words: &[String]| {
+        words.len() > 1 && !(words[1] == "data" && words.get(2).is_some_and(|what| what == "lint"))
+    };
+    let command = match flags::parse::<Cli>(takes_keys) {
         Ok(cli) => cli.command,
         Err(code) => return code,
     };
@@ -313,7 +328,9 @@ fn run(command: Command) -> anyhow::Result<u8> {
             command::record::convert(&from, &to, &layout, task.as_deref())
         }
         Command::Download { options } => command::download::run(&options),
-        Command::Data { what: Data::Inspect { path, json } } => command::data::inspect(&path, json),
+        Command::Data { what: Data::Inspect { path, json, options } } => {
+            command::data::inspect(&path, json, &options)
+        }
         Command::Data { what: Data::Lint { path, json, card, all_frames } } => {
             return command::data::lint(&path, json, card.as_deref(), all_frames);
         }

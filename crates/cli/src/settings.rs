@@ -15,7 +15,9 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_agents::{AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions};
+use overtone_agents::{
+    AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
+};
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
 use overtone_model::{AttentionConfig, HeadConfig, ModelConfig};
@@ -31,6 +33,7 @@ use crate::suites;
 /// The algorithms that learn a model of logged actions, which `[model]` describes.
 const DECISION_TRANSFORMER: &str = "decision_transformer";
 const BEHAVIOR_CLONING: &str = "behavior_cloning";
+const RVS: &str = "rvs";
 
 /// A resolved configuration; the fields are the keys of `presets/defaults.toml`, which says what
 /// each is.
@@ -217,13 +220,23 @@ impl Settings {
                     AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
                 }
                 ModelConfig::Perceptron(_) => {
-                    bail!("model.kind=perceptron reads no returns: say algorithm=behavior_cloning")
+                    bail!(
+                        "model.kind=perceptron: a Decision Transformer is a transformer; say \
+                         algorithm=behavior_cloning, or algorithm=rvs, which reads returns"
+                    )
                 }
             },
             (BEHAVIOR_CLONING, _) => {
                 let model = self.model_config(task, longest)?;
                 AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(model))
             }
+            (RVS, _) => match self.model_config(task, longest)? {
+                ModelConfig::Perceptron(model) => AlgorithmConfig::Rvs(RvsConfig(model)),
+                ModelConfig::Transformer(_) => bail!(
+                    "model.kind=transformer: RvS is a perceptron; say \
+                     algorithm=decision_transformer"
+                ),
+            },
             (name, options) => {
                 let mut options = options.cloned().unwrap_or_default();
                 options.insert("algorithm".into(), name.into());

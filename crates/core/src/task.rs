@@ -49,11 +49,11 @@ pub struct Reference {
     pub high: f64,
 }
 
-/// The returns that an agent is asked for where nobody says others.
+/// The returns that the references ask an agent for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Targets {
-    /// In the units of the data; empty where a percentile of the data's returns is asked for.
+    /// In the units of the data; empty where the reference has none in these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub usual: Vec<f32>,
     /// In raw units: what the evaluation of the published scores asks for, where that is known.

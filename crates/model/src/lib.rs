@@ -47,7 +47,7 @@ pub use init::Init;
 pub use loss::Loss;
 pub use matrices::Matrices;
 pub use model::{Model, ModelConfig};
-pub use perceptron::{Perceptron, PerceptronConfig};
+pub use perceptron::{AverageReturn, Perceptron, PerceptronConfig};
 pub use policy::ModelPolicy;
 pub use positions::PositionsConfig;
 pub use tokens::Conditioning;

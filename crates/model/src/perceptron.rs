@@ -1,10 +1,15 @@
-//! Behaviour cloning by a perceptron: the baseline of Chen et al. (2021) on Gym that knows
-//! neither attention nor returns.
+//! Learning actions by a perceptron: behaviour cloning, the baseline of Chen et al. (2021) on
+//! Gym that knows neither attention nor returns; and with one more input, the average return to
+//! go, RvS-R (Emmons et al. 2022).
 //!
 //! The last `context_length` observations, side by side, go through layers of ReLU and dropout
 //! to the same heads that read the Decision Transformer's tokens; only the newest action of a
 //! context is learned. Places before an episode's start hold zeros, which for a normalized
 //! observation is its mean.
+//!
+//! RvS-R is told `R̂ₜ / (H − t)`, the reward that each of the remaining steps of an episode of
+//! `H` steps must earn. Here it is told `R̂ₜ · H / (H − t)`, the same number in units of a whole
+//! episode's return, because returns come divided by a scale that suits these.
 //!
 //! Differs from the reference implementation:
 //! - There padding holds zeros *before* normalization while training and *after* it while
@@ -31,6 +36,23 @@ use crate::{
     transformer::DropoutSeed,
 };
 
+/// What a perceptron of [RvS-R](self) is told of the return.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AverageReturn {
+    /// `H`: the most steps of an episode.
+    pub horizon: usize,
+}
+
+impl AverageReturn {
+    /// `H / (H − t)`, by which the return-to-go of timestep `t` is multiplied. From the last step
+    /// on, one step remains.
+    fn factor(self, timestep: i32) -> f32 {
+        let horizon = self.horizon as f32;
+        horizon / (horizon - timestep as f32).max(1.0)
+    }
+}
+
 /// A perceptron on vectors of observations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +67,9 @@ pub struct PerceptronConfig {
     pub dropout: f64,
     /// How the last hidden layer becomes an action.
     pub head: HeadConfig,
+    /// What it is told of the return; nothing in behaviour cloning.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_return: Option<AverageReturn>,
 }
 
 impl PerceptronConfig {
@@ -56,6 +81,19 @@ impl PerceptronConfig {
             context_length: 20,
             dropout: 0.1,
             head: HeadConfig::Tanh(TanhConfig {}),
+            average_return: None,
+        }
+    }
+
+    /// The sizes with which Emmons et al. (2022) run RvS-R on Gym's locomotion tasks.
+    pub fn rvs(horizon: usize) -> Self {
+        Self {
+            n_layers: 2,
+            width: 1024,
+            context_length: 1,
+            dropout: 0.0,
+            average_return: Some(AverageReturn { horizon }),
+            ..Self::gym()
         }
     }
 
@@ -75,6 +113,9 @@ impl PerceptronConfig {
         ])?;
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
+        }
+        if let Some(AverageReturn { horizon }) = self.average_return {
+            check_counts(&[("average_return.horizon", horizon)])?;
         }
         match observations {
             ObservationSpace::Vectors { width } => check_counts(&[("observations", *width)])?,
@@ -148,7 +189,8 @@ impl Perceptron {
         init: &mut Init<'_>,
     ) -> Result<Self, ModelError> {
         config.validate(observations, actions)?;
-        let stacked = config.context_length * observations.size();
+        let told = usize::from(config.average_return.is_some());
+        let stacked = config.context_length * observations.size() + told;
         let layers = (0..config.n_layers)
             .map(|layer_idx| {
                 let inputs = if layer_idx == 0 { stacked } else { config.width };
@@ -175,6 +217,9 @@ impl Perceptron {
     /// When the observations are not vectors: a caller's bug.
     pub fn hidden(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Tensor<2> {
         let mut hidden = self.stacked(contexts);
+        if let Some(average) = self.config.average_return {
+            hidden = Tensor::cat(vec![hidden, told(average, contexts)], 1);
+        }
         for (layer_idx, layer) in (0u64..).zip(&self.layers) {
             hidden = layer.forward(hidden);
             if let Some(DropoutSeed(step_seed)) = dropout {
@@ -222,6 +267,16 @@ impl Perceptron {
         let shares = tokens::shares(&vec![0; batch], 1, &device, dtype);
         Loss::of(loss, shares)
     }
+}
+
+/// `R̂ₜ · H / (H − t)` at each context's newest step, `[batch, 1]`.
+fn told(average: AverageReturn, contexts: &Contexts) -> Tensor<2> {
+    let [batch, time] = contexts.dims();
+    let newest = contexts.returns_to_go.clone().narrow(1, time - 1, 1);
+    let rows = contexts.timesteps.chunks_exact(time);
+    let factors: Vec<f32> = rows.map(|row| average.factor(row[time - 1])).collect();
+    let factors = TensorData::new(factors, [batch, 1]);
+    newest.clone() * Tensor::from_data(factors, (&newest.device(), newest.dtype()))
 }
 
 #[cfg(test)]
@@ -312,6 +367,34 @@ mod tests {
         assert_eq!(stacked(3), padded);
     }
 
+    /// A return-to-go of 2 at step 5 of at most 10 is a pace of 4 an episode; at step 0 the pace
+    /// is the return, and from the last step on one step remains.
+    #[test]
+    fn the_average_return_is_one_more_input() {
+        let average = AverageReturn { horizon: 10 };
+        let pace: Vec<f32> = told(average, &inputs()).into_data().iter().collect();
+        assert_eq!(pace, [2.0 * 10.0 / 5.0, 1.0]);
+        assert_eq!([9, 10, 11].map(|timestep| average.factor(timestep)), [10.0, 10.0, 10.0]);
+
+        let told = PerceptronConfig { average_return: Some(average), ..config() };
+        let model = model(&told);
+        assert_eq!(model.layers[0].weight.dims(), [5, 3]);
+        let hidden = |contexts: &Contexts| -> Vec<f32> {
+            model.hidden(contexts, None).into_data().iter().collect()
+        };
+        let asked = |newest: f32| Contexts {
+            returns_to_go: Tensor::from_data([[8.0f32, newest], [7.0, newest]], &Device::flex()),
+            ..inputs()
+        };
+        assert_ne!(hidden(&asked(1.0)), hidden(&asked(2.0)));
+        // Returns of earlier steps are not read.
+        let earlier = Contexts {
+            returns_to_go: Tensor::from_data([[0.0f32, 1.0], [0.0, 1.0]], &Device::flex()),
+            ..inputs()
+        };
+        assert_eq!(hidden(&asked(1.0)), hidden(&earlier));
+    }
+
     #[test]
     fn what_describes_no_model_is_named() {
         let actions = ActionSpace::unit(1);
@@ -326,6 +409,10 @@ mod tests {
             ("width", refused(|config| config.width = 0)),
             ("context_length", refused(|config| config.context_length = 0)),
             ("dropout", refused(|config| config.dropout = 1.0)),
+            (
+                "average_return.horizon",
+                refused(|config| config.average_return = Some(AverageReturn { horizon: 0 })),
+            ),
         ] {
             assert!(error.starts_with(&format!("model.{key} = ")), "{key}: {error}");
         }

@@ -233,3 +233,10 @@ fn a_perceptron_learns_what_observations_say() {
     let config = PerceptronConfig { width: 32, context_length: CONTEXT, ..gym };
     check_learning(&ModelConfig::Perceptron(config), 400, 0.15);
 }
+
+/// Told the average return, which far from the horizon is the return, it learns that part too.
+#[test]
+fn a_perceptron_that_is_told_returns_learns_what_they_ask_for() {
+    let config = PerceptronConfig { width: 32, dropout: 0.1, ..PerceptronConfig::rvs(1000) };
+    check_learning(&ModelConfig::Perceptron(config), 400, 0.06);
+}

@@ -9,8 +9,8 @@ use overtone_core::{
     Turn, policy::EpisodeStart, protocol::ActionChoice, seed,
 };
 use overtone_model::{
-    ContextShape, Contexts, DecisionTransformerConfig, Head, HeadConfig, History, Init, Model,
-    ModelConfig, ModelPolicy, Past, PerceptronConfig,
+    AverageReturn, ContextShape, Contexts, DecisionTransformerConfig, Head, HeadConfig, History,
+    Init, Model, ModelConfig, ModelPolicy, Past, PerceptronConfig,
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, FourierHeadConfig, FourierLikelihoodConfig,
         GaussianConfig, GmmLikelihoodConfig, LinearConfig, TanhConfig,
@@ -48,7 +48,7 @@ fn actions(head: &HeadConfig) -> ActionSpace {
         .unwrap()
 }
 
-/// Either model with every head.
+/// Every model with every head.
 fn models() -> Vec<Model> {
     let gym = DecisionTransformerConfig::gym(6);
     let perceptron = PerceptronConfig::gym();
@@ -61,7 +61,10 @@ fn models() -> Vec<Model> {
         };
         let perceptron =
             PerceptronConfig { width: 16, context_length: CONTEXT, head, ..perceptron.clone() };
-        [ModelConfig::Transformer(transformer), ModelConfig::Perceptron(perceptron)]
+        let average_return = Some(AverageReturn { horizon: 9 });
+        let rvs = PerceptronConfig { average_return, ..perceptron.clone() };
+        let perceptrons = [perceptron, rvs].map(ModelConfig::Perceptron);
+        [ModelConfig::Transformer(transformer)].into_iter().chain(perceptrons)
     });
     let mut generator = seed::generator(2, "init");
     let init = &mut Init::drawn(&Device::flex(), &mut generator);

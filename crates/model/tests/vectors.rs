@@ -5,9 +5,9 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, AttentionConfig, Conditioning, ContextShape, Contexts, DecisionTransformer,
-    DecisionTransformerConfig, FourierKernel, HeadConfig, History, Init, Model, ModelConfig,
-    Observed, Past, Perceptron, PerceptronConfig, PositionsConfig, RShape,
+    Acted, AttentionConfig, AverageReturn, Conditioning, ContextShape, Contexts,
+    DecisionTransformer, DecisionTransformerConfig, FourierKernel, HeadConfig, History, Init,
+    Model, ModelConfig, Observed, Past, Perceptron, PerceptronConfig, PositionsConfig, RShape,
     contexts::timesteps_from,
     decision_transformer::{DropoutSeed, Form},
     head::{
@@ -440,7 +440,10 @@ fn gradients_of_a_perceptron() {
         let gym = PerceptronConfig::gym();
         let config =
             PerceptronConfig { n_layers: 2, width: 6, context_length: CONTEXT, head, ..gym };
+        let average_return = Some(AverageReturn { horizon: 7 });
+        let told = PerceptronConfig { average_return, ..config.clone() };
         check_gradients(&ModelConfig::Perceptron(config));
+        check_gradients(&ModelConfig::Perceptron(told));
     }
 }
 

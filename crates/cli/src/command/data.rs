@@ -2,17 +2,30 @@
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
+use overtone_agents::{Information, InformationOptions, information, information::SplitLosses};
 use overtone_core::{Task, names::plain};
 use overtone_data::{
-    Check, DatasetCard, Expected, ReadFrames, check, datasets_folder, description_of,
-    read::reader_of,
+    Check, Dataset, DatasetCard, DatasetOptions, Expected, ReadFrames, Recording, check,
+    datasets_folder, description_of, read, read::reader_of,
 };
 
-use crate::suites::{self, SUITES};
+use crate::{
+    keys,
+    suites::{self, SUITES},
+};
 
-/// `overtone data inspect PATH [--json]`.
-pub fn inspect(path: &Path, json: bool) -> Result<()> {
+/// Every option of `data inspect` with its default and reason.
+pub const OPTIONS: &str = r#"
+# Vectors: also measure how much a return-to-go says about the actions: the loss of a perceptron on held-out episodes that is told it, beside one that is told another episode's. Half a minute.
+information = false
+"#;
+
+/// `overtone data inspect PATH [--json] [information=true]`.
+pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
+    let mut keys = keys::flatten(&OPTIONS.parse()?);
+    keys::apply(&mut keys, options)?;
+    let asked = keys.get("information").and_then(toml::Value::as_bool).unwrap_or(false);
     let inspection = look(path, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
@@ -21,8 +34,13 @@ pub fn inspect(path: &Path, json: bool) -> Result<()> {
         .and_then(|task| task.reference.as_ref());
     let normalized =
         scores.map(|scores| (&scores.convention, scores.normalize(returns.spread.mean)));
+    let found = if asked { Some(measure(path)?) } else { None };
     if json {
         let mut value = serde_json::to_value(&inspection)?;
+        if let Some(found) = &found {
+            value["information"] = serde_json::to_value(found)?;
+            value["information"]["returns_tell_actions"] = found.returns_tell_actions().into();
+        }
         if let Some((convention, normalized)) = normalized {
             value[format!("{convention}_normalized_return")] = normalized.into();
         }
@@ -33,7 +51,46 @@ pub fn inspect(path: &Path, json: bool) -> Result<()> {
     if let (Some((_, normalized)), Some(scores)) = (normalized, scores) {
         say!("{:<14} mean {normalized:.1} [{}]", "normalized", scores.meaning);
     }
+    if let Some(found) = found {
+        say!("{:<14} {}", "information", describe(&found));
+    }
     Ok(())
+}
+
+/// What returns of the recording at `path` say about its actions.
+fn measure(path: &Path) -> Result<Information> {
+    let Recording::Columns(columns) = read::open(path)? else {
+        bail!(
+            "information=true measures recordings of vectors, and {} is a log of frames",
+            path.display()
+        );
+    };
+    let dataset = Dataset::of(columns, &DatasetOptions::default())?;
+    information(&dataset, &InformationOptions::default())
+        .with_context(|| format!("information=true: {}", path.display()))
+}
+
+/// In two sentences.
+fn describe(found: &Information) -> String {
+    let n = found.splits.len() as f64;
+    let mean = |loss: fn(&SplitLosses) -> f64| found.splits.iter().map(loss).sum::<f64>() / n;
+    let percent = |share: f64| format!("{:+.1}", 100.0 * share);
+    let [low, high] = found.interval.map(percent);
+    let verdict = match found.returns_tell_actions() {
+        true => "Returns of this data say something about its actions",
+        false => {
+            "This data cannot be shown to teach obedience: what its returns say about its actions \
+             is not told from nothing, so do not count on an agent to follow a target"
+        }
+    };
+    format!(
+        "held-out action loss {:.4} told another episode's return-to-go and {:.4} told its own \
+         ({}): a gain of {} % [{low}, {high}] over {n} splits. {verdict}.",
+        mean(|split| split.without),
+        mean(|split| split.with),
+        found.unit,
+        percent(found.gain),
+    )
 }
 
 /// `overtone data lint PATH [--json] [--card FILE] [--all-frames]`; gives the exit code.

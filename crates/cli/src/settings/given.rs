@@ -33,7 +33,7 @@ const fn only(key: &'static str, of: &'static str, values: &'static [&'static st
 }
 
 const TRANSFORMER: &[&str] = &["transformer"];
-const SEQUENCES: &[&str] = &["decision_transformer", "behavior_cloning"];
+const SEQUENCES: &[&str] = &["decision_transformer", "behavior_cloning", "rvs"];
 const PIXELS: &[&str] = &["pixels"];
 const VECTORS: &[&str] = &["vectors"];
 const LIST: &[&str] = &["a list"];

@@ -4,11 +4,11 @@ use anyhow::Result;
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformerConfig, ModelConfig, PerceptronConfig,
-    positions::PositionsConfig,
+    AttentionConfig, AverageReturn, Conditioning, DecisionTransformerConfig, ModelConfig,
+    PerceptronConfig, positions::PositionsConfig,
 };
 
-use super::{BEHAVIOR_CLONING, ModelKind, Settings};
+use super::{BEHAVIOR_CLONING, ModelKind, RVS, Settings};
 
 impl Settings {
     /// The model for `task`, whose recorded episodes have up to `longest` steps.
@@ -24,6 +24,8 @@ impl Settings {
                 context_length: model.context_length,
                 dropout: model.dropout,
                 head,
+                average_return: (self.algorithm == RVS)
+                    .then(|| AverageReturn { horizon: task.horizon.unwrap_or(longest) }),
             }));
         }
         let reference = match task.observations {
@@ -54,7 +56,7 @@ impl Settings {
     }
 
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
-    /// `best10-bc-perceptron-tanh`, `linear-attention-fourier4`, `cql4`.
+    /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `cql4`.
     pub fn model_name(&self, algorithm: &AlgorithmConfig) -> String {
         let best = match self.data.best_percent {
             100.0 => String::new(),
@@ -63,6 +65,7 @@ impl Settings {
         let (algorithm, head) = match (&*self.algorithm, algorithm.model()) {
             (_, None) => return format!("{best}{}", algorithm.short_name()),
             (BEHAVIOR_CLONING, _) => ("bc-", self.head.name()),
+            (RVS, _) => return format!("{best}rvs-{}", self.head.name()),
             _ => ("", self.head.name()),
         };
         let (kind, attention) = match self.model.kind {

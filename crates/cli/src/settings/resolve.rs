@@ -9,7 +9,7 @@ use overtone_data::{MinariId, RecordedTask};
 use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
-use super::{Preset, Profile, Settings, given, read, variants};
+use super::{BEHAVIOR_CLONING, ModelKind, Preset, Profile, Settings, given, read, variants};
 use crate::{
     command::prepare::is_file_name,
     keys::{self, Keys},
@@ -33,6 +33,7 @@ const VECTORS: Overlay = preset!("vectors.toml");
 const CONTINUOUS: Overlay = preset!("continuous.toml");
 const PIXELS_PAPER: Overlay = preset!("pixels-paper.toml");
 const VECTORS_PAPER: Overlay = preset!("vectors-paper.toml");
+const PERCEPTRON: Overlay = preset!("perceptron.toml");
 const FOURIERFORMER: Overlay = preset!("fourierformer.toml");
 
 impl Settings {
@@ -64,8 +65,13 @@ impl Settings {
     /// stronger.
     fn overlays(&self, task: &Task) -> Vec<Overlay> {
         let mut overlays = Vec::new();
+        let is_cloning = self.algorithm == BEHAVIOR_CLONING;
         match (self.profile, &task.observations) {
-            (Profile::Auto | Profile::Quick, _) => {}
+            (Profile::Auto | Profile::Quick, _) => {
+                if is_cloning && self.model.kind == ModelKind::Perceptron {
+                    overlays.push(PERCEPTRON);
+                }
+            }
             (Profile::Paper, ObservationSpace::Pixels { .. }) => overlays.push(PIXELS_PAPER),
             (Profile::Paper, ObservationSpace::Vectors { .. }) => overlays.push(VECTORS_PAPER),
         }

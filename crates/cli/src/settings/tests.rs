@@ -1,7 +1,8 @@
 use overtone_core::seed;
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
-    AttentionConfig, DecisionTransformerConfig, FourierKernel, ModelConfig, RShape,
+    AttentionConfig, DecisionTransformerConfig, FourierKernel, ModelConfig, PerceptronConfig,
+    RShape,
     head::{
         Domain, FourierHeadConfig, GmmHeadConfig, HeadConfig, InitialCoefficients, LinearConfig,
         OrderConfig, Regularizer,
@@ -113,6 +114,33 @@ fn the_paper_profile_is_the_reference_s() {
         assert!(quick.train.updates < train.updates);
     }
 
+    let rvs = |line: &str| match algorithm(line).unwrap() {
+        AlgorithmConfig::Rvs(RvsConfig(model)) => (model, resolve(line).unwrap().train),
+        other => panic!("{other:?}"),
+    };
+    for (profile, batch) in [("quick", 256), ("paper", 16_384)] {
+        let (model, train) = rvs(&format!("env=hopper algorithm=rvs profile={profile}"));
+        assert_eq!((model, train.batch_size), (PerceptronConfig::rvs(1000), batch));
+        assert_eq!((train.learning_rate, train.optimizer.weight_decay), (1e-3, 0.0));
+    }
+
+    // Behaviour cloning by a perceptron is the reference's too, and in the quick profile one that
+    // learns in half a minute.
+    let perceptron = |profile: &str| {
+        let words = "env=hopper algorithm=behavior_cloning model.kind=perceptron";
+        let line = format!("{words} profile={profile}");
+        let ModelConfig::Perceptron(model) = algorithm(&line).unwrap().model().unwrap() else {
+            panic!("a perceptron")
+        };
+        (model, resolve(&line).unwrap().train)
+    };
+    assert_eq!(perceptron("paper").0, PerceptronConfig::gym());
+    let (model, train) = perceptron("quick");
+    let gym = PerceptronConfig::gym();
+    let quick = PerceptronConfig { width: 256, context_length: 1, dropout: 0.0, ..gym };
+    assert_eq!(model, quick);
+    assert!(train.warmup_tokens * 10.0 < (train.updates * train.batch_size as u64) as f64);
+
     let line = "game=seaquest profile=paper";
     let expected = transformer(DecisionTransformerConfig::atari(999));
     assert_eq!(algorithm(line).unwrap(), expected);
@@ -173,6 +201,7 @@ fn every_agent_has_a_name() {
     let perceptron = "algorithm=behavior_cloning model.kind=perceptron";
     let words = format!("{perceptron} head=linear head.bins=20");
     assert_eq!(name(&words), "bc-perceptron-linear-bins20");
+    assert_eq!(name("algorithm=rvs head=gaussian data.best_percent=50"), "best50-rvs-gaussian");
     assert_eq!(name("head=fourier head.bins=50"), "fourier14-bins50");
     assert_eq!(name("head=gmm head.bins=50"), "gmm2-bins50");
     let line = "game=seaquest algorithm=discrete_cql discrete_cql.alpha=0.5";
@@ -209,6 +238,8 @@ fn what_describes_no_agent_is_refused() {
     refused("env=hopper data.return_scale=0", "return_scale=0");
     refused("env=hopper model.n_heads=3", "n_heads");
     refused("env=hopper model.kind=perceptron", "say algorithm=behavior_cloning");
+    refused("env=hopper algorithm=rvs model.kind=transformer", "RvS is a perceptron");
+    refused("game=seaquest algorithm=rvs", "a perceptron sees vectors");
     refused("env=hopper algorithm=discrete_cql", "real-valued");
     refused("env=hopper algorithm=magic", "algorithm=magic: there are decision_transformer");
     refused("game=seaquest model.kind=perceptron algorithm=behavior_cloning", "vectors");
@@ -281,8 +312,8 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
         ),
         (
             "game=seaquest algorithm=discrete_cql head=fourier",
-            "head=fourier is for algorithm=decision_transformer or behavior_cloning; this run has \
-             algorithm=discrete_cql",
+            "head=fourier is for algorithm=decision_transformer or behavior_cloning or rvs; this run \
+             has algorithm=discrete_cql",
         ),
     ] {
         let error = resolve(line).map(drop).unwrap_err().to_string();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::desk::{Desk, names};
 
-const ROBOT: &str = "train env=hopper evaluation.episodes=3 model.n_layers=1 model.d_model=16 \
+const ROBOT: &str = "train env=hopper evaluation.episodes=3 evaluation.target=3600,1800 model.n_layers=1 model.d_model=16 \
                      model.context_length=5 train.batch_size=3 train.updates=4";
 
 /// Width, height and number of frames of a GIF, read as the format says.

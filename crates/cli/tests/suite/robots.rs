@@ -21,6 +21,10 @@ fn report(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
 /// What makes an episode: target, number, seed, length, return.
 fn episodes(report: &Value) -> Vec<Value> {
     let fields = ["target_return", "episode", "seed", "length", "raw_return", "outcome"];
@@ -32,7 +36,7 @@ fn episodes(report: &Value) -> Vec<Value> {
 #[test]
 fn a_trained_robot_plays_and_is_scored() {
     let desk = Desk::new();
-    let stdout = desk.succeeds(&tiny("evaluation.episodes=3"));
+    let stdout = desk.succeeds(&tiny("evaluation.episodes=3 evaluation.target=reference"));
     let run = desk.only_run("runs");
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.ends_with("-hopper-medium-tanh-s123"), "{name}");
@@ -64,14 +68,24 @@ fn a_trained_robot_plays_and_is_scored() {
     }
 
     // Played again, one after the other and by the report's own command: the same episodes.
-    desk.succeeds("evaluate rollouts episodes=3 parallel=1 out=again.json");
+    desk.succeeds("evaluate rollouts episodes=3 target=reference parallel=1 out=again.json");
     assert_eq!(episodes(&report(&desk.path("again.json"))), episodes(&first));
     let command = first["command"].as_str().unwrap().strip_prefix("just ").unwrap();
     desk.succeeds(&format!("{command} out=told.json"));
     assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
     // Other seeds, targets and rules are others.
-    desk.succeeds("evaluate rollouts episodes=3 seed=2 out=other.json");
+    desk.succeeds("evaluate rollouts episodes=3 target=reference seed=2 out=other.json");
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
+    // Unless told otherwise, what the best twentieth of the recorded episodes earned.
+    desk.succeeds("evaluate rollouts episodes=1 out=default.json");
+    let mut returns: Vec<f64> =
+        state["episode_returns"].as_array().unwrap().iter().map(number).collect();
+    returns.sort_by(f64::total_cmp);
+    let p95 = returns[(0.95 * returns.len() as f64).ceil() as usize - 1];
+    let targets = &report(&desk.path("default.json"))["targets"];
+    let asked: Vec<f64> =
+        targets.as_array().unwrap().iter().map(|t| number(&t["target_return"])).collect();
+    assert_eq!(asked, [p95]);
     desk.succeeds("evaluate rollouts episodes=2 targets=100,p90 protocol=v5 out=v5.json");
     let v5 = report(&desk.path("v5.json"));
     assert_eq!(v5["simulator"], "MuJoCo 3.17.0, Hopper-v5");
@@ -95,7 +109,7 @@ fn the_ablation_of_a_robots_protocol() {
         "evaluate rollouts protocol=released",
         &["protocol=released", "matched, v4 and v5"],
     );
-    desk.succeeds("evaluate ablation episodes=3");
+    desk.succeeds("evaluate ablation episodes=3 target=3600 other_target=1800");
     let told = report(&run.join("protocol-ablation.json"));
     assert_eq!(told["target_return"], 3600.0);
     // More than any episode of the recording.
@@ -136,6 +150,8 @@ fn every_model_and_head_trains_and_plays() {
             "algorithm=behavior_cloning model.kind=perceptron head=fourier",
             "bc-perceptron-fourier14",
         ),
+        ("algorithm=rvs model.d_model=16", "rvs-tanh"),
+        ("algorithm=rvs model.d_model=16 head=gaussian", "rvs-gaussian"),
         ("data.delayed_reward=true train.sampling=from_start", "tanh"),
     ] {
         let desk = Desk::new();
@@ -225,4 +241,18 @@ fn a_recording_is_described_with_its_normalized_return() {
     let json: Value = serde_json::from_str(&json).unwrap();
     assert!((json["d4rl_normalized_return"].as_f64().unwrap() - 45.3).abs() < 0.05, "{json}");
     assert_eq!(json["episodes"], 179);
+    assert!(json["information"].is_null(), "it is asked for");
+
+    // One noisy policy: its returns are luck.
+    let found = desk.succeeds(&format!("data inspect {} --json information=true", file.display()));
+    let found = &serde_json::from_str::<Value>(&found).unwrap()["information"];
+    assert_eq!(
+        (found["splits"].as_array().unwrap().len(), &found["returns_tell_actions"]),
+        (10, &false.into())
+    );
+    assert!(number(&found["gain"]).abs() < 0.05, "{found}");
+    let frames = project().join("datasets/starter/Seaquest");
+    let line = format!("data inspect {} information=true", frames.display());
+    desk.refuses(&line, &["information=true", "a log of frames"]);
+    desk.refuses(&format!("data inspect {} infromation=true", file.display()), &["`information`"]);
 }

@@ -3,8 +3,8 @@
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_model::{
-    Acted, AttentionConfig, Conditioning, Contexts, DecisionTransformerConfig, Frames, HeadConfig,
-    Init, Model, ModelConfig, Observed, PerceptronConfig,
+    Acted, AttentionConfig, AverageReturn, Conditioning, Contexts, DecisionTransformerConfig,
+    Frames, HeadConfig, Init, Model, ModelConfig, Observed, PerceptronConfig,
     contexts::timesteps_from,
     decision_transformer::Form,
     head::{
@@ -186,13 +186,18 @@ fn transformer(
     }
 }
 
-fn perceptron(observations: &ObservationSpace, head: &HeadConfig) -> Pair {
+fn perceptron(
+    observations: &ObservationSpace,
+    head: &HeadConfig,
+    average_return: Option<AverageReturn>,
+) -> Pair {
     let config = PerceptronConfig {
         n_layers: 2,
         width: 32,
         context_length: CONTEXT,
         dropout: 0.0,
         head: head.clone(),
+        average_return,
     };
     let config = ModelConfig::Perceptron(config);
     Pair { observations: observations.clone(), actions: actions(head), config }
@@ -256,7 +261,7 @@ fn every_model_names_its_matrices() {
     }
     let [_, vectors] = observations();
     for head in heads() {
-        check_matrices(&perceptron(&vectors, &head));
+        check_matrices(&perceptron(&vectors, &head, None));
     }
 }
 
@@ -319,7 +324,9 @@ fn positions_are_independent_of_what_is_seen() {
 fn a_perceptron_learns_with_every_head() {
     let [_, vectors] = observations();
     for head in heads() {
-        perceptron(&vectors, &head).check();
+        for average_return in [None, Some(AverageReturn { horizon: 9 })] {
+            perceptron(&vectors, &head, average_return).check();
+        }
     }
 }
 

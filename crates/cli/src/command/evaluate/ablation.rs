@@ -35,9 +35,9 @@ runs = "runs"
 checkpoint = "last"
 # Episodes of each row.
 episodes = 100
-# The return to ask for, as a number or a percentile of the data's episode returns; empty: p90 of a game's data, a robot's first (hopper 3600, halfcheetah 12000, walker2d 5000).
+# The return to ask for, as a number or a percentile of the data's episode returns; empty: p95.
 target = ""
-# The return of the row target_return, and of released; empty: the reference's for a game (Seaquest 1150), a robot's second (hopper 1800, halfcheetah 6000, walker2d 2500).
+# The return of the row target_return, and of released; empty: the reference's (Seaquest 1150; hopper 3600, halfcheetah 12000, walker2d 5000).
 other_target = ""
 # Settings to change, by the last part of their names (sticky_probability,resize,released); empty: all.
 only = ""
@@ -84,19 +84,19 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let agent = Agent::of(&checkpoint)?;
     let trained = ask::trained(&agent, &state.episode_returns)?;
     let suite = suites::of(&trained.task)?;
-    let mut usual = ask::usual_targets(&trained.task).into_iter();
-    let released = trained.task.targets.released.as_ref().map(f32::to_string);
-    let usual = (usual.next(), released.or(usual.next()));
-    let one = |key: &str, usual: Option<String>| -> Result<Option<f32>> {
-        let asked = Some(text(key)).filter(|asked| !asked.is_empty()).or(usual);
+    let known = &trained.task.targets;
+    let other = known.released.or(known.usual.first().copied()).map(|target| target.to_string());
+    let one = |key: &str, default: Option<String>| -> Result<Option<f32>> {
+        let asked = Some(text(key)).filter(|asked| !asked.is_empty()).or(default);
         let Some(asked) = asked else { return Ok(None) };
         match settings::targets(&asked, &state.episode_returns)?[..] {
             [target] => Ok(Some(target)),
             _ => bail!("{key}={asked}: a row asks for one return"),
         }
     };
-    let target = one("target", usual.0)?.context("target=: say which return to ask for")?;
-    let other_target = one("other_target", usual.1)?;
+    let target = one("target", Some(ask::DEFAULT_TARGET.to_owned()))?
+        .context("target=: say which return to ask for")?;
+    let other_target = one("other_target", other)?;
     let out = match text("out").as_str() {
         "" => run.path().join("protocol-ablation.md"),
         path => PathBuf::from(path),

@@ -141,7 +141,7 @@ fn targets_asked(
     let released = suite.released() == Some(&protocol.name);
     let own = options.released_target.as_deref().filter(|own| released && !own.is_empty());
     let asked = match own.unwrap_or(&options.target) {
-        "" if other_units => match task.targets.released {
+        "" | REFERENCE if other_units => match task.targets.released {
             Some(target) => target.to_string(),
             None => bail!(
                 "target=: no target of the reference is known for {}: say what to ask for, in raw \
@@ -150,7 +150,8 @@ fn targets_asked(
                 example(suite)
             ),
         },
-        "" => usual_targets(task).join(","),
+        "" => DEFAULT_TARGET.to_owned(),
+        REFERENCE => reference_targets(task),
         asked => asked.to_owned(),
     };
     if other_units && asked.contains('p') {
@@ -172,11 +173,18 @@ fn example(suite: &dyn Suite) -> String {
     })
 }
 
-/// The returns that an agent is asked for where nobody says others, as they are written.
-pub fn usual_targets(task: &Task) -> Vec<String> {
+/// What an agent is asked for where nobody says: what the best of the recorded episodes earned.
+/// Numbers of the reference suit its data, and ask for what other data never holds.
+pub const DEFAULT_TARGET: &str = "p95";
+
+/// How the reference's targets are asked for.
+const REFERENCE: &str = "reference";
+
+/// The targets of the reference for `task`, as they are written; the default where it has none.
+fn reference_targets(task: &Task) -> String {
     match &task.targets.usual[..] {
-        [] => vec!["p90".to_owned()],
-        targets => targets.iter().map(f32::to_string).collect(),
+        [] => DEFAULT_TARGET.to_owned(),
+        targets => targets.iter().map(f32::to_string).collect::<Vec<_>>().join(","),
     }
 }
 
