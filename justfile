@@ -94,6 +94,13 @@ build program="overtone": setup
 # Run every test
 test: setup
     cargo test --release {{ cargo_args }}
+    cargo build --release {{ cargo_args }} --lib --bin overtone
+    scripts/python_tests.sh {{ programs }}
+
+# Build the Python package as a wheel in target/wheels: the module and the program in one
+wheel: setup
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
+    .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python
 
 # Give damaged and hostile files to every reader: a table [n=100000 target=npy seed=1]
 hostile *args: (build "overtone-hostile")

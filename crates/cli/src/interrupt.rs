@@ -7,12 +7,17 @@ use std::sync::{
 
 use anyhow::{Context, Result};
 
+use crate::host;
+
 /// Exit code of work that was stopped before its end: what shells give for Ctrl-C.
 pub const EXIT_CODE: u8 = 130;
 
 /// A flag that the first Ctrl-C (or SIGTERM) sets, for work that can end well; the second
-/// one ends the program.
+/// one ends the program. Where a host runs the command, the flag is the host's.
 pub fn listen() -> Result<Arc<AtomicBool>> {
+    if let Some(stop) = host::stop() {
+        return Ok(stop);
+    }
     static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
     if let Some(flag) = FLAG.get() {
         return Ok(flag.clone());

@@ -4,17 +4,18 @@
 extern crate overtone_console;
 
 mod command;
+pub mod host;
 mod interrupt;
 mod settings;
 pub mod suites;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
 
 use clap::{Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
 pub use command::prepare::Prepared;
-pub use settings::{Profile, Settings};
+pub use settings::{Profile, Settings, targets};
 
 /// Offline reinforcement learning: train an agent on recorded episodes, then play it
 #[derive(Parser)]
@@ -294,13 +295,13 @@ fn download_help() -> String {
     )
 }
 
-/// The program: reads its words and does what they ask.
-pub fn main() -> ExitCode {
+/// The program: reads `words`, its own name first, and does what they ask; gives the exit code.
+pub fn main(words: &[OsString]) -> u8 {
     // `data lint` has flags and no keys.
     let takes_keys = |words: &[String]| {
         words.len() > 1 && !(words[1] == "data" && words.get(2).is_some_and(|what| what == "lint"))
     };
-    let command = match flags::parse::<Cli>(takes_keys) {
+    let command = match flags::parse::<Cli>(words, takes_keys) {
         Ok(cli) => cli.command,
         Err(code) => return code,
     };

@@ -1,14 +1,18 @@
 //! How an error is told: as one sentence, with what to do about it.
 
-use std::{io, process::ExitCode};
+use std::io;
 
 /// The exit code of a program that ended so; its error is printed first.
-pub fn exit_code(ended: anyhow::Result<u8>, of_errors: u8) -> ExitCode {
-    let code = ended.unwrap_or_else(|error| {
-        eprintln!("error: {}{}", sentence(&error), advice(&error));
+pub fn exit_code(ended: anyhow::Result<u8>, of_errors: u8) -> u8 {
+    ended.unwrap_or_else(|error| {
+        eprintln!("error: {}", told(&error));
         of_errors
-    });
-    ExitCode::from(code)
+    })
+}
+
+/// An error in one sentence, with what to do about it where that is known.
+pub fn told(error: &anyhow::Error) -> String {
+    format!("{}{}", sentence(error), advice(error))
 }
 
 /// An error and its causes as one sentence; causes that it says already are left out, since

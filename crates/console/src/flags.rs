@@ -1,19 +1,27 @@
 //! Words of a command line, and flags that should have been keys.
 
-use std::process::ExitCode;
+use std::ffi::OsString;
 
-/// The program's words, read. `takes_keys` says whether `key=value` can follow these words.
+/// The program's words, its own name first, read. `takes_keys` says whether `key=value` can
+/// follow these words.
 ///
 /// # Errors
-/// The exit code, when a flag was refused that should have been a key, which is said. Other
-/// refusals and `--help` end the program as clap does.
-pub fn parse<P: clap::Parser>(takes_keys: impl Fn(&[String]) -> bool) -> Result<P, ExitCode> {
-    P::try_parse().map_err(|error| {
+/// The exit code, when the words were refused or asked for help, which is said then.
+pub fn parse<P: clap::Parser>(
+    words: &[OsString],
+    takes_keys: impl Fn(&[String]) -> bool,
+) -> Result<P, u8> {
+    P::try_parse_from(words).map_err(|error| {
         let words: Vec<String> =
-            std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-        let Some(said) = as_key(&error, &words, takes_keys) else { error.exit() };
-        eprintln!("error: options are written key=value: say {said} (--help lists all)");
-        ExitCode::from(2)
+            words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        match as_key(&error, &words, takes_keys) {
+            Some(said) => {
+                eprintln!("error: options are written key=value: say {said} (--help lists all)");
+            }
+            // That nobody reads it is no reason for anything.
+            None => drop(error.print()),
+        }
+        error.exit_code() as u8
     })
 }
 

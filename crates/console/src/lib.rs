@@ -1,16 +1,15 @@
 //! What the project's programs share on the command line: options as `key=value`, progress bars,
 //! errors in one sentence.
 
-/// `println!` that does not mind when nobody reads on (`… | head`): the work goes on.
+/// `println!` that does not mind when nobody reads on (`… | head`): the work goes on. A host may
+/// read the line instead ([`host`]).
 #[macro_export]
 macro_rules! say {
-    ($($words:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stdout(), $($words)*);
-    }};
+    ($($words:tt)*) => { $crate::host::say(format_args!($($words)*)) };
 }
 
 pub mod errors;
 pub mod flags;
+pub mod host;
 pub mod keys;
 pub mod progress;

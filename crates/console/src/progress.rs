@@ -2,9 +2,15 @@
 
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::host;
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    if host::is_lent() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        return bar;
+    }
     let style = ProgressStyle::with_template(template)
         .unwrap_or_else(|_| ProgressStyle::default_bar())
         .progress_chars("━╸ ")

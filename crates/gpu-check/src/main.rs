@@ -107,10 +107,11 @@ fn help() -> String {
 }
 
 fn main() -> ExitCode {
-    match flags::parse::<Cli>(|_| true) {
+    let words: Vec<_> = std::env::args_os().collect();
+    ExitCode::from(match flags::parse::<Cli>(&words, |_| true) {
         Ok(cli) => errors::exit_code(run(&cli.options).map(|()| 0), 1),
         Err(code) => code,
-    }
+    })
 }
 
 /// Checks, measures and writes what was found.

@@ -65,10 +65,11 @@ enum Lab {
 }
 
 fn main() -> ExitCode {
-    match flags::parse::<Cli>(|words| words.len() > 1) {
+    let words: Vec<_> = std::env::args_os().collect();
+    ExitCode::from(match flags::parse::<Cli>(&words, |words| words.len() > 1) {
         Ok(cli) => errors::exit_code(run(cli.what).map(|()| 0), 1),
         Err(code) => code,
-    }
+    })
 }
 
 fn run(what: Lab) -> anyhow::Result<()> {

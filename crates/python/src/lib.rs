@@ -1,82 +1,22 @@
-//! The embedded Python, for suites that play in it: finding the project's packages, and importing
-//! them in one thread at a time.
+//! `_overtone`: the extension module behind the Python package `overtone`.
 //!
-//! They are looked for in `VIRTUAL_ENV`, then in `.venv` under the current folder and its
-//! parents.
+//! It holds the whole program, which Python calls in words as a shell would, and what a loop in
+//! Python needs one call at a time: policies that act. Types, documentation and everything that
+//! Python says as well are in `python/overtone`.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
-
-use overtone_env::virtual_envs;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 
-/// Why the project's packages cannot be imported.
-#[derive(Debug, thiserror::Error)]
-pub enum PackagesError {
-    /// There are virtual environments, of another Python than the one linked.
-    #[error(
-        "this program was built for Python {built}, and `{venv}` holds another: run `just setup`, \
-         then `cargo clean --release -p pyo3-build-config -p pyo3-ffi -p pyo3` and build again"
-    )]
-    OtherPython {
-        /// Version the program was linked with, such as `3.11`.
-        built: String,
-        /// The virtual environment.
-        venv: PathBuf,
-    },
-    /// Python itself failed.
-    #[error("setting Python's path failed: {0}")]
-    Python(#[from] PyErr),
-}
+mod agents;
+mod dataset;
+mod program;
 
-/// Puts the project's packages on Python's path, those of the first virtual environment that has
-/// the folder `wanted` among them. The answer is that virtual environment; else the first of this
-/// Python; `None` where there is none at all.
-///
-/// # Errors
-/// When every virtual environment is of another Python.
-pub fn add_packages(py: Python<'_>, wanted: &str) -> Result<Option<PathBuf>, PackagesError> {
-    let version = py.version_info();
-    let built = format!("{}.{}", version.major, version.minor);
-    let packages_of = |venv: &Path| venv.join(format!("lib/python{built}/site-packages"));
-    let venvs = virtual_envs();
-    let with_it = venvs.iter().find(|venv| packages_of(venv).join(wanted).is_dir());
-    let with_packages = || venvs.iter().find(|venv| packages_of(venv).is_dir());
-    let Some(venv) = with_it.or_else(with_packages) else {
-        return match venvs.into_iter().next() {
-            Some(venv) => Err(PackagesError::OtherPython { built, venv }),
-            None => Ok(None),
-        };
-    };
-    // As text: Python skips path objects here.
-    let packages = packages_of(venv).to_string_lossy().into_owned();
-    let path = py.import("sys")?.getattr("path")?;
-    if !path.contains(&packages)? {
-        // Before the system's packages, as in the virtual environment itself.
-        path.call_method1("insert", (0, &packages))?;
-    }
-    Ok(Some(venv.clone()))
-}
-
-/// Does what imports packages, while no other thread does: two threads that import modules which
-/// need one another each see the other's half done.
-pub fn importing<T>(py: Python<'_>, import: impl FnOnce() -> T) -> T {
-    static IMPORTING: Mutex<()> = Mutex::new(());
-    // Waits without the interpreter's lock, which the other thread needs.
-    let _lock = IMPORTING.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner);
-    import()
-}
-
-/// Lets Python find modules of the current folder, after all others.
-///
-/// # Errors
-/// When Python itself fails.
-pub fn add_current_folder(py: Python<'_>) -> Result<(), PackagesError> {
-    let path = py.import("sys")?.getattr("path")?;
-    let here = std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned();
-    if !path.contains(&here)? {
-        path.call_method1("append", (&here,))?;
-    }
-    Ok(())
+/// The native part of the package `overtone`.
+#[pymodule]
+fn _overtone(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(program::main, module)?)?;
+    module.add_function(wrap_pyfunction!(program::run, module)?)?;
+    module.add_function(wrap_pyfunction!(dataset::content_hash, module)?)?;
+    module.add_class::<agents::Agents>()?;
+    module.add("OvertoneError", module.py().get_type::<program::OvertoneError>())
 }

@@ -37,7 +37,7 @@ pub enum AleError {
     /// The packages cannot be reached.
     #[cfg(feature = "python")]
     #[error(transparent)]
-    Packages(#[from] overtone_python::PackagesError),
+    Packages(#[from] overtone_interpreter::PackagesError),
     /// Another ale-py.
     #[error("ale-py {got} is installed, {ALE_PY_VERSION} is needed: run `just setup`")]
     AleVersion {

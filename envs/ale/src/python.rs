@@ -3,7 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
-use overtone_python::{add_packages, importing};
+use overtone_interpreter::{add_packages, importing};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 

@@ -32,7 +32,7 @@ pub enum GymnasiumError {
     /// The packages cannot be reached.
     #[cfg(feature = "python")]
     #[error(transparent)]
-    Packages(#[from] overtone_python::PackagesError),
+    Packages(#[from] overtone_interpreter::PackagesError),
     /// No folder with Python packages was found.
     #[error("no `.venv` here nor in a folder above, so Gymnasium is missing: run `just setup`")]
     NoPackages,

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::path::PathBuf;
 
-use overtone_python::{add_current_folder, add_packages, importing};
+use overtone_interpreter::{add_current_folder, add_packages, importing};
 use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -3,5 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    overtone::main()
+    let words: Vec<_> = std::env::args_os().collect();
+    ExitCode::from(overtone::main(&words))
 }

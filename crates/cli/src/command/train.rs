@@ -16,7 +16,7 @@ use super::{
     provenance,
 };
 use crate::{
-    interrupt,
+    host, interrupt,
     keys::{self, Keys},
     progress,
     settings::{Profile, Resume, Settings},
@@ -181,6 +181,7 @@ fn run_and_evaluate(
     );
     say!("{}", trainer.memory());
     say!("run: {} (curves: just tensorboard)", run.path().display());
+    host::began(run.path());
     let stop = interrupt::listen()?;
     let (done, n_updates) = (trainer.state().step, trainer.n_updates());
     let curve = Curve::of(settings, n_updates, run, &device, &stop);
@@ -238,6 +239,7 @@ impl Observer for Printer<'_> {
     }
 
     fn logged(&mut self, report: &StepReport) {
+        host::logged(report);
         if self.bar.is_hidden() && report.step >= self.next_line.min(report.n_updates) {
             self.next_line = report.step + (report.n_updates / 10).max(1);
             let figures = report

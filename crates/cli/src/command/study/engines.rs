@@ -2,7 +2,7 @@
 
 use std::{process::Command, sync::atomic::Ordering};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use overtone_study::{
     Cell, Study, StudyFolder,
     local::{self, Ended, Event, Job},
@@ -10,7 +10,7 @@ use overtone_study::{
 };
 
 use super::{begin::absolute, cells::Resolved};
-use crate::interrupt;
+use crate::{host, interrupt};
 
 /// Most cells at once that nobody asked for: each needs memory for its data.
 const MOST_AT_ONCE: usize = 8;
@@ -27,7 +27,7 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     let at_once = at_once.min(open.len());
     let threads = (cores / at_once).max(1);
     say!("{} cells to do, {at_once} at once with {threads} threads each", open.len());
-    let program = std::env::current_exe().context("the program cannot find itself")?;
+    let program = host::program()?;
     let job = |resolved: &&Resolved| {
         let mut command = Command::new(&program);
         command.args(["study", "cell", "--until-input-ends"]).arg(folder.path());
@@ -80,7 +80,7 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
 /// # Errors
 /// When Slurm is not there or refuses.
 pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<()> {
-    let program = std::env::current_exe().context("the program cannot find itself")?;
+    let program = host::program()?;
     let at = absolute(folder.path())?;
     let scripts = [
         ("job.sh", slurm::job_script(&study.name, &study.executor, &program, &at)),

@@ -9,6 +9,7 @@ use overtone_train::RunDir;
 use super::cells::{self, Resolved};
 use crate::{
     command::{provenance, train},
+    host,
     settings::{Resume, Settings},
 };
 
@@ -156,7 +157,7 @@ fn measured(resolved: &Resolved) -> Result<Cost> {
 
 fn measured_in(folder: &Path, resolved: &Resolved) -> Result<Cost> {
     say!("measuring {}", resolved.cell.id);
-    let program = std::env::current_exe().context("the program cannot find itself")?;
+    let program = host::program()?;
     let output = Command::new(program)
         .arg("train")
         .args(resolved.cell.words.iter().filter(|word| !word.starts_with("train.epochs=")))

@@ -1,0 +1,64 @@
+//! Lent by a program that runs commands inside itself, such as Python: where what they print
+//! goes, instead of the terminal.
+//!
+//! It holds for the thread that a command runs in.
+
+use std::{cell::RefCell, fmt, io::Write};
+
+/// Is given each line that would be printed.
+type Reader = Box<dyn FnMut(String)>;
+
+thread_local! {
+    static READER: RefCell<Option<Reader>> = const { RefCell::new(None) };
+}
+
+/// Runs `work` while `reader` gets every line that it says, and no progress bar is drawn.
+pub fn with_reader<T>(reader: impl FnMut(String) + 'static, work: impl FnOnce() -> T) -> T {
+    /// Takes the reader back, whatever happens.
+    struct Lent;
+    impl Drop for Lent {
+        fn drop(&mut self) {
+            READER.take();
+        }
+    }
+    READER.replace(Some(Box::new(reader)));
+    let _lent = Lent;
+    work()
+}
+
+/// Whether someone else reads what this thread says.
+pub fn is_lent() -> bool {
+    READER.with_borrow(Option::is_some)
+}
+
+/// Says a line: what [`say!`](crate::say) does. That nobody reads on (`… | head`) is no reason to
+/// stop.
+pub fn say(line: fmt::Arguments<'_>) {
+    READER.with_borrow_mut(|reader| match reader {
+        Some(reader) => reader(line.to_string()),
+        None => {
+            let _ = writeln!(std::io::stdout(), "{line}");
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, rc::Rc};
+
+    #[test]
+    fn lines_go_to_the_reader_and_no_longer() {
+        let lines = Rc::new(RefCell::new(Vec::new()));
+        let told = lines.clone();
+        super::with_reader(
+            move |line| told.borrow_mut().push(line),
+            || {
+                assert!(super::is_lent());
+                crate::say!("one {}", 1);
+                crate::say!("two");
+            },
+        );
+        assert!(!super::is_lent());
+        assert_eq!(*lines.borrow(), ["one 1", "two"]);
+    }
+}

@@ -1,0 +1,218 @@
+//! [`Agents`]: a trained agent that acts, many episodes at once.
+
+use std::path::Path;
+
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArrayDyn};
+use overtone_agents::{Agent, policy};
+use overtone_core::{
+    ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn, policy::EpisodeStart,
+    protocol::ActionChoice, seed,
+};
+use overtone_model::device;
+use overtone_train::{Checkpoint, RunDir};
+use pyo3::{exceptions::PyValueError, prelude::*};
+
+use crate::program::OvertoneError;
+
+/// A checkpoint's agent, acting in several episodes that know nothing of one another.
+#[pyclass(unsendable, module = "overtone._overtone")]
+pub struct Agents {
+    policy: Box<dyn Policy>,
+    agent: Agent,
+    target_return: f32,
+    seed: u64,
+    /// Episodes begun, by each agent.
+    episodes: Vec<u64>,
+    /// The bins of the last call: how many, and their probabilities, a row for each turn.
+    played: Option<(usize, Vec<f64>)>,
+}
+
+fn failed(error: impl std::fmt::Display) -> PyErr {
+    OvertoneError::new_err(error.to_string())
+}
+
+fn wrong(what: String) -> PyErr {
+    PyValueError::new_err(what)
+}
+
+#[pymethods]
+impl Agents {
+    /// `run` is a run's folder, or a checkpoint's; `target_return` a number or a percentile of
+    /// the data's returns (`"p95"`).
+    #[new]
+    #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, seed, device))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
+    fn new(
+        run: &str,
+        checkpoint: &str,
+        target_return: &str,
+        n_agents: usize,
+        deterministic: Option<bool>,
+        temperature: f32,
+        seed: u64,
+        device: &str,
+    ) -> PyResult<Self> {
+        let checkpoint = open(run, checkpoint)?;
+        let agent = Agent::of(&checkpoint).map_err(failed)?;
+        let targets = overtone::targets(target_return, &checkpoint.state.episode_returns);
+        let &[target_return] = &targets.map_err(|error| wrong(format!("{error:#}")))?[..] else {
+            return Err(wrong(format!("target_return={target_return}: one return is asked for")));
+        };
+        if !(temperature.is_finite() && temperature > 0.0) {
+            return Err(wrong(format!("temperature={temperature}: must be positive")));
+        }
+        let mut play = agent.matched();
+        play.temperature = temperature;
+        if let Some(deterministic) = deterministic {
+            play.action_choice =
+                if deterministic { ActionChoice::Mode } else { ActionChoice::Sample };
+        }
+        let device = device::choose(device).map_err(failed)?;
+        let policy = policy(&checkpoint, &play, &device.device).map_err(failed)?;
+        let episodes = vec![0; n_agents];
+        Ok(Self { policy, agent, target_return, seed, episodes, played: None })
+    }
+
+    /// The task, as `suite/name`.
+    #[getter]
+    fn task(&self) -> String {
+        self.agent.task.id()
+    }
+
+    /// What the agent is asked for.
+    #[getter]
+    fn target_return(&self) -> f32 {
+        self.target_return
+    }
+
+    /// Shape of one observation.
+    #[getter]
+    fn observation_shape(&self) -> Vec<usize> {
+        match &self.agent.task.observations {
+            ObservationSpace::Pixels { shape } => shape.clone(),
+            ObservationSpace::Vectors { width } => vec![*width],
+        }
+    }
+
+    /// How many actions there are; `None` for real-valued ones.
+    #[getter]
+    fn n_actions(&self) -> Option<usize> {
+        match &self.agent.task.actions {
+            ActionSpace::Discrete { names } => Some(names.len()),
+            ActionSpace::Continuous { .. } => None,
+        }
+    }
+
+    /// Lets the next observation of `agent` begin an episode: with this target and seed, where
+    /// they are given.
+    fn reset(&mut self) {
+        self.episodes.fill(0);
+    }
+
+    /// Actions for `observations`, `[n, …]`, of `agents`; rewards for their previous actions;
+    /// `starts` where an episode begins, which is asked for `targets`.
+    fn act<'py>(
+        &mut self,
+        py: Python<'py>,
+        observations: &Bound<'py, PyAny>,
+        agents: Vec<usize>,
+        rewards: Vec<f32>,
+        starts: Vec<bool>,
+        targets: Option<Vec<f32>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let n = agents.len();
+        let mut turns = Vec::with_capacity(n);
+        for (row, &agent) in agents.iter().enumerate() {
+            let n_agents = self.episodes.len();
+            let Some(episode) = self.episodes.get_mut(agent) else {
+                return Err(wrong(format!("agents: row {row} is {agent} of {n_agents} agents")));
+            };
+            let start = starts[row].then(|| {
+                let of_agent = seed::derive_nth(seed::derive(self.seed, "episodes"), agent as u64);
+                *episode += 1;
+                EpisodeStart {
+                    seed: seed::derive_nth(of_agent, *episode),
+                    target_return: targets.as_ref().map_or(self.target_return, |all| all[row]),
+                }
+            });
+            if start.is_none() && *episode == 0 {
+                return Err(wrong(format!(
+                    "starts: row {row} begins no episode, and none is there"
+                )));
+            }
+            turns.push(Turn { agent, reward: rewards[row], start });
+        }
+        let size = self.agent.task.observations.size();
+        let check = |got: usize| {
+            let expected = n * size;
+            (got == expected).then_some(()).ok_or_else(|| {
+                wrong(format!("observations: {got} numbers for {n} agents, {size} each expected"))
+            })
+        };
+        let acted = match self.agent.task.observations {
+            ObservationSpace::Vectors { .. } => {
+                let array: PyReadonlyArrayDyn<'_, f32> = observations.extract()?;
+                let numbers = array.as_slice()?;
+                check(numbers.len())?;
+                self.policy.act(&turns, Observations::Vectors(numbers))
+            }
+            ObservationSpace::Pixels { .. } => {
+                let array: PyReadonlyArrayDyn<'_, u8> = observations.extract()?;
+                let pixels = array.as_slice()?;
+                check(pixels.len())?;
+                self.policy.act(&turns, Observations::Pixels(pixels))
+            }
+        };
+        let acted = acted.map_err(failed)?;
+        self.played = self.policy.played().map(|played| {
+            let bins = played.actions.len();
+            // By the environment's numbers, whatever the order of the bins.
+            let mut probs = vec![0.0; played.probs.len()];
+            for (row, mine) in played.probs.chunks(bins).zip(probs.chunks_mut(bins)) {
+                for (&prob, &action) in row.iter().zip(played.actions) {
+                    mine[action] = prob;
+                }
+            }
+            (bins, probs)
+        });
+        Ok(match acted {
+            Actions::Discrete(ids) => {
+                let ids: Vec<i64> = ids.into_iter().map(|id| id as i64).collect();
+                ids.into_pyarray(py).into_any()
+            }
+            Actions::Continuous { width, values } => {
+                values.into_pyarray(py).call_method1("reshape", ((n, width),))?
+            }
+        })
+    }
+
+    /// The probabilities that the last actions were drawn from, `[n, actions]`; `None` for
+    /// policies that keep none.
+    #[getter]
+    fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
+        let Some((bins, probs)) = &self.played else { return Ok(None) };
+        let flat = PyArray1::from_slice(py, probs);
+        let rows = probs.len() / (*bins).max(1);
+        Ok(Some(flat.call_method1("reshape", ((rows, *bins),))?.cast_into()?))
+    }
+}
+
+/// The checkpoint `name` of a run (`last`, `best`, or a step), or the one in the folder `run`.
+fn open(run: &str, name: &str) -> PyResult<Checkpoint> {
+    let path = Path::new(run);
+    if path.join("model.safetensors").is_file() {
+        return Checkpoint::open(path).map_err(failed);
+    }
+    let folder = RunDir::open(Path::new("runs"), run).map_err(failed)?.checkpoints();
+    match name {
+        "last" => Checkpoint::newest(&folder).map(|(checkpoint, _)| checkpoint),
+        "best" => Checkpoint::best(&folder).map(|(checkpoint, _)| checkpoint),
+        step => {
+            let step = step.parse().map_err(|_| {
+                wrong(format!("checkpoint={name}: last, best or the number of an update"))
+            })?;
+            Checkpoint::at_step(&folder, step)
+        }
+    }
+    .map_err(failed)
+}

@@ -1,0 +1,36 @@
+"""Overtone: recorded experience into a policy, and how good it is.
+
+>>> import overtone as ov
+>>> run = ov.train(env="hopper", dataset="medium")            # what `overtone train` does
+>>> policy = run.policy("p95")
+>>> action = policy.act(observation[None])                      # doctest: +SKIP
+
+Settings are the program's (``overtone train --help``): ``ov.train(env="hopper",
+**{"train.updates": 500})``, or with two underscores for the dot, ``train__updates=500``.
+"""
+
+from overtone._dataset import Dataset, from_d3rlpy, from_minari, from_pandas
+from overtone._overtone import OvertoneError, __version__
+from overtone._policy import D3rlpyActor, Policy
+from overtone._program import Report, words
+from overtone._run import Run, command, evaluate, load, report, study, train
+
+__all__ = [
+    "D3rlpyActor",
+    "Dataset",
+    "OvertoneError",
+    "Policy",
+    "Report",
+    "Run",
+    "__version__",
+    "command",
+    "evaluate",
+    "from_d3rlpy",
+    "from_minari",
+    "from_pandas",
+    "load",
+    "report",
+    "study",
+    "train",
+    "words",
+]

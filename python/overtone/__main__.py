@@ -1,0 +1,20 @@
+"""``overtone`` and ``python -m overtone``: the whole program, as a shell calls it."""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from overtone import _host, _overtone
+
+
+def main() -> int:
+    """Does what the words of the command line ask; gives the exit code."""
+    # The program listens to Ctrl-C itself.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _host.announce()
+    return _overtone.main(["overtone", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+"""Datasets: recordings that agents learn from, from files, arrays, episodes and other packages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from overtone import _overtone, _program
+from overtone._program import Teller
+
+
+class Dataset:
+    """A recording on the disk, in any format that Overtone reads.
+
+    Arrays that come from Python are copied once, into a file that is found again by their
+    contents: the same arrays are the same dataset, and a run on them is gone on with.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not self.path.exists():
+            raise FileNotFoundError(f"there is no dataset at {self.path}")
+        self._summary: dict[str, Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"Dataset({str(self.path)!r})"
+
+    def __len__(self) -> int:
+        """Steps."""
+        return int(self.summary()["transitions"])
+
+    @staticmethod
+    def open(path: str | Path) -> Dataset:
+        """The recording at a path: HDF5 of D4RL, Minari or d3rlpy, ``.npz``, or a folder."""
+        return Dataset(path)
+
+    @staticmethod
+    def from_arrays(
+        observations: ArrayLike,
+        actions: ArrayLike,
+        rewards: ArrayLike,
+        terminations: ArrayLike | None = None,
+        truncations: ArrayLike | None = None,
+        *,
+        terminals: ArrayLike | None = None,
+        timeouts: ArrayLike | None = None,
+        path: str | Path | None = None,
+    ) -> Dataset:
+        """A dataset of arrays, a row for each step; they are copied.
+
+        Args:
+            observations: ``[steps, …]``: numbers, or ``uint8`` pictures.
+            actions: ``[steps]`` whole numbers from 0, or ``[steps, width]`` real ones.
+            rewards: ``[steps]``.
+            terminations: ``[steps]``, true where the task ended (``terminals`` is the same).
+            truncations: ``[steps]``, true where a limit cut the episode (``timeouts`` is the same);
+                without it, what comes after the last termination is one cut episode.
+            path: Where to write it, ``NAME.npz``; the user's folder of caches by default.
+
+        Raises:
+            ValueError: Names the array, and the row where there is one.
+        """
+        ends = _one_of("terminations", terminations, "terminals", terminals)
+        if ends is None:
+            raise ValueError("terminations: say where the task ended, a row for each step")
+        limits = _one_of("truncations", truncations, "timeouts", timeouts)
+        seen = np.asarray(observations)
+        n = len(seen) if seen.ndim else 0
+        if n == 0:
+            raise ValueError("observations: there is no row")
+        seen = seen if seen.dtype == np.uint8 and seen.ndim > 2 else _numbers("observations", seen)
+        if seen.ndim == 1:
+            seen = seen[:, None]
+        if seen.dtype != np.uint8 and seen.ndim > 2:
+            seen = seen.reshape(n, -1)
+        arrays: dict[str, NDArray[Any]] = {
+            "observations": seen,
+            "actions": _actions(actions),
+            "rewards": _numbers("rewards", rewards),
+            "terminals": _flags("terminations", ends),
+            "timeouts": _flags("truncations", np.zeros(n, bool) if limits is None else limits),
+        }
+        for name, array in arrays.items():
+            if len(array) != n:
+                raise ValueError(f"{name}: {len(array)} rows, and observations has {n}")
+        if limits is None and not arrays["terminals"][-1]:
+            arrays["timeouts"][-1] = True
+        return Dataset(_written(arrays, path))
+
+    @staticmethod
+    def from_episodes(
+        episodes: Iterable[Mapping[str, ArrayLike]], *, path: str | Path | None = None
+    ) -> Dataset:
+        """A dataset of episodes: mappings (or objects) with ``observations``, ``actions``,
+        ``rewards`` and ``terminations`` or ``terminated``.
+
+        An observation more than actions, where the last one led, is left out.
+        """
+        parts: dict[str, list[NDArray[Any]]] = {
+            name: [] for name in ("observations", "actions", "rewards", "ends", "limits")
+        }
+        for number, episode in enumerate(episodes):
+            rewards = np.asarray(_field(episode, number, "rewards"), np.float32).reshape(-1)
+            n = len(rewards)
+            if n == 0:
+                continue
+            observations = np.asarray(_field(episode, number, "observations"))
+            if len(observations) not in (n, n + 1):
+                raise ValueError(
+                    f"episode {number}: {len(observations)} observations and {n} rewards"
+                )
+            ended = np.asarray(_field(episode, number, "terminations", "terminated", "terminals"))
+            flags = np.zeros(n, bool)
+            flags[-1] = bool(ended.reshape(-1)[-1])
+            parts["observations"].append(observations[:n])
+            parts["actions"].append(np.asarray(_field(episode, number, "actions")))
+            parts["rewards"].append(rewards)
+            parts["ends"].append(flags)
+            limit = np.zeros(n, bool)
+            limit[-1] = not flags[-1]
+            parts["limits"].append(limit)
+        if not parts["rewards"]:
+            raise ValueError("episodes: there is none with a step")
+        whole = {name: np.concatenate(part) for name, part in parts.items()}
+        return Dataset.from_arrays(
+            whole["observations"], whole["actions"], whole["rewards"],
+            whole["ends"], whole["limits"], path=path,
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """What it holds: transitions, episodes, returns, actions, and anything unusual."""
+        if self._summary is None:
+            self._summary = json.loads(_said(["data", "inspect", str(self.path), "--json"]))
+        return self._summary
+
+    def lint(self) -> list[dict[str, Any]]:
+        """What is wrong with it: what was expected, what was found, what to do."""
+        teller = Teller("none", None)
+        _program.call(["data", "lint", str(self.path), "--json"], teller, codes=(0, 1, 2))
+        return list(json.loads("\n".join(teller.lines))["findings"])
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of what it holds, whatever file it is in."""
+        return _overtone.content_hash(str(self.path))
+
+    def save(self, path: str | Path, *, task: str | None = None) -> Dataset:
+        """Writes it as one file of Overtone's own, which Minari reads, and gives that."""
+        words = ["data", "convert", str(self.path), str(path)]
+        _program.call(words + (["--task", task] if task else []), Teller("none", None))
+        return Dataset(path)
+
+
+def from_minari(dataset: Any, *, path: str | Path | None = None) -> Dataset:
+    """A dataset of ``minari.load_dataset``: its flat vectors with lists of actions or real ones.
+
+    Its files are read as they are where they can be; this goes through Minari itself, and reads
+    whatever it reads (Arrow, JPEG).
+    """
+    return Dataset.from_episodes(dataset.iterate_episodes(), path=path)
+
+
+def from_d3rlpy(buffer: Any, *, path: str | Path | None = None) -> Dataset:
+    """A dataset of a d3rlpy ``ReplayBuffer`` (or of anything with such ``episodes``)."""
+    return Dataset.from_episodes(buffer.episodes, path=path)
+
+
+def from_pandas(
+    frame: Any,
+    *,
+    episode: str,
+    observation: Sequence[str],
+    action: str | Sequence[str],
+    reward: str,
+    termination: str | None = None,
+    path: str | Path | None = None,
+) -> Dataset:
+    """A dataset of a table with a row for each step, in order.
+
+    Args:
+        frame: A ``pandas.DataFrame``.
+        episode: The column that says to which episode a row belongs.
+        observation: The columns of numbers that are observed.
+        action: The column of whole numbers, or the columns of real ones.
+        reward: The column of rewards.
+        termination: The column that is true where the task ended; without it every episode was
+            cut by a limit.
+    """
+    names = [episode, *observation, reward, *([action] if isinstance(action, str) else action)]
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise ValueError(f"frame: no column {', '.join(map(repr, missing))}")
+    ids = frame[episode].to_numpy()
+    last = np.ones(len(ids), bool)
+    last[:-1] = ids[1:] != ids[:-1]
+    ended = np.zeros(len(ids), bool)
+    if termination is not None:
+        ended = frame[termination].to_numpy().astype(bool)
+    actions = frame[action if isinstance(action, str) else list(action)].to_numpy()
+    return Dataset.from_arrays(
+        frame[list(observation)].to_numpy(), actions, frame[reward].to_numpy(),
+        ended, last & ~ended, path=path,
+    )
+
+
+def _said(words: list[str]) -> str:
+    teller = Teller("none", None)
+    _program.call(words, teller)
+    return "\n".join(teller.lines)
+
+
+def _one_of(name: str, value: Any, other: str, same: Any) -> Any:
+    if value is not None and same is not None:
+        raise ValueError(f"{name} and {other} mean the same: give one of them")
+    return same if value is None else value
+
+
+def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: numbers are expected, not {array.dtype}")
+    array = np.ascontiguousarray(array, dtype=np.float32)
+    wrong = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+    if wrong.any():
+        raise ValueError(f"{name}: row {int(np.argmax(wrong))} is not finite")
+    return array
+
+
+def _actions(values: ArrayLike) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iu":
+        array = array[:, 0]
+    if array.ndim == 1 and array.dtype.kind in "iub":
+        if array.size and int(array.min()) < 0:
+            raise ValueError(f"actions: row {int(np.argmin(array))} is {array.min()}, below 0")
+        return np.ascontiguousarray(array, dtype=np.int64)
+    if array.ndim == 1:
+        array = array[:, None]
+    return _numbers("actions", array)
+
+
+def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name}: one flag for each step is expected, not shape {array.shape}")
+    return array.astype(bool)
+
+
+def _field(episode: Any, number: int, *names: str) -> Any:
+    for name in names:
+        if isinstance(episode, Mapping) and name in episode:
+            return episode[name]
+        if not isinstance(episode, Mapping) and hasattr(episode, name):
+            return getattr(episode, name)
+    raise ValueError(f"episode {number}: there is no {' nor '.join(names)}")
+
+
+def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Path:
+    """The file of these arrays, which is written where it is not there yet."""
+    if path is not None:
+        place = Path(path)
+        if place.suffix != ".npz":
+            raise ValueError(f"path={place}: a name that ends in .npz is expected")
+    else:
+        digest = hashlib.sha256()
+        for name, array in arrays.items():
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+            digest.update(array.tobytes())
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        place = Path(base) / "overtone" / "arrays" / f"{digest.hexdigest()[:32]}.npz"
+        if place.is_file():
+            return place
+    place.parent.mkdir(parents=True, exist_ok=True)
+    # There as a whole or not at all.
+    with tempfile.NamedTemporaryFile(dir=place.parent, suffix=".npz", delete=False) as file:
+        try:
+            np.savez(file, **arrays)
+            file.close()
+            Path(file.name).replace(place)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    return place

@@ -1,0 +1,24 @@
+"""Where the native program finds what Python knows."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import sysconfig
+from pathlib import Path
+
+
+def announce() -> None:
+    """Tells the native program where MuJoCo is, and how it is started again for many runs."""
+    if "OVERTONE_SITE_PACKAGES" not in os.environ:
+        found = importlib.util.find_spec("mujoco")
+        if found is not None and found.origin is not None:
+            os.environ["OVERTONE_SITE_PACKAGES"] = str(Path(found.origin).parent.parent)
+    if "OVERTONE_PROGRAM" not in os.environ:
+        name = "overtone.exe" if sys.platform == "win32" else "overtone"
+        for folder in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent)):
+            program = Path(folder) / name
+            if program.is_file():
+                os.environ["OVERTONE_PROGRAM"] = str(program)
+                return

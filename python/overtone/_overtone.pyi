@@ -1,0 +1,48 @@
+"""The native module. Private: its interface is the package's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+class OvertoneError(Exception): ...
+
+def main(words: list[str]) -> int: ...
+def run(words: list[str], told: Callable[[str, Any], None]) -> int: ...
+
+def content_hash(path: str) -> str: ...
+
+class Agents:
+    def __init__(
+        self,
+        run: str,
+        checkpoint: str,
+        target_return: str,
+        n_agents: int,
+        deterministic: bool | None,
+        temperature: float,
+        seed: int,
+        device: str,
+    ) -> None: ...
+    @property
+    def task(self) -> str: ...
+    @property
+    def target_return(self) -> float: ...
+    @property
+    def observation_shape(self) -> list[int]: ...
+    @property
+    def n_actions(self) -> int | None: ...
+    @property
+    def probabilities(self) -> NDArray[np.float64] | None: ...
+    def reset(self) -> None: ...
+    def act(
+        self,
+        observations: NDArray[Any],
+        agents: list[int],
+        rewards: list[float],
+        starts: list[bool],
+        targets: list[float] | None,
+    ) -> NDArray[Any]: ...

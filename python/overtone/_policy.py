@@ -1,0 +1,183 @@
+"""Policies: trained agents that act, one call at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from overtone import _host, _overtone
+
+
+class Policy:
+    """An agent that was trained, acting in ``n_agents`` episodes at once.
+
+    Each agent has an episode of its own, with its history: the observations, actions and rewards
+    that came before. The actions of an episode depend on nothing else.
+
+    Args:
+        path: A run's folder, or a checkpoint's.
+        target_return: The return to ask for: a number, or a percentile of the data's returns.
+        n_agents: Episodes at once.
+        checkpoint: ``"last"``, ``"best"`` or the number of an update.
+        deterministic: The most probable action, or a draw; ``None``: as the agent is evaluated,
+            which is a draw from a list of actions and the mode of real-valued ones.
+        temperature: Of actions that are drawn from a list.
+        seed: Of everything that is drawn.
+        device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        target_return: float | str = "p95",
+        *,
+        n_agents: int = 1,
+        checkpoint: str | int = "last",
+        deterministic: bool | None = None,
+        temperature: float = 1.0,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        if n_agents < 1:
+            raise ValueError(f"n_agents={n_agents}: there must be one or more")
+        _host.announce()
+        self.n_agents = n_agents
+        self._make: tuple[Any, ...] = (
+            str(path), str(checkpoint), str(target_return), n_agents, deterministic,
+            float(temperature), int(seed), device,
+        )
+        self._agents = _overtone.Agents(*self._make)
+        self._everyone = list(range(n_agents))
+        self._begun = [False] * n_agents
+        shape = tuple(self._agents.observation_shape)
+        self._shape = shape
+        self._dtype = np.float32 if len(shape) == 1 else np.uint8
+
+    @property
+    def task(self) -> str:
+        """The task that was learned, as ``suite/name``."""
+        return self._agents.task
+
+    @property
+    def target_return(self) -> float:
+        """The return that is asked for."""
+        return self._agents.target_return
+
+    @property
+    def n_actions(self) -> int | None:
+        """How many actions there are; ``None`` for real-valued ones."""
+        return self._agents.n_actions
+
+    @property
+    def probabilities(self) -> NDArray[np.float64] | None:
+        """``[n, n_actions]``: what the last actions were drawn from, where there was a list."""
+        return self._agents.probabilities
+
+    def reset(self) -> None:
+        """Forgets every episode; the same seeds come again."""
+        self._agents.reset()
+        self._begun = [False] * self.n_agents
+
+    def act(
+        self,
+        observations: ArrayLike,
+        rewards: ArrayLike | float | None = None,
+        starts: ArrayLike | None = None,
+        agents: Sequence[int] | None = None,
+        *,
+        target_returns: ArrayLike | None = None,
+    ) -> NDArray[Any]:
+        """One action for each agent.
+
+        Args:
+            observations: ``[n, …]``, in the environment's own units (``float32`` vectors or
+                ``uint8`` pixels; other types are converted).
+            rewards: ``[n]``, for each agent's previous action; 0 where an episode begins.
+            starts: ``[n]``, true where an episode begins. An agent's first turn always begins one.
+            agents: Which agents act, each at most once; all by default.
+            target_returns: ``[n]``, what episodes that begin now are asked for, if not
+                :attr:`target_return`.
+
+        Returns:
+            ``[n]`` indices of actions, or ``[n, width]`` numbers, in the environment's units.
+        """
+        who = self._everyone if agents is None else [int(agent) for agent in agents]
+        n = len(who)
+        array = np.ascontiguousarray(observations, dtype=self._dtype)
+        if array.shape != (n, *self._shape):
+            raise ValueError(
+                f"observations: shape {array.shape}, and {(n, *self._shape)} is expected: a row "
+                f"for each of {n} agents"
+            )
+        earned = [0.0] * n if rewards is None else _row("rewards", rewards, n, float)
+        begin = [False] * n if starts is None else _row("starts", starts, n, bool)
+        for row, agent in enumerate(who):
+            if not 0 <= agent < self.n_agents:
+                raise ValueError(f"agents: row {row} is {agent}, and there are {self.n_agents}")
+            begin[row] = begin[row] or not self._begun[agent]
+            self._begun[agent] = True
+        targets = None
+        if target_returns is not None:
+            targets = _row("target_returns", target_returns, n, float)
+        return self._agents.act(array, who, earned, begin, targets)
+
+    def predict(
+        self,
+        observation: ArrayLike,
+        state: tuple[Any, ...] | None = None,
+        episode_start: ArrayLike | None = None,
+        deterministic: bool = True,
+        *,
+        reward: ArrayLike | float | None = None,
+    ) -> tuple[Any, None]:
+        """As Stable-Baselines3's ``predict``: ``(action, None)``, of one observation or a batch.
+
+        The policy keeps the history itself: say with ``episode_start`` where an episode begins.
+        A conditioned agent reads the ``reward`` of its previous action too; without it the return
+        that is asked for stays what it was. ``deterministic`` is what the policy was made with.
+        """
+        del state, deterministic
+        array = np.asarray(observation)
+        single = array.shape == self._shape
+        batch = array[None] if single else array
+        who = range(len(batch))
+        starts = None if episode_start is None else np.atleast_1d(np.asarray(episode_start))
+        rewards = None if reward is None else np.atleast_1d(np.asarray(reward))
+        action = self.act(batch, rewards, starts, list(who))
+        return (action[0] if single else action), None
+
+    def as_d3rlpy(self) -> D3rlpyActor:
+        """The first agent as d3rlpy's stateful wrapper: ``predict(x, reward)`` and ``reset()``."""
+        return D3rlpyActor(self)
+
+
+class D3rlpyActor:
+    """One agent as d3rlpy's ``StatefulTransformerWrapper`` is called."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._starts = True
+
+    def predict(self, x: ArrayLike, reward: float) -> Any:
+        """The action for ``x``; ``reward`` is that of the action before (0 in the first step)."""
+        earned = 0.0 if self._starts else float(reward)
+        action = self._policy.act(np.asarray(x)[None], [earned], [self._starts], [0])[0]
+        self._starts = False
+        return int(action) if np.ndim(action) == 0 else action
+
+    def reset(self) -> None:
+        """The next call begins an episode."""
+        self._starts = True
+
+
+def _row(name: str, values: ArrayLike | float, n: int, kind: Any) -> list[Any]:
+    row = np.asarray(values)
+    if row.ndim == 0 and n == 1:
+        row = row[None]
+    if row.shape != (n,):
+        raise ValueError(f"{name}: shape {row.shape}, and one for each of {n} agents is expected")
+    return [kind(value) for value in row.tolist()]

@@ -1,0 +1,120 @@
+"""Commands of the program, called from Python: settings as keywords, progress, Ctrl-C."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from overtone import _host, _overtone
+
+#: What one row of progress holds: ``step``, ``updates``, ``loss``, the algorithm's own figures,
+#: ``learning_rate``, ``grad_norm``, ``timesteps_per_s`` and ``seconds``.
+Report = dict[str, Any]
+Callback = Callable[[Report], object]
+Progress = Literal["auto", "lines", "bar", "none"]
+
+#: Exit code of a command that Ctrl-C ended.
+STOPPED = 130
+
+
+def text(value: object) -> str:
+    """A value as the program's words have it: ``True`` as ``true``, lists with commas."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple, range)):
+        values: Iterable[object] = value
+        return ",".join(text(each) for each in values)
+    return str(value)
+
+
+def words(settings: Mapping[str, object]) -> list[str]:
+    """Settings as words.
+
+    A key of a section is written as in the program (``**{"train.updates": 500}``), with two
+    underscores for its dot (``train__updates=500``), or as a dictionary
+    (``train={"updates": 500}``).
+    """
+    said: list[str] = []
+    for key, value in settings.items():
+        key = key.replace("__", ".")
+        if isinstance(value, Mapping):
+            section: Mapping[str, object] = value
+            said += words({f"{key}.{name}": each for name, each in section.items()})
+        else:
+            said.append(f"{key}={text(value)}")
+    return said
+
+
+class Teller:
+    """Shows what a command says, and keeps it."""
+
+    def __init__(self, progress: Progress, callback: Callback | None) -> None:
+        if progress not in ("auto", "lines", "bar", "none"):
+            raise ValueError(f"progress={progress!r}: auto, lines, bar or none")
+        if progress == "auto":
+            progress = "bar" if _has_tqdm() and _is_watched() else "lines"
+        self.progress = progress
+        self.callback = callback
+        self.run: Path | None = None
+        self.lines: list[str] = []
+        self._bar: Any = None
+
+    def __call__(self, kind: str, value: Any) -> None:
+        if kind == "said":
+            self.lines.append(value)
+            # The bar says it too.
+            if self.progress == "lines" or (self.progress == "bar" and self._bar is None):
+                print(value, flush=True)
+        elif kind == "began":
+            self.run = Path(value)
+        elif kind == "logged":
+            if self.progress == "bar":
+                self._advance(value)
+            if self.callback is not None:
+                self.callback(value)
+
+    def _advance(self, report: Report) -> None:
+        if self._bar is None:
+            from tqdm.auto import tqdm  # pyright: ignore
+
+            self._bar = tqdm(total=report["updates"], unit="update", desc="training")
+        self._bar.set_postfix(loss=f"{report['loss']:.3f}", refresh=False)
+        self._bar.update(report["step"] - self._bar.n)
+        if report["step"] == report["updates"]:
+            self.close()
+
+    def close(self) -> None:
+        """Ends the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _has_tqdm() -> bool:
+    import importlib.util
+
+    return importlib.util.find_spec("tqdm") is not None
+
+
+def _is_watched() -> bool:
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
+def call(said: list[str], teller: Teller, codes: tuple[int, ...] = (0,)) -> None:
+    """Runs the program with these words, which end it with one of these exit codes.
+
+    Raises:
+        OvertoneError: When it cannot do what they say; the message says why.
+        KeyboardInterrupt: After Ctrl-C; what was begun can be gone on with.
+    """
+    _host.announce()
+    try:
+        code = _overtone.run(said, teller)
+    finally:
+        teller.close()
+    if code == STOPPED:
+        raise KeyboardInterrupt
+    if code not in codes:
+        raise _overtone.OvertoneError(f"`overtone {' '.join(said)}` ended with exit code {code}")

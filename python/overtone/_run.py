@@ -1,0 +1,202 @@
+"""Runs: training, what it wrote, and playing what was trained."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from overtone import _program
+from overtone._overtone import OvertoneError
+from overtone._program import Callback, Progress, Teller
+
+if TYPE_CHECKING:
+    from overtone._policy import Policy
+
+
+class Run:
+    """A training run: a folder with its settings, metrics, checkpoints and evaluations."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        if not (self.path / "config.toml").is_file():
+            raise OvertoneError(f"{self.path} is no run: it has no config.toml")
+
+    def __repr__(self) -> str:
+        return f"Run({str(self.path)!r})"
+
+    @property
+    def settings(self) -> str:
+        """The run's settings, as TOML."""
+        return (self.path / "config.toml").read_text(encoding="utf-8")
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """The updates after which the checkpoints were written that are there, ascending."""
+        folder = self.path / "checkpoints"
+        names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+        steps = [name.removeprefix("step-") for name in names if name.startswith("step-")]
+        return sorted(int(step) for step in steps if step.isdigit())
+
+    def metrics(self) -> dict[str, list[float]]:
+        """The curves of training, a list for each column of ``metrics.csv``."""
+        return _columns(self.path / "metrics.csv")
+
+    def evaluations(self) -> dict[str, Any]:
+        """Every evaluation that was written into the run, by its file's name."""
+        paths = sorted(self.path.glob("evaluation*.json"))
+        return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+    def resume(
+        self, *, progress: Progress = "auto", callback: Callback | None = None
+    ) -> Run:
+        """Goes on where training stopped, to the same bits as if it had not."""
+        _program.call(["resume", f"run={self.path}"], Teller(progress, callback))
+        return self
+
+    def policy(
+        self,
+        target_return: float | str = "p95",
+        *,
+        n_agents: int = 1,
+        checkpoint: str | int = "last",
+        deterministic: bool | None = None,
+        temperature: float = 1.0,
+        seed: int = 0,
+        device: str = "cpu",
+    ) -> Policy:
+        """The run's agent, ready to act: see :class:`overtone.Policy`."""
+        from overtone._policy import Policy
+
+        return Policy(
+            self.path,
+            target_return,
+            n_agents=n_agents,
+            checkpoint=checkpoint,
+            deterministic=deterministic,
+            temperature=temperature,
+            seed=seed,
+            device=device,
+        )
+
+
+def _columns(path: Path) -> dict[str, list[float]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = rows[0].keys() if rows else ()
+    return {name: [float(row[name] or "nan") for row in rows] for name in names}
+
+
+def train(
+    data: Any = None,
+    task: str | None = None,
+    *,
+    run_dir: str | Path = "runs",
+    progress: Progress = "auto",
+    callback: Callback | None = None,
+    **settings: object,
+) -> Run:
+    """Trains an agent, and plays it where its task can be played.
+
+    Args:
+        data: A :class:`overtone.Dataset`, or the path of a recording; without it, what
+            ``settings`` name (``game="seaquest"``; ``env="hopper", dataset="medium"``).
+        task: What is learned, as ``suite/name``; a dataset that says so needs none.
+        run_dir: The folder in which the run gets its own. A run of exactly these settings that
+            was not finished is gone on with.
+        progress: ``"bar"``, ``"lines"``, ``"none"``, or ``"auto"``: a bar where someone looks.
+        callback: Called with each row of progress, on this thread; what it raises stops training
+            after a checkpoint, and is raised again.
+        settings: Every option of ``overtone train --help``: see :func:`overtone.words`.
+
+    Raises:
+        OvertoneError: In one sentence, what is wrong and what to do.
+        KeyboardInterrupt: After Ctrl-C. A checkpoint was written; the same call goes on from it.
+    """
+    said = ["train"]
+    if task is not None:
+        said.append(f"task={task}")
+    if data is not None:
+        said.append(f"dataset={Path(getattr(data, 'path', data)).absolute()}")
+    said += [*_program.words(settings), f"runs={run_dir}"]
+    teller = Teller(progress, callback)
+    _program.call(said, teller)
+    if teller.run is None:
+        # Finished and played before: the newest run of these settings is told in its last line.
+        raise OvertoneError("training told no folder of a run: " + " ".join(teller.lines[-1:]))
+    return Run(teller.run)
+
+
+def load(path: str | Path) -> Run:
+    """The run in a folder."""
+    return Run(path)
+
+
+def evaluate(
+    runs: Run | str | Path | Sequence[Run | str | Path],
+    *,
+    episodes: int = 100,
+    target: float | str | Sequence[float | str] = "",
+    progress: Progress = "auto",
+    **options: object,
+) -> dict[str, Any]:
+    """Plays trained agents in the environment of their task.
+
+    Args:
+        runs: One run, or several that meet the same episodes.
+        episodes: For each target.
+        target: Returns to ask for, as numbers or percentiles of the data (``"p95"``).
+        options: Every option of ``overtone evaluate rollouts --help``.
+
+    Returns:
+        The evaluations that were written, by the path of their files.
+    """
+    several = [runs] if isinstance(runs, (Run, str, Path)) else list(runs)
+    folders = [Path(getattr(run, "path", run)) for run in several]
+    before = {path: path.stat().st_mtime_ns for path in _reports(folders)}
+    said = ["evaluate", "rollouts", f"run={_program.text(folders)}", f"episodes={episodes}"]
+    said += [f"target={_program.text(target)}", *_program.words(options)]
+    _program.call(said, Teller(progress, None))
+    out = options.get("out")
+    written = [Path(str(out))] if out else [
+        path for path in _reports(folders) if before.get(path) != path.stat().st_mtime_ns
+    ]
+    return {str(path): json.loads(path.read_text(encoding="utf-8")) for path in written}
+
+
+def _reports(folders: Sequence[Path]) -> list[Path]:
+    return [path for folder in folders for path in sorted(folder.glob("evaluation*.json"))]
+
+
+def report(
+    *runs: Run | str | Path, progress: Progress = "none", **options: object
+) -> list[str]:
+    """Writes one page about runs: scores with intervals, curves, a video. Gives what it says."""
+    teller = Teller(progress, None)
+    folders = [str(getattr(run, "path", run)) for run in runs]
+    _program.call(["report", *folders, *_program.words(options)], teller)
+    return teller.lines
+
+
+def study(
+    what: str = "run", *args: str, progress: Progress = "lines", **settings: object
+) -> list[str]:
+    """``overtone study``: a grid of runs and its report.
+
+    ``study("run", head=["linear", "fourier"], seed=range(1, 6), game="seaquest")`` begins one;
+    ``study("status")``, ``study("resume", name)`` and ``study("report", name)`` follow.
+    """
+    teller = Teller(progress, None)
+    _program.call(["study", what, *args, *_program.words(settings)], teller)
+    return teller.lines
+
+
+def command(
+    words: Sequence[str], settings: Mapping[str, object] | None = None, progress: Progress = "lines"
+) -> list[str]:
+    """Any command of the program, in its own words; gives the lines that it said."""
+    teller = Teller(progress, None)
+    _program.call([*words, *_program.words(settings or {})], teller)
+    return teller.lines

@@ -1,0 +1,99 @@
+"""Datasets of arrays, episodes and other packages."""
+
+from __future__ import annotations
+
+import importlib.util
+import types
+import unittest
+
+import numpy as np
+
+import overtone as ov
+
+from .common import HOPPER, Desk, carts
+
+
+def episodes_of(arrays: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    last = np.flatnonzero(arrays["terminations"] | arrays["truncations"])
+    first = np.concatenate([[0], last[:-1] + 1])
+    return [{name: array[a : b + 1] for name, array in arrays.items()} for a, b in zip(first, last)]
+
+
+class Datasets(Desk):
+    def test_all_ways_in_give_one_hash(self) -> None:
+        arrays = carts()
+        data = ov.Dataset.from_arrays(**arrays)
+        self.assertEqual(len(data), len(arrays["rewards"]))
+        hashes = {data.hash}
+        episodes = episodes_of(arrays)
+        hashes.add(ov.Dataset.from_episodes(episodes).hash)
+        # As Minari has them: an observation more.
+        more = [
+            {**each, "observations": np.vstack([each["observations"], np.zeros((1, 4))])}
+            for each in episodes
+        ]
+        minari = types.SimpleNamespace(iterate_episodes=lambda: iter(more))
+        hashes.add(ov.from_minari(minari).hash)
+        objects = [
+            types.SimpleNamespace(**{
+                "observations": each["observations"], "actions": each["actions"][:, None],
+                "rewards": each["rewards"][:, None], "terminated": bool(each["terminations"][-1]),
+            })
+            for each in episodes
+        ]
+        hashes.add(ov.from_d3rlpy(types.SimpleNamespace(episodes=objects)).hash)
+        hashes.add(data.save("own.hdf5", task="gymnasium/CartPole-v1").hash)
+        self.assertEqual(len(hashes), 1, hashes)
+        self.assertNotEqual(ov.Dataset.from_arrays(**carts(seed=1)).hash, data.hash)
+
+    @unittest.skipUnless(importlib.util.find_spec("pandas"), "pandas is not installed")
+    def test_a_table_is_a_dataset(self) -> None:
+        import pandas as pd
+
+        arrays = carts()
+        last = arrays["terminations"] | arrays["truncations"]
+        columns = {f"x{i}": arrays["observations"][:, i] for i in range(4)}
+        frame = pd.DataFrame({
+            **columns, "a": arrays["actions"], "r": arrays["rewards"],
+            "end": arrays["terminations"], "id": np.concatenate([[0], np.cumsum(last)[:-1]]),
+        })
+        names = {"episode": "id", "observation": list(columns), "action": "a", "reward": "r"}
+        data = ov.from_pandas(frame, **names, termination="end")
+        self.assertEqual(data.hash, ov.Dataset.from_arrays(**arrays).hash)
+        with self.assertRaisesRegex(ValueError, "no column 'q'"):
+            ov.from_pandas(frame, **{**names, "reward": "q"})
+
+    def test_arrays_are_copied_and_found_again(self) -> None:
+        arrays = carts()
+        first = ov.Dataset.from_arrays(**arrays)
+        self.assertEqual(ov.Dataset.from_arrays(**arrays).path, first.path)
+        before = first.hash
+        arrays["observations"][:] = 0
+        self.assertEqual(ov.Dataset.open(first.path).hash, before)
+        self.assertNotEqual(ov.Dataset.from_arrays(**arrays).path, first.path)
+
+    def test_what_is_wrong_is_told_by_array_and_row(self) -> None:
+        def refused(words: str, **changed: object) -> None:
+            with self.assertRaisesRegex(ValueError, words):
+                ov.Dataset.from_arrays(**{**carts(), **changed})  # type: ignore[arg-type]
+
+        nan = carts()["observations"]
+        nan[7, 2] = np.nan
+        refused("observations: row 7 is not finite", observations=nan)
+        refused("rewards: 3 rows", rewards=np.ones(3))
+        refused("actions: row 0 is -1", actions=np.full(len(nan), -1))
+        refused("terminations and terminals", terminals=carts()["terminations"])
+        refused("observations: numbers", observations=np.full((len(nan), 2), "a"))
+        with self.assertRaisesRegex(ValueError, "episode 0: there is no actions"):
+            ov.Dataset.from_episodes([{"observations": np.zeros((2, 1)), "rewards": [1, 1], "terminations": [0, 1]}])
+        with self.assertRaises(FileNotFoundError):
+            ov.Dataset.open("lost.npz")
+
+    def test_files_are_summed_up_and_checked(self) -> None:
+        data = ov.Dataset.open(HOPPER)
+        self.assertGreater(data.summary()["episodes"], 10)
+        self.assertIsInstance(data.lint(), list)
+
+
+if __name__ == "__main__":
+    unittest.main()

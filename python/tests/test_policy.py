@@ -1,0 +1,83 @@
+"""Policies act as the program's agents do."""
+
+from __future__ import annotations
+
+import unittest
+
+import gymnasium
+import numpy as np
+
+import overtone as ov
+
+from .common import TINY, Desk, carts
+
+
+class Policies(Desk):
+    def test_an_episode_played_in_python_is_the_programs(self) -> None:
+        # Gymnasium steps it here, our own simulation there: the return must be the same.
+        run = self.train(**{"evaluation.episodes": 2, "evaluation.target": 2000, "evaluation.protocol": "v5"})
+        (evaluation,) = run.evaluations().values()
+        policy = run.policy(2000)
+        environment = gymnasium.make("Hopper-v5")
+        for episode in evaluation["episodes"]:
+            observation, _ = environment.reset(seed=episode["environment_seed"])
+            reward, total, over, start = 0.0, 0.0, False, True
+            while not over:
+                action = policy.act(observation[None], [reward], [start])[0]
+                observation, reward, ended, cut, _ = environment.step(action)
+                total, over, start = total + float(reward), ended or cut, False
+            self.assertAlmostEqual(total, episode["raw_return"], delta=1e-4 * abs(total))
+
+    def test_agents_know_nothing_of_one_another(self) -> None:
+        policy = self.train().policy("p50", n_agents=5)
+        random = np.random.default_rng(1)
+        seen = random.normal(size=(4, 5, 11)).astype(np.float32)
+        together = np.stack([policy.act(step) for step in seen])
+        policy.reset()
+        for agent in (3, 0):
+            alone = [policy.act(step[[agent]], agents=[agent])[0] for step in seen]
+            np.testing.assert_allclose(alone, together[:, agent], atol=1e-6)
+
+    def test_a_list_of_actions_is_drawn_with_a_seed(self) -> None:
+        data = ov.Dataset.from_arrays(**carts())
+        run = ov.train(data, "gymnasium/CartPole-v1", progress="none", **TINY)
+        seen = np.random.default_rng(2).normal(size=(1, 4))
+        draws = []
+        for seed in (5, 5, 6):
+            policy = run.policy(20, seed=seed)
+            draws.append([int(policy.act(seen, starts=[True])[0]) for _ in range(60)])
+        self.assertEqual(draws[0], draws[1])
+        self.assertNotEqual(draws[0], draws[2])
+        probabilities = policy.probabilities
+        assert probabilities is not None
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+        likely = run.policy(20, deterministic=True)
+        action = likely.act(seen)[0]
+        self.assertEqual(action, np.argmax(probabilities[0]))
+
+    def test_other_packages_forms_say_the_same(self) -> None:
+        run = self.train()
+        seen = np.random.default_rng(3).normal(size=(3, 11)).astype(np.float32)
+        policy = run.policy(1500)
+        mine = [policy.act(row[None], [1.0])[0] for row in seen]
+        actor = run.policy(1500).as_d3rlpy()
+        np.testing.assert_array_equal([actor.predict(row, 1.0) for row in seen], mine)
+        other = run.policy(1500)
+        theirs = [other.predict(row, episode_start=[i == 0], reward=1.0)[0] for i, row in enumerate(seen)]
+        np.testing.assert_array_equal(theirs, mine)
+
+    def test_what_does_not_fit_is_refused_by_name(self) -> None:
+        policy = self.train().policy(n_agents=2)
+        for words, call in [
+            ("observations: shape", lambda: policy.act(np.zeros((2, 10)))),
+            ("rewards: shape", lambda: policy.act(np.zeros((2, 11)), [1.0])),
+            ("agents: row 1 is 7", lambda: policy.act(np.zeros((2, 11)), agents=[0, 7])),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                call()
+        with self.assertRaisesRegex(ValueError, "p101"):
+            self.train().policy("p101")
+
+
+if __name__ == "__main__":
+    unittest.main()

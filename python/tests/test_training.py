@@ -1,0 +1,102 @@
+"""Training from Python is the program's training."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import unittest
+from pathlib import Path
+
+import overtone as ov
+
+from .common import HOPPER, ROOT, TINY, Desk
+
+
+class Training(Desk):
+    def test_a_run_equals_the_programs_byte_for_byte(self) -> None:
+        program = os.environ.get("OVERTONE_TEST_PROGRAM", ROOT / "target/release/overtone")
+        if not Path(program).is_file():
+            self.skipTest(f"{program} is not there")
+        run = self.train(seed=3)
+        words = ["train", "env=hopper", f"dataset={HOPPER}", *ov.words(TINY), "seed=3", "runs=cli"]
+        subprocess.run([program, *words], check=True, capture_output=True)
+        (other,) = Path("cli").iterdir()
+        steps = [2, 4, 6]
+        self.assertEqual(run.checkpoints, steps)
+        for step in steps:
+            for name in ("model.safetensors", "optimizer.safetensors", "state.json"):
+                place = f"checkpoints/step-{step:08}/{name}"
+                mine, its = (folder / place for folder in (run.path, other))
+                self.assertEqual(mine.read_bytes(), its.read_bytes(), place)
+
+    def test_progress_is_told_and_kept(self) -> None:
+        rows: list[ov.Report] = []
+        run = self.train(callback=rows.append)
+        self.assertEqual([row["step"] for row in rows], [2, 4, 6])
+        metrics = run.metrics()
+        self.assertEqual(metrics["step"], [2, 4, 6])
+        for row, loss in zip(rows, metrics["loss"]):
+            self.assertAlmostEqual(row["loss"], loss, places=5)
+            self.assertIn("action_loss", row)
+
+    def test_what_a_callback_raises_stops_training_after_a_checkpoint(self) -> None:
+        whole = self.train(seed=4, run_dir="whole")
+
+        def stop(row: ov.Report) -> None:
+            if row["step"] >= 2:
+                raise LookupError("seen enough")
+
+        updates = {**TINY, "train": {**TINY["train"], "log_every": 1}}
+        with self.assertRaisesRegex(LookupError, "seen enough"):
+            self.train(seed=4, callback=stop, **updates)
+        (folder,) = Path("runs").iterdir()
+        run = ov.load(folder)
+        self.assertLess(run.checkpoints[-1], 6)
+        run.resume(progress="none")
+        last = "checkpoints/step-00000006/model.safetensors"
+        self.assertEqual((folder / last).read_bytes(), (whole.path / last).read_bytes())
+
+    def test_ctrl_c_leaves_a_checkpoint_and_the_same_call_goes_on(self) -> None:
+        long = {**TINY, "train": {**TINY["train"], "updates": 100_000, "checkpoint_every": 50_000}}
+        timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+        timer.start()
+        with self.assertRaises(KeyboardInterrupt):
+            self.train(**long)
+        timer.cancel()
+        (folder,) = Path("runs").iterdir()
+        (step,) = ov.load(folder).checkpoints
+        self.assertGreater(step, 0)
+
+    def test_other_threads_work_meanwhile(self) -> None:
+        counted, done = [0], threading.Event()
+
+        def count() -> None:
+            while not done.is_set():
+                counted[0] += 1
+
+        thread = threading.Thread(target=count)
+        thread.start()
+        self.train()
+        done.set()
+        thread.join()
+        self.assertGreater(counted[0], 1000)
+
+    def test_errors_are_exceptions_in_one_sentence(self) -> None:
+        with self.assertRaisesRegex(ov.OvertoneError, "head=tanhh.*tanh"):
+            self.train(head="tanhh")
+        with self.assertRaisesRegex(ov.OvertoneError, "train.learning_rate"):
+            self.train(train__learning_rat=1)
+        with self.assertRaisesRegex(ov.OvertoneError, "is no run"):
+            ov.load(self.folder)
+        with self.assertRaisesRegex(ValueError, "progress"):
+            ov.train(env="hopper", progress="loud")  # type: ignore[arg-type]
+
+    def test_settings_are_the_programs_words(self) -> None:
+        words = ov.words({"train": {"updates": 5}, "head__frequencies": 14, "a.b": [1, 2], "c": True})
+        self.assertEqual(words, ["train.updates=5", "head.frequencies=14", "a.b=1,2", "c=true"])
+
+
+if __name__ == "__main__":
+    unittest.main()

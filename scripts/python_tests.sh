@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Tests of the Python package, with the extension module that `cargo test` has built:
+#   scripts/python_tests.sh TARGET/release
+set -euo pipefail
+programs=$(realpath "$1")
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+module=$programs/lib_overtone.so
+[ -f "$module" ] || module=$programs/lib_overtone.dylib
+# A folder of links: the package as it is here, the module as it was built.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir "$folder/overtone"
+ln -s "$PWD"/python/overtone/* "$folder/overtone/"
+rm -f "$folder"/overtone/_overtone.*so
+ln -s "$module" "$folder/overtone/_overtone.abi3.so"
+OVERTONE_TEST_PROGRAM=$programs/overtone PYTHONPATH=$folder:python PYTHONDONTWRITEBYTECODE=1 \
+    .venv/bin/python -W ignore::DeprecationWarning -m unittest discover --start-directory python/tests \
+    --top-level-directory python "${@:2}"
