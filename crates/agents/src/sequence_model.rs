@@ -103,7 +103,7 @@ pub struct BehaviorCloningConfig(pub ModelConfig);
 
 impl AlgorithmOptions for DecisionTransformerOptions {
     fn validate(&self, task: &Task) -> Result<(), ModelError> {
-        if self.0.conditioning != Conditioning::Return {
+        if self.0.conditioning == Conditioning::None {
             let expected = "a Decision Transformer is told returns; behaviour cloning is not";
             return Err(config_error("conditioning", "none", expected));
         }
@@ -241,5 +241,10 @@ pub(crate) fn has_distribution(head: &HeadConfig) -> bool {
 
 /// `what`, its head and its attention in words.
 fn describe_transformer(what: &str, model: &DecisionTransformerConfig) -> String {
-    format!("{what}, {}, {}", model.head.describe(), model.attention.describe())
+    let told = match model.conditioning {
+        Conditioning::Adaln => ", returns by adaptive layer norm",
+        Conditioning::Return | Conditioning::None => "",
+    };
+    let skip = if model.observation_skip { ", a perceptron beside it" } else { "" };
+    format!("{what}, {}, {}{told}{skip}", model.head.describe(), model.attention.describe())
 }

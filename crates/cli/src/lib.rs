@@ -297,9 +297,9 @@ fn download_help() -> String {
 
 /// The program: reads `words`, its own name first, and does what they ask; gives the exit code.
 pub fn main(words: &[OsString]) -> u8 {
-    // `data lint` has flags and no keys.
+    // Of what looks at data only `inspect` has keys.
     let takes_keys = |words: &[String]| {
-        words.len() > 1 && !(words[1] == "data" && words.get(2).is_some_and(|what| what == "lint"))
+        words.len() > 1 && (words[1] != "data" || words.get(2).is_some_and(|w| w == "inspect"))
     };
     let command = match flags::parse::<Cli>(words, takes_keys) {
         Ok(cli) => cli.command,

@@ -130,6 +130,16 @@ pub enum ModelKind {
     Perceptron,
 }
 
+/// How a Decision Transformer is told the return still to come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Told {
+    /// By a token.
+    Token,
+    /// By adaptive layer norm.
+    Adaln,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "documented in presets/, which --help prints")]
@@ -141,6 +151,8 @@ pub struct ModelSettings {
     pub d_model: usize,
     pub timestep_std: f64,
     pub dropout: f64,
+    pub conditioning: Told,
+    pub observation_skip: bool,
 }
 
 /// What is played after training, or by `evaluate`.

@@ -1,7 +1,8 @@
 //! The Decision Transformer (Chen et al. 2021), to be read top to bottom.
 //!
 //! A timestep is three tokens: the return still to come, the observation, the action; without
-//! the first it is behaviour cloning. A causal transformer reads up to `context_length`
+//! the first it is behaviour cloning, and with [`Conditioning::Adaln`] the return scales and shifts
+//! what the head reads instead of being a token. A causal transformer reads up to `context_length`
 //! timesteps, and the next action is predicted from each *observation* token.
 //!
 //! The model is made of closed parts: an [`Encoder`] of observations, an embedding of
@@ -43,8 +44,10 @@ use crate::{
     init::Init,
     loss::Loss,
     matrices::Matrices,
+    observation_skip::ObservationSkip,
     positions::{Embedded, Positions, PositionsConfig, reference_std},
     return_embedding::ReturnEmbedding,
+    return_modulation::ReturnModulation,
     tokens::{Conditioning, Steps},
     transformer::{Transformer, TransformerConfig},
 };
@@ -81,6 +84,9 @@ pub struct DecisionTransformerConfig {
     pub attention: AttentionConfig,
     /// How a token becomes an action.
     pub head: HeadConfig,
+    /// Whether a [perceptron](crate::observation_skip) runs beside the transformer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub observation_skip: bool,
 }
 
 /// How configurations spell [`Activation`].
@@ -106,6 +112,7 @@ impl DecisionTransformerConfig {
             activation: Activation::Gelu,
             attention: AttentionConfig::SOFTMAX,
             head: HeadConfig::Linear(LinearConfig {}),
+            observation_skip: false,
         }
     }
 
@@ -123,6 +130,7 @@ impl DecisionTransformerConfig {
             activation: Activation::Relu,
             attention: AttentionConfig::SOFTMAX,
             head: HeadConfig::Tanh(TanhConfig {}),
+            observation_skip: false,
         }
     }
 
@@ -175,7 +183,7 @@ impl DecisionTransformerConfig {
 pub struct DecisionTransformer {
     /// From an observation to a token.
     pub encoder: Encoder,
-    /// From a return-to-go to a token; absent in behaviour cloning.
+    /// From a return-to-go to a token; absent where it is none.
     pub returns: Option<ReturnEmbedding>,
     /// From an action to a token.
     pub action: ActionEmbedding,
@@ -183,6 +191,10 @@ pub struct DecisionTransformer {
     pub positions: Positions,
     /// From tokens to tokens.
     pub transformer: Transformer,
+    /// From a return-to-go to scale and shift of what the head reads.
+    pub modulation: Option<ReturnModulation>,
+    /// From an embedded observation to what the head reads at it.
+    pub skip: Option<ObservationSkip>,
     /// From a token to actions.
     pub head: Head,
     /// What the model was built from.
@@ -201,9 +213,10 @@ pub struct DecisionTransformer {
 
 impl Matrices for DecisionTransformer {
     fn matrices(&self) -> Vec<ParamId> {
-        let Self { encoder, returns, action, transformer, head, .. } = self;
+        let Self { encoder, returns, action, transformer, modulation, skip, head, .. } = self;
         let embeddings = [encoder.matrices(), returns.matrices(), action.matrices()].concat();
-        [embeddings, transformer.matrices(), head.matrices()].concat()
+        let beside = [modulation.matrices(), skip.matrices()].concat();
+        [embeddings, transformer.matrices(), beside, head.matrices()].concat()
     }
 }
 
@@ -239,13 +252,17 @@ impl DecisionTransformer {
                 (encoder(init), returns, action(init), positions(init), transformer(init))
             }
         };
+        let head = config.head.init(d, actions, init);
+        let is_modulated = config.conditioning == Conditioning::Adaln;
         Ok(Self {
             encoder,
             returns,
             action,
             positions,
             transformer,
-            head: config.head.init(d, actions, init),
+            modulation: is_modulated.then(|| ReturnModulation::init(d, init)),
+            skip: config.observation_skip.then(|| ObservationSkip::init(d, init)),
+            head,
             config: config.clone(),
             observations: observations.clone(),
             actions: actions.clone(),
@@ -261,7 +278,7 @@ impl DecisionTransformer {
         self.encoder.forward(observed, self.form)
     }
 
-    /// The transformer's output at the observation tokens of some steps.
+    /// What the head reads: the transformer's output at the observation tokens of some steps.
     ///
     /// # Shapes
     /// - result: `[batch, steps, d_model]`; rows of padded steps are finite and mean nothing
@@ -277,11 +294,12 @@ impl DecisionTransformer {
             true => embedded.tanh(),
             false => embedded,
         };
+        let observations = match &contexts.observations {
+            Observed::Embedded(observations) => observations.clone(),
+            observed => self.embed_observations(observed).reshape(shape),
+        };
         let embedded = Embedded {
-            observations: match &contexts.observations {
-                Observed::Embedded(observations) => observations.clone(),
-                observed => self.embed_observations(observed).reshape(shape),
-            },
+            observations: observations.clone(),
             returns_to_go: self.returns.as_ref().map(|returns| {
                 squash(returns.forward(contexts.returns_to_go.clone())).reshape(shape)
             }),
@@ -289,7 +307,17 @@ impl DecisionTransformer {
         };
         let tokens = self.positions.tokens(embedded, contexts, self.form);
         let n_padding = &contexts.n_padding;
-        self.transformer.at_observations(tokens, steps, n_padding, dropout, self.form)
+        let mut hidden =
+            self.transformer.at_observations(tokens, steps, n_padding, dropout, self.form);
+        if let Some(skip) = &self.skip {
+            let [_, n_steps, _] = hidden.dims();
+            hidden = hidden + skip.forward(observations, n_steps);
+        }
+        let hidden = self.transformer.normed(hidden, self.form);
+        match &self.modulation {
+            Some(modulation) => modulation.forward(hidden, contexts.returns_to_go.clone()),
+            None => hidden,
+        }
     }
 
     /// Logits at every observation token, by environment action id; `None` for real-valued

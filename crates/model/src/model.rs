@@ -226,7 +226,7 @@ impl Model {
     /// Where its weights are, and their float type.
     pub fn device(&self) -> (Device, DType) {
         let weight = match self {
-            Self::Transformer(model) => model.transformer.final_norm_weight.val(),
+            Self::Transformer(model) => model.transformer.blocks[0].norm_1_weight.val(),
             Self::Perceptron(model) => model.layers[0].bias.val(),
         };
         (weight.device(), weight.dtype())

@@ -71,10 +71,10 @@ impl TransformerConfig {
 pub struct Transformer {
     /// In the order in which they run.
     pub blocks: Vec<TransformerBlock>,
-    /// `[d_model]`
-    pub final_norm_weight: Param<Tensor<1>>,
-    /// `[d_model]`
-    pub final_norm_bias: Param<Tensor<1>>,
+    /// `[d_model]`; none where returns scale and shift instead.
+    pub final_norm_weight: Option<Param<Tensor<1>>>,
+    /// `[d_model]`; likewise.
+    pub final_norm_bias: Option<Param<Tensor<1>>>,
     /// What it was built from.
     #[module(skip)]
     pub config: TransformerConfig,
@@ -90,16 +90,17 @@ impl Transformer {
     /// Blocks as [they begin](TransformerBlock::init); the norm 1 and 0.
     pub fn init(config: &TransformerConfig, init: &mut Init<'_>) -> Self {
         let d = config.d_model;
+        let has_affine = config.conditioning != Conditioning::Adaln;
         Self {
             blocks: (0..config.n_layers).map(|_| TransformerBlock::init(config, init)).collect(),
-            final_norm_weight: init.constant([d], 1.0),
-            final_norm_bias: init.constant([d], 0.0),
+            final_norm_weight: has_affine.then(|| init.constant([d], 1.0)),
+            final_norm_bias: has_affine.then(|| init.constant([d], 0.0)),
             config: *config,
         }
     }
 
-    /// Dropout, the blocks, and the final norm at the observation tokens of some steps. The
-    /// last block computes nothing else.
+    /// Dropout and the blocks, at the observation tokens of some steps. The last block computes
+    /// nothing else. The [final norm](Self::normed) is yet to come.
     ///
     /// A token sees itself and what came before it in its context, padding excepted.
     ///
@@ -150,6 +151,16 @@ impl Transformer {
                 },
             );
         }
-        layer_norm(tokens, self.final_norm_weight.val(), self.final_norm_bias.val(), form)
+        tokens
+    }
+
+    /// The final norm.
+    pub fn normed(&self, hidden: Tensor<3>, form: Form) -> Tensor<3> {
+        let [_, _, d] = hidden.dims();
+        let constant =
+            |value: f64| Tensor::<1>::full([d], value, (&hidden.device(), hidden.dtype()));
+        let weight = self.final_norm_weight.as_ref().map_or_else(|| constant(1.0), Param::val);
+        let bias = self.final_norm_bias.as_ref().map_or_else(|| constant(0.0), Param::val);
+        layer_norm(hidden, weight, bias, form)
     }
 }

@@ -68,7 +68,7 @@ fn models() -> Vec<DecisionTransformer> {
         (gmm, AttentionConfig::SOFTMAX),
         (HeadConfig::Linear(LinearConfig {}), kernel),
     ] {
-        for conditioning in [Conditioning::Return, Conditioning::None] {
+        for conditioning in [Conditioning::Return, Conditioning::Adaln, Conditioning::None] {
             let config = DecisionTransformerConfig {
                 n_layers: 2,
                 n_heads: 4,
@@ -77,13 +77,21 @@ fn models() -> Vec<DecisionTransformer> {
                 conditioning,
                 attention,
                 head: head.clone(),
+                observation_skip: conditioning == Conditioning::Adaln,
                 ..DecisionTransformerConfig::atari(40)
             };
             let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
             let actions = ActionSpace::Discrete { names: ATARI.map(String::from).to_vec() };
             let mut generator = seed::generator(3, "init");
             let init = &mut Init::drawn(&Device::flex(), &mut generator);
-            models.push(DecisionTransformer::init(&config, &observations, &actions, init).unwrap());
+            let mut model =
+                DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
+            if let (Some(modulation), Some(skip)) = (&mut model.modulation, &mut model.skip) {
+                // They begin as zeros, which would hide them.
+                modulation.weight = init.normal([1, 64], 0.5);
+                skip.out_weight = init.normal([32, 32], 0.5);
+            }
+            models.push(model);
         }
     }
     models

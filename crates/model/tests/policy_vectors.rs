@@ -9,8 +9,9 @@ use overtone_core::{
     Turn, policy::EpisodeStart, protocol::ActionChoice, seed,
 };
 use overtone_model::{
-    AverageReturn, ContextShape, Contexts, DecisionTransformerConfig, Head, HeadConfig, History,
-    Init, Model, ModelConfig, ModelPolicy, Past, PerceptronConfig,
+    AverageReturn, Conditioning, ContextShape, Contexts, DecisionTransformer,
+    DecisionTransformerConfig, Head, HeadConfig, History, Init, Model, ModelConfig, ModelPolicy,
+    Past, PerceptronConfig,
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, FourierHeadConfig, FourierLikelihoodConfig,
         GaussianConfig, GmmLikelihoodConfig, LinearConfig, TanhConfig,
@@ -64,14 +65,32 @@ fn models() -> Vec<Model> {
         let average_return = Some(AverageReturn { horizon: 9 });
         let rvs = PerceptronConfig { average_return, ..perceptron.clone() };
         let perceptrons = [perceptron, rvs].map(ModelConfig::Perceptron);
-        [ModelConfig::Transformer(transformer)].into_iter().chain(perceptrons)
+        let adaln = DecisionTransformerConfig {
+            conditioning: Conditioning::Adaln,
+            observation_skip: true,
+            ..transformer.clone()
+        };
+        [transformer, adaln].map(ModelConfig::Transformer).into_iter().chain(perceptrons)
     });
     let mut generator = seed::generator(2, "init");
     let init = &mut Init::drawn(&Device::flex(), &mut generator);
     let observations = ObservationSpace::Vectors { width: OBSERVATION_WIDTH };
-    configs
-        .map(|config| Model::init(&config, &observations, &actions(config.head()), init).unwrap())
-        .collect()
+    let model = |config: ModelConfig| {
+        let actions = actions(config.head());
+        let mut model = Model::init(&config, &observations, &actions, init).unwrap();
+        if let Model::Transformer(DecisionTransformer {
+            modulation: Some(modulation),
+            skip: Some(skip),
+            ..
+        }) = &mut model
+        {
+            // They begin as zeros, which would hide them.
+            modulation.weight = init.normal([1, 32], 0.5);
+            skip.out_weight = init.normal([16, 16], 0.5);
+        }
+        model
+    };
+    configs.map(model).collect()
 }
 
 fn normalization() -> Normalization {
@@ -351,5 +370,6 @@ fn broken_weights_are_told() {
         assert!(error.contains("are the model's weights finite?"), "{error}");
         n_broken += 1;
     }
-    assert_eq!(n_broken, 2);
+    // Of two transformers with two heads each.
+    assert_eq!(n_broken, 4);
 }

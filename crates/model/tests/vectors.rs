@@ -81,6 +81,7 @@ fn config(
         conditioning,
         attention,
         head,
+        observation_skip: conditioning == Conditioning::Adaln,
         ..DecisionTransformerConfig::gym(7)
     }
 }
@@ -93,17 +94,20 @@ fn init(config: &DecisionTransformerConfig, device: &Device) -> DecisionTransfor
     let init = &mut Init::drawn(device, &mut generator);
     let model = DecisionTransformer::init(config, &OBSERVATIONS, &actions(&config.head), init);
     let model = model.unwrap();
-    if config.positions != GLOBAL {
-        return model;
+    weights::import(model.clone(), &shown(weights::export(&model))).unwrap()
+}
+
+/// What begins as zeros would hide what it is for.
+fn shown(mut parameters: NamedTensors) -> NamedTensors {
+    for (name, data) in &mut parameters {
+        let begins_with_zeros = ["positions.local", "positions.global", "skip.out_weight"];
+        if begins_with_zeros.contains(&name.as_str()) || name.starts_with("modulation.") {
+            let shape = data.shape().clone();
+            let values: Vec<f32> = (0..shape.num_elements()).map(|i| (i as f32).sin()).collect();
+            *data = TensorData::new(values, shape);
+        }
     }
-    // Its tables begin as zeros, which would hide them.
-    let mut parameters = weights::export(&model);
-    for name in ["positions.local", "positions.global"] {
-        let shape = parameters[name].shape().clone();
-        let values: Vec<f32> = (0..shape.num_elements()).map(|i| (i as f32).sin()).collect();
-        parameters.insert(name.into(), TensorData::new(values, shape));
-    }
-    weights::import(model, &parameters).unwrap()
+    parameters
 }
 
 /// Every head with both attentions and both kinds of positions, with and without returns.
@@ -111,7 +115,7 @@ fn models() -> Vec<DecisionTransformer> {
     let mut models = Vec::new();
     for head in heads() {
         for attention in [AttentionConfig::SOFTMAX, kernel(4, RShape::PerHead)] {
-            for conditioning in [Conditioning::Return, Conditioning::None] {
+            for conditioning in [Conditioning::Return, Conditioning::Adaln, Conditioning::None] {
                 let config = config(head.clone(), attention, conditioning);
                 models.push(init(&config, &Device::flex()));
                 let global = DecisionTransformerConfig {
@@ -275,7 +279,7 @@ fn conditioning_is_what_it_says() {
             let contexts = episode.context(&model.config.head, 0, CONTEXT, 0, 0.0);
             hidden(&model, &contexts, CONTEXT)
         });
-        assert_eq!(one != other, model.config.conditioning == Conditioning::Return);
+        assert_eq!(one != other, model.config.conditioning != Conditioning::None);
     }
 }
 
@@ -340,7 +344,7 @@ fn check_gradients(config: &ModelConfig) {
         Model::init(config, &OBSERVATIONS, &actions(config.head()), init).unwrap()
     };
     // At the start a transformer's matrices are so small that differences by them are rounding.
-    let parameters: NamedTensors = weights::export(&init(&Device::flex()))
+    let parameters: NamedTensors = shown(weights::export(&init(&Device::flex())))
         .into_iter()
         .map(|(name, data)| {
             let small = name.starts_with("transformer.blocks.") && !name.ends_with("fourier_r");
@@ -426,12 +430,11 @@ fn gradients_of_every_attention() {
 }
 
 #[test]
-fn gradients_without_returns() {
-    check_transformer(
-        HeadConfig::Tanh(TanhConfig {}),
-        AttentionConfig::SOFTMAX,
-        Conditioning::None,
-    );
+fn gradients_without_return_tokens() {
+    for conditioning in [Conditioning::None, Conditioning::Adaln] {
+        let head = HeadConfig::Tanh(TanhConfig {});
+        check_transformer(head, AttentionConfig::SOFTMAX, conditioning);
+    }
 }
 
 #[test]

@@ -43,7 +43,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 19] = [
+const ONLY: [Only; 21] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -60,6 +60,8 @@ const ONLY: [Only; 19] = [
     only("model.*", "algorithm", SEQUENCES),
     only("attention.*", "algorithm", SEQUENCES),
     only("head.*", "algorithm", SEQUENCES),
+    only("model.conditioning", "algorithm", &["decision_transformer"]),
+    only("model.observation_skip", "model.kind", TRANSFORMER),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),
     only("attention.*", "model.kind", TRANSFORMER),

@@ -8,7 +8,7 @@ use overtone_model::{
     PerceptronConfig, positions::PositionsConfig,
 };
 
-use super::{BEHAVIOR_CLONING, ModelKind, RVS, Settings};
+use super::{BEHAVIOR_CLONING, ModelKind, RVS, Settings, Told};
 
 impl Settings {
     /// The model for `task`, whose recorded episodes have up to `longest` steps.
@@ -40,6 +40,7 @@ impl Settings {
         };
         let conditioning = match &*self.algorithm {
             BEHAVIOR_CLONING => Conditioning::None,
+            _ if model.conditioning == Told::Adaln => Conditioning::Adaln,
             _ => Conditioning::Return,
         };
         Ok(ModelConfig::Transformer(DecisionTransformerConfig {
@@ -51,12 +52,14 @@ impl Settings {
             conditioning,
             attention: self.attention,
             head,
+            observation_skip: model.observation_skip,
             ..reference
         }))
     }
 
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
-    /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `cql4`.
+    /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `tanh-adaln-skip`,
+    /// `cql4`.
     pub fn model_name(&self, algorithm: &AlgorithmConfig) -> String {
         let best = match self.data.best_percent {
             100.0 => String::new(),
@@ -75,7 +78,9 @@ impl Settings {
             }
             ModelKind::Transformer => ("", format!("-attention-{}", self.attention.name())),
         };
-        format!("{best}{algorithm}{kind}{head}{attention}")
+        let told = if self.model.conditioning == Told::Adaln { "-adaln" } else { "" };
+        let skip = if self.model.observation_skip { "-skip" } else { "" };
+        format!("{best}{algorithm}{kind}{head}{attention}{told}{skip}")
     }
 
     /// The agent in a few words, after its number of parameters.

@@ -108,7 +108,7 @@ impl Gym {
         key: &str,
         (relative, absolute): (f64, f64),
     ) {
-        let dtype = model.transformer.final_norm_weight.val().dtype();
+        let dtype = model.transformer.blocks[0].norm_1_weight.val().dtype();
         let hidden = model.hidden(&self.batch(0, dtype), Steps::All, None);
         let [batch, time, d_model] = hidden.dims();
         let hidden = hidden.reshape([batch * time, d_model]);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
+mod adaln;
 mod atari;
 mod case;
 mod fourier_heads;

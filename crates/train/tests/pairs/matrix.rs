@@ -177,6 +177,7 @@ fn transformer(
         conditioning,
         attention,
         head: head.clone(),
+        observation_skip: conditioning == Conditioning::Adaln,
         ..reference
     };
     Pair {
@@ -203,12 +204,17 @@ fn perceptron(
     Pair { observations: observations.clone(), actions: actions(head), config }
 }
 
-/// Every head sees every attention on vectors, and with pixels, which cost more, either of them.
+/// Every head sees every attention on vectors, and with pixels, which cost more, either of them;
+/// with adaptive layer norm fewer.
 #[test]
 fn everything_learns_with_everything_and_files_lose_nothing() {
     let [pixels, vectors] = observations();
     let few = [attentions()[0], attentions()[7]];
     for head in heads() {
+        for attention in few {
+            transformer(&vectors, &head, attention, Conditioning::Adaln).check();
+        }
+        transformer(&pixels, &head, few[0], Conditioning::Adaln).check();
         for conditioning in [Conditioning::Return, Conditioning::None] {
             for attention in attentions() {
                 transformer(&vectors, &head, attention, conditioning).check();
@@ -253,7 +259,8 @@ fn every_model_names_its_matrices() {
     for observations in observations() {
         for head in heads() {
             for attention in attentions() {
-                for conditioning in [Conditioning::Return, Conditioning::None] {
+                for conditioning in [Conditioning::Return, Conditioning::Adaln, Conditioning::None]
+                {
                     check_matrices(&transformer(&observations, &head, attention, conditioning));
                 }
             }
