@@ -63,6 +63,14 @@ resume *args: build
 download *args: build
     @{{ overtone }} download "$@"
 
+# An agent for Hugging Face's transformers: just export to=FOLDER [run=...]
+export *args: build
+    @{{ overtone }} export "$@"
+
+# A run of an agent from there: just import from=FOLDER [task=... statistics=...]
+import *args: build
+    @{{ overtone }} import "$@"
+
 # Inspect or check a dataset: just data inspect PATH [--json] | lint PATH [--json] | convert IN OUT
 data *args: build
     @{{ overtone }} data "$@"

@@ -10,3 +10,4 @@ pub mod report;
 pub mod study;
 pub mod train;
 pub mod video;
+pub mod weights;

@@ -73,6 +73,20 @@ enum Command {
         #[command(subcommand)]
         what: Study,
     },
+    /// Write an agent as Hugging Face's transformers reads it
+    #[command(after_help = export_help())]
+    Export {
+        /// Options, `key=value`; `to=FOLDER` must be given
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
+    /// Make a run of an agent that Hugging Face's transformers wrote
+    #[command(after_help = import_help())]
+    Import {
+        /// Options, `key=value`; `from=FOLDER` must be given
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
     /// Fetch a published dataset into datasets/
     #[command(after_help = download_help())]
     Download {
@@ -276,6 +290,24 @@ fn video_help() -> String {
     )
 }
 
+fn export_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         A Decision Transformer of vectors with the tanh head and softmax attention can be \
+         exported; others are refused with the reason.\n\n\
+         Example: overtone export run=runs/RUN to=hopper-medium",
+        keys::help(command::weights::EXPORT_OPTIONS)
+    )
+}
+
+fn import_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json",
+        keys::help(command::weights::IMPORT_OPTIONS)
+    )
+}
+
 fn ablation_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
@@ -328,6 +360,8 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Data { what: Data::Convert { from, to, layout, task } } => {
             command::record::convert(&from, &to, &layout, task.as_deref())
         }
+        Command::Export { options } => command::weights::export(&options),
+        Command::Import { options } => command::weights::import(&options),
         Command::Download { options } => command::download::run(&options),
         Command::Data { what: Data::Inspect { path, json, options } } => {
             command::data::inspect(&path, json, &options)

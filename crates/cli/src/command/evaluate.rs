@@ -201,7 +201,7 @@ fn open_run(root: &Path, name: &str) -> Result<RunDir> {
 }
 
 /// `last`, `best`, a step, or a folder.
-fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
+pub fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
     if name == "last" || name == "best" {
         let (checkpoint, skipped) = match name {
             "last" => Checkpoint::newest(&run.checkpoints())?,

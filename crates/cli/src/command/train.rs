@@ -193,13 +193,21 @@ fn run_and_evaluate(
         say!("stopped; go on with: just resume run={}", run.path().display());
         return Ok(interrupt::EXIT_CODE);
     }
-    run.write(FINISHED, b"")?;
+    finish(run)?;
     if evaluation.episodes == 0 {
         return Ok(0);
     }
     evaluate::play(run, &finished.checkpoint, evaluation, device_name, &stop)
         .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))?;
     Ok(0)
+}
+
+/// Marks that a run has done its last update.
+///
+/// # Errors
+/// When nothing can be written there.
+pub fn finish(run: &RunDir) -> Result<()> {
+    run.write(FINISHED, b"").map(drop).map_err(Into::into)
 }
 
 fn print_finished(finished: &Finished) {

@@ -10,6 +10,7 @@ mod downloads;
 mod environments;
 mod errors;
 mod evaluating;
+mod exchange;
 mod faults;
 #[cfg(feature = "python")]
 mod games;

@@ -1,0 +1,326 @@
+//! Weights as `DecisionTransformerModel` of Hugging Face's transformers has them.
+//!
+//! It is Chen et al.'s model for Gym with three additions, none of which changes an action:
+//! predictions of states and returns, a table of words, and a table of positions of which the
+//! first row is added to every token behind the embeddings' layer norm. The last is added to that
+//! norm's bias when weights come in; going out, all three are zero.
+//!
+//! torch's `Linear` keeps its matrix as `[out, in]`, ours is `[in, out]`, as `Conv1D` of
+//! transformers has it.
+
+use burn::tensor::TensorData;
+use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_kernels::Activation;
+use overtone_model::{
+    AttentionConfig, Conditioning, DecisionTransformerConfig, ModelConfig, ModelError,
+    error::config_error, head::HeadConfig, positions::PositionsConfig, weights::NamedTensors,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{Agent, AlgorithmConfig, DecisionTransformerOptions};
+
+/// `n_positions` of transformers' own configuration; its forward pass reads the first row alone.
+const N_POSITIONS: usize = 1024;
+
+/// `config.json`, as far as it decides what is computed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Config {
+    #[serde(default = "model_type")]
+    model_type: String,
+    #[serde(default = "architectures")]
+    architectures: Vec<String>,
+    state_dim: usize,
+    act_dim: usize,
+    hidden_size: usize,
+    max_ep_len: usize,
+    #[serde(default = "yes")]
+    action_tanh: bool,
+    #[serde(default = "one")]
+    vocab_size: usize,
+    #[serde(default = "n_positions")]
+    n_positions: usize,
+    n_layer: usize,
+    n_head: usize,
+    #[serde(default)]
+    n_inner: Option<usize>,
+    #[serde(default = "relu")]
+    activation_function: String,
+    #[serde(default = "tenth")]
+    resid_pdrop: f64,
+    #[serde(default = "tenth")]
+    embd_pdrop: f64,
+    #[serde(default = "tenth")]
+    attn_pdrop: f64,
+    #[serde(default = "epsilon")]
+    layer_norm_epsilon: f64,
+    #[serde(default = "yes")]
+    scale_attn_weights: bool,
+    #[serde(default)]
+    scale_attn_by_inverse_layer_idx: bool,
+    /// There are no words; transformers warns of its own default.
+    #[serde(default)]
+    bos_token_id: Option<u32>,
+    #[serde(default)]
+    eos_token_id: Option<u32>,
+}
+
+fn model_type() -> String {
+    "decision_transformer".into()
+}
+fn architectures() -> Vec<String> {
+    vec!["DecisionTransformerModel".into()]
+}
+fn yes() -> bool {
+    true
+}
+fn one() -> usize {
+    1
+}
+fn n_positions() -> usize {
+    N_POSITIONS
+}
+fn relu() -> String {
+    "relu".into()
+}
+fn tenth() -> f64 {
+    0.1
+}
+fn epsilon() -> f64 {
+    1e-5
+}
+
+/// Ours, theirs, and whether the matrix is turned.
+const OUTSIDE: [(&str, &str, bool); 12] = [
+    ("returns.weight", "embed_return.weight", true),
+    ("returns.bias", "embed_return.bias", false),
+    ("encoder.weight", "embed_state.weight", true),
+    ("encoder.bias", "embed_state.bias", false),
+    ("action.weight", "embed_action.weight", true),
+    ("action.bias", "embed_action.bias", false),
+    ("positions.table", "embed_timestep.weight", false),
+    ("positions.norm_weight", "embed_ln.weight", false),
+    ("transformer.final_norm_weight", "encoder.ln_f.weight", false),
+    ("transformer.final_norm_bias", "encoder.ln_f.bias", false),
+    ("head.weight", "predict_action.0.weight", true),
+    ("head.bias", "predict_action.0.bias", false),
+];
+
+/// The same of a block.
+const OF_A_BLOCK: [(&str, &str); 12] = [
+    ("norm_1_weight", "ln_1.weight"),
+    ("norm_1_bias", "ln_1.bias"),
+    ("qkv_weight", "attn.c_attn.weight"),
+    ("qkv_bias", "attn.c_attn.bias"),
+    ("projection_weight", "attn.c_proj.weight"),
+    ("projection_bias", "attn.c_proj.bias"),
+    ("norm_2_weight", "ln_2.weight"),
+    ("norm_2_bias", "ln_2.bias"),
+    ("mlp_1_weight", "mlp.c_fc.weight"),
+    ("mlp_1_bias", "mlp.c_fc.bias"),
+    ("mlp_2_weight", "mlp.c_proj.weight"),
+    ("mlp_2_bias", "mlp.c_proj.bias"),
+];
+
+const NORM_BIAS: (&str, &str) = ("positions.norm_bias", "embed_ln.bias");
+const POSITIONS: &str = "encoder.wpe.weight";
+
+/// Every pair of names for `n_layers` blocks but that of [`NORM_BIAS`].
+fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
+    let outside = OUTSIDE
+        .into_iter()
+        .map(|(ours, theirs, turned)| (ours.to_owned(), theirs.to_owned(), turned));
+    outside.chain((0..n_layers).flat_map(|layer| {
+        OF_A_BLOCK.into_iter().map(move |(ours, theirs)| {
+            (
+                format!("transformer.blocks.{layer}.{ours}"),
+                format!("encoder.h.{layer}.{theirs}"),
+                false,
+            )
+        })
+    }))
+}
+
+/// An agent's model as transformers has it.
+///
+/// # Errors
+/// [`ModelError::Config`] where transformers has no such model, with the key that would have to
+/// be another.
+pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTensors), ModelError> {
+    let wrong = |key, got: String| Err(config_error(key, got, REASON));
+    let Some(ModelConfig::Transformer(model)) = agent.algorithm.model() else {
+        return wrong("kind", agent.algorithm.short_name());
+    };
+    let PositionsConfig::Timestep { horizon, .. } = model.positions else {
+        return wrong("positions", "local and global".into());
+    };
+    let ObservationSpace::Vectors { width } = agent.task.observations else {
+        return wrong("encoder", "pixels".into());
+    };
+    if model.conditioning != Conditioning::Return {
+        return wrong("conditioning", format!("{:?}", model.conditioning).to_lowercase());
+    }
+    if model.attention != AttentionConfig::SOFTMAX {
+        return wrong("attention", model.attention.describe());
+    }
+    let is_tanh = matches!(model.head, HeadConfig::Tanh(_));
+    if !is_tanh || !matches!(agent.task.actions, ActionSpace::Continuous { .. }) {
+        return wrong("head", model.head.describe());
+    }
+    if model.activation != Activation::Relu || model.tanh_embeddings {
+        return wrong("activation", "gelu, or tanh embeddings".into());
+    }
+    let act_dim = agent.task.actions.size();
+    let mut theirs = NamedTensors::new();
+    for (ours, name, turned) in pairs(model.n_layers) {
+        let tensor = taken(weights, &ours)?;
+        theirs.insert(name, if turned { transposed(tensor)? } else { tensor.clone() });
+    }
+    theirs.insert(NORM_BIAS.1.into(), taken(weights, NORM_BIAS.0)?.clone());
+    let d = model.d_model;
+    for (name, shape) in [
+        (POSITIONS, vec![N_POSITIONS, d]),
+        ("encoder.wte.weight", vec![1, d]),
+        ("predict_state.weight", vec![width, d]),
+        ("predict_state.bias", vec![width]),
+        ("predict_return.weight", vec![1, d]),
+        ("predict_return.bias", vec![1]),
+    ] {
+        let zeros = vec![0.0f32; shape.iter().product()];
+        theirs.insert(name.into(), TensorData::new(zeros, shape));
+    }
+    let config = Config {
+        model_type: model_type(),
+        architectures: architectures(),
+        state_dim: width,
+        act_dim,
+        hidden_size: d,
+        max_ep_len: horizon,
+        action_tanh: true,
+        vocab_size: 1,
+        n_positions: N_POSITIONS,
+        n_layer: model.n_layers,
+        n_head: model.n_heads,
+        n_inner: None,
+        activation_function: relu(),
+        resid_pdrop: model.dropout,
+        embd_pdrop: model.dropout,
+        attn_pdrop: model.dropout,
+        layer_norm_epsilon: epsilon(),
+        scale_attn_weights: true,
+        scale_attn_by_inverse_layer_idx: false,
+        bos_token_id: None,
+        eos_token_id: None,
+    };
+    Ok((config, theirs))
+}
+
+const REASON: &str = "transformers' DecisionTransformerModel has no such part: it is a transformer \
+                      of vectors, told returns, with softmax attention and the tanh head; \
+                      model.safetensors in the checkpoint is the agent's own form";
+
+/// Transformers' model as ours, for `task`; `context_length` is not among what it says.
+///
+/// # Errors
+/// When it computes what our model does not, is of other sizes than the task, or lacks a tensor.
+pub fn import(
+    config: &Config,
+    theirs: &NamedTensors,
+    task: &Task,
+    context_length: usize,
+) -> Result<(AlgorithmConfig, NamedTensors), ModelError> {
+    let check = |key, got: String, expected: String| {
+        if got == expected { Ok(()) } else { Err(config_error(key, got, expected)) }
+    };
+    check("activation_function", config.activation_function.clone(), relu())?;
+    check("action_tanh", config.action_tanh.to_string(), "true".into())?;
+    check("layer_norm_epsilon", config.layer_norm_epsilon.to_string(), epsilon().to_string())?;
+    check("scale_attn_weights", config.scale_attn_weights.to_string(), "true".into())?;
+    check(
+        "scale_attn_by_inverse_layer_idx",
+        config.scale_attn_by_inverse_layer_idx.to_string(),
+        "false".into(),
+    )?;
+    let inner = config.n_inner.unwrap_or(4 * config.hidden_size);
+    check("n_inner", inner.to_string(), (4 * config.hidden_size).to_string())?;
+    check("state_dim", config.state_dim.to_string(), task.observations.size().to_string())?;
+    check("act_dim", config.act_dim.to_string(), task.actions.size().to_string())?;
+    let model = DecisionTransformerConfig {
+        n_layers: config.n_layer,
+        n_heads: config.n_head,
+        d_model: config.hidden_size,
+        context_length,
+        dropout: config.resid_pdrop,
+        ..DecisionTransformerConfig::gym(config.max_ep_len)
+    };
+    model.validate(&task.observations, &task.actions)?;
+    let mut ours = NamedTensors::new();
+    for (name, their, turned) in pairs(model.n_layers) {
+        let tensor = taken(theirs, &their)?;
+        ours.insert(name, if turned { transposed(tensor)? } else { tensor.clone() });
+    }
+    // Added to every token behind the norm, as its bias is.
+    let mut bias: Vec<f32> = taken(theirs, NORM_BIAS.1)?.iter().collect();
+    if let Some(positions) = theirs.get(POSITIONS) {
+        for (bias, position) in bias.iter_mut().zip(positions.iter::<f32>()) {
+            *bias += position;
+        }
+    }
+    let shape = [bias.len()];
+    ours.insert(NORM_BIAS.0.into(), TensorData::new(bias, shape));
+    Ok((AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model)), ours))
+}
+
+fn taken<'a>(tensors: &'a NamedTensors, name: &str) -> Result<&'a TensorData, ModelError> {
+    tensors.get(name).ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })
+}
+
+/// A matrix, turned.
+fn transposed(tensor: &TensorData) -> Result<TensorData, ModelError> {
+    let shape = tensor.shape().to_vec();
+    let &[rows, columns] = &shape[..] else {
+        return Err(ModelError::Input {
+            what: "a tensor of a linear layer",
+            got: format!("{shape:?}"),
+            expected: "rows and columns".into(),
+        });
+    };
+    let values: Vec<f32> = tensor.iter().collect();
+    let turned = (0..rows * columns).map(|i| values[(i % rows) * columns + i / rows]).collect();
+    Ok(TensorData::new::<f32, _>(turned, [columns, rows]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// transformers adds the first row of its positions behind the norm, whose bias it joins.
+    #[test]
+    fn the_first_position_joins_the_norms_bias() {
+        let text = r#"{"state_dim": 3, "act_dim": 2, "hidden_size": 4, "max_ep_len": 5,
+                       "n_layer": 1, "n_head": 1}"#;
+        let config: Config = serde_json::from_str(text).unwrap();
+        let task = Task::own("three", ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(2));
+        let mut theirs: NamedTensors =
+            pairs(1).map(|(_, name, _)| (name, TensorData::new(vec![0.0f32; 4], [2, 2]))).collect();
+        theirs.insert(NORM_BIAS.1.into(), TensorData::new(vec![1.0f32, 2.0, 3.0, 4.0], [4]));
+        let positions = vec![0.5f32, 0.0, -1.0, 0.25, 9.0, 9.0, 9.0, 9.0];
+        theirs.insert(POSITIONS.into(), TensorData::new(positions, [2, 4]));
+        let (_, ours) = import(&config, &theirs, &task, 7).unwrap();
+        let bias: Vec<f32> = ours[NORM_BIAS.0].iter().collect();
+        assert_eq!(bias, [1.5, 2.0, 2.0, 4.25]);
+        theirs.remove("encoder.ln_f.bias");
+        let lost = import(&config, &theirs, &task, 7).unwrap_err().to_string();
+        assert!(lost.contains("encoder.ln_f.bias"), "{lost}");
+        let leaky = Config { activation_function: "gelu_new".into(), ..config };
+        let told = import(&leaky, &theirs, &task, 7).unwrap_err().to_string();
+        assert!(told.contains("activation_function = gelu_new: relu"), "{told}");
+    }
+
+    #[test]
+    fn a_matrix_is_turned() {
+        let matrix = TensorData::new(vec![1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [2, 3]);
+        let turned = transposed(&matrix).unwrap();
+        assert_eq!(turned, TensorData::new(vec![1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0], [3, 2]));
+        assert_eq!(transposed(&turned).unwrap(), matrix);
+    }
+}
