@@ -37,6 +37,9 @@ impl fmt::Display for Located {
         match self.origin.kind {
             Kind::Published => write!(f, "data: {told} in {path}"),
             Kind::Starter => write!(f, "data: the starter set in {path} ({told})"),
+            Kind::Other if self.origin.recording.is_some() => {
+                write!(f, "data: {path} (it says how it was recorded)")
+            }
             Kind::Other => write!(f, "data: {path} (how it was recorded is not described)"),
         }
     }
@@ -94,10 +97,18 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
     if known.is_empty() {
         return Err(DataError::Missing {
             path: datasets.to_path_buf(),
-            hint: format!("no description there has {}; name its data (data.path=…)", task.name),
+            hint: format!(
+                "no description there has {}; name its data (dataset=PATH), or record some (`just \
+                 record task={} to=records/first`)",
+                task.name,
+                task.id()
+            ),
         });
     }
-    let dataset = find_dataset(&known, dataset)?;
+    let dataset = match dataset {
+        "" => known[0],
+        dataset => find_dataset(&known, dataset)?,
+    };
     let mut first = None;
     let mut starters = Vec::new();
     for card in &cards {

@@ -1,5 +1,6 @@
 //! Actions per second of Gymnasium's environments, 16 of them, with random actions and the resets
-//! they lead to; beside them Gymnasium's own `SyncVectorEnv` with the same actions.
+//! they lead to; beside them a plain Python loop and Gymnasium's own `SyncVectorEnv`, with the same
+//! actions.
 //!
 //!     cargo bench -p overtone-gymnasium --bench steps
 //!
@@ -50,6 +51,48 @@ fn ours(bencher: Bencher<'_, '_>, name: &str) {
     });
 }
 
+/// The loop that anybody writes: environments in a list, each stepped and, at its end, begun anew.
+#[divan::bench(args = TASKS, sample_count = 20, sample_size = 100)]
+fn plain_loop(bencher: Bencher<'_, '_>, name: &str) {
+    let task = Gymnasium.task(name).expect("`just setup` was run");
+    Python::attach(|py| {
+        let code = c"import gymnasium
+def make(name, n):
+    envs = [gymnasium.make(name) for _ in range(n)]
+    for env in envs:
+        env.reset(seed=1)
+    def step(actions, seed):
+        for env, action in zip(envs, actions):
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset(seed=seed)
+    return step";
+        let module = PyModule::from_code(py, code, c"loop.py", c"loop").expect("it compiles");
+        let step = module.call_method1("make", (name, N)).expect("they are made");
+        let actions = arrays(py, &task.actions);
+        let mut time = 0;
+        bencher.counter(ItemsCount::new(N)).bench_local(move || {
+            step.call1((&actions[time % actions.len()], time)).expect("it plays");
+            time += 1;
+        });
+    });
+}
+
+/// Random actions as NumPy's arrays.
+fn arrays<'py>(py: Python<'py>, space: &ActionSpace) -> Vec<Bound<'py, PyAny>> {
+    let array = |actions| match actions {
+        Actions::Discrete(indices) => {
+            let indices: Vec<i64> = indices.iter().map(|&index| index as i64).collect();
+            numpy::PyArray1::from_vec(py, indices).into_any()
+        }
+        Actions::Continuous { width, values } => {
+            let rows: Vec<Vec<f32>> = values.chunks(width).map(<[f32]>::to_vec).collect();
+            numpy::PyArray2::from_vec2(py, &rows).expect("of one length").into_any()
+        }
+    };
+    actions(space).into_iter().map(array).collect()
+}
+
 #[divan::bench(args = TASKS, sample_count = 20, sample_size = 100)]
 fn sync_vector_env(bencher: Bencher<'_, '_>, name: &str) {
     let task = Gymnasium.task(name).expect("`just setup` was run");
@@ -61,19 +104,7 @@ def make(name, n):
     return envs.step";
         let module = PyModule::from_code(py, code, c"bench.py", c"bench").expect("it compiles");
         let step = module.call_method1("make", (name, N)).expect("they are made");
-        let actions: Vec<Bound<'_, PyAny>> = actions(&task.actions)
-            .into_iter()
-            .map(|actions| match actions {
-                Actions::Discrete(indices) => {
-                    let indices: Vec<i64> = indices.iter().map(|&index| index as i64).collect();
-                    numpy::PyArray1::from_vec(py, indices).into_any()
-                }
-                Actions::Continuous { width, values } => {
-                    let rows: Vec<Vec<f32>> = values.chunks(width).map(<[f32]>::to_vec).collect();
-                    numpy::PyArray2::from_vec2(py, &rows).expect("of one length").into_any()
-                }
-            })
-            .collect();
+        let actions = arrays(py, &task.actions);
         let mut time = 0;
         bencher.counter(ItemsCount::new(N)).bench_local(move || {
             step.call1((&actions[time % actions.len()],)).expect("it plays");

@@ -45,9 +45,15 @@ pub(crate) fn helper(py: Python<'_>) -> Result<Bound<'_, PyModule>, GymnasiumErr
         message: error.to_string(),
     })?;
     let name = c"overtone_gymnasium";
-    let load = || PyModule::from_code(py, &code, c"overtone_gymnasium.py", name);
-    let helper = importing(py, load).map_err(failed("loading the helper"))?;
-    Ok(HELPER.get_or_init(py, || helper.unbind()).bind(py).clone())
+    // Once: loaded again, it would be the same module with another lock for its imports.
+    let load = || match HELPER.get(py) {
+        Some(helper) => Ok(helper.bind(py).clone()),
+        None => {
+            let helper = PyModule::from_code(py, &code, c"overtone_gymnasium.py", name)?;
+            Ok(HELPER.get_or_init(py, || helper.unbind()).bind(py).clone())
+        }
+    };
+    importing(py, load).map_err(failed("loading the helper"))
 }
 
 fn version(gymnasium: &Bound<'_, PyModule>) -> Result<String, GymnasiumError> {

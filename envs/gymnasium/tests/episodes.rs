@@ -208,3 +208,48 @@ fn a_policy_written_by_hand_balances_the_pole() {
     assert!(means[0] < 40.0 && means[1] > 400.0, "{means:?}");
     assert_eq!(means[..2], means[2..], "an episode is its seed's, whatever the number at once");
 }
+
+/// Acts at random, and notes what it did in each episode.
+struct Noted {
+    random: RandomPolicy,
+    actions: Vec<Vec<Actions>>,
+}
+
+impl Policy for Noted {
+    fn act(&mut self, turns: &[Turn], seen: Observations<'_>) -> Result<Actions, PolicyError> {
+        if turns[0].start.is_some() {
+            self.actions.push(Vec::new());
+        }
+        let acted = self.random.act(turns, seen)?;
+        self.actions.last_mut().unwrap().push(acted.clone());
+        Ok(acted)
+    }
+}
+
+/// With the seed that an evaluation tells of an episode (`environment_seed` in `evaluation.json`)
+/// `gymnasium.make` and the episode's actions repeat it.
+#[test]
+fn an_evaluated_episode_is_repeated_in_python_from_its_seed_and_actions() {
+    for name in ["CartPole-v1", "Pendulum-v1"] {
+        let task = Gymnasium.task(name).unwrap();
+        let plan =
+            Plan { episodes: 3, targets: vec![1.0], seed: 7, return_units: ReturnUnits::Raw };
+        let random = RandomPolicy::new(task.actions.clone(), 3);
+        let mut policy = Noted { random, actions: Vec::new() };
+        // One after the other, so that actions are noted in the order of the episodes.
+        let mut env = open(task, 1);
+        let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
+        let mut players = [Player { policy: &mut policy, plan: &plan }];
+        let played = rollout_together(&mut [env.as_mut()], &mut players, &mut go).unwrap();
+        assert_eq!(played[0].episodes.len(), 3);
+        for (episode, actions) in played[0].episodes.iter().zip(&policy.actions) {
+            let seed = episode.environment_seed.unwrap();
+            let (_, rewards, endings) = by_gymnasium(task, seed, actions);
+            assert_eq!(rewards.len() as u64, episode.length, "{name}");
+            let sum: f64 = rewards.iter().map(|&reward| f64::from(reward as f32)).sum();
+            assert_eq!(sum, episode.raw_return, "{name}");
+            let ending = 1 + u8::from(episode.outcome == Outcome::Truncated);
+            assert_eq!(endings.last(), Some(&ending), "{name}");
+        }
+    }
+}

@@ -90,16 +90,24 @@ impl Settings {
             _ => dataset.episodes().longest(),
         };
         let algorithm = self.algorithm_config(task, longest)?;
+        let return_scale = match self.data.return_scale {
+            0.0 => {
+                let scale = own_scale(&dataset.episode_returns());
+                say!("returns: divided by {scale}, which 95 % of them do not exceed in size");
+                scale
+            }
+            scale => scale,
+        };
         let agent = Agent {
             task: task.clone(),
             dataset: name,
             algorithm: algorithm.clone(),
             normalization: dataset.normalization().cloned(),
-            return_scale: self.data.return_scale,
+            return_scale,
             delayed_reward: self.data.delayed_reward,
             recording,
         };
-        let data = TrainingData::new(Arc::new(dataset), self.data.return_scale);
+        let data = TrainingData::new(Arc::new(dataset), return_scale);
         Ok(Prepared { task, algorithm, data, agent })
     }
 
@@ -215,6 +223,16 @@ impl Settings {
     }
 }
 
+/// What makes most of these returns numbers between -1 and 1: the size that 95 % of them do not
+/// exceed, to two digits; 1 where that is nothing.
+fn own_scale(returns: &[f32]) -> f32 {
+    let mut sizes: Vec<f32> = returns.iter().map(|x| x.abs()).filter(|x| x.is_finite()).collect();
+    sizes.sort_by(f32::total_cmp);
+    let size = sizes.get((sizes.len() * 95).div_ceil(100).max(1) - 1).copied().unwrap_or(0.0);
+    // A number in words, because that is exact in decimals.
+    format!("{size:.1e}").parse().ok().filter(|&scale| scale > 0.0).unwrap_or(1.0)
+}
+
 /// Whether a dataset's name is a file's.
 pub fn is_file_name(name: &str) -> bool {
     [".hdf5", ".h5", ".npz"].iter().any(|ending| name.ends_with(ending))
@@ -235,4 +253,19 @@ fn say_held_out(split: &Split, episodes: &Episodes) {
         split.held_out.len(),
         split.training.len()
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_scale;
+
+    #[test]
+    fn the_scale_of_returns() {
+        let numbers: Vec<f32> = (1..=20).map(|n| -10.0 * n as f32).collect();
+        // The 19th of 20 sizes, 190.
+        assert_eq!(own_scale(&numbers), 190.0);
+        assert_eq!(own_scale(&[1234.0]), 1200.0);
+        assert_eq!(own_scale(&[0.0149, f32::NAN]), 0.015);
+        assert_eq!((own_scale(&[]), own_scale(&[0.0, -0.0])), (1.0, 1.0));
+    }
 }

@@ -79,7 +79,7 @@ pub fn run(options: &[String]) -> Result<()> {
     let suite = suites::of(task)?;
     suite.check(task)?;
     let slots = match count("parallel")? {
-        0 => suite.episodes_at_once().min(transitions.div_ceil(100)),
+        0 => suite.episodes_at_once().min(transitions.div_ceil(1000).max(16)),
         parallel => parallel,
     };
     let mut env = playing::open(task, &cast.protocol, slots)?;

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::AlgorithmConfig;
-use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Targets, Task, protocol::ReturnUnits};
 use overtone_data::{MinariId, RecordedTask};
 use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
@@ -31,6 +31,7 @@ macro_rules! preset {
 const PIXELS: Overlay = preset!("pixels.toml");
 const VECTORS: Overlay = preset!("vectors.toml");
 const CONTINUOUS: Overlay = preset!("continuous.toml");
+const OWN_RETURNS: Overlay = preset!("own-returns.toml");
 const PIXELS_PAPER: Overlay = preset!("pixels-paper.toml");
 const VECTORS_PAPER: Overlay = preset!("vectors-paper.toml");
 const PERCEPTRON: Overlay = preset!("perceptron.toml");
@@ -93,8 +94,8 @@ impl Settings {
             bail!("algorithm={}: there are {}", self.algorithm, known.join(", "));
         }
         let scale = self.data.return_scale;
-        if !(scale.is_finite() && scale > 0.0) {
-            bail!("data.return_scale={scale}: must be positive");
+        if !(scale.is_finite() && scale >= 0.0) {
+            bail!("data.return_scale={scale}: must be positive, or 0 for the data's own");
         }
         if self.evaluation.every > 0 && self.evaluation.every_episodes == 0 {
             bail!("evaluation.every_episodes=0: say how many episodes evaluation.every plays");
@@ -246,6 +247,9 @@ fn of_task(task: &Task) -> Result<Keys> {
     };
     if let ActionSpace::Continuous { .. } = task.actions {
         overlays.push(CONTINUOUS);
+    }
+    if task.return_units == ReturnUnits::Raw && task.targets == Targets::default() {
+        overlays.push(OWN_RETURNS);
     }
     for (document, name) in overlays {
         keys.extend(keys::flatten(&document.parse().context(name)?));

@@ -242,7 +242,7 @@ fn what_describes_no_agent_is_refused() {
     refused("env=hopper head=fourier head.frequencies=-1", "head.frequencies=-1: invalid value");
     refused("env=hopper head=fourier head.domain=flat", "head.domain=flat: unknown variant");
     refused("env=hopper head=fourier head.componets=3", "the nearest is `head.components`");
-    refused("env=hopper data.return_scale=0", "return_scale=0");
+    refused("env=hopper data.return_scale=-1", "return_scale=-1");
     refused("env=hopper model.n_heads=3", "n_heads");
     refused("env=hopper model.kind=perceptron", "say algorithm=behavior_cloning");
     refused("env=hopper algorithm=rvs model.kind=transformer", "RvS is a perceptron");

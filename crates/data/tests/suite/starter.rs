@@ -130,8 +130,8 @@ fn double_dunk() {
 fn files_are_the_recorded_ones() {
     let starter = datasets().join("starter");
     let sums = fs::read_to_string(starter.join("SHA256SUMS")).unwrap();
-    // Four games, six recordings of robots, and the licence of the robots' policies.
-    assert_eq!(sums.lines().count(), 4 * 31 + 6 + 1);
+    // Four games, six recordings of robots, one of CartPole, and the licence of the robots' policies.
+    assert_eq!(sums.lines().count(), 4 * 31 + 6 + 1 + 1);
     for line in sums.lines() {
         let (sum, path) = line.split_once("  ").unwrap();
         let digest = Sha256::digest(fs::read(starter.join(path)).unwrap());
@@ -144,7 +144,7 @@ fn files_are_the_recorded_ones() {
 fn every_description_can_be_read() {
     let cards = DatasetCard::load_all(&datasets()).unwrap();
     let names: Vec<_> = cards.iter().map(|card| card.name.as_str()).collect();
-    for name in ["dqn-replay", "d4rl", "starter-seaquest", "starter-mujoco"] {
+    for name in ["dqn-replay", "d4rl", "starter-seaquest", "starter-mujoco", "starter-gymnasium"] {
         assert!(names.contains(&name), "{names:?}");
     }
 }

@@ -35,6 +35,9 @@ pub struct Rules {
 /// Bytes of a frame.
 const FRAME: usize = SIDE * SIDE;
 
+/// Episodes under way before the length of one is known.
+const BLIND: usize = 16;
+
 /// Episodes under way.
 pub struct Rollouts<'a> {
     env: &'a mut dyn VectorEnv,
@@ -150,12 +153,10 @@ impl<'a> Rollouts<'a> {
 
     /// Begins episodes in free slots, as long as those under way may not be enough.
     fn begin(&mut self) -> Result<()> {
-        let waiting = self.waiting.values().flatten().map(|episode| episode.rewards.len());
-        let live = self.slots.iter().flatten().map(|live| live.rewards.len());
-        let mut known = self.steps + waiting.sum::<usize>() + live.sum::<usize>();
+        let mut room = self.wanted().saturating_sub(self.slots.iter().flatten().count());
         let (mut envs, mut seeds) = (Vec::new(), Vec::new());
         for env in 0..self.slots.len() {
-            if self.slots[env].is_some() || known >= self.rules.transitions {
+            if self.slots[env].is_some() || room == 0 {
                 continue;
             }
             let seed = derive_nth(derive(self.rules.seed, "episode"), self.next);
@@ -164,7 +165,7 @@ impl<'a> Rollouts<'a> {
             seeds.push(role_seeds(seed).0);
             self.slots[env] = Some(live);
             self.next += 1;
-            known += 1;
+            room -= 1;
         }
         if envs.is_empty() {
             return Ok(());
@@ -176,6 +177,22 @@ impl<'a> Rollouts<'a> {
                 Ok(())
             }
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// How many episodes are to be under way: as many as the steps that are missing will take, as
+    /// far as lengths are known. More would be played for nothing.
+    fn wanted(&self) -> usize {
+        let waiting = self.waiting.values().flatten().map(|episode| episode.rewards.len());
+        let ended = self.steps + waiting.clone().sum::<usize>();
+        let n_ended = self.returns.len() + waiting.count();
+        let live = self.slots.iter().flatten().map(|live| live.rewards.len());
+        let longest = live.max().unwrap_or(0);
+        let length = ended.checked_div(n_ended).unwrap_or(0).max(longest).max(1);
+        let missing = self.rules.transitions.saturating_sub(ended).div_ceil(length);
+        match n_ended {
+            0 => missing.min(BLIND),
+            _ => missing,
         }
     }
 
