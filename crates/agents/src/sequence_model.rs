@@ -17,8 +17,8 @@ use overtone_model::{
     PerceptronConfig, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
 };
 use overtone_train::{
-    AdamW, Algorithm, BatchLoss, Checkpoint, Job, StepAt, StepFigures, Supervised, TrainConfig,
-    TrainError, Trainer, Training, TrainingData,
+    AdamW, Algorithm, BatchLoss, Checkpoint, Gradient, Job, PartFigures, Parts, StepAt,
+    StepFigures, Supervised, TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -75,9 +75,11 @@ impl Algorithm for SequenceModel {
         data: &TrainingData,
         at: &StepAt<'_>,
     ) -> StepFigures {
-        let loss = state.model.loss(&data.contexts(batch, at.device), Some(at.seed));
-        let figures = std::iter::once(loss.action).chain(loss.accuracy).collect();
-        state.descend(BatchLoss { total: loss.total, figures }, at.learning_rate)
+        state.descend(loss_of(state, batch, data, at), at.learning_rate)
+    }
+
+    fn parts(&self) -> Option<&dyn Parts<Self::State>> {
+        Some(self)
     }
 
     fn held_out_loss(
@@ -89,6 +91,39 @@ impl Algorithm for SequenceModel {
     ) -> Tensor<1> {
         state.model.valid().loss(&data.contexts(batch, device), None).action
     }
+}
+
+impl Parts<Supervised<Model>> for SequenceModel {
+    fn part(
+        &self,
+        state: &Supervised<Model>,
+        batch: &mut Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+    ) -> PartFigures {
+        state.part(loss_of(state, batch, data, at))
+    }
+
+    fn descend(
+        &self,
+        state: &mut Supervised<Model>,
+        gradient: Gradient,
+        learning_rate: f64,
+    ) -> Tensor<1> {
+        state.descend_along(gradient, learning_rate)
+    }
+}
+
+/// The loss of a batch, with dropout.
+fn loss_of(
+    state: &Supervised<Model>,
+    batch: &mut Batch,
+    data: &TrainingData,
+    at: &StepAt<'_>,
+) -> BatchLoss {
+    let loss = state.model.loss(&data.contexts(batch, at.device), Some(at.seed));
+    let figures = std::iter::once(loss.action).chain(loss.accuracy).collect();
+    BatchLoss { total: loss.total, figures }
 }
 
 /// Options of a Decision Transformer (Chen et al. 2021): its model, which is told returns.

@@ -28,7 +28,9 @@ pub fn listen() -> Result<Arc<AtomicBool>> {
         if set.swap(true, Ordering::Relaxed) {
             std::process::exit(EXIT_CODE.into());
         }
-        eprintln!("\nending what is under way (again to quit at once)");
+        if !overtone_console::host::is_quiet() {
+            eprintln!("\nending what is under way (again to quit at once)");
+        }
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(flag)

@@ -6,6 +6,7 @@ extern crate overtone_console;
 mod command;
 pub mod host;
 mod interrupt;
+mod processes;
 mod settings;
 pub mod suites;
 
@@ -344,6 +345,9 @@ pub fn main(words: &[OsString]) -> u8 {
 
 /// Does what was asked; gives the exit code.
 fn run(command: Command) -> anyhow::Result<u8> {
+    if !matches!(command, Command::Train { .. } | Command::Resume { .. }) {
+        processes::refuse_copies()?;
+    }
     match command {
         Command::Train { options } => return command::train::train(&options),
         Command::Resume { options } => return command::train::resume(&options),

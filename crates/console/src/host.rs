@@ -3,7 +3,12 @@
 //!
 //! It holds for the thread that a command runs in.
 
-use std::{cell::RefCell, fmt, io::Write};
+use std::{
+    cell::RefCell,
+    fmt,
+    io::Write,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// Is given each line that would be printed.
 type Reader = Box<dyn FnMut(String)>;
@@ -31,11 +36,24 @@ pub fn is_lent() -> bool {
     READER.with_borrow(Option::is_some)
 }
 
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From here on this process says nothing but its errors: another one speaks for it.
+pub fn hush() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether another process speaks for this one.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
 /// Says a line: what [`say!`](crate::say) does. That nobody reads on (`… | head`) is no reason to
 /// stop.
 pub fn say(line: fmt::Arguments<'_>) {
     READER.with_borrow_mut(|reader| match reader {
         Some(reader) => reader(line.to_string()),
+        None if is_quiet() => {}
         None => {
             let _ = writeln!(std::io::stdout(), "{line}");
         }

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use crate::host;
 
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
-    if host::is_lent() {
+    if host::is_lent() || host::is_quiet() {
         bar.set_draw_target(ProgressDrawTarget::hidden());
         return bar;
     }

@@ -1,5 +1,6 @@
 //! [`Loader`]: batches assembled ahead of the training thread.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -21,6 +22,25 @@ pub struct LoaderConfig {
     pub threads: usize,
     /// What batches are filled with.
     pub contents: BatchOptions,
+    /// Which of the batches are assembled.
+    pub share: Share,
+}
+
+/// Which batches are assembled, where several loaders share one sampler's windows: of each `of`
+/// consecutive ones those at the places `own`. The windows of the others are passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Places, from 0, below `of`.
+    pub own: Range<usize>,
+    /// Batches of a round.
+    pub of: usize,
+}
+
+impl Default for Share {
+    /// All of them.
+    fn default() -> Self {
+        Self { own: 0..1, of: 1 }
+    }
 }
 
 impl LoaderConfig {
@@ -28,7 +48,13 @@ impl LoaderConfig {
     /// machines an eighth of the cores.
     pub fn new(batch: usize) -> Self {
         let cores = thread::available_parallelism().map_or(1, usize::from);
-        Self { batch, ahead: 3, threads: (cores / 8).max(1), contents: BatchOptions::default() }
+        Self {
+            batch,
+            ahead: 3,
+            threads: (cores / 8).max(1),
+            contents: BatchOptions::default(),
+            share: Share::default(),
+        }
     }
 }
 
@@ -54,8 +80,24 @@ impl Loader {
         config: LoaderConfig,
     ) -> Result<Self, DataError> {
         let (size, contents) = (config.batch, config.contents.clone());
+        let Share { own, of } = config.share.clone();
+        if own.is_empty() || own.end > of {
+            let reason = format!("the batches {own:?} of {of} are none to assemble");
+            return Err(DataError::Sampling { reason });
+        }
+        let mut place = 0;
         Self::start(config, move |batch: &mut Batch| {
-            batch.fill(&dataset, &mut sampler, size, &contents)
+            if place == 0 {
+                sampler.pass_over(own.start * size);
+                place = own.start;
+            }
+            batch.fill(&dataset, &mut sampler, size, &contents)?;
+            place += 1;
+            if place == own.end {
+                sampler.pass_over((of - own.end) * size);
+                place = 0;
+            }
+            Ok(())
         })
     }
 }

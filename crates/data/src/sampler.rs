@@ -163,6 +163,11 @@ impl WindowSampler {
         self.drawn = drawn;
     }
 
+    /// Goes on behind the next `n` windows.
+    pub fn pass_over(&mut self, n: usize) {
+        self.drawn += n as u64;
+    }
+
     /// The next window.
     pub fn draw(&mut self) -> Window {
         let n = self.n_positions as u64;

@@ -54,6 +54,12 @@ pub trait Algorithm {
         at: &StepAt<'_>,
     ) -> StepFigures;
 
+    /// How a step is taken whose batch is cut into parts; `None` where a step is more than the
+    /// descent of one gradient.
+    fn parts(&self) -> Option<&dyn Parts<Self::State>> {
+        None
+    }
+
     /// What is measured on held-out episodes, `[1]`: the mean loss of their actions, without
     /// dropout and without regularisers. `device` tracks no gradients.
     fn held_out_loss(
@@ -63,6 +69,42 @@ pub trait Algorithm {
         data: &TrainingData,
         device: &Device,
     ) -> Tensor<1>;
+}
+
+/// A step in two halves: the gradients of the parts of a batch, whose sum somebody else forms, and
+/// the descent of that.
+pub trait Parts<S> {
+    /// What one part of a batch gives. From a GPU nothing is read.
+    fn part(
+        &self,
+        state: &S,
+        batch: &mut Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+    ) -> PartFigures;
+
+    /// One step down the whole batch's gradient; gives its norm before clipping, `[1]`.
+    fn descend(&self, state: &mut S, gradient: Gradient, learning_rate: f64) -> Tensor<1>;
+}
+
+/// What one part of a batch gave: means over its labels.
+#[derive(Clone, Debug)]
+pub struct PartFigures {
+    /// What is minimised, `[1]`, without gradients.
+    pub loss: Tensor<1>,
+    /// What [`Algorithm::figures`] names, likewise.
+    pub others: Vec<Tensor<1>>,
+    /// The gradient of the loss.
+    pub gradient: Gradient,
+}
+
+/// A gradient by every parameter of a network.
+#[derive(Clone, Debug)]
+pub struct Gradient {
+    /// Flat, one after the other in the module's order; zeros where a parameter has none.
+    pub values: Tensor<1>,
+    /// Which parameters have one.
+    pub present: Vec<bool>,
 }
 
 /// What a checkpoint's two files of tensors are written from, one after the other, so that only

@@ -148,6 +148,11 @@ impl Checkpoint {
         Ok(Self { path, state: state.clone() })
     }
 
+    /// The checkpoint of `state` under `checkpoints/` as another process writes it.
+    pub(crate) fn named(checkpoints: &Path, state: &TrainState) -> Self {
+        Self { path: checkpoints.join(folder_name(state.step)), state: state.clone() }
+    }
+
     /// Reads the state of the checkpoint in `path`.
     ///
     /// # Errors

@@ -16,6 +16,11 @@ pub struct TrainConfig {
     pub epochs: u64,
     /// Contexts per step.
     pub batch_size: usize,
+    /// Parts that a batch is cut into, a power of two. Their gradients are computed one after the
+    /// other, or shared among as many processes, and summed up in an order that does not depend
+    /// on who computed them: the weights depend on the number of parts alone.
+    #[serde(default = "one")]
+    pub micro_batches: usize,
     /// Peak learning rate.
     pub learning_rate: f64,
     /// What the learning rate does after its warm-up.
@@ -52,6 +57,10 @@ pub struct TrainConfig {
     /// On a GPU all frames are kept there if they take at most this many GB (10⁹ bytes).
     #[serde(default)]
     pub frames_on_gpu_gb: f64,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// What the learning rate does after its warm-up.
@@ -94,6 +103,7 @@ impl Default for TrainConfig {
             updates: 1000,
             epochs: 0,
             batch_size: 64,
+            micro_batches: 1,
             learning_rate: 1e-3,
             schedule: ScheduleKind::Constant,
             warmup_tokens: 0.0,
@@ -131,6 +141,11 @@ impl TrainConfig {
             if value == 0 {
                 return wrong(key, "0".into(), "must be at least 1");
             }
+        }
+        let parts = self.micro_batches;
+        if !parts.is_power_of_two() || !self.batch_size.is_multiple_of(parts) {
+            let got = format!("{parts} with train.batch_size={}", self.batch_size);
+            return wrong("micro_batches", got, "must be a power of two that divides it");
         }
         let optimizer = &self.optimizer;
         for (key, value) in [

@@ -100,6 +100,33 @@ pub enum TrainError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A process that shares the run cannot be reached any more.
+    #[error("{what}; {}", whole(*last))]
+    Lost {
+        /// Which, and what is known of it.
+        what: String,
+        /// Step of the newest checkpoint there is.
+        last: Option<u64>,
+    },
+    /// A process that shares the run could not go on, and says itself why.
+    #[error("process {rank} of {n} could not go on, and says why; all have ended")]
+    Elsewhere {
+        /// Its rank.
+        rank: usize,
+        /// Number of processes.
+        n: usize,
+    },
+    /// Processes that share a run do not hold the same weights, or data, any more.
+    #[error(
+        "update {step}: the weights or the data of process {rank} are not those of process 0 \
+         (other machines or programs?); go on from a checkpoint with fewer processes"
+    )]
+    Differ {
+        /// The step after which it was found.
+        step: u64,
+        /// The first that differs from process 0.
+        rank: usize,
+    },
     /// A run that is not there.
     #[error("{what}; `just train` makes a run")]
     NoRun {
@@ -118,9 +145,14 @@ impl TrainError {
 /// What is left when a checkpoint cannot be written.
 fn go_on(last: Option<u64>) -> String {
     match last {
-        Some(step) => {
-            format!("the checkpoint of update {step} is whole, and `just resume` goes on from it")
-        }
-        None => "there is no checkpoint yet, and `just resume` begins again".to_owned(),
+        Some(_) => format!("{}, and `just resume` goes on from it", whole(last)),
+        None => format!("{}, and `just resume` begins again", whole(last)),
+    }
+}
+
+fn whole(last: Option<u64>) -> String {
+    match last {
+        Some(step) => format!("the checkpoint of update {step} is whole"),
+        None => "there is no checkpoint yet".to_owned(),
     }
 }

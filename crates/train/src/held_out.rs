@@ -1,7 +1,7 @@
 //! The loss on episodes that are kept out of training.
 
 use burn::tensor::Device;
-use overtone_data::Part;
+use overtone_data::{Part, Share};
 
 use crate::{
     algorithm::Algorithm, config::TrainConfig, error::TrainError, optimizer::scalar,
@@ -27,7 +27,8 @@ pub fn loss<A: Algorithm>(
 ) -> Result<f64, TrainError> {
     let device = device.clone().inner();
     let sampler = data.sampler(Part::HeldOut, algorithm.context_length(), config, run_seed)?;
-    let mut loader = data.load(sampler, config.batch_size, algorithm.reads_transitions())?;
+    let transitions = algorithm.reads_transitions();
+    let mut loader = data.load(sampler, config.batch_size, transitions, Share::default())?;
     let mut sum = 0.0;
     for _ in 0..BATCHES {
         let mut batch = loader.next()?;

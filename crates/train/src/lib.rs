@@ -12,18 +12,22 @@ pub mod frame_bank;
 pub mod held_out;
 pub mod metrics;
 pub mod optimizer;
+pub mod processes;
 pub mod run_dir;
 pub mod schedule;
 pub mod supervised;
 pub mod trainer;
 pub mod training_data;
 
-pub use algorithm::{Algorithm, Export, Exported, StepAt, StepFigures, Stored};
+pub use algorithm::{
+    Algorithm, Export, Exported, Gradient, PartFigures, Parts, StepAt, StepFigures, Stored,
+};
 pub use checkpoint::{Best, Checkpoint, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use error::TrainError;
 pub use frame_bank::FrameBank;
 pub use optimizer::{AdamW, AdamWConfig, Decayed};
+pub use processes::{Alone, Lost, Processes};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
 pub use supervised::{BatchLoss, Supervised};

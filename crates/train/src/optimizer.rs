@@ -20,8 +20,9 @@ use serde::{Deserialize, Serialize};
 pub use self::decayed::Decayed;
 use self::{
     moments::Moments,
-    parameters::{Found, replace, with_gradients},
+    parameters::{Found, replace, with_gradients, with_slices},
 };
+use crate::algorithm::Gradient;
 
 /// Constants of the optimizer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +93,29 @@ impl AdamW {
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
         let found = with_gradients(&module, &mut gradients);
+        self.move_along(module, found, learning_rate)
+    }
+
+    /// The same with a gradient that was put together from parts.
+    ///
+    /// # Panics
+    /// When it is of another module.
+    pub fn step_along<M: Module + Matrices>(
+        &mut self,
+        module: M,
+        gradient: Gradient,
+        learning_rate: f64,
+    ) -> (M, Tensor<1>) {
+        let found = with_slices(&module, gradient);
+        self.move_along(module, found, learning_rate)
+    }
+
+    fn move_along<M: Module + Matrices>(
+        &mut self,
+        module: M,
+        found: Vec<Found>,
+        learning_rate: f64,
+    ) -> (M, Tensor<1>) {
         if found.is_empty() {
             return (module, Tensor::zeros([1], &Device::flex()));
         }

@@ -7,7 +7,7 @@ use overtone_model::{
 };
 
 use crate::{
-    algorithm::{Export, Exported, StepFigures, Stored},
+    algorithm::{Export, Exported, Gradient, PartFigures, StepFigures, Stored},
     optimizer::AdamW,
 };
 
@@ -40,6 +40,23 @@ impl<M: Module + Matrices> Supervised<M> {
             grad_norm,
             others: loss.figures.into_iter().map(Tensor::inner).collect(),
         }
+    }
+
+    /// The gradient of `loss`, which the model gave for a part of a batch.
+    pub fn part(&self, loss: BatchLoss) -> PartFigures {
+        PartFigures {
+            gradient: Gradient::of(&self.model, loss.total.backward()),
+            loss: loss.total.inner(),
+            others: loss.figures.into_iter().map(Tensor::inner).collect(),
+        }
+    }
+
+    /// One step down `gradient`; gives its norm before clipping.
+    pub fn descend_along(&mut self, gradient: Gradient, learning_rate: f64) -> Tensor<1> {
+        let model = self.model.clone();
+        let (model, grad_norm) = self.optimizer.step_along(model, gradient, learning_rate);
+        self.model = model;
+        grad_norm
     }
 }
 

@@ -1,24 +1,35 @@
 //! The training loop.
 
+mod figures;
+mod in_parts;
+mod team;
+mod tree;
+
 use std::{
-    path::PathBuf,
     sync::atomic::{AtomicBool, Ordering},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed;
-use overtone_data::{Batch, DataError, Loader, Part, WindowSampler};
+use overtone_data::{Batch, DataError, Loader, Part, Share, WindowSampler};
 use overtone_model::{device::is_cpu, transformer::DropoutSeed};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
+use self::{
+    figures::{Accumulator, Figures, Step, read},
+    in_parts::not_in_parts,
+    team::Team,
+};
 use crate::{
-    algorithm::{Algorithm, StepAt, StepFigures, Stored},
-    checkpoint::{Checkpoint, FORMAT, TrainState, Unreported},
+    algorithm::{Algorithm, Export, StepAt, StepFigures, Stored},
+    checkpoint::{Checkpoint, FORMAT, TrainState},
     config::TrainConfig,
     error::TrainError,
     held_out,
     metrics::Metrics,
+    processes::{Alone, Processes},
     run_dir::RunDir,
     schedule::Schedule,
     training_data::TrainingData,
@@ -149,6 +160,19 @@ pub trait Training {
         self: Box<Self>,
         stop: &AtomicBool,
         observer: &mut dyn Observer,
+    ) -> Result<Finished, TrainError> {
+        self.train_among(&Alone, stop, observer)
+    }
+
+    /// As [`Trainer::train_among`].
+    ///
+    /// # Errors
+    /// As there.
+    fn train_among(
+        self: Box<Self>,
+        processes: &dyn Processes,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError>;
 }
 
@@ -169,12 +193,13 @@ impl<A: Algorithm> Training for Trainer<A> {
         self.data.memory(&self.device)
     }
 
-    fn train(
+    fn train_among(
         self: Box<Self>,
+        processes: &dyn Processes,
         stop: &AtomicBool,
         observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError> {
-        Trainer::train(*self, stop, observer)
+        Trainer::train_among(*self, processes, stop, observer)
     }
 }
 
@@ -186,6 +211,9 @@ impl<A: Algorithm> Trainer<A> {
     pub fn new(algorithm: A, job: Job, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
         let Job { run, config, mut data, agent, seed: run_seed, device } = job;
         config.validate()?;
+        if config.micro_batches > 1 && algorithm.parts().is_none() {
+            return Err(not_in_parts(config.micro_batches));
+        }
         let device = device.autodiff();
         let context_length = algorithm.context_length();
         let sampler = data.sampler(Part::Training, context_length, &config, run_seed)?;
@@ -266,16 +294,57 @@ impl<A: Algorithm> Trainer<A> {
     /// # Errors
     /// When a file cannot be written, data cannot be read, or the loss stops being a number.
     pub fn train(
-        mut self,
+        self,
         stop: &AtomicBool,
         observer: &mut dyn Observer,
     ) -> Result<Finished, TrainError> {
+        self.train_among(&Alone, stop, observer)
+    }
+
+    /// Trains together with other processes that have made the same trainer, each its share of
+    /// every batch's parts ([`TrainConfig::micro_batches`]); the weights do not depend on how
+    /// many they are. Process 0 alone writes, measures on held-out episodes and has checkpoints
+    /// measured. The others give what they know of its last checkpoint. When `stop` is set on
+    /// one process, all end after the same step.
+    ///
+    /// # Errors
+    /// As [`Trainer::train`]; also when a process failed, cannot be reached, or has come to other
+    /// weights.
+    pub fn train_among(
+        mut self,
+        processes: &dyn Processes,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Finished, TrainError> {
+        let team = Team::new(processes);
+        let share = team.share(self.config.micro_batches)?;
+        let ended = self.run(&team, share, stop, observer);
+        team.close(ended).map_err(|error| match error {
+            TrainError::Lost { what, .. } => {
+                let last = self.saved.map(|checkpoint| checkpoint.state.step);
+                TrainError::Lost { what, last }
+            }
+            error => error,
+        })
+    }
+
+    fn run(
+        &mut self,
+        team: &Team,
+        share: Share,
+        stop: &AtomicBool,
+        observer: &mut dyn Observer,
+    ) -> Result<Finished, TrainError> {
+        team.compare(self.state.step, || self.hash())?;
         let holds_out = self.config.held_out > 0.0;
-        let mut metrics =
-            Metrics::open(self.run.path(), self.state.step, self.algorithm.figures(), holds_out)?;
+        let (run, step, names) = (self.run.path(), self.state.step, self.algorithm.figures());
+        let mut metrics = match team.leads() {
+            true => Some(Metrics::open(run, step, names, holds_out)?),
+            false => None,
+        };
         let mut sampler = self.sampler()?;
         sampler.seek(self.state.n_drawn);
-        let mut loader = self.load(sampler)?;
+        let mut loader = self.load(sampler, share)?;
 
         let mut started = Instant::now();
         let mut since_report =
@@ -283,17 +352,27 @@ impl<A: Algorithm> Trainer<A> {
         let mut unread: Vec<Step> = Vec::new();
         let mut interrupted = false;
         while self.state.step < self.n_updates {
-            let batch = loader.next()?;
-            unread.push(self.step(batch, &loader));
+            let is_to_stop = match self.config.micro_batches {
+                1 => {
+                    let batch = loader.next()?;
+                    unread.push(self.step(batch, &loader));
+                    stop.load(Ordering::Relaxed)
+                }
+                _ => {
+                    let (step, is_to_stop) = self.step_in_parts(&mut loader, team, stop)?;
+                    unread.push(step);
+                    is_to_stop
+                }
+            };
             let last = self.state.step == self.n_updates;
             let logs = last || self.state.step.is_multiple_of(self.config.log_every);
-            interrupted = stop.load(Ordering::Relaxed) && !last;
+            interrupted = is_to_stop && !last;
             let planned = last || self.state.step.is_multiple_of(self.config.checkpoint_every);
             let saves = planned || interrupted;
             // Nothing is reported or stored before it is known to be finite.
             if logs || saves || unread.len() >= self.read_every {
                 for step in read(&mut unread) {
-                    self.check_finite(&step)?;
+                    self.check_finite(&step, team)?;
                     observer.stepped(step.number, step.figures.loss);
                     since_report.add(&step);
                 }
@@ -301,19 +380,21 @@ impl<A: Algorithm> Trainer<A> {
             if logs {
                 let report =
                     since_report.report(&self.state, self.n_updates, loader.waited(), started);
-                metrics.log(&report)?;
+                if let Some(metrics) = &mut metrics {
+                    metrics.log(&report)?;
+                }
                 observer.logged(&report);
                 since_report = Accumulator::new(self.algorithm.figures(), None);
             }
             if saves {
                 self.state.held_out = None;
-                if holds_out && planned {
-                    self.measure_held_out(&mut metrics)?;
+                if let (true, true, Some(metrics)) = (holds_out, planned, &mut metrics) {
+                    self.measure_held_out(metrics)?;
                 }
                 self.state.unreported = since_report.unreported();
-                let checkpoint = self.save()?;
+                let checkpoint = self.save(team)?;
                 observer.saved(&checkpoint);
-                if planned {
+                if let (true, Some(metrics)) = (planned, &mut metrics) {
                     let (paused, seconds) = (Instant::now(), started.elapsed().as_secs_f64());
                     let figures = observer.measured(&checkpoint);
                     metrics.log_measured(self.state.step, seconds, &figures)?;
@@ -326,9 +407,9 @@ impl<A: Algorithm> Trainer<A> {
                 break;
             }
         }
-        let checkpoint = match self.saved.take() {
+        let checkpoint = match self.saved.clone() {
             Some(checkpoint) => checkpoint,
-            None => self.save()?,
+            None => self.save(team)?,
         };
         Ok(Finished {
             checkpoint,
@@ -351,12 +432,16 @@ impl<A: Algorithm> Trainer<A> {
         self.data.sampler(Part::Training, context_length, &self.config, self.state.seed)
     }
 
-    fn load(&self, sampler: WindowSampler) -> Result<Loader, DataError> {
-        self.data.load(sampler, self.config.batch_size, self.algorithm.reads_transitions())
+    fn load(&self, sampler: WindowSampler, share: Share) -> Result<Loader, DataError> {
+        let rows = self.config.batch_size / share.of;
+        self.data.load(sampler, rows, self.algorithm.reads_transitions(), share)
     }
 
-    fn save(&self) -> Result<Checkpoint, TrainError> {
+    fn save(&self, team: &Team) -> Result<Checkpoint, TrainError> {
         self.data.check()?;
+        if !team.leads() {
+            return Ok(Checkpoint::named(&self.run.checkpoints(), &self.state));
+        }
         let saved = Checkpoint::save(
             &self.run.checkpoints(),
             &self.state,
@@ -374,147 +459,81 @@ impl<A: Algorithm> Trainer<A> {
     fn step(&mut self, mut batch: Batch, loader: &Loader) -> Step {
         let most = self.algorithm.labels_per_context() as u64;
         let n_labels = batch.n_real.iter().map(|&n_real| (n_real as u64).min(most)).sum();
-        let (n_drawn, indices) = (batch.drawn, batch.last_indices.clone());
-        let learning_rate = self.schedule.at(self.state.step, self.state.tokens);
-        let seed = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
-        let at = StepAt {
-            step: self.state.step,
-            n_steps: self.n_updates,
-            learning_rate,
-            seed: DropoutSeed(seed),
-            device: &self.device,
-        };
+        let n_drawn = batch.drawn;
+        let device = self.device.clone();
+        let at = self.at(&device);
+        let learning_rate = at.learning_rate;
         let StepFigures { loss, grad_norm, others } =
             self.algorithm.step(&mut self.learned, &mut batch, &self.data, &at);
         loader.recycle(batch);
-        self.state.step += 1;
-        self.state.tokens += n_labels;
-        self.state.n_drawn = n_drawn;
         let mut figures = vec![loss, grad_norm];
         figures.extend(others);
-        Step {
-            number: self.state.step,
-            learning_rate,
-            n_labels,
-            indices,
-            figures: Tensor::cat(figures, 0),
+        self.stepped(learning_rate, n_labels, n_drawn, Tensor::cat(figures, 0))
+    }
+
+    /// Where in the run the next step is taken.
+    fn at<'a>(&self, device: &'a Device) -> StepAt<'a> {
+        let seed = seed::derive_nth(seed::derive(self.state.seed, "dropout"), self.state.step);
+        StepAt {
+            step: self.state.step,
+            n_steps: self.n_updates,
+            learning_rate: self.schedule.at(self.state.step, self.state.tokens),
+            seed: DropoutSeed(seed),
+            device,
         }
     }
 
-    fn check_finite(&self, step: &Step<Figures>) -> Result<(), TrainError> {
+    /// Counts a step that was taken.
+    fn stepped(
+        &mut self,
+        learning_rate: f64,
+        n_labels: u64,
+        n_drawn: u64,
+        figures: Tensor<1>,
+    ) -> Step {
+        self.state.step += 1;
+        self.state.tokens += n_labels;
+        self.state.n_drawn = n_drawn;
+        Step { number: self.state.step, learning_rate, n_labels, figures }
+    }
+
+    /// What processes must agree on: the weights, and what they are trained on.
+    fn hash(&self) -> [u8; 32] {
+        let mut hash = Sha256::new_with_prefix(&self.state.dataset_hash);
+        for (name, tensor) in self.learned.export_model() {
+            hash.update(name);
+            hash.update(tensor.as_bytes());
+        }
+        hash.finalize().into()
+    }
+
+    /// Dataset rows of the last timesteps of the batch of step `number`.
+    fn last_indices(&self, number: u64) -> Result<Vec<u64>, DataError> {
+        let (mut sampler, rows) = (self.sampler()?, self.config.batch_size as u64);
+        sampler.seek((number - 1) * rows);
+        Ok((0..rows).map(|_| sampler.draw().range().end as u64 - 1).collect())
+    }
+
+    fn check_finite(&self, step: &Step<Figures>, team: &Team) -> Result<(), TrainError> {
         let figures = [("loss", step.figures.loss), ("gradient norm", step.figures.grad_norm)];
         let Some((what, value)) = figures.into_iter().find(|(_, value)| !value.is_finite()) else {
             return Ok(());
         };
+        // Every process has the same figures.
         let number = step.number;
-        let record =
-            json!({ "step": number, what: value.to_string(), "last_indices": step.indices });
         let name = format!("not-finite-step-{number:08}.json");
-        let path: PathBuf = self.run.write(&name, record.to_string().as_bytes())?;
-        Err(TrainError::NonFinite { step: number, what, value, indices: path })
-    }
-}
-
-/// One step; its figures are on the device until they are read.
-struct Step<F = Tensor<1>> {
-    /// From 1.
-    number: u64,
-    learning_rate: f64,
-    n_labels: u64,
-    /// Dataset rows of the batch's last timesteps.
-    indices: Vec<u64>,
-    figures: F,
-}
-
-/// What a step has computed, in this order in its tensor.
-struct Figures {
-    loss: f64,
-    /// Before clipping.
-    grad_norm: f64,
-    /// What [`Algorithm::figures`] names.
-    others: Vec<f64>,
-}
-
-/// Takes all steps out of `unread`; their figures come from the device in one go.
-fn read(unread: &mut Vec<Step>) -> Vec<Step<Figures>> {
-    let figures = unread.iter().map(|step| step.figures.clone()).collect();
-    let numbers: Vec<f64> = Tensor::cat(figures, 0).into_data().iter().collect();
-    let each = numbers.len() / unread.len().max(1);
-    let steps = unread.drain(..).zip(numbers.chunks_exact(each.max(1)));
-    steps
-        .map(|(step, numbers)| {
-            let figures =
-                Figures { loss: numbers[0], grad_norm: numbers[1], others: numbers[2..].to_vec() };
-            let Step { number, learning_rate, n_labels, indices, .. } = step;
-            Step { number, learning_rate, n_labels, indices, figures }
+        if !team.leads() {
+            let indices = self.run.path().join(name);
+            return team.end(TrainError::NonFinite { step: number, what, value, indices });
+        }
+        let record = self.last_indices(number).map_err(TrainError::from).and_then(|indices| {
+            let record =
+                json!({ "step": number, what: value.to_string(), "last_indices": indices });
+            self.run.write(&name, record.to_string().as_bytes())
+        });
+        team.end(match record {
+            Ok(indices) => TrainError::NonFinite { step: number, what, value, indices },
+            Err(error) => error,
         })
-        .collect()
-}
-
-/// Sums of the steps since the last report.
-struct Accumulator {
-    since: Instant,
-    n_steps: u64,
-    n_labels: u64,
-    loss: f64,
-    figures: Vec<(&'static str, f64)>,
-    learning_rate: f64,
-    grad_norm: f64,
-}
-
-impl Accumulator {
-    /// Begins with what an earlier process has summed up.
-    fn new(names: &[&'static str], earlier: Option<Unreported>) -> Self {
-        let Unreported { steps, loss, figures } = earlier.unwrap_or_default();
-        let figures = figures.into_iter().chain(std::iter::repeat(0.0));
-        Self {
-            since: Instant::now(),
-            n_steps: steps,
-            n_labels: 0,
-            loss,
-            figures: names.iter().copied().zip(figures).collect(),
-            learning_rate: 0.0,
-            grad_norm: 0.0,
-        }
-    }
-
-    fn add(&mut self, step: &Step<Figures>) {
-        self.n_steps += 1;
-        self.n_labels += step.n_labels;
-        self.loss += step.figures.loss;
-        let sums = self.figures.iter_mut().zip(&step.figures.others);
-        sums.for_each(|((_, sum), figure)| *sum += figure);
-        self.learning_rate = step.learning_rate;
-        self.grad_norm = step.figures.grad_norm;
-    }
-
-    fn unreported(&self) -> Option<Unreported> {
-        let Self { n_steps: steps, loss, .. } = *self;
-        let figures = self.figures.iter().map(|(_, sum)| *sum).collect();
-        (steps > 0).then_some(Unreported { steps, loss, figures })
-    }
-
-    fn report(
-        &self,
-        state: &TrainState,
-        n_updates: u64,
-        waited: f64,
-        started: Instant,
-    ) -> StepReport {
-        let mean = |sum: f64| sum / self.n_steps.max(1) as f64;
-        let seconds = |duration: Duration| duration.as_secs_f64().max(1e-9);
-        let total = seconds(started.elapsed());
-        StepReport {
-            step: state.step,
-            n_updates,
-            tokens: state.tokens,
-            loss: mean(self.loss),
-            figures: self.figures.iter().map(|&(name, sum)| (name, mean(sum))).collect(),
-            learning_rate: self.learning_rate,
-            grad_norm: self.grad_norm,
-            timesteps_per_s: self.n_labels as f64 / seconds(self.since.elapsed()),
-            waited_share: waited / total,
-            seconds: total,
-        }
     }
 }

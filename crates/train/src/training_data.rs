@@ -6,7 +6,7 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionScale, ActionSpace};
 use overtone_data::{
     Acted as DatasetActed, Batch, BatchActions, BatchObservations, BatchOptions, DataError,
-    Dataset, Loader, LoaderConfig, Observed as DatasetObserved, Part, WindowSampler,
+    Dataset, Loader, LoaderConfig, Observed as DatasetObserved, Part, Share, WindowSampler,
 };
 use overtone_model::{
     contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK},
@@ -102,7 +102,7 @@ impl TrainingData {
         self.dataset.sampler(part, config.held_out, config.sampling, context_length, run_seed)
     }
 
-    /// Starts assembling batches, with what each step led to where `transitions` is set.
+    /// Starts assembling `share` of the batches, with what each step led to where `transitions` is set.
     ///
     /// # Errors
     /// When a thread cannot be started.
@@ -111,6 +111,7 @@ impl TrainingData {
         sampler: WindowSampler,
         batch_size: usize,
         transitions: bool,
+        share: Share,
     ) -> Result<Loader, DataError> {
         let contents = BatchOptions {
             frames: self.frames.is_none(),
@@ -118,7 +119,7 @@ impl TrainingData {
             action_scale: self.action_scale.clone(),
             transitions,
         };
-        let config = LoaderConfig { contents, ..LoaderConfig::new(batch_size) };
+        let config = LoaderConfig { contents, share, ..LoaderConfig::new(batch_size) };
         Loader::new(self.dataset.clone(), sampler, config)
     }
 

@@ -101,6 +101,7 @@ pub fn config(updates: u64) -> TrainConfig {
         updates,
         epochs: 0,
         batch_size: 64,
+        micro_batches: 1,
         learning_rate: 2e-3,
         schedule: ScheduleKind::Constant,
         warmup_tokens: 0.0,

@@ -38,6 +38,7 @@ pub fn config(updates: u64) -> TrainConfig {
         updates,
         epochs: 0,
         batch_size: BATCH,
+        micro_batches: 1,
         learning_rate: 1e-3,
         schedule: ScheduleKind::Cosine,
         warmup_tokens: 0.0,

@@ -20,7 +20,8 @@ struct Process {
     step: u64,
     updates: u64,
     node: String,
-    /// Threads that compute.
+    /// Processes that share the run, and threads that compute in each.
+    processes: usize,
     threads: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     slurm: Option<Slurm>,
@@ -36,13 +37,13 @@ struct Slurm {
     restarts: u64,
 }
 
-/// Notes that this process works on `run` from `step` on.
+/// Notes that this process, one of `processes`, works on `run` from `step` on.
 ///
 /// # Errors
 /// When that cannot be written.
-pub fn note(run: &RunDir, step: u64, updates: u64) -> Result<()> {
+pub fn note(run: &RunDir, step: u64, updates: u64, processes: usize) -> Result<()> {
     let path = run.path().join(FILE);
-    let line = serde_json::to_string(&Process::this(step, updates))?;
+    let line = serde_json::to_string(&Process::this(step, updates, processes))?;
     let mut file = fs::OpenOptions::new().create(true).append(true).open(&path);
     file.as_mut()
         .map_err(|error| std::io::Error::from(error.kind()))
@@ -58,10 +59,9 @@ pub fn updates(run: &RunDir) -> Option<u64> {
 }
 
 impl Process {
-    fn this(step: u64, updates: u64) -> Self {
+    fn this(step: u64, updates: u64, processes: usize) -> Self {
         let word = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let slurm = word("SLURM_JOB_ID").map(|job| Slurm {
             job,
             array: word("SLURM_ARRAY_JOB_ID")
@@ -75,7 +75,8 @@ impl Process {
             step,
             updates,
             node: word("SLURMD_NODENAME").or_else(host).unwrap_or_default(),
-            threads: word("RAYON_NUM_THREADS").and_then(|n| n.parse().ok()).unwrap_or(threads),
+            processes,
+            threads: rayon::current_num_threads(),
             slurm,
         }
     }

@@ -1,13 +1,19 @@
 //! `overtone train` and `overtone resume`.
 
-use std::{path::PathBuf, time::SystemTime};
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use indicatif::ProgressBar;
 use overtone_model::device;
 use overtone_train::{
-    Checkpoint, Finished, Job, Observer, RunDir, StepReport, TrainError, run_dir::CONFIG,
+    Alone, Checkpoint, Finished, Job, Observer, Processes, RunDir, RunLock, StepReport, TrainError,
+    processes::{on_all, told_by_first},
+    run_dir::CONFIG,
 };
+use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use super::{
@@ -18,13 +24,13 @@ use super::{
 use crate::{
     host, interrupt,
     keys::{self, Keys},
-    progress,
+    processes, progress,
     settings::{Profile, Resume, Settings},
 };
 
 /// `overtone train key=value…`; gives the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
-    begin(&Settings::resolve(options, auto_profile)?)
+    together(|| plan(&Settings::resolve(options, auto_profile)?))
 }
 
 /// What `profile=auto` is: the reference's length where there is what it needs.
@@ -35,8 +41,41 @@ pub fn auto_profile(settings: &Settings) -> Profile {
 
 /// Begins a run of these settings, or goes on with an unfinished one; gives the exit code.
 pub fn begin(settings: &Settings) -> Result<u8> {
+    plan(settings)?.carry_out()
+}
+
+/// What is to be done, before the first step of it.
+enum Plan {
+    /// Nothing.
+    Done,
+    /// To train, and to play what was trained.
+    Work(Box<Work>),
+}
+
+/// A run to be worked on.
+struct Work {
+    settings: Settings,
+    run: RunDir,
+    prepared: Prepared,
+    checkpoint: Option<Checkpoint>,
+    /// Held by the process that writes.
+    _lock: Option<RunLock>,
+}
+
+impl Plan {
+    /// In this process alone; gives the exit code.
+    fn carry_out(self) -> Result<u8> {
+        match self {
+            Self::Done => Ok(0),
+            Self::Work(work) => carry_out(Ok(*work), &Alone),
+        }
+    }
+}
+
+fn plan(settings: &Settings) -> Result<Plan> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
+    processes::check_parts(settings.train.micro_batches)?;
     let prepared = settings.prepare()?;
     if settings.evaluation.episodes > 0 || settings.evaluation.every > 0 {
         // What cannot be asked for is found before training, not after.
@@ -53,7 +92,7 @@ pub fn begin(settings: &Settings) -> Result<u8> {
             "an unfinished run of these settings"
         };
         say!("{what} is there (resume=never begins a new one)");
-        return go_on(settings, &run, prepared);
+        return go_on(settings, run, prepared);
     }
     let name = format!(
         "{}-{}-{}-s{}",
@@ -65,13 +104,18 @@ pub fn begin(settings: &Settings) -> Result<u8> {
     let run = RunDir::create(&settings.runs, &name).with_context(|| {
         format!("cannot make a folder for the run in runs={}", settings.runs.display())
     })?;
-    let _lock = run.lock()?;
+    let _lock = Some(run.lock()?);
     run.write(CONFIG, settings.to_toml()?.as_bytes())?;
-    run_and_evaluate(settings, &run, prepared, None)
+    let settings = settings.clone();
+    Ok(Plan::Work(Box::new(Work { settings, run, prepared, checkpoint: None, _lock })))
 }
 
 /// `overtone resume [run=…]`; gives the exit code.
 pub fn resume(options: &[String]) -> Result<u8> {
+    together(|| plan_to_resume(options))
+}
+
+fn plan_to_resume(options: &[String]) -> Result<Plan> {
     let text_key = |name: &str, value: &str| (name.to_owned(), Value::String(value.into()));
     let mut keys =
         Keys::from([text_key("run", ""), text_key("runs", "runs"), text_key("device", "")]);
@@ -86,20 +130,25 @@ pub fn resume(options: &[String]) -> Result<u8> {
     if !text("device").is_empty() {
         settings.device = text("device");
     }
-    take_up(&settings, &run)
+    plan_to_take_up(&settings, &run)
 }
 
 /// Goes on with a run, unless that would do no more than play again what was played, maybe in
 /// more episodes, and replace its report.
 pub fn take_up(settings: &Settings, run: &RunDir) -> Result<u8> {
+    plan_to_take_up(settings, run)?.carry_out()
+}
+
+fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<Plan> {
     let evaluation = &settings.evaluation;
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
         let run = run.path().display();
         say!("{run} is finished and was played; `just evaluate rollouts run={run}` plays it again");
-        return Ok(0);
+        return Ok(Plan::Done);
     }
-    go_on(settings, run, settings.prepare()?)
+    processes::check_parts(settings.train.micro_batches)?;
+    go_on(settings, run.clone(), settings.prepare()?)
 }
 
 /// The newest run of exactly these settings whose last update is missing or which was not
@@ -123,8 +172,8 @@ pub fn is_finished(run: &RunDir) -> bool {
     run.path().join(FINISHED).exists()
 }
 
-fn go_on(settings: &Settings, run: &RunDir, prepared: Prepared) -> Result<u8> {
-    let _lock = run.lock()?;
+fn go_on(settings: &Settings, run: RunDir, prepared: Prepared) -> Result<Plan> {
+    let _lock = Some(run.lock()?);
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
             for error in skipped {
@@ -145,33 +194,89 @@ fn go_on(settings: &Settings, run: &RunDir, prepared: Prepared) -> Result<u8> {
             });
         }
     };
-    run_and_evaluate(settings, run, prepared, checkpoint.as_ref())
+    let settings = settings.clone();
+    Ok(Plan::Work(Box::new(Work { settings, run, prepared, checkpoint, _lock })))
+}
+
+/// What process 0 tells the others to work on.
+#[derive(Serialize, Deserialize)]
+struct Told {
+    run: String,
+    /// Of the checkpoint to go on from.
+    step: Option<u64>,
+    device: String,
+}
+
+/// Does what `plan` says, on all processes that were started together: process 0 plans, and what
+/// it has prepared the others read; gives the exit code.
+fn together(plan: impl FnOnce() -> Result<Plan>) -> Result<u8> {
+    processes::joined(|processes| {
+        if processes.rank() > 0 {
+            let told = told_by_first(processes, &[]).map_err(TrainError::from)?;
+            // Process 0 says why there is nothing to do.
+            return if told.is_empty() { Ok(0) } else { carry_out(follow(&told), processes) };
+        }
+        let plan = plan();
+        let told = match &plan {
+            Ok(Plan::Work(work)) => serde_json::to_vec(&Told {
+                run: work.run.path().to_string_lossy().into_owned(),
+                step: work.checkpoint.as_ref().map(|checkpoint| checkpoint.state.step),
+                device: work.settings.device.clone(),
+            })
+            .unwrap_or_default(),
+            Ok(Plan::Done) | Err(_) => Vec::new(),
+        };
+        told_by_first(processes, &told).map_err(TrainError::from)?;
+        match plan? {
+            Plan::Done => Ok(0),
+            Plan::Work(work) => carry_out(Ok(*work), processes),
+        }
+    })
+}
+
+/// The work that process 0 tells of.
+fn follow(told: &[u8]) -> Result<Work> {
+    let Told { run, step, device } = serde_json::from_slice(told)?;
+    let run = RunDir::open(Path::new(""), &run)?;
+    let mut settings = Settings::load(&run.path().join(CONFIG))?;
+    settings.device = processes::own_device(device);
+    let checkpoint = step.map(|step| Checkpoint::at_step(&run.checkpoints(), step)).transpose()?;
+    let prepared = settings.prepare()?;
+    Ok(Work { settings, run, prepared, checkpoint, _lock: None })
 }
 
 /// Written into a run's folder after its last update, before it is played.
 const FINISHED: &str = "finished";
 
-fn run_and_evaluate(
-    settings: &Settings,
-    run: &RunDir,
-    prepared: Prepared,
-    checkpoint: Option<&Checkpoint>,
-) -> Result<u8> {
-    let Settings { seed, device: device_name, train, evaluation, .. } = settings;
-    let device = device::choose(device_name)?;
-    let Prepared { task, algorithm, data, agent } = prepared;
-    let job = Job {
-        run: run.clone(),
-        config: train.clone(),
-        data,
-        agent: agent.to_value(),
-        seed: *seed,
-        device: device.device.clone(),
-    };
-    let trainer = algorithm.trainer(task, job, checkpoint)?;
-    provenance::note(run, trainer.state().step, trainer.n_updates())?;
+/// Trains with all processes and plays with process 0; gives the exit code. Where one process
+/// cannot begin, none does.
+fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
+    let (n, leads) = (processes.count(), processes.rank() == 0);
+    let ready = work.and_then(|work| {
+        let Work { settings, run, prepared, checkpoint, _lock } = work;
+        let device = device::choose(&settings.device)?;
+        let Prepared { task, algorithm, data, agent } = prepared;
+        let job = Job {
+            run: run.clone(),
+            config: settings.train.clone(),
+            data,
+            agent: agent.to_value(),
+            seed: settings.seed,
+            device: device.device.clone(),
+        };
+        let trainer = algorithm.trainer(task, job, checkpoint.as_ref())?;
+        if leads {
+            provenance::note(&run, trainer.state().step, trainer.n_updates(), n)?;
+        }
+        Ok((settings, run, algorithm, device, trainer, interrupt::listen()?, _lock))
+    });
+    let (settings, run, algorithm, device, trainer, stop, _lock) = on_all(processes, ready)?;
+    let Settings { device: device_name, train, evaluation, .. } = &settings;
     say!("profile: {}", settings.describe_profile());
-    say!("device: {}", device.name);
+    match n {
+        1 => say!("device: {}", device.name),
+        _ => say!("device: {}", processes::describe(n, &device)),
+    }
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",
         trainer.n_parameters(),
@@ -181,26 +286,47 @@ fn run_and_evaluate(
     );
     say!("{}", trainer.memory());
     say!("run: {} (curves: just tensorboard)", run.path().display());
+    if !leads {
+        let finished = trainer.train_among(processes, &stop, &mut Unheard);
+        return finished.map(|_| 0).map_err(|error| lost(error, &run));
+    }
     host::began(run.path());
-    let stop = interrupt::listen()?;
     let (done, n_updates) = (trainer.state().step, trainer.n_updates());
-    let curve = Curve::of(settings, n_updates, run, &device, &stop);
+    let curve = Curve::of(&settings, n_updates, &run, &device, &stop);
     let mut printer = Printer::new(done, n_updates, curve);
-    let finished = trainer.train(&stop, &mut printer).inspect_err(|_| printer.bar.abandon())?;
+    let finished = trainer
+        .train_among(processes, &stop, &mut printer)
+        .inspect_err(|_| printer.bar.abandon())
+        .map_err(|error| lost(error, &run))?;
     printer.bar.finish();
     print_finished(&finished);
     if finished.interrupted {
         say!("stopped; go on with: just resume run={}", run.path().display());
         return Ok(interrupt::EXIT_CODE);
     }
-    finish(run)?;
+    finish(&run)?;
     if evaluation.episodes == 0 {
         return Ok(0);
     }
-    evaluate::play(run, &finished.checkpoint, evaluation, device_name, &stop)
+    evaluate::play(&run, &finished.checkpoint, evaluation, device_name, &stop)
         .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))?;
     Ok(0)
 }
+
+/// What to do where another process is gone.
+fn lost(error: TrainError, run: &RunDir) -> anyhow::Error {
+    match error {
+        TrainError::Lost { .. } => {
+            anyhow!("{error}; go on with: just resume run={}", run.path().display())
+        }
+        error => error.into(),
+    }
+}
+
+/// Of a process for which another one speaks.
+struct Unheard;
+
+impl Observer for Unheard {}
 
 /// Marks that a run has done its last update.
 ///

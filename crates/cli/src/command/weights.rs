@@ -209,7 +209,7 @@ pub fn import(options: &[String]) -> Result<()> {
     run.write(CONFIG, settings.to_toml()?.as_bytes())?;
     let learned = Exported { model: tensors, training: weights::NamedTensors::new() };
     Checkpoint::save(&run.checkpoints(), &state, &learned, 1)?;
-    provenance::note(&run, state.step, state.step)?;
+    provenance::note(&run, state.step, state.step, 1)?;
     train::finish(&run)?;
     say!("imported {} to {}", from.display(), run.path().display());
     say!("play it: overtone evaluate rollouts run={}", run.path().display());

@@ -43,7 +43,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 21] = [
+const ONLY: [Only; 22] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -60,6 +60,7 @@ const ONLY: [Only; 21] = [
     only("model.*", "algorithm", SEQUENCES),
     only("attention.*", "algorithm", SEQUENCES),
     only("head.*", "algorithm", SEQUENCES),
+    only("train.micro_batches", "algorithm", SEQUENCES),
     only("model.conditioning", "algorithm", &["decision_transformer"]),
     only("model.observation_skip", "model.kind", TRANSFORMER),
     only("model.n_heads", "model.kind", TRANSFORMER),

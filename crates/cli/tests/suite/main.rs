@@ -21,6 +21,7 @@ mod learning_curves;
 mod linting;
 mod messages;
 mod minari;
+mod mpi;
 mod output;
 mod pages;
 mod played;

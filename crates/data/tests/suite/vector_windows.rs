@@ -6,7 +6,7 @@ use hdf5::File;
 use overtone_core::{Episode, Episodes, Normalization, Outcome};
 use overtone_data::{
     Acted, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
-    DatasetOptions, EpisodeIndex, Fragment, Loader, LoaderConfig, Observed, Sampling,
+    DatasetOptions, EpisodeIndex, Fragment, Loader, LoaderConfig, Observed, Sampling, Share,
     WindowSampler,
 };
 use proptest::prelude::*;
@@ -324,6 +324,29 @@ fn the_loader_gives_the_samplers_batches() {
     let mut loader = Loader::new(data, sampler, scaled(config, 0.0)).unwrap();
     assert!(matches!(loader.next(), Err(DataError::Sampling { .. })));
     assert!(matches!(loader.next(), Err(DataError::Loader { .. })));
+}
+
+#[test]
+fn loaders_share_the_samplers_batches() {
+    let data = dataset("...t......l.t", &DatasetOptions::default());
+    let sampler = WindowSampler::new(data.index().clone(), Sampling::Uniform, 4, 5).unwrap();
+    let load = |share: Share| {
+        let config = LoaderConfig { share, ..LoaderConfig::new(3) };
+        Loader::new(data.clone(), sampler.clone(), config)
+    };
+    let mut whole = load(Share::default()).unwrap();
+    let shares = [0..1, 1..3, 3..4].map(|own| Share { own, of: 4 });
+    let mut shared = shares.clone().map(|share| load(share).unwrap());
+    for _ in 0..5 {
+        for (loader, share) in shared.iter_mut().zip(&shares) {
+            for _ in share.own.clone() {
+                assert_eq!(loader.next().unwrap(), whole.next().unwrap());
+            }
+        }
+    }
+    for none in [Share { own: 2..2, of: 4 }, Share { own: 3..5, of: 4 }] {
+        assert!(matches!(load(none), Err(DataError::Sampling { .. })));
+    }
 }
 
 #[test]

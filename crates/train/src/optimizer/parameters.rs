@@ -8,6 +8,8 @@ use burn::{
 };
 use overtone_model::weights::FieldPath;
 
+use crate::algorithm::Gradient;
+
 /// A parameter that has a gradient, flat.
 pub(super) struct Found {
     pub(super) id: ParamId,
@@ -21,6 +23,25 @@ pub(super) fn with_gradients<M: Module>(module: &M, gradients: &mut Gradients) -
     let mut collect = Collect { path: FieldPath::default(), gradients, found: Vec::new() };
     module.visit(&mut collect);
     collect.found
+}
+
+impl Gradient {
+    /// The gradient by every parameter of `module`.
+    pub fn of<M: Module>(module: &M, mut gradients: Gradients) -> Self {
+        let mut flatten =
+            Flatten { gradients: &mut gradients, values: Vec::new(), present: Vec::new() };
+        module.visit(&mut flatten);
+        let Flatten { values, present, .. } = flatten;
+        Self { values: Tensor::cat(values, 0), present }
+    }
+}
+
+/// Every parameter of `module` that has a gradient, with its slice of `gradient`.
+pub(super) fn with_slices<M: Module>(module: &M, gradient: Gradient) -> Vec<Found> {
+    let path = FieldPath::default();
+    let mut slice = Slice { path, gradient, n_parameters: 0, n_values: 0, found: Vec::new() };
+    module.visit(&mut slice);
+    slice.found
 }
 
 /// `module` with the parameters that `moved` names replaced.
@@ -46,6 +67,59 @@ impl ModuleVisitor for Collect<'_> {
             parameter: value.inner().reshape([n]),
             gradient: gradient.reshape([n]),
         });
+    }
+    fn enter_module(&mut self, name: &str, container: &str) {
+        self.path.enter(name, container);
+    }
+    fn exit_module(&mut self, _name: &str, container: &str) {
+        self.path.exit(container);
+    }
+}
+
+/// Takes the gradients of all parameters, zeros where there are none.
+struct Flatten<'a> {
+    gradients: &'a mut Gradients,
+    values: Vec<Tensor<1>>,
+    present: Vec<bool>,
+}
+
+impl ModuleVisitor for Flatten<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let value = param.val();
+        let gradient = value.grad_remove(self.gradients);
+        self.present.push(gradient.is_some());
+        let gradient = gradient.unwrap_or_else(|| value.inner().zeros_like());
+        let n = gradient.shape().num_elements();
+        self.values.push(gradient.reshape([n]));
+    }
+}
+
+/// Cuts a flat gradient into those of the parameters.
+struct Slice {
+    path: FieldPath,
+    gradient: Gradient,
+    /// Visited so far, and their numbers.
+    n_parameters: usize,
+    n_values: usize,
+    found: Vec<Found>,
+}
+
+impl ModuleVisitor for Slice {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let parameter = param.val().inner();
+        let n = parameter.shape().num_elements();
+        let range = self.n_values..self.n_values + n;
+        let is_present = self.gradient.present[self.n_parameters];
+        self.n_parameters += 1;
+        self.n_values += n;
+        if is_present {
+            self.found.push(Found {
+                id: param.id,
+                name: self.path.name(),
+                parameter: parameter.reshape([n]),
+                gradient: self.gradient.values.clone().slice([range]),
+            });
+        }
     }
     fn enter_module(&mut self, name: &str, container: &str) {
         self.path.enter(name, container);

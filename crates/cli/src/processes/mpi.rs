@@ -1,0 +1,314 @@
+//! MPI: bytes between the processes that `mpirun` started.
+//!
+//! Three of its functions carry everything, and none computes. They are called in their
+//! non-blocking form and waited for here, because MPI's own waiting keeps a core busy and never
+//! ends when a process has died.
+
+use std::{
+    cell::Cell,
+    ffi::{c_int, c_void},
+    fs, mem, ptr,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use mpi_sys::{
+    MPI_Comm_rank, MPI_Comm_set_errhandler, MPI_Comm_size, MPI_Finalize, MPI_Iallgather,
+    MPI_Ialltoall, MPI_Init_thread, MPI_Request, MPI_Test, RSMPI_COMM_WORLD, RSMPI_ERRORS_RETURN,
+    RSMPI_REQUEST_NULL, RSMPI_STATUS_IGNORE, RSMPI_THREAD_FUNNELED, RSMPI_UINT8_T,
+};
+use overtone_console::{errors, host::hush};
+use overtone_train::{Alone, Lost, Processes, TrainError};
+
+use super::launched;
+use crate::interrupt;
+
+/// A wait gives its core away at once, and sleeps from here on.
+const AWAKE: Duration = Duration::from_millis(20);
+
+/// How often it is looked whether the processes of this machine still live.
+const LOOKED_AT: Duration = Duration::from_millis(100);
+
+/// How long a process that was told to end waits for one on another machine, which may be gone.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Does `work` with all processes that were started together; gives process 0's exit code.
+///
+/// # Errors
+/// That of `work`, and when processes cannot be joined.
+pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
+    if launched() == 1 {
+        return work(&Alone);
+    }
+    let mpi = Mpi::start()?;
+    let ended = work(&mpi);
+    let is_elsewhere = ended
+        .as_ref()
+        .is_err_and(|error| matches!(error.downcast_ref(), Some(TrainError::Elsewhere { .. })));
+    let own = [*ended.as_ref().unwrap_or(&1), u8::from(is_elsewhere)];
+    let all = match mpi.is_lost.get() {
+        true => Err(None),
+        false => mpi.all_gather(&own).map_err(Some),
+    };
+    let all = match all {
+        Ok(all) => all,
+        // MPI cannot end well without the one that is gone.
+        Err(lost) => {
+            if mpi.speaks() {
+                let error = ended.err().or(lost.map(|lost| TrainError::from(lost).into()));
+                error.iter().for_each(|error| eprintln!("error: {}", errors::sentence(error)));
+            }
+            // The others are to see who was gone first, and that somebody says so.
+            thread::sleep(LOOKED_AT * 6);
+            std::process::exit(1);
+        }
+    };
+    // SAFETY: the last call of MPI, on the thread that began it; nothing is under way.
+    unsafe { MPI_Finalize() };
+    if mpi.rank == 0 {
+        return ended;
+    }
+    if let (Err(error), [_, 1, ..], false) = (&ended, &all[..], is_elsewhere) {
+        eprintln!("error: process {}: {}", mpi.rank, errors::sentence(error));
+    }
+    Ok(all[0])
+}
+
+/// The processes that `mpirun` started.
+struct Mpi {
+    rank: usize,
+    n: usize,
+    /// Those of this machine whose end can be seen: rank, process id.
+    watched: Vec<(usize, u32)>,
+    machine: String,
+    /// Set by Ctrl-C and SIGTERM.
+    stop: Arc<AtomicBool>,
+    is_lost: Cell<bool>,
+}
+
+static PLACE_HERE: OnceLock<usize> = OnceLock::new();
+
+/// How many processes of lower rank are on this machine.
+pub fn place_here() -> usize {
+    PLACE_HERE.get().copied().unwrap_or(0)
+}
+
+/// What each process says of itself: machine, process id, the cores it may use.
+const CARD: usize = 512;
+
+impl Mpi {
+    /// Joins the processes, and shares the cores of each machine among those that are on it.
+    fn start() -> Result<Self> {
+        let stop = interrupt::listen()?;
+        let (mut provided, mut rank, mut n) = (0, 0, 0);
+        // SAFETY: the first calls of MPI in this process; the pointers are to what is written.
+        let codes = unsafe {
+            [
+                MPI_Init_thread(
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                    RSMPI_THREAD_FUNNELED,
+                    &raw mut provided,
+                ),
+                MPI_Comm_set_errhandler(RSMPI_COMM_WORLD, RSMPI_ERRORS_RETURN),
+                MPI_Comm_rank(RSMPI_COMM_WORLD, &raw mut rank),
+                MPI_Comm_size(RSMPI_COMM_WORLD, &raw mut n),
+            ]
+        };
+        if codes != [0; 4] || n < 1 {
+            bail!("MPI does not start; is it the one that this program was built with?");
+        }
+        let (rank, n) = (rank as usize, n as usize);
+        if rank > 0 {
+            hush();
+        }
+        if n != launched() {
+            bail!(
+                "{} processes were started, and MPI knows of {n}: `mpirun` is of another MPI than \
+                 this program was built with",
+                launched()
+            );
+        }
+        let (watched, is_lost) = (Vec::new(), Cell::new(false));
+        let mut mpi = Self { rank, n, watched, machine: String::new(), stop, is_lost };
+        mpi.introduce().context("joining the processes that were started together")?;
+        Ok(mpi)
+    }
+
+    fn introduce(&mut self) -> Result<()> {
+        let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let cores = status.lines().find(|line| line.starts_with("Cpus_allowed_list"));
+        let words = [machine.trim(), &std::process::id().to_string(), cores.unwrap_or_default()];
+        let mut own = words.join("\n").into_bytes();
+        own.resize(CARD, 0);
+        let cards = self.all_gather(&own).map_err(TrainError::from)?;
+        let cards: Vec<Vec<&[u8]>> = cards
+            .chunks_exact(CARD)
+            .map(|card| card.splitn(3, |&b| b == b'\n').collect())
+            .collect();
+        let mine = &cards[self.rank];
+        for (rank, card) in cards.iter().enumerate() {
+            let pid = std::str::from_utf8(card[1]).ok().and_then(|pid| pid.parse().ok());
+            if let (true, Some(pid)) = (rank != self.rank && card[0] == mine[0], pid)
+                && lives(pid)
+            {
+                self.watched.push((rank, pid));
+            }
+        }
+        self.machine = machine.trim().to_owned();
+        let _ = PLACE_HERE.set(cards[..self.rank].iter().filter(|card| card[0] == mine[0]).count());
+        // Those that are bound to cores of their own say so.
+        let sharing = cards.iter().filter(|card| card[0] == mine[0] && card[2] == mine[2]).count();
+        if std::env::var_os("RAYON_NUM_THREADS").is_none() {
+            let cores = thread::available_parallelism().map_or(1, usize::from);
+            let threads = (cores / sharing).max(1);
+            rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+        }
+        Ok(())
+    }
+
+    /// Whether this process says that another is gone: the first of those that live.
+    fn speaks(&self) -> bool {
+        let lives = |rank: usize| {
+            self.watched.iter().find(|(other, _)| *other == rank).is_none_or(|&(_, pid)| lives(pid))
+        };
+        (0..self.rank).all(|rank| !lives(rank))
+    }
+
+    /// The processes of this machine that have ended, if any have.
+    fn gone(&self) -> Option<Lost> {
+        let gone = self.watched.iter().filter(|(_, pid)| !lives(*pid));
+        let gone: Vec<String> = gone.map(|(rank, pid)| format!("{rank} (pid {pid})")).collect();
+        let (n, machine) = (self.n, &self.machine);
+        match &gone[..] {
+            [] => None,
+            [one] => Some(Lost(format!("process {one} of {n} on {machine} has ended"))),
+            _ => {
+                Some(Lost(format!("processes {} of {n} on {machine} have ended", gone.join(", "))))
+            }
+        }
+    }
+
+    /// Begins an exchange that writes `n` bytes, and waits for it.
+    fn exchange(
+        &self,
+        own: &[u8],
+        n: usize,
+        begin: impl FnOnce(*const c_void, *mut c_void, *mut MPI_Request) -> c_int,
+    ) -> Result<Vec<u8>, Lost> {
+        if n == 0 {
+            // No address of nothing is one that MPI takes.
+            return Ok(Vec::new());
+        }
+        // Both are MPI's until the exchange has ended.
+        let (own, mut received) = (own.to_vec(), vec![0; n]);
+        // SAFETY: a constant of the library.
+        let mut request = unsafe { RSMPI_REQUEST_NULL };
+        let code = begin(own.as_ptr().cast(), received.as_mut_ptr().cast(), &raw mut request);
+        let waited = if code == 0 { self.wait(&mut request) } else { Err(failed(code)) };
+        match waited {
+            Ok(()) => Ok(received),
+            Err(lost) => {
+                self.is_lost.set(true);
+                mem::forget((own, received));
+                Err(lost)
+            }
+        }
+    }
+
+    fn wait(&self, request: &mut MPI_Request) -> Result<(), Lost> {
+        let began = Instant::now();
+        let (mut looked, mut told_to_end) = (began, None);
+        loop {
+            let mut is_done = 0;
+            // SAFETY: the request is that of an exchange under way, whose memory is kept.
+            let code = unsafe { MPI_Test(request, &raw mut is_done, RSMPI_STATUS_IGNORE) };
+            if code != 0 {
+                return Err(failed(code));
+            }
+            if is_done != 0 {
+                return Ok(());
+            }
+            let waited = began.elapsed();
+            if waited < AWAKE {
+                thread::yield_now();
+                continue;
+            }
+            // The longer the wait, the less its end hurries.
+            thread::sleep(if waited < AWAKE * 50 { AWAKE / 200 } else { AWAKE / 4 });
+            if looked.elapsed() < LOOKED_AT {
+                continue;
+            }
+            looked = Instant::now();
+            if let Some(lost) = self.gone() {
+                return Err(lost);
+            }
+            if self.watched.len() + 1 < self.n && self.stop.load(Ordering::Relaxed) {
+                let told = *told_to_end.get_or_insert(looked);
+                if told.elapsed() > PATIENCE {
+                    let seconds = PATIENCE.as_secs();
+                    let what = format!(
+                        "this was to end, and a process elsewhere has not answered for {seconds} s"
+                    );
+                    return Err(Lost(what));
+                }
+            }
+        }
+    }
+}
+
+impl Processes for Mpi {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn count(&self) -> usize {
+        self.n
+    }
+
+    fn all_gather(&self, own: &[u8]) -> Result<Vec<u8>, Lost> {
+        let n = count(own.len())?;
+        self.exchange(own, own.len() * self.n, |own, received, request| {
+            // SAFETY: `own` has n bytes, `received` n for each process, and both are kept.
+            unsafe {
+                let (byte, all) = (RSMPI_UINT8_T, RSMPI_COMM_WORLD);
+                MPI_Iallgather(own, n, byte, received, n, byte, all, request)
+            }
+        })
+    }
+
+    fn all_to_all(&self, parts: &[u8]) -> Result<Vec<u8>, Lost> {
+        let n = count(parts.len() / self.n)?;
+        self.exchange(parts, parts.len(), |parts, received, request| {
+            // SAFETY: both have n bytes for each process, and both are kept.
+            unsafe {
+                let (byte, all) = (RSMPI_UINT8_T, RSMPI_COMM_WORLD);
+                MPI_Ialltoall(parts, n, byte, received, n, byte, all, request)
+            }
+        })
+    }
+}
+
+/// MPI counts in 32 bits.
+fn count(bytes: usize) -> Result<c_int, Lost> {
+    let count = c_int::try_from(bytes);
+    count.map_err(|_| Lost(format!("MPI carries no {bytes} bytes at once")))
+}
+
+fn failed(code: c_int) -> Lost {
+    Lost(format!("MPI cannot reach the other processes (its error {code})"))
+}
+
+/// Whether a process of this machine lives; one that has ended and was not asked for yet does not.
+fn lives(pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name, in brackets, may hold anything.
+    let state = status.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}

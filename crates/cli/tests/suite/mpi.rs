@@ -1,0 +1,158 @@
+//! Several processes of one run: refused where they would only be copies, and started by a real
+//! `mpirun` where the program was built with the feature `mpi`.
+
+use crate::desk::{Desk, names, said};
+
+/// What Open MPI and MPICH tell each process of how many there are.
+const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+
+#[test]
+fn copies_are_refused() {
+    let desk = Desk::new();
+    for size in SIZES {
+        let refuses = |line: &str, n: &str, parts: &[&str]| {
+            said(desk.command(line).env(size, n).output().unwrap()).refused(parts);
+        };
+        let only = "only `train` and `resume`";
+        refuses("evaluate rollouts", "4", &["4 processes of this command", only]);
+        if cfg!(not(feature = "mpi")) {
+            let parts = ["4 processes", "without the feature `mpi`", "features=overtone/mpi"];
+            refuses(&desk.tiny(""), "4", &parts);
+            refuses("resume", "4", &parts);
+        }
+        // One process under `mpirun` is a run as any other.
+        refuses("resume", "1", &["no run in runs"]);
+    }
+    assert!(names(&desk.path("runs")).is_empty());
+    if cfg!(not(feature = "mpi")) {
+        eprintln!("skipped: runs under `mpirun`; they need --features overtone/mpi");
+    }
+}
+
+#[test]
+fn a_batch_in_parts_is_a_setting_of_the_run() {
+    let desk = Desk::new();
+    let expected = "train.micro_batches = 3 with train.batch_size=2: must be a power of two";
+    desk.refuses(&desk.tiny("train.micro_batches=3"), &[expected]);
+    let expected = "micro_batches=2 is for algorithm=decision_transformer or behavior_cloning";
+    desk.refuses("train env=hopper algorithm=iql train.micro_batches=2", &[expected]);
+    desk.succeeds(&desk.tiny("train.micro_batches=2"));
+    let config = std::fs::read_to_string(desk.only_run("runs").join("config.toml")).unwrap();
+    assert!(config.contains("micro_batches = 2"), "{config}");
+}
+
+#[cfg(feature = "mpi")]
+mod started_together {
+    use std::{
+        fs,
+        path::Path,
+        process::{Command, Stdio},
+    };
+
+    use crate::desk::{Desk, Said, names, said, steps, wait_until};
+
+    const LONG: &str = "train.batch_size=8 train.micro_batches=4 train.updates=120 \
+                        train.checkpoint_every=10";
+
+    /// `n` processes of the program; none where there is no `mpirun`.
+    fn mpirun(desk: &Desk, n: usize, line: &str) -> Option<Command> {
+        if !Command::new("mpirun").arg("--version").output().is_ok_and(|out| out.status.success()) {
+            eprintln!("skipped: there is no mpirun (Debian: openmpi-bin, libopenmpi-dev)");
+            return None;
+        }
+        let program = desk.command(line);
+        let mut command = Command::new("mpirun");
+        command.args(["--oversubscribe", "--allow-run-as-root", "-n"]).arg(n.to_string());
+        command.arg(program.get_program()).args(program.get_args()).current_dir(desk.path("."));
+        for (name, value) in program.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Some(command)
+    }
+
+    #[track_caller]
+    fn run(desk: &Desk, n: usize, line: &str) -> Said {
+        let said = said(mpirun(desk, n, line).unwrap().output().unwrap());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        said
+    }
+
+    /// The process of this rank.
+    fn process_of(mpirun: u32, rank: usize) -> String {
+        let is_it = |entry: &Path| {
+            let read = |name: &str| fs::read(entry.join(name)).unwrap_or_default();
+            let status = String::from_utf8_lossy(&read("status")).into_owned();
+            let word = format!("OMPI_COMM_WORLD_RANK={rank}");
+            status.lines().any(|line| line == format!("PPid:\t{mpirun}"))
+                && read("environ").split(|&byte| byte == 0).any(|var| var == word.as_bytes())
+        };
+        let mut all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let found = all.find(|entry| is_it(entry)).unwrap();
+        found.file_name().unwrap().to_string_lossy().into_owned()
+    }
+
+    fn weights(run: &Path) -> Vec<u8> {
+        fs::read(run.join("checkpoints/step-00000120/model.safetensors")).unwrap()
+    }
+
+    /// One of four is killed; the others end, and two go on to the bits of one.
+    #[test]
+    fn a_run_that_lost_a_process_goes_on_with_fewer() {
+        let desk = Desk::new();
+        let Some(mut command) = mpirun(&desk, 4, &desk.tiny(LONG)) else { return };
+        let errors = desk.path("errors");
+        command.stderr(fs::File::create(&errors).unwrap());
+        let mut mpirun = command.spawn().unwrap();
+        let newest = || {
+            let run = names(&desk.path("runs")).first().map(|run| desk.path("runs").join(run));
+            run.and_then(|run| steps(&run).last().copied()).unwrap_or(0)
+        };
+        wait_until("checkpoints", || newest() > 10);
+        let kill = format!("kill -KILL {}", process_of(mpirun.id(), 2));
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert!(!mpirun.wait().unwrap().success());
+        assert!(newest() < 120, "it was done before it was killed");
+        let errors = fs::read_to_string(errors).unwrap();
+        assert_eq!(errors.matches("error: process").count(), 1, "{errors}");
+        for part in ["ended; the checkpoint of update", "whole; go on with: just resume run="] {
+            assert!(errors.contains(part), "{errors}");
+        }
+
+        let resumed = run(&desk, 2, "resume").stdout;
+        assert!(resumed.contains("resuming after update"), "{resumed}");
+        assert_eq!(resumed.matches("2 processes").count(), 1, "one speaks: {resumed}");
+        desk.succeeds(&desk.tiny(&format!("{LONG} runs=alone")));
+        let shared = desk.only_run("runs");
+        let same = weights(&desk.only_run("alone")) == weights(&shared);
+        assert!(same, "the weights depend on the processes");
+        let notes = fs::read_to_string(shared.join("provenance.jsonl")).unwrap();
+        let count = |line: &str| {
+            let note: serde_json::Value = serde_json::from_str(line).unwrap();
+            note["processes"].as_u64().unwrap()
+        };
+        assert_eq!(notes.lines().map(count).collect::<Vec<_>>(), [4, 2]);
+    }
+
+    /// What process 0 finds wrong ends all, and is said once.
+    #[test]
+    fn what_is_refused_is_said_once() {
+        let desk = Desk::new();
+        for (line, part) in [
+            (&*desk.tiny(""), "train.micro_batches=1: 4 processes share a batch"),
+            (&*desk.tiny("train.micro_batches=2"), "in a multiple of 4 parts"),
+            ("resume", "no run in runs"),
+            ("train env=hoper", "hoper"),
+        ] {
+            let Some(mut command) = mpirun(&desk, 4, line) else { return };
+            let said = said(command.output().unwrap());
+            assert_eq!(said.code, Some(1), "{said:?}");
+            assert_eq!(said.stderr.matches("error: ").count(), 1, "{said:?}");
+            assert!(said.stderr.contains(part), "{said:?}");
+        }
+        assert!(names(&desk.path("runs")).is_empty());
+    }
+}

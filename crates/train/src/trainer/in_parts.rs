@@ -1,0 +1,91 @@
+//! A step whose batch is cut into parts ([`TrainConfig::micro_batches`]).
+//!
+//! With `G` parts of which part g has `n_g` labels, a mean loss `L_g` and a dropout seed of its
+//! own, the step descends `Σ n_g ∇L_g / Σ n_g`: the gradient of the mean over the whole batch's
+//! labels, of which parts with more padding have fewer. Both sums are balanced binary trees
+//! ([`TreeSum`]), over a process's parts on the device, over processes on the host, so their bits
+//! do not depend on who computed which part.
+//!
+//! [`TrainConfig::micro_batches`]: crate::TrainConfig::micro_batches
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::tensor::Tensor;
+use overtone_core::seed;
+use overtone_data::Loader;
+use overtone_model::transformer::DropoutSeed;
+
+use super::{Trainer, figures::Step, team::Team, tree::TreeSum};
+use crate::{
+    algorithm::{Algorithm, Gradient, PartFigures, StepAt},
+    error::TrainError,
+};
+
+/// Steps between two comparisons of the processes' weights.
+const COMPARED_EVERY: u64 = 100;
+
+/// Why an algorithm takes no step so.
+pub(super) fn not_in_parts(micro_batches: usize) -> TrainError {
+    TrainError::Config {
+        key: "micro_batches",
+        got: micro_batches.to_string(),
+        expected: "must be 1: this algorithm's step descends several gradients in turn",
+    }
+}
+
+impl<A: Algorithm> Trainer<A> {
+    /// One step, this process's parts computed here; says whether training is to stop.
+    pub(super) fn step_in_parts(
+        &mut self,
+        loader: &mut Loader,
+        team: &Team,
+        stop: &AtomicBool,
+    ) -> Result<(Step, bool), TrainError> {
+        let share = team.share(self.config.micro_batches)?;
+        let n_figures = 1 + self.algorithm.figures().len();
+        let most = self.algorithm.labels_per_context() as u64;
+        let Some(parts) = self.algorithm.parts() else {
+            return Err(not_in_parts(self.config.micro_batches));
+        };
+        let at = self.at(&self.device);
+        let mut sum = TreeSum::new(|earlier: Tensor<1>, later| earlier + later);
+        let (mut n_here, mut present) = (0, Vec::new());
+        for part in share.own {
+            let mut batch = loader.next()?;
+            let n_labels: u64 = batch.n_real.iter().map(|&n_real| (n_real as u64).min(most)).sum();
+            let seed = DropoutSeed(seed::derive_nth(at.seed.0, part as u64));
+            let at = StepAt { seed, ..at };
+            let PartFigures { loss, others, gradient } =
+                parts.part(&self.learned, &mut batch, &self.data, &at);
+            loader.recycle(batch);
+            let numbers = [loss].into_iter().chain(others).chain([gradient.values]).collect();
+            sum.push(Tensor::cat(numbers, 0) * n_labels as f64);
+            n_here += n_labels;
+            present.resize(gradient.present.len(), false);
+            present.iter_mut().zip(gradient.present).for_each(|(any, is)| *any |= is);
+        }
+        let sum = sum.total().unwrap_or_else(|| Tensor::zeros([n_figures], &self.device));
+        let learning_rate = at.learning_rate;
+        let met = team.meet(n_here, stop.load(Ordering::Relaxed))?;
+        let (sum, present) = team.sum(sum, present)?;
+        let mean = sum / met.n_labels as f64;
+        let [n] = mean.dims();
+        let (measured, values) = (mean.clone().slice([0..n_figures]), mean.slice([n_figures..n]));
+        let gradient = Gradient { values, present };
+        let grad_norm = parts.descend(&mut self.learned, gradient, learning_rate);
+        let n_drawn = self.state.n_drawn + self.config.batch_size as u64;
+        let loss = measured.clone().slice([0..1]);
+        let mut figures = vec![loss, grad_norm];
+        if n_figures > 1 {
+            figures.push(measured.slice([1..n_figures]));
+        }
+        let step = self.stepped(learning_rate, met.n_labels, n_drawn, Tensor::cat(figures, 0));
+        // Before every checkpoint too: what a process that dies has half sent is in none.
+        let every = [COMPARED_EVERY, self.config.checkpoint_every];
+        let is_due = every.into_iter().any(|every| step.number.is_multiple_of(every));
+        if is_due || met.stops || step.number == self.n_updates {
+            team.compare(step.number, || self.hash())?;
+        }
+        Ok((step, met.stops))
+    }
+}
