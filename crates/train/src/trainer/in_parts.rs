@@ -70,14 +70,15 @@ impl<A: Algorithm> Trainer<A> {
         let (sum, present) = team.sum(sum, present)?;
         let mean = sum / met.n_labels as f64;
         let [n] = mean.dims();
-        let (measured, values) = (mean.clone().slice([0..n_figures]), mean.slice([n_figures..n]));
+        let (measured, values) =
+            (mean.clone().narrow(0, 0, n_figures), mean.narrow(0, n_figures, n - n_figures));
         let gradient = Gradient { values, present };
         let grad_norm = parts.descend(&mut self.learned, gradient, learning_rate);
         let n_drawn = self.state.n_drawn + self.config.batch_size as u64;
-        let loss = measured.clone().slice([0..1]);
+        let loss = measured.clone().narrow(0, 0, 1);
         let mut figures = vec![loss, grad_norm];
         if n_figures > 1 {
-            figures.push(measured.slice([1..n_figures]));
+            figures.push(measured.narrow(0, 1, n_figures - 1));
         }
         let step = self.stepped(learning_rate, met.n_labels, n_drawn, Tensor::cat(figures, 0));
         // Before every checkpoint too: what a process that dies has half sent is in none.
