@@ -8,7 +8,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -138,7 +138,9 @@ class Dataset:
     def summary(self) -> dict[str, Any]:
         """What it holds: transitions, episodes, returns, actions, and anything unusual."""
         if self._summary is None:
-            self._summary = json.loads(_said(["data", "inspect", str(self.path), "--json"]))
+            told: dict[str, Any] = json.loads(_said(["data", "inspect", str(self.path), "--json"]))
+            self._summary = told
+            return told
         return self._summary
 
     def lint(self) -> list[dict[str, Any]]:
@@ -256,9 +258,11 @@ def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
 
 def _field(episode: Any, number: int, *names: str) -> Any:
     for name in names:
-        if isinstance(episode, Mapping) and name in episode:
-            return episode[name]
-        if not isinstance(episode, Mapping) and hasattr(episode, name):
+        if isinstance(episode, Mapping):
+            fields = cast("Mapping[str, Any]", episode)
+            if name in fields:
+                return fields[name]
+        elif hasattr(episode, name):
             return getattr(episode, name)
     raise ValueError(f"episode {number}: there is no {' nor '.join(names)}")
 
@@ -282,7 +286,7 @@ def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Pat
     # There as a whole or not at all.
     with tempfile.NamedTemporaryFile(dir=place.parent, suffix=".npz", delete=False) as file:
         try:
-            np.savez(file, **arrays)
+            np.savez(file, **cast("dict[str, Any]", arrays))
             file.close()
             Path(file.name).replace(place)
         except BaseException:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from overtone import _host, _overtone
 
@@ -24,7 +24,7 @@ def text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple, range)):
-        values: Iterable[object] = value
+        values = cast("Iterable[object]", value)
         return ",".join(text(each) for each in values)
     return str(value)
 
@@ -40,7 +40,7 @@ def words(settings: Mapping[str, object]) -> list[str]:
     for key, value in settings.items():
         key = key.replace("__", ".")
         if isinstance(value, Mapping):
-            section: Mapping[str, object] = value
+            section = cast("Mapping[str, object]", value)
             said += words({f"{key}.{name}": each for name, each in section.items()})
         else:
             said.append(f"{key}={text(value)}")

@@ -154,7 +154,7 @@ def evaluate(
         The evaluations that were written, by the path of their files.
     """
     several = [runs] if isinstance(runs, (Run, str, Path)) else list(runs)
-    folders = [Path(getattr(run, "path", run)) for run in several]
+    folders = [_folder(run) for run in several]
     before = {path: path.stat().st_mtime_ns for path in _reports(folders)}
     said = ["evaluate", "rollouts", f"run={_program.text(folders)}", f"episodes={episodes}"]
     said += [f"target={_program.text(target)}", *_program.words(options)]
@@ -166,6 +166,10 @@ def evaluate(
     return {str(path): json.loads(path.read_text(encoding="utf-8")) for path in written}
 
 
+def _folder(run: Run | str | Path) -> Path:
+    return run.path if isinstance(run, Run) else Path(run)
+
+
 def _reports(folders: Sequence[Path]) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("evaluation*.json"))]
 
@@ -175,7 +179,7 @@ def report(
 ) -> list[str]:
     """Writes one page about runs: scores with intervals, curves, a video. Gives what it says."""
     teller = Teller(progress, None)
-    folders = [str(getattr(run, "path", run)) for run in runs]
+    folders = [str(_folder(run)) for run in runs]
     _program.call(["report", *folders, *_program.words(options)], teller)
     return teller.lines
 
