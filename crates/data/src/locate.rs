@@ -96,10 +96,11 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
     }
     if known.is_empty() {
         return Err(DataError::Missing {
-            path: datasets.to_path_buf(),
+            path: datasets.join(&task.name),
             hint: format!(
-                "no description there has {}; name its data (dataset=PATH), or record some (`just \
+                "no description in {} has {}; name its data (dataset=PATH), or record some (`just \
                  record task={} to=records/first`)",
+                datasets.display(),
                 task.name,
                 task.id()
             ),

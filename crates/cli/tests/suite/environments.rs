@@ -83,7 +83,8 @@ fn report(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// CartPole from poor records to an agent that is far better than random play, which gets 22.
+/// CartPole from poor records to an agent that is far better than random play, which gets 22. It
+/// is played at half the temperature: the records' own policies act at random in part.
 #[test]
 fn a_pole_is_balanced_by_what_was_learned() {
     let desk = Desk::new();
@@ -101,27 +102,29 @@ fn a_pole_is_balanced_by_what_was_learned() {
     let stdout = desk.succeeds(
         "train task=gymnasium/cartpole-v1 data.path=cartpole.hdf5 model.n_layers=1 \
          model.d_model=32 model.context_length=5 train.batch_size=64 train.updates=400 \
-         evaluation.episodes=10 evaluation.target=500",
+         evaluation.episodes=10 evaluation.target=500 evaluation.temperature=0.5",
     );
     assert!(!stdout.contains("odd:"), "{stdout}");
     let run = desk.only_run("runs");
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
     assert!(name.contains("CartPole-v1"), "{name}");
-    let played = report(&run.join("evaluation.json"));
+    let played = report(&run.join("evaluation-t0.5.json"));
     assert_eq!(played["task"]["suite"], "gymnasium");
     assert_eq!(played["simulator"], "Gymnasium 1.4.0, CartPole-v1");
     assert_eq!(played["protocol"]["simulation"]["max_episode_steps"], 500);
     let target = &played["targets"][0];
     assert_eq!(target["normalized"], Value::Null, "no convention has CartPole");
     let score = target["raw_return"]["mean"].as_f64().unwrap();
-    assert!(score > 2.0 * mean && score > 150.0, "recorded {mean}, played {score}");
+    assert!(score > 2.5 * mean && score > 150.0, "recorded {mean}, played {score}");
     let seeds = |report: &Value| -> Vec<u64> {
         let episodes = report["episodes"].as_array().unwrap().iter();
         episodes.map(|episode| episode["environment_seed"].as_u64().unwrap()).collect()
     };
     assert_eq!(seeds(&played).len(), 10);
     // The checkpoint says the task's spaces: played again, one at a time.
-    desk.succeeds("evaluate rollouts episodes=10 target=500 parallel=1 out=again.json");
+    desk.succeeds(
+        "evaluate rollouts episodes=10 target=500 temperature=0.5 parallel=1 out=again.json",
+    );
     let again = report(&desk.path("again.json"));
     assert_eq!((seeds(&again), &again["episodes"]), (seeds(&played), &played["episodes"]));
 }

@@ -308,7 +308,7 @@ fn names_of_datasets() {
     let none = robot("ant", (1, 1));
     let error = locate(&none, "medium", None, &datasets()).unwrap_err();
     assert!(matches!(error, DataError::Missing { .. }), "{error}");
-    assert!(error.to_string().contains("no description there has ant"), "{error}");
+    assert!(error.to_string().contains(" has ant; name its data"), "{error}");
 }
 
 #[test]
