@@ -136,29 +136,45 @@ pub struct DecisionTransformerOptions(pub DecisionTransformerConfig);
 #[serde(transparent)]
 pub struct BehaviorCloningConfig(pub ModelConfig);
 
-impl AlgorithmOptions for DecisionTransformerOptions {
+/// Options of an algorithm that learns logged actions with one model: where two of them differ.
+/// The rest of [`AlgorithmOptions`] follows from the model.
+pub trait LearnsActions {
+    /// The model.
+    fn learned(&self) -> ModelConfig;
+
+    /// Whether it is told returns.
+    fn is_told_returns(&self) -> bool;
+
+    /// As [`AlgorithmOptions::describe`].
+    fn describe(&self) -> String;
+
+    /// Checks that the model is told what the algorithm tells it.
+    ///
+    /// # Errors
+    /// Names the key that says otherwise.
+    fn check_told(&self) -> Result<(), ModelError>;
+}
+
+impl<O: LearnsActions> AlgorithmOptions for O {
     fn validate(&self, task: &Task) -> Result<(), ModelError> {
-        if self.0.conditioning == Conditioning::None {
-            let expected = "a Decision Transformer is told returns; behaviour cloning is not";
-            return Err(config_error("conditioning", "none", expected));
-        }
-        self.0.validate(&task.observations, &task.actions)
+        self.check_told()?;
+        self.learned().validate(&task.observations, &task.actions)
     }
 
     fn describe(&self) -> String {
-        describe_transformer("Decision Transformer", &self.0)
+        LearnsActions::describe(self)
     }
 
     fn model(&self) -> Option<ModelConfig> {
-        Some(ModelConfig::Transformer(self.0.clone()))
+        Some(self.learned())
     }
 
     fn reads_returns(&self) -> bool {
-        true
+        self.is_told_returns()
     }
 
     fn has_distribution(&self) -> bool {
-        has_distribution(&self.0.head)
+        !matches!(self.learned().head(), HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
     }
 
     fn trainer(
@@ -167,7 +183,9 @@ impl AlgorithmOptions for DecisionTransformerOptions {
         job: Job,
         resume: Option<&Checkpoint>,
     ) -> Result<Box<dyn Training>, TrainError> {
-        trainer(ModelConfig::Transformer(self.0.clone()), task, job, resume)
+        let (observations, actions) = (task.observations.clone(), task.actions.clone());
+        let algorithm = SequenceModel { model: self.learned(), observations, actions };
+        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
     }
 
     fn policy(
@@ -178,24 +196,41 @@ impl AlgorithmOptions for DecisionTransformerOptions {
         play: &Play,
         device: &Device,
     ) -> Result<Box<dyn Policy>, ModelError> {
-        let model = ModelConfig::Transformer(self.0.clone());
-        policy(&model, task, weights, (normalization, play), device)
+        let (observations, actions) = (&task.observations, &task.actions);
+        let model = Model::from_weights(&self.learned(), observations, actions, weights, device)?;
+        Ok(Box::new(ModelPolicy::new(&model, normalization, play)?))
     }
 }
 
-impl AlgorithmOptions for BehaviorCloningConfig {
-    fn validate(&self, task: &Task) -> Result<(), ModelError> {
-        if let ModelConfig::Transformer(model) = &self.0
-            && model.conditioning != Conditioning::None
-        {
-            let expected = "behaviour cloning is told no returns; a Decision Transformer is";
-            return Err(config_error("conditioning", "return", expected));
+impl LearnsActions for DecisionTransformerOptions {
+    fn learned(&self) -> ModelConfig {
+        ModelConfig::Transformer(self.0.clone())
+    }
+
+    fn is_told_returns(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        describe_transformer("Decision Transformer", &self.0)
+    }
+
+    fn check_told(&self) -> Result<(), ModelError> {
+        if self.0.conditioning == Conditioning::None {
+            let expected = "a Decision Transformer is told returns; behaviour cloning is not";
+            return Err(config_error("conditioning", "none", expected));
         }
-        if let ModelConfig::Perceptron(PerceptronConfig { average_return: Some(_), .. }) = &self.0 {
-            let expected = "behaviour cloning is told no returns; RvS is";
-            return Err(config_error("average_return", "given", expected));
-        }
-        self.0.validate(&task.observations, &task.actions)
+        Ok(())
+    }
+}
+
+impl LearnsActions for BehaviorCloningConfig {
+    fn learned(&self) -> ModelConfig {
+        self.0.clone()
+    }
+
+    fn is_told_returns(&self) -> bool {
+        false
     }
 
     fn describe(&self) -> String {
@@ -209,69 +244,19 @@ impl AlgorithmOptions for BehaviorCloningConfig {
         }
     }
 
-    fn model(&self) -> Option<ModelConfig> {
-        Some(self.0.clone())
+    fn check_told(&self) -> Result<(), ModelError> {
+        match &self.0 {
+            ModelConfig::Transformer(model) if model.conditioning != Conditioning::None => {
+                let expected = "behaviour cloning is told no returns; a Decision Transformer is";
+                Err(config_error("conditioning", "return", expected))
+            }
+            ModelConfig::Perceptron(PerceptronConfig { average_return: Some(_), .. }) => {
+                let expected = "behaviour cloning is told no returns; RvS is";
+                Err(config_error("average_return", "given", expected))
+            }
+            _ => Ok(()),
+        }
     }
-
-    fn has_distribution(&self) -> bool {
-        has_distribution(self.0.head())
-    }
-
-    fn trainer(
-        &self,
-        task: &Task,
-        job: Job,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError> {
-        trainer(self.0.clone(), task, job, resume)
-    }
-
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        policy(&self.0, task, weights, (normalization, play), device)
-    }
-}
-
-/// Training of such a model on `task`.
-///
-/// # Errors
-/// As [`AlgorithmOptions::trainer`].
-pub(crate) fn trainer(
-    model: ModelConfig,
-    task: &Task,
-    job: Job,
-    resume: Option<&Checkpoint>,
-) -> Result<Box<dyn Training>, TrainError> {
-    let (observations, actions) = (task.observations.clone(), task.actions.clone());
-    let algorithm = SequenceModel { model, observations, actions };
-    Ok(Box::new(Trainer::new(algorithm, job, resume)?))
-}
-
-/// The policy of such a model with these weights.
-///
-/// # Errors
-/// When the weights do not fit it.
-pub(crate) fn policy(
-    config: &ModelConfig,
-    task: &Task,
-    weights: &NamedTensors,
-    (normalization, play): (Option<&Normalization>, &Play),
-    device: &Device,
-) -> Result<Box<dyn Policy>, ModelError> {
-    let (observations, actions) = (&task.observations, &task.actions);
-    let model = Model::from_weights(config, observations, actions, weights, device)?;
-    Ok(Box::new(ModelPolicy::new(&model, normalization, play)?))
-}
-
-/// Whether the head gives a distribution, and not one action.
-pub(crate) fn has_distribution(head: &HeadConfig) -> bool {
-    !matches!(head, HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
 }
 
 /// `what`, its head and its attention in words.

@@ -36,7 +36,7 @@ epsilon = 0.0
 temperature = 1.0
 # Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
 actions = "mode"
-# The return that runs are asked for, as in evaluate rollouts (one number or percentile); empty: the first of the task's usual ones, or p90 of the run's data.
+# The return that runs are asked for, as in evaluate rollouts (one number or percentile); empty: the first of the task's usual ones, or p95 of the run's data.
 target = ""
 # Steps at least: whole episodes are recorded until there are so many.
 transitions = 10000

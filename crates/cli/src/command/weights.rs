@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::{Agent, hugging_face};
 use overtone_core::{Normalization, Task};
 use overtone_files as files;
@@ -59,10 +59,7 @@ const OURS: &str = "overtone.json";
 pub fn export(options: &[String]) -> Result<()> {
     let keys = given(EXPORT_OPTIONS, options)?;
     let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-    let to = match text("to") {
-        to if to.is_empty() => bail!("to=: say which folder to write"),
-        to => PathBuf::from(to),
-    };
+    let to = folder(&keys, "to", "write")?;
     if to.exists() {
         bail!("to={}: is there already; give another folder, or move it away", to.display());
     }
@@ -127,10 +124,7 @@ fn card(agent: &Agent, state: &TrainState) -> String {
 pub fn import(options: &[String]) -> Result<()> {
     let keys = given(IMPORT_OPTIONS, options)?;
     let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-    let from = match text("from") {
-        from if from.is_empty() => bail!("from=: say which folder to read"),
-        from => PathBuf::from(from),
-    };
+    let from = folder(&keys, "from", "read")?;
     let ours = from.join(OURS);
     let known: Option<TrainState> = match ours.is_file() {
         true => Some(parsed(&ours)?),
@@ -214,6 +208,13 @@ pub fn import(options: &[String]) -> Result<()> {
     say!("imported {} to {}", from.display(), run.path().display());
     say!("play it: overtone evaluate rollouts run={}", run.path().display());
     Ok(())
+}
+
+/// The folder of `key`, which has to be there to do what `verb` says.
+fn folder(keys: &Keys, key: &str, verb: &str) -> Result<PathBuf> {
+    let given = keys.get(key).map(keys::plain).unwrap_or_default();
+    ensure!(!given.is_empty(), "{key}=: say which folder to {verb}");
+    Ok(PathBuf::from(given))
 }
 
 fn given(defaults: &str, options: &[String]) -> Result<Keys> {
