@@ -22,7 +22,7 @@ use burn::{
     tensor::{Tensor, TensorData, activation::relu},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_kernels::{Dropout, Form};
+use overtone_kernels::{Dropout, Form, ReluLayer, relu_layers};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -144,8 +144,9 @@ impl Matrices for HiddenLayer {
 }
 
 impl HiddenLayer {
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        relu(x.matmul(self.weight.val()) + self.bias.val().unsqueeze())
+    /// What comes before ReLU.
+    fn affine(&self) -> ReluLayer {
+        ReluLayer { weight: self.weight.val(), bias: self.bias.val(), norm: None }
     }
 }
 
@@ -165,7 +166,7 @@ pub struct Perceptron {
     /// What it does.
     #[module(skip)]
     pub actions: ActionSpace,
-    /// Of dropout alone: the products are plain ones in every form.
+    /// The fused operations where there are any, or the plain ones. With dropout the layers are plain.
     #[module(skip)]
     pub form: Form,
 }
@@ -220,16 +221,18 @@ impl Perceptron {
         if let Some(average) = self.config.average_return {
             hidden = Tensor::cat(vec![hidden, told(average, contexts)], 1);
         }
+        let Some(DropoutSeed(step_seed)) = dropout.filter(|_| self.config.dropout > 0.0) else {
+            let layers = self.layers.iter().map(HiddenLayer::affine).collect();
+            return relu(relu_layers(hidden, layers, self.form));
+        };
         for (layer_idx, layer) in (0u64..).zip(&self.layers) {
-            hidden = layer.forward(hidden);
-            if let Some(DropoutSeed(step_seed)) = dropout {
-                let dropout = Dropout {
-                    probability: self.config.dropout as f32,
-                    seed: seed::derive_nth(step_seed, layer_idx),
-                };
-                let rows = hidden.unsqueeze::<3>();
-                hidden = overtone_kernels::dropout(rows, dropout, self.form).squeeze_dim::<2>(0);
-            }
+            let ReluLayer { weight, bias, .. } = layer.affine();
+            let dropout = Dropout {
+                probability: self.config.dropout as f32,
+                seed: seed::derive_nth(step_seed, layer_idx),
+            };
+            let rows = relu(hidden.matmul(weight) + bias.unsqueeze()).unsqueeze::<3>();
+            hidden = overtone_kernels::dropout(rows, dropout, self.form).squeeze_dim::<2>(0);
         }
         hidden
     }
