@@ -14,13 +14,14 @@
 //! is in cache by then, less than it costs to write `n` to memory and to read it again.
 
 use burn::tensor::Tensor;
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::rows::add_rows;
-use crate::simd::{sum, vectorised};
+use crate::simd::sum;
 
 /// Added to the variance, as in the reference models.
 pub const LAYER_NORM_EPSILON: f64 = 1e-5;
@@ -101,48 +102,47 @@ fn moments(row: &[f32]) -> (f32, f32) {
     (mean, 1.0 / (variance + LAYER_NORM_EPSILON as f32).sqrt())
 }
 
-vectorised! {
-    /// Layer norm of every row of `x`.
-    pub(crate) fn normalise(x: &[f32], weight: &[f32], bias: &[f32], into: &mut [f32]) {
-        let width = weight.len();
-        for (x, into) in x.chunks_exact(width).zip(into.chunks_exact_mut(width)) {
-            let (mean, scale) = moments(x);
-            for (((into, x), weight), bias) in into.iter_mut().zip(x).zip(weight).zip(bias) {
-                *into = (x - mean) * scale * weight + bias;
-            }
+/// Layer norm of every row of `x`.
+#[multiversion(targets = "simd")]
+pub(crate) fn normalise(x: &[f32], weight: &[f32], bias: &[f32], into: &mut [f32]) {
+    let width = weight.len();
+    for (x, into) in x.chunks_exact(width).zip(into.chunks_exact_mut(width)) {
+        let (mean, scale) = moments(x);
+        for (((into, x), weight), bias) in into.iter_mut().zip(x).zip(weight).zip(bias) {
+            *into = (x - mean) * scale * weight + bias;
         }
     }
+}
 
-    /// The gradients of [`normalise`], given that by its result; the module's documentation has
-    /// the formula. The gradient by `x` is added to `gradient_x`, which in a residual block
-    /// already holds the gradient that goes past it; the others are added to their sums.
-    pub(crate) fn normalise_backward(
-        x: &[f32],
-        weight: &[f32],
-        gradient: &[f32],
-        gradient_x: &mut [f32],
-        by_weight: &mut [f32],
-        by_bias: &mut [f32],
-    ) {
-        let width = weight.len();
-        let weight = &weight[..width];
-        let rows = x.chunks_exact(width).zip(gradient.chunks_exact(width));
-        for ((x, gradient), into) in rows.zip(gradient_x.chunks_exact_mut(width)) {
-            let (mean, scale) = moments(x);
-            let normal = |x: f32| (x - mean) * scale;
-            let (x, gradient, into) = (&x[..width], &gradient[..width], &mut into[..width]);
-            let (by_weight, by_bias) = (&mut by_weight[..width], &mut by_bias[..width]);
-            for i in 0..width {
-                by_weight[i] += gradient[i] * normal(x[i]);
-                by_bias[i] += gradient[i];
-            }
-            let mean_gradient = sum([gradient, weight], |[g, w]| g * w) / width as f32;
-            let mean_product =
-                sum([gradient, weight, x], |[g, w, x]| g * w * normal(x)) / width as f32;
-            for i in 0..width {
-                into[i] +=
-                    scale * (gradient[i] * weight[i] - mean_gradient - normal(x[i]) * mean_product);
-            }
+/// The gradients of [`normalise`], given that by its result; the module's documentation has
+/// the formula. The gradient by `x` is added to `gradient_x`, which in a residual block
+/// already holds the gradient that goes past it; the others are added to their sums.
+#[multiversion(targets = "simd")]
+pub(crate) fn normalise_backward(
+    x: &[f32],
+    weight: &[f32],
+    gradient: &[f32],
+    gradient_x: &mut [f32],
+    by_weight: &mut [f32],
+    by_bias: &mut [f32],
+) {
+    let width = weight.len();
+    let weight = &weight[..width];
+    let rows = x.chunks_exact(width).zip(gradient.chunks_exact(width));
+    for ((x, gradient), into) in rows.zip(gradient_x.chunks_exact_mut(width)) {
+        let (mean, scale) = moments(x);
+        let normal = |x: f32| (x - mean) * scale;
+        let (x, gradient, into) = (&x[..width], &gradient[..width], &mut into[..width]);
+        let (by_weight, by_bias) = (&mut by_weight[..width], &mut by_bias[..width]);
+        for i in 0..width {
+            by_weight[i] += gradient[i] * normal(x[i]);
+            by_bias[i] += gradient[i];
+        }
+        let mean_gradient = sum([gradient, weight], |[g, w]| g * w) / width as f32;
+        let mean_product = sum([gradient, weight, x], |[g, w, x]| g * w * normal(x)) / width as f32;
+        for i in 0..width {
+            into[i] +=
+                scale * (gradient[i] * weight[i] - mean_gradient - normal(x[i]) * mean_product);
         }
     }
 }

@@ -3,11 +3,11 @@
 use burn::backend::Flex;
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use crate::Form;
 use crate::flex::is_flex_f32;
-use crate::simd::vectorised;
 
 /// Elements one task takes: 128 KiB of both tensors.
 const CHUNK: usize = 16 * 1024;
@@ -41,11 +41,10 @@ pub(crate) fn contiguous(tensor: Tensor<1>) -> FlexTensor {
     }
 }
 
-vectorised! {
-    fn follow(target: &mut [f32], source: &[f32], rate: f32) {
-        for (target, source) in target.iter_mut().zip(source) {
-            *target += rate * (source - *target);
-        }
+#[multiversion(targets = "simd")]
+fn follow(target: &mut [f32], source: &[f32], rate: f32) {
+    for (target, source) in target.iter_mut().zip(source) {
+        *target += rate * (source - *target);
     }
 }
 

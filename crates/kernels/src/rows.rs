@@ -1,73 +1,76 @@
 //! Loops over the rows of a matrix, compiled for wide vectors too: bias, dropout, sums.
 
+use multiversion::multiversion;
+
 use crate::mask::Mask;
-use crate::simd::vectorised;
 
-vectorised! {
-    /// Adds a bias to every row.
-    pub(crate) fn add_bias(values: &mut [f32], bias: &[f32]) {
-        for row in values.chunks_exact_mut(bias.len()) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                *value += bias;
-            }
+/// Adds a bias to every row.
+#[multiversion(targets = "simd")]
+pub(crate) fn add_bias(values: &mut [f32], bias: &[f32]) {
+    for row in values.chunks_exact_mut(bias.len()) {
+        for (value, bias) in row.iter_mut().zip(bias) {
+            *value += bias;
         }
     }
+}
 
-    /// `out = x + mask (out + bias)`; the mask's rows begin at `first_row`.
-    pub(crate) fn add_residual(
-        out: &mut [f32],
-        x: &[f32],
-        bias: &[f32],
-        mask: Option<Mask>,
-        first_row: usize,
-    ) {
-        let width = bias.len();
-        for (i, (out, x)) in out.chunks_exact_mut(width).zip(x.chunks_exact(width)).enumerate() {
-            let (out, x, bias) = (&mut out[..width], &x[..width], &bias[..width]);
-            match mask {
-                Some(mask) => {
-                    let mask = mask.row(first_row + i);
-                    for j in 0..width {
-                        out[j] = x[j] + mask.factor(j as u32) * (out[j] + bias[j]);
-                    }
-                }
-                None => {
-                    for j in 0..width {
-                        out[j] = x[j] + (out[j] + bias[j]);
-                    }
+/// `out = x + mask (out + bias)`; the mask's rows begin at `first_row`.
+#[multiversion(targets = "simd")]
+pub(crate) fn add_residual(
+    out: &mut [f32],
+    x: &[f32],
+    bias: &[f32],
+    mask: Option<Mask>,
+    first_row: usize,
+) {
+    let width = bias.len();
+    for (i, (out, x)) in out.chunks_exact_mut(width).zip(x.chunks_exact(width)).enumerate() {
+        let (out, x, bias) = (&mut out[..width], &x[..width], &bias[..width]);
+        match mask {
+            Some(mask) => {
+                let mask = mask.row(first_row + i);
+                for j in 0..width {
+                    out[j] = x[j] + mask.factor(j as u32) * (out[j] + bias[j]);
                 }
             }
-        }
-    }
-
-    /// `into = mask · values` in rows of this width.
-    pub(crate) fn apply_mask(
-        values: &[f32],
-        width: usize,
-        mask: Option<Mask>,
-        first_row: usize,
-        into: &mut [f32],
-    ) {
-        let Some(mask) = mask else {
-            into.copy_from_slice(values);
-            return;
-        };
-        let rows = values.chunks_exact(width).zip(into.chunks_exact_mut(width));
-        for (i, (values, into)) in rows.enumerate() {
-            let mask = mask.row(first_row + i);
-            let (values, into) = (&values[..width], &mut into[..width]);
-            for j in 0..width {
-                into[j] = values[j] * mask.factor(j as u32);
+            None => {
+                for j in 0..width {
+                    out[j] = x[j] + (out[j] + bias[j]);
+                }
             }
         }
     }
+}
 
-    /// `total += ` every row of `values`, in order.
-    pub(crate) fn add_rows(values: &[f32], total: &mut [f32]) {
-        for row in values.chunks_exact(total.len()) {
-            for (total, value) in total.iter_mut().zip(row) {
-                *total += value;
-            }
+/// `into = mask · values` in rows of this width.
+#[multiversion(targets = "simd")]
+pub(crate) fn apply_mask(
+    values: &[f32],
+    width: usize,
+    mask: Option<Mask>,
+    first_row: usize,
+    into: &mut [f32],
+) {
+    let Some(mask) = mask else {
+        into.copy_from_slice(values);
+        return;
+    };
+    let rows = values.chunks_exact(width).zip(into.chunks_exact_mut(width));
+    for (i, (values, into)) in rows.enumerate() {
+        let mask = mask.row(first_row + i);
+        let (values, into) = (&values[..width], &mut into[..width]);
+        for j in 0..width {
+            into[j] = values[j] * mask.factor(j as u32);
+        }
+    }
+}
+
+/// `total += ` every row of `values`, in order.
+#[multiversion(targets = "simd")]
+pub(crate) fn add_rows(values: &[f32], total: &mut [f32]) {
+    for row in values.chunks_exact(total.len()) {
+        for (total, value) in total.iter_mut().zip(row) {
+            *total += value;
         }
     }
 }

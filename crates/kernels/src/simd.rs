@@ -1,52 +1,12 @@
-//! Loops compiled once for any machine and once for wide vectors, chosen when they run.
+//! What loops share that are compiled for several widths of vectors, of which the processor's widest
+//! is taken when they run (`#[multiversion(targets = "simd")]`).
+//!
+//! Such a body, and the `#[inline(always)]` functions that it calls, are plain Rust written so that
+//! the compiler can vectorise it. Products and sums are contracted only where it says `mul_add`, so
+//! all versions give the same bits. (`mul_add` is slow on an x86 processor without FMA, older than
+//! 2013.)
 
-/// Defines a function whose body is compiled also for AVX2 with FMA and for AVX-512; the
-/// widest version that the processor has is taken. The body and the `#[inline(always)]`
-/// functions it calls are plain Rust written so that the compiler can vectorise it; on other
-/// architectures, whose baseline has vectors, there is the one version.
-///
-/// Products and sums are contracted only where the body says `mul_add`, so all versions give
-/// the same bits. (`mul_add` is slow on an x86 processor without FMA, older than 2013.)
-/// A function may have one type parameter with one bound.
-#[macro_export]
-macro_rules! vectorised {
-    ($(
-        $(#[$meta:meta])*
-        $vis:vis fn $name:ident $(<$T:ident: $bound:path>)?
-            ($($argument:ident: $type:ty),* $(,)?) $(-> $output:ty)? $body:block
-    )*) => {$(
-        $(#[$meta])*
-        #[allow(clippy::too_many_arguments)]
-        $vis fn $name $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? {
-            #[inline(always)]
-            fn body $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? $body
-
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2,bmi2,fma")]
-                fn wide $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? {
-                    body($($argument),*)
-                }
-                #[target_feature(enable = "avx2,bmi2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-                fn widest $(<$T: $bound>)? ($($argument: $type),*) $(-> $output)? {
-                    body($($argument),*)
-                }
-                match $crate::Vectors::detect() {
-                    // SAFETY: the processor has the features that `widest` is compiled for.
-                    $crate::Vectors::Avx512 => return unsafe { widest($($argument),*) },
-                    // SAFETY: the processor has the features that `wide` is compiled for.
-                    $crate::Vectors::Avx2 => return unsafe { wide($($argument),*) },
-                    $crate::Vectors::Baseline => {}
-                }
-            }
-            body($($argument),*)
-        }
-    )*};
-}
-
-pub(crate) use crate::vectorised;
-
-/// The vector instructions that [`vectorised!`] takes.
+/// The vector instructions that blocks of matrices are cut for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vectors {
     /// What every processor of the architecture has.
@@ -111,12 +71,13 @@ pub(crate) fn sum<const N: usize>(slices: [&[f32]; N], f: impl Fn([f32; N]) -> f
 
 #[cfg(test)]
 mod tests {
+    use multiversion::multiversion;
+
     use super::*;
 
-    vectorised! {
-        fn total(values: &[f32]) -> f32 {
-            sum([values], |[x]| x)
-        }
+    #[multiversion(targets = "simd")]
+    fn total(values: &[f32]) -> f32 {
+        sum([values], |[x]| x)
     }
 
     #[test]

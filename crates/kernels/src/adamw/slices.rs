@@ -1,9 +1,10 @@
 //! The step on flat slices, on all threads.
 
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::AdamW;
-use crate::simd::{sum, vectorised};
+use crate::simd::sum;
 
 /// Elements one task takes, 256 KB of parameter, gradient and moments: what a second-level cache
 /// holds. Norms are summed in this unit too, so they do not depend on the number of threads.
@@ -105,29 +106,28 @@ fn chunks(slot: Slot<'_>) -> impl Iterator<Item = Slot<'_>> {
         })
 }
 
-vectorised! {
-    fn update(
-        by: Factors,
-        parameter: &mut [f32],
-        gradient: &[f32],
-        first: &mut [f32],
-        second: &mut [f32],
-    ) {
-        let moments = first.iter_mut().zip(second);
-        for ((parameter, gradient), (first, second)) in
-            parameter.iter_mut().zip(gradient).zip(moments)
-        {
-            let gradient = gradient * by.scale;
-            *first = by.betas[0] * *first + by.rests[0] * gradient;
-            *second = by.betas[1] * *second + by.rests[1] * (gradient * gradient);
-            let change = *first / (second.sqrt() * by.root + by.epsilon);
-            *parameter = *parameter * by.keep - by.rate * change;
-        }
+#[multiversion(targets = "simd")]
+fn update(
+    by: Factors,
+    parameter: &mut [f32],
+    gradient: &[f32],
+    first: &mut [f32],
+    second: &mut [f32],
+) {
+    let moments = first.iter_mut().zip(second);
+    for ((parameter, gradient), (first, second)) in parameter.iter_mut().zip(gradient).zip(moments)
+    {
+        let gradient = gradient * by.scale;
+        *first = by.betas[0] * *first + by.rests[0] * gradient;
+        *second = by.betas[1] * *second + by.rests[1] * (gradient * gradient);
+        let change = *first / (second.sqrt() * by.root + by.epsilon);
+        *parameter = *parameter * by.keep - by.rate * change;
     }
+}
 
-    fn square_sum(values: &[f32]) -> f32 {
-        sum([values], |[x]| x * x)
-    }
+#[multiversion(targets = "simd")]
+fn square_sum(values: &[f32]) -> f32 {
+    sum([values], |[x]| x * x)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Images are `[height, width, channels]`, so the pixels of one kernel row lie together.
 
-use crate::simd::vectorised;
+use multiversion::multiversion;
 
 /// A convolution without padding, on square images with square kernels.
 #[derive(Clone, Copy, Debug)]
@@ -51,57 +51,58 @@ impl Convolution {
 const ROW2: usize = 4 * 32;
 const ROW3: usize = 3 * 64;
 
-vectorised! {
-    /// The patch matrix of an image: `[patches, patch]`.
-    pub(super) fn gather(shape: Convolution, image: &[f32], patches: &mut [f32]) {
-        let length = shape.kernel * shape.channels;
-        let mut rows = patches.chunks_exact_mut(length);
-        shape.each_row(|at| {
-            if let Some(row) = rows.next() {
-                match length {
-                    ROW2 => row[..ROW2].copy_from_slice(&image[at..at + ROW2]),
-                    ROW3 => row[..ROW3].copy_from_slice(&image[at..at + ROW3]),
-                    _ => row.copy_from_slice(&image[at..at + length]),
-                }
+/// The patch matrix of an image: `[patches, patch]`.
+#[multiversion(targets = "simd")]
+pub(super) fn gather(shape: Convolution, image: &[f32], patches: &mut [f32]) {
+    let length = shape.kernel * shape.channels;
+    let mut rows = patches.chunks_exact_mut(length);
+    shape.each_row(|at| {
+        if let Some(row) = rows.next() {
+            match length {
+                ROW2 => row[..ROW2].copy_from_slice(&image[at..at + ROW2]),
+                ROW3 => row[..ROW3].copy_from_slice(&image[at..at + ROW3]),
+                _ => row.copy_from_slice(&image[at..at + length]),
             }
-        });
-    }
+        }
+    });
+}
 
-    /// The transpose of [`gather`]: every patch is added to the image where it came from.
-    pub(super) fn scatter(shape: Convolution, patches: &[f32], image: &mut [f32]) {
-        image.fill(0.0);
-        let length = shape.kernel * shape.channels;
-        let mut rows = patches.chunks_exact(length);
-        shape.each_row(|at| {
-            if let Some(row) = rows.next() {
-                for (pixel, value) in image[at..at + length].iter_mut().zip(row) {
-                    *pixel += value;
-                }
+/// The transpose of [`gather`]: every patch is added to the image where it came from.
+#[multiversion(targets = "simd")]
+pub(super) fn scatter(shape: Convolution, patches: &[f32], image: &mut [f32]) {
+    image.fill(0.0);
+    let length = shape.kernel * shape.channels;
+    let mut rows = patches.chunks_exact(length);
+    shape.each_row(|at| {
+        if let Some(row) = rows.next() {
+            for (pixel, value) in image[at..at + length].iter_mut().zip(row) {
+                *pixel += value;
             }
-        });
-    }
+        }
+    });
+}
 
-    /// Patches of one `u8` frame, `size` pixels each way, as columns `column..` of a patch
-    /// matrix whose rows are `row_stride` long. `kernel` is 8.
-    pub(super) fn gather_frame(
-        shape: Convolution,
-        frame: &[u8],
-        patches: &mut [f32],
-        row_stride: usize,
-        column: usize,
-    ) {
-        const KERNEL: usize = 8;
-        let side = shape.output();
-        for y in 0..side {
-            for x in 0..side {
-                let start = (y * side + x) * row_stride + column;
-                let patch = &mut patches[start..start + KERNEL * KERNEL];
-                for (row, values) in patch.chunks_exact_mut(KERNEL).enumerate() {
-                    let at = (y * shape.stride + row) * shape.size + x * shape.stride;
-                    let pixels = &frame[at..at + KERNEL];
-                    for (value, pixel) in values.iter_mut().zip(pixels) {
-                        *value = f32::from(*pixel);
-                    }
+/// Patches of one `u8` frame, `size` pixels each way, as columns `column..` of a patch
+/// matrix whose rows are `row_stride` long. `kernel` is 8.
+#[multiversion(targets = "simd")]
+pub(super) fn gather_frame(
+    shape: Convolution,
+    frame: &[u8],
+    patches: &mut [f32],
+    row_stride: usize,
+    column: usize,
+) {
+    const KERNEL: usize = 8;
+    let side = shape.output();
+    for y in 0..side {
+        for x in 0..side {
+            let start = (y * side + x) * row_stride + column;
+            let patch = &mut patches[start..start + KERNEL * KERNEL];
+            for (row, values) in patch.chunks_exact_mut(KERNEL).enumerate() {
+                let at = (y * shape.stride + row) * shape.size + x * shape.stride;
+                let pixels = &frame[at..at + KERNEL];
+                for (value, pixel) in values.iter_mut().zip(pixels) {
+                    *value = f32::from(*pixel);
                 }
             }
         }

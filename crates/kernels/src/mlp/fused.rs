@@ -15,6 +15,7 @@
 //! **Kept** is `h` alone. `n`, `a` and the mask are **computed again**: `a` is as large as `h`,
 //! and the backward pass needs `Φ(h)` for the slope in any case.
 
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::Activation;
@@ -26,7 +27,6 @@ use crate::norm::{normalise, normalise_backward};
 use crate::rows::{add_residual, add_rows, apply_mask};
 use crate::scratch::with_scratch;
 use crate::shares::{SHARES, add_shares, take};
-use crate::simd::vectorised;
 
 /// Rows that go through all layers together, at least and at most. A row of width 128 and hidden
 /// width 512 is 5 KiB in `n`, `h`, `a` and the result: 192 of them fill a second-level cache of
@@ -191,50 +191,50 @@ impl<'a> MlpSums<'a> {
     }
 }
 
-vectorised! {
-    /// `hidden += bias; active = activation(hidden)`
-    fn activate(hidden: &mut [f32], bias: &[f32], active: &mut [f32], activation: Activation) {
-        let width = bias.len();
-        let rows = hidden.chunks_exact_mut(width).zip(active.chunks_exact_mut(width));
-        for (hidden, active) in rows {
-            match activation {
-                Activation::Gelu => {
-                    for ((hidden, active), bias) in hidden.iter_mut().zip(active).zip(bias) {
-                        *hidden += bias;
-                        *active = *hidden * normal(*hidden).0;
-                    }
+/// `hidden += bias; active = activation(hidden)`
+#[multiversion(targets = "simd")]
+fn activate(hidden: &mut [f32], bias: &[f32], active: &mut [f32], activation: Activation) {
+    let width = bias.len();
+    let rows = hidden.chunks_exact_mut(width).zip(active.chunks_exact_mut(width));
+    for (hidden, active) in rows {
+        match activation {
+            Activation::Gelu => {
+                for ((hidden, active), bias) in hidden.iter_mut().zip(active).zip(bias) {
+                    *hidden += bias;
+                    *active = *hidden * normal(*hidden).0;
                 }
-                Activation::Relu => {
-                    for ((hidden, active), bias) in hidden.iter_mut().zip(active).zip(bias) {
-                        *hidden += bias;
-                        *active = if *hidden < 0.0 { 0.0 } else { *hidden };
-                    }
+            }
+            Activation::Relu => {
+                for ((hidden, active), bias) in hidden.iter_mut().zip(active).zip(bias) {
+                    *hidden += bias;
+                    *active = if *hidden < 0.0 { 0.0 } else { *hidden };
                 }
             }
         }
     }
+}
 
-    /// `active = f(hidden); gradient *= f'(hidden)`, with `f'(h) = Φ(h) + h φ(h)` for GELU.
-    fn activate_backward(
-        hidden: &[f32],
-        active: &mut [f32],
-        gradient: &mut [f32],
-        activation: Activation,
-    ) {
-        let all = hidden.iter().zip(active).zip(gradient);
-        match activation {
-            Activation::Gelu => {
-                for ((hidden, active), gradient) in all {
-                    let (below, density) = normal(*hidden);
-                    *active = hidden * below;
-                    *gradient *= below + hidden * density;
-                }
+/// `active = f(hidden); gradient *= f'(hidden)`, with `f'(h) = Φ(h) + h φ(h)` for GELU.
+#[multiversion(targets = "simd")]
+fn activate_backward(
+    hidden: &[f32],
+    active: &mut [f32],
+    gradient: &mut [f32],
+    activation: Activation,
+) {
+    let all = hidden.iter().zip(active).zip(gradient);
+    match activation {
+        Activation::Gelu => {
+            for ((hidden, active), gradient) in all {
+                let (below, density) = normal(*hidden);
+                *active = hidden * below;
+                *gradient *= below + hidden * density;
             }
-            Activation::Relu => {
-                for ((hidden, active), gradient) in all {
-                    *active = if *hidden < 0.0 { 0.0 } else { *hidden };
-                    *gradient = if *hidden > 0.0 { *gradient } else { 0.0 };
-                }
+        }
+        Activation::Relu => {
+            for ((hidden, active), gradient) in all {
+                *active = if *hidden < 0.0 { 0.0 } else { *hidden };
+                *gradient = if *hidden > 0.0 { *gradient } else { 0.0 };
             }
         }
     }

@@ -16,6 +16,7 @@
 //! Every sum over rows has an order that depends on the shapes alone, so results do not depend on
 //! the number of threads.
 
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use crate::buffer::Buffer;
@@ -23,7 +24,6 @@ use crate::matrix::{Into, Matrix, multiply};
 use crate::norm::{normalise, normalise_backward};
 use crate::outer::add_outer;
 use crate::rows::{add_bias, add_rows};
-use crate::simd::vectorised;
 
 /// Rows a task takes. A product of 64 rows and a weight of 256 × 256 takes about 100 µs, long
 /// beside the start of a task (5 µs), and a batch of 256 is work for four threads.
@@ -219,22 +219,22 @@ fn through(layer: &Layer<'_>, before: &Layer<'_>, kept: &Kept, by_hidden: &[f32]
     Below { gradient, norm: Some([by_weight.into(), by_bias.into()]) }
 }
 
-vectorised! {
-    /// `values = max(values + bias, 0)`
-    fn activate(values: &mut [f32], bias: &[f32]) {
-        for row in values.chunks_exact_mut(bias.len()) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                let hidden = *value + bias;
-                // A NaN stays one, so that training notices it.
-                *value = if hidden < 0.0 { 0.0 } else { hidden };
-            }
+/// `values = max(values + bias, 0)`
+#[multiversion(targets = "simd")]
+fn activate(values: &mut [f32], bias: &[f32]) {
+    for row in values.chunks_exact_mut(bias.len()) {
+        for (value, bias) in row.iter_mut().zip(bias) {
+            let hidden = *value + bias;
+            // A NaN stays one, so that training notices it.
+            *value = if hidden < 0.0 { 0.0 } else { hidden };
         }
     }
+}
 
-    /// `gradient = 0` where ReLU gave 0.
-    fn mask(active: &[f32], gradient: &mut [f32]) {
-        for (gradient, active) in gradient.iter_mut().zip(active) {
-            *gradient = if *active > 0.0 { *gradient } else { 0.0 };
-        }
+/// `gradient = 0` where ReLU gave 0.
+#[multiversion(targets = "simd")]
+fn mask(active: &[f32], gradient: &mut [f32]) {
+    for (gradient, active) in gradient.iter_mut().zip(active) {
+        *gradient = if *active > 0.0 { *gradient } else { 0.0 };
     }
 }

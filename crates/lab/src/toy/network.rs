@@ -1,8 +1,8 @@
 //! The perceptron 2 → 64 → 32 → head with ReLU, its parameters in one slice, forward and
 //! backward.
 
+use multiversion::multiversion;
 use overtone_core::seed::Generator;
-use overtone_kernels::vectorised;
 use overtone_model::init::fan_in_bound;
 use rand::RngExt;
 
@@ -235,42 +235,44 @@ pub struct ForLoss<'a, T> {
     pub by_free: &'a mut [T],
 }
 
-vectorised! {
-    fn add_bias<T: Number>(values: &mut [T], bias: &[T]) {
-        for row in values.chunks_exact_mut(bias.len()) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                *value += *bias;
-            }
+#[multiversion(targets = "simd")]
+fn add_bias<T: Number>(values: &mut [T], bias: &[T]) {
+    for row in values.chunks_exact_mut(bias.len()) {
+        for (value, bias) in row.iter_mut().zip(bias) {
+            *value += *bias;
         }
     }
+}
 
-    fn add_bias_relu<T: Number>(values: &mut [T], bias: &[T]) {
-        for row in values.chunks_exact_mut(bias.len()) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                *value = (*value + *bias).or_more(T::ZERO);
-            }
+#[multiversion(targets = "simd")]
+fn add_bias_relu<T: Number>(values: &mut [T], bias: &[T]) {
+    for row in values.chunks_exact_mut(bias.len()) {
+        for (value, bias) in row.iter_mut().zip(bias) {
+            *value = (*value + *bias).or_more(T::ZERO);
         }
     }
+}
 
-    /// Zero where the unit was: ReLU's gradient, 0 at 0.
-    fn mask<T: Number>(gradient: &mut [T], unit: &[T]) {
-        for (gradient, unit) in gradient.iter_mut().zip(unit) {
-            *gradient = if *unit > T::ZERO { *gradient } else { T::ZERO };
-        }
+/// Zero where the unit was: ReLU's gradient, 0 at 0.
+#[multiversion(targets = "simd")]
+fn mask<T: Number>(gradient: &mut [T], unit: &[T]) {
+    for (gradient, unit) in gradient.iter_mut().zip(unit) {
+        *gradient = if *unit > T::ZERO { *gradient } else { T::ZERO };
     }
+}
 
-    /// The sum of the rows of `values`; eight columns at a time, in registers.
-    fn sum_rows<T: Number>(values: &[T], into: &mut [T]) {
-        let columns = into.len();
-        for (column, into) in into.chunks_exact_mut(LANES).enumerate() {
-            let mut sums = [T::ZERO; LANES];
-            for row in values.chunks_exact(columns) {
-                for (sum, value) in sums.iter_mut().zip(&row[column * LANES..][..LANES]) {
-                    *sum += *value;
-                }
+/// The sum of the rows of `values`; eight columns at a time, in registers.
+#[multiversion(targets = "simd")]
+fn sum_rows<T: Number>(values: &[T], into: &mut [T]) {
+    let columns = into.len();
+    for (column, into) in into.chunks_exact_mut(LANES).enumerate() {
+        let mut sums = [T::ZERO; LANES];
+        for row in values.chunks_exact(columns) {
+            for (sum, value) in sums.iter_mut().zip(&row[column * LANES..][..LANES]) {
+                *sum += *value;
             }
-            into.copy_from_slice(&sums);
         }
+        into.copy_from_slice(&sums);
     }
 }
 

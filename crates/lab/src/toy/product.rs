@@ -1,7 +1,7 @@
 //! Products of matrices so small that setting up a general one would cost as much as the
 //! arithmetic: at most 64 on a side, in the first cache, on one thread.
 
-use overtone_kernels::vectorised;
+use multiversion::multiversion;
 
 use super::number::Number;
 
@@ -57,22 +57,8 @@ impl<'a, T> Left<'a, T> {
 ///
 /// # Panics
 /// When a slice is too short or `columns` no multiple.
+#[multiversion(targets("x86_64+avx2+bmi2+fma"))]
 pub fn product<T: Number>(left: Left<'_, T>, right: &[T], columns: usize, into: &mut [T]) {
-    // Not `vectorised!`, which knows no fused sums; with them it takes about half as long.
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx2,bmi2,fma")]
-        fn wide<T: Number>(left: Left<'_, T>, right: &[T], columns: usize, into: &mut [T]) {
-            strips(left, right, columns, into);
-        }
-        if is_x86_feature_detected!("avx2")
-            && is_x86_feature_detected!("bmi2")
-            && is_x86_feature_detected!("fma")
-        {
-            // SAFETY: the processor has the features that `wide` is compiled for.
-            return unsafe { wide(left, right, columns, into) };
-        }
-    }
     strips(left, right, columns, into);
 }
 
@@ -123,26 +109,25 @@ fn strip<T: Number, const R: usize>(
     }
 }
 
-vectorised! {
-    /// `into[column, row] = matrix[row, column]`; rows of `into` begin `into_stride` apart.
-    ///
-    /// # Shapes
-    /// - `matrix`: rows begin `stride` apart, of which the first `columns` numbers count
-    pub fn transpose<T: Number>(
-        matrix: &[T],
-        columns: usize,
-        stride: usize,
-        into: &mut [T],
-        into_stride: usize,
-    ) {
-        // Eight rows at a time, so that what is written lies together.
-        for (strip, rows) in matrix.chunks(LANES * stride).enumerate() {
-            let n = rows.len() / stride;
-            for column in 0..columns {
-                let into = &mut into[column * into_stride + strip * LANES..][..n];
-                for (into, row) in into.iter_mut().zip(rows.chunks_exact(stride)) {
-                    *into = row[column];
-                }
+/// `into[column, row] = matrix[row, column]`; rows of `into` begin `into_stride` apart.
+///
+/// # Shapes
+/// - `matrix`: rows begin `stride` apart, of which the first `columns` numbers count
+#[multiversion(targets = "simd")]
+pub fn transpose<T: Number>(
+    matrix: &[T],
+    columns: usize,
+    stride: usize,
+    into: &mut [T],
+    into_stride: usize,
+) {
+    // Eight rows at a time, so that what is written lies together.
+    for (strip, rows) in matrix.chunks(LANES * stride).enumerate() {
+        let n = rows.len() / stride;
+        for column in 0..columns {
+            let into = &mut into[column * into_stride + strip * LANES..][..n];
+            for (into, row) in into.iter_mut().zip(rows.chunks_exact(stride)) {
+                *into = row[column];
             }
         }
     }

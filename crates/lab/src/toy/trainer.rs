@@ -1,8 +1,9 @@
 //! Training a toy network: minibatches, Adam (Kingma and Ba 2015), and the two schedules of
 //! the paper's experiments.
 
+use multiversion::multiversion;
 use overtone_core::seed::Generator;
-use overtone_kernels::{clip_factor, vectorised};
+use overtone_kernels::clip_factor;
 use rand::seq::SliceRandom;
 
 use super::data::{BINS, Samples, bin_centre};
@@ -219,36 +220,35 @@ fn settle<T: Number>(mean: T) -> T {
     if size < T::of(1e-30) { T::ZERO } else { mean }
 }
 
-vectorised! {
-    /// `factors`: gradient's scale, β₁, 1 - β₁, β₂, 1 - β₂, rate over its bias, one over the
-    /// root of the bias of squares, ε.
-    fn adam<T: Number>(
-        parameters: &mut [T],
-        gradients: &[T],
-        first: &mut [T],
-        second: &mut [T],
-        factors: [T; 8],
-    ) {
-        let [scale, keep, take, keep_squares, take_squares, rate, unbias, epsilon] = factors;
-        let parameters = parameters.iter_mut().zip(gradients);
-        for ((parameter, gradient), (first, second)) in parameters.zip(first.iter_mut().zip(second))
-        {
-            let gradient = *gradient * scale;
-            *first = settle(keep * *first + take * gradient);
-            *second = settle(keep_squares * *second + take_squares * (gradient * gradient));
-            *parameter = *parameter - rate * *first / (second.sqrt() * unbias + epsilon);
-        }
+/// `factors`: gradient's scale, β₁, 1 - β₁, β₂, 1 - β₂, rate over its bias, one over the
+/// root of the bias of squares, ε.
+#[multiversion(targets = "simd")]
+fn adam<T: Number>(
+    parameters: &mut [T],
+    gradients: &[T],
+    first: &mut [T],
+    second: &mut [T],
+    factors: [T; 8],
+) {
+    let [scale, keep, take, keep_squares, take_squares, rate, unbias, epsilon] = factors;
+    let parameters = parameters.iter_mut().zip(gradients);
+    for ((parameter, gradient), (first, second)) in parameters.zip(first.iter_mut().zip(second)) {
+        let gradient = *gradient * scale;
+        *first = settle(keep * *first + take * gradient);
+        *second = settle(keep_squares * *second + take_squares * (gradient * gradient));
+        *parameter = *parameter - rate * *first / (second.sqrt() * unbias + epsilon);
     }
+}
 
-    fn square_sum<T: Number>(values: &[T]) -> f64 {
-        let mut sums = [T::ZERO; LANES];
-        for values in values.chunks(LANES) {
-            for (sum, value) in sums.iter_mut().zip(values) {
-                *sum += *value * *value;
-            }
+#[multiversion(targets = "simd")]
+fn square_sum<T: Number>(values: &[T]) -> f64 {
+    let mut sums = [T::ZERO; LANES];
+    for values in values.chunks(LANES) {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += *value * *value;
         }
-        sums.iter().map(|sum| sum.wide()).sum()
     }
+    sums.iter().map(|sum| sum.wide()).sum()
 }
 
 #[cfg(test)]

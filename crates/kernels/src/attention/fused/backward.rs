@@ -3,6 +3,7 @@
 //! Each share of the sequences has sums of its own for the weights' gradients. They are added in
 //! order at the end, so the number of threads changes no bit.
 
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::{
@@ -16,7 +17,7 @@ use crate::norm::{normalise, normalise_backward};
 use crate::rows::{add_rows, apply_mask};
 use crate::scratch::with_scratch;
 use crate::shares::{SHARES, add_shares, take};
-use crate::simd::{sum, vectorised};
+use crate::simd::sum;
 
 /// Gradients by `x` and by the parameters in the order of [`AttentionParameters`], that by `R` apart.
 pub(in crate::attention) fn backward(
@@ -286,14 +287,13 @@ impl Sequence<'_> {
     }
 }
 
-vectorised! {
-    /// `Σ_c mixed[i, c] · by_mixed[i, c]` over a head's columns.
-    fn inner_products(mixed: &[f32], by_mixed: &[f32], head: HeadColumns, into: &mut [f32]) {
-        for (i, into) in into.iter_mut().enumerate() {
-            let start = i * head.d + head.start();
-            let mixed = &mixed[start..start + head.d_head];
-            let by_mixed = &by_mixed[start..start + head.d_head];
-            *into = sum([mixed, by_mixed], |[mixed, by_mixed]| mixed * by_mixed);
-        }
+/// `Σ_c mixed[i, c] · by_mixed[i, c]` over a head's columns.
+#[multiversion(targets = "simd")]
+fn inner_products(mixed: &[f32], by_mixed: &[f32], head: HeadColumns, into: &mut [f32]) {
+    for (i, into) in into.iter_mut().enumerate() {
+        let start = i * head.d + head.start();
+        let mixed = &mixed[start..start + head.d_head];
+        let by_mixed = &by_mixed[start..start + head.d_head];
+        *into = sum([mixed, by_mixed], |[mixed, by_mixed]| mixed * by_mixed);
     }
 }

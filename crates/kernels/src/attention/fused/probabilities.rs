@@ -1,11 +1,12 @@
 //! Causal softmax and its gradient, over rows padded to whole vectors.
 
+use multiversion::multiversion;
+
 use std::ops::Range;
 
 use crate::Queries;
 use crate::mask::Mask;
 use crate::math::exp;
-use crate::simd::vectorised;
 
 /// Rows of scores are padded to a multiple of this: the numbers of one AVX-512 register. A row
 /// is then whole registers, and loops over it have no rest.
@@ -62,105 +63,106 @@ fn fold(lanes: Lanes, combine: impl Fn(f32, f32) -> f32) -> f32 {
     lanes[0]
 }
 
-vectorised! {
-    /// In place, row by row: scores to probabilities, `exp(s − max) / Σ exp(s − max)`; what a query may not see gets zero.
-    /// `nothing` is one more score of every row, whose probability is left out; `-∞`: none.
-    pub(super) fn softmax(scores: &mut [f32], stride: usize, visible: VisibleKeys, nothing: f32) {
-        for (query, row) in scores.chunks_exact_mut(stride).enumerate() {
-            let (keys, window) = (visible.keys(query), visible.window(query));
-            row[window.start..keys.start].fill(f32::NEG_INFINITY);
-            row[keys.end..window.end].fill(f32::NEG_INFINITY);
-            row[..window.start].fill(0.0);
-            row[window.end..].fill(0.0);
-            let row = &mut row[window];
+/// In place, row by row: scores to probabilities, `exp(s − max) / Σ exp(s − max)`; what a query may not see gets zero.
+/// `nothing` is one more score of every row, whose probability is left out; `-∞`: none.
+#[multiversion(targets = "simd")]
+pub(super) fn softmax(scores: &mut [f32], stride: usize, visible: VisibleKeys, nothing: f32) {
+    for (query, row) in scores.chunks_exact_mut(stride).enumerate() {
+        let (keys, window) = (visible.keys(query), visible.window(query));
+        row[window.start..keys.start].fill(f32::NEG_INFINITY);
+        row[keys.end..window.end].fill(f32::NEG_INFINITY);
+        row[..window.start].fill(0.0);
+        row[window.end..].fill(0.0);
+        let row = &mut row[window];
 
-            let mut largest = [f32::NEG_INFINITY; LANES];
-            for scores in lanes(row) {
-                for lane in 0..LANES {
-                    let score = scores[lane];
-                    largest[lane] = if score > largest[lane] { score } else { largest[lane] };
-                }
+        let mut largest = [f32::NEG_INFINITY; LANES];
+        for scores in lanes(row) {
+            for lane in 0..LANES {
+                let score = scores[lane];
+                largest[lane] = if score > largest[lane] { score } else { largest[lane] };
             }
-            let largest = fold(largest, |a, b| if a > b { a } else { b });
-            let largest = if nothing > largest { nothing } else { largest };
-            let mut totals = [0.0; LANES];
-            for scores in lanes_mut(row) {
-                for lane in 0..LANES {
-                    scores[lane] = exp(scores[lane] - largest);
-                    totals[lane] += scores[lane];
-                }
+        }
+        let largest = fold(largest, |a, b| if a > b { a } else { b });
+        let largest = if nothing > largest { nothing } else { largest };
+        let mut totals = [0.0; LANES];
+        for scores in lanes_mut(row) {
+            for lane in 0..LANES {
+                scores[lane] = exp(scores[lane] - largest);
+                totals[lane] += scores[lane];
             }
-            let scale = 1.0 / (fold(totals, |a, b| a + b) + exp(nothing - largest));
-            for probs in lanes_mut(row) {
-                for prob in probs {
-                    *prob *= scale;
-                }
+        }
+        let scale = 1.0 / (fold(totals, |a, b| a + b) + exp(nothing - largest));
+        for probs in lanes_mut(row) {
+            for prob in probs {
+                *prob *= scale;
             }
         }
     }
+}
 
-    /// Probabilities after dropout; the mask's rows begin at `first_row`.
-    pub(super) fn drop(
-        probs: &[f32],
-        stride: usize,
-        visible: VisibleKeys,
-        mask: Mask,
-        first_row: usize,
-        into: &mut [f32],
-    ) {
-        let rows = probs.chunks_exact(stride).zip(into.chunks_exact_mut(stride));
-        for (query, (probs, into)) in rows.enumerate() {
-            let mask = mask.row(first_row + query);
-            let window = visible.window(query);
-            into[..window.start].fill(0.0);
-            into[window.end..].fill(0.0);
-            let mut column = window.start as u32;
-            for (probs, into) in lanes(&probs[window.clone()]).zip(lanes_mut(&mut into[window])) {
-                for lane in 0..LANES {
-                    into[lane] = probs[lane] * mask.factor(column + lane as u32);
-                }
-                column += LANES as u32;
+/// Probabilities after dropout; the mask's rows begin at `first_row`.
+#[multiversion(targets = "simd")]
+pub(super) fn drop(
+    probs: &[f32],
+    stride: usize,
+    visible: VisibleKeys,
+    mask: Mask,
+    first_row: usize,
+    into: &mut [f32],
+) {
+    let rows = probs.chunks_exact(stride).zip(into.chunks_exact_mut(stride));
+    for (query, (probs, into)) in rows.enumerate() {
+        let mask = mask.row(first_row + query);
+        let window = visible.window(query);
+        into[..window.start].fill(0.0);
+        into[window.end..].fill(0.0);
+        let mut column = window.start as u32;
+        for (probs, into) in lanes(&probs[window.clone()]).zip(lanes_mut(&mut into[window])) {
+            for lane in 0..LANES {
+                into[lane] = probs[lane] * mask.factor(column + lane as u32);
             }
+            column += LANES as u32;
         }
     }
+}
 
-    /// In place: the gradient by the dropped probabilities to that by the scores,
-    /// `ds = p ⊙ (m ⊙ da − Σⱼ pⱼ mⱼ daⱼ)`.
-    ///
-    /// `inner[i]` is that sum, `Σⱼ aᵢⱼ daᵢⱼ`. With `o = a v` and `da = do vᵀ` it is
-    /// `Σ_c o[i, c] · do[i, c]`, which the caller has from `d_head` products.
-    pub(super) fn softmax_backward(
-        probs: &[f32],
-        gradient: &mut [f32],
-        stride: usize,
-        visible: VisibleKeys,
-        mask: Option<Mask>,
-        first_row: usize,
-        inner: &[f32],
-    ) {
-        let rows = probs.chunks_exact(stride).zip(gradient.chunks_exact_mut(stride)).zip(inner);
-        for (query, ((probs, gradient), inner)) in rows.enumerate() {
-            let window = visible.window(query);
-            gradient[..window.start].fill(0.0);
-            gradient[window.end..].fill(0.0);
-            let mut column = window.start as u32;
-            let row = mask.map(|mask| mask.row(first_row + query));
-            let all = lanes(&probs[window.clone()]).zip(lanes_mut(&mut gradient[window]));
-            match row {
-                Some(row) => {
-                    for (probs, gradient) in all {
-                        for lane in 0..LANES {
-                            let kept = gradient[lane] * row.factor(column + lane as u32);
-                            gradient[lane] = probs[lane] * (kept - inner);
-                        }
-                        column += LANES as u32;
+/// In place: the gradient by the dropped probabilities to that by the scores,
+/// `ds = p ⊙ (m ⊙ da − Σⱼ pⱼ mⱼ daⱼ)`.
+///
+/// `inner[i]` is that sum, `Σⱼ aᵢⱼ daᵢⱼ`. With `o = a v` and `da = do vᵀ` it is
+/// `Σ_c o[i, c] · do[i, c]`, which the caller has from `d_head` products.
+#[multiversion(targets = "simd")]
+pub(super) fn softmax_backward(
+    probs: &[f32],
+    gradient: &mut [f32],
+    stride: usize,
+    visible: VisibleKeys,
+    mask: Option<Mask>,
+    first_row: usize,
+    inner: &[f32],
+) {
+    let rows = probs.chunks_exact(stride).zip(gradient.chunks_exact_mut(stride)).zip(inner);
+    for (query, ((probs, gradient), inner)) in rows.enumerate() {
+        let window = visible.window(query);
+        gradient[..window.start].fill(0.0);
+        gradient[window.end..].fill(0.0);
+        let mut column = window.start as u32;
+        let row = mask.map(|mask| mask.row(first_row + query));
+        let all = lanes(&probs[window.clone()]).zip(lanes_mut(&mut gradient[window]));
+        match row {
+            Some(row) => {
+                for (probs, gradient) in all {
+                    for lane in 0..LANES {
+                        let kept = gradient[lane] * row.factor(column + lane as u32);
+                        gradient[lane] = probs[lane] * (kept - inner);
                     }
+                    column += LANES as u32;
                 }
-                None => {
-                    for (probs, gradient) in all {
-                        for lane in 0..LANES {
-                            gradient[lane] = probs[lane] * (gradient[lane] - inner);
-                        }
+            }
+            None => {
+                for (probs, gradient) in all {
+                    for lane in 0..LANES {
+                        gradient[lane] = probs[lane] * (gradient[lane] - inner);
                     }
                 }
             }

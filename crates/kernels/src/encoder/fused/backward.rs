@@ -1,5 +1,6 @@
 //! Gradients of the parameters; the formulas stand in the module above.
 
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::*;
@@ -9,7 +10,6 @@ use crate::outer::add_outer;
 use crate::rows::add_rows;
 use crate::scratch::with_scratch;
 use crate::shares::add_shares;
-use crate::simd::vectorised;
 
 /// Shares of the work, each with its own sums, which are then added in order: the result
 /// does not depend on the number of threads. A share's sums are 0.3 MB, and 32 shares are two for
@@ -195,18 +195,18 @@ fn strip_backward(
     });
 }
 
-vectorised! {
-    /// `gradient (1 - out²)`
-    fn tanh_backward(out: &[f32], gradient: &[f32], into: &mut [f32]) {
-        for ((into, out), gradient) in into.iter_mut().zip(out).zip(gradient) {
-            *into = gradient * (1.0 - out * out);
-        }
+/// `gradient (1 - out²)`
+#[multiversion(targets = "simd")]
+fn tanh_backward(out: &[f32], gradient: &[f32], into: &mut [f32]) {
+    for ((into, out), gradient) in into.iter_mut().zip(out).zip(gradient) {
+        *into = gradient * (1.0 - out * out);
     }
+}
 
-    /// Clears the gradient where the output was not positive.
-    fn relu_backward(output: &[f32], gradient: &mut [f32]) {
-        for (gradient, output) in gradient.iter_mut().zip(output) {
-            *gradient = if *output > 0.0 { *gradient } else { 0.0 };
-        }
+/// Clears the gradient where the output was not positive.
+#[multiversion(targets = "simd")]
+fn relu_backward(output: &[f32], gradient: &mut [f32]) {
+    for (gradient, output) in gradient.iter_mut().zip(output) {
+        *gradient = if *output > 0.0 { *gradient } else { 0.0 };
     }
 }

@@ -1,5 +1,6 @@
 //! Frames to embeddings.
 
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::*;
@@ -7,7 +8,6 @@ use crate::encoder::patches::gather;
 use crate::math::tanh;
 use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels, multiply_strided, transpose};
 use crate::scratch::with_scratch;
-use crate::simd::vectorised;
 
 /// Weights as the products read them.
 struct ForwardFilters {
@@ -127,23 +127,23 @@ fn encode_strip(
     });
 }
 
-vectorised! {
-    /// `max(x + bias, 0)` in rows of the bias' length.
-    fn bias_relu(values: &mut [f32], bias: &[f32]) {
-        for row in values.chunks_exact_mut(bias.len()) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                let sum = *value + bias;
-                *value = if sum < 0.0 { 0.0 } else { sum };
-            }
+/// `max(x + bias, 0)` in rows of the bias' length.
+#[multiversion(targets = "simd")]
+fn bias_relu(values: &mut [f32], bias: &[f32]) {
+    for row in values.chunks_exact_mut(bias.len()) {
+        for (value, bias) in row.iter_mut().zip(bias) {
+            let sum = *value + bias;
+            *value = if sum < 0.0 { 0.0 } else { sum };
         }
     }
+}
 
-    /// `tanh(x + bias)` in rows of the bias' length.
-    fn bias_tanh(values: &mut [f32], bias: &[f32]) {
-        for row in values.chunks_exact_mut(bias.len()) {
-            for (value, bias) in row.iter_mut().zip(bias) {
-                *value = tanh(*value + bias);
-            }
+/// `tanh(x + bias)` in rows of the bias' length.
+#[multiversion(targets = "simd")]
+fn bias_tanh(values: &mut [f32], bias: &[f32]) {
+    for row in values.chunks_exact_mut(bias.len()) {
+        for (value, bias) in row.iter_mut().zip(bias) {
+            *value = tanh(*value + bias);
         }
     }
 }

@@ -16,64 +16,64 @@
 //! Nothing is kept from the forward pass: the slopes are `tokens² · d_head` numbers a head, and
 //! exist in registers alone. Sixteen dimensions fill a register; the keys are walked once a query.
 
+use multiversion::multiversion;
+
 use super::nearness::{Bounds, IS_NEAR, IS_NEARER, farthest};
 use super::sinc::{self, SLOPE, SLOPE_NEARER};
 use super::{Destination, DimensionBlock, LANES, Lanes, product, store};
 use crate::math::polynomial;
-use crate::simd::vectorised;
 
-vectorised! {
-    /// Gradients in sixteen dimensions: by queries and keys into `by`, that by `R` is added to
-    /// `by_r`. `keys` and `by_keys` are working memory, one vector a token.
-    pub(super) fn gradients(
-        block: DimensionBlock<'_>,
-        keys: &mut [Lanes],
-        by_keys: &mut [Lanes],
-        by_scores: &[f32],
-        by: &mut Destination<'_>,
-        by_r: &mut [f32],
-    ) {
-        let head = block.head;
-        for (token, key) in keys.iter_mut().enumerate() {
-            *key = block.scaled(block.key(token));
+/// Gradients in sixteen dimensions: by queries and keys into `by`, that by `R` is added to
+/// `by_r`. `keys` and `by_keys` are working memory, one vector a token.
+#[multiversion(targets = "simd")]
+pub(super) fn gradients(
+    block: DimensionBlock<'_>,
+    keys: &mut [Lanes],
+    by_keys: &mut [Lanes],
+    by_scores: &[f32],
+    by: &mut Destination<'_>,
+    by_r: &mut [f32],
+) {
+    let head = block.head;
+    for (token, key) in keys.iter_mut().enumerate() {
+        *key = block.scaled(block.key(token));
+    }
+    by_keys.fill([0.0; LANES]);
+    let mut scale = block.r;
+    for scale in &mut scale {
+        *scale *= head.power as f32;
+    }
+    // What is taken from queries and keys in the gradient by `R`.
+    let centre = block.key(0);
+    let mut total = [0.0; LANES];
+    let mut add = |by: &Lanes, value: Lanes| {
+        for lane in 0..LANES {
+            total[lane] += by[lane] * (value[lane] - centre[lane]);
         }
-        by_keys.fill([0.0; LANES]);
-        let mut scale = block.r;
-        for scale in &mut scale {
-            *scale *= head.power as f32;
-        }
-        // What is taken from queries and keys in the gradient by `R`.
-        let centre = block.key(0);
-        let mut total = [0.0; LANES];
-        let mut add = |by: &Lanes, value: Lanes| {
-            for lane in 0..LANES {
-                total[lane] += by[lane] * (value[lane] - centre[lane]);
-            }
+    };
+    let mut bounds = Bounds::NONE;
+    for (query, by_scores) in by_scores.chunks_exact(head.stride()).enumerate() {
+        let visible = head.keys(query);
+        bounds.turn_to(visible.clone(), |token| keys[token]);
+        let q = block.scaled(block.query(query));
+        let by_scores = &by_scores[visible.clone()];
+        let (keys, by_keys) = (&keys[visible.clone()], &mut by_keys[visible.clone()]);
+        let by_query = match farthest(&bounds.of(&q)) {
+            IS_NEARER => near(&q, keys, by_scores, by_keys, SLOPE_NEARER),
+            IS_NEAR => near(&q, keys, by_scores, by_keys, SLOPE),
+            _ => far(&block, query, visible.start, by_scores, by_keys),
         };
-        let mut bounds = Bounds::NONE;
-        for (query, by_scores) in by_scores.chunks_exact(head.stride()).enumerate() {
-            let visible = head.keys(query);
-            bounds.turn_to(visible.clone(), |token| keys[token]);
-            let q = block.scaled(block.query(query));
-            let by_scores = &by_scores[visible.clone()];
-            let (keys, by_keys) = (&keys[visible.clone()], &mut by_keys[visible.clone()]);
-            let by_query = match farthest(&bounds.of(&q)) {
-                IS_NEARER => near(&q, keys, by_scores, by_keys, SLOPE_NEARER),
-                IS_NEAR => near(&q, keys, by_scores, by_keys, SLOPE),
-                _ => far(&block, query, visible.start, by_scores, by_keys),
-            };
-            add(&by_query, block.query(query));
-            let place = block.place(query, by.row_q);
-            store(&product(&by_query, &scale), block.width, &mut by.q[place..]);
-        }
-        for (token, by_key) in by_keys.iter().enumerate() {
-            add(by_key, block.key(token));
-            let place = block.place(token, by.row_k);
-            store(&product(by_key, &scale), block.width, &mut by.k[place..]);
-        }
-        for (by_r, total) in by_r.iter_mut().zip(total) {
-            *by_r += head.power as f32 * total;
-        }
+        add(&by_query, block.query(query));
+        let place = block.place(query, by.row_q);
+        store(&product(&by_query, &scale), block.width, &mut by.q[place..]);
+    }
+    for (token, by_key) in by_keys.iter().enumerate() {
+        add(by_key, block.key(token));
+        let place = block.place(token, by.row_k);
+        store(&product(by_key, &scale), block.width, &mut by.k[place..]);
+    }
+    for (by_r, total) in by_r.iter_mut().zip(total) {
+        *by_r += head.power as f32 * total;
     }
 }
 

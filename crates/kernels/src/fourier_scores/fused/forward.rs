@@ -1,74 +1,74 @@
 //! The scores.
 
+use multiversion::multiversion;
+
 use super::nearness::{Bounds, IS_NEAR, IS_NEARER, farthest};
 use super::sinc::{self, LOG, LOG_NEARER};
 use super::{DimensionBlock, LANES, Lanes, ScoredHead, product};
 use crate::math::{ln, polynomial};
-use crate::simd::vectorised;
 
 /// Dimensions that are added in one pass over a query's keys: four chains of `mul_add`, whose
 /// latency is four cycles, keep an execution unit busy.
 const GROUP: usize = 4;
 
-vectorised! {
-    /// The scores of every query's visible keys. `keys` and `plain` are working memory for all
-    /// dimensions of all keys, `far` one row each for products and their exponents.
-    pub(super) fn scores(
-        head: ScoredHead<'_>,
-        blocks: &[DimensionBlock<'_>],
-        keys: &mut [f32],
-        plain: &mut [f32],
-        far: [&mut [f32]; 2],
-        into: &mut [f32],
-    ) {
-        let stride = head.stride();
-        for (block, keys) in blocks.iter().zip(keys.chunks_exact_mut(LANES * stride)) {
-            transpose(block, &block.r, stride, keys);
-        }
-        let mut bounds = vec![Bounds::NONE; blocks.len()];
-        let mut has_plain = vec![false; blocks.len()];
-        let [products, exponents] = far;
-        for (query, row) in into.chunks_exact_mut(stride).enumerate() {
-            let visible = head.keys(query);
-            let window = visible.start / LANES * LANES..visible.end.next_multiple_of(LANES);
-            let row = &mut row[window.clone()];
-            row.fill(0.0);
-            let mut far = Far {
-                products: &mut products[window.clone()],
-                exponents: &mut exponents[window.clone()],
-                is_empty: true,
-            };
-            for (i, (block, bounds)) in blocks.iter().zip(&mut bounds).enumerate() {
-                bounds.turn_to(visible.clone(), |token| block.scaled(block.key(token)));
-                let q = block.scaled(block.query(query));
-                let nearness = bounds.of(&q);
-                let memory = i * LANES * stride..(i + 1) * LANES * stride;
-                if farthest(&nearness) > IS_NEAR && !has_plain[i] {
-                    transpose(block, &[1.0; LANES], stride, &mut plain[memory.clone()]);
-                    has_plain[i] = true;
-                }
-                for (start, nearness) in nearness.as_chunks().0.iter().enumerate() {
-                    let group = DimensionGroup {
-                        first: start * GROUP,
-                        keys: &keys[memory.clone()],
-                        stride,
-                        start: window.start,
-                        length: row.len(),
-                    };
-                    match farthest(nearness) {
-                        IS_NEARER => group.add(&q, LOG_NEARER, row),
-                        IS_NEAR => group.add(&q, LOG, row),
-                        _ => {
-                            let plain = DimensionGroup { keys: &plain[memory.clone()], ..group };
-                            group.multiply(plain, block, query, nearness, row, &mut far);
-                        }
+/// The scores of every query's visible keys. `keys` and `plain` are working memory for all
+/// dimensions of all keys, `far` one row each for products and their exponents.
+#[multiversion(targets = "simd")]
+pub(super) fn scores(
+    head: ScoredHead<'_>,
+    blocks: &[DimensionBlock<'_>],
+    keys: &mut [f32],
+    plain: &mut [f32],
+    far: [&mut [f32]; 2],
+    into: &mut [f32],
+) {
+    let stride = head.stride();
+    for (block, keys) in blocks.iter().zip(keys.chunks_exact_mut(LANES * stride)) {
+        transpose(block, &block.r, stride, keys);
+    }
+    let mut bounds = vec![Bounds::NONE; blocks.len()];
+    let mut has_plain = vec![false; blocks.len()];
+    let [products, exponents] = far;
+    for (query, row) in into.chunks_exact_mut(stride).enumerate() {
+        let visible = head.keys(query);
+        let window = visible.start / LANES * LANES..visible.end.next_multiple_of(LANES);
+        let row = &mut row[window.clone()];
+        row.fill(0.0);
+        let mut far = Far {
+            products: &mut products[window.clone()],
+            exponents: &mut exponents[window.clone()],
+            is_empty: true,
+        };
+        for (i, (block, bounds)) in blocks.iter().zip(&mut bounds).enumerate() {
+            bounds.turn_to(visible.clone(), |token| block.scaled(block.key(token)));
+            let q = block.scaled(block.query(query));
+            let nearness = bounds.of(&q);
+            let memory = i * LANES * stride..(i + 1) * LANES * stride;
+            if farthest(&nearness) > IS_NEAR && !has_plain[i] {
+                transpose(block, &[1.0; LANES], stride, &mut plain[memory.clone()]);
+                has_plain[i] = true;
+            }
+            for (start, nearness) in nearness.as_chunks().0.iter().enumerate() {
+                let group = DimensionGroup {
+                    first: start * GROUP,
+                    keys: &keys[memory.clone()],
+                    stride,
+                    start: window.start,
+                    length: row.len(),
+                };
+                match farthest(nearness) {
+                    IS_NEARER => group.add(&q, LOG_NEARER, row),
+                    IS_NEAR => group.add(&q, LOG, row),
+                    _ => {
+                        let plain = DimensionGroup { keys: &plain[memory.clone()], ..group };
+                        group.multiply(plain, block, query, nearness, row, &mut far);
                     }
                 }
             }
-            far.add_to(row);
-            for score in row {
-                *score *= head.power as f32;
-            }
+        }
+        far.add_to(row);
+        for score in row {
+            *score *= head.power as f32;
         }
     }
 }

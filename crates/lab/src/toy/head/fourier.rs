@@ -12,7 +12,7 @@
 
 use std::f64::consts::PI;
 
-use overtone_kernels::vectorised;
+use multiversion::multiversion;
 use overtone_model::head::Regularizer;
 use overtone_model::head::fourier::KAPPA;
 use overtone_model::head::fourier_likelihood::DENSITY_FLOOR;
@@ -241,100 +241,100 @@ fn phases<T: Number>(z: f64, frequencies: usize) -> impl Iterator<Item = T> {
     cos.chain((0..=frequencies).map(move |l| T::of(angle(l).sin())))
 }
 
-vectorised! {
-    /// `e^{ilπz}` for all `l`, given that for `l = 1`.
-    fn powers<T: Number>(phases: &mut [Lanes<T>]) {
-        let terms = phases.len() / 2;
-        phases[0] = [T::ONE; LANES];
-        phases[terms] = [T::ZERO; LANES];
-        let (cos, sin) = phases.split_at_mut(terms);
-        for l in 2..terms {
-            for lane in 0..LANES {
-                let (c, s) = (cos[l - 1][lane], sin[l - 1][lane]);
-                cos[l][lane] = c * cos[1][lane] - s * sin[1][lane];
-                sin[l][lane] = s * cos[1][lane] + c * sin[1][lane];
-            }
+/// `e^{ilπz}` for all `l`, given that for `l = 1`.
+#[multiversion(targets = "simd")]
+fn powers<T: Number>(phases: &mut [Lanes<T>]) {
+    let terms = phases.len() / 2;
+    phases[0] = [T::ONE; LANES];
+    phases[terms] = [T::ZERO; LANES];
+    let (cos, sin) = phases.split_at_mut(terms);
+    for l in 2..terms {
+        for lane in 0..LANES {
+            let (c, s) = (cos[l - 1][lane], sin[l - 1][lane]);
+            cos[l][lane] = c * cos[1][lane] - s * sin[1][lane];
+            sin[l][lane] = s * cos[1][lane] + c * sin[1][lane];
         }
     }
+}
 
-    /// `p = |A|²/(normal · P)` of each lane; `gradients` become those of
-    /// `-share · ln(p + floor)`.
-    fn likelihood<T: Number>(
-        coefficients: &[Lanes<T>],
-        phases: &[Lanes<T>],
-        gradients: &mut [Lanes<T>],
-        constants: Constants<T>,
-    ) -> Lanes<T> {
-        let terms = coefficients.len() / 2;
-        let (u, v) = coefficients.split_at(terms);
-        let (cos, sin) = phases.split_at(terms);
-        let (by_u, by_v) = gradients.split_at_mut(terms);
-        let (mut re, mut im, mut power) =
-            ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
-        for (((u, v), cos), sin) in u.iter().zip(v).zip(cos).zip(sin) {
-            for i in 0..LANES {
-                re[i] += u[i] * cos[i] - v[i] * sin[i];
-                im[i] += u[i] * sin[i] + v[i] * cos[i];
-                power[i] += u[i] * u[i] + v[i] * v[i];
-            }
-        }
-        let mut densities = [T::ZERO; LANES];
-        let mut by_power = [T::ZERO; LANES];
+/// `p = |A|²/(normal · P)` of each lane; `gradients` become those of
+/// `-share · ln(p + floor)`.
+#[multiversion(targets = "simd")]
+fn likelihood<T: Number>(
+    coefficients: &[Lanes<T>],
+    phases: &[Lanes<T>],
+    gradients: &mut [Lanes<T>],
+    constants: Constants<T>,
+) -> Lanes<T> {
+    let terms = coefficients.len() / 2;
+    let (u, v) = coefficients.split_at(terms);
+    let (cos, sin) = phases.split_at(terms);
+    let (by_u, by_v) = gradients.split_at_mut(terms);
+    let (mut re, mut im, mut power) = ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
+    for (((u, v), cos), sin) in u.iter().zip(v).zip(cos).zip(sin) {
         for i in 0..LANES {
-            let scale = T::ONE / (constants.normal * power[i]);
-            densities[i] = (re[i] * re[i] + im[i] * im[i]) * scale;
-            let by_density = -constants.share / (densities[i] + constants.floor);
-            // Twice: what multiplies Re, Im and each coefficient.
-            let twice = by_density + by_density;
-            re[i] = re[i] * twice * scale;
-            im[i] = im[i] * twice * scale;
-            by_power[i] = -twice * densities[i] / power[i];
+            re[i] += u[i] * cos[i] - v[i] * sin[i];
+            im[i] += u[i] * sin[i] + v[i] * cos[i];
+            power[i] += u[i] * u[i] + v[i] * v[i];
         }
-        let (by_re, by_im) = (re, im);
-        for l in 0..terms {
-            for i in 0..LANES {
-                let (c, s) = (cos[l][i], sin[l][i]);
-                by_u[l][i] = by_re[i] * c + by_im[i] * s + by_power[i] * u[l][i];
-                by_v[l][i] = by_im[i] * c - by_re[i] * s + by_power[i] * v[l][i];
-            }
-        }
-        densities
     }
+    let mut densities = [T::ZERO; LANES];
+    let mut by_power = [T::ZERO; LANES];
+    for i in 0..LANES {
+        let scale = T::ONE / (constants.normal * power[i]);
+        densities[i] = (re[i] * re[i] + im[i] * im[i]) * scale;
+        let by_density = -constants.share / (densities[i] + constants.floor);
+        // Twice: what multiplies Re, Im and each coefficient.
+        let twice = by_density + by_density;
+        re[i] = re[i] * twice * scale;
+        im[i] = im[i] * twice * scale;
+        by_power[i] = -twice * densities[i] / power[i];
+    }
+    let (by_re, by_im) = (re, im);
+    for l in 0..terms {
+        for i in 0..LANES {
+            let (c, s) = (cos[l][i], sin[l][i]);
+            by_u[l][i] = by_re[i] * c + by_im[i] * s + by_power[i] * u[l][i];
+            by_v[l][i] = by_im[i] * c - by_re[i] * s + by_power[i] * v[l][i];
+        }
+    }
+    densities
+}
 
-    /// `scale · Σ_k k²|c_k|²` of each lane with `c_k = Σ_l a_{l+k} conj(a_l)`; its gradient is
-    /// added to `gradients`.
-    fn regularise<T: Number>(
-        coefficients: &[Lanes<T>],
-        gradients: &mut [Lanes<T>],
-        scale: T,
-    ) -> Lanes<T> {
-        let terms = coefficients.len() / 2;
-        let (u, v) = coefficients.split_at(terms);
-        let (by_u, by_v) = gradients.split_at_mut(terms);
-        let mut totals = [T::ZERO; LANES];
-        for k in 1..terms {
-            let weight = scale * T::of((k * k) as f64);
-            let (mut re, mut im) = ([T::ZERO; LANES], [T::ZERO; LANES]);
-            for l in 0..terms - k {
-                for i in 0..LANES {
-                    re[i] += u[l + k][i] * u[l][i] + v[l + k][i] * v[l][i];
-                    im[i] += v[l + k][i] * u[l][i] - u[l + k][i] * v[l][i];
-                }
-            }
+/// `scale · Σ_k k²|c_k|²` of each lane with `c_k = Σ_l a_{l+k} conj(a_l)`; its gradient is
+/// added to `gradients`.
+#[multiversion(targets = "simd")]
+fn regularise<T: Number>(
+    coefficients: &[Lanes<T>],
+    gradients: &mut [Lanes<T>],
+    scale: T,
+) -> Lanes<T> {
+    let terms = coefficients.len() / 2;
+    let (u, v) = coefficients.split_at(terms);
+    let (by_u, by_v) = gradients.split_at_mut(terms);
+    let mut totals = [T::ZERO; LANES];
+    for k in 1..terms {
+        let weight = scale * T::of((k * k) as f64);
+        let (mut re, mut im) = ([T::ZERO; LANES], [T::ZERO; LANES]);
+        for l in 0..terms - k {
             for i in 0..LANES {
-                totals[i] += weight * (re[i] * re[i] + im[i] * im[i]);
-                re[i] = (weight + weight) * re[i];
-                im[i] = (weight + weight) * im[i];
-            }
-            for l in 0..terms - k {
-                for i in 0..LANES {
-                    by_u[l + k][i] += re[i] * u[l][i] - im[i] * v[l][i];
-                    by_v[l + k][i] += re[i] * v[l][i] + im[i] * u[l][i];
-                    by_u[l][i] += re[i] * u[l + k][i] + im[i] * v[l + k][i];
-                    by_v[l][i] += re[i] * v[l + k][i] - im[i] * u[l + k][i];
-                }
+                re[i] += u[l + k][i] * u[l][i] + v[l + k][i] * v[l][i];
+                im[i] += v[l + k][i] * u[l][i] - u[l + k][i] * v[l][i];
             }
         }
-        totals
+        for i in 0..LANES {
+            totals[i] += weight * (re[i] * re[i] + im[i] * im[i]);
+            re[i] = (weight + weight) * re[i];
+            im[i] = (weight + weight) * im[i];
+        }
+        for l in 0..terms - k {
+            for i in 0..LANES {
+                by_u[l + k][i] += re[i] * u[l][i] - im[i] * v[l][i];
+                by_v[l + k][i] += re[i] * v[l][i] + im[i] * u[l][i];
+                by_u[l][i] += re[i] * u[l + k][i] + im[i] * v[l + k][i];
+                by_v[l][i] += re[i] * v[l + k][i] - im[i] * u[l + k][i];
+            }
+        }
     }
+    totals
 }

@@ -1,6 +1,6 @@
 //! Logits of the bins, one affine layer: cross-entropy and its gradient.
 
-use overtone_kernels::vectorised;
+use multiversion::multiversion;
 
 use crate::toy::network::ForLoss;
 use crate::toy::number::Number;
@@ -43,32 +43,31 @@ impl Linear {
     }
 }
 
-vectorised! {
-    /// `scale · softmax` of the first `bins` logits, zeros behind; the largest of them and the
-    /// sum of `e^{logit - largest}`.
-    fn softmax<T: Number>(logits: &[T], bins: usize, into: &mut [T], scale: T) -> (T, T) {
-        let mut most = [logits[0]; LANES];
-        for logits in logits[..bins].chunks(LANES) {
-            for (most, logit) in most.iter_mut().zip(logits) {
-                *most = most.or_more(*logit);
-            }
+/// `scale · softmax` of the first `bins` logits, zeros behind; the largest of them and the
+/// sum of `e^{logit - largest}`.
+#[multiversion(targets = "simd")]
+fn softmax<T: Number>(logits: &[T], bins: usize, into: &mut [T], scale: T) -> (T, T) {
+    let mut most = [logits[0]; LANES];
+    for logits in logits[..bins].chunks(LANES) {
+        for (most, logit) in most.iter_mut().zip(logits) {
+            *most = most.or_more(*logit);
         }
-        let largest = most.into_iter().fold(logits[0], T::or_more);
-        for (into, logit) in into.iter_mut().zip(logits) {
-            *into = (*logit - largest).exp();
-        }
-        into[bins..].fill(T::ZERO);
-        let mut sums = [T::ZERO; LANES];
-        for values in into.chunks_exact(LANES) {
-            for (sum, value) in sums.iter_mut().zip(values) {
-                *sum += *value;
-            }
-        }
-        let sum = sums.into_iter().fold(T::ZERO, |sum, part| sum + part);
-        let factor = scale / sum;
-        for value in into.iter_mut() {
-            *value = *value * factor;
-        }
-        (largest, sum)
     }
+    let largest = most.into_iter().fold(logits[0], T::or_more);
+    for (into, logit) in into.iter_mut().zip(logits) {
+        *into = (*logit - largest).exp();
+    }
+    into[bins..].fill(T::ZERO);
+    let mut sums = [T::ZERO; LANES];
+    for values in into.chunks_exact(LANES) {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum += *value;
+        }
+    }
+    let sum = sums.into_iter().fold(T::ZERO, |sum, part| sum + part);
+    let factor = scale / sum;
+    for value in into.iter_mut() {
+        *value = *value * factor;
+    }
+    (largest, sum)
 }

@@ -6,7 +6,7 @@
 
 use std::f64::consts::TAU;
 
-use overtone_kernels::vectorised;
+use multiversion::multiversion;
 use overtone_model::head::fourier::KAPPA;
 use overtone_model::head::fourier_likelihood::DENSITY_FLOOR;
 
@@ -181,18 +181,17 @@ fn softplus(x: f64) -> f64 {
     if x > 20.0 { x } else { x.exp().ln_1p() }
 }
 
-vectorised! {
-    /// `Σ p`, `Σ p x` and `Σ p (x² - 1)` over all centres, `x` in σ from the mean.
-    fn moments<T: Number>(centres: &[T], gaussian: Gaussian<T>) -> [T; 3] {
-        let mut sums = [[T::ZERO; LANES]; 3];
-        for centres in centres.chunks_exact(LANES) {
-            for (i, centre) in centres.iter().enumerate() {
-                let (x, p) = gaussian.at(*centre);
-                sums[0][i] += p;
-                sums[1][i] += p * x;
-                sums[2][i] += p * (x * x - T::ONE);
-            }
+/// `Σ p`, `Σ p x` and `Σ p (x² - 1)` over all centres, `x` in σ from the mean.
+#[multiversion(targets = "simd")]
+fn moments<T: Number>(centres: &[T], gaussian: Gaussian<T>) -> [T; 3] {
+    let mut sums = [[T::ZERO; LANES]; 3];
+    for centres in centres.chunks_exact(LANES) {
+        for (i, centre) in centres.iter().enumerate() {
+            let (x, p) = gaussian.at(*centre);
+            sums[0][i] += p;
+            sums[1][i] += p * x;
+            sums[2][i] += p * (x * x - T::ONE);
         }
-        sums.map(|lanes| lanes.into_iter().fold(T::ZERO, |sum, part| sum + part))
     }
+    sums.map(|lanes| lanes.into_iter().fold(T::ZERO, |sum, part| sum + part))
 }
