@@ -1,12 +1,11 @@
 """A Decision Transformer that is told the last return by adaptive layer norm, in PyTorch and double
-precision: golden files of our own.
+precision: a golden file of our own.
 
     python scripts/peers/adaln_golden.py crates/train/tests/golden
 
-Written from the equations in crates/model/src/return_modulation.rs and observation_skip.rs. Each
-file holds the initial parameters, a batch for each of 20 steps, the first step's outputs and
-gradients, all losses, and the parameters in the end. Weights are `[in, out]`, under the names that
-our checkpoints give them.
+Written from the equations in crates/model/src/return_modulation.rs. The file holds the initial
+parameters, a batch for each of 20 steps, the first step's outputs and gradients, all losses, and
+the parameters in the end. Weights are `[in, out]`, under the names that our checkpoints give them.
 """
 
 import math
@@ -23,7 +22,7 @@ LAYERS, HEADS, HORIZON, STEPS = 2, 2, 9, 20
 N_PADDING = (0, 2, 0, 4)
 
 
-def parameters(skip):
+def parameters():
     """Random, none at what it begins with, so that every part shows."""
     shapes = {
         "encoder.weight": (OBSERVATION, WIDTH), "encoder.bias": (WIDTH,),
@@ -33,9 +32,6 @@ def parameters(skip):
         "modulation.weight": (1, 2 * WIDTH), "modulation.bias": (2 * WIDTH,),
         "head.weight": (WIDTH, ACTION), "head.bias": (ACTION,),
     }
-    if skip:
-        shapes |= {"skip.weight": (WIDTH, WIDTH), "skip.bias": (WIDTH,),
-                   "skip.out_weight": (WIDTH, WIDTH)}
     for layer in range(LAYERS):
         block = f"transformer.blocks.{layer}."
         shapes |= {
@@ -80,8 +76,6 @@ def predict(p, batch, n_padding):
         x = x + affine(mixed, block + "projection_")
         x = x + affine(F.relu(affine(norm(x, block + "norm_2_"), block + "mlp_1_")), block + "mlp_2_")
     hidden = x[:, ::2]
-    if "skip.weight" in p:
-        hidden = hidden + F.relu(affine(embedded, "skip.")) @ p["skip.out_weight"]
     scale, shift = affine(batch["returns_to_go"][..., None], "modulation.").split(WIDTH, 2)
     return torch.tanh(affine((1 + scale) * norm(hidden) + shift, "head."))
 
@@ -90,37 +84,36 @@ def main():
     torch.set_default_dtype(torch.float64)
     folder = Path(sys.argv[1])
     real = torch.tensor([[t >= pad for t in range(TIME)] for pad in N_PADDING])
-    for seed, name in enumerate(("adaln", "adaln_skip")):
-        torch.manual_seed(seed)
-        p = parameters(skip=seed == 1)
-        first = torch.randint(0, 7, (STEPS, BATCH, 1))
-        timesteps = first + torch.arange(TIME) - torch.tensor(N_PADDING)[:, None]
-        batches = {
-            "observations": torch.randn(STEPS, BATCH, TIME, OBSERVATION),
-            "actions": torch.rand(STEPS, BATCH, TIME, ACTION) * 2 - 1,
-            "returns_to_go": 2 * torch.rand(STEPS, BATCH, TIME),
-            "timesteps": timesteps.clamp(min=0).double(),
-        }
-        tensors = {f"batch/{name}": values for name, values in batches.items()}
-        tensors["n_padding"] = torch.tensor(N_PADDING).double()
-        tensors |= {f"initial/{name}": value.detach().clone() for name, value in p.items()}
-        optimizer = torch.optim.AdamW(p.values(), lr=3e-3, weight_decay=1e-2)
-        losses = []
-        for step in range(STEPS):
-            batch = {name: values[step] for name, values in batches.items()}
-            predicted = predict(p, batch, N_PADDING)
-            errors = ((predicted - batch["actions"]) ** 2).mean(-1)
-            loss = errors[real].mean()
-            optimizer.zero_grad()
-            loss.backward()
-            if step == 0:
-                tensors["outputs"] = predicted.detach().clone()
-                tensors |= {f"gradient/{name}": value.grad.clone() for name, value in p.items()}
-            losses.append(loss.item())
-            optimizer.step()
-        tensors["loss"] = torch.tensor(losses)
-        tensors |= {f"final/{name}": value.detach().clone() for name, value in p.items()}
-        save(folder / f"{name}.safetensors", tensors)
+    torch.manual_seed(0)
+    p = parameters()
+    first = torch.randint(0, 7, (STEPS, BATCH, 1))
+    timesteps = first + torch.arange(TIME) - torch.tensor(N_PADDING)[:, None]
+    batches = {
+        "observations": torch.randn(STEPS, BATCH, TIME, OBSERVATION),
+        "actions": torch.rand(STEPS, BATCH, TIME, ACTION) * 2 - 1,
+        "returns_to_go": 2 * torch.rand(STEPS, BATCH, TIME),
+        "timesteps": timesteps.clamp(min=0).double(),
+    }
+    tensors = {f"batch/{name}": values for name, values in batches.items()}
+    tensors["n_padding"] = torch.tensor(N_PADDING).double()
+    tensors |= {f"initial/{name}": value.detach().clone() for name, value in p.items()}
+    optimizer = torch.optim.AdamW(p.values(), lr=3e-3, weight_decay=1e-2)
+    losses = []
+    for step in range(STEPS):
+        batch = {name: values[step] for name, values in batches.items()}
+        predicted = predict(p, batch, N_PADDING)
+        errors = ((predicted - batch["actions"]) ** 2).mean(-1)
+        loss = errors[real].mean()
+        optimizer.zero_grad()
+        loss.backward()
+        if step == 0:
+            tensors["outputs"] = predicted.detach().clone()
+            tensors |= {f"gradient/{name}": value.grad.clone() for name, value in p.items()}
+        losses.append(loss.item())
+        optimizer.step()
+    tensors["loss"] = torch.tensor(losses)
+    tensors |= {f"final/{name}": value.detach().clone() for name, value in p.items()}
+    save(folder / "adaln.safetensors", tensors)
 
 
 if __name__ == "__main__":

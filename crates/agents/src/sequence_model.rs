@@ -265,6 +265,5 @@ fn describe_transformer(what: &str, model: &DecisionTransformerConfig) -> String
         Conditioning::Adaln => ", returns by adaptive layer norm",
         Conditioning::Return | Conditioning::None => "",
     };
-    let skip = if model.observation_skip { ", a perceptron beside it" } else { "" };
-    format!("{what}, {}, {}{told}{skip}", model.head.describe(), model.attention.describe())
+    format!("{what}, {}, {}{told}", model.head.describe(), model.attention.describe())
 }

@@ -152,7 +152,6 @@ pub struct ModelSettings {
     pub timestep_std: f64,
     pub dropout: f64,
     pub conditioning: Told,
-    pub observation_skip: bool,
 }
 
 /// What is played after training, or by `evaluate`.

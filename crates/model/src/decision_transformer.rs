@@ -44,7 +44,6 @@ use crate::{
     init::Init,
     loss::Loss,
     matrices::Matrices,
-    observation_skip::ObservationSkip,
     positions::{Embedded, Positions, PositionsConfig, reference_std},
     return_embedding::ReturnEmbedding,
     return_modulation::ReturnModulation,
@@ -84,9 +83,6 @@ pub struct DecisionTransformerConfig {
     pub attention: AttentionConfig,
     /// How a token becomes an action.
     pub head: HeadConfig,
-    /// Whether a [perceptron](crate::observation_skip) runs beside the transformer.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub observation_skip: bool,
 }
 
 /// How configurations spell [`Activation`].
@@ -112,7 +108,6 @@ impl DecisionTransformerConfig {
             activation: Activation::Gelu,
             attention: AttentionConfig::SOFTMAX,
             head: HeadConfig::Linear(LinearConfig {}),
-            observation_skip: false,
         }
     }
 
@@ -130,7 +125,6 @@ impl DecisionTransformerConfig {
             activation: Activation::Relu,
             attention: AttentionConfig::SOFTMAX,
             head: HeadConfig::Tanh(TanhConfig {}),
-            observation_skip: false,
         }
     }
 
@@ -193,8 +187,6 @@ pub struct DecisionTransformer {
     pub transformer: Transformer,
     /// From a return-to-go to scale and shift of what the head reads.
     pub modulation: Option<ReturnModulation>,
-    /// From an embedded observation to what the head reads at it.
-    pub skip: Option<ObservationSkip>,
     /// From a token to actions.
     pub head: Head,
     /// What the model was built from.
@@ -213,10 +205,9 @@ pub struct DecisionTransformer {
 
 impl Matrices for DecisionTransformer {
     fn matrices(&self) -> Vec<ParamId> {
-        let Self { encoder, returns, action, transformer, modulation, skip, head, .. } = self;
+        let Self { encoder, returns, action, transformer, modulation, head, .. } = self;
         let embeddings = [encoder.matrices(), returns.matrices(), action.matrices()].concat();
-        let beside = [modulation.matrices(), skip.matrices()].concat();
-        [embeddings, transformer.matrices(), beside, head.matrices()].concat()
+        [embeddings, transformer.matrices(), modulation.matrices(), head.matrices()].concat()
     }
 }
 
@@ -261,7 +252,6 @@ impl DecisionTransformer {
             positions,
             transformer,
             modulation: is_modulated.then(|| ReturnModulation::init(d, init)),
-            skip: config.observation_skip.then(|| ObservationSkip::init(d, init)),
             head,
             config: config.clone(),
             observations: observations.clone(),
@@ -299,7 +289,7 @@ impl DecisionTransformer {
             observed => self.embed_observations(observed).reshape(shape),
         };
         let embedded = Embedded {
-            observations: observations.clone(),
+            observations,
             returns_to_go: self.returns.as_ref().map(|returns| {
                 squash(returns.forward(contexts.returns_to_go.clone())).reshape(shape)
             }),
@@ -307,12 +297,7 @@ impl DecisionTransformer {
         };
         let tokens = self.positions.tokens(embedded, contexts, self.form);
         let n_padding = &contexts.n_padding;
-        let mut hidden =
-            self.transformer.at_observations(tokens, steps, n_padding, dropout, self.form);
-        if let Some(skip) = &self.skip {
-            let [_, n_steps, _] = hidden.dims();
-            hidden = hidden + skip.forward(observations, n_steps);
-        }
+        let hidden = self.transformer.at_observations(tokens, steps, n_padding, dropout, self.form);
         let hidden = self.transformer.normed(hidden, self.form);
         match &self.modulation {
             Some(modulation) => modulation.forward(hidden, contexts.returns_to_go.clone()),

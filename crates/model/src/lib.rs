@@ -23,7 +23,6 @@ pub mod init;
 pub mod loss;
 pub mod matrices;
 pub mod model;
-pub mod observation_skip;
 pub mod perceptron;
 pub mod policy;
 pub mod positions;

@@ -13,17 +13,12 @@ use rand::RngExt;
 
 const TIME: usize = 5;
 
-fn model(
-    conditioning: Conditioning,
-    attention: AttentionConfig,
-    skip: bool,
-) -> DecisionTransformer {
+fn model(conditioning: Conditioning, attention: AttentionConfig) -> DecisionTransformer {
     let config = DecisionTransformerConfig {
         d_model: 16,
         context_length: TIME,
         conditioning,
         attention,
-        observation_skip: skip,
         ..DecisionTransformerConfig::gym(9)
     };
     let generator = &mut seed::generator(1, "init");
@@ -59,46 +54,42 @@ const RETURNS: [[f32; TIME]; 2] = [[3.0, 2.5, 2.0, 1.5, 1.0], [0.0, 0.0, 4.0, 3.
 fn before_the_first_step_it_is_behaviour_cloning() {
     for attention in [AttentionConfig::SOFTMAX, AttentionConfig::Fourier(FourierKernel::default())]
     {
-        let told = model(Conditioning::Adaln, attention, false);
-        let cloning = model(Conditioning::None, attention, false);
+        let told = model(Conditioning::Adaln, attention);
+        let cloning = model(Conditioning::None, attention);
         let contexts = contexts(RETURNS);
         let all = bits(&told, &contexts, Steps::All);
         assert_eq!(all, bits(&cloning, &contexts, Steps::All));
-        assert_eq!(all, bits(&model(Conditioning::Adaln, attention, true), &contexts, Steps::All));
     }
 }
 
 /// Bit for bit, where the newest action is decided; and the newest return does matter.
 #[test]
 fn returns_before_the_newest_do_not_matter() {
-    for skip in [false, true] {
-        let mut model = model(Conditioning::Adaln, AttentionConfig::SOFTMAX, skip);
-        let generator = &mut seed::generator(3, "shown");
-        let init = &mut Init::drawn(&Device::flex(), generator);
-        model.modulation.as_mut().unwrap().weight = init.normal([1, 32], 0.5);
-        let newest = bits(&model, &contexts(RETURNS), Steps::Newest);
-        let mut earlier = RETURNS;
-        earlier.iter_mut().for_each(|row| row[..TIME - 1].fill(-7.0));
-        assert_eq!(newest, bits(&model, &contexts(earlier), Steps::Newest));
-        let mut later = RETURNS;
-        later.iter_mut().for_each(|row| row[TIME - 1] += 0.5);
-        let moved = bits(&model, &contexts(later), Steps::Newest);
-        let d_model = model.config.d_model;
-        for row in 0..2 {
-            let row = row * d_model..(row + 1) * d_model;
-            assert_ne!(newest[row.clone()], moved[row]);
-        }
+    let mut model = model(Conditioning::Adaln, AttentionConfig::SOFTMAX);
+    let generator = &mut seed::generator(3, "shown");
+    let init = &mut Init::drawn(&Device::flex(), generator);
+    model.modulation.as_mut().unwrap().weight = init.normal([1, 32], 0.5);
+    let newest = bits(&model, &contexts(RETURNS), Steps::Newest);
+    let mut earlier = RETURNS;
+    earlier.iter_mut().for_each(|row| row[..TIME - 1].fill(-7.0));
+    assert_eq!(newest, bits(&model, &contexts(earlier), Steps::Newest));
+    let mut later = RETURNS;
+    later.iter_mut().for_each(|row| row[TIME - 1] += 0.5);
+    let moved = bits(&model, &contexts(later), Steps::Newest);
+    let d_model = model.config.d_model;
+    for row in 0..2 {
+        let row = row * d_model..(row + 1) * d_model;
+        assert_ne!(newest[row.clone()], moved[row]);
     }
 }
 
 /// What a policy computes at the newest step alone is what the whole context has there.
 #[test]
 fn the_newest_step_is_the_whole_context_s_last() {
-    let mut model = model(Conditioning::Adaln, AttentionConfig::SOFTMAX, true);
+    let mut model = model(Conditioning::Adaln, AttentionConfig::SOFTMAX);
     let generator = &mut seed::generator(3, "shown");
     let init = &mut Init::drawn(&Device::flex(), generator);
     model.modulation.as_mut().unwrap().weight = init.normal([1, 32], 0.5);
-    model.skip.as_mut().unwrap().out_weight = init.normal([16, 16], 0.5);
     let contexts = contexts(RETURNS);
     let numbers = |steps| -> Vec<f32> {
         model.hidden(&contexts, steps, None).into_data().iter::<f32>().collect()

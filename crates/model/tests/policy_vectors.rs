@@ -65,11 +65,8 @@ fn models() -> Vec<Model> {
         let average_return = Some(AverageReturn { horizon: 9 });
         let rvs = PerceptronConfig { average_return, ..perceptron.clone() };
         let perceptrons = [perceptron, rvs].map(ModelConfig::Perceptron);
-        let adaln = DecisionTransformerConfig {
-            conditioning: Conditioning::Adaln,
-            observation_skip: true,
-            ..transformer.clone()
-        };
+        let adaln =
+            DecisionTransformerConfig { conditioning: Conditioning::Adaln, ..transformer.clone() };
         [transformer, adaln].map(ModelConfig::Transformer).into_iter().chain(perceptrons)
     });
     let mut generator = seed::generator(2, "init");
@@ -78,15 +75,11 @@ fn models() -> Vec<Model> {
     let model = |config: ModelConfig| {
         let actions = actions(config.head());
         let mut model = Model::init(&config, &observations, &actions, init).unwrap();
-        if let Model::Transformer(DecisionTransformer {
-            modulation: Some(modulation),
-            skip: Some(skip),
-            ..
-        }) = &mut model
+        if let Model::Transformer(DecisionTransformer { modulation: Some(modulation), .. }) =
+            &mut model
         {
-            // They begin as zeros, which would hide them.
+            // It begins as zeros, which would hide it.
             modulation.weight = init.normal([1, 32], 0.5);
-            skip.out_weight = init.normal([16, 16], 0.5);
         }
         model
     };

@@ -81,7 +81,6 @@ fn config(
         conditioning,
         attention,
         head,
-        observation_skip: conditioning == Conditioning::Adaln,
         ..DecisionTransformerConfig::gym(7)
     }
 }
@@ -100,7 +99,7 @@ fn init(config: &DecisionTransformerConfig, device: &Device) -> DecisionTransfor
 /// What begins as zeros would hide what it is for.
 fn shown(mut parameters: NamedTensors) -> NamedTensors {
     for (name, data) in &mut parameters {
-        let begins_with_zeros = ["positions.local", "positions.global", "skip.out_weight"];
+        let begins_with_zeros = ["positions.local", "positions.global"];
         if begins_with_zeros.contains(&name.as_str()) || name.starts_with("modulation.") {
             let shape = data.shape().clone();
             let values: Vec<f32> = (0..shape.num_elements()).map(|i| (i as f32).sin()).collect();

@@ -43,7 +43,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 22] = [
+const ONLY: [Only; 21] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -62,7 +62,6 @@ const ONLY: [Only; 22] = [
     only("head.*", "algorithm", SEQUENCES),
     only("train.micro_batches", "algorithm", SEQUENCES),
     only("model.conditioning", "algorithm", &["decision_transformer"]),
-    only("model.observation_skip", "model.kind", TRANSFORMER),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),
     only("attention.*", "model.kind", TRANSFORMER),

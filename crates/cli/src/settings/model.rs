@@ -52,13 +52,12 @@ impl Settings {
             conditioning,
             attention: self.attention,
             head,
-            observation_skip: model.observation_skip,
             ..reference
         }))
     }
 
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
-    /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `tanh-adaln-skip`,
+    /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `tanh-adaln`,
     /// `cql4`.
     pub fn model_name(&self, algorithm: &AlgorithmConfig) -> String {
         let best = match self.data.best_percent {
@@ -79,8 +78,7 @@ impl Settings {
             ModelKind::Transformer => ("", format!("-attention-{}", self.attention.name())),
         };
         let told = if self.model.conditioning == Told::Adaln { "-adaln" } else { "" };
-        let skip = if self.model.observation_skip { "-skip" } else { "" };
-        format!("{best}{algorithm}{kind}{head}{attention}{told}{skip}")
+        format!("{best}{algorithm}{kind}{head}{attention}{told}")
     }
 
     /// The agent in a few words, after its number of parameters.

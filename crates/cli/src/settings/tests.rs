@@ -202,13 +202,13 @@ fn every_agent_has_a_name() {
     let words = format!("{perceptron} head=linear head.bins=20");
     assert_eq!(name(&words), "bc-perceptron-linear-bins20");
     assert_eq!(name("algorithm=rvs head=gaussian data.best_percent=50"), "best50-rvs-gaussian");
-    let words = "model.conditioning=adaln model.observation_skip=true";
-    assert_eq!(name(words), "tanh-adaln-skip");
+    let words = "model.conditioning=adaln";
+    assert_eq!(name(words), "tanh-adaln");
     let line = format!("env=hopper {words}");
     let Some(ModelConfig::Transformer(model)) = algorithm(&line).unwrap().model() else {
         panic!("a transformer")
     };
-    assert_eq!((model.conditioning, model.observation_skip), (Conditioning::Adaln, true));
+    assert_eq!(model.conditioning, Conditioning::Adaln);
     assert_eq!(name("head=fourier head.bins=50"), "fourier14-bins50");
     assert_eq!(name("head=gmm head.bins=50"), "gmm2-bins50");
     let line = "game=seaquest algorithm=discrete_cql discrete_cql.alpha=0.5";
@@ -330,7 +330,7 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
     let expected = "model.conditioning=adaln is for algorithm=decision_transformer; this run has \
                     algorithm=behavior_cloning";
     assert_eq!(resolve(line).map(drop).unwrap_err().to_string(), expected);
-    for word in ["attention=fourier", "model.n_heads=3", "model.observation_skip=true"] {
+    for word in ["attention=fourier", "model.n_heads=3"] {
         let line = format!("env=hopper algorithm=behavior_cloning model.kind=perceptron {word}");
         let expected =
             format!("{word} is for model.kind=transformer; this run has model.kind=perceptron");

@@ -151,7 +151,7 @@ fn every_model_and_head_trains_and_plays() {
             "bc-perceptron-fourier14",
         ),
         ("algorithm=rvs model.d_model=16", "rvs-tanh"),
-        ("model.conditioning=adaln model.observation_skip=true", "tanh-adaln-skip"),
+        ("model.conditioning=adaln", "tanh-adaln"),
         (
             "model.conditioning=adaln head=gaussian attention=fourier",
             "gaussian-attention-fourier4-adaln",

@@ -24,7 +24,7 @@ const FINAL: f64 = 1e-8;
 
 const STEPS: usize = 20;
 
-fn model(skip: bool) -> DecisionTransformer {
+fn model() -> DecisionTransformer {
     let config = DecisionTransformerConfig {
         n_layers: 2,
         n_heads: 2,
@@ -33,7 +33,6 @@ fn model(skip: bool) -> DecisionTransformer {
         dropout: 0.0,
         conditioning: Conditioning::Adaln,
         positions: PositionsConfig::Timestep { horizon: 9, std: 1.0 },
-        observation_skip: skip,
         ..DecisionTransformerConfig::gym(9)
     };
     let observations = ObservationSpace::Vectors { width: 11 };
@@ -83,10 +82,10 @@ fn check_all(golden: &Golden, prefix: &str, ours: &NamedTensors, tolerance: f64)
     }
 }
 
-fn check(file: &str, skip: bool, form: Form) {
+fn check(form: Form) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let golden = Golden::read(&folder.join(file));
-    let model = weights::import(model(skip), &named(&golden, "initial/")).unwrap();
+    let golden = Golden::read(&folder.join("adaln.safetensors"));
+    let model = weights::import(model(), &named(&golden, "initial/")).unwrap();
     let model = DecisionTransformer { form, ..model };
 
     let first = contexts(&golden, 0);
@@ -121,11 +120,6 @@ fn check(file: &str, skip: bool, form: Form) {
 
 #[test]
 fn returns_by_adaptive_layer_norm() {
-    check("adaln.safetensors", false, Form::Auto);
-    check("adaln.safetensors", false, Form::Reference);
-}
-
-#[test]
-fn a_perceptron_beside_the_transformer() {
-    check("adaln_skip.safetensors", true, Form::Auto);
+    check(Form::Auto);
+    check(Form::Reference);
 }

@@ -177,7 +177,6 @@ fn transformer(
         conditioning,
         attention,
         head: head.clone(),
-        observation_skip: conditioning == Conditioning::Adaln,
         ..reference
     };
     Pair {
