@@ -46,7 +46,8 @@ impl Policy for Thermostat {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let plan = Plan { episodes: 12, targets: vec![0.0], seed: 1, return_units: ReturnUnits::Raw };
+    let (episodes, seed) = (12, 1);
+    let plan = Plan::new(episodes, vec![0.0], seed, ReturnUnits::Raw);
     let mut rooms = Batched::of(vec![Room::default(), Room::default(), Room::default()]);
     let mut random = RandomPolicy::new(Room::default().action_space(), 3);
     for policy in [&mut random as &mut dyn Policy, &mut Thermostat] {

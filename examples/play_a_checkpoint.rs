@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Eight corridors at once, 40 episodes, each asked for a return of 20.
     let mut corridors = Corridor::new(8, 7, 30, 0.0);
     let mut random = RandomPolicy::new(corridors.action_space().clone(), 8);
-    let plan = Plan { episodes: 40, targets: vec![20.0], seed: 1, return_units: play.return_units };
+    let (episodes, seed) = (40, 1);
+    let plan = Plan::new(episodes, vec![20.0], seed, play.return_units);
     for (name, policy) in [("random", &mut random as &mut dyn Policy), ("agent", &mut *agent)] {
         let played = rollout(&mut corridors, policy, &plan, &mut |_| ControlFlow::Continue(()))?;
         let n = played.episodes.len() as f64;

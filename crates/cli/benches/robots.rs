@@ -87,12 +87,7 @@ fn play_batch(agent: &Model, env: &mut MujocoVectorEnv) -> Result<f64, Any> {
     let protocol = Play { return_scale: SCALE, ..cheetah().task.matched(None) };
     let normalization = Normalization::identity(env.observation_space().size());
     let mut policy = ModelPolicy::new(agent, Some(&normalization), &protocol)?;
-    let plan = Plan {
-        episodes: 1000 * EPISODES,
-        targets: vec![TARGET],
-        seed: 1,
-        return_units: ReturnUnits::Raw,
-    };
+    let plan = Plan::new(1000 * EPISODES, vec![TARGET], 1, ReturnUnits::Raw);
     let mut began = None;
     let mut rate = 0.0;
     let mut watch = |progress: &overtone_eval::Progress| {

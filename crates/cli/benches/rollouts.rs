@@ -111,7 +111,7 @@ fn spread(mut values: Vec<f64>) -> String {
 }
 
 fn plan(episodes: usize, targets: &[f32], protocol: &Play) -> Plan {
-    Plan { episodes, targets: targets.to_vec(), seed: 1, return_units: protocol.return_units }
+    Plan::new(episodes, targets.to_vec(), 1, protocol.return_units)
 }
 
 /// Steps per second, emulators included, of episodes without an end in these groups.

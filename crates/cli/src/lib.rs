@@ -163,7 +163,7 @@ enum Study {
     Cell {
         /// The study's folder
         folder: std::path::PathBuf,
-        /// The cell
+        /// The cell; after it `training`, or `part=2/4` of its playing, where it is not all of it
         cell: String,
         /// End when standard input does
         #[arg(long)]

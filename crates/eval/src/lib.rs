@@ -8,6 +8,7 @@
 pub mod ablation;
 pub mod evaluation;
 pub mod fourier_transform;
+pub mod part;
 pub mod random;
 pub mod replay;
 pub mod rollout;
@@ -21,6 +22,7 @@ pub use evaluation::{
     ActionShare, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult,
 };
 pub use fourier_transform::FourierTransform;
+pub use part::{Part, PartError, PlayedPart};
 pub use random::RandomPolicy;
 pub use replay::{Moment, replay};
 pub use rollout::{

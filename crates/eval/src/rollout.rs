@@ -36,8 +36,11 @@ use slot::{Queue, Slot};
 use tally::Tally;
 
 /// Which episodes to play.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Plan {
+    /// Number of the first episode of each target: 0, unless others play those before it.
+    pub first: usize,
     /// Episodes for each target return.
     pub episodes: usize,
     /// The returns asked for, in `return_units`.
@@ -50,6 +53,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// So many episodes for each of these targets, from the first on.
+    pub fn new(episodes: usize, targets: Vec<f32>, seed: u64, return_units: ReturnUnits) -> Self {
+        Self { first: 0, episodes, targets, seed, return_units }
+    }
+
     /// Number of episodes, all targets together.
     pub fn n_episodes(&self) -> usize {
         self.episodes * self.targets.len()
@@ -120,7 +128,8 @@ pub struct Progress {
 }
 
 /// Every distribution that was played from, summed up for each episode.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PlayedDistributions {
     /// The environment's name of each bin's action.
     pub actions: Vec<String>,
@@ -133,7 +142,8 @@ pub struct PlayedDistributions {
 }
 
 /// What a rollout gave.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rollout {
     /// Every episode that came to its end, target by target, in order of their numbers.
     pub episodes: Vec<PlayedEpisode>,

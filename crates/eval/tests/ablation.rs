@@ -21,12 +21,7 @@ const QUICK: Bootstrap = Bootstrap { replications: 2000, level: 0.95, seed: 1 };
 
 /// Random play in a corridor, with these returns in place of its own.
 fn evaluation(returns: &[f64]) -> Evaluation {
-    let plan = Plan {
-        episodes: returns.len(),
-        targets: vec![32.0],
-        seed: 1,
-        return_units: ReturnUnits::Clipped,
-    };
+    let plan = Plan::new(returns.len(), vec![32.0], 1, ReturnUnits::Clipped);
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
     let mut played =

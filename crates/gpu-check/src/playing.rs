@@ -39,12 +39,12 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     }
     let episodes = if is_cpu(device) { 4 } else { EPISODES };
     let protocol = agent.matched();
-    let plan = Plan {
+    let plan = Plan::new(
         episodes,
-        targets: vec![trained.state.episode_returns.last().copied().unwrap_or(1.0)],
-        seed: 1,
-        return_units: protocol.return_units,
-    };
+        vec![trained.state.episode_returns.last().copied().unwrap_or(1.0)],
+        1,
+        protocol.return_units,
+    );
     let mut policy = overtone_agents::policy(trained, &protocol, device)?;
     let mut env = suite.open(task, &protocol.simulation, episodes)?;
     let mut marks: Vec<(Instant, u64)> = Vec::new();

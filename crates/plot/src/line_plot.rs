@@ -39,9 +39,9 @@ pub struct Line {
     pub name: String,
     /// `[x, y]`, from left to right; points that are not finite are left out.
     pub points: Vec<[f64; 2]>,
-    /// How far each point's band reaches up and down, such as a standard deviation; as long
-    /// as `points`, or empty for none.
-    pub spread: Vec<f64>,
+    /// From where to where each point's band reaches, such as an interval; as long as `points`,
+    /// or empty for none.
+    pub band: Vec<[f64; 2]>,
     /// How the points are drawn.
     pub stroke: Stroke,
     /// Which of the eight colours; `None`: by the line's place in the plot.
@@ -90,20 +90,31 @@ impl Line {
         Self { colour: Some(colour), ..self }
     }
 
-    /// The line with a band around it.
+    /// The line with a band that reaches so far up and down from each point.
     ///
     /// # Panics
     /// When there is not one number a point.
     pub fn spread(self, spread: Vec<f64>) -> Self {
         assert_eq!(spread.len(), self.points.len(), "one spread a point");
-        Self { spread, ..self }
+        let ends = self.points.iter().zip(spread);
+        let band = ends.map(|([_, y], spread)| [y - spread, y + spread]).collect();
+        Self { band, ..self }
+    }
+
+    /// The line with a band between these ends.
+    ///
+    /// # Panics
+    /// When there is not one pair a point.
+    pub fn band(self, band: Vec<[f64; 2]>) -> Self {
+        assert_eq!(band.len(), self.points.len(), "one pair a point");
+        Self { band, ..self }
     }
 
     /// The lower and the upper edge of the band.
     fn edges(&self) -> [Vec<[f64; 2]>; 2] {
-        [-1.0, 1.0].map(|sign| {
-            let spread = self.points.iter().zip(&self.spread);
-            spread.map(|([x, y], spread)| [*x, y + sign * spread]).collect()
+        [0, 1].map(|end| {
+            let ends = self.points.iter().zip(&self.band);
+            ends.map(|([x, _], band)| [*x, band[end]]).collect()
         })
     }
 }

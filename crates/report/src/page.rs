@@ -97,21 +97,37 @@ impl Page {
             blocks.extend(cells.blocks(bootstrap));
             csv.push(("cells", cells.csv()));
         }
-        let scores_place = blocks.len();
-        scores_section(&rows, bootstrap, &mut blocks);
-        seeds_section(&groups, bootstrap, &mut blocks);
-        let agents = agents::section(&rows, bootstrap)?;
+        let mut agents = agents::section(&rows, &|row| study::of_row(cells, runs, row), bootstrap)?;
         if !agents.is_empty() {
-            let section = std::iter::once(heading("Agents and tasks")).chain(agents);
-            // What a study is for comes before each of its runs.
-            let place = if cells.is_empty() { blocks.len() } else { scores_place };
-            drop(blocks.splice(place..place, section));
+            agents.insert(0, heading("Agents and tasks"));
         }
-        checkpoints_section(&rows, &mut blocks);
-        playing_section(runs, &rows, &mut blocks);
-        protocol_section(&protocols, runs, &mut blocks);
-        curves_section(runs, cells, &rows, &mut blocks);
-        runs_section(runs, &mut blocks);
+        if cells.is_empty() {
+            scores_section(&rows, bootstrap, &mut blocks);
+            seeds_section(&groups, bootstrap, &mut blocks);
+            blocks.extend(agents);
+            checkpoints_section(&rows, &mut blocks);
+            playing_section(runs, &rows, &mut blocks);
+            protocol_section(&protocols, runs, &mut blocks);
+            curves_section(runs, &rows, &mut blocks);
+            runs_section(runs, &mut blocks);
+        } else {
+            // What a study is for comes first, and what one reads of single runs last.
+            blocks.extend(agents);
+            study_curves_section(cells, &mut blocks);
+            protocol_section(&protocols, runs, &mut blocks);
+            let mut single = Vec::new();
+            scores_section(&rows, bootstrap, &mut single);
+            single.extend(groups.notes.iter().map(text));
+            checkpoints_section(&rows, &mut single);
+            single.extend(returns_plot(&rows));
+            playing_section(runs, &rows, &mut single);
+            runs_section(runs, &mut single);
+            let summary = match runs.len() {
+                1 => "Its one run: scores, actions, episodes, configuration".to_owned(),
+                n => format!("Each of its {n} runs: scores, actions, episodes, configuration"),
+            };
+            blocks.extend([heading("Runs"), Block::Fold(summary, single)]);
+        }
         csv.extend([
             ("scores", scores::csv(&rows)),
             ("episodes", episodes_csv(&rows)),
@@ -138,10 +154,8 @@ impl Page {
         for (name, table) in &self.csv {
             files.push((format!("{stem}-{name}.csv"), table.to_csv().into_bytes()));
         }
-        for block in &self.document.blocks {
-            if let Some((file, bytes)) = block.picture(stem) {
-                files.push((file, bytes.to_vec()));
-            }
+        for (file, bytes) in self.document.blocks.iter().flat_map(|block| block.pictures(stem)) {
+            files.push((file, bytes.to_vec()));
         }
         files.push((format!("{stem}.md"), self.to_markdown(stem).into_bytes()));
         files.push((format!("{stem}.html"), self.to_html().into_bytes()));
@@ -334,12 +348,7 @@ fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>)
     }
 }
 
-fn curves_section(
-    runs: &[RunFiles],
-    cells: &[StudyCell],
-    rows: &[Row<'_>],
-    blocks: &mut Vec<Block>,
-) {
+fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
     let mut plots = Vec::new();
     for (name, column, title) in [
         ("loss", "loss", "training loss"),
@@ -350,25 +359,31 @@ fn curves_section(
             let points = run.metrics.as_ref()?.against_steps(column)?;
             Some(Line::new(run.name.clone(), points))
         };
-        let lines: Vec<Line> = match cells {
-            [] => runs.iter().filter_map(line).collect(),
-            cells => cells.iter().filter_map(|cell| study::band(cell, column)).collect(),
-        };
-        plots.extend(pictures::curves(name, title, lines));
+        plots.extend(pictures::curves(name, title, runs.iter().filter_map(line).collect()));
     }
-    let title = "mean raw return of the checkpoints played";
-    plots.extend(pictures::curves("return", title, best::curves(rows)));
+    plots.extend(returns_plot(rows));
     if !plots.is_empty() {
         blocks.push(heading("Curves"));
         blocks.extend(plots);
-        blocks.push(text(match cells {
-            [] => "Against updates. Of many points, neighbours are averaged.",
-            _ => {
-                "Against updates. Of many points, neighbours are averaged. A line is the mean over \
-                 the runs of a cell; its band reaches one sample standard deviation (ddof 1) up \
-                 and down."
-            }
-        }));
+        blocks.push(text("Against updates. Of many points, neighbours are averaged."));
+    }
+}
+
+/// Of runs of which several checkpoints were played.
+fn returns_plot(rows: &[Row<'_>]) -> Option<Block> {
+    let title = "mean raw return of the checkpoints played";
+    pictures::curves("return", title, best::curves(rows))
+}
+
+fn study_curves_section(cells: &[StudyCell], blocks: &mut Vec<Block>) {
+    let plots = study::curves(cells);
+    if !plots.is_empty() {
+        blocks.push(heading("Curves"));
+        blocks.extend(plots);
+        blocks.push(text(
+            "Against updates. Of many points, neighbours are averaged. A line is the mean over the \
+             runs of a cell; its band reaches one sample standard deviation (ddof 1) up and down.",
+        ));
     }
 }
 

@@ -27,7 +27,7 @@ const QUICK: Bootstrap = Bootstrap { replications: 200, level: 0.95, seed: 1 };
 /// Random play of four episodes for each target, each of which returned `score`.
 fn evaluation(targets: &[f32], score: f64) -> Evaluation {
     let return_units = ReturnUnits::Clipped;
-    let plan = Plan { episodes: 4, targets: targets.to_vec(), seed: 5, return_units };
+    let plan = Plan::new(4, targets.to_vec(), 5, return_units);
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
     let mut played =
@@ -142,6 +142,19 @@ fn where_the_data_lie_makes_no_other_agent() {
     let note = "evaluation.json of again is left out of what is put together: seed 1 of this \
                 agent and task is there already, from s1.";
     assert!(markdown.contains(note), "{markdown}");
+}
+
+#[test]
+fn an_agent_is_the_same_whatever_its_task() {
+    let mut runs = Runs::new();
+    for (name, score) in [("seaquest", 500.0), ("gravitar", 900.0)] {
+        let mut played = evaluation(&[16.0], score);
+        played.setting.task = game(name);
+        let config = format!("task = \"ale/{name}\"\nseed = 1\n\n[data]\nlayout = \"{name}\"\n");
+        runs.add(name, &config, &played);
+    }
+    let expected = ["transformer", "Gravitar, Seaquest", "1"].map(String::from);
+    assert_eq!(agents(&runs.markdown()), [expected]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! ```text
 //! runs/studies/<name>/
 //!   study.toml          the study, with the words it was started with
-//!   cells/<cell>.log    what the cell's last process printed
+//!   cells/<cell>.log    what the cell's last process printed; <cell>.2-of-4.log where several play
 //!   cells/<cell>.failed why it failed, until it is started again
 //!   job.sh, report.sh   Slurm: what a node runs; yours to edit
 //!   cells-1.txt, …      Slurm: the cells of each array of jobs, a line each
@@ -17,10 +17,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    error::StudyError,
-    grid::{Cell, Study},
-};
+use crate::{error::StudyError, grid::Study, work::Work};
 
 /// The folder of studies, beside the runs.
 const STUDIES: &str = "studies";
@@ -89,61 +86,79 @@ impl StudyFolder {
         Ok(path)
     }
 
-    /// Where what a cell prints goes.
-    pub fn log(&self, cell: &Cell) -> PathBuf {
-        self.0.join("cells").join(format!("{}.log", cell.id))
+    /// Where what a process prints goes.
+    pub fn log(&self, work: &Work) -> PathBuf {
+        self.file(work, "log")
     }
 
-    /// Why a cell failed when it was last started; none where it did not.
-    pub fn failure(&self, cell: &Cell) -> Option<String> {
-        let text = fs::read_to_string(self.failed(cell)).ok()?;
-        Some(text.trim().to_owned())
+    /// Why one of these works, which are a cell's, failed when it was last started; none where
+    /// none did.
+    pub fn failure(&self, works: &[Work]) -> Option<String> {
+        let text = |work| fs::read_to_string(self.file(work, "failed")).ok();
+        Some(works.iter().find_map(text)?.trim().to_owned())
     }
 
-    /// Notes why a cell failed, or that it did not. A disk that is full takes no note: whoever
-    /// watches the cell says it too.
-    pub fn note_failure(&self, cell: &Cell, why: Option<&str>) {
-        let path = self.failed(cell);
+    /// Notes why a process failed, or that it did not. A disk that is full takes no note: whoever
+    /// watches the process says it too.
+    pub fn note_failure(&self, work: &Work, why: Option<&str>) {
+        let path = self.file(work, "failed");
         let _ = match why {
             Some(why) => overtone_files::replace(&path, format!("{why}\n").as_bytes()),
             None => fs::remove_file(&path),
         };
     }
 
-    /// Keeps other processes off a cell, as long as the answer lives.
+    /// Keeps other processes off the same work, as long as the answer lives.
     ///
     /// # Errors
-    /// When another process works on it, or the file system has no locks.
-    pub fn lock(&self, cell: &Cell) -> Result<fs::File, StudyError> {
-        let path = self.0.join("cells").join(format!("{}.lock", cell.id));
-        let file = fs::File::create(&path).map_err(StudyError::file(&path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(fs::TryLockError::WouldBlock) => Err(StudyError::Locked { cell: cell.id.clone() }),
-            Err(fs::TryLockError::Error(source)) => Err(StudyError::NoLocks { path, source }),
-        }
+    /// When another process does it, or the file system has no locks.
+    pub fn lock(&self, work: &Work) -> Result<fs::File, StudyError> {
+        let locked = locked(&self.file(work, "lock"))?;
+        locked.ok_or_else(|| StudyError::Locked { cell: work.cell.clone() })
     }
 
-    fn failed(&self, cell: &Cell) -> PathBuf {
-        self.0.join("cells").join(format!("{}.failed", cell.id))
+    /// Whether cells can be kept apart here: known before the first of them begins.
+    ///
+    /// # Errors
+    /// When the file system has no locks, or nothing can be written.
+    pub fn check_locks(&self) -> Result<(), StudyError> {
+        let path = self.0.join("cells").join(".lock");
+        locked(&path)?;
+        // Another process may have asked at the same time, and removed it.
+        let _ = fs::remove_file(&path);
+        Ok(())
     }
 
-    /// Writes the list of the cells of an array of jobs: its name.
+    /// Whether a process does one of these works. Where there are no locks, none is known of.
+    pub fn is_worked_on(&self, works: &[Work]) -> bool {
+        works.iter().any(|work| {
+            let file = fs::File::open(self.file(work, "lock"));
+            file.is_ok_and(|file| {
+                matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
+            })
+        })
+    }
+
+    fn file(&self, work: &Work, ending: &str) -> PathBuf {
+        self.0.join("cells").join(format!("{}.{ending}", work.file_name()))
+    }
+
+    /// Writes the list of what an array of jobs does: its name.
     ///
     /// # Errors
     /// When that fails.
-    pub fn list_cells(&self, cells: &[&Cell]) -> Result<String, StudyError> {
+    pub fn list(&self, works: &[Work]) -> Result<String, StudyError> {
         let mut n = 1;
         while self.0.join(format!("cells-{n}.txt")).exists() {
             n += 1;
         }
         let name = format!("cells-{n}.txt");
-        let lines: String = cells.iter().map(|cell| format!("{}\n", cell.id)).collect();
+        let lines: String = works.iter().map(|work| format!("{work}\n")).collect();
         self.write_file(&name, &lines)?;
         Ok(name)
     }
 
-    /// Notes that the cells of a list were handed to Slurm as the array `job`.
+    /// Notes that what is in a list was handed to Slurm as the array `job`.
     ///
     /// # Errors
     /// When that fails.
@@ -153,15 +168,28 @@ impl StudyFolder {
         self.write_file("jobs", &format!("{before}{job} {list}\n")).map(drop)
     }
 
-    /// The arrays of jobs that were handed to Slurm, each with the cells of its tasks, by id.
+    /// The arrays of jobs that were handed to Slurm, each with the ids of its tasks' cells.
     pub fn jobs(&self) -> Vec<(u64, Vec<String>)> {
         let text = fs::read_to_string(self.0.join("jobs")).unwrap_or_default();
         let array = |line: &str| {
             let (job, list) = line.split_once(' ')?;
-            let cells = fs::read_to_string(self.0.join(list)).ok()?;
-            Some((job.parse().ok()?, cells.lines().map(str::to_owned).collect()))
+            let works = fs::read_to_string(self.0.join(list)).ok()?;
+            let cell = |work: &str| work.split(' ').next().unwrap_or_default().to_owned();
+            Some((job.parse().ok()?, works.lines().map(cell).collect()))
         };
         text.lines().filter_map(array).collect()
+    }
+}
+
+/// Makes a file and locks it; none where another process has it locked.
+fn locked(path: &Path) -> Result<Option<fs::File>, StudyError> {
+    let file = fs::File::create(path).map_err(StudyError::file(path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(source)) => {
+            Err(StudyError::NoLocks { path: path.to_path_buf(), source })
+        }
     }
 }
 
@@ -192,22 +220,32 @@ mod tests {
             toml::from_str("name = \"a\"\nseeds = [1, 2]\n[settings]\nx = 1\n").unwrap();
         let folder = StudyFolder::of(runs.path(), "a");
         folder.write(&study).unwrap();
-        let cells = study.cells().unwrap();
-        folder.note_failure(&cells[0], Some("no data"));
-        assert_eq!(folder.failure(&cells[0]).as_deref(), Some("no data"));
-        assert_eq!(folder.failure(&cells[1]), None);
-        let held = folder.lock(&cells[0]).unwrap();
-        assert!(folder.lock(&cells[0]).unwrap_err().to_string().contains("another process"));
-        folder.lock(&cells[1]).unwrap();
+        let [first, second] = ["all_s1", "all_s2"].map(Work::all);
+        folder.note_failure(&first, Some("no data"));
+        assert_eq!(folder.failure(std::slice::from_ref(&first)).as_deref(), Some("no data"));
+        assert_eq!(folder.failure(std::slice::from_ref(&second)), None);
+        let held = folder.lock(&first).unwrap();
+        assert!(folder.lock(&first).unwrap_err().to_string().contains("another process"));
+        assert!(folder.is_worked_on(&[second.clone(), first.clone()]));
+        assert!(!folder.is_worked_on(std::slice::from_ref(&second)));
+        folder.lock(&second).unwrap();
         drop(held);
-        folder.lock(&cells[0]).unwrap();
-        folder.note_failure(&cells[0], None);
-        assert_eq!(folder.failure(&cells[0]), None);
-        for (job, list) in [(7, vec![&cells[1]]), (8, vec![&cells[0], &cells[1]])] {
-            let name = folder.list_cells(&list).unwrap();
+        folder.lock(&first).unwrap();
+        folder.note_failure(&first, None);
+        assert_eq!(folder.failure(std::slice::from_ref(&first)), None);
+        // Parts have files of their own.
+        let works = Work::of("all_s1", 2);
+        folder.note_failure(&works[2], Some("no disk"));
+        assert_eq!(folder.failure(&works).as_deref(), Some("no disk"));
+        assert_eq!(folder.failure(&works[..2]), None);
+        for (job, list) in [(7, vec![second.clone()]), (8, [&works[1..], &[second]].concat())] {
+            let name = folder.list(&list).unwrap();
             folder.add_job(job, &name).unwrap();
         }
         let ids = |list: &[&str]| list.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
-        assert_eq!(folder.jobs(), [(7, ids(&["all_s2"])), (8, ids(&["all_s1", "all_s2"]))]);
+        assert_eq!(
+            folder.jobs(),
+            [(7, ids(&["all_s2"])), (8, ids(&["all_s1", "all_s1", "all_s2"]))]
+        );
     }
 }

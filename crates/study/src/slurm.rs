@@ -36,7 +36,7 @@ pub fn job_script(name: &str, executor: &Executor, program: &Path, folder: &Path
 program={program}
 folder={folder}
 
-# The list of this array's cells is the script's first word: a line for each task.
+# What this array does is in the list that is the script's first word: a line for each task.
 cell=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" "$folder/$1")
 export RAYON_NUM_THREADS=${{RAYON_NUM_THREADS:-${{SLURM_CPUS_PER_TASK:-1}}}}
 
@@ -88,21 +88,28 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
-/// Hands an array of `n` cells to Slurm, those of `list`, at most `at_once` (0: as Slurm likes)
-/// at a time, and returns at once: its job.
+/// Hands an array of `n` tasks to Slurm, those of `list`, at most `at_once` (0: as Slurm likes)
+/// at a time, to be begun when all of the array `after` ended, however they did; and returns at
+/// once: its job.
 ///
 /// # Errors
 /// When Slurm is not there or refuses.
-pub fn submit(folder: &Path, list: &str, n: usize, at_once: usize) -> Result<u64, StudyError> {
+pub fn submit(
+    folder: &Path,
+    list: &str,
+    n: usize,
+    at_once: usize,
+    after: Option<u64>,
+) -> Result<u64, StudyError> {
     let last = n.saturating_sub(1);
     let limit = if at_once == 0 { String::new() } else { format!("%{at_once}") };
     let log = folder.join("cells").join("slurm-%A_%a.log");
-    sbatch(&[
-        &format!("--array=0-{last}{limit}"),
-        &format!("--output={}", log.display()),
-        &folder.join("job.sh").display().to_string(),
-        list,
-    ])
+    let after = after.map(|array| format!("--dependency=afterany:{array}"));
+    let (array, output) =
+        (format!("--array=0-{last}{limit}"), format!("--output={}", log.display()));
+    let script = folder.join("job.sh").display().to_string();
+    let words = [array, output].into_iter().chain(after).chain([script, list.to_owned()]);
+    sbatch(&words.collect::<Vec<_>>())
 }
 
 /// Hands the job of the page to Slurm, to be done when all cells of `array` ended, however they
@@ -112,14 +119,16 @@ pub fn submit(folder: &Path, list: &str, n: usize, at_once: usize) -> Result<u64
 /// When Slurm is not there or refuses.
 pub fn submit_report(folder: &Path, array: u64) -> Result<u64, StudyError> {
     sbatch(&[
-        &format!("--dependency=afterany:{array}"),
-        &format!("--output={}", folder.join("report.log").display()),
-        &folder.join("report.sh").display().to_string(),
+        format!("--dependency=afterany:{array}"),
+        format!("--output={}", folder.join("report.log").display()),
+        folder.join("report.sh").display().to_string(),
     ])
 }
 
-fn sbatch(words: &[&str]) -> Result<u64, StudyError> {
-    let said = ask("sbatch", &[&["--parsable"], words].concat())?;
+fn sbatch(words: &[String]) -> Result<u64, StudyError> {
+    let words: Vec<&str> =
+        std::iter::once("--parsable").chain(words.iter().map(|w| &**w)).collect();
+    let said = ask("sbatch", &words)?;
     // `--parsable` gives `job` or `job;cluster`.
     let job = said.trim().split(';').next().unwrap_or_default();
     job.parse().map_err(|_| StudyError::Slurm {

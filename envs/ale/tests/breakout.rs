@@ -65,7 +65,7 @@ fn random_play_scores_about_what_others_report() {
     }
     let mut policy = RandomPolicy::new(env.action_space().clone(), 10);
     let return_units = task.return_units;
-    let plan = Plan { episodes: 20, targets: vec![1.0], seed: 1, return_units };
+    let plan = Plan::new(20, vec![1.0], 1, return_units);
     let mut players = [Player { policy: &mut policy, plan: &plan }];
     let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
     let played = rollout_together(&mut [env.as_mut()], &mut players, &mut go).unwrap();

@@ -147,7 +147,7 @@ fn random_play(emulation: &Emulation, groups: &[usize], episodes: usize) -> Vec<
     let mut envs: Vec<_> =
         groups.iter().map(|&n| open(game("seaquest"), emulation, n).unwrap()).collect();
     let mut policy = RandomPolicy::new(envs[0].action_space().clone(), groups.iter().sum());
-    let plan = Plan { episodes, targets: vec![1.0], seed: 1, return_units: ReturnUnits::Clipped };
+    let plan = Plan::new(episodes, vec![1.0], 1, ReturnUnits::Clipped);
     let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
     let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
     let mut players = [Player { policy: &mut policy, plan: &plan }];

@@ -36,7 +36,7 @@ fn play(emulation: &Emulation, rom: &Path, goes: bool) -> Rollout {
         [2, 1].map(|n| open(game("seaquest"), emulation, n).unwrap()).into_iter().collect();
     let mut policy = RandomPolicy::new(envs[0].action_space().clone(), 3);
     let (targets, return_units) = (vec![1.0], ReturnUnits::Clipped);
-    let plan = Plan { episodes: 6, targets, seed: 1, return_units };
+    let plan = Plan::new(6, targets, 1, return_units);
     let mut groups: Vec<&mut dyn VectorEnv> = Vec::new();
     envs.iter_mut().for_each(|env| groups.push(&mut **env));
     let mut players = [Player { policy: &mut policy, plan: &plan }];

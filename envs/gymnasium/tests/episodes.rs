@@ -192,7 +192,7 @@ impl Policy for Balance {
 #[test]
 fn a_policy_written_by_hand_balances_the_pole() {
     let task = Gymnasium.task("CartPole-v1").unwrap();
-    let plan = Plan { episodes: 20, targets: vec![500.0], seed: 1, return_units: ReturnUnits::Raw };
+    let plan = Plan::new(20, vec![500.0], 1, ReturnUnits::Raw);
     let mut go = |_: &overtone_eval::Progress| ControlFlow::Continue(());
     let mut means = Vec::new();
     for n_envs in [1, 7] {
@@ -232,8 +232,7 @@ impl Policy for Noted {
 fn an_evaluated_episode_is_repeated_in_python_from_its_seed_and_actions() {
     for name in ["CartPole-v1", "Pendulum-v1"] {
         let task = Gymnasium.task(name).unwrap();
-        let plan =
-            Plan { episodes: 3, targets: vec![1.0], seed: 7, return_units: ReturnUnits::Raw };
+        let plan = Plan::new(3, vec![1.0], 7, ReturnUnits::Raw);
         let random = RandomPolicy::new(task.actions.clone(), 3);
         let mut policy = Noted { random, actions: Vec::new() };
         // One after the other, so that actions are noted in the order of the episodes.

@@ -2,13 +2,14 @@
 //! what each setting of the protocol is worth.
 //!
 //! All episodes of all targets of all checkpoints share the emulators; protocols are played one
-//! after the other.
+//! after the other. With `part=2/4` several processes share the episodes.
 
 mod ablation;
 pub mod ask;
 mod curve;
 mod entry;
 mod family;
+mod parts;
 pub mod playing;
 
 use std::{
@@ -18,7 +19,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
-use overtone_eval::{Evaluation, Summary, table::Table};
+use overtone_eval::{Evaluation, Part, Summary, table::Table};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
@@ -61,6 +62,8 @@ actions = "mode"
 seed = 1
 # Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100 (robots: 200).
 parallel = 0
+# Play one of several equal parts of the episodes, such as 2/4: four processes, on any machines that share the run's folder, play 1/4 to 4/4, and the last to come writes the report. Whoever plays them, the report is the same; a game's probabilities differ from those of all episodes at once by rounding.
+part = ""
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the (first) run was trained.
 device = ""
 # Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run; played otherwise than trained, with what differs before the ending (-released, -t0.5, -v5, -sample). Needed for a checkpoint that is not the run's.
@@ -100,6 +103,10 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     if evaluation.episodes == 0 {
         bail!("episodes=0: there is nothing to play");
     }
+    let part = match text("part").as_str() {
+        "" => None,
+        word => Some(word.parse()?),
+    };
     let device = match text("device").as_str() {
         "" => settings::device_of(&runs[0].path().join(CONFIG))?,
         name => name.to_owned(),
@@ -141,7 +148,17 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         check_out(out)?;
     }
     let stop = interrupt::listen()?;
-    play_batches(&batches, &evaluation, &device, &stop)
+    let how = How { options: &evaluation, part, device: &device, stop: &stop };
+    play_batches(&batches, &how)
+}
+
+/// How batches are played, whatever is in them.
+struct How<'a> {
+    options: &'a EvaluationSettings,
+    /// Which episodes, where others play the rest.
+    part: Option<Part>,
+    device: &'a str,
+    stop: &'a AtomicBool,
 }
 
 /// What is played, and where the report goes.
@@ -218,8 +235,8 @@ pub fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
     })
 }
 
-/// Plays `checkpoint` and writes `evaluation.json` into the run; with what differs in the name
-/// where it is played otherwise than trained.
+/// Plays `checkpoint`, or a part of its episodes, and writes `evaluation.json` into the run; with
+/// what differs in the name where it is played otherwise than trained.
 ///
 /// # Errors
 /// When the environment or the device is not there, or playing fails.
@@ -227,12 +244,13 @@ pub fn play(
     run: &RunDir,
     checkpoint: &Checkpoint,
     options: &EvaluationSettings,
+    part: Option<Part>,
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
     let planned = plan(run, checkpoint, None, options)?;
     let batches: Vec<Vec<Planned>> = planned.into_iter().map(|planned| vec![planned]).collect();
-    play_batches(&batches, options, device, stop)
+    play_batches(&batches, &How { options, part, device, stop })
 }
 
 /// Whether all reports that [`play`] writes of a run are there.
@@ -247,19 +265,14 @@ pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
 
 /// Plays one batch after the other, each by a protocol of its own; after several, says their
 /// scores in one table.
-fn play_batches(
-    batches: &[Vec<Planned>],
-    options: &EvaluationSettings,
-    device: &str,
-    stop: &AtomicBool,
-) -> Result<()> {
+fn play_batches(batches: &[Vec<Planned>], how: &How<'_>) -> Result<()> {
     for batch in batches {
         check_alike(batch)?;
     }
     let mut table =
         Table::new(&["run", "updates", "protocol", "target", "n", "raw mean ± sd", "normalized"]);
     for batch in batches {
-        for (planned, evaluation) in play_batch(batch, options, device, stop)? {
+        for (planned, evaluation) in play_batch(batch, how)? {
             for target in &evaluation.targets {
                 let normalized = target.normalized.as_ref().map(Summary::with_spread);
                 table.row(vec![
@@ -301,24 +314,27 @@ fn check_alike(batch: &[Planned]) -> Result<()> {
     }
 }
 
-/// Plays a batch together, and writes and returns its reports.
+/// Plays a batch together, and writes and returns its reports; of a part only those that it
+/// completes.
 ///
 /// # Errors
 /// When playing fails, or every episode of an entry failed; the reports of the others are
 /// written.
-fn play_batch<'a>(
-    batch: &'a [Planned],
-    options: &EvaluationSettings,
-    device: &str,
-    stop: &AtomicBool,
-) -> Result<Vec<(&'a Planned, Evaluation)>> {
+fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planned, Evaluation)>> {
     let entries: Vec<&Entry> = batch.iter().map(|planned| &planned.entry).collect();
     entries.iter().for_each(|entry| entry.announce());
-    let chosen = device::choose(device)?;
-    let played = playing::play(&entries, &chosen.device, chosen.is_gpu, options.parallel, stop)?;
+    let chosen = device::choose(how.device)?;
+    let played = match how.part {
+        None => {
+            let played = playing::play(&entries, &chosen, how.options.parallel, how.stop)?;
+            played.into_iter().map(Some).collect()
+        }
+        Some(part) => parts::play(batch, part, &chosen, how)?,
+    };
     let (mut told, mut failed) = (Vec::with_capacity(batch.len()), None);
     // Told before anything is written, which may fail.
     for (planned, evaluation) in batch.iter().zip(played) {
+        let Some(evaluation) = evaluation else { continue };
         match evaluation {
             Ok(evaluation) => {
                 say!("{}", evaluation.to_text());
@@ -331,7 +347,10 @@ fn play_batch<'a>(
         }
     }
     for (Planned { entry, out }, evaluation) in &told {
-        evaluation.write(out).context("cannot write the report")?;
+        // One that was put together of parts is there, or they would be lost.
+        if how.part.is_none() {
+            evaluation.write(out).context("cannot write the report")?;
+        }
         say!("report: {}", out.display());
         if let Some(warning) = evaluation.warning() {
             eprintln!("warning: {warning}");

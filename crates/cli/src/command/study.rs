@@ -3,6 +3,7 @@
 mod begin;
 mod cells;
 mod engines;
+mod names;
 mod page;
 mod plan;
 mod work;
@@ -27,6 +28,8 @@ name = ""
 engine = "local"
 # Cells at once. 0: here one for two cores, eight at most; on Slurm as many as it starts.
 jobs = 0
+# Processes that share the playing of each run once it is trained, a part of the episodes each: for long evaluations and more cores or nodes than cells. 0 or 1: the process that trained it plays it.
+parts = 0
 # Slurm: the partition, --partition.
 partition = ""
 # Slurm: time of a job, --time; a run that is not at its end then goes on in a new job.
@@ -123,7 +126,7 @@ pub fn init(file: &Path) -> Result<()> {
 pub fn status(words: &[String], json: bool) -> Result<()> {
     let folder = started(words)?;
     let study = folder.study()?;
-    let status = cells::status(&study.name, &folder, &cells::resolve(&study)?);
+    let status = cells::status(&study, &folder, &cells::resolve(&study)?);
     if json {
         say!("{}", status.to_json()?);
     } else {

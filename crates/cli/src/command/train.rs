@@ -40,8 +40,17 @@ pub fn auto_profile(settings: &Settings) -> Profile {
 }
 
 /// Begins a run of these settings, or goes on with an unfinished one; gives the exit code.
-pub fn begin(settings: &Settings) -> Result<u8> {
-    plan(settings)?.carry_out()
+pub fn begin(settings: &Settings, then: Then) -> Result<u8> {
+    plan(settings)?.carry_out(then)
+}
+
+/// What follows on training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// The run is played, as its settings say.
+    Play,
+    /// Nothing: others play it.
+    End,
 }
 
 /// What is to be done, before the first step of it.
@@ -64,10 +73,10 @@ struct Work {
 
 impl Plan {
     /// In this process alone; gives the exit code.
-    fn carry_out(self) -> Result<u8> {
+    fn carry_out(self, then: Then) -> Result<u8> {
         match self {
             Self::Done => Ok(0),
-            Self::Work(work) => carry_out(Ok(*work), &Alone),
+            Self::Work(work) => carry_out(Ok(*work), &Alone, then),
         }
     }
 }
@@ -104,8 +113,11 @@ fn plan(settings: &Settings) -> Result<Plan> {
     let run = RunDir::create(&settings.runs, &name).with_context(|| {
         format!("cannot make a folder for the run in runs={}", settings.runs.display())
     })?;
-    let _lock = Some(run.lock()?);
-    run.write(CONFIG, settings.to_toml()?.as_bytes())?;
+    // What has no configuration is no run, and of no use.
+    let begun = run.lock().and_then(|lock| {
+        run.write(CONFIG, settings.to_toml().unwrap_or_default().as_bytes()).map(|_| lock)
+    });
+    let _lock = Some(begun.inspect_err(|_| drop(std::fs::remove_dir_all(run.path())))?);
     let settings = settings.clone();
     Ok(Plan::Work(Box::new(Work { settings, run, prepared, checkpoint: None, _lock })))
 }
@@ -135,8 +147,8 @@ fn plan_to_resume(options: &[String]) -> Result<Plan> {
 
 /// Goes on with a run, unless that would do no more than play again what was played, maybe in
 /// more episodes, and replace its report.
-pub fn take_up(settings: &Settings, run: &RunDir) -> Result<u8> {
-    plan_to_take_up(settings, run)?.carry_out()
+pub fn take_up(settings: &Settings, run: &RunDir, then: Then) -> Result<u8> {
+    plan_to_take_up(settings, run)?.carry_out(then)
 }
 
 fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<Plan> {
@@ -214,7 +226,11 @@ fn together(plan: impl FnOnce() -> Result<Plan>) -> Result<u8> {
         if processes.rank() > 0 {
             let told = told_by_first(processes, &[]).map_err(TrainError::from)?;
             // Process 0 says why there is nothing to do.
-            return if told.is_empty() { Ok(0) } else { carry_out(follow(&told), processes) };
+            return if told.is_empty() {
+                Ok(0)
+            } else {
+                carry_out(follow(&told), processes, Then::Play)
+            };
         }
         let plan = plan();
         let told = match &plan {
@@ -229,7 +245,7 @@ fn together(plan: impl FnOnce() -> Result<Plan>) -> Result<u8> {
         told_by_first(processes, &told).map_err(TrainError::from)?;
         match plan? {
             Plan::Done => Ok(0),
-            Plan::Work(work) => carry_out(Ok(*work), processes),
+            Plan::Work(work) => carry_out(Ok(*work), processes, Then::Play),
         }
     })
 }
@@ -250,7 +266,7 @@ const FINISHED: &str = "finished";
 
 /// Trains with all processes and plays with process 0; gives the exit code. Where one process
 /// cannot begin, none does.
-fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
+fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Result<u8> {
     let (n, leads) = (processes.count(), processes.rank() == 0);
     let ready = work.and_then(|work| {
         let Work { settings, run, prepared, checkpoint, _lock } = work;
@@ -305,10 +321,10 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         return Ok(interrupt::EXIT_CODE);
     }
     finish(&run)?;
-    if evaluation.episodes == 0 {
+    if evaluation.episodes == 0 || then == Then::End {
         return Ok(0);
     }
-    evaluate::play(&run, &finished.checkpoint, evaluation, device_name, &stop)
+    evaluate::play(&run, &finished.checkpoint, evaluation, None, device_name, &stop)
         .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))?;
     Ok(0)
 }

@@ -98,7 +98,7 @@ fn a_requeued_cell_ends_as_if_undisturbed_and_the_page_is_the_same() {
         fs::write(desk.path("three.toml"), STUDY).unwrap();
     }
     let said = cluster.run(&desk, "study run three.toml engine=slurm");
-    assert!(said.contains("3 cells are in Slurm's queue"), "{said}");
+    assert!(said.contains(": 3 cells to do"), "{said}");
     let run = |desk: &Desk, end: &str| {
         let name = names(&desk.path("runs")).into_iter().find(|name| name.ends_with(end));
         name.map(|name| desk.path("runs").join(name))
@@ -111,7 +111,7 @@ fn a_requeued_cell_ends_as_if_undisturbed_and_the_page_is_the_same() {
     cluster.ask("scontrol", &["requeue", &task]);
     // What is under way is not begun a second time.
     let again = cluster.run(&desk, "study resume three engine=slurm");
-    assert!(!again.contains("3 cells are in"), "{again}");
+    assert!(!again.contains("cells to do"), "{again}");
     let page = desk.path("runs/studies/three/report.html");
     cluster
         .wait("the page", || page.is_file() && cluster.ask("squeue", &["--noheader"]).is_empty());

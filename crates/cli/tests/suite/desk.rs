@@ -54,6 +54,12 @@ impl Running {
         Self(command.spawn().unwrap())
     }
 
+    /// Waits for its end, which must be a good one.
+    #[track_caller]
+    pub fn finish(mut self) {
+        assert!(self.0.wait().unwrap().success(), "it failed");
+    }
+
     /// Kills it at once; it must not have come to its end.
     #[track_caller]
     pub fn kill(mut self) {

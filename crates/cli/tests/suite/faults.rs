@@ -2,6 +2,7 @@
 
 mod disks;
 mod shared_files;
+mod studies;
 mod wrong_files;
 
 use std::path::Path;

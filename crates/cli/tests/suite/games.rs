@@ -82,7 +82,7 @@ fn learn_and_play(game: &'static Game, columns: Columns, folder: &Path) -> (u64,
     let mut agents = policy(&finished.checkpoint, &play, &device).unwrap();
     let mut env = open(game, &emulation(), 1).unwrap();
     let return_units = game.task.return_units;
-    let plan = Plan { episodes: 1, targets: vec![1.0], seed: 1, return_units };
+    let plan = Plan::new(1, vec![1.0], 1, return_units);
     let played = rollout(&mut *env, &mut *agents, &plan, &mut |_| ControlFlow::Continue(()));
     let episode = played.unwrap().episodes.remove(0);
     (episode.length, episode.outcome)

@@ -24,6 +24,7 @@ mod minari;
 mod mpi;
 mod output;
 mod pages;
+mod parts;
 mod played;
 #[cfg(feature = "python")]
 mod playing;

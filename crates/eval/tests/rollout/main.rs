@@ -6,6 +6,7 @@ mod distributions;
 mod failures;
 mod groups;
 mod order;
+mod parts;
 mod policy;
 
 use std::ops::ControlFlow;
@@ -16,7 +17,7 @@ use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::{Plan, Progress, RandomPolicy, Rollout, rollout};
 
 fn plan(episodes: usize, targets: &[f32]) -> Plan {
-    Plan { episodes, targets: targets.to_vec(), seed: 5, return_units: ReturnUnits::Clipped }
+    Plan::new(episodes, targets.to_vec(), 5, ReturnUnits::Clipped)
 }
 
 fn go(_: &Progress) -> ControlFlow<()> {

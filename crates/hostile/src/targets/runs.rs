@@ -321,7 +321,7 @@ fn play_checkpoint(path: &Path) -> Result<()> {
 /// Random play, written as the program writes it.
 fn evaluation() -> Result<Vec<u8>> {
     let return_units = ReturnUnits::Clipped;
-    let plan = Plan { episodes: 4, targets: vec![16.0, 32.0], seed: 5, return_units };
+    let plan = Plan::new(4, vec![16.0, 32.0], 5, return_units);
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
     let played = rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(()))?;

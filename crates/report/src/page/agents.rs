@@ -1,7 +1,7 @@
 //! Agents over tasks, and against each other: the statistics of Agarwal et al. 2021.
 //!
 //! An agent is a configuration, whatever the task and the seed: what it learned by, the choice
-//! of its data included. Its score in a run is the mean normalized return of the run's last
+//! of its data included. In a study it is what tells the cells of a task apart. Its score in a run is the mean normalized return of the run's last
 //! checkpoint for the first return that was asked for. Only what was played by one protocol is
 //! put together.
 
@@ -13,7 +13,7 @@ use super::agent_names;
 use super::document::Block;
 use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, estimate};
-use super::study;
+use super::study::{self, StudyCell};
 use overtone_eval::statistics::{
     Aggregates, Bootstrap, ScoreMatrix, improvement, performance_profile,
 };
@@ -21,7 +21,8 @@ use overtone_eval::table::Table;
 
 /// Keys of a configuration that say what an agent is trained for and where its data lie, and
 /// not how it is trained.
-const TASK: [&str; 6] = ["game", "env", "dataset", "data.path", "data.run", "data.cache"];
+const TASK: [&str; 8] =
+    ["task", "game", "env", "dataset", "data.path", "data.run", "data.layout", "data.cache"];
 /// The score of an expert or a human, which the optimality gap is measured to.
 const EXPERT: f64 = 100.0;
 /// Points of a performance profile.
@@ -33,23 +34,41 @@ struct AgentScores {
     matrix: ScoreMatrix,
 }
 
+/// Which cell of a study a row is of; none where there is no study.
+type CellOf<'f, 'a> = &'f dyn Fn(&Row<'_>) -> Option<&'a StudyCell>;
+
 /// The section; empty where there is nothing to compare: by each protocol one agent on one
 /// task.
-pub(super) fn section(rows: &[Row<'_>], bootstrap: &Bootstrap) -> Result<Vec<Block>, PageError> {
+pub(super) fn section(
+    rows: &[Row<'_>],
+    cell_of: CellOf<'_, '_>,
+    bootstrap: &Bootstrap,
+) -> Result<Vec<Block>, PageError> {
     let mut protocols: Vec<&str> = Vec::new();
     for row in rows {
         if !protocols.contains(&row.protocol.as_str()) {
             protocols.push(&row.protocol);
         }
     }
-    let mut blocks = Vec::new();
+    let (mut blocks, mut compared) = (Vec::new(), false);
     for protocol in protocols {
-        let (found, fewest) = played_by(protocol, rows, bootstrap)?;
+        let (found, fewest) = played_by(protocol, rows, cell_of, bootstrap)?;
         if !found.is_empty() {
             let caveat = fewest.map_or_else(String::new, study::caveat);
             blocks.push(Block::Subheading(format!("Played by the {protocol} protocol{caveat}")));
             blocks.extend(found);
+            compared |= fewest.is_some();
         }
+    }
+    if compared {
+        blocks.push(Block::Text(format!(
+            "Of normalized scores, a run's the mean of its episodes for the first return asked \
+             for, over all tasks of an agent. IQM: interquartile mean over runs; optimality gap: \
+             how far runs fall short of {EXPERT} on average. Intervals are over runs, stratified \
+             by task; an agent with one run of each task has none. P(X > Y), the probability of \
+             improvement: that a run of X scores higher than a run of Y on the same task, ties as \
+             half, averaged over tasks. An interval that holds 0.5 leaves open which is better."
+        )));
     }
     Ok(blocks)
 }
@@ -58,9 +77,10 @@ pub(super) fn section(rows: &[Row<'_>], bootstrap: &Bootstrap) -> Result<Vec<Blo
 fn played_by(
     protocol: &str,
     rows: &[Row<'_>],
+    cell_of: CellOf<'_, '_>,
     bootstrap: &Bootstrap,
 ) -> Result<(Vec<Block>, Option<usize>), PageError> {
-    let (found, mut notes) = found(protocol, rows);
+    let (found, mut notes) = found(protocol, rows, cell_of);
     let asked = asked_differently(&found);
     let agents = agents(found, &mut notes)?;
     let several_tasks = agents.iter().any(|agent| agent.matrix.tasks().len() > 1);
@@ -69,12 +89,6 @@ fn played_by(
     if agents.len() > 1 || several_tasks {
         fewest = agents.iter().map(|agent| agent.matrix.n_runs()).min();
         blocks.push(Block::Table(aggregates(&agents, bootstrap)?));
-        blocks.push(Block::Text(format!(
-            "Of normalized scores, a run's the mean of its episodes for the first return asked \
-             for, over all tasks of an agent. IQM: interquartile mean over runs; optimality gap: \
-             how far runs fall short of {EXPERT} on average. Intervals are over runs, stratified \
-             by task; an agent with one run of each task has none."
-        )));
         blocks.push(profiles(protocol, &agents, bootstrap)?);
         blocks.extend(improvements(&agents, bootstrap)?);
         notes.extend(asked);
@@ -101,7 +115,7 @@ struct Score {
 }
 
 /// The agents with a normalized score, and sentences about runs that are left out.
-fn found(protocol: &str, rows: &[Row<'_>]) -> (Vec<Found>, Vec<String>) {
+fn found(protocol: &str, rows: &[Row<'_>], cell_of: CellOf<'_, '_>) -> (Vec<Found>, Vec<String>) {
     let mut configurations: Vec<Configuration> = Vec::new();
     let (mut agents, mut notes): (Vec<Found>, Vec<String>) = (Vec::new(), Vec::new());
     let several = rows.iter().any(|row| !std::ptr::eq(row.run, rows[0].run));
@@ -120,11 +134,18 @@ fn found(protocol: &str, rows: &[Row<'_>]) -> (Vec<Found>, Vec<String>) {
         };
         let asked_first = std::ptr::eq(first, row.target);
         let Some(normalized) = row.normalized.as_ref().filter(|_| asked_first) else { continue };
-        let settings = row.configuration(&TASK);
+        let policy = || row.evaluation().setting.policy.clone();
+        let (name, task, settings) = match cell_of(row) {
+            Some(cell) => {
+                let name = if cell.agent.is_empty() { policy() } else { cell.agent.clone() };
+                let settings = Configuration::from([("cell".to_owned(), cell.agent.clone())]);
+                (name, cell.task.clone(), settings)
+            }
+            None => (policy(), task(row), row.configuration(&TASK)),
+        };
         let known = configurations.iter().position(|other| *other == settings);
         let place = known.unwrap_or_else(|| {
             configurations.push(settings);
-            let name = row.evaluation().setting.policy.clone();
             agents.push(Found { name, scores: BTreeMap::new() });
             agents.len() - 1
         });
@@ -135,7 +156,7 @@ fn found(protocol: &str, rows: &[Row<'_>]) -> (Vec<Found>, Vec<String>) {
             normalized: normalized.mean,
         };
         // The same seed trains the same agent: it counts once.
-        let runs = agents[place].scores.entry(task(row)).or_default();
+        let runs = agents[place].scores.entry(task).or_default();
         match runs.get(&seed(row)) {
             None => drop(runs.insert(seed(row), score)),
             // Told with the training seeds, where nothing but the seed may differ.
@@ -249,8 +270,9 @@ fn profiles(
     bootstrap: &Bootstrap,
 ) -> Result<Block, PageError> {
     let all = || agents.iter().flat_map(|agent| agent.matrix.pooled()).copied();
+    // As far as there is something to see: past the highest score no run is left.
     let low = all().fold(0.0, f64::min);
-    let high = all().fold(EXPERT, f64::max);
+    let high = 1.05 * all().fold(1.0, f64::max);
     let steps = (THRESHOLDS - 1) as f64;
     let thresholds: Vec<f64> =
         (0..THRESHOLDS).map(|i| low + (high - low) * i as f64 / steps).collect();
@@ -258,7 +280,15 @@ fn profiles(
     for AgentScores { name, matrix } in agents {
         let points = performance_profile(matrix, &thresholds, bootstrap)?;
         let line = points.iter().map(|point| [point.tau, point.fraction.value]).collect();
-        lines.push(Line::new(if agents.len() > 1 { name } else { "" }, line));
+        let line = Line::new(if agents.len() > 1 { name } else { "" }, line);
+        let band: Option<Vec<[f64; 2]>> = points
+            .iter()
+            .map(|point| point.fraction.interval.map(|interval| [interval.low, interval.high]))
+            .collect();
+        lines.push(match band {
+            Some(band) => line.band(band),
+            None => line,
+        });
     }
     let plot = LinePlot {
         x_label: "normalized score τ".into(),
@@ -268,7 +298,7 @@ fn profiles(
     };
     Ok(Block::Plot {
         name: format!("profile-{}", file_name(protocol)),
-        title: "performance profile, all tasks together".into(),
+        title: "performance profile, all tasks together, with intervals".into(),
         svg: plot.to_svg(),
     })
 }
@@ -280,7 +310,7 @@ fn file_name(protocol: &str) -> String {
 }
 
 /// Every pair of agents with tasks in common.
-fn improvements(agents: &[AgentScores], bootstrap: &Bootstrap) -> Result<Vec<Block>, PageError> {
+fn improvements(agents: &[AgentScores], bootstrap: &Bootstrap) -> Result<Option<Block>, PageError> {
     let mut table = Table::new(&["X", "Y", "tasks in common", "P(X > Y)"]);
     let mut compared = false;
     for (i, x) in agents.iter().enumerate() {
@@ -301,11 +331,5 @@ fn improvements(agents: &[AgentScores], bootstrap: &Bootstrap) -> Result<Vec<Blo
             compared = true;
         }
     }
-    if !compared {
-        return Ok(Vec::new());
-    }
-    let words = "Probability of improvement: that a run of X scores higher than a run of Y on \
-                 the same task, ties as half, averaged over tasks. An interval that holds 0.5 \
-                 leaves open which is better.";
-    Ok(vec![Block::Table(table), Block::Text(words.into())])
+    Ok(compared.then_some(Block::Table(table)))
 }

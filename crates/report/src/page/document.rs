@@ -17,6 +17,8 @@ pub(super) enum Block {
     Code(String),
     /// A table.
     Table(Table),
+    /// A table of which rows that are the same in so many first columns are a group.
+    Groups(Table, usize),
     /// A picture.
     Plot {
         /// Its file's name beside a Markdown page, without the ending: of letters and `-`.
@@ -46,6 +48,14 @@ impl Block {
             Self::Plot { name, svg, .. } => Some((format!("{stem}-{name}.svg"), svg.as_bytes())),
             Self::Video { name, gif, .. } => Some((format!("{stem}-{name}.gif"), gif)),
             _ => None,
+        }
+    }
+
+    /// The same of all blocks in it, of it itself too.
+    pub(super) fn pictures(&self, stem: &str) -> Vec<(String, &[u8])> {
+        match self {
+            Self::Fold(_, blocks) => blocks.iter().flat_map(|block| block.pictures(stem)).collect(),
+            block => block.picture(stem).into_iter().collect(),
         }
     }
 }

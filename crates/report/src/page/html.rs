@@ -16,6 +16,8 @@ const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --code: #f4f4f4 }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e4e4; --paper: #16181c; --faint: #9a9a9a; --line: #3a3d42; --code: #23262b }
+  /* Black on white becomes the page's colours; those of curves stay what they are. */
+  figure svg { filter: invert(.91) hue-rotate(180deg) }
 }
 * { overflow-wrap: anywhere }
 body { color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif; max-width: 92rem; margin: 2rem auto; padding: 0 1rem }
@@ -27,12 +29,15 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { padding: .2rem .3rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
 th { color: var(--faint); font-weight: 600; white-space: normal; overflow-wrap: normal; vertical-align: bottom }
 .left { text-align: left }
-th:first-child, td:first-child { white-space: normal; min-width: 8rem }
+th:first-child, td:first-child { white-space: normal; min-width: 8rem; overflow-wrap: break-word }
+th.group { color: var(--ink); text-align: left; padding-top: .7rem }
 td.words, th.words { text-align: left; white-space: normal; min-width: min(18rem, 60vw) }
 pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .85rem }
 summary { cursor: pointer; color: var(--faint) }
 svg, img { max-width: 100%; height: auto }
 figcaption { color: var(--faint); font-size: .9rem; margin-bottom: .2rem }
+/* On a narrow screen a plot keeps a size at which it can be read, and scrolls. */
+@media (max-width: 40rem) { figure { overflow-x: auto } figure svg { min-width: 40rem } }
 figure { min-width: 0; display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
 ";
 
@@ -57,7 +62,8 @@ fn push(page: &mut String, blocks: &[Block]) {
             Block::Text(words) => *page += &format!("<p>{}</p>\n", escape(words)),
             // A line end right after `<pre>` is not part of it.
             Block::Code(words) => *page += &format!("<pre>\n{}</pre>\n", escape(words)),
-            Block::Table(table) => push_table(page, table),
+            Block::Table(table) => push_table(page, table, 0),
+            Block::Groups(table, n) => push_table(page, table, *n),
             Block::Plot { title, svg, .. } => {
                 let words = escape(title);
                 *page += &format!("<figure>\n<figcaption>{words}</figcaption>\n{svg}</figure>\n");
@@ -78,11 +84,26 @@ fn push(page: &mut String, blocks: &[Block]) {
     }
 }
 
-fn push_table(page: &mut String, table: &Table) {
+/// A table; what the first `grouped` columns say stands above the rows that have it in common.
+fn push_table(page: &mut String, table: &Table, grouped: usize) {
     *page += "<div class=\"wide\"><table>\n";
-    for (i, row) in table.rows().iter().enumerate() {
+    let rows = table.rows();
+    for (i, row) in rows.iter().enumerate() {
         let tag = if i == 0 { "th" } else { "td" };
-        let cells = row.iter().enumerate().map(|(column, cell)| {
+        if grouped > 0 && i > 0 && (i == 1 || row[..grouped] != rows[i - 1][..grouped]) {
+            // The first says itself what it is, such as a task.
+            let told = rows[0].iter().zip(row).take(grouped).enumerate();
+            let words = told.map(|(column, (name, cell))| match column {
+                0 => cell.clone(),
+                _ => format!("{name} {cell}"),
+            });
+            *page += &format!(
+                "<tr><th class=\"group\" colspan=\"{}\">{}</th></tr>\n",
+                row.len() - grouped,
+                escape(&words.collect::<Vec<_>>().join(", "))
+            );
+        }
+        let cells = row.iter().enumerate().skip(grouped).map(|(column, cell)| {
             let class = match cell.chars().count() > SENTENCE {
                 true => " class=\"words\"",
                 false if table.is_of_numbers(column) => "",

@@ -34,7 +34,7 @@ fn push(page: &mut String, blocks: &[Block], stem: &str) {
             Block::Subheading(words) => *page += &format!("### {}\n", escape(words)),
             Block::Text(words) => *page += &format!("{}\n", escape(words)),
             Block::Code(words) => *page += &code(words),
-            Block::Table(table) => *page += &escaped(table).to_markdown(),
+            Block::Table(table) | Block::Groups(table, _) => *page += &escaped(table).to_markdown(),
             Block::Plot { title, .. } | Block::Video { title, .. } => {
                 let file = block.picture(stem).map(|(file, _)| file).unwrap_or_default();
                 *page += &format!("{0}\n\n![{0}]({file})\n", escape(title));

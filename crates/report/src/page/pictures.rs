@@ -28,24 +28,24 @@ pub(super) fn curves(name: &str, title: &str, lines: Vec<Line>) -> Option<Block>
 
 /// The points that can be shown; if they are many, means of neighbours.
 fn thinned(line: Line) -> Line {
-    let spread = line.spread.iter().copied().chain(std::iter::repeat(0.0));
-    let finite: Vec<[f64; 3]> = line
+    let band = line.band.iter().copied().chain(std::iter::repeat([0.0; 2]));
+    let finite: Vec<[f64; 4]> = line
         .points
         .iter()
-        .zip(spread)
-        .map(|([x, y], spread)| [*x, *y, spread])
+        .zip(band)
+        .map(|([x, y], [low, high])| [*x, *y, low, high])
         .filter(|point| point.iter().all(|x| x.abs() < LARGEST))
         .collect();
     let together = finite.len().div_ceil(MOST_POINTS).max(1);
-    let mean = |points: &[[f64; 3]], axis: usize| {
+    let mean = |points: &[[f64; 4]], axis: usize| {
         points.iter().map(|point| point[axis] / points.len() as f64).sum()
     };
     let points = finite.chunks(together).map(|points| [mean(points, 0), mean(points, 1)]).collect();
-    let spread = match line.spread.is_empty() {
+    let band = match line.band.is_empty() {
         true => Vec::new(),
-        false => finite.chunks(together).map(|points| mean(points, 2)).collect(),
+        false => finite.chunks(together).map(|points| [mean(points, 2), mean(points, 3)]).collect(),
     };
-    Line { points, spread, ..line }
+    Line { points, band, ..line }
 }
 
 /// How probable each action was on average, for the first targets of each run's last

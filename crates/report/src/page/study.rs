@@ -1,11 +1,14 @@
-//! The cells of a study against each other: scores over training seeds, and curves with bands.
+//! The cells of a study against each other: scores over training seeds, task by task, and curves
+//! with bands.
 
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
+use overtone_eval::summary::fixed;
 use overtone_eval::table::Table;
 use overtone_eval::{ReportError, Summary};
 use overtone_plot::Line;
 
 use super::document::Block;
+use super::pictures;
 use super::run_files::{PageError, RunFiles};
 use super::scores::{Role, Row, cell as digits, estimate, spread};
 
@@ -20,6 +23,10 @@ type HowPlayed<'a> = (Role, &'a str, &'a str, usize);
 pub struct StudyCell {
     /// What tells it from the others.
     pub label: String,
+    /// What its runs learn, such as `Hopper medium`: cells of one task stand beside each other.
+    pub task: String,
+    /// What tells it from the others of its task; empty where a task has one cell alone.
+    pub agent: String,
     /// Those that were played.
     pub runs: Vec<RunFiles>,
     /// How many were not played yet.
@@ -41,15 +48,28 @@ pub(super) fn fewest_seeds(cells: &[StudyCell]) -> usize {
     cells.iter().map(|cell| cell.runs.len()).min().unwrap_or(0)
 }
 
+/// The tasks of cells, each once.
+fn tasks(cells: &[StudyCell]) -> Vec<&str> {
+    let mut tasks: Vec<&str> = Vec::new();
+    for cell in cells {
+        if !tasks.contains(&cell.task.as_str()) {
+            tasks.push(&cell.task);
+        }
+    }
+    tasks
+}
+
 /// A cell, by one protocol and asked for one return.
 struct Scored<'a> {
-    label: &'a str,
+    cell: &'a StudyCell,
     rows: Vec<&'a Row<'a>>,
     /// Of the runs' mean raw returns.
     raw: Summary,
     iqm: Estimate,
     normalized: Option<Summary>,
     normalized_iqm: Option<Estimate>,
+    /// Of the runs' mean smoothness, where their policies say what they draw from.
+    smoothness: Option<Summary>,
 }
 
 /// All of a study's.
@@ -67,12 +87,13 @@ impl<'a> Cells<'a> {
         rows: &'a [Row<'a>],
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
-        let mut scored = Vec::new();
-        let mut first = 0;
+        // Cells that are compared stand beside each other: of one task, played alike.
+        let mut scored: Vec<((usize, usize, usize), Scored<'a>)> = Vec::new();
+        let (tasks, mut protocols) = (tasks(cells), Vec::<&str>::new());
         for cell in cells {
-            let own = &runs[first..first + cell.runs.len()];
-            first += own.len();
-            let is_own = |row: &&Row<'_>| own.iter().any(|run| std::ptr::eq(run, row.run));
+            let is_own = |row: &&Row<'_>| {
+                of_row(cells, runs, row).is_some_and(|other| std::ptr::eq(other, cell))
+            };
             let mut groups: Vec<(HowPlayed<'_>, Vec<&Row<'_>>)> = Vec::new();
             for row in rows.iter().filter(is_own) {
                 let asked = &row.evaluation().targets;
@@ -89,10 +110,18 @@ impl<'a> Cells<'a> {
                     None => groups.push((key, vec![row])),
                 }
             }
-            for (_, rows) in groups {
-                scored.push(Scored::new(&cell.label, rows, bootstrap)?);
+            let task = tasks.iter().position(|task| *task == cell.task).unwrap_or_default();
+            for ((_, protocol, _, target), rows) in groups {
+                let known = protocols.iter().position(|known| *known == protocol);
+                let protocol = known.unwrap_or_else(|| {
+                    protocols.push(protocol);
+                    protocols.len() - 1
+                });
+                scored.push(((task, protocol, target), Scored::new(cell, rows, bootstrap)?));
             }
         }
+        scored.sort_by_key(|(place, _)| *place);
+        let scored = scored.into_iter().map(|(_, scored)| scored).collect();
         let missing = cells.iter().map(|cell| cell.missing).sum();
         Ok(Self { scored, missing, fewest: fewest_seeds(cells) })
     }
@@ -112,7 +141,7 @@ impl<'a> Cells<'a> {
             };
             let caveat = caveat(fewest.min(self.fewest));
             blocks.push(Block::Subheading(format!("{what}{caveat}")));
-            blocks.push(Block::Table(readable(&scored)));
+            blocks.extend(readable(&scored));
         }
         if self.scored.is_empty() {
             blocks.push(Block::Text("No run of the study was played yet.".into()));
@@ -162,11 +191,11 @@ impl<'a> Cells<'a> {
             let row = scored.rows[0];
             let normalized = scored.normalized.as_ref();
             let mut cells = vec![
-                scored.label.to_owned(),
-                row.evaluation().setting.task.title.clone(),
+                scored.cell.label.clone(),
+                scored.cell.task.clone(),
                 row.protocol.clone(),
                 row.role.name().to_owned(),
-                scored.targets(),
+                scored.targets(|target| target.to_string()),
                 scored.rows.len().to_string(),
                 scored.seeds(),
                 scored.raw.mean.to_string(),
@@ -193,43 +222,75 @@ fn ends(iqm: Option<Estimate>) -> [String; 3] {
     ]
 }
 
-fn readable(scored: &[&Scored<'_>]) -> Table {
-    let mut table = Table::new(&[
-        "cell",
-        "task",
-        "protocol",
-        "target",
-        "seeds",
-        "raw mean ± sd",
-        "IQM [interval]",
-        "normalized mean ± sd",
-        "normalized IQM [interval]",
-        "each run",
-    ]);
-    for scored in scored {
-        let row = scored.rows[0];
-        let dash = || "-".to_owned();
-        let each: Vec<String> =
-            scored.rows.iter().map(|row| format!("{:.1}", row.raw.mean)).collect();
-        table.row(vec![
-            scored.label.to_owned(),
-            row.evaluation().setting.task.title.clone(),
-            row.protocol.clone(),
-            scored.targets(),
-            scored.seeds(),
-            spread(&scored.raw, 1),
-            estimate(&scored.iqm, 1),
-            scored.normalized.as_ref().map_or_else(dash, |summary| spread(summary, 2)),
-            scored.normalized_iqm.as_ref().map_or_else(dash, |iqm| estimate(iqm, 2)),
-            each.join(" "),
-        ]);
+/// A target to be read: a percentile of the data may have many digits.
+fn short(target: f32) -> String {
+    if target.fract() == 0.0 { target.to_string() } else { fixed(f64::from(target), 1) }
+}
+
+/// The table to be read, and a sentence about what is the same in all of its rows.
+fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
+    type Told<'a> = (&'static str, Box<dyn Fn(&Scored<'_>) -> String + 'a>);
+    let dash = || "-".to_owned();
+    // What may be the same in all rows, and then is said once.
+    let names: [Told<'_>; 5] = [
+        ("task", Box::new(|scored| scored.cell.task.clone())),
+        ("protocol", Box::new(|scored| scored.rows[0].protocol.clone())),
+        ("target", Box::new(|scored| scored.targets(short))),
+        ("cell", Box::new(|scored| scored.cell.agent.clone())),
+        ("seeds", Box::new(|scored| scored.seeds())),
+    ];
+    let (same, mut columns): (Vec<Told<'_>>, Vec<Told<'_>>) =
+        names.into_iter().partition(|(_, of)| scored.iter().all(|row| of(row) == of(scored[0])));
+    // What is compared is a group: cells of one task, played alike.
+    let place = columns.iter().position(|(name, _)| *name == "cell").unwrap_or_default();
+    let each = |scored: &Scored<'_>| {
+        let means = scored.rows.iter().map(|row| format!("{:.1}", row.raw.mean));
+        means.collect::<Vec<_>>().join(" ")
+    };
+    let numbers: [Told<'_>; 6] = [
+        ("IQM [interval]", Box::new(|scored| estimate(&scored.iqm, 1))),
+        (
+            "normalized IQM [interval]",
+            Box::new(|scored| scored.normalized_iqm.map_or_else(dash, |iqm| estimate(&iqm, 2))),
+        ),
+        ("raw mean ± sd", Box::new(|scored| spread(&scored.raw, 1))),
+        (
+            "normalized mean ± sd",
+            Box::new(|scored| scored.normalized.as_ref().map_or_else(dash, |sum| spread(sum, 2))),
+        ),
+        (
+            "smoothness ± sd",
+            Box::new(|scored| scored.smoothness.as_ref().map_or_else(dash, |sum| spread(sum, 4))),
+        ),
+        ("each run", Box::new(each)),
+    ];
+    let is_told = |(_, of): &Told<'_>| scored.iter().any(|row| of(row) != "-");
+    columns.extend(numbers.into_iter().filter(is_told));
+    let mut table = Table::new(&columns.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    for row in scored {
+        table.row(columns.iter().map(|(_, of)| of(row)).collect());
     }
-    table
+    let n_groups = {
+        let mut groups: Vec<&[String]> =
+            table.rows().iter().skip(1).map(|row| &row[..place]).collect();
+        groups.dedup();
+        groups.len()
+    };
+    let grouped = if n_groups < scored.len() { place } else { 0 };
+    let same: Vec<String> = same
+        .iter()
+        .map(|(name, of)| (name, of(scored[0])))
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    let alike =
+        (!same.is_empty()).then(|| Block::Text(format!("In every row: {}.", same.join("; "))));
+    std::iter::once(Block::Groups(table, grouped)).chain(alike).collect()
 }
 
 impl<'a> Scored<'a> {
     fn new(
-        label: &'a str,
+        cell: &'a StudyCell,
         rows: Vec<&'a Row<'a>>,
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
@@ -248,7 +309,10 @@ impl<'a> Scored<'a> {
             }
         };
         let normalized = normalized.and_then(|scores| Summary::of(&scores));
-        Ok(Self { label, rows, raw, iqm: raw_iqm, normalized, normalized_iqm })
+        let smoothness: Option<Vec<f64>> =
+            rows.iter().map(|row| row.target.smoothness.map(|played| played.mean)).collect();
+        let smoothness = smoothness.and_then(|means| Summary::of(&means));
+        Ok(Self { cell, rows, raw, iqm: raw_iqm, normalized, normalized_iqm, smoothness })
     }
 
     fn seeds(&self) -> String {
@@ -257,21 +321,56 @@ impl<'a> Scored<'a> {
         self.rows.iter().map(seed).collect::<Vec<_>>().join(" ")
     }
 
-    /// The return asked for; both ends where it was not the same for all seeds.
-    fn targets(&self) -> String {
+    /// The return asked for, `told` so; both ends where it was not the same for all seeds.
+    fn targets(&self, told: impl Fn(f32) -> String) -> String {
         let mut targets: Vec<f32> = self.rows.iter().map(|row| row.target.target_return).collect();
         targets.sort_by(f32::total_cmp);
         match (targets.first(), targets.last()) {
-            (Some(low), Some(high)) if low != high => format!("{low} to {high}"),
-            (Some(only), _) => only.to_string(),
+            (Some(low), Some(high)) if low != high => format!("{} to {}", told(*low), told(*high)),
+            (Some(only), _) => told(*only),
             _ => String::new(),
         }
     }
 }
 
+/// The cell of a row's run; `runs` are those of `cells`, in this order.
+pub(super) fn of_row<'a>(
+    cells: &'a [StudyCell],
+    runs: &[RunFiles],
+    row: &Row<'_>,
+) -> Option<&'a StudyCell> {
+    let place = runs.iter().position(|run| std::ptr::eq(run, row.run))?;
+    let mut end = 0;
+    cells.iter().find(|cell| {
+        end += cell.runs.len();
+        place < end
+    })
+}
+
+/// Loss and gradient norm against updates: for each task a plot with a line for each cell.
+pub(super) fn curves(cells: &[StudyCell]) -> Vec<Block> {
+    let tasks = tasks(cells);
+    let mut plots = Vec::new();
+    for (name, column, title) in [
+        ("loss", "loss", "training loss"),
+        ("grad-norm", "grad_norm", "gradient norm before clipping"),
+    ] {
+        for (i, task) in tasks.iter().enumerate() {
+            let own = cells.iter().filter(|cell| cell.task == *task);
+            let lines = own.filter_map(|cell| band(cell, column)).collect();
+            let (name, title) = match tasks.len() {
+                1 => (name.to_owned(), title.to_owned()),
+                _ => (format!("{name}-{}", i + 1), format!("{task}: {title}")),
+            };
+            plots.extend(pictures::curves(&name, &title, lines));
+        }
+    }
+    plots
+}
+
 /// The mean of a column of the metrics over the runs of a cell, at the steps that all of them
 /// logged, with their standard deviation as its band.
-pub(super) fn band(cell: &StudyCell, column: &str) -> Option<Line> {
+fn band(cell: &StudyCell, column: &str) -> Option<Line> {
     let curves: Vec<Vec<[f64; 2]>> =
         cell.runs.iter().filter_map(|run| run.metrics.as_ref()?.against_steps(column)).collect();
     let [first, others @ ..] = &curves[..] else { return None };
@@ -288,6 +387,6 @@ pub(super) fn band(cell: &StudyCell, column: &str) -> Option<Line> {
         points.push([*step, summary.mean]);
         spread.push(summary.sd.unwrap_or(0.0));
     }
-    let line = Line::new(cell.label.clone(), points);
+    let line = Line::new(cell.agent.clone(), points);
     Some(if others.is_empty() { line } else { line.spread(spread) })
 }

@@ -5,6 +5,7 @@
 mod checkpoints;
 mod comparisons;
 mod contents;
+mod studies;
 
 use std::fs;
 use std::ops::ControlFlow;
@@ -24,7 +25,7 @@ const QUICK: Bootstrap = Bootstrap { replications: 500, level: 0.95, seed: 1 };
 /// Random play by the weights of `step` of a run.
 fn evaluation(step: u64, seed: u64, protocol: Play) -> Evaluation {
     let return_units = ReturnUnits::Clipped;
-    let plan = Plan { episodes: 8, targets: vec![16.0, 32.0], seed, return_units };
+    let plan = Plan::new(8, vec![16.0, 32.0], seed, return_units);
     let mut env = Corridor::new(4, 6, 12, 0.2);
     let mut policy = RandomPolicy::new(env.action_space().clone(), 4);
     let played = rollout(&mut env, &mut policy, &plan, &mut |_| ControlFlow::Continue(()));

@@ -64,8 +64,7 @@ impl<'a> Curve<'a> {
         let mut planned = plan(self.run, checkpoint, None, &self.options)?.into_iter();
         let entry = planned.next().context("there is no protocol to play by")?.entry;
         let parallel = self.options.parallel;
-        let device = &self.device.device;
-        let played = playing::play(&[&entry], device, self.device.is_gpu, parallel, self.stop)?;
+        let played = playing::play(&[&entry], self.device, parallel, self.stop)?;
         let evaluation = played.into_iter().next().context("nothing was played")??;
         let (mut figures, mut told) = (Vec::new(), Vec::new());
         for target in &evaluation.targets {

@@ -31,7 +31,7 @@ impl Entry {
         [episodes, seed]: [u64; 2],
     ) -> Self {
         let (targets, return_units) = (ask.targets.clone(), ask.protocol.return_units);
-        let plan = Plan { episodes: episodes as usize, targets, seed, return_units };
+        let plan = Plan::new(episodes as usize, targets, seed, return_units);
         let (run, checkpoint, agent) = (run.clone(), checkpoint.clone(), agent.clone());
         Self { run, checkpoint, agent, ask, plan }
     }

@@ -6,11 +6,11 @@ use std::{
     time::Instant,
 };
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use overtone_core::{Play, Policy, Task};
-use overtone_env::VectorEnv;
-use overtone_eval::{Evaluation, Player, Rollout, rollout_together};
-use overtone_model::burn::tensor::Device;
+use overtone_env::{Simulator, VectorEnv};
+use overtone_eval::{Evaluation, Plan, Player, Rollout, rollout_together};
+use overtone_model::{burn::tensor::Device, device::Chosen};
 use overtone_train::Checkpoint;
 
 use super::entry::Entry;
@@ -23,35 +23,81 @@ use crate::{progress, suites};
 /// When an environment or the device is not there, or playing fails or is stopped.
 pub(super) fn play(
     entries: &[&Entry],
-    device: &Device,
-    is_gpu: bool,
+    chosen: &Chosen,
     parallel: usize,
     stop: &AtomicBool,
 ) -> Result<Vec<Result<Evaluation>>> {
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let plans: Vec<Plan> = entries.iter().map(|entry| entry.plan.clone()).collect();
+    let played = rollouts(entries, &plans, chosen, parallel, stop)?;
+    let simulator = simulator(entries.iter().copied())?;
+    let evaluation = |(entry, played): (&&Entry, Rollout)| {
+        let setting = entry.setting(simulator.clone())?;
+        Ok(Evaluation::new(setting, &entry.plan, played)?)
+    };
+    Ok(entries.iter().zip(played).map(evaluation).collect())
+}
+
+/// What runs the environments of entries, which are alike in that.
+///
+/// # Errors
+/// When it is not there.
+pub(super) fn simulator<'a>(mut entries: impl Iterator<Item = &'a Entry>) -> Result<Simulator> {
+    let first = entries.next().context("there is nothing to play")?;
+    let task = first.task();
+    Ok(suites::of(task)?.simulator(task, &first.ask.protocol.simulation)?)
+}
+
+/// Episodes at once: as many as `parallel` says, or as the task's suite likes, and no more than
+/// there are.
+///
+/// # Errors
+/// When no suite has the task.
+pub(super) fn slots<'a>(
+    entries: &[&Entry],
+    plans: impl Iterator<Item = &'a Plan>,
+    parallel: usize,
+) -> Result<usize> {
+    let n_episodes = plans.map(Plan::n_episodes).sum();
+    let first = entries.first().context("there is nothing to play")?;
+    Ok(match parallel {
+        0 => suites::of(first.task())?.episodes_at_once().min(n_episodes),
+        parallel => parallel.min(n_episodes),
+    })
+}
+
+/// Plays of each entry what its plan says, all together, at most `parallel` episodes at once.
+///
+/// # Errors
+/// As [`play`].
+pub(super) fn rollouts(
+    entries: &[&Entry],
+    plans: &[Plan],
+    chosen: &Chosen,
+    parallel: usize,
+    stop: &AtomicBool,
+) -> Result<Vec<Rollout>> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
     let task = first.task();
-    let suite = suites::of(task)?;
-    let n_episodes: usize = entries.iter().map(|entry| entry.plan.n_episodes()).sum();
-    let slots = match parallel {
-        0 => n_episodes.min(suite.episodes_at_once()),
-        parallel => parallel.min(n_episodes),
-    };
+    let n_episodes: usize = plans.iter().map(Plan::n_episodes).sum();
+    let slots = slots(entries, plans.iter(), parallel)?;
     let policies =
-        entries.iter().map(|entry| policy(&entry.checkpoint, &entry.ask.protocol, device));
+        entries.iter().map(|entry| policy(&entry.checkpoint, &entry.ask.protocol, &chosen.device));
     let mut policies = policies.collect::<Result<Vec<_>>>()?;
     // Two halves where a GPU acts: the environments of one step meanwhile. On a CPU both want
     // the same cores, and one whole batch is quicker (docs/results/speed.md).
-    let sizes = if is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
+    let sizes = if chosen.is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
     let mut envs = Vec::new();
     for size in sizes.into_iter().filter(|&size| size > 0) {
         envs.push(open(task, &first.ask.protocol, size)?);
     }
-    let simulator = suite.simulator(task, &first.ask.protocol.simulation)?;
     let mut groups: Vec<_> = envs.iter_mut().map(|env| &mut **env).collect();
     let mut players: Vec<Player<'_>> = policies
         .iter_mut()
-        .zip(entries)
-        .map(|(policy, entry)| Player { policy: &mut **policy, plan: &entry.plan })
+        .zip(plans)
+        .map(|(policy, plan)| Player { policy: &mut **policy, plan })
         .collect();
     let bar = progress::episodes(n_episodes);
     let started = Instant::now();
@@ -65,11 +111,7 @@ pub(super) fn play(
         }
     })?;
     bar.finish_and_clear();
-    let evaluation = |(entry, played): (&&Entry, Rollout)| {
-        let setting = entry.setting(simulator.clone())?;
-        Ok(Evaluation::new(setting, &entry.plan, played)?)
-    };
-    Ok(entries.iter().zip(played).map(evaluation).collect())
+    Ok(played)
 }
 
 /// The policy of a checkpoint's weights, played so.

@@ -71,8 +71,9 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     cells::check(&cells)?;
     fix_profile(&mut study, &cells)?;
     folder.write(&study)?;
+    folder.check_locks()?;
     say!("study: {} ({})", study.name, folder.path().display());
-    let status = cells::status(&study.name, &folder, &cells);
+    let status = cells::status(&study, &folder, &cells);
     say!("{}", status.summary());
     let open: Vec<&Resolved> = cells
         .iter()
@@ -91,7 +92,7 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     match study.executor.engine {
         Engine::Local => {
             let code = engines::local(&study, &folder, &open)?;
-            let ended = cells::status(&study.name, &folder, &cells);
+            let ended = cells::status(&study, &folder, &cells);
             say!("{}", ended.summary());
             if ended.cells.iter().any(|told| matches!(told.state, State::Played)) {
                 super::page::write(&study, &folder, &cells)?;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_study::{Cell, CellStatus, State, Status, Study, StudyFolder, last_step, slurm};
+use overtone_study::{Cell, CellStatus, State, Status, Study, StudyFolder, Work, last_step, slurm};
 use overtone_train::{RunDir, run_dir::CONFIG};
 
 use crate::{
@@ -145,8 +145,8 @@ fn anywhere(settings: Settings) -> Settings {
     Settings { runs: PathBuf::new(), ..settings.with(Resume::Auto) }
 }
 
-/// Where every cell stands.
-pub fn status(name: &str, folder: &StudyFolder, cells: &[Resolved]) -> Status {
+/// Where every cell of a study stands.
+pub fn status(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Status {
     let runs = cells.first().map_or_else(PathBuf::new, |first| first.settings.runs.clone());
     let known = KnownRuns::read(&runs);
     let jobs = folder.jobs();
@@ -163,8 +163,8 @@ pub fn status(name: &str, folder: &StudyFolder, cells: &[Resolved]) -> Status {
     };
     let told = cells.iter().map(|resolved| {
         let run = known.of(resolved);
-        let state =
-            state(resolved, run, job_of(&resolved.cell.id), || folder.failure(&resolved.cell));
+        let works = Work::of(&resolved.cell.id, study.executor.parts);
+        let state = state(resolved, run, job_of(&resolved.cell.id), folder, &works);
         CellStatus {
             cell: resolved.cell.id.clone(),
             label: resolved.cell.label.clone(),
@@ -172,19 +172,20 @@ pub fn status(name: &str, folder: &StudyFolder, cells: &[Resolved]) -> Status {
             run: run.map(|run| run.path().display().to_string()),
         }
     });
-    Status::new(name, told.collect())
+    Status::new(&study.name, told.collect())
 }
 
 fn state(
     resolved: &Resolved,
     run: Option<&RunDir>,
     job: Option<(String, &str)>,
-    failure: impl FnOnce() -> Option<String>,
+    folder: &StudyFolder,
+    works: &[Work],
 ) -> State {
     let step = run.map_or(0, |run| last_step(run.path()));
     let planned = Some(resolved.settings.train.updates).filter(|updates| *updates > 0);
     let of = planned.or_else(|| provenance::updates(run?));
-    let is_worked_on = run.is_some_and(RunDir::is_worked_on);
+    let is_worked_on = run.is_some_and(RunDir::is_worked_on) || folder.is_worked_on(works);
     match job {
         _ if is_worked_on => State::Running { step, of },
         Some((_, "RUNNING" | "COMPLETING")) => State::Running { step, of },
@@ -194,7 +195,7 @@ fn state(
                 0 => State::Trained,
                 _ => State::Played,
             },
-            run => match (failure(), run) {
+            run => match (folder.failure(works), run) {
                 (Some(error), _) => State::Failed { error },
                 (None, Some(_)) => State::Stopped { step, of },
                 (None, None) => State::Waiting,

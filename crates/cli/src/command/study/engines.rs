@@ -4,13 +4,16 @@ use std::{process::Command, sync::atomic::Ordering};
 
 use anyhow::Result;
 use overtone_study::{
-    Cell, Study, StudyFolder,
+    Share, Study, StudyFolder, Work,
     local::{self, Ended, Event, Job},
     slurm,
 };
 
-use super::{begin::absolute, cells::Resolved};
-use crate::{host, interrupt};
+use super::{
+    begin::absolute,
+    cells::{KnownRuns, Resolved},
+};
+use crate::{command::train, host, interrupt};
 
 /// Most cells at once that nobody asked for: each needs memory for its data.
 const MOST_AT_ONCE: usize = 8;
@@ -20,59 +23,108 @@ const MOST_AT_ONCE: usize = 8;
 pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<u8> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = if study.executor.cpus == 0 { all } else { study.executor.cpus };
-    let at_once = match study.executor.jobs {
-        0 => (cores / 2).clamp(1, MOST_AT_ONCE),
-        n => n,
-    };
-    let at_once = at_once.min(open.len());
-    let threads = (cores / at_once).max(1);
-    say!("{} cells to do, {at_once} at once with {threads} threads each", open.len());
     let program = host::program()?;
-    let job = |resolved: &&Resolved| {
-        let mut command = Command::new(&program);
-        command.args(["study", "cell", "--until-input-ends"]).arg(folder.path());
-        command.arg(&resolved.cell.id);
-        command.env("RAYON_NUM_THREADS", threads.to_string());
-        Job { id: resolved.cell.id.clone(), command, log: folder.log(&resolved.cell) }
-    };
-    let cell_of = |id: &str| -> Option<&Cell> {
-        open.iter().map(|resolved| &resolved.cell).find(|cell| cell.id == id)
-    };
     let stop = interrupt::listen()?;
-    let jobs: Vec<Job> = open.iter().map(job).collect();
-    let n = jobs.len();
-    let mut done = 0;
-    let ended = local::run(jobs, at_once, &stop, &mut |event| match event {
-        Event::Started(id) => say!("begins: {id}"),
-        Event::Ended(id, how) => {
-            done += 1;
-            match how {
-                Ended::Done => say!("done ({done} of {n}): {id}"),
-                Ended::Stopped => say!("stopped: {id}"),
-                Ended::Failed(why) => {
-                    eprintln!("failed: {id}: {why}");
-                    // A process that was killed could not say why.
-                    if let Some(cell) = cell_of(id).filter(|cell| folder.failure(cell).is_none()) {
-                        folder.note_failure(cell, Some(why));
+    let mut failed = 0;
+    let mut phase = |works: Vec<Work>| {
+        let at_once = match study.executor.jobs {
+            0 => (cores / 2).clamp(1, MOST_AT_ONCE),
+            n => n,
+        };
+        let at_once = at_once.min(works.len());
+        let threads = (cores / at_once.max(1)).max(1);
+        let n = works.len();
+        say!("{}, {at_once} at once with {threads} threads each", told(&works));
+        let job = |work: &Work| {
+            let mut command = Command::new(&program);
+            command.args(["study", "cell", "--until-input-ends"]).arg(folder.path());
+            command.arg(work.to_string());
+            command.env("RAYON_NUM_THREADS", threads.to_string());
+            Job { id: work.to_string(), command, log: folder.log(work) }
+        };
+        let jobs: Vec<Job> = works.iter().map(job).collect();
+        let mut done = 0;
+        let ended = local::run(jobs, at_once, &stop, &mut |event| match event {
+            Event::Started(id) => say!("begins: {id}"),
+            Event::Ended(id, how) => {
+                done += 1;
+                match how {
+                    Ended::Done => say!("done ({done} of {n}): {id}"),
+                    Ended::Stopped => say!("stopped: {id}"),
+                    Ended::Failed(why) => {
+                        eprintln!("failed: {id}: {why}");
+                        // A process that was killed could not say why.
+                        let work = works.iter().find(|work| work.to_string() == *id);
+                        let is_noted =
+                            |work: &&Work| folder.failure(std::slice::from_ref(*work)).is_some();
+                        if let Some(work) = work.filter(|work| !is_noted(work)) {
+                            folder.note_failure(work, Some(why));
+                        }
                     }
                 }
             }
-        }
-    });
+        });
+        failed += ended.iter().filter(|(_, how)| matches!(how, Ended::Failed(_))).count();
+    };
+    let [first, second] = phases(study, open);
+    let mut n = first.len();
+    if !first.is_empty() {
+        phase(first);
+    }
+    let trained = trained(open);
+    let second: Vec<Work> =
+        second.into_iter().filter(|work| trained.contains(&&*work.cell)).collect();
+    if !second.is_empty() && !stop.load(Ordering::Relaxed) {
+        n += second.len();
+        phase(second);
+    }
     if stop.load(Ordering::Relaxed) {
         say!("stopped; go on with: overtone study resume {}", study.name);
         return Ok(interrupt::EXIT_CODE);
     }
-    let failed = ended.iter().filter(|(_, how)| matches!(how, Ended::Failed(_))).count();
     if failed > 0 {
         eprintln!(
-            "error: {failed} of {n} cells failed; `overtone study status {}` says why, and \
+            "error: {failed} of {n} {} failed; `overtone study status {}` says why, and \
              `overtone study resume {}` tries them again",
-            study.name, study.name
+            if study.executor.parts < 2 { "cells" } else { "processes" },
+            study.name,
+            study.name
         );
         return Ok(1);
     }
     Ok(0)
+}
+
+/// What is done first, and what when that ended: all of each cell; or its training, and then the
+/// parts of its playing.
+fn phases(study: &Study, open: &[&Resolved]) -> [Vec<Work>; 2] {
+    let trained = trained(open);
+    let works = open.iter().flat_map(|resolved| Work::of(&resolved.cell.id, study.executor.parts));
+    let (second, first) = works
+        .filter(|work| work.share != Share::Training || !trained.contains(&&*work.cell))
+        .partition(|work| matches!(work.share, Share::Part { .. }));
+    [first, second]
+}
+
+/// The ids of those cells whose runs are at their end.
+fn trained<'a>(open: &[&'a Resolved]) -> Vec<&'a str> {
+    let Some(first) = open.first() else { return Vec::new() };
+    let known = KnownRuns::read(&first.settings.runs);
+    let is_trained = |resolved: &&&Resolved| known.of(resolved).is_some_and(train::is_finished);
+    open.iter().filter(is_trained).map(|resolved| &*resolved.cell.id).collect()
+}
+
+/// `3 cells to do`, `3 cells to train`, `12 parts to play`.
+fn told(works: &[Work]) -> String {
+    let (thing, what) = match works.first().map(|work| work.share) {
+        Some(Share::Part { .. }) => ("part", "play"),
+        Some(Share::Training) => ("cell", "train"),
+        _ => ("cell", "do"),
+    };
+    match works.len() {
+        1 => format!("1 {thing} to {what}"),
+        n => format!("{n} {thing}s to {what}"),
+    }
 }
 
 /// Hands cells to Slurm and returns.
@@ -97,12 +149,16 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
             folder.write_file(name, &script)?;
         }
     }
-    let cells: Vec<&Cell> = open.iter().map(|resolved| &resolved.cell).collect();
-    let list = folder.list_cells(&cells)?;
-    let job = slurm::submit(&at, &list, cells.len(), study.executor.jobs)?;
-    folder.add_job(job, &list)?;
-    say!("{} cells are in Slurm's queue as job {job}", cells.len());
-    let report = slurm::submit_report(&at, job)?;
+    let mut before = None;
+    for works in phases(study, open).into_iter().filter(|works| !works.is_empty()) {
+        let list = folder.list(&works)?;
+        let job = slurm::submit(&at, &list, works.len(), study.executor.jobs, before)?;
+        folder.add_job(job, &list)?;
+        say!("in Slurm's queue as job {job}: {}", told(&works));
+        before = Some(job);
+    }
+    let Some(last) = before else { return Ok(()) };
+    let report = slurm::submit_report(&at, last)?;
     say!(
         "the page is written by job {report}, when they ended: {}",
         at.join("report.html").display()

@@ -10,6 +10,7 @@ use overtone_train::RunDir;
 
 use super::{
     cells::{self, KnownRuns, Resolved},
+    names::{self, Name},
     started,
 };
 use crate::command::report::Wanted;
@@ -48,12 +49,12 @@ fn write_to(
     let Some(first) = cells.first() else { bail!("the study has no cell") };
     let known = KnownRuns::read(&first.settings.runs);
     let mut found: Vec<StudyCell> = Vec::new();
-    for resolved in cells {
-        let label = &resolved.cell.label;
-        let place = match found.iter().position(|cell| cell.label == *label) {
+    for (resolved, Name { task, agent }) in cells.iter().zip(names::of(cells)?) {
+        let label = resolved.cell.label.clone();
+        let place = match found.iter().position(|cell| cell.label == label) {
             Some(place) => place,
             None => {
-                found.push(StudyCell { label: label.clone(), runs: Vec::new(), missing: 0 });
+                found.push(StudyCell { label, task, agent, runs: Vec::new(), missing: 0 });
                 found.len() - 1
             }
         };

@@ -1,4 +1,4 @@
-//! One cell, done by a process of its own.
+//! One cell, or a share of it, done by a process of its own.
 
 use std::{
     io::Read,
@@ -8,56 +8,76 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_console::errors;
-use overtone_study::StudyFolder;
+use overtone_eval::Part;
+use overtone_study::{Share, StudyFolder, Work};
 use overtone_train::Checkpoint;
 
 use super::cells::{self, KnownRuns, Resolved};
 use crate::{
-    command::{evaluate, train},
+    command::{
+        evaluate,
+        train::{self, Then},
+    },
     interrupt,
 };
 
-/// Does the cell of this id of the study in `folder`: begins its run, or goes on with it, and
-/// plays it; gives the exit code. Why it failed is noted in the study's folder.
-pub fn cell(folder: &Path, id: &str, until_input_ends: bool) -> Result<u8> {
+/// Does what `line` says of a cell of the study in `folder`: begins its run, or goes on with it,
+/// and plays it, or one of these; gives the exit code. Why it failed is noted in the study's
+/// folder.
+pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
     let folder = StudyFolder::find(Path::new(""), &folder.display().to_string())?;
+    let work: Work = line.parse().map_err(anyhow::Error::msg)?;
     let all = cells::resolve(&folder.study()?)?;
-    let Some(resolved) = all.into_iter().find(|resolved| resolved.cell.id == id) else {
-        bail!("the study in {} has no cell `{id}` any more", folder.path().display());
+    let Some(resolved) = all.into_iter().find(|resolved| resolved.cell.id == work.cell) else {
+        bail!("the study in {} has no cell `{}` any more", folder.path().display(), work.cell);
     };
     let stop = interrupt::listen()?;
     if until_input_ends {
         end_with_input(stop.clone());
     }
-    let _lock = folder.lock(&resolved.cell)?;
-    folder.note_failure(&resolved.cell, None);
-    let ended = work(&resolved, &stop);
+    let _lock = folder.lock(&work)?;
+    folder.note_failure(&work, None);
+    let ended = match work.share {
+        Share::All => train(&resolved, Then::Play).and_then(|code| match code {
+            0 => play(&resolved, None, &stop),
+            code => Ok(code),
+        }),
+        Share::Training => train(&resolved, Then::End),
+        Share::Part { number, of } => {
+            let part: Part = format!("{number}/{of}").parse()?;
+            play(&resolved, Some(part), &stop)
+        }
+    };
     if let Err(error) = &ended {
-        folder.note_failure(&resolved.cell, Some(&errors::sentence(error)));
+        folder.note_failure(&work, Some(&errors::sentence(error)));
     }
     ended
 }
 
-fn work(resolved: &Resolved, stop: &AtomicBool) -> Result<u8> {
+fn train(resolved: &Resolved, then: Then) -> Result<u8> {
     let settings = &resolved.settings;
-    let known = || KnownRuns::read(&settings.runs);
-    let code = match known().of(resolved) {
-        Some(run) => train::take_up(settings, run)?,
-        None => train::begin(settings)?,
-    };
-    if code != 0 || resolved.again.is_empty() {
-        return Ok(code);
+    match KnownRuns::read(&settings.runs).of(resolved) {
+        Some(run) if then == Then::End && train::is_finished(run) => Ok(0),
+        Some(run) => train::take_up(settings, run, then),
+        None => train::begin(settings, then),
     }
-    let known = known();
-    let run = known.of(resolved).context("the run that was trained cannot be found")?;
+}
+
+/// Plays what was not played yet of the cell's run, or a part of it.
+fn play(resolved: &Resolved, part: Option<Part>, stop: &AtomicBool) -> Result<u8> {
+    let settings = &resolved.settings;
+    let known = KnownRuns::read(&settings.runs);
+    let run = known.of(resolved).filter(|run| train::is_finished(run));
+    let run = run.context("its run is not at its end, so there is nothing to play")?;
     let awaited: Vec<_> = resolved.awaited(run).collect();
     if awaited.is_empty() {
         return Ok(0);
     }
-    let _lock = run.lock()?;
+    // Who plays a part shares the run with those who play the others.
+    let _lock = part.is_none().then(|| run.lock()).transpose()?;
     let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
     for evaluation in awaited {
-        evaluate::play(run, &checkpoint, evaluation, &settings.device, stop)
+        evaluate::play(run, &checkpoint, evaluation, part, &settings.device, stop)
             .with_context(|| format!("evaluating {}", checkpoint.path.display()))?;
     }
     Ok(0)

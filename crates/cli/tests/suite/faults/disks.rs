@@ -33,7 +33,7 @@ fn script(desk: &Desk, wrapper: &[&str], script: &str) -> Command {
 
 /// Runs a script that may mount what it likes, which ends with it; `None`, and a word about it,
 /// where this machine does not allow that.
-fn mounting(desk: &Desk, lines: &str) -> Option<Said> {
+pub fn mounting(desk: &Desk, lines: &str) -> Option<Said> {
     const WRAPPER: [&str; 4] = ["unshare", "--user", "--map-root-user", "--mount"];
     let allowed = script(desk, &WRAPPER, "mount -t tmpfs -o size=64k none /mnt").output();
     if !allowed.is_ok_and(|output| output.status.success()) {

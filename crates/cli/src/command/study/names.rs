@@ -1,0 +1,171 @@
+//! What cells are called on a page: the task by what it is, the agent by the settings in which
+//! the cells of a task differ.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+
+use anyhow::Result;
+
+use super::cells::Resolved;
+use crate::keys;
+
+/// Keys that say what is learned and from which data, and not how.
+const TASK: [&str; 6] = ["task", "dataset", "data.path", "data.run", "data.layout", "data.cache"];
+/// Keys that say how a run is played: those that follow from its task name no agent.
+const PLAYED: &str = "evaluation.";
+
+/// What a cell is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Name {
+    /// Its task, with the recording where the study has several: `Hopper medium`.
+    pub task: String,
+    /// What tells it from the others of its task: `head=fourier head.frequencies=14`; empty
+    /// where nothing does.
+    pub agent: String,
+}
+
+/// Values by key, of those that a study says.
+type Said = BTreeMap<String, String>;
+
+/// The name of each cell. What a cell leaves to the defaults while others say it, it is called
+/// by too: every value is the one that came of it.
+///
+/// # Errors
+/// Never for cells that were resolved.
+pub fn of(cells: &[Resolved]) -> Result<Vec<Name>> {
+    let words = cells.iter().flat_map(|resolved| &resolved.cell.words);
+    let mut said: BTreeSet<String> = words
+        .filter_map(|word| Some(keys::split(word).ok()?.0))
+        .filter(|key| !["seed", "runs", "device", "resume", "game", "env"].contains(&&**key))
+        .collect();
+    // By its short forms, too.
+    said.insert("task".into());
+    let values = |resolved: &Resolved| -> Result<Said> {
+        let table: toml::Table = resolved.settings.to_toml()?.parse()?;
+        let came = keys::flatten(&table);
+        let came = came.iter().map(|(key, value)| (key.clone(), keys::plain(value)));
+        // As it is written where it is said: 0.1 may have become another number near it.
+        let words = resolved.cell.words.iter().filter_map(|word| keys::split(word).ok());
+        let words =
+            words.map(|(key, text)| (key, text.to_owned())).filter(|(key, _)| key != "task");
+        Ok(came.chain(words).filter(|(key, _)| said.contains(key)).collect())
+    };
+    let values = cells.iter().map(values).collect::<Result<Vec<_>>>()?;
+    let titles = cells.iter().map(|resolved| Ok(resolved.settings.task()?.title.clone()));
+    let titles = titles.collect::<Result<Vec<String>>>()?;
+    let labels: Vec<&str> = cells.iter().map(|resolved| &*resolved.cell.label).collect();
+    Ok(named(&values, &titles, &labels))
+}
+
+/// Names of cells with these `values`, whose tasks have these `titles`; where settings tell two
+/// of one task apart in nothing, their `labels` do.
+fn named(values: &[Said], titles: &[String], labels: &[&str]) -> Vec<Name> {
+    let all: BTreeSet<&String> = values.iter().flat_map(BTreeMap::keys).collect();
+    let differing = all
+        .into_iter()
+        .filter(|key| values.iter().any(|cell| cell.get(*key) != values[0].get(*key)));
+    let (of_task, mut of_agent): (Vec<&String>, Vec<&String>) =
+        differing.partition(|key| TASK.contains(&key.as_str()));
+    let task = |cell: &Said| of_task.iter().map(|key| cell.get(*key).cloned()).collect::<Vec<_>>();
+    of_agent.retain(|key| {
+        let follows = |cell: &Said| {
+            let same_task = values.iter().filter(|other| task(other) == task(cell));
+            same_task.map(|other| other.get(*key)).all(|value| value == cell.get(*key))
+        };
+        !(key.starts_with(PLAYED) && values.iter().all(follows))
+    });
+    let mut names: Vec<Name> = values
+        .iter()
+        .zip(titles)
+        .map(|(cell, title)| {
+            let told = of_task.iter().filter(|key| key.as_str() != "task").filter_map(|key| {
+                let value = cell.get(*key).filter(|value| !value.is_empty())?;
+                Some(match key.as_str() {
+                    "dataset" => stem(value),
+                    key => format!("{key}={value}"),
+                })
+            });
+            let task: Vec<String> = std::iter::once(title.clone()).chain(told).collect();
+            let told = of_agent
+                .iter()
+                .filter_map(|key| Some(format!("{}={}", keys::short(key), cell.get(*key)?)));
+            Name { task: task.join(" "), agent: told.collect::<Vec<_>>().join(" ") }
+        })
+        .collect();
+    // Two files of one name in two folders, for example.
+    let shared = |i: usize| {
+        let others = names.iter().zip(labels);
+        others.filter(|(name, label)| **name == names[i] && **label != labels[i]).count() > 0
+    };
+    let shared: Vec<bool> = (0..names.len()).map(shared).collect();
+    for (i, _) in shared.iter().enumerate().filter(|(_, shared)| **shared) {
+        names[i].agent = labels[i].to_owned();
+    }
+    names
+}
+
+/// A dataset's name; of a path the file's.
+fn stem(dataset: &str) -> String {
+    Path::new(dataset).file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(cells: &[&str], expected: &[[&str; 2]]) {
+        let said = |line: &&str| -> Said {
+            let words = line.split(' ').filter_map(|word| word.split_once('='));
+            words.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+        };
+        let values: Vec<Said> = cells.iter().map(said).collect();
+        let titles: Vec<String> = values.iter().map(|cell| cell["task"].to_uppercase()).collect();
+        let names = named(&values, &titles, cells);
+        let found: Vec<[&str; 2]> = names.iter().map(|name| [&*name.task, &*name.agent]).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn cells_are_called_by_what_differs() {
+        check(&["task=a head.kind=x"], &[["A", ""]]);
+        check(
+            &["task=a head.kind=x head.bins=3", "task=a head.kind=y head.bins=3", "task=a"],
+            &[["A", "head.bins=3 head=x"], ["A", "head.bins=3 head=y"], ["A", ""]],
+        );
+        check(
+            &["task=a dataset=m n=1", "task=a dataset=/d/e.hdf5 n=1", "task=b dataset=m n=1"],
+            &[["A m", ""], ["A e", ""], ["B m", ""]],
+        );
+    }
+
+    #[test]
+    fn how_a_task_is_played_names_no_agent() {
+        let cells = |targets: [&str; 4]| {
+            let lines = ["task=a n=1", "task=a n=2", "task=b n=1", "task=b n=2"];
+            let cells = lines.iter().zip(targets);
+            cells.map(|(line, t)| format!("{line} evaluation.target={t}")).collect::<Vec<_>>()
+        };
+        let expected = [["A", "n=1"], ["A", "n=2"], ["B", "n=1"], ["B", "n=2"]];
+        let lines = cells(["32", "32", "p90", "p90"]);
+        check(&lines.iter().map(String::as_str).collect::<Vec<_>>(), &expected);
+        // It differs within a task: that is what tells these apart.
+        let lines = cells(["32", "p90", "32", "p90"]);
+        let told = "evaluation.target=32 n=1";
+        let other = "evaluation.target=p90 n=2";
+        let expected = [["A", told], ["A", other], ["B", told], ["B", other]];
+        check(&lines.iter().map(String::as_str).collect::<Vec<_>>(), &expected);
+        // Another learning rate is another agent, whatever it follows from.
+        check(&["task=a lr=1", "task=b lr=2"], &[["A", "lr=1"], ["B", "lr=2"]]);
+    }
+
+    #[test]
+    fn no_two_cells_share_a_name() {
+        check(
+            &["task=a dataset=/x/m.npz", "task=a dataset=/y/m.npz"],
+            &[["A m", "task=a dataset=/x/m.npz"], ["A m", "task=a dataset=/y/m.npz"]],
+        );
+    }
+}
