@@ -57,7 +57,7 @@ pub enum Engine {
 pub struct Executor {
     /// Who does it.
     pub engine: Engine,
-    /// Cells at once; 0: here two, on Slurm as many as it starts.
+    /// Cells at once; 0: here one for each core, on Slurm as many as it starts.
     pub jobs: usize,
     /// Processes that share the playing of a cell's run, once it is trained; below 2: the one
     /// that trained it plays it.

@@ -26,7 +26,7 @@ pub const OPTIONS: &str = r#"
 name = ""
 # Who carries it out. local: processes on this machine. slurm: one array of jobs on a cluster; the program returns at once.
 engine = "local"
-# Cells at once. 0: here one for two cores, eight at most; on Slurm as many as it starts.
+# Cells at once. 0: here one for each core, eight at most; on Slurm as many as it starts.
 jobs = 0
 # Processes that share the playing of each run once it is trained, a part of the episodes each: for long evaluations and more cores or nodes than cells. 0 or 1: the process that trained it plays it.
 parts = 0

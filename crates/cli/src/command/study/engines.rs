@@ -28,7 +28,9 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     let mut failed = 0;
     let mut phase = |works: Vec<Work>| {
         let at_once = match study.executor.jobs {
-            0 => (cores / 2).clamp(1, MOST_AT_ONCE),
+            // Processes of one thread wait for nothing: never slower than one process with all
+            // cores, and quicker with small models (docs/scaling.md).
+            0 => cores.clamp(1, MOST_AT_ONCE),
             n => n,
         };
         let at_once = at_once.min(works.len());
