@@ -15,6 +15,9 @@ from overtone._policy import D3rlpyActor, Policy
 from overtone._program import Report, words
 from overtone._run import Run, command, evaluate, load, report, study, train
 
+from_arrays = Dataset.from_arrays
+from_episodes = Dataset.from_episodes
+
 __all__ = [
     "D3rlpyActor",
     "Dataset",
@@ -25,7 +28,9 @@ __all__ = [
     "__version__",
     "command",
     "evaluate",
+    "from_arrays",
     "from_d3rlpy",
+    "from_episodes",
     "from_minari",
     "from_pandas",
     "load",

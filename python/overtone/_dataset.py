@@ -17,6 +17,10 @@ from overtone import _overtone, _program
 from overtone._program import Teller
 
 
+#: What is learned from arrays where nobody says in which environment they were recorded.
+OWN_TASK = "own/arrays"
+
+
 class Dataset:
     """A recording on the disk, in any format that Overtone reads.
 
@@ -24,14 +28,20 @@ class Dataset:
     contents: the same arrays are the same dataset, and a run on them is gone on with.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, task: str | None = None) -> None:
         self.path = Path(path)
         if not self.path.exists():
             raise FileNotFoundError(f"there is no dataset at {self.path}")
+        #: What is learned from it where nobody says it: its environment, or ``own/arrays`` where
+        #: there is none; None where its files say it.
+        self.task = task
         self._summary: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"Dataset({str(self.path)!r})"
+
+    def __fspath__(self) -> str:
+        return str(self.path.absolute())
 
     def __len__(self) -> int:
         """Steps."""
@@ -52,7 +62,11 @@ class Dataset:
         *,
         terminals: ArrayLike | None = None,
         timeouts: ArrayLike | None = None,
+        n_actions: int | None = None,
+        action_low: ArrayLike | None = None,
+        action_high: ArrayLike | None = None,
         path: str | Path | None = None,
+        task: str = OWN_TASK,
     ) -> Dataset:
         """A dataset of arrays, a row for each step; they are copied.
 
@@ -63,7 +77,15 @@ class Dataset:
             terminations: ``[steps]``, true where the task ended (``terminals`` is the same).
             truncations: ``[steps]``, true where a limit cut the episode (``timeouts`` is the same);
                 without it, what comes after the last termination is one cut episode.
+            n_actions: How many actions there are to choose from; one more than the largest recorded
+                by default.
+            action_low, action_high: Between which each number of real-valued actions is, ``[width]``
+                or one number for all; by default the task's bounds, or without an environment
+                the smallest and the largest that were recorded.
             path: Where to write it, ``NAME.npz``; the user's folder of caches by default.
+            task: What is learned from it where :func:`overtone.train` is not told: the task of an
+                environment, as ``gymnasium/CartPole-v1``; or ``own/NAME``, for which no
+                environment need be anywhere.
 
         Raises:
             ValueError: Names the array, and the row where there is one.
@@ -93,16 +115,24 @@ class Dataset:
                 raise ValueError(f"{name}: {len(array)} rows, and observations has {n}")
         if limits is None and not arrays["terminals"][-1]:
             arrays["timeouts"][-1] = True
-        return Dataset(_written(arrays, path))
+        arrays |= _spaces(arrays["actions"], n_actions, action_low, action_high)
+        return Dataset(_written(arrays, path), task=task)
 
     @staticmethod
     def from_episodes(
-        episodes: Iterable[Mapping[str, ArrayLike]], *, path: str | Path | None = None
+        episodes: Iterable[Mapping[str, ArrayLike]],
+        *,
+        n_actions: int | None = None,
+        action_low: ArrayLike | None = None,
+        action_high: ArrayLike | None = None,
+        path: str | Path | None = None,
+        task: str = OWN_TASK,
     ) -> Dataset:
         """A dataset of episodes: mappings (or objects) with ``observations``, ``actions``,
         ``rewards`` and ``terminations`` or ``terminated``.
 
-        An observation more than actions, where the last one led, is left out.
+        An observation more than actions, where the last one led, is left out. What else can be
+        given is as in :meth:`from_arrays`.
         """
         parts: dict[str, list[NDArray[Any]]] = {
             name: [] for name in ("observations", "actions", "rewards", "ends", "limits")
@@ -132,7 +162,8 @@ class Dataset:
         whole = {name: np.concatenate(part) for name, part in parts.items()}
         return Dataset.from_arrays(
             whole["observations"], whole["actions"], whole["rewards"],
-            whole["ends"], whole["limits"], path=path,
+            whole["ends"], whole["limits"], n_actions=n_actions, action_low=action_low,
+            action_high=action_high, path=path, task=task,
         )
 
     def summary(self) -> dict[str, Any]:
@@ -157,22 +188,53 @@ class Dataset:
     def save(self, path: str | Path, *, task: str | None = None) -> Dataset:
         """Writes it as one file of Overtone's own, which Minari reads, and gives that."""
         words = ["data", "convert", str(self.path), str(path)]
+        task = task or self.task
         _program.call(words + (["--task", task] if task else []), Teller("none", None))
         return Dataset(path)
 
 
-def from_minari(dataset: Any, *, path: str | Path | None = None) -> Dataset:
-    """A dataset of ``minari.load_dataset``: its flat vectors with lists of actions or real ones.
+def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | None = None) -> Dataset:
+    """A dataset of ``minari.load_dataset``, in any form that Minari reads (Arrow, Parquet, JPEG).
 
-    Its files are read as they are where they can be; this goes through Minari itself, and reads
-    whatever it reads (Arrow, JPEG).
+    Its spaces become Overtone's (docs/tasks.md): a Discrete observation is ones and zeros, the parts
+    of a Dict stand one after the other, MultiDiscrete actions are the list of all combinations.
+
+    Args:
+        dataset: What ``minari.load_dataset`` gave, filtered or not.
+        path: As in :meth:`Dataset.from_arrays`.
+        task: What is learned from it; its own environment by default, and ``own/arrays`` where it
+            names none.
     """
-    return Dataset.from_episodes(dataset.iterate_episodes(), path=path)
+    spec = getattr(dataset, "env_spec", None)
+    if task is None:
+        task = _task_of(spec) if spec is not None else OWN_TASK
+    spaces: dict[str, Any] = {}
+    acted = getattr(dataset, "action_space", None)
+    if acted is not None:
+        spaces = _action_space(acted)
+    seen = getattr(dataset, "observation_space", None)
+
+    def episodes() -> Iterable[Mapping[str, ArrayLike]]:
+        for episode in dataset.iterate_episodes():
+            if seen is None or acted is None:
+                yield episode
+                continue
+            yield {
+                "observations": _observed(seen, episode.observations),
+                "actions": _acted(acted, episode.actions),
+                "rewards": episode.rewards,
+                "terminations": episode.terminations,
+            }
+
+    return Dataset.from_episodes(episodes(), path=path, task=task, **spaces)
 
 
-def from_d3rlpy(buffer: Any, *, path: str | Path | None = None) -> Dataset:
+def from_d3rlpy(buffer: Any, *, path: str | Path | None = None, task: str = OWN_TASK) -> Dataset:
     """A dataset of a d3rlpy ``ReplayBuffer`` (or of anything with such ``episodes``)."""
-    return Dataset.from_episodes(buffer.episodes, path=path)
+    info = getattr(buffer, "dataset_info", None)
+    discrete = getattr(getattr(info, "action_space", None), "name", "") == "DISCRETE"
+    n_actions = int(info.action_size) if info is not None and discrete else None
+    return Dataset.from_episodes(buffer.episodes, n_actions=n_actions, path=path, task=task)
 
 
 def from_pandas(
@@ -184,6 +246,7 @@ def from_pandas(
     reward: str,
     termination: str | None = None,
     path: str | Path | None = None,
+    task: str = OWN_TASK,
 ) -> Dataset:
     """A dataset of a table with a row for each step, in order.
 
@@ -209,7 +272,7 @@ def from_pandas(
     actions = frame[action if isinstance(action, str) else list(action)].to_numpy()
     return Dataset.from_arrays(
         frame[list(observation)].to_numpy(), actions, frame[reward].to_numpy(),
-        ended, last & ~ended, path=path,
+        ended, last & ~ended, path=path, task=task,
     )
 
 
@@ -247,6 +310,108 @@ def _actions(values: ArrayLike) -> NDArray[Any]:
     if array.ndim == 1:
         array = array[:, None]
     return _numbers("actions", array)
+
+
+def _spaces(
+    actions: NDArray[Any],
+    n_actions: int | None,
+    low: ArrayLike | None,
+    high: ArrayLike | None,
+) -> dict[str, NDArray[Any]]:
+    """What is known of the actions beyond those that were recorded, as arrays of the file."""
+    if (low is None) != (high is None):
+        raise ValueError("action_low and action_high: give both")
+    if actions.ndim == 1:
+        if low is not None:
+            raise ValueError("action_low: for real-valued actions, and these are of a list")
+        if n_actions is None:
+            return {}
+        if n_actions <= int(actions.max()):
+            raise ValueError(f"n_actions={n_actions}: row {int(actions.argmax())} is beyond it")
+        return {"n_actions": np.array([n_actions], np.int64)}
+    if n_actions is not None:
+        raise ValueError("n_actions: for actions of a list, and these are real-valued")
+    if low is None or high is None:
+        return {}
+    width = actions.shape[1]
+    bounds = {
+        name: np.broadcast_to(np.asarray(bound, np.float32).reshape(-1), (width,)).copy()
+        for name, bound in (("action_low", low), ("action_high", high))
+    }
+    if not (bounds["action_low"] <= bounds["action_high"]).all():
+        raise ValueError("action_low: one of them is above action_high")
+    return bounds
+
+
+def _task_of(spec: Any) -> str:
+    """The task of an environment of Gymnasium's."""
+    kwargs = cast("Mapping[str, object]", getattr(spec, "kwargs", None) or {})
+    # `render_mode` says how it was looked at.
+    given = [f",{k}={json.dumps(v)}" for k, v in sorted(kwargs.items()) if k != "render_mode"]
+    return f"gymnasium/{spec.id}{''.join(given)}"
+
+
+def _kind(space: Any) -> str:
+    """The name of a space of Gymnasium's: asked so that Gymnasium itself is not needed."""
+    return str(type(space).__name__)
+
+
+def _starts(space: Any) -> NDArray[np.int64]:
+    sizes = np.asarray(_sizes(space))
+    return np.zeros_like(sizes) + np.asarray(getattr(space, "start", 0)).reshape(-1)
+
+
+def _sizes(space: Any) -> NDArray[np.int64]:
+    """How many values each part of a space of whole numbers has."""
+    if _kind(space) == "MultiBinary":
+        return np.full(int(np.prod(space.shape)), 2, np.int64)
+    return np.asarray(space.n if _kind(space) == "Discrete" else space.nvec, np.int64).reshape(-1)
+
+
+def _observed(space: Any, values: Any) -> NDArray[Any]:
+    """Observations of a space as rows of numbers, or as pictures where they are all of it."""
+    kind = _kind(space)
+    if kind in ("Dict", "Tuple"):
+        named = kind == "Dict"
+        keys = sorted(space.spaces) if named else range(len(space.spaces))
+        parts = [_observed(space.spaces[key], values[key]) for key in keys]
+        if len(parts) == 1:
+            return parts[0]
+        if any(part.ndim > 2 for part in parts):
+            raise ValueError("observations: a picture beside other parts is not read")
+        return np.concatenate(parts, axis=1)
+    array = np.asarray(values)
+    if kind in ("Discrete", "MultiDiscrete"):
+        sizes = _sizes(space)
+        index = array.reshape(len(array), -1) - _starts(space)
+        ones = [np.eye(size, dtype=np.float32)[column] for size, column in zip(sizes, index.T)]
+        return np.concatenate(ones, axis=1)
+    if kind not in ("Box", "MultiBinary"):
+        raise ValueError(f"observations: a {kind} space is not read")
+    is_picture = array.dtype == np.uint8 and array.ndim > 2 and kind == "Box"
+    return array if is_picture else array.reshape(len(array), -1).astype(np.float32)
+
+
+def _acted(space: Any, values: Any) -> NDArray[Any]:
+    """Actions of a space: the place of each in the list of all, or its numbers."""
+    array = np.asarray(values)
+    kind = _kind(space)
+    if kind in ("Discrete", "MultiDiscrete", "MultiBinary"):
+        index = array.reshape(len(array), -1) - _starts(space)
+        return np.ravel_multi_index(tuple(index.astype(np.int64).T), tuple(_sizes(space)))
+    if kind != "Box":
+        raise ValueError(f"actions: a {kind} space is not read")
+    return array.reshape(len(array), -1).astype(np.float32)
+
+
+def _action_space(space: Any) -> dict[str, Any]:
+    """What a space says of its actions beyond those that were recorded."""
+    if _kind(space) == "Box":
+        low, high = (np.asarray(bound, np.float32).reshape(-1) for bound in (space.low, space.high))
+        return {"action_low": low, "action_high": high}
+    if _kind(space) in ("Discrete", "MultiDiscrete", "MultiBinary"):
+        return {"n_actions": int(np.prod(_sizes(space)))}
+    return {}
 
 
 def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:

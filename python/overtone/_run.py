@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,8 +90,12 @@ def _columns(path: Path) -> dict[str, list[float]]:
     return {name: [float(row[name] or "nan") for row in rows] for name in names}
 
 
+#: Settings that name the task.
+TASK_KEYS = frozenset({"task", "game", "env", "gymnasium", "own"})
+
+
 def train(
-    data: Any = None,
+    data: str | os.PathLike[str] | None = None,
     task: str | None = None,
     *,
     run_dir: str | Path = "runs",
@@ -101,9 +106,11 @@ def train(
     """Trains an agent, and plays it where its task can be played.
 
     Args:
-        data: A :class:`overtone.Dataset`, or the path of a recording; without it, what
-            ``settings`` name (``game="seaquest"``; ``env="hopper", dataset="medium"``).
-        task: What is learned, as ``suite/name``; a dataset that says so needs none.
+        data: A :class:`overtone.Dataset`, or the path of a recording; ``dataset=`` is the same.
+            Without it, what ``settings`` name (``game="seaquest"``; ``env="hopper",
+            dataset="medium"``).
+        task: What is learned, as ``suite/name``; a dataset that says so needs none. Data without
+            an environment is ``own/NAME``: it is trained on and not played.
         run_dir: The folder in which the run gets its own. A run of exactly these settings that
             was not finished is gone on with.
         progress: ``"bar"``, ``"lines"``, ``"none"``, or ``"auto"``: a bar where someone looks.
@@ -115,11 +122,15 @@ def train(
         OvertoneError: In one sentence, what is wrong and what to do.
         KeyboardInterrupt: After Ctrl-C. A checkpoint was written; the same call goes on from it.
     """
+    if data is None and isinstance(settings.get("dataset"), os.PathLike):
+        data = settings.pop("dataset")
+    if task is None and not TASK_KEYS & settings.keys():
+        task = getattr(data, "task", None)
     said = ["train"]
     if task is not None:
         said.append(f"task={task}")
     if data is not None:
-        said.append(f"dataset={Path(getattr(data, 'path', data)).absolute()}")
+        said.append(f"dataset={Path(data).absolute()}")
     said += [*_program.words(settings), f"runs={run_dir}"]
     teller = Teller(progress, callback)
     _program.call(said, teller)

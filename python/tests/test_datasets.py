@@ -84,6 +84,12 @@ class Datasets(Desk):
         refused("actions: row 0 is -1", actions=np.full(len(nan), -1))
         refused("terminations and terminals", terminals=carts()["terminations"])
         refused("observations: numbers", observations=np.full((len(nan), 2), "a"))
+        refused("n_actions=1: row [0-9]+ is beyond it", n_actions=1)
+        refused("action_low: for real-valued actions", action_low=0, action_high=1)
+        real = {"actions": np.zeros((len(nan), 2))}
+        refused("n_actions: for actions of a list", n_actions=2, **real)
+        refused("give both", action_low=0, **real)
+        refused("above action_high", action_low=[0, 1], action_high=[1, 0], **real)
         with self.assertRaisesRegex(ValueError, "episode 0: there is no actions"):
             ov.Dataset.from_episodes([{"observations": np.zeros((2, 1)), "rewards": [1, 1], "terminations": [0, 1]}])
         with self.assertRaises(FileNotFoundError):

@@ -9,9 +9,11 @@ import threading
 import unittest
 from pathlib import Path
 
+import numpy as np
+
 import overtone as ov
 
-from .common import HOPPER, ROOT, TINY, Desk
+from .common import HOPPER, ROOT, TINY, Desk, carts
 
 
 class Training(Desk):
@@ -82,6 +84,26 @@ class Training(Desk):
         done.set()
         thread.join()
         self.assertGreater(counted[0], 1000)
+
+    def test_arrays_without_an_environment_train_and_act(self) -> None:
+        settings = {key: value for key, value in TINY.items() if key != "evaluation.episodes"}
+        arrays = carts()
+        run = ov.train(dataset=ov.from_arrays(**arrays), progress="none", **settings)
+        self.assertIn('task = "own/arrays"', run.settings)
+        self.assertEqual(run.evaluations(), {})
+        action = run.policy("p50").act(arrays["observations"][:1])
+        self.assertIn(int(action[0]), (0, 1))
+        with self.assertRaisesRegex(ov.OvertoneError, "own/arrays is data without an environment"):
+            ov.evaluate(run, episodes=1, progress="none")
+        # Real-valued, between bounds: an agent never leaves them.
+        pushed = np.random.default_rng(0).uniform(-2, 5, (len(arrays["actions"]), 2))
+        data = ov.from_arrays(
+            **{**arrays, "actions": pushed}, action_low=-3, action_high=[6, 7], task="own/valves"
+        )
+        run = ov.train(data, progress="none", run_dir="valves", **settings)
+        self.assertIn('task = "own/valves"', run.settings)
+        acted = run.policy(0.0, n_agents=20).act(100 * arrays["observations"][:20])
+        self.assertTrue(((acted >= -3) & (acted <= [6, 7])).all(), acted)
 
     def test_errors_are_exceptions_in_one_sentence(self) -> None:
         with self.assertRaisesRegex(ov.OvertoneError, "head=tanhh.*tanh"):

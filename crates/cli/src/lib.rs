@@ -188,7 +188,7 @@ enum Data {
     /// Write a dataset as one file that trains, and that Python's `minari` opens
     #[command(after_help = CONVERT_HELP)]
     Convert {
-        /// The dataset, in any format but a log of frames
+        /// The dataset, in any format
         from: std::path::PathBuf,
         /// Where to write: a folder, a file (NAME.hdf5), or minari:NAME/DATASET-v0
         to: String,
@@ -210,6 +210,9 @@ enum Data {
         /// The description to compare it with; by default its own in datasets/
         #[arg(long, value_name = "FILE.toml")]
         card: Option<std::path::PathBuf>,
+        /// The task, where the dataset does not say it: its spaces and bounds are compared
+        #[arg(long, value_name = "SUITE/NAME")]
+        task: Option<String>,
         /// Read the frames of large recordings too, which takes minutes
         #[arg(long)]
         all_frames: bool,
@@ -370,8 +373,9 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Data { what: Data::Inspect { path, json, options } } => {
             command::data::inspect(&path, json, &options)
         }
-        Command::Data { what: Data::Lint { path, json, card, all_frames } } => {
-            return command::data::lint(&path, json, card.as_deref(), all_frames);
+        Command::Data { what: Data::Lint { path, json, card, task, all_frames } } => {
+            let (card, task) = (card.as_deref(), task.as_deref());
+            return command::data::lint(&path, json, card, task, all_frames);
         }
     }?;
     Ok(0)

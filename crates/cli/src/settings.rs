@@ -3,6 +3,7 @@
 
 mod given;
 mod model;
+mod recording;
 mod resolve;
 mod targets;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use overtone_model::{AttentionConfig, HeadConfig, ModelConfig};
 use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
+pub use self::recording::is_path;
 #[cfg(test)]
 use self::resolve::DEFAULTS;
 pub use self::resolve::{device_of, help, named_task};
@@ -179,9 +181,9 @@ impl Settings {
     /// The task.
     ///
     /// # Errors
-    /// When no suite has it.
+    /// When no suite has it, and the recording does not show it either.
     pub fn task(&self) -> Result<&'static Task> {
-        suites::by_id(&self.task)
+        suites::with_data(&self.task, self.recording().as_ref())
     }
 
     /// The same settings, saying this about unfinished runs.

@@ -1,27 +1,53 @@
 //! The suites there are: the one list of them. Whoever needs to know something of a task asks
 //! its suite.
 
-use anyhow::{Context, Result, bail};
-use overtone_core::{Simulation, Task, names::plain};
-use overtone_data::{MinariId, RecordedEnv, RecordedTask};
-use overtone_env::{Suite, TaskError};
+mod own;
+mod recorded;
 
-/// All suites.
+use anyhow::{Context, Result, bail};
+use overtone_core::{
+    Simulation, Task,
+    names::{find, nearest, plain},
+};
+use overtone_data::{MinariId, RecordedEnv, RecordedTask};
+use overtone_env::{Suite, TaskError, UnknownTask};
+
+use self::own::Own;
+pub use self::recorded::{Data, describe, with_data};
+
+/// All suites that have environments.
 pub const SUITES: [&dyn Suite; 3] =
     [&overtone_ale::Ale, &overtone_mujoco::Mujoco, &overtone_gymnasium::Gymnasium];
+
+/// All suites, that of recordings without an environment among them.
+fn all() -> impl Iterator<Item = &'static dyn Suite> {
+    SUITES.into_iter().chain([&Own as &dyn Suite])
+}
 
 /// The suite that `task` is of.
 ///
 /// # Errors
 /// When this program has no such suite.
 pub fn of(task: &Task) -> Result<&'static dyn Suite> {
-    let found = SUITES.into_iter().find(|suite| suite.name() == task.suite);
+    let found = all().find(|suite| suite.name() == task.suite);
     found.with_context(|| format!("{}: this program has no suite `{}`", task.id(), task.suite))
+}
+
+/// Refuses a task of which there is no environment anywhere.
+///
+/// # Errors
+/// When it is data of one's own.
+pub fn check_environment(task: &Task) -> Result<()> {
+    let suite = of(task)?;
+    match suite.has_environments() {
+        true => Ok(()),
+        false => Ok(suite.check(task)?),
+    }
 }
 
 /// The suite in which this key is short for `task=`: `game` of `game=seaquest`.
 pub fn by_key(key: &str) -> Option<&'static dyn Suite> {
-    SUITES.into_iter().find(|suite| suite.key() == key)
+    all().find(|suite| suite.key() == key)
 }
 
 /// How every task is asked for: `game=seaquest, … (104 games); or env=hopper, …`.
@@ -34,7 +60,7 @@ pub fn examples() -> String {
         };
         format!("{}={}{more}", suite.key(), names.join(", "))
     };
-    SUITES.map(of_suite).join("; or ")
+    all().map(of_suite).collect::<Vec<_>>().join("; or ")
 }
 
 /// The task with this name in its suite, such as `seaquest`, in any spelling.
@@ -81,12 +107,41 @@ pub fn by_id(id: &str) -> Result<&'static Task> {
     let Some((suite, name)) = id.split_once('/') else {
         return named(id).with_context(|| format!("task={id}"));
     };
-    let found = SUITES.into_iter().find(|known| known.name() == suite);
-    let names: Vec<&str> = SUITES.into_iter().map(Suite::name).collect();
+    let found = all().find(|known| known.name() == suite);
+    let names: Vec<&str> = all().map(Suite::name).collect();
     let found = found.with_context(|| {
         format!("task={id}: there is no suite `{suite}`; there are {}", names.join(", "))
     })?;
-    Ok(found.task(name)?)
+    match found.task(name) {
+        Ok(task) => Ok(task),
+        Err(TaskError::Unknown(unknown)) => match elsewhere(name, &unknown, found) {
+            Some(other) => bail!("{unknown}; did you mean task={other}?"),
+            None => Err(unknown.into()),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The task of another suite than `asked` that is called `name`, or nearly so where `asked` has no
+/// such name either; a version need not be said.
+fn elsewhere(name: &str, unknown: &UnknownTask, asked: &dyn Suite) -> Option<String> {
+    let bare = |name: &str| match name.rsplit_once("-v") {
+        Some((bare, version)) if version.bytes().all(|byte| byte.is_ascii_digit()) => {
+            bare.to_owned()
+        }
+        _ => name.to_owned(),
+    };
+    let others = SUITES.into_iter().filter(|suite| suite.name() != asked.name());
+    let known: Vec<(String, String)> = others
+        .flat_map(|suite| {
+            let id = |name: &str| (bare(name), format!("{}/{name}", suite.name()));
+            suite.names().into_iter().map(id).collect::<Vec<_>>()
+        })
+        .collect();
+    let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+    let alike = || unknown.nearest.is_none().then(|| nearest(&names, &bare(name))).flatten();
+    let found = find(&names, &bare(name)).or_else(alike)?;
+    known.iter().find(|(name, _)| name == found).map(|(_, id)| id.clone())
 }
 
 /// The task of a dataset that lies on this machine: a suite's own, or else Gymnasium's.
@@ -94,33 +149,39 @@ pub fn by_id(id: &str) -> Result<&'static Task> {
 /// # Errors
 /// When the dataset is not there, does not name an environment, or no suite has it.
 pub fn of_minari(id: &MinariId) -> Result<&'static Task> {
-    let env = RecordedEnv::of(&id.find()?)?;
+    let path = id.find()?;
+    let env = RecordedEnv::of(&path)?;
     let env = env.with_context(|| {
-        format!("{id} does not say in which environment it was recorded: say which task (task=…)")
+        format!(
+            "{id} does not say in which environment it was recorded: say which task (task=…, or \
+             task=own/NAME without any)"
+        )
     })?;
-    of_env(&env).with_context(|| format!("{id} was recorded in {}", env.id))
+    of_env(&env, &Data { path, layout: String::new() })
+        .with_context(|| format!("{id} was recorded in {}", env.id))
 }
 
-/// The task that a recording says it is of; `None` where it says none.
+/// The task that `data` says it is of; `None` where it says none.
 ///
 /// # Errors
-/// When no suite has it.
-pub fn of_recording(recorded: &RecordedTask) -> Result<Option<&'static Task>> {
+/// When its description cannot be read, or no suite has the task.
+pub fn of_data(data: &Data) -> Result<Option<&'static Task>> {
+    let recorded = RecordedTask::of(&data.path)?;
     match (&recorded.task, &recorded.env) {
-        (Some(id), _) => by_id(id).map(Some),
-        (None, Some(env)) => of_env(env).map(Some),
+        (Some(id), _) => with_data(id, Some(data)).map(Some),
+        (None, Some(env)) => of_env(env, data).map(Some),
         (None, None) => Ok(None),
     }
 }
 
-/// The task that is played in an environment of Gymnasium's.
-fn of_env(env: &RecordedEnv) -> Result<&'static Task> {
+/// The task that is played in an environment of Gymnasium's, in which `data` was recorded.
+fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
     let name = plain(env.name_and_version().0);
     let mut tasks = SUITES.into_iter().flat_map(Suite::tasks);
     // A suite's own tasks are as they come, without keyword arguments.
     match tasks.find(|task| env.kwargs.is_empty() && plain(&task.title) == name) {
         Some(task) => Ok(task),
-        None => by_id(&format!("gymnasium/{}", env.with_kwargs())),
+        None => with_data(&format!("gymnasium/{}", env.with_kwargs()), Some(data)),
     }
 }
 
@@ -168,12 +229,22 @@ mod tests {
         assert_eq!(short(&["task=MsPacman"]).unwrap(), ["game=ms_pacman"]);
         let combat = "game `combat`: ale-py 0.12.1 has its ROM and no rules for it";
         assert!(refused("task=ale/Combat").starts_with(combat));
-        assert!(
-            refused("task=mujoco/ant").starts_with("unknown robot `ant`; known are halfcheetah")
-        );
+        let ant = "unknown robot `ant`; known are halfcheetah, hopper, walker2d; did you mean \
+                   task=gymnasium/Ant-v5?";
+        assert_eq!(refused("task=mujoco/ant"), ant);
+        for (asked, meant) in [
+            ("mujoco/humanoid", "gymnasium/Humanoid-v5"),
+            ("mujoco/pussher", "gymnasium/Pusher-v5"),
+            ("mujoco/reacher-v4", "gymnasium/Reacher-v5"),
+            ("mujoco/Pong", "ale/pong"),
+            ("ale/cart_pole", "gymnasium/CartPole-v1"),
+        ] {
+            let said = refused(&format!("task={asked}"));
+            assert!(said.ends_with(&format!("did you mean task={meant}?")), "{said}");
+        }
         assert_eq!(
             refused("task=atari/pong"),
-            "task=atari/pong: there is no suite `atari`; there are ale, mujoco, gymnasium"
+            "task=atari/pong: there is no suite `atari`; there are ale, mujoco, gymnasium, own"
         );
         let known = "game=seaquest, gravitar, bank_heist, double_dunk, breakout, … (104 games); or";
         assert!(refused("task=zzz").contains(known), "{}", refused("task=zzz"));

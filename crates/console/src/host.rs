@@ -10,6 +10,8 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
+use crate::caller::spoken;
+
 /// Is given each line that would be printed.
 type Reader = Box<dyn FnMut(String)>;
 
@@ -52,10 +54,16 @@ pub fn is_quiet() -> bool {
 /// stop.
 pub fn say(line: fmt::Arguments<'_>) {
     READER.with_borrow_mut(|reader| match reader {
-        Some(reader) => reader(line.to_string()),
         None if is_quiet() => {}
-        None => {
-            let _ = writeln!(std::io::stdout(), "{line}");
+        reader => {
+            let line = line.to_string();
+            let line = spoken(&line);
+            match reader {
+                Some(reader) => reader(line.into_owned()),
+                None => {
+                    let _ = writeln!(std::io::stdout(), "{line}");
+                }
+            }
         }
     });
 }

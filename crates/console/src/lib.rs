@@ -8,6 +8,7 @@ macro_rules! say {
     ($($words:tt)*) => { $crate::host::say(format_args!($($words)*)) };
 }
 
+pub mod caller;
 pub mod errors;
 pub mod flags;
 pub mod host;

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use overtone_core::Episode;
+use overtone_core::{Episode, protocol::ReturnUnits};
 
 use crate::dataset::Acted;
 use crate::error::DataError;
@@ -98,6 +98,17 @@ impl Columns {
     /// Undiscounted sum of an episode's rewards.
     pub fn episode_return(&self, episode: &Episode) -> f64 {
         self.rewards[episode.range()].iter().map(|&reward| f64::from(reward)).sum()
+    }
+
+    /// Cuts rewards to [-1, 1], and says whether any was beyond.
+    pub fn clip_rewards(&mut self) -> bool {
+        let mut any = false;
+        for reward in &mut self.rewards {
+            let clipped = ReturnUnits::Clipped.of(*reward);
+            any |= clipped != *reward;
+            *reward = clipped;
+        }
+        any
     }
 
     /// Steps with a number of their action outside [`ACTION_RANGE`].

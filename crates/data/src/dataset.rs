@@ -155,7 +155,7 @@ impl Dataset {
         &self.actions
     }
 
-    /// `[rows]`: clipped to [-1, 1] where they come from a DQN-replay log, else raw; all but an
+    /// `[rows]`: clipped to [-1, 1] where they come from a DQN-replay log, else as given; all but an
     /// episode's last are 0 where rewards are delayed.
     pub fn rewards(&self) -> &[f32] {
         &self.rewards

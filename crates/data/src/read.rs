@@ -7,6 +7,7 @@ pub(crate) mod hdf5_arrays;
 pub(crate) mod hdf5_file;
 pub(crate) mod hdf5_layout;
 pub(crate) mod hdf5_paths;
+mod jpeg;
 mod minari;
 pub(crate) mod minari_spaces;
 pub mod npy;

@@ -8,6 +8,7 @@ use crate::columns::Columns;
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::replay_log::ReplayLog;
+use crate::spaces::Space;
 
 /// A recording, as far as it is read when it is opened.
 #[derive(Clone, Debug)]
@@ -41,6 +42,14 @@ pub trait Reader: Sync {
         None
     }
 
+    /// The space of its actions, where it describes that.
+    ///
+    /// # Errors
+    /// When a description is there and cannot be read.
+    fn action_space(&self, _path: &Path) -> Result<Option<Space>, DataError> {
+        Ok(None)
+    }
+
     /// Reads it.
     ///
     /// # Errors
@@ -55,7 +64,9 @@ pub trait Reader: Sync {
     /// Why it cannot be trained on, which is a finding as well.
     fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {
         match self.open(path)? {
-            Recording::Columns(columns) => look_at(&columns, findings),
+            Recording::Columns(columns) => {
+                look_at(&columns, self.action_space(path)?.as_ref(), findings)
+            }
             Recording::ReplayLog(log) => {
                 Ok(Inspection::Log(Box::new(LogInspection::of(&log, false))))
             }

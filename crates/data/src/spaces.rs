@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// A space of Gymnasium's. Bounds are not read: a task says its own.
+/// A space of Gymnasium's.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Space {
     /// Numbers of one type, of this shape.
@@ -15,6 +15,10 @@ pub enum Space {
         dtype: String,
         /// Shape of one observation or action.
         shape: Vec<usize>,
+        /// The smallest value of each number; empty where that is not said.
+        low: Vec<f32>,
+        /// The largest value of each number; empty where that is not said.
+        high: Vec<f32>,
     },
     /// A whole number from `start` on.
     Discrete {
@@ -78,12 +82,14 @@ pub(crate) fn plain_json(text: &str) -> String {
     plain
 }
 
-/// A description as it is written; keys that are not named here, as bounds, are passed over.
+/// A description as it is written; keys that are not named here are passed over.
 #[derive(Deserialize)]
 struct Raw {
     r#type: String,
     dtype: Option<String>,
     shape: Option<Vec<usize>>,
+    low: Option<Reals>,
+    high: Option<Reals>,
     n: Option<Numbers>,
     start: Option<Numbers>,
     nvec: Option<Numbers>,
@@ -98,9 +104,20 @@ enum Parts {
 /// A whole number, or lists of them however deep, one after the other.
 struct Numbers(Vec<i64>);
 
+/// A number, or lists of them however deep, one after the other; `None` is one without an end.
+struct Reals(Vec<Option<f64>>);
+
+impl Reals {
+    /// The numbers, `endless` where there is none.
+    fn bounds(raw: Option<Self>, endless: f32) -> Vec<f32> {
+        let numbers = raw.map_or_else(Vec::new, |Self(numbers)| numbers);
+        numbers.into_iter().map(|number| number.map_or(endless, |number| number as f32)).collect()
+    }
+}
+
 impl Raw {
     fn space(self) -> Result<Space, String> {
-        let Self { r#type: name, dtype, shape, n, start, nvec, subspaces } = self;
+        let Self { r#type: name, dtype, shape, low, high, n, start, nvec, subspaces } = self;
         let lacks = |key: &str| format!("a {name} space without `{key}`");
         let sizes = |numbers: Vec<i64>| {
             let size = |n: i64| usize::try_from(n).ok().filter(|&n| n > 0);
@@ -111,6 +128,8 @@ impl Raw {
             "Box" => Space::Box {
                 dtype: dtype.ok_or_else(|| lacks("dtype"))?,
                 shape: shape.ok_or_else(|| lacks("shape"))?,
+                low: Reals::bounds(low, f32::NEG_INFINITY),
+                high: Reals::bounds(high, f32::INFINITY),
             },
             "Discrete" => {
                 let n = sizes(n.ok_or_else(|| lacks("n"))?.0)?;
@@ -202,6 +221,38 @@ impl<'de> Deserialize<'de> for Numbers {
     }
 }
 
+impl<'de> Deserialize<'de> for Reals {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reads;
+        impl<'de> Visitor<'de> for Reads {
+            type Value = Reals;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("numbers")
+            }
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Reals, E> {
+                Ok(Reals(vec![Some(number as f64)]))
+            }
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Reals, E> {
+                Ok(Reals(vec![Some(number as f64)]))
+            }
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Reals, E> {
+                Ok(Reals(vec![Some(number)]))
+            }
+            fn visit_unit<E: Error>(self) -> Result<Reals, E> {
+                Ok(Reals(vec![None]))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Reals, A::Error> {
+                let mut all = Vec::new();
+                while let Some(Reals(here)) = list.next_element()? {
+                    all.extend(here);
+                }
+                Ok(Reals(all))
+            }
+        }
+        from.deserialize_any(Reads)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,8 +263,11 @@ mod tests {
         // As `minari` 0.5.4 writes them.
         let text = r#"{"type": "Box", "dtype": "float64", "shape": [2],
             "low": [-Infinity, -1.0], "high": [Infinity, NaN]}"#;
-        let reals = Space::Box { dtype: "float64".into(), shape: vec![2] };
-        assert_eq!(reads(text), reals);
+        let reals = |low, high| Space::Box { dtype: "float64".into(), shape: vec![2], low, high };
+        let low = vec![f32::NEG_INFINITY, -1.0];
+        assert_eq!(reads(text), reals(low, vec![f32::INFINITY; 2]));
+        let text = r#"{"type": "Box", "dtype": "float64", "shape": [2]}"#;
+        assert_eq!(reads(text), reals(vec![], vec![]));
         let text = r#"{"type": "Discrete", "dtype": "int64", "start": -1, "n": 3}"#;
         assert_eq!(reads(text), Space::Discrete { n: 3, start: -1 });
         let text = r#"{"type": "MultiDiscrete", "dtype": "int64", "nvec": [[3, 2], [4, 5]],
@@ -236,6 +290,7 @@ mod tests {
             ("", "EOF"),
             ("[]", "invalid length"),
             (r#"{"type": "Box", "dtype": "float32"}"#, "without `shape`"),
+            (r#"{"type": "Box", "dtype": "f", "shape": [1], "low": ["a"]}"#, "expected numbers"),
             (r#"{"type": "Discrete"}"#, "without `n`"),
             (r#"{"type": "Discrete", "n": 0}"#, "of none"),
             (r#"{"type": "Discrete", "n": 18446744073709551615}"#, "too large"),

@@ -15,7 +15,7 @@ use overtone_core::{Outcome, Simulation, Task};
 use sha2::{Digest, Sha256};
 
 use crate::columns::{Columns, Seen};
-use crate::dataset::Acted;
+use crate::dataset::{Acted, Dataset};
 use crate::error::DataError;
 use crate::hex::hex;
 use crate::minari_id::MinariId;
@@ -95,6 +95,20 @@ pub fn place_of(to: &str) -> Result<PathBuf, DataError> {
     }
 }
 
+/// Refuses a place where something is.
+///
+/// # Errors
+/// When something is there.
+pub fn check_free(to: &Path) -> Result<(), DataError> {
+    if to.exists() {
+        return Err(DataError::NoLog {
+            path: to.to_path_buf(),
+            reason: "something is there already: give another place, or move it away".into(),
+        });
+    }
+    Ok(())
+}
+
 impl<'a> MinariWriter<'a> {
     /// Begins a recording at `to`: a file where that ends in `.hdf5` or `.h5`, else a folder as
     /// Minari keeps them.
@@ -102,12 +116,7 @@ impl<'a> MinariWriter<'a> {
     /// # Errors
     /// When something is there, or nothing can be written there.
     pub fn create(to: &Path, about: About<'a>) -> Result<Self, DataError> {
-        if to.exists() {
-            return Err(DataError::NoLog {
-                path: to.to_path_buf(),
-                reason: "something is there already: give another place, or move it away".into(),
-            });
-        }
+        check_free(to)?;
         let is_folder = !to.extension().is_some_and(|ending| ending == "hdf5" || ending == "h5");
         if let Some(above) = to.parent().filter(|above| !above.as_os_str().is_empty()) {
             fs::create_dir_all(above).map_err(DataError::io(above, "make"))?;
@@ -256,6 +265,44 @@ pub fn write_columns(
             actions,
             rewards: log.rewards[rows].to_vec(),
             outcome: finished.then_some(episode.outcome),
+            seed: None,
+        })?;
+        progress(writer.transitions());
+    }
+    writer.finish()
+}
+
+/// Writes all episodes of a converted log of frames, one after the other. It does not hold where
+/// the last action of an episode led: the last frame stands there again.
+///
+/// # Errors
+/// As [`MinariWriter`], and when the frames cannot be read.
+pub fn write_frames(
+    log: &Dataset,
+    to: &Path,
+    about: About<'_>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Written, DataError> {
+    let (Some(frames), Acted::Discrete { n_actions, values }) = (log.frames(), log.actions())
+    else {
+        return Err(DataError::NoLog {
+            path: log.path().to_path_buf(),
+            reason: "it is no log of frames".into(),
+        });
+    };
+    let mut writer = MinariWriter::create(to, about)?;
+    for episode in log.episodes().as_slice() {
+        let (rows, size) = (episode.range(), frames.frame_bytes());
+        let mut pixels = vec![0; (episode.length + 1) * size];
+        let (all, last) = pixels.split_at_mut(episode.length * size);
+        frames.read(rows.start, all)?;
+        last.copy_from_slice(&all[all.len() - size..]);
+        let actions = values[rows.clone()].to_vec();
+        writer.episode(&WrittenEpisode {
+            observations: Seen::Frames { pixels, shape: frames.shape(), stack: frames.stack() },
+            actions: Acted::Discrete { n_actions: *n_actions, values: actions },
+            rewards: log.rewards()[rows].to_vec(),
+            outcome: Some(episode.outcome),
             seed: None,
         })?;
         progress(writer.transitions());

@@ -2,7 +2,7 @@
 
 use overtone_core::names::{find, nearest, suggestion};
 use overtone_core::protocol::{Play, Setting};
-use overtone_core::{Simulation, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Simulation, Task};
 
 use crate::{Camera, EnvError, VectorEnv};
 
@@ -28,6 +28,11 @@ pub trait Suite: Sync {
         self.tasks().iter().take(5).map(|task| task.name.as_str()).collect()
     }
 
+    /// Names of its tasks that may be meant by whoever asks another suite for them.
+    fn names(&self) -> Vec<&str> {
+        self.tasks().iter().map(|task| task.name.as_str()).collect()
+    }
+
     /// The task with this name, in any case, with or without `_` and `-`. A suite whose tasks
     /// cannot be listed finds out here what there is under the name.
     ///
@@ -35,6 +40,24 @@ pub trait Suite: Sync {
     /// When there is none: the nearest is named, if one is like it.
     fn task(&'static self, name: &str) -> Result<&'static Task, TaskError> {
         Ok(find_in_table(self, name)?)
+    }
+
+    /// The task of this name as a recording of it shows it, for training where nothing can be
+    /// asked for it; `None` of a suite that knows its tasks without. `max_steps` is the limit of
+    /// an episode's actions, where the recording says one.
+    fn recorded(
+        &self,
+        _name: &str,
+        _observations: &ObservationSpace,
+        _actions: &ActionSpace,
+        _max_steps: Option<u32>,
+    ) -> Option<Task> {
+        None
+    }
+
+    /// Whether its tasks can be played, here or elsewhere; else they are recordings alone.
+    fn has_environments(&self) -> bool {
+        true
     }
 
     /// The settings of its simulator, and what follows from each.

@@ -18,9 +18,11 @@
 
 mod error;
 mod name;
+mod names;
 #[cfg(feature = "python")]
 mod python;
 mod scores;
+mod shape;
 mod simulation;
 mod suite;
 #[cfg_attr(not(feature = "python"), path = "no_python.rs")]

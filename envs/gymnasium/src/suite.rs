@@ -1,10 +1,11 @@
 //! [`Gymnasium`]: its environments as a suite. Which tasks there are only Gymnasium knows.
 
 use overtone_core::protocol::{ActionChoice, Play, Setting};
-use overtone_core::{Simulation, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Simulation, Task};
 use overtone_env::{Camera, EnvError, Simulator, Suite, TaskError, VectorEnv};
 
-use crate::{GymnasiumError, GymnasiumSimulation, SETTINGS, SUITE, tasks};
+use crate::shape::task_of;
+use crate::{GymnasiumError, GymnasiumSimulation, SETTINGS, SUITE, TaskName, names, tasks};
 
 /// Gymnasium's environments.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +33,23 @@ impl Suite for Gymnasium {
         vec!["CartPole-v1", "my_module:MyEnv-v0"]
     }
 
+    fn names(&self) -> Vec<&str> {
+        names::OWN.to_vec()
+    }
+
     fn task(&'static self, name: &str) -> Result<&'static Task, TaskError> {
         tasks::named(self.nouns()[0], name)
+    }
+
+    fn recorded(
+        &self,
+        name: &str,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+        max_steps: Option<u32>,
+    ) -> Option<Task> {
+        let name = TaskName::parse(name).ok()?;
+        Some(task_of(&name, observations.clone(), actions.clone(), max_steps))
     }
 
     fn settings(&self) -> &'static [Setting] {

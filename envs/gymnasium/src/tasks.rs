@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use overtone_core::protocol::ReturnUnits;
-use overtone_core::{ActionSpace, ObservationSpace, Targets, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Task};
 use overtone_env::{Camera, TaskError, UnknownTask, VectorEnv};
 
 use crate::camera::Rendered;
 use crate::python::{Described, Resolved, Shown, Taken, describe, gymnasium_version, resolve};
-use crate::scores::reference;
-use crate::{GymnasiumError, GymnasiumSimulation, GymnasiumVectorEnv, SUITE, TaskName};
+use crate::shape::task_of;
+use crate::{GymnasiumError, GymnasiumSimulation, GymnasiumVectorEnv, TaskName};
 use overtone_core::picture::{Picture, SIDE, STACK};
 
 /// An environment that was asked for, and what Gymnasium said of it.
@@ -99,20 +98,7 @@ fn made_of(name: TaskName, described: Described) -> Result<Known, GymnasiumError
             ActionSpace::Continuous { low, high }
         }
     };
-    let max_steps = described.max_steps.unwrap_or(0);
-    let simulation = GymnasiumSimulation { max_steps };
-    let task = Task {
-        suite: SUITE.into(),
-        name: name.to_string(),
-        title: name.to_string(),
-        observations,
-        actions,
-        horizon: simulation.horizon(),
-        return_units: ReturnUnits::Raw,
-        reference: reference(&name),
-        targets: Targets::default(),
-        simulation: simulation.to_simulation(),
-    };
+    let task = task_of(&name, observations, actions, described.max_steps);
     Ok(Known { name, task, image, described })
 }
 

@@ -12,7 +12,7 @@ use overtone_data::{
 
 use crate::{
     keys,
-    suites::{self, SUITES},
+    suites::{self, Data, SUITES},
 };
 
 /// Every option of `data inspect` with its default and reason.
@@ -26,7 +26,7 @@ pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
     let mut keys = keys::flatten(&OPTIONS.parse()?);
     keys::apply(&mut keys, options)?;
     let asked = keys.get("information").and_then(toml::Value::as_bool).unwrap_or(false);
-    let inspection = look(path, None, ReadFrames::IfSmall)?.inspection?;
+    let inspection = look(path, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
     let scores = task_of(path)
@@ -93,10 +93,17 @@ fn describe(found: &Information) -> String {
     )
 }
 
-/// `overtone data lint PATH [--json] [--card FILE] [--all-frames]`; gives the exit code.
-pub fn lint(path: &Path, json: bool, card: Option<&Path>, all_frames: bool) -> Result<u8> {
+/// `overtone data lint PATH [--json] [--card FILE] [--task SUITE/NAME] [--all-frames]`; gives the
+/// exit code.
+pub fn lint(
+    path: &Path,
+    json: bool,
+    card: Option<&Path>,
+    task: Option<&str>,
+    all_frames: bool,
+) -> Result<u8> {
     let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
-    let report = look(path, card, frames)?.report;
+    let report = look(path, card, task, frames)?.report;
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(report.exit_code());
@@ -111,7 +118,8 @@ pub fn lint(path: &Path, json: bool, card: Option<&Path>, all_frames: bool) -> R
 
 /// Looks at the recording at `path` once, knowing what the description in `card` says, or else
 /// the one in the project's folder of datasets.
-fn look(path: &Path, card: Option<&Path>, frames: ReadFrames) -> Result<Check> {
+/// `task` is the recording's, where somebody says it.
+fn look(path: &Path, card: Option<&Path>, task: Option<&str>, frames: ReadFrames) -> Result<Check> {
     let card = match card {
         Some(card) => Some(DatasetCard::load(card)?),
         // Without the project's folder there is no description, and that is no error here.
@@ -120,7 +128,11 @@ fn look(path: &Path, card: Option<&Path>, frames: ReadFrames) -> Result<Check> {
             Err(_) => None,
         },
     };
-    let task = task_of(path);
+    let data = Data { path: path.to_path_buf(), layout: String::new() };
+    let task = match task {
+        Some(id) => Some(suites::with_data(id, Some(&data))?),
+        None => task_of(path),
+    };
     let recording = card.as_ref().map(|card| &card.recording);
     let horizon = match task {
         Some(task) => suites::of(task)?.horizon(task, recording.unwrap_or(&task.simulation)),

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
-use overtone_core::{ActionScale, Episodes, ObservationSpace, Task};
+use overtone_core::{ActionScale, Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
     Columns, Dataset, Kind, Located, MinariId, Plan, RecordedEnv, RecordedTask, Recording,
     ReplayLog, Split, cache_folder, datasets_folder, locate, read,
@@ -16,7 +16,7 @@ use overtone_train::TrainingData;
 use super::evaluate::NOT_PLAYABLE;
 use crate::{
     progress,
-    settings::{Profile, Settings},
+    settings::{Profile, Settings, is_path},
     suites,
 };
 
@@ -68,6 +68,9 @@ impl Settings {
         let task = self.task()?;
         let located = self.find()?;
         say!("{located}");
+        if !suites::of(task)?.has_environments() {
+            say!("task: {}", suites::describe(task));
+        }
         if let unbounded @ [_, ..] = &task.actions.unbounded()[..] {
             say!(
                 "actions: {} of {} numbers have no bounds and are not scaled; the agent keeps \
@@ -131,9 +134,8 @@ impl Settings {
     fn find(&self) -> Result<Located> {
         let task = self.task()?;
         let minari = MinariId::of(&self.dataset)?;
-        let file = |name: &str| minari.is_none() && (name.contains('/') || is_file_name(name));
         let path = match (self.data.path.as_os_str().is_empty(), &self.dataset) {
-            (true, name) if file(name) => Some(Path::new(name)),
+            (true, name) if minari.is_none() && is_path(name) => Some(Path::new(name)),
             (true, _) => None,
             (false, _) => Some(&*self.data.path),
         };
@@ -201,7 +203,10 @@ impl Settings {
     }
 
     /// The episodes of a recording in memory that are trained on.
-    fn made_of(&self, columns: Columns, located: &Located) -> Result<Dataset> {
+    fn made_of(&self, mut columns: Columns, located: &Located) -> Result<Dataset> {
+        if self.task()?.return_units == ReturnUnits::Clipped && columns.clip_rewards() {
+            say!("rewards: clipped to [-1, 1], as agents of this task are trained and played");
+        }
         let dataset = Dataset::of(columns, &self.dataset_options(located.origin.clone()))?;
         let counts = dataset.counts();
         say!(
@@ -231,11 +236,6 @@ fn own_scale(returns: &[f32]) -> f32 {
     let size = sizes.get((sizes.len() * 95).div_ceil(100).max(1) - 1).copied().unwrap_or(0.0);
     // A number in words, because that is exact in decimals.
     format!("{size:.1e}").parse().ok().filter(|&scale| scale > 0.0).unwrap_or(1.0)
-}
-
-/// Whether a dataset's name is a file's.
-pub fn is_file_name(name: &str) -> bool {
-    [".hdf5", ".h5", ".npz"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// How a reader begins to say that actions are not within [-1, 1].

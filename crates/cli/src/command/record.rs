@@ -3,6 +3,7 @@
 mod cast;
 mod rollouts;
 
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -10,11 +11,15 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use overtone_core::Task;
 use overtone_data::read::{open_as, reader_of};
-use overtone_data::write::{place_of, write_columns};
-use overtone_data::{About, MinariWriter, RecordedTask, Recording, Written};
+use overtone_data::write::{check_free, place_of, write_columns, write_frames};
+use overtone_data::{
+    About, MinariWriter, Origin, Plan, RecordedTask, Recording, ReplayLog, Selection, Written,
+    cache_folder, datasets_folder, description_of,
+};
 
 use crate::command::evaluate::playing;
-use crate::{interrupt, keys, progress, settings, suites};
+use crate::suites::{self, Data};
+use crate::{interrupt, keys, progress, settings};
 use cast::Cast;
 use rollouts::{Rollouts, Rules};
 
@@ -133,48 +138,81 @@ pub fn run(options: &[String]) -> Result<()> {
 /// `overtone data convert IN OUT`.
 pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Result<()> {
     let recorded = RecordedTask::of(from)?;
+    let data = Data { path: from.to_path_buf(), layout: layout.into() };
     let named = || reader_of(from).ok().and_then(|reader| reader.task(from));
     let task: &'static Task = match task {
-        Some(name) => suites::by_id(name)?,
-        None => match suites::of_recording(&recorded)? {
+        Some(name) => suites::with_data(name, Some(&data))?,
+        None => match suites::of_data(&data)? {
             Some(task) => task,
             None => {
                 let known = super::data::task_of(from);
                 let named = named().and_then(|name| suites::named(&name).ok());
                 known.or(named).with_context(|| {
-                    format!("{}: which task is it of? Say --task SUITE/NAME", from.display())
+                    format!(
+                        "{}: which task is it of? Say --task SUITE/NAME, or --task own/NAME where \
+                         there is no environment",
+                        from.display()
+                    )
                 })?
             }
         },
     };
-    let columns = match open_as(from, layout)? {
-        Recording::Columns(columns) => columns,
-        Recording::ReplayLog(_) => bail!(
-            "{}: a log of frames is not made into one file; training converts it by itself",
-            from.display()
-        ),
-    };
-    let simulation = recorded.simulation.clone();
-    let about = About {
+    let card = datasets_folder().and_then(|datasets| description_of(from, &datasets));
+    let card = card.ok().flatten().map(|card| card.recording);
+    let simulation = recorded.simulation.clone().or(card);
+    let about = |format: &str| About {
         task,
         simulation: simulation.as_ref(),
         env_spec: recorded.env_spec.clone(),
         algorithm: "unknown".into(),
         description: format!(
-            "Converted by Overtone from {} ({}). Where the last action of an episode led is not \
-             known: its last observation stands there again.",
+            "Converted by Overtone from {} ({format}). Where the last action of an episode led is \
+             not known: its last observation stands there again.",
             from.file_name().unwrap_or_default().to_string_lossy(),
-            columns.format
         ),
     };
-    check_fits(&columns, task, from)?;
-    let bar = progress::parts("converting", columns.n_transitions());
     let place = place_of(to)?;
-    let written = write_columns(&columns, &place, about, &mut |done| bar.set_position(done))?;
-    bar.finish_and_clear();
+    check_free(&place)?;
+    let written = match open_as(from, layout)? {
+        Recording::Columns(columns) => {
+            check_fits(&columns, task, from)?;
+            let bar = progress::parts("converting", columns.n_transitions());
+            let progress = &mut |done| bar.set_position(done);
+            let written = write_columns(&columns, &place, about(columns.format), progress)?;
+            bar.finish_and_clear();
+            written
+        }
+        Recording::ReplayLog(log) => convert_log(log, task, &place, about("DQN-replay"))?,
+    };
     say!("converted {} transitions in {} episodes", written.transitions, written.episodes);
     say_written(&written);
     Ok(())
+}
+
+/// Writes a log of frames as one file, by way of the store that training reads, which is taken
+/// away again.
+fn convert_log(log: ReplayLog, task: &Task, place: &Path, about: About<'_>) -> Result<Written> {
+    let n_actions = Some(task.actions.size());
+    let origin = Origin { n_actions, ..Origin::other() };
+    let all = usize::try_from(log.counts.transitions).unwrap_or(usize::MAX);
+    let plan = Plan::new(log, origin, Selection::uniform(all), 0, &cache_folder()?)?;
+    say!("plan: {plan}");
+    let bar = progress::bytes("inflating", plan.ready);
+    let dataset = plan.ensure(&mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
+    dataset.check_spaces(&task.title, &task.observations, &task.actions)?;
+    let bar = progress::parts("writing", dataset.n_transitions());
+    let written = write_frames(&dataset, place, about, &mut |done| bar.set_position(done));
+    bar.finish_and_clear();
+    if !plan.ready
+        && let Some(folder) = plan.store.parent()
+    {
+        fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    Ok(written?)
 }
 
 /// Refuses a recording of other spaces than the task's.
@@ -210,7 +248,9 @@ fn check_fits(columns: &overtone_data::Columns, task: &Task, from: &Path) -> Res
 }
 
 fn say_written(written: &Written) {
-    let path = written.path.display();
+    let path = written.path.display().to_string();
     say!("content {}", &written.content_hash[..16]);
-    say!("dataset: {path} (overtone train dataset={path})");
+    // A word without a `/` is a dataset's name.
+    let here = if settings::is_path(&path) { "" } else { "./" };
+    say!("dataset: {path} (just train dataset={here}{path})");
 }

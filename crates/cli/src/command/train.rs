@@ -26,6 +26,7 @@ use crate::{
     keys::{self, Keys},
     processes, progress,
     settings::{Profile, Resume, Settings},
+    suites,
 };
 
 /// `overtone train key=value…`; gives the exit code.
@@ -321,12 +322,27 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         return Ok(interrupt::EXIT_CODE);
     }
     finish(&run)?;
+    say_unplayed(&settings, &run)?;
     if evaluation.episodes == 0 || then == Then::End {
         return Ok(0);
     }
     evaluate::play(&run, &finished.checkpoint, evaluation, None, device_name, &stop)
         .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))?;
     Ok(0)
+}
+
+/// Says how an agent is used that nothing here can play.
+fn say_unplayed(settings: &Settings, run: &RunDir) -> Result<()> {
+    let task = settings.task()?;
+    if !suites::of(task)?.has_environments() {
+        say!(
+            "{} has no environment, so nothing was played; the agent acts from Python: \
+             overtone.load(\"{}\").policy()",
+            task.id(),
+            run.path().display()
+        );
+    }
+    Ok(())
 }
 
 /// What to do where another process is gone.

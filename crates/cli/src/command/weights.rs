@@ -206,7 +206,7 @@ pub fn import(options: &[String]) -> Result<()> {
     provenance::note(&run, state.step, state.step, 1)?;
     train::finish(&run)?;
     say!("imported {} to {}", from.display(), run.path().display());
-    say!("play it: overtone evaluate rollouts run={}", run.path().display());
+    say!("play it: just evaluate rollouts run={}", run.path().display());
     Ok(())
 }
 

@@ -5,13 +5,14 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::{Context, Result, bail};
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Targets, Task, protocol::ReturnUnits};
-use overtone_data::{MinariId, RecordedTask};
+use overtone_data::MinariId;
 use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
-use super::{BEHAVIOR_CLONING, ModelKind, Preset, Profile, Settings, given, read, variants};
+use super::{
+    BEHAVIOR_CLONING, ModelKind, Preset, Profile, Settings, given, read, recording, variants,
+};
 use crate::{
-    command::prepare::is_file_name,
     keys::{self, Keys},
     suites,
 };
@@ -32,6 +33,7 @@ const PIXELS: Overlay = preset!("pixels.toml");
 const VECTORS: Overlay = preset!("vectors.toml");
 const CONTINUOUS: Overlay = preset!("continuous.toml");
 const OWN_RETURNS: Overlay = preset!("own-returns.toml");
+const NO_ENVIRONMENT: Overlay = preset!("no-environment.toml");
 const PIXELS_PAPER: Overlay = preset!("pixels-paper.toml");
 const VECTORS_PAPER: Overlay = preset!("vectors-paper.toml");
 const PERCEPTRON: Overlay = preset!("perceptron.toml");
@@ -47,7 +49,8 @@ impl Settings {
         let words = task_words(words)?;
         let mut keys = all_keys()?;
         keys::apply(&mut keys, &words)?;
-        let task = suites::by_id(&keys::plain(&keys["task"]))?;
+        let task =
+            suites::with_data(&keys::plain(&keys["task"]), recording::of_keys(&keys).as_ref())?;
         let mut asked = from_keys(&layers(task, &words, &[], Profile::Quick)?, Table::new(), task)?;
         if asked.profile == Profile::Auto {
             asked.profile = auto_profile(&asked);
@@ -110,13 +113,14 @@ impl Settings {
     pub fn load(path: &Path) -> Result<Self> {
         let mut table = read(path)?;
         let damaged = || format!("{} is damaged", path.display());
+        let given = recording::of_keys(&keys::flatten(&table));
         let Some(task) = table.get("task").and_then(Value::as_str) else {
             bail!(
                 "{} names no task: it is of a run that an earlier version made; train it anew",
                 path.display()
             );
         };
-        let task = suites::by_id(task).with_context(damaged)?;
+        let task = suites::with_data(task, given.as_ref()).with_context(damaged)?;
         if table.get("head").is_some_and(|head| head.get("initial_std").is_some()) {
             bail!("{} describes its head as an earlier version did; train it anew", path.display());
         }
@@ -146,11 +150,12 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
     // Of a key that is given twice the last one counts, as of every key.
     let mut found = BTreeMap::new();
     let mut others = Vec::new();
+    let data = recording::of_words(words);
     for word in words {
         let (key, name) = word.split_once('=').unwrap_or((word, ""));
         let task = match suites::by_key(key) {
-            Some(suite) => suite.task(name)?,
-            None if key == "task" => suites::by_id(name)?,
+            Some(suite) => suites::with_data(&format!("{}/{name}", suite.name()), data.as_ref())?,
+            None if key == "task" => suites::with_data(name, data.as_ref())?,
             None => {
                 others.push(word.clone());
                 continue;
@@ -183,10 +188,9 @@ fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
     if let Some(id) = MinariId::of(name)? {
         return suites::of_minari(&id).map(Some);
     }
-    let path = Path::new(name);
-    match (name.contains('/') || is_file_name(name)) && path.exists() {
-        true => suites::of_recording(&RecordedTask::of(path)?),
-        false => Ok(None),
+    match recording::of_words(words).filter(|data| data.path.exists()) {
+        Some(data) => suites::of_data(&data),
+        None => Ok(None),
     }
 }
 
@@ -199,7 +203,7 @@ pub fn named_task(words: &[String]) -> Result<(Vec<String>, Option<&'static Task
     for word in words {
         let (key, name) = word.split_once('=').unwrap_or((word, ""));
         match suites::by_key(key) {
-            Some(suite) => task = Some(suite.task(name)?),
+            Some(suite) => task = Some(suites::by_id(&format!("{}/{name}", suite.name()))?),
             None if key == "task" => task = Some(suites::by_id(name)?),
             None => others.push(word.clone()),
         }
@@ -207,20 +211,29 @@ pub fn named_task(words: &[String]) -> Result<(Vec<String>, Option<&'static Task
     Ok((others, task))
 }
 
-/// The defaults of `task`, then `overlays`, then `words`. What an overlay's section `paper` says
-/// counts in that profile.
+/// The defaults of `task`, then `overlays`, then `words`. What an overlay's section `vectors` says
+/// counts for tasks that show vectors, and its section `paper` in that profile.
 fn layers(task: &Task, words: &[String], overlays: &[Overlay], profile: Profile) -> Result<Keys> {
     let stacked = |mut keys: Keys| -> Result<Keys> {
         keys.extend(of_task(task)?);
         for (document, name) in overlays {
-            let (mut own, mut paper) = (Keys::default(), Keys::default());
-            for (key, value) in keys::flatten(&document.parse().context(*name)?) {
-                match key.strip_prefix("paper.") {
-                    Some(key) => paper.insert(key.to_owned(), value),
-                    None => own.insert(key, value),
+            let all = keys::flatten(&document.parse().context(*name)?);
+            let sections = ["vectors.", "paper."];
+            let part = |section: &str| {
+                let mine = |key: &String| {
+                    match sections.iter().find(|own| key.starts_with(**own)) {
+                        Some(own) => key.strip_prefix(own).filter(|_| *own == section),
+                        None => Some(key.as_str()).filter(|_| section.is_empty()),
+                    }
+                    .map(str::to_owned)
                 };
-            }
+                all.iter().filter_map(|(key, value)| Some((mine(key)?, value.clone()))).collect()
+            };
+            let [own, vectors, paper]: [Keys; 3] = ["", "vectors.", "paper."].map(part);
             keys.extend(own);
+            if let ObservationSpace::Vectors { .. } = task.observations {
+                keys.extend(vectors);
+            }
             if profile == Profile::Paper {
                 keys.extend(paper);
             }
@@ -250,6 +263,9 @@ fn of_task(task: &Task) -> Result<Keys> {
     }
     if task.return_units == ReturnUnits::Raw && task.targets == Targets::default() {
         overlays.push(OWN_RETURNS);
+    }
+    if !suites::of(task)?.has_environments() {
+        overlays.push(NO_ENVIRONMENT);
     }
     for (document, name) in overlays {
         keys.extend(keys::flatten(&document.parse().context(name)?));

@@ -81,7 +81,7 @@ fn a_game_is_fetched_checked_and_trained_on() {
     let run = "datasets/published/dqn-replay/Seaquest/1";
     let path = mirror.desk.path(run);
     assert!(text.contains(&format!("it is in {}", path.display())), "{text}");
-    assert!(text.contains("use it:   just train game=seaquest"), "{text}");
+    assert!(text.contains("use it:   overtone train game=seaquest"), "{text}");
     let logs = mirror.desk.path(run).join("replay_logs");
     let original = mirror.games.join("Seaquest/1/replay_logs");
     assert_eq!(names(&logs), names(&original));

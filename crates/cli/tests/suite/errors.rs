@@ -61,8 +61,8 @@ fn what_cannot_be_asked_is_found_before_training() {
 fn runs_that_are_not_there() {
     let desk = Desk::new();
     for command in ["evaluate rollouts", "resume"] {
-        desk.refuses(command, &["no run in runs", "`just train`"]);
-        desk.refuses(&format!("{command} run=nope"), &["no run `nope`", "`just train`"]);
+        desk.refuses(command, &["no run in runs", "`overtone train`"]);
+        desk.refuses(&format!("{command} run=nope"), &["no run `nope`", "`overtone train`"]);
         desk.refuses(&format!("{command} run"), &["`run` is no option"]);
         desk.refuses(&format!("{command} runn=x"), &["no option `runn`", "`run`"]);
     }
@@ -172,7 +172,8 @@ fn without_ale_py() {
         let output = desk.command(&line).env_remove("VIRTUAL_ENV").output().unwrap();
         said(output)
     };
-    let parts = ["could not be played after training", "evaluation.episodes=0", "`just setup`"];
+    let parts =
+        ["could not be played after training", "evaluation.episodes=0", "install it with pip"];
     elsewhere(&desk).refused(&parts);
     elsewhere(&desk).refused(&["no `.venv` here"]);
     // An empty environment of the right Python.
@@ -186,7 +187,7 @@ fn without_ale_py() {
     let alone = desk.command(&desk.tiny("")).env_remove("VIRTUAL_ENV").output().unwrap();
     assert_eq!(said(alone).code, Some(0));
     let evaluate = desk.command("evaluate rollouts").env_remove("VIRTUAL_ENV").output().unwrap();
-    said(evaluate).refused(&["ale-py is not installed in", "`just setup`"]);
+    said(evaluate).refused(&["ale-py is not installed in", "install it with pip"]);
 }
 
 #[cfg(feature = "python")]
@@ -199,14 +200,17 @@ fn without_the_rom() {
         let output = desk.command(line).env("ALE_ROMS_DIR", desk.path("roms")).output().unwrap();
         said(output).refused(parts);
     };
-    let missing = ["the ROM of Seaquest is missing", "roms/seaquest.bin", "`just setup`"];
+    let missing = ["the ROM of Seaquest is missing", "roms/seaquest.bin", "install it with pip"];
     refused("evaluate rollouts episodes=1", &missing);
     refused("evaluate rollouts episodes=1 protocol=matched,released", &missing);
     refused("evaluate ablation episodes=1", &missing);
     refused(&desk.tiny("evaluation.episodes=1 runs=other"), &missing);
     assert_eq!(names(&desk.path("other")), [""; 0], "found before training");
     fs::write(desk.path("roms/seaquest.bin"), "another game").unwrap();
-    refused("evaluate rollouts episodes=1", &["roms/seaquest.bin", "has MD5", "`just setup`"]);
+    refused(
+        "evaluate rollouts episodes=1",
+        &["roms/seaquest.bin", "has MD5", "install it with pip"],
+    );
     let run = desk.only_run("runs");
     let left: Vec<String> =
         names(&run).into_iter().filter(|name| name.contains("evaluation")).collect();

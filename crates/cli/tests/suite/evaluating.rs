@@ -61,7 +61,7 @@ fn another_runs_checkpoint_is_never_reported_as_this_runs() {
     assert_ne!(told["episodes"], own["episodes"], "another agent");
     assert_eq!(points(&run), 1, "no point of another run's weights");
     // Its command plays these weights again.
-    let command = told["command"].as_str().unwrap().strip_prefix("just ").unwrap().to_owned();
+    let command = told["command"].as_str().unwrap().strip_prefix("overtone ").unwrap().to_owned();
     assert!(command.contains(&format!(" checkpoint={absolute} ")), "{command}");
     desk.succeeds(&format!("{command} out=again.json"));
     assert_eq!(report(&desk.path("again.json"))["episodes"], told["episodes"]);

@@ -67,7 +67,7 @@ fn killed_before_its_first_checkpoint() {
     let run = desk.only_run("runs");
     wait_until("its configuration", || run.join("config.toml").is_file());
     child.kill();
-    desk.refuses("evaluate rollouts", &["no checkpoint in", "yet", "`just resume`"]);
+    desk.refuses("evaluate rollouts", &["no checkpoint in", "yet", "`overtone resume`"]);
     // Made as short as the others, since what is tested is that it starts.
     let config = fs::read_to_string(run.join("config.toml")).unwrap();
     fs::write(run.join("config.toml"), config.replace("updates = 100000", "updates = 4")).unwrap();
@@ -88,7 +88,7 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
     assert_eq!(said.code, Some(130), "{said:?}");
     let run = desk.only_run("runs");
     let name = run.file_name().unwrap().to_string_lossy().into_owned();
-    let how = format!("stopped; go on with: just resume run=runs/{name}");
+    let how = format!("stopped; go on with: overtone resume run=runs/{name}");
     assert!(said.stdout.ends_with(&format!("{how}\n")), "{said:?}");
     // The step under way was finished and saved.
     let stopped: u64 = curves(&run).last().unwrap()[0].parse().unwrap();

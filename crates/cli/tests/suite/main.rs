@@ -23,6 +23,7 @@ mod messages;
 mod minari;
 mod mpi;
 mod output;
+mod own_tasks;
 mod pages;
 mod parts;
 mod played;

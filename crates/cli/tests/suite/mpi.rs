@@ -118,7 +118,7 @@ mod started_together {
         assert!(newest() < 120, "it was done before it was killed");
         let errors = fs::read_to_string(errors).unwrap();
         assert_eq!(errors.matches("error: process").count(), 1, "{errors}");
-        for part in ["ended; the checkpoint of update", "whole; go on with: just resume run="] {
+        for part in ["ended; the checkpoint of update", "whole; go on with: overtone resume run="] {
             assert!(errors.contains(part), "{errors}");
         }
 

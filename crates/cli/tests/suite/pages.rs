@@ -70,7 +70,7 @@ fn a_robots_page_has_its_video() {
 fn a_run_that_was_not_played_has_a_page_and_no_video() {
     let desk = Desk::new();
     desk.succeeds(&ROBOT.replace("evaluation.episodes=3", "evaluation.episodes=0"));
-    desk.refuses("video", &["evaluation.json is not there", "just evaluate rollouts"]);
+    desk.refuses("video", &["evaluation.json is not there", "overtone evaluate rollouts"]);
     let run = desk.only_run("runs");
     desk.succeeds("report out=pages name=page replications=200");
     let html = fs::read_to_string(desk.path("pages/page.html")).unwrap();

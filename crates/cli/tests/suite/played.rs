@@ -25,7 +25,7 @@ fn a_played_run_is_not_played_again_by_resume() {
     let said = desk.succeeds("resume");
     let name = run.file_name().unwrap().to_string_lossy();
     let expected = format!(
-        "runs/{name} is finished and was played; `just evaluate rollouts run=runs/{name}` plays \
+        "runs/{name} is finished and was played; `overtone evaluate rollouts run=runs/{name}` plays \
          it again\n"
     );
     assert_eq!(said, expected);

@@ -87,7 +87,7 @@ fn a_trained_agent_plays_and_is_scored() {
     desk.succeeds("evaluate rollouts episodes=2 target=5,10");
     assert_eq!(episodes(&report(&run.join("evaluation.json"))), episodes(&first));
     // The report's own command plays it again too; another seed plays others.
-    let command = first["command"].as_str().unwrap().strip_prefix("just ").unwrap();
+    let command = first["command"].as_str().unwrap().strip_prefix("overtone ").unwrap();
     desk.succeeds(&format!("{command} out=told.json"));
     assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
     desk.succeeds("evaluate rollouts episodes=2 target=5,10 seed=2 out=other.json");
@@ -180,7 +180,7 @@ fn both_protocols_stand_side_by_side() {
 
     // Alone, and by its own command, it plays the same and leaves the other as it is.
     fs::remove_file(run.join("evaluation-released.json")).unwrap();
-    let command = released["command"].as_str().unwrap().strip_prefix("just ").unwrap();
+    let command = released["command"].as_str().unwrap().strip_prefix("overtone ").unwrap();
     desk.succeeds(command);
     let again = report(&run.join("evaluation-released.json"));
     assert_eq!(episodes(&again), episodes(&released));
@@ -233,7 +233,7 @@ fn the_ablation_of_a_protocol_tells_what_each_setting_is_worth() {
     }
     // The command in the page does it again.
     let command = told["command"].as_str().unwrap();
-    assert!(command.starts_with("just protocol-ablation run=runs/"), "{command}");
+    assert!(command.starts_with("overtone evaluate ablation run=runs/"), "{command}");
     assert!(
         command.ends_with("checkpoint=4 episodes=2 target=5 other_target=9 seed=1"),
         "{command}"

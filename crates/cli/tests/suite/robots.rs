@@ -70,7 +70,7 @@ fn a_trained_robot_plays_and_is_scored() {
     // Played again, one after the other and by the report's own command: the same episodes.
     desk.succeeds("evaluate rollouts episodes=3 target=reference parallel=1 out=again.json");
     assert_eq!(episodes(&report(&desk.path("again.json"))), episodes(&first));
-    let command = first["command"].as_str().unwrap().strip_prefix("just ").unwrap();
+    let command = first["command"].as_str().unwrap().strip_prefix("overtone ").unwrap();
     desk.succeeds(&format!("{command} out=told.json"));
     assert_eq!(episodes(&report(&desk.path("told.json"))), episodes(&first));
     // Other seeds, targets and rules are others.
@@ -217,7 +217,7 @@ fn what_cannot_be_is_refused() {
     let mut command = desk.command(&tiny("evaluation.episodes=1"));
     command.env("OVERTONE_SITE_PACKAGES", desk.path("nowhere"));
     let said = crate::desk::said(command.output().unwrap());
-    said.refused(&["nowhere", "just setup"]);
+    said.refused(&["nowhere", "install it with pip"]);
     desk.succeeds(&tiny(""));
     desk.refuses("evaluate rollouts episodes=1 actions=best", &["actions=best", "sample"]);
     desk.refuses("evaluate rollouts episodes=1 targets=nan", &["target=nan"]);

@@ -39,8 +39,10 @@ pub struct ColumnsInspection {
     pub observations: Vec<Range>,
     /// `[action_width]`, each number of the actions.
     pub actions: Vec<Range>,
-    /// Steps with a number of their action outside [-1, 1].
+    /// Steps with a number of their action outside of its bounds.
     pub actions_outside: u64,
+    /// The bounds, in words.
+    pub action_bounds: String,
     /// The rewards.
     pub rewards: Range,
     /// What [`crate::LintReport`] says of it, a sentence each.
@@ -122,8 +124,8 @@ impl fmt::Display for ColumnsInspection {
         };
         let Self { episodes, terminated, truncated, fragments, fragment_transitions, .. } = self;
         let widths = format!(
-            "observations of {} numbers, actions of {}, {} actions outside [-1, 1]",
-            self.observation_width, self.action_width, self.actions_outside
+            "observations of {} numbers, actions of {}, {} actions outside {}",
+            self.observation_width, self.action_width, self.actions_outside, self.action_bounds
         );
         let rows = [
             ("file", format!("{} ({} layout)", self.file, self.format)),

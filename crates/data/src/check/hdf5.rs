@@ -13,6 +13,7 @@ use crate::read::hdf5_arrays::{Arrays, Form};
 use crate::read::hdf5_file::{Hdf5File, Matrix};
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
 use crate::read::minari_spaces::MinariSpaces;
+use crate::spaces::Space;
 
 /// Looks at a D4RL file.
 ///
@@ -73,6 +74,7 @@ pub(crate) fn check_minari(
         MinariSpaces::default()
     });
     let (mut look, mut form) = (Look::new(findings.expected), None);
+    look.described(spaces.actions.as_ref());
     for name in &names {
         let mut arrays = Arrays::read(file, Hdf5Layout::Minari, Some(name), &spaces);
         let sound = look_at_part(file, &mut arrays, &mut form, &mut look, findings);
@@ -86,17 +88,20 @@ pub(crate) fn check_minari(
     end(file, Hdf5Layout::Minari, look, findings, refused)
 }
 
-/// Looks at a recording in memory, of a format that has no look of its own.
+/// Looks at a recording in memory, of a format that has no look of its own; its actions are of the
+/// space `actions`, where that is known.
 ///
 /// # Errors
 /// Why it cannot be trained on.
 pub(crate) fn look_at(
     columns: &Columns,
+    actions: Option<&Space>,
     findings: &mut Findings<'_>,
 ) -> Result<Inspection, DataError> {
     findings.of(&columns.path);
     columns.check()?;
     let mut look = Look::new(findings.expected);
+    look.described(actions);
     let part = Steps {
         prefix: "",
         n: columns.n_transitions(),

@@ -15,6 +15,7 @@ use crate::findings::{Findings, Tally};
 use crate::read::hdf5_arrays::{Arrays, Strange, place};
 use crate::read::hdf5_file::Matrix;
 use crate::read::hdf5_layout::Hdf5Layout;
+use crate::spaces::Space;
 
 /// How far, relative to its size, a number of the next observation may lie from the row after
 /// it: rounding, where one of them was kept as a double.
@@ -66,6 +67,8 @@ pub(super) struct Look<'a> {
     pub(super) strange: Strange,
     /// By array.
     not_finite: BTreeMap<String, Tally>,
+    /// The least and the greatest value of each number of an action; empty where they are not known.
+    bounds: Vec<[f32; 2]>,
     outside: Tally,
     jumps: Tally,
     repeated_rows: Tally,
@@ -86,7 +89,18 @@ pub(super) struct Look<'a> {
 impl<'a> Look<'a> {
     /// Nothing yet.
     pub fn new(expected: Expected<'a>) -> Self {
-        Self { expected, ..Self::default() }
+        let bounds = match expected.task.map(|task| &task.actions) {
+            Some(ActionSpace::Continuous { low, high }) => pairs(low, high),
+            Some(ActionSpace::Discrete { .. }) | None => Vec::new(),
+        };
+        Self { expected, bounds, ..Self::default() }
+    }
+
+    /// Takes the bounds of actions from their space, where the task does not say them.
+    pub fn described(&mut self, actions: Option<&Space>) {
+        if let (true, Some(Space::Box { low, high, .. })) = (self.bounds.is_empty(), actions) {
+            self.bounds = pairs(low, high);
+        }
     }
 
     /// Counts numbers of array `name` that are not finite.
@@ -167,9 +181,16 @@ impl<'a> Look<'a> {
                 if self.fits("actions", part, *width, wanted, findings) {
                     add_rows(&mut self.actions, Rows { values, width: *width });
                 }
-                let outside = |number: &&f32| number.is_finite() && !ACTION_RANGE.contains(*number);
+                let bounds = &self.bounds;
+                let outside = |&(at, number): &(usize, &f32)| {
+                    let within = match bounds.get(at) {
+                        Some([low, high]) => (low..=high).contains(&number),
+                        None => ACTION_RANGE.contains(number),
+                    };
+                    number.is_finite() && !within
+                };
                 for (row, action) in values.chunks_exact((*width).max(1)).enumerate() {
-                    if let Some(number) = action.iter().find(outside) {
+                    if let Some((_, number)) = action.iter().enumerate().find(outside) {
                         self.outside.add(|| format!("{}: {number}", place(part.prefix, row)));
                     }
                 }
@@ -251,7 +272,9 @@ impl<'a> Look<'a> {
             };
             findings.tally(rule, array, tally, "that are not");
         }
-        findings.tally("actions-outside", "actions", &self.outside, "steps outside");
+        if let Some(found) = self.outside.told("steps outside") {
+            findings.tell_of("actions-outside", "actions", self.told_bounds(), found);
+        }
         for (array, sums) in [("observations", &self.observations), ("actions", &self.actions)] {
             let constant = sums.iter().enumerate().filter(|(_, sums)| sums.is_constant());
             let places: Vec<_> = constant.map(|(place, _)| place.to_string()).collect();
@@ -269,6 +292,17 @@ impl<'a> Look<'a> {
             &self.repeated_rows,
             "rows equal to the row before",
         );
+    }
+
+    /// The bounds of actions in words.
+    fn told_bounds(&self) -> String {
+        match &self.bounds[..] {
+            [] => "[-1, 1]".into(),
+            [[low, high], others @ ..] if others.iter().all(|other| other == &[*low, *high]) => {
+                format!("[{low}, {high}]")
+            }
+            _ => "the bounds of each number".into(),
+        }
     }
 
     fn tell_episodes(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
@@ -321,9 +355,18 @@ impl<'a> Look<'a> {
             observations: ranges(&self.observations),
             actions: if self.n_actions.is_some() { Vec::new() } else { ranges(&self.actions) },
             actions_outside: self.outside.count,
+            action_bounds: self.told_bounds(),
             rewards: self.rewards.range(),
             odd: Vec::new(),
         }
+    }
+}
+
+/// Both bounds of each number, where there are as many of both.
+fn pairs(low: &[f32], high: &[f32]) -> Vec<[f32; 2]> {
+    match low.len() == high.len() {
+        true => low.iter().zip(high).map(|(&low, &high)| [low, high]).collect(),
+        false => Vec::new(),
     }
 }
 

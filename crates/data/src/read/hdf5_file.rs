@@ -15,13 +15,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hdf5::plist::dataset_create::Layout;
-use hdf5::types::{FloatSize, IntSize, TypeDescriptor};
+use hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenArray};
 use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType, MinorErrorCode};
 use memmap2::Mmap;
 
 use crate::dataset::Acted;
 use crate::error::DataError;
-use crate::read::source::{Kind, Source};
+use crate::read::source::{EachStream, Kind, Source};
 
 /// Most rows of an array: row numbers are stored in 32 bits.
 const MAX_ROWS: usize = u32::MAX as usize;
@@ -478,6 +478,32 @@ impl Source for Hdf5File {
         match self.check_claim(name, &dataset)? {
             TypeDescriptor::Unsigned(IntSize::U1) => self.read(name, &dataset),
             other => Err(self.wrong_type(name, other.to_string(), "bytes")),
+        }
+    }
+
+    fn streams(&self, name: &str, each: &mut EachStream<'_>) -> Result<(), DataError> {
+        let dataset = self.dataset(name)?;
+        let rows = dataset.shape().first().copied().unwrap_or(0);
+        let unreadable = |error: hdf5::Error| self.unreadable(&format!("`{name}`"), &error);
+        match self.check_claim(name, &dataset)? {
+            // Equally long ones are rows of a matrix.
+            TypeDescriptor::Unsigned(IntSize::U1) if dataset.ndim() == 2 => {
+                let width = dataset.shape()[1].max(1);
+                let bytes: Vec<u8> = self.read(name, &dataset)?;
+                bytes.chunks(width).enumerate().try_for_each(|(row, bytes)| each(row, bytes))
+            }
+            TypeDescriptor::VarLenArray(of) if *of == TypeDescriptor::Unsigned(IntSize::U1) => {
+                for row in 0..rows {
+                    // One at a time: many rows may lead to the same bytes.
+                    let read = dataset.read_slice_1d::<VarLenArray<u8>, _>(row..row + 1);
+                    let read = read.map_err(unreadable)?;
+                    let Some(bytes) = read.first() else { continue };
+                    self.claim_more(name, bytes.len() as u64)?;
+                    each(row, bytes)?;
+                }
+                Ok(())
+            }
+            other => Err(self.wrong_type(name, other.to_string(), "pictures")),
         }
     }
 

@@ -10,8 +10,9 @@ use crate::read::hdf5_arrays::{Arrays, columns};
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names, is_minari};
 use crate::read::hdf5_paths::find_file;
-use crate::read::minari_spaces::MinariSpaces;
+use crate::read::minari_spaces::{MinariSpaces, other_form, refuse_other_form};
 use crate::recording::{Reader, Recording};
+use crate::spaces::Space;
 
 /// The Farama Foundation's format.
 pub(crate) struct Minari;
@@ -22,11 +23,22 @@ impl Reader for Minari {
     }
 
     fn reads(&self, path: &Path) -> bool {
-        find_file(path).and_then(|file| Hdf5File::open(&file)).is_ok_and(|file| is_minari(&file))
+        other_form(path).is_some()
+            || find_file(path)
+                .and_then(|file| Hdf5File::open(&file))
+                .is_ok_and(|file| is_minari(&file))
     }
 
     fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
+        if let Some((description, form)) = other_form(path) {
+            refuse_other_form(&description, Some(&form))?;
+        }
         find_file(path)
+    }
+
+    fn action_space(&self, path: &Path) -> Result<Option<Space>, DataError> {
+        let file = Hdf5File::open(&self.place(path)?)?;
+        Ok(MinariSpaces::of(&file)?.actions)
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {

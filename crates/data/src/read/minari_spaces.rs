@@ -1,6 +1,6 @@
 //! [`MinariSpaces`]: what the description beside Minari's file says of its arrays.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
@@ -59,6 +59,15 @@ impl MinariSpaces {
     }
 }
 
+/// The description in a folder of Minari's whose data is in another form than HDF5, and the form.
+pub(crate) fn other_form(folder: &Path) -> Option<(PathBuf, String)> {
+    let places = ["data/metadata.json", "metadata.json"].map(|name| folder.join(name));
+    let place = places.into_iter().find(|place| place.is_file())?;
+    let described: Described = serde_json::from_str(&metadata_text(&place).ok()?).ok()?;
+    let form = described.data_format.filter(|form| form != "hdf5")?;
+    Some((place, form))
+}
+
 /// Refuses data that Minari keeps in another form than HDF5.
 ///
 /// # Errors
@@ -69,10 +78,10 @@ pub(crate) fn refuse_other_form(path: &Path, form: Option<&str>) -> Result<(), D
         Some(other) => Err(DataError::Unread {
             path: path.to_path_buf(),
             what: format!("data_format `{other}`"),
-            way_out: "only Minari's HDF5 is; make one of it in Python: \
-                      `minari.create_dataset_from_buffers(…, data_format=\"hdf5\")` with the \
-                      episodes of `minari.load_dataset(…)`"
-                .into(),
+            way_out:
+                "only Minari's HDF5 is; Minari itself reads it for Overtone's Python package: \
+                      `overtone.from_minari(minari.load_dataset(…)).save(\"own.hdf5\")`"
+                    .into(),
         }),
     }
 }

@@ -2,6 +2,8 @@
 //! `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`).
 //!
 //! Whole numbers in one dimension are actions of a list; bytes with rows and columns are pictures.
+//! `n_actions` may say how many actions the list has; `action_low` and `action_high`, a number for
+//! each of an action's, between which real-valued ones are.
 //! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is where its
 //! last action led, and has no action of its own.
 
@@ -20,6 +22,7 @@ use crate::read::npy::{Header, header_bytes};
 use crate::read::source::{Kind, Source, acted, column, flags, observed};
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
+use crate::spaces::Space;
 
 /// Arrays under D4RL's names.
 pub(crate) struct Npz;
@@ -35,6 +38,19 @@ impl Reader for Npz {
     fn reads(&self, path: &Path) -> bool {
         let named = path.extension().is_some_and(|ending| ending == "npz");
         path.is_file() && (named || begins(path).is_some_and(|bytes| bytes == *MAGIC))
+    }
+
+    fn action_space(&self, path: &Path) -> Result<Option<Space>, DataError> {
+        let file = NpzFile::open(path)?;
+        if file.has("n_actions") {
+            let n = file.wholes("n_actions")?.first().and_then(|&n| usize::try_from(n).ok());
+            return Ok(n.map(|n| Space::Discrete { n, start: 0 }));
+        }
+        if !(file.has("action_low") && file.has("action_high")) {
+            return Ok(None);
+        }
+        let [low, high] = [file.reals("action_low")?, file.reals("action_high")?];
+        Ok(Some(Space::Box { dtype: "float32".into(), shape: vec![low.len()], low, high }))
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {

@@ -9,6 +9,7 @@ use overtone_core::picture::{SIDE, STACK};
 use crate::columns::Seen;
 use crate::dataset::Acted;
 use crate::error::DataError;
+use crate::read::jpeg::decoded;
 use crate::spaces::Space;
 
 /// What the elements of an array are.
@@ -23,6 +24,9 @@ pub(crate) enum Kind {
     /// Real numbers.
     Real,
 }
+
+/// What is done with each stream of bytes, which is given with its row.
+pub(crate) type EachStream<'a> = dyn FnMut(usize, &[u8]) -> Result<(), DataError> + 'a;
 
 /// Arrays by name. Whatever a file says of one is checked before memory is taken for it.
 pub(crate) trait Source {
@@ -52,6 +56,18 @@ pub(crate) trait Source {
 
     /// All elements of an array of bytes.
     fn bytes(&self, name: &str) -> Result<Vec<u8>, DataError>;
+
+    /// Streams of bytes, one a row, each given to `each` with its row; a `rows`-long array of
+    /// streams of any length, or of bytes with a row for each. A source without such arrays
+    /// refuses.
+    fn streams(&self, name: &str, _each: &mut EachStream<'_>) -> Result<(), DataError> {
+        Err(DataError::DatasetType {
+            path: self.path().to_path_buf(),
+            dataset: name.into(),
+            got: "JPEG".into(),
+            expected: "plain pictures",
+        })
+    }
 
     /// Refuses to make so many bytes of an array, beside what was made before, where the file is
     /// too small for them.
@@ -193,14 +209,12 @@ fn one(source: &dyn Source, name: &str, space: Option<&Space>) -> Result<Shown, 
     if let Some((sizes, starts)) = one_hots {
         return ones_and_zeros(source, name, rows, &sizes, &starts);
     }
-    if let Some(Space::Box { shape: wanted, dtype }) = space
+    if let Some(Space::Box { shape: wanted, dtype, .. }) = space
         && wanted.as_slice() != axes
     {
-        if dtype == "uint8" && wanted.len() >= 2 {
-            let way_out = "its pictures are JPEG, which loses detail: record with \
-                           jpeg_encoding=False, or convert it with Minari to a dataset that was \
-                           made so";
-            return Err(unread(source, format!("`{name}`"), way_out.into()));
+        // Rows of bytes: Minari's pictures are JPEG unless somebody said otherwise.
+        if dtype == "uint8" && wanted.len() >= 2 && axes.len() <= 1 {
+            return streamed(source, name, rows, wanted);
         }
         let wanted: Vec<String> = wanted.iter().map(usize::to_string).collect();
         let expected = format!("[rows, {}], as its space", wanted.join(", "));
@@ -218,6 +232,34 @@ fn one(source: &dyn Source, name: &str, space: Option<&Space>) -> Result<Shown, 
         _ if width == 0 => Err(wrong_shape(source, name, &shape, "[rows, width]")),
         _ => Ok(Shown::Numbers { values: source.reals(name)?, rows, width }),
     }
+}
+
+/// Pictures of shape `axes` that are stored as JPEG, as agents see them.
+fn streamed(
+    source: &dyn Source,
+    name: &str,
+    rows: usize,
+    axes: &[usize],
+) -> Result<Shown, DataError> {
+    let Some(picture) = Picture::of(axes) else {
+        return Err(wrong_shape(
+            source,
+            name,
+            axes,
+            "[height, width], with 3 colours last or none",
+        ));
+    };
+    let frame = SIDE * SIDE;
+    source.claim(name, (rows as u64).saturating_mul(frame as u64))?;
+    let (mut stack, mut pixels) = (vec![0; STACK * frame], Vec::with_capacity(rows * frame));
+    source.streams(name, &mut |row, bytes| {
+        let image =
+            decoded(bytes, axes).map_err(|reason| wrong_value(source, name, row, reason))?;
+        picture.show(&image, true, &mut stack);
+        pixels.extend_from_slice(&stack[(STACK - 1) * frame..]);
+        Ok(())
+    })?;
+    Ok(Shown::Frames { pixels, rows })
 }
 
 /// Pictures as agents see them.

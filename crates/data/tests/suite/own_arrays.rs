@@ -4,10 +4,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_core::{Episode, Outcome};
+use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome};
 use overtone_data::read::{self, columns};
 use overtone_data::{
-    Acted, Columns, DataError, Dataset, DatasetOptions, Expected, Recording, Seen,
+    Acted, Columns, DataError, Dataset, DatasetOptions, Expected, RecordedSpaces, Recording, Seen,
 };
 use overtone_testkit::dopamine::npy;
 
@@ -216,6 +216,57 @@ fn arrays_that_are_wrong() {
     refused_with("observations", npy("|u1", &[2, 2, 5, 7], &[0; 140]), "four of those");
     let error = columns(&fixture("pickled.npz")).unwrap_err();
     assert!(matches!(error, DataError::Pickled { .. }), "{error}");
+}
+
+/// The spaces that a recording shows, of the arrays beside it.
+#[test]
+fn what_is_known_of_actions_beside_what_was_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("own.npz");
+    let shown = |files: &[(&str, Vec<u8>)]| {
+        fs::write(&path, zip(files)).unwrap();
+        RecordedSpaces::of(&path, "").unwrap()
+    };
+    let names = |spaces: &RecordedSpaces| match &spaces.actions {
+        ActionSpace::Discrete { names } => names.len(),
+        ActionSpace::Continuous { .. } => panic!("numbers"),
+    };
+    let mut files = sound();
+    let spaces = shown(&files);
+    assert_eq!(spaces.observations, ObservationSpace::Vectors { width: 1 });
+    assert_eq!((names(&spaces), spaces.ranges.len()), (4, 0));
+    files.push(("n_actions", npy("<i8", &[1], &6i64.to_le_bytes())));
+    assert_eq!(names(&shown(&files)), 6);
+    // Fewer than were chosen cannot be.
+    files.last_mut().unwrap().1 = npy("<i8", &[1], &2i64.to_le_bytes());
+    assert_eq!(names(&shown(&files)), 4);
+    files.retain(|(name, _)| !["actions", "n_actions"].contains(name));
+    files.push(("actions", f4(&[2, 2], &[0.5, -3.0, 1.5, 4.0])));
+    let bounded = |low: [f32; 2], high: [f32; 2]| ActionSpace::Continuous {
+        low: low.to_vec(),
+        high: high.to_vec(),
+    };
+    let odd = |path: &Path| {
+        let check = overtone_data::check(path, &Expected::default()).unwrap();
+        check.report.findings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(shown(&files).bounded_actions(), bounded([0.5, -3.0], [1.5, 4.0]));
+    let told = "actions: expected actions within [-1, 1], found 2 steps outside, the first in row \
+                0: -3";
+    assert_eq!(odd(&path), [told]);
+    files.push(("action_low", f4(&[2], &[0.0, -5.0])));
+    files.push(("action_high", f4(&[2], &[2.0, 5.0])));
+    assert_eq!(shown(&files).actions, bounded([0.0, -5.0], [2.0, 5.0]));
+    assert_eq!(odd(&path), [""; 0]);
+    files.last_mut().unwrap().1 = f4(&[2], &[2.0, 3.5]);
+    shown(&files);
+    let told = "actions: expected actions within the bounds of each number, found 1 steps \
+                outside, the first in row 1: 4";
+    assert_eq!(odd(&path), [told]);
+    // A log of frames has its game.
+    let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../datasets/starter/Seaquest");
+    let error = RecordedSpaces::of(&log, "").unwrap_err().to_string();
+    assert!(error.contains("say which game it is"), "{error}");
 }
 
 #[test]

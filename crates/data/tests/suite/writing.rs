@@ -5,8 +5,12 @@ use std::process::Command;
 
 use overtone_core::{ActionSpace, ObservationSpace, Outcome, Simulation, Task};
 use overtone_data::read::columns;
-use overtone_data::write::{place_of, write_columns};
-use overtone_data::{About, Acted, MinariWriter, RecordedTask, Seen, WrittenEpisode};
+use overtone_data::write::{place_of, write_columns, write_frames};
+use overtone_data::{
+    About, Acted, MinariWriter, Origin, Plan, RecordedTask, ReplayLog, Seen, Selection,
+    WrittenEpisode,
+};
+use overtone_testkit::dopamine::Recorder;
 
 fn task(observations: ObservationSpace, actions: ActionSpace) -> Task {
     Task::own("tiny", observations, actions)
@@ -134,6 +138,36 @@ fn a_recording_is_converted() {
     assert_eq!(*values, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
     assert_eq!((again.rewards, again.episodes), (log.rewards, log.episodes));
     assert_eq!(again.finished, log.finished);
+}
+
+/// A log becomes one file that is read as the log was, also where episodes cross its files.
+#[test]
+fn a_log_of_frames_is_converted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = Recorder::new(dir.path(), "Pong", 16);
+    for length in [9, 14, 3, 20, 7, 11, 5, 16, 8, 13, 6, 12] {
+        recorder.episode(length);
+    }
+    let log = ReplayLog::open(recorder.game()).unwrap();
+    let lengths: Vec<u64> = log.finished().map(|episode| episode.length).collect();
+    assert!(lengths.len() >= 4, "{lengths:?}");
+    let plan = Plan::new(log, Origin::other(), Selection::uniform(usize::MAX), 0, dir.path());
+    let dataset = plan.unwrap().ensure(&mut |_, _| {}).unwrap();
+    let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+    let task = task(observations, ActionSpace::numbered(dataset.actions().size()));
+    let to = dir.path().join("log.hdf5");
+    let written = write_frames(&dataset, &to, about(&task), &mut |_| {}).unwrap();
+    let all = (lengths.len() as u64, lengths.iter().sum());
+    assert_eq!((written.episodes, written.transitions), all);
+    let again = columns(&to).unwrap();
+    assert_eq!((&again.rewards[..], &again.actions), (dataset.rewards(), dataset.actions()));
+    assert_eq!(again.episodes, dataset.episodes().as_slice());
+    assert!(again.finished.iter().all(|finished| *finished));
+    let Seen::Frames { pixels, .. } = &again.observations else { panic!("no frames") };
+    let frames = dataset.frames().unwrap();
+    for (row, frame) in pixels.chunks(84 * 84).enumerate() {
+        assert!(frame == frames.frame(row).unwrap(), "row {row}");
+    }
 }
 
 const OPENS: &str = "

@@ -79,6 +79,8 @@ fn recordings() -> Vec<Seed> {
         include_bytes!("../../../data/tests/fixtures/doubles.hdf5"),
         include_bytes!("../../../data/tests/fixtures/minari.hdf5"),
         include_bytes!("../../../data/tests/fixtures/d3rlpy.h5"),
+        // Its pictures are JPEG.
+        include_bytes!("../../../data/tests/fixtures/jpeg/alone.hdf5"),
     ]
     .map(|bytes| Seed::new("robot.hdf5", bytes))
     .into()

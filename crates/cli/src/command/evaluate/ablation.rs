@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use overtone_agents::Agent;
+use overtone_console::caller::spoken;
 use overtone_core::{
     Play,
     protocol::{Deviation, Difference, TARGET, Trained},
@@ -83,6 +84,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let state = &checkpoint.state;
     let agent = Agent::of(&checkpoint)?;
     let trained = ask::trained(&agent, &state.episode_returns)?;
+    suites::check_environment(&trained.task)?;
     let suite = suites::of(&trained.task)?;
     let known = &trained.task.targets;
     let other = known.released.or(known.usual.first().copied()).map(|target| target.to_string());
@@ -263,9 +265,10 @@ fn command(
     seed: u64,
 ) -> String {
     let other = other_target.map(|target| format!(" other_target={target}")).unwrap_or_default();
-    format!(
+    let said = format!(
         "just protocol-ablation run={} checkpoint={checkpoint} episodes={episodes} target={target}\
          {other} seed={seed}",
         run.path().display()
-    )
+    );
+    spoken(&said).into_owned()
 }

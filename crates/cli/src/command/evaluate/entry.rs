@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use overtone_agents::Agent;
+use overtone_console::caller::spoken;
 use overtone_core::{ActionSpace, Task};
 use overtone_env::Simulator;
 use overtone_eval::{Plan, evaluation};
@@ -105,14 +106,15 @@ impl Entry {
                 step: state.step,
             }),
             dataset_hash: Some(state.dataset_hash.clone()),
-            command: format!(
+            command: spoken(&format!(
                 "just evaluate rollouts run={} checkpoint={} episodes={} target={} {how} seed={}",
                 self.run.path().display(),
                 self.checkpoint_name(),
                 self.plan.episodes,
                 targets.join(","),
                 self.plan.seed
-            ),
+            ))
+            .into_owned(),
         })
     }
 }

@@ -17,12 +17,14 @@ fn is_heeded(key: &str, suite: &dyn Suite, task: &Task) -> bool {
     }
 }
 
-/// Whether `words` (each `key=value`) set anything that playing `task` would not heed.
+/// Whether `words` (each `key=value`) set anything that playing `task` would not heed, and whether
+/// it is played at all.
 ///
 /// # Errors
-/// When one does.
+/// When one does, or it is not.
 pub fn check(words: &[String], task: &Task) -> Result<()> {
     let suite = suites::of(task)?;
+    suites::check_environment(task)?;
     for word in words {
         let (key, text) = keys::split(word)?;
         if !is_heeded(&key, suite, task) {

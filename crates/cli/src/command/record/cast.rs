@@ -57,6 +57,7 @@ impl Cast {
                 .with_context(|| format!("policy={name}: there are random and runs"))?;
             let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
             let agent = Agent::of(&checkpoint)?;
+            crate::suites::check_environment(&agent.task)?;
             let own = crate::suites::by_id(&agent.task.id())?;
             if let Some(other) = task.filter(|task| *task != own) {
                 bail!("policy={name} plays {}, and {} is recorded", own.id(), other.id());

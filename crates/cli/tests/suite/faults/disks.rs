@@ -70,7 +70,7 @@ fn a_disk_that_fills_up_while_training() {
     let Some(said) = mounting(&desk, &lines) else { return };
     said.refused(&[
         "update 3 could not be saved; the checkpoint of update 2 is whole",
-        "`just resume` goes on",
+        "`overtone resume` goes on",
         "step-00000003",
         "No space left on device",
         "make room there",

@@ -1,4 +1,4 @@
-//! What is looked at in an HDF5 file before the C library sees it: two claims that it believes.
+//! What is looked at in an HDF5 file before the C library sees it: three claims that it believes.
 //!
 //! **A driver information block.** Superblocks of versions 0 and 1 (HDF5 File Format
 //! Specification, II.A) may say how the storage drivers `multi` and `family` spread one file over
@@ -8,12 +8,20 @@
 //! **A heap whose free space goes in a circle.** The names of a group lie in a local heap
 //! (III.D), and the free pieces between them are a list, each with the offset of the next. The
 //! library follows it and notes each piece, until the memory of the machine is used up.
+//!
+//! **An object that takes no room.** Arrays of streams, such as Minari's pictures, lie in global
+//! heaps (III.E), one object after the other, each with its size. The library goes on by that
+//! size, and where it comes to 0 it never ends.
 
 use memchr::memmem;
 
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 /// A local heap's signature and its version, the only one.
 const HEAP: [u8; 5] = *b"HEAP\0";
+/// A global heap's signature and its version, the only one.
+const GLOBAL: [u8; 5] = *b"GCOL\x01";
+/// Bytes of a global heap before its first object, and of an object before its data.
+const HEADER: usize = 16;
 /// Bytes of an offset and of a length.
 const WIDTH: usize = 8;
 /// Where a list of free pieces ends.
@@ -40,7 +48,10 @@ pub(super) fn refusal(bytes: &[u8]) -> Option<&'static str> {
     if driver.is_some_and(|at| number(file, at).is_some_and(|address| address != u64::MAX)) {
         return Some("it is a part of a file that lies in several");
     }
-    endless(file).then_some("a list of free space in it goes in a circle")
+    if endless(file) {
+        return Some("a list of free space in it goes in a circle");
+    }
+    stands_still(file).then_some("an object in a heap takes no room")
 }
 
 /// Where the file begins: at 0, or after a block of the user's of 512 bytes or a power of two
@@ -72,6 +83,43 @@ fn endless(file: &[u8]) -> bool {
                 // The library refuses an offset of 0.
                 None | Some(0) => return false,
                 Some(after) => next = after,
+            }
+            match steps.checked_sub(1) {
+                Some(left) => steps = left,
+                None => return true,
+            }
+        }
+        false
+    })
+}
+
+/// Whether going through the objects of any global heap comes to one that takes no room, or takes
+/// more steps than there is room for objects in all of them.
+///
+/// Every place that looks like a heap is taken for one. An object that leads out of it ends the
+/// walk, and the library refuses it.
+fn stands_still(file: &[u8]) -> bool {
+    let mut steps = file.len() / HEADER + 1;
+    memmem::find_iter(file, &GLOBAL).any(|at| {
+        let size = number(file, at + WIDTH).and_then(|size| usize::try_from(size).ok());
+        let end = size.and_then(|size| at.checked_add(size)).map_or(file.len(), |end| end);
+        let mut object = at + HEADER;
+        while object.checked_add(HEADER).is_some_and(|after| after <= end) {
+            let (Some(index), Some(size)) =
+                (file.get(object..object + 2), number(file, object + 8))
+            else {
+                return false;
+            };
+            // As the library computes it: free space, which has the index 0, includes its header.
+            let room = match index {
+                [0, 0] => size,
+                _ => (size.wrapping_add(7) & !7).wrapping_add(HEADER as u64),
+            };
+            let next = usize::try_from(room).ok().and_then(|room| object.checked_add(room));
+            match next {
+                Some(next) if next == object => return true,
+                Some(next) => object = next,
+                None => return false,
             }
             match steps.checked_sub(1) {
                 Some(left) => steps = left,
@@ -142,6 +190,27 @@ mod tests {
         check(&changed(piece, &first.to_le_bytes()), Some("in a circle"));
         check(&changed(piece, &length.to_le_bytes()), None);
         check(&changed(piece, &[0; 8]), None);
+    }
+
+    #[test]
+    fn objects_without_room_are_refused() {
+        let sound = include_bytes!("../../../tests/fixtures/jpeg/alone.hdf5");
+        assert!(!stands_still(sound));
+        let heap = memmem::find(sound, &GLOBAL).unwrap();
+        let with = |index: u16, size: u64| {
+            let mut bytes = sound.to_vec();
+            bytes[heap + HEADER..heap + HEADER + 2].copy_from_slice(&index.to_le_bytes());
+            bytes[heap + HEADER + 8..heap + HEADER + 16].copy_from_slice(&size.to_le_bytes());
+            refusal(&bytes)
+        };
+        assert_eq!(with(0, 0), Some("an object in a heap takes no room"));
+        // 2^64 - 16, and what is rounded up to it: with a header they come to 0.
+        for size in [u64::MAX - 15, u64::MAX - 20] {
+            assert_eq!(with(1, size), Some("an object in a heap takes no room"));
+        }
+        // Out of the heap, which the library refuses; another size, after which are other bytes.
+        assert_eq!(with(1, 1 << 40), None);
+        assert_eq!(with(0, 1 << 40), None);
     }
 
     #[test]

@@ -1,0 +1,109 @@
+//! [`Own`]: recordings of one's own, whose environment is nowhere: a plant, the log of a website.
+
+use overtone_core::protocol::{Play, Setting};
+use overtone_core::{Simulation, Task};
+use overtone_env::{Camera, EnvError, Simulator, Suite, TaskError, VectorEnv};
+
+/// Tasks that are known by their recordings alone: `own/NAME`.
+#[derive(Clone, Copy, Debug)]
+pub struct Own;
+
+/// Why nothing of `task` can be played.
+fn no_environment<T>(task: &Task) -> Result<T, EnvError> {
+    let reason = format!(
+        "{} is data without an environment, so its agents are not played here: they act from \
+         Python, overtone.load(\"RUN\").policy()",
+        task.id()
+    );
+    Err(EnvError::Backend(reason.into()))
+}
+
+impl Suite for Own {
+    fn name(&self) -> &'static str {
+        "own"
+    }
+
+    fn nouns(&self) -> [&'static str; 2] {
+        ["recording", "recordings"]
+    }
+
+    fn key(&self) -> &'static str {
+        "own"
+    }
+
+    fn tasks(&self) -> &[Task] {
+        &[]
+    }
+
+    fn examples(&self) -> Vec<&str> {
+        vec!["NAME with dataset=PATH"]
+    }
+
+    fn task(&'static self, name: &str) -> Result<&'static Task, TaskError> {
+        Err(TaskError::Refused {
+            noun: "task",
+            name: format!("own/{name}"),
+            reason: "it is known by its recording alone: say which (dataset=PATH)".into(),
+        })
+    }
+
+    fn has_environments(&self) -> bool {
+        false
+    }
+
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
+
+    fn published_data(&self) -> &'static str {
+        "nothing that is known"
+    }
+
+    fn check(&self, task: &Task) -> Result<(), EnvError> {
+        no_environment(task)
+    }
+
+    fn open(&self, task: &Task, _: &Simulation, _: usize) -> Result<Box<dyn VectorEnv>, EnvError> {
+        no_environment(task)
+    }
+
+    fn simulator(&self, task: &Task, _: &Simulation) -> Result<Simulator, EnvError> {
+        no_environment(task)
+    }
+
+    fn protocols(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn protocol(&self, _: &str, _: &Play) -> Option<Play> {
+        None
+    }
+
+    fn released(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn contrast(&self, matched: &Play) -> Play {
+        matched.clone()
+    }
+
+    fn camera(&self, task: &Task, _: &Simulation) -> Result<Option<Box<dyn Camera>>, EnvError> {
+        no_environment(task)
+    }
+
+    fn seconds_per_action(&self, task: &Task, _: &Simulation) -> Result<f64, EnvError> {
+        no_environment(task)
+    }
+
+    fn horizon(&self, _: &Task, _: &Simulation) -> Option<usize> {
+        None
+    }
+
+    fn episodes_at_once(&self) -> usize {
+        1
+    }
+
+    fn seconds_to_start(&self) -> f64 {
+        0.0
+    }
+}

@@ -1,0 +1,142 @@
+//! Data without an environment, and data whose environment cannot be asked for: both are trained
+//! on, from the spaces that the recording shows. There is neither a `.venv` nor a project here.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use crate::desk::{Desk, Said, copy, names, said, steps};
+
+const TINY: &str = "model.n_layers=1 model.d_model=16 model.context_length=2 \
+                    train.batch_size=2 train.updates=2";
+
+/// A file that NumPy wrote (`own_arrays.py`).
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/tests/fixtures").join(name)
+}
+
+fn run(desk: &Desk, line: &str) -> Said {
+    let mut command = desk.command(line);
+    command.env_remove("OVERTONE_DATASETS").env_remove("VIRTUAL_ENV");
+    command.env("HOME", desk.path("home")).env("MINARI_DATASETS_PATH", desk.path("minari"));
+    said(command.output().unwrap())
+}
+
+#[track_caller]
+fn succeeds(desk: &Desk, line: &str) -> String {
+    let said = run(desk, line);
+    assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{line}\n{}", said.stdout);
+    said.stdout
+}
+
+/// What the checkpoint of the only run in `runs` says of its task.
+fn task(desk: &Desk, runs: &str) -> serde_json::Value {
+    let state = desk.only_run(runs).join("checkpoints/step-00000002/state.json");
+    let state: serde_json::Value = serde_json::from_slice(&fs::read(state).unwrap()).unwrap();
+    state["agent"]["task"].clone()
+}
+
+#[test]
+fn arrays_without_an_environment_are_trained_on() {
+    let desk = Desk::new();
+    let file = fixture("stored.npz");
+    let line = format!("train task=own/plant dataset={} {TINY}", file.display());
+    let text = succeeds(&desk, &line);
+    // Nine rows: actions are rows / 16 and its opposite.
+    let shown = "own/plant as its recording shows it: observations 3 numbers; actions 2 numbers, \
+                 in [0, 0.5], [-0.5, 0]";
+    assert!(text.contains(shown), "{text}");
+    assert!(!text.contains("odd:"), "{text}");
+    let last = text.lines().last().unwrap();
+    let folder = desk.only_run("runs");
+    let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+    assert!(name.contains("-plant-stored-"), "{name}");
+    let told = format!(
+        "own/plant has no environment, so nothing was played; the agent acts from \
+                        Python: overtone.load(\"runs/{name}\").policy()"
+    );
+    assert_eq!(last, told);
+    assert_eq!(steps(&folder), [2]);
+    let task = task(&desk, "runs");
+    assert_eq!((&task["suite"], &task["name"]), (&"own".into(), &"plant".into()));
+    let sentence = ["own/plant is data without an environment", "overtone.load"];
+    for words in ["evaluate rollouts", "evaluate ablation", "record policy=RUN to=x"] {
+        run(&desk, &words.replace("RUN", &folder.display().to_string())).refused(&sentence[..1]);
+    }
+    run(&desk, "evaluate rollouts").refused(&sentence);
+    let played = format!("{line} evaluation.episodes=1");
+    run(&desk, &played).refused(&["could not be played", "own/plant is data without"]);
+    succeeds(&desk, "resume");
+}
+
+#[test]
+fn every_kind_of_recording_shows_its_spaces() {
+    let desk = Desk::new();
+    let kinds = [
+        ("list.npz", "own=website", "discrete"),
+        ("pictures.npz", "task=own/camera", "discrete"),
+        ("d3rlpy.h5", "task=own/d3rlpy", ""),
+        ("minari.hdf5", "task=own/minari", "continuous"),
+        ("ogbench.npz", "task=own/maze data.layout=ogbench", "continuous"),
+    ];
+    for (at, (file, words, kind)) in kinds.into_iter().enumerate() {
+        let (file, runs) = (fixture(file), format!("runs-{at}"));
+        let line = format!("train {words} dataset={} {TINY} runs={runs}", file.display());
+        let text = succeeds(&desk, &line);
+        assert!(text.contains("has no environment, so nothing was played"), "{text}");
+        let actions = &task(&desk, &runs)["actions"]["kind"];
+        assert!(kind.is_empty() || actions == kind, "{line}: {actions}");
+    }
+    // As one file, which says what it is of.
+    let list = fixture("list.npz");
+    let convert = format!("data convert {} website --task own/website", list.display());
+    succeeds(&desk, &convert);
+    let text = succeeds(&desk, &format!("train dataset=./website {TINY} runs=again"));
+    assert!(text.contains("own/website as its recording shows it"), "{text}");
+}
+
+#[test]
+fn what_is_no_task_of_ones_own() {
+    let desk = Desk::new();
+    let refuses = |line: &str, parts: &[&str]| run(&desk, line).refused(parts);
+    let list = fixture("list.npz");
+    let list = list.display();
+    refuses(&format!("train dataset={list}"), &["which task?", "own=NAME with dataset=PATH"]);
+    let alone = ["task `own/plant`", "known by its recording alone", "dataset=PATH"];
+    refuses("train task=own/plant", &alone);
+    refuses("record task=own/plant to=x", &alone);
+    refuses("train task=own/plant dataset=/nowhere/a.npz", &["/nowhere/a.npz does not exist"]);
+    refuses(&format!("train task=own/ dataset={list}"), &["give it a name"]);
+    refuses(
+        &format!("train task=own/plant dataset={}", fixture("pickled.npz").display()),
+        &["task=own/plant", "pickled"],
+    );
+    assert_eq!(names(&desk.path("runs")), [""; 0]);
+}
+
+/// A dataset of Minari's own work, whose spaces stand in `metadata.json`.
+#[test]
+fn environments_that_are_not_here_are_trained_for() {
+    let desk = Desk::new();
+    let minari = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/minari");
+    copy(&minari, &desk.path("minari"));
+    let metadata = desk.path("minari/mujoco/hopper/tiny-v0/data/metadata.json");
+    let text = fs::read_to_string(&metadata).unwrap();
+    fs::write(&metadata, text.replace("Hopper-v5", "Plant-v3")).unwrap();
+    let line = format!("train dataset=minari:mujoco/hopper/tiny-v0 {TINY}");
+    let text = succeeds(&desk, &format!("{line} evaluation.episodes=0"));
+    assert!(!text.contains("odd:"), "{text}");
+    let task = task(&desk, "runs");
+    assert_eq!((&task["suite"], &task["name"]), (&"gymnasium".into(), &"Plant-v3".into()));
+    assert_eq!(task["observations"]["width"], 11);
+    assert_eq!(task["actions"]["low"], serde_json::json!([-1.0, -1.0, -1.0]));
+    assert_eq!(task["simulation"]["max_episode_steps"], 1000);
+    // The task that was said is the one of the recording, or it is asked for in vain.
+    let data = desk.path("minari/mujoco/hopper/tiny-v0");
+    let other = format!("task=gymnasium/Plant-v3 dataset={}", data.display());
+    succeeds(&desk, &format!("train {other} {TINY} evaluation.episodes=0"));
+    let missing = ["environment `Plant-v4`", "no `.venv`"];
+    run(&desk, &format!("train {} {TINY}", other.replace("v3", "v4"))).refused(&missing);
+    run(&desk, &line).refused(&["could not be played", "evaluation.episodes=0", "no `.venv`"]);
+}

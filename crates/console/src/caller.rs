@@ -1,0 +1,70 @@
+//! How the program is called where it runs: `just train` in the project's folder and below,
+//! `overtone train` where it was installed.
+//!
+//! Messages are written as the project's commands, whatever crate they come from. What prints
+//! them lets them go through [`spoken`].
+
+use std::{borrow::Cow, env, fs, sync::OnceLock};
+
+/// Set by a program that holds this one as a part, such as the Python package: to how it is
+/// started again.
+const INSTALLED: &str = "OVERTONE_PROGRAM";
+
+/// The project's commands that the program itself has, by another name or the same.
+const COMMANDS: [(&str, &str); 13] = [
+    ("just tensorboard", "tensorboard --logdir runs"),
+    ("just protocol-ablation", "overtone evaluate ablation"),
+    ("just data", "overtone data"),
+    ("just download", "overtone download"),
+    ("just evaluate", "overtone evaluate"),
+    ("just export", "overtone export"),
+    ("just import", "overtone import"),
+    ("just record", "overtone record"),
+    ("just report", "overtone report"),
+    ("just resume", "overtone resume"),
+    ("just study", "overtone study"),
+    ("just train", "overtone train"),
+    ("just video", "overtone video"),
+];
+
+/// `text` with its commands as they are given here.
+pub fn spoken(text: &str) -> Cow<'_, str> {
+    match text.contains("just ") && !in_project() {
+        true => Cow::Owned(installed(text)),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Whether the project's recipes can be called.
+fn in_project() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let here = env::current_dir().unwrap_or_default();
+        let mut files = here.ancestors().map(|folder| folder.join("justfile"));
+        env::var_os(INSTALLED).is_none()
+            && files
+                .any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("overtone")))
+    })
+}
+
+/// `text` for a program without its project.
+fn installed(text: &str) -> String {
+    // A package is named before it is said what to do.
+    let text = text.replace("run `just setup`", "install it with pip");
+    COMMANDS.iter().fold(text, |text, (ours, theirs)| text.replace(ours, theirs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::installed;
+
+    #[test]
+    fn commands_are_those_of_an_installed_program() {
+        let check = |ours: &str, theirs: &str| assert_eq!(installed(ours), theirs);
+        check("go on with: just resume run=a", "go on with: overtone resume run=a");
+        check("(`just data lint x`)", "(`overtone data lint x`)");
+        check("ale-py is missing: run `just setup`", "ale-py is missing: install it with pip");
+        check("just protocol-ablation run=a", "overtone evaluate ablation run=a");
+        check("just as before", "just as before");
+    }
+}

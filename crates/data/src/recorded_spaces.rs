@@ -1,0 +1,194 @@
+//! [`RecordedSpaces`]: what a recording shows of its task, where no environment can be asked.
+
+use std::path::Path;
+
+use overtone_core::{ActionSpace, ObservationSpace};
+
+use crate::columns::Seen;
+use crate::dataset::Acted;
+use crate::error::DataError;
+use crate::read::reader_as;
+use crate::recording::Recording;
+use crate::spaces::Space;
+
+/// The most actions of a list: a recording has two bytes for each.
+const MOST_ACTIONS: usize = u16::MAX as usize;
+
+/// The spaces of a recording's task, as far as the recording shows them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordedSpaces {
+    /// What was observed.
+    pub observations: ObservationSpace,
+    /// What was done: the list that the recording describes, else one up to the largest action
+    /// that was recorded; or numbers between the bounds that it describes, without an end where
+    /// it describes none.
+    pub actions: ActionSpace,
+    /// The smallest and the largest recorded value of each number of a real-valued action.
+    pub ranges: Vec<[f32; 2]>,
+}
+
+impl RecordedSpaces {
+    /// Reads all of the recording at `path`, in the format called `layout`; without a name in the
+    /// one that its files have.
+    ///
+    /// # Errors
+    /// Anything wrong with the files, and [`DataError::NoLog`] for a log of frames, whose game
+    /// is known.
+    pub fn of(path: &Path, layout: &str) -> Result<Self, DataError> {
+        let reader = reader_as(path, layout)?;
+        let Recording::Columns(columns) = reader.open(path)? else {
+            return Err(DataError::NoLog {
+                path: path.to_path_buf(),
+                reason: "a log of a game's frames; say which game it is (game=NAME)".into(),
+            });
+        };
+        let observations = match &columns.observations {
+            Seen::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
+            Seen::Frames { shape: [height, width], stack, .. } => {
+                ObservationSpace::Pixels { shape: vec![*stack, *height, *width] }
+            }
+        };
+        if let Acted::Discrete { n_actions, .. } = columns.actions
+            && n_actions > MOST_ACTIONS
+        {
+            return Err(DataError::Inconsistent {
+                path: path.to_path_buf(),
+                reason: format!("its actions are one of {n_actions}, more than are learned"),
+            });
+        }
+        let described = reader.action_space(path)?;
+        Ok(Self {
+            observations,
+            actions: actions(&columns.actions, described.as_ref()),
+            ranges: ranges(&columns.actions),
+        })
+    }
+
+    /// The actions, whose numbers end where the recording's do if nothing else is known.
+    pub fn bounded_actions(&self) -> ActionSpace {
+        let ActionSpace::Continuous { low, high } = &self.actions else {
+            return self.actions.clone();
+        };
+        let (mut low, mut high) = (low.clone(), high.clone());
+        for number in self.actions.unbounded() {
+            [low[number], high[number]] = self.ranges[number];
+        }
+        ActionSpace::Continuous { low, high }
+    }
+}
+
+/// The space of actions that are described so, where they are.
+fn actions(done: &Acted, described: Option<&Space>) -> ActionSpace {
+    match (done, described) {
+        (Acted::Discrete { n_actions, .. }, described) => {
+            let names = described.and_then(names).filter(|names| names.len() >= *n_actions);
+            names.map_or_else(
+                || ActionSpace::numbered(*n_actions),
+                |names| ActionSpace::Discrete { names },
+            )
+        }
+        (Acted::Continuous { width, .. }, described) => {
+            let [mut low, mut high] =
+                [f32::NEG_INFINITY, f32::INFINITY].map(|endless| vec![endless; *width]);
+            if let Some(Space::Box { low: lows, high: highs, .. }) = described
+                && lows.len() == *width
+                && highs.len() == *width
+                && lows.iter().zip(highs).all(|(low, high)| low <= high)
+            {
+                (low, high) = (lows.clone(), highs.clone());
+            }
+            ActionSpace::Continuous { low, high }
+        }
+    }
+}
+
+/// The names of a list of actions of this space, as Gymnasium's environments are given them: the
+/// numbers from the first on, and of several numbers all combinations, the last number changing
+/// fastest. `None` where it is no list, or one that is too long.
+fn names(space: &Space) -> Option<Vec<String>> {
+    let (sizes, starts) = match space {
+        Space::Discrete { n, start } => (vec![*n], vec![*start]),
+        Space::MultiDiscrete { sizes, starts } => (sizes.clone(), starts.clone()),
+        Space::MultiBinary { n } => (vec![2; *n], vec![0; *n]),
+        Space::Box { .. } | Space::Dict(_) | Space::Tuple(_) | Space::Other(_) => return None,
+    };
+    let all = sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
+    all.filter(|&all| all <= MOST_ACTIONS)?;
+    let mut names = vec![String::new()];
+    for (size, start) in sizes.into_iter().zip(starts) {
+        let longer = |name: &String| {
+            let name = if name.is_empty() { String::new() } else { format!("{name}|") };
+            (0..size as i64).map(move |index| format!("{name}{}", start.saturating_add(index)))
+        };
+        names = names.iter().flat_map(longer).collect();
+    }
+    Some(names)
+}
+
+/// The smallest and largest value of each number; -1 and 1 where there is no row.
+fn ranges(done: &Acted) -> Vec<[f32; 2]> {
+    let Acted::Continuous { width, values } = done else { return Vec::new() };
+    let mut rows = values.chunks_exact((*width).max(1));
+    let Some(first) = rows.next() else { return vec![[-1.0, 1.0]; *width] };
+    let mut ranges: Vec<[f32; 2]> = first.iter().map(|&number| [number, number]).collect();
+    for row in rows {
+        for ([low, high], &number) in ranges.iter_mut().zip(row) {
+            (*low, *high) = (low.min(number), high.max(number));
+        }
+    }
+    // Zero has no sign for a reader.
+    ranges.iter_mut().flatten().for_each(|bound| *bound += 0.0);
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_end_where_the_description_says_or_where_the_recording_does() {
+        // Two rows of three numbers.
+        let values = vec![0.0, 5.0, -2.0, 0.5, 5.0, 3.0];
+        let done = Acted::Continuous { width: 3, values };
+        assert_eq!(ranges(&done), [[0.0, 0.5], [5.0, 5.0], [-2.0, 3.0]]);
+        let described = Space::Box {
+            dtype: "float32".into(),
+            shape: vec![3],
+            low: vec![-1.0, 0.0, f32::NEG_INFINITY],
+            high: vec![1.0, f32::INFINITY, 4.0],
+        };
+        let spaces = |described: Option<&Space>| RecordedSpaces {
+            observations: ObservationSpace::Vectors { width: 1 },
+            actions: actions(&done, described),
+            ranges: ranges(&done),
+        };
+        let continuous = |low: [f32; 3], high: [f32; 3]| ActionSpace::Continuous {
+            low: low.to_vec(),
+            high: high.to_vec(),
+        };
+        let told = spaces(Some(&described));
+        let as_told = continuous([-1.0, 0.0, f32::NEG_INFINITY], [1.0, f32::INFINITY, 4.0]);
+        assert_eq!(told.actions, as_told);
+        assert_eq!(told.bounded_actions(), continuous([-1.0, 5.0, -2.0], [1.0, 5.0, 3.0]));
+        assert_eq!(spaces(None).bounded_actions(), continuous([0.0, 5.0, -2.0], [0.5, 5.0, 3.0]));
+        assert_eq!(ranges(&Acted::Continuous { width: 1, values: vec![] }), [[-1.0, 1.0]]);
+    }
+
+    #[test]
+    fn a_list_has_the_names_of_its_space() {
+        let done = |n_actions| Acted::Discrete { n_actions, values: vec![0] };
+        let named = |n, space: Option<Space>| match actions(&done(n), space.as_ref()) {
+            ActionSpace::Discrete { names } => names.join(" "),
+            ActionSpace::Continuous { .. } => panic!("numbers"),
+        };
+        assert_eq!(named(3, None), "0 1 2");
+        assert_eq!(named(3, Some(Space::Discrete { n: 3, start: -1 })), "-1 0 1");
+        // Not every action need have been chosen.
+        assert_eq!(named(2, Some(Space::Discrete { n: 4, start: 0 })), "0 1 2 3");
+        assert_eq!(named(2, Some(Space::Discrete { n: 1, start: 0 })), "0 1");
+        assert_eq!(named(2, Some(Space::Discrete { n: 1 << 60, start: 0 })), "0 1");
+        let pairs = Space::MultiDiscrete { sizes: vec![2, 3], starts: vec![0, 1] };
+        assert_eq!(named(6, Some(pairs)), "0|1 0|2 0|3 1|1 1|2 1|3");
+        assert_eq!(named(4, Some(Space::MultiBinary { n: 2 })), "0|0 0|1 1|0 1|1");
+    }
+}
