@@ -53,7 +53,11 @@ pub(crate) fn sum<const N: usize>(slices: [&[f32]; N], f: impl Fn([f32; N]) -> f
     for i in 0..n / LANES {
         let chunks = parts.map(|(whole, _)| &whole[i]);
         for (lane, total) in lanes.iter_mut().enumerate() {
-            *total += f(chunks.map(|chunk| chunk[lane]));
+            let mut values = [0.0; N];
+            for (value, chunk) in values.iter_mut().zip(chunks) {
+                *value = chunk[lane];
+            }
+            *total += f(values);
         }
     }
     for (i, total) in lanes[..n % LANES].iter_mut().enumerate() {
