@@ -249,6 +249,8 @@ class Batch:
         self.write = writer(first.observation_space)
         self.decode = acted(first.action_space)[1]
         self.rows = numpy.zeros((n, width), numpy.uint8 if image else numpy.float32)
+        # Assigning to a row that exists costs half of finding it in the array as well.
+        self.row = list(self.rows)
 
     def reset(self, indices, seeds):
         """Begins episodes; what failed, by position in the call."""
@@ -266,23 +268,23 @@ class Batch:
 
     def show(self, index, observation):
         if self.write is None:
-            self.rows[index] = observation
+            self.row[index][...] = observation
         else:
-            self.write(self.rows[index], observation)
+            self.write(self.row[index], observation)
 
     def step(self, indices, actions):
         """Rewards, endings (0 none, 1 the task's, 2 a limit's) and what failed."""
-        envs, rows, write, decode = self.envs, self.rows, self.write, self.decode
+        envs, row, write = self.envs, self.row, self.write
         rewards, endings, failures = [], [], []
+        if self.decode is not None:
+            actions = map(self.decode, actions)
         for index, action in zip(indices, actions):
             try:
-                if decode is not None:
-                    action = decode(action)
                 observation, reward, terminated, truncated, _ = envs[index].step(action)
                 if write is None:
-                    rows[index] = observation
+                    row[index][...] = observation
                 else:
-                    write(rows[index], observation)
+                    write(row[index], observation)
                 rewards.append(float(reward))
                 endings.append(1 if terminated else 2 if truncated else 0)
             except BaseException as error:

@@ -155,6 +155,9 @@ impl VectorEnv for GymnasiumVectorEnv {
 
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
         self.slots.check_reset(envs, seeds)?;
+        if envs.is_empty() {
+            return Ok(());
+        }
         let results = Python::attach(|py| {
             let answer = self
                 .batch
