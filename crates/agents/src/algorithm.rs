@@ -1,78 +1,19 @@
 //! [`AlgorithmConfig`]: the list of algorithms. A new one is a file that implements
 //! [`AlgorithmOptions`] for its options, and a line here.
 
-use burn::tensor::Device;
-use overtone_core::{Normalization, Play, Policy, Task};
-use overtone_model::{ModelConfig, ModelError, weights::NamedTensors};
+use overtone_core::Task;
 use overtone_train::{Checkpoint, Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     discrete_cql::DiscreteCqlConfig,
     iql::IqlConfig,
+    options::AlgorithmOptions,
     rebrac::RebracConfig,
     rvs::RvsConfig,
     sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions},
     td3_bc::Td3BcConfig,
 };
-
-/// What an algorithm's options say of it: all that training and playing ask.
-pub trait AlgorithmOptions {
-    /// Checks what the types cannot.
-    ///
-    /// # Errors
-    /// When they describe no agent for `task`.
-    fn validate(&self, task: &Task) -> Result<(), ModelError>;
-
-    /// In a few words: `Decision Transformer, linear head, softmax attention`.
-    fn describe(&self) -> String;
-
-    /// As a part of a run's name, such as `cql4`. An algorithm with a model of logged actions is
-    /// called by that.
-    fn short_name(&self) -> String {
-        String::new()
-    }
-
-    /// The model of logged actions, where the algorithm learns one.
-    fn model(&self) -> Option<ModelConfig> {
-        None
-    }
-
-    /// Whether what is asked for changes what the agent does.
-    fn reads_returns(&self) -> bool {
-        false
-    }
-
-    /// Whether actions are drawn from a distribution, and not one for each observation.
-    fn has_distribution(&self) -> bool {
-        false
-    }
-
-    /// Training of an agent for `task`.
-    ///
-    /// # Errors
-    /// When the options describe none, or `resume` belongs to another run.
-    fn trainer(
-        &self,
-        task: &Task,
-        job: Job,
-        resume: Option<&Checkpoint>,
-    ) -> Result<Box<dyn Training>, TrainError>;
-
-    /// The policy of an agent with these weights, played so. Observations of vectors are
-    /// normalized before it sees them.
-    ///
-    /// # Errors
-    /// When the weights do not fit the options.
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError>;
-}
 
 /// Makes of the list the enum that stores whichever was chosen.
 macro_rules! algorithms {

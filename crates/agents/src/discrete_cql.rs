@@ -43,7 +43,7 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{network::QNetwork, policy::GreedyPolicy};
-use crate::algorithm::AlgorithmOptions;
+use crate::options::AlgorithmOptions;
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -42,7 +42,7 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    algorithm::AlgorithmOptions,
+    options::AlgorithmOptions,
     value::{
         ActorPolicy, Mlp, Rescaling, Steps, Twin, follow,
         keys::{check_positive, check_shares},

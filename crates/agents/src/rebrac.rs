@@ -32,7 +32,7 @@ use overtone_train::{Checkpoint, Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    algorithm::AlgorithmOptions,
+    options::AlgorithmOptions,
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,

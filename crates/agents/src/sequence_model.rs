@@ -22,7 +22,7 @@ use overtone_train::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::algorithm::AlgorithmOptions;
+use crate::options::AlgorithmOptions;
 
 /// Learns logged actions.
 #[derive(Clone, Debug)]

@@ -253,7 +253,7 @@ impl Settings {
             (name, options) => {
                 let mut options = options.cloned().unwrap_or_default();
                 options.insert("algorithm".into(), name.into());
-                options.try_into().map_err(resolve::one_line)?
+                options.try_into().map_err(variants::one_line)?
             }
         };
         config.validate(task)?;
@@ -281,6 +281,6 @@ fn read(path: &Path) -> Result<toml::Table> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     text.parse()
-        .map_err(resolve::one_line)
+        .map_err(variants::one_line)
         .with_context(|| format!("{} is damaged", path.display()))
 }

@@ -6,18 +6,18 @@
 
 mod columns;
 pub(crate) mod hdf5;
-mod log;
+pub(crate) mod inspection;
+pub(crate) mod log;
 pub(crate) mod replay;
 mod report;
 pub mod spread;
+mod table;
 mod vectors;
 
-use std::fmt;
 use std::path::Path;
 
-use serde::Serialize;
-
 pub use columns::{ColumnsInspection, Range};
+pub use inspection::Inspection;
 pub use log::LogInspection;
 pub use report::LintReport;
 
@@ -25,7 +25,6 @@ use crate::error::DataError;
 use crate::expected::Expected;
 use crate::findings::{Findings, Severity};
 use crate::read::reader_of;
-use spread::Returns;
 
 /// What one look at a recording gives.
 #[derive(Debug)]
@@ -34,50 +33,6 @@ pub struct Check {
     pub inspection: Result<Inspection, DataError>,
     /// What is wrong with it.
     pub report: LintReport,
-}
-
-/// What a recording holds, counted.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum Inspection {
-    /// A recording in memory.
-    Columns(Box<ColumnsInspection>),
-    /// A log of frames.
-    Log(Box<LogInspection>),
-}
-
-impl Inspection {
-    /// Finished episodes.
-    pub fn episodes(&self) -> u64 {
-        match self {
-            Self::Columns(inspection) => inspection.episodes,
-            Self::Log(inspection) => inspection.episodes,
-        }
-    }
-
-    /// Returns of the finished episodes.
-    pub fn returns(&self) -> &Returns {
-        match self {
-            Self::Columns(inspection) => &inspection.returns,
-            Self::Log(inspection) => &inspection.returns,
-        }
-    }
-
-    fn odd(&mut self) -> &mut Vec<String> {
-        match self {
-            Self::Columns(inspection) => &mut inspection.odd,
-            Self::Log(inspection) => &mut inspection.odd,
-        }
-    }
-}
-
-impl fmt::Display for Inspection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Columns(inspection) => inspection.fmt(f),
-            Self::Log(inspection) => inspection.fmt(f),
-        }
-    }
 }
 
 /// Looks at the recording at `path`, of any format. It is compared with what is `expected` of
@@ -111,20 +66,4 @@ pub fn check(path: &Path, expected: &Expected<'_>) -> Result<Check, DataError> {
         *inspection.odd() = report.findings.iter().map(ToString::to_string).collect();
     }
     Ok(Check { inspection, report })
-}
-
-/// A table of names and values, and under it what is odd.
-fn write_table(
-    f: &mut fmt::Formatter<'_>,
-    rows: &[(impl AsRef<str>, String)],
-    odd: &[String],
-) -> fmt::Result {
-    for (name, value) in rows {
-        writeln!(f, "{:<14} {value}", name.as_ref())?;
-    }
-    if odd.is_empty() {
-        return write!(f, "{:<14} nothing", "odd");
-    }
-    let lines: Vec<_> = odd.iter().map(|line| format!("{:<14} {line}", "odd")).collect();
-    f.write_str(&lines.join("\n"))
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::check::hdf5::look_at;
-use crate::check::{Inspection, LogInspection};
+use crate::check::inspection::Inspection;
+use crate::check::log::LogInspection;
 use crate::columns::Columns;
 use crate::error::DataError;
 use crate::findings::Findings;

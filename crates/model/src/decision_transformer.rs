@@ -48,7 +48,8 @@ use crate::{
     return_embedding::ReturnEmbedding,
     return_modulation::ReturnModulation,
     tokens::{Conditioning, Steps},
-    transformer::{Transformer, TransformerConfig},
+    transformer::Transformer,
+    transformer_config::TransformerConfig,
 };
 pub use crate::{
     contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK},

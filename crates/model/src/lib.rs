@@ -33,6 +33,7 @@ pub mod return_modulation;
 pub mod tokens;
 pub mod transformer;
 pub mod transformer_block;
+pub mod transformer_config;
 pub mod turns;
 pub mod weights;
 

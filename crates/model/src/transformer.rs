@@ -6,65 +6,19 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_core::seed;
-use overtone_kernels::{Activation, Dropout, Form, Queries, layer_norm};
+use overtone_kernels::{Dropout, Form, Queries, layer_norm};
 
 use crate::{
-    attention::AttentionConfig,
-    error::{ModelError, check_counts, config_error},
     init::Init,
     matrices::Matrices,
     tokens::{self, Conditioning, Steps},
     transformer_block::{BlockOptions, TransformerBlock},
+    transformer_config::TransformerConfig,
 };
 
 /// Which dropout masks a training step draws; `None` while playing.
 #[derive(Clone, Copy, Debug)]
 pub struct DropoutSeed(pub u64);
-
-/// The part of a model's configuration that its transformer needs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TransformerConfig {
-    /// Transformer blocks.
-    pub n_layers: usize,
-    /// Attention heads; must divide `d_model`.
-    pub n_heads: usize,
-    /// Width of a token.
-    pub d_model: usize,
-    /// Probability of dropping an embedding, an attention weight or a residual while training.
-    pub dropout: f64,
-    /// What the model is told before each observation.
-    pub conditioning: Conditioning,
-    /// How queries are compared with keys.
-    pub attention: AttentionConfig,
-    /// Between the two layers of each block's perceptron.
-    pub activation: Activation,
-}
-
-impl TransformerConfig {
-    /// Checks what the types cannot.
-    ///
-    /// # Errors
-    /// Names the first key whose value describes no transformer.
-    pub fn validate(&self) -> Result<(), ModelError> {
-        check_counts(&[
-            ("n_layers", self.n_layers),
-            ("n_heads", self.n_heads),
-            ("d_model", self.d_model),
-        ])?;
-        if !self.d_model.is_multiple_of(self.n_heads) {
-            return Err(config_error("n_heads", self.n_heads, "must divide d_model"));
-        }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
-        }
-        self.attention.validate()
-    }
-
-    /// Width of one attention head.
-    pub fn d_head(&self) -> usize {
-        self.d_model / self.n_heads
-    }
-}
 
 /// Blocks, and a norm after the last.
 #[derive(Module, Debug)]

@@ -14,7 +14,7 @@ use crate::{
     attention::AttentionConfig,
     init::{GPT_STD, Init},
     matrices::Matrices,
-    transformer::TransformerConfig,
+    transformer_config::TransformerConfig,
 };
 
 /// `x += W_o attend(LN x)`, then `x += W₂ activation(W₁ LN x)`.

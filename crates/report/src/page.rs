@@ -139,12 +139,12 @@ impl Page {
 
     /// The page as one HTML file.
     pub fn to_html(&self) -> String {
-        self.document.to_html()
+        html::render(&self.document.title, &self.document.blocks)
     }
 
     /// The page in Markdown; its pictures are the files `<stem>-<name>.svg` and `.gif`.
     pub fn to_markdown(&self, stem: &str) -> String {
-        self.document.to_markdown(stem)
+        markdown::render(&self.document.title, &self.document.blocks, stem)
     }
 
     /// Every file: `<stem>.html`, `<stem>.md`, the pictures that the latter shows, and

@@ -5,7 +5,9 @@ use overtone_core::seed::Generator;
 use overtone_data::Batch;
 use overtone_model::{ModelError, transformer::DropoutSeed, weights::NamedTensors};
 
-use crate::{config::TrainConfig, error::TrainError, training_data::TrainingData};
+use crate::{
+    config::TrainConfig, error::TrainError, gradient::Gradient, training_data::TrainingData,
+};
 
 /// How an agent learns from the data it is given.
 ///
@@ -96,15 +98,6 @@ pub struct PartFigures {
     pub others: Vec<Tensor<1>>,
     /// The gradient of the loss.
     pub gradient: Gradient,
-}
-
-/// A gradient by every parameter of a network.
-#[derive(Clone, Debug)]
-pub struct Gradient {
-    /// Flat, one after the other in the module's order; zeros where a parameter has none.
-    pub values: Tensor<1>,
-    /// Which parameters have one.
-    pub present: Vec<bool>,
 }
 
 /// What a checkpoint's two files of tensors are written from, one after the other, so that only

@@ -9,8 +9,10 @@ pub mod config;
 pub mod error;
 pub mod events;
 pub mod frame_bank;
+pub mod gradient;
 pub mod held_out;
 pub mod metrics;
+pub mod observer;
 pub mod optimizer;
 pub mod processes;
 pub mod run_dir;
@@ -19,17 +21,17 @@ pub mod supervised;
 pub mod trainer;
 pub mod training_data;
 
-pub use algorithm::{
-    Algorithm, Export, Exported, Gradient, PartFigures, Parts, StepAt, StepFigures, Stored,
-};
+pub use algorithm::{Algorithm, Export, Exported, PartFigures, Parts, StepAt, StepFigures, Stored};
 pub use checkpoint::{Best, Checkpoint, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use error::TrainError;
 pub use frame_bank::FrameBank;
+pub use gradient::Gradient;
+pub use observer::{Observer, StepReport};
 pub use optimizer::{AdamW, AdamWConfig, Decayed};
 pub use processes::{Alone, Lost, Processes};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
 pub use supervised::{BatchLoss, Supervised};
-pub use trainer::{Finished, Job, Observer, StepReport, Trainer, Training};
+pub use trainer::{Finished, Job, Trainer, Training};
 pub use training_data::{TrainingData, Transitions};

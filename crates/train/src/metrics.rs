@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{error::TrainError, events::Events, trainer::StepReport};
+use crate::{error::TrainError, events::Events, observer::StepReport};
 
 /// Writes metrics.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use self::{
     moments::Moments,
     parameters::{Found, replace, with_gradients, with_slices},
 };
-use crate::algorithm::Gradient;
+use crate::gradient::Gradient;
 
 /// Constants of the optimizer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,8 @@ use overtone_model::{
 };
 
 use crate::{
-    algorithm::{Export, Exported, Gradient, PartFigures, StepFigures, Stored},
+    algorithm::{Export, Exported, PartFigures, StepFigures, Stored},
+    gradient::Gradient,
     optimizer::AdamW,
 };
 

@@ -29,65 +29,12 @@ use crate::{
     error::TrainError,
     held_out,
     metrics::Metrics,
+    observer::{Observer, StepReport},
     processes::{Alone, Processes},
     run_dir::RunDir,
     schedule::Schedule,
     training_data::TrainingData,
 };
-
-/// What happened in the steps since the last report.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StepReport {
-    /// Steps taken.
-    pub step: u64,
-    /// Steps in all.
-    pub n_updates: u64,
-    /// Action labels seen.
-    pub tokens: u64,
-    /// What is minimised, the head's regulariser included, averaged over the steps reported.
-    pub loss: f64,
-    /// What else was measured ([`Algorithm::figures`]), by name, averaged likewise.
-    pub figures: Vec<(&'static str, f64)>,
-    /// The last step's learning rate.
-    pub learning_rate: f64,
-    /// The last step's gradient norm before clipping.
-    pub grad_norm: f64,
-    /// Real timesteps trained on per second, since the last report.
-    pub timesteps_per_s: f64,
-    /// Share of the time so far that was spent waiting for data.
-    pub waited_share: f64,
-    /// Seconds since training started or was resumed.
-    pub seconds: f64,
-}
-
-/// Told of progress; does the printing. What it does not care for, it leaves as it is here.
-pub trait Observer {
-    /// After every step, of which several may be told at once.
-    fn stepped(&mut self, step: u64, loss: f64) {
-        let _ = (step, loss);
-    }
-    /// After every `log_every` steps.
-    fn logged(&mut self, report: &StepReport) {
-        let _ = report;
-    }
-    /// After a checkpoint was written.
-    fn saved(&mut self, checkpoint: &Checkpoint) {
-        let _ = checkpoint;
-    }
-    /// After a planned checkpoint was written: figures of it, by name, to be drawn beside the
-    /// training curves. Training waits meanwhile, and that time is not counted as training.
-    fn measured(&mut self, checkpoint: &Checkpoint) -> Vec<(String, f64)> {
-        let _ = checkpoint;
-        Vec::new()
-    }
-}
-
-/// A closure is told of each report.
-impl<F: FnMut(&StepReport)> Observer for F {
-    fn logged(&mut self, report: &StepReport) {
-        self(report);
-    }
-}
 
 /// How training ended.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use toml::Value;
 
-use super::{resolve, variants};
+use super::variants;
 use crate::keys::{self, Keys};
 
 /// A key, or all of a section, that has a meaning only where another has one of these values.
@@ -105,7 +105,7 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
         variants::check_own(&given, text, &keys, task)?;
         let chosen = keys::plain(&keys["algorithm"]);
         let mut others = AlgorithmConfig::ALL.iter().filter(|(name, _)| *name != chosen);
-        if let Some((name, _)) = others.find(|(name, _)| resolve::is_of(&given, name)) {
+        if let Some((name, _)) = others.find(|(name, _)| variants::is_of(&given, name)) {
             bail!("{given}={text} is for algorithm={name}; this run has algorithm={chosen}");
         }
         if given == "train.epochs"

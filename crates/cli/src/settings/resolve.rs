@@ -278,17 +278,12 @@ fn all_keys() -> Result<Keys> {
     let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
     for (name, preset) in AlgorithmConfig::ALL {
         let own = keys::flatten(&preset.parse().context(*name)?);
-        keys.extend(own.into_iter().filter(|(key, _)| is_of(key, name)));
+        keys.extend(own.into_iter().filter(|(key, _)| variants::is_of(key, name)));
     }
     for (key, default, _) in variants::all()?.into_iter().flat_map(|variant| variant.keys) {
         keys.entry(key).or_insert(default);
     }
     Ok(keys)
-}
-
-/// Whether a key is an algorithm's own.
-pub(super) fn is_of(key: &str, algorithm: &str) -> bool {
-    key.strip_prefix(algorithm).is_some_and(|rest| rest.starts_with('.'))
 }
 
 /// What `--help` shows: every key with its default and the reason for it.
@@ -301,7 +296,7 @@ fn lines_of_help() -> Result<String> {
     let own = AlgorithmConfig::ALL.iter().map(|(name, preset)| {
         let help = keys::help(preset);
         let lines: Vec<&str> = help.lines().collect();
-        let own = lines.chunks(2).filter(|pair| is_of(pair[0].trim(), name));
+        let own = lines.chunks(2).filter(|pair| variants::is_of(pair[0].trim(), name));
         own.flatten().map(|line| format!("{line}\n")).collect::<String>()
     });
     Ok(keys::help(DEFAULTS) + &variants::help()? + &own.collect::<String>())
@@ -322,7 +317,7 @@ impl Settings {
         let own = AlgorithmConfig::ALL.iter().filter_map(|(name, _)| table.remove_entry(*name));
         let own: Table = own.collect();
         table.insert("algorithms".into(), Value::Table(own));
-        table.try_into().map_err(one_line)
+        table.try_into().map_err(variants::one_line)
     }
 }
 
@@ -355,13 +350,4 @@ fn from_keys(keys: &Keys, stored: Table, task: &Task) -> Result<Settings> {
         }
     }
     Err(error)
-}
-
-/// What a TOML reader says, without the picture of the place.
-pub(super) fn one_line(error: toml::de::Error) -> anyhow::Error {
-    let message = error.message().trim().replace('\n', " ");
-    let whole = ["usize", "u64", "u32"].iter().fold(message, |message, name| {
-        message.replace(&format!("expected {name}"), "expected a whole number, 0 or more")
-    });
-    anyhow::anyhow!("{whole}")
 }

@@ -6,7 +6,6 @@ use overtone_model::{AttentionConfig, HeadConfig, options::Choice};
 use serde::{Serialize, de::DeserializeOwned};
 use toml::{Table, Value};
 
-use super::resolve;
 use crate::keys::{self, Keys};
 
 /// A head or an attention that can be asked for.
@@ -51,10 +50,10 @@ impl Variant {
                 own.insert(name.to_owned(), value.clone());
             }
             if let Err(error) = stored.clone().try_into::<C>() {
-                bail!("{key}={}: {}", keys::plain(value), resolve::one_line(error));
+                bail!("{key}={}: {}", keys::plain(value), one_line(error));
             }
         }
-        stored.try_into().map_err(resolve::one_line)
+        stored.try_into().map_err(one_line)
     }
 }
 
@@ -153,4 +152,18 @@ pub fn help() -> Result<String> {
         }
     }
     Ok(lines)
+}
+
+/// Whether a key is an algorithm's own.
+pub(super) fn is_of(key: &str, algorithm: &str) -> bool {
+    key.strip_prefix(algorithm).is_some_and(|rest| rest.starts_with('.'))
+}
+
+/// What a TOML reader says, without the picture of the place.
+pub(super) fn one_line(error: toml::de::Error) -> anyhow::Error {
+    let message = error.message().trim().replace('\n', " ");
+    let whole = ["usize", "u64", "u32"].iter().fold(message, |message, name| {
+        message.replace(&format!("expected {name}"), "expected a whole number, 0 or more")
+    });
+    anyhow::anyhow!("{whole}")
 }

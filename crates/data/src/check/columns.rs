@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::spread::{Returns, Spread};
-use super::write_table;
+use super::table::write_table;
 
 /// What a recording holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]

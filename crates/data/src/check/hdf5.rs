@@ -4,7 +4,7 @@ use std::fs;
 
 use hdf5::types::{FloatSize, TypeDescriptor};
 
-use super::Inspection;
+use super::inspection::Inspection;
 use super::vectors::{Look, Rows, Steps};
 use crate::columns::{Columns, Seen};
 use crate::error::DataError;

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::spread::{Returns, Spread};
-use super::write_table;
+use super::table::write_table;
 use crate::read::replay_log::{Ending, ReplayLog};
 
 /// What a log holds.

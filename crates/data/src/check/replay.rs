@@ -5,7 +5,8 @@ use std::{fs, mem};
 
 use rayon::prelude::*;
 
-use super::{Inspection, LogInspection};
+use super::inspection::Inspection;
+use super::log::LogInspection;
 use crate::card::CardCounts;
 use crate::error::DataError;
 use crate::findings::{Findings, Tally};

@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::{Inspection, replay};
+use crate::check::inspection::Inspection;
+use crate::check::replay;
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::replay_log::ReplayLog;

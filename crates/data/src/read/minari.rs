@@ -3,7 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::check::{Inspection, hdf5};
+use crate::check::hdf5;
+use crate::check::inspection::Inspection;
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, columns};

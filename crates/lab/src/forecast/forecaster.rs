@@ -24,8 +24,8 @@ use overtone_kernels::{Activation, Form, Queries, layer_norm};
 use overtone_model::{
     AttentionConfig, Conditioning, Init, Matrices, ModelError,
     head::{BinsHead, BinsHeadConfig, cross_entropy},
-    transformer::TransformerConfig,
     transformer_block::{BlockOptions, TransformerBlock},
+    transformer_config::TransformerConfig,
 };
 
 /// What a forecaster is made of.

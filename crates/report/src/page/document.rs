@@ -1,6 +1,5 @@
 //! A page as blocks, rendered as HTML and as Markdown: the two cannot tell different things.
 
-use super::{html, markdown};
 use overtone_eval::table::Table;
 
 /// A part of a page. Words and cells are plain text in which nothing is markup: the renderers
@@ -65,14 +64,4 @@ impl Block {
 pub(super) struct Document {
     pub(super) title: String,
     pub(super) blocks: Vec<Block>,
-}
-
-impl Document {
-    pub(super) fn to_html(&self) -> String {
-        html::render(&self.title, &self.blocks)
-    }
-
-    pub(super) fn to_markdown(&self, stem: &str) -> String {
-        markdown::render(&self.title, &self.blocks, stem)
-    }
 }

@@ -8,7 +8,7 @@ use burn::{
 };
 use overtone_model::weights::FieldPath;
 
-use crate::algorithm::Gradient;
+use crate::gradient::Gradient;
 
 /// A parameter that has a gradient, flat.
 pub(super) struct Found {

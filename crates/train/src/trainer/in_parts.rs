@@ -17,8 +17,9 @@ use overtone_model::transformer::DropoutSeed;
 
 use super::{Trainer, figures::Step, team::Team, tree::TreeSum};
 use crate::{
-    algorithm::{Algorithm, Gradient, PartFigures, StepAt},
+    algorithm::{Algorithm, PartFigures, StepAt},
     error::TrainError,
+    gradient::Gradient,
 };
 
 /// Steps between two comparisons of the processes' weights.

@@ -1,6 +1,6 @@
 //! `overtone study run` and `resume`: from words to a study whose cells are carried out.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use overtone_study::{Asked, Engine, State, Study, StudyFolder};
@@ -113,9 +113,4 @@ fn fix_profile(study: &mut Study, cells: &[Resolved]) -> Result<()> {
         Value::try_from(cells.first().context("the study has no cell")?.settings.profile)?;
     study.settings.insert("profile".into(), profile);
     Ok(())
-}
-
-/// An absolute path, for scripts that run elsewhere.
-pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).with_context(|| format!("{}", path.display()))
 }

@@ -1,18 +1,19 @@
 //! What carries cells out: processes here, or jobs of a Slurm cluster.
 
-use std::{process::Command, sync::atomic::Ordering};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::Ordering,
+};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use overtone_study::{
     Share, Study, StudyFolder, Work,
     local::{self, Ended, Event, Job},
     slurm,
 };
 
-use super::{
-    begin::absolute,
-    cells::{KnownRuns, Resolved},
-};
+use super::cells::{KnownRuns, Resolved};
 use crate::{command::train, host, interrupt};
 
 /// Most cells at once that nobody asked for: each needs memory for its data.
@@ -167,4 +168,9 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     );
     say!("where they stand: overtone study status {}", study.name);
     Ok(())
+}
+
+/// An absolute path, for scripts that run elsewhere.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).with_context(|| format!("{}", path.display()))
 }
