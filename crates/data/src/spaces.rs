@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
 
 /// A space of Gymnasium's.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,11 +89,11 @@ struct Raw {
     r#type: String,
     dtype: Option<String>,
     shape: Option<Vec<usize>>,
-    low: Option<Reals>,
-    high: Option<Reals>,
-    n: Option<Numbers>,
-    start: Option<Numbers>,
-    nvec: Option<Numbers>,
+    low: Option<Nested>,
+    high: Option<Nested>,
+    n: Option<Nested>,
+    start: Option<Nested>,
+    nvec: Option<Nested>,
     subspaces: Option<Parts>,
 }
 
@@ -101,51 +102,81 @@ enum Parts {
     Listed(Vec<Raw>),
 }
 
-/// A whole number, or lists of them however deep, one after the other.
-struct Numbers(Vec<i64>);
+/// A number, `null` for one without an end, or lists of them however deep.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected numbers")]
+enum Nested {
+    Number(Option<Number>),
+    List(Vec<Nested>),
+}
 
-/// A number, or lists of them however deep, one after the other; `None` is one without an end.
-struct Reals(Vec<Option<f64>>);
-
-impl Reals {
-    /// The numbers, `endless` where there is none.
-    fn bounds(raw: Option<Self>, endless: f32) -> Vec<f32> {
-        let numbers = raw.map_or_else(Vec::new, |Self(numbers)| numbers);
-        numbers.into_iter().map(|number| number.map_or(endless, |number| number as f32)).collect()
+impl Nested {
+    /// All numbers, one after the other.
+    fn flat<T>(&self, one: &impl Fn(Option<&Number>) -> Option<T>) -> Option<Vec<T>> {
+        match self {
+            Self::Number(number) => Some(vec![one(number.as_ref())?]),
+            Self::List(parts) => {
+                let mut all = Vec::new();
+                for part in parts {
+                    all.extend(part.flat(one)?);
+                }
+                Some(all)
+            }
+        }
     }
+
+    /// Whole numbers; `None` if one is not.
+    fn wholes(&self) -> Option<Vec<i64>> {
+        self.flat(&|number| number?.as_i64())
+    }
+}
+
+/// The numbers of a bound, `endless` where there is none.
+fn bounds(raw: Option<Nested>, endless: f32) -> Vec<f32> {
+    let number = |number: Option<&Number>| {
+        Some(number.and_then(Number::as_f64).map_or(endless, |number| number as f32))
+    };
+    raw.and_then(|raw| raw.flat(&number)).unwrap_or_default()
 }
 
 impl Raw {
     fn space(self) -> Result<Space, String> {
         let Self { r#type: name, dtype, shape, low, high, n, start, nvec, subspaces } = self;
         let lacks = |key: &str| format!("a {name} space without `{key}`");
-        let sizes = |numbers: Vec<i64>| {
+        let wholes = |key: &str, numbers: Option<Nested>| {
+            let numbers = numbers.ok_or_else(|| lacks(key))?;
+            numbers.wholes().ok_or_else(|| {
+                format!("a {name} space whose `{key}` is no whole number of 64 bits")
+            })
+        };
+        let sizes = |key: &str, numbers: Option<Nested>| {
             let size = |n: i64| usize::try_from(n).ok().filter(|&n| n > 0);
-            let sizes: Option<Vec<usize>> = numbers.into_iter().map(size).collect();
+            let sizes: Option<Vec<usize>> = wholes(key, numbers)?.into_iter().map(size).collect();
             sizes.filter(|sizes| !sizes.is_empty()).ok_or_else(|| format!("a {name} space of none"))
         };
+        let start = start.map(|start| wholes("start", Some(start))).transpose()?;
         Ok(match name.as_str() {
             "Box" => Space::Box {
                 dtype: dtype.ok_or_else(|| lacks("dtype"))?,
                 shape: shape.ok_or_else(|| lacks("shape"))?,
-                low: Reals::bounds(low, f32::NEG_INFINITY),
-                high: Reals::bounds(high, f32::INFINITY),
+                low: bounds(low, f32::NEG_INFINITY),
+                high: bounds(high, f32::INFINITY),
             },
             "Discrete" => {
-                let n = sizes(n.ok_or_else(|| lacks("n"))?.0)?;
-                let start = start.and_then(|start| start.0.first().copied()).unwrap_or(0);
+                let n = sizes("n", n)?;
+                let start = start.and_then(|start| start.first().copied()).unwrap_or(0);
                 Space::Discrete { n: n[0], start }
             }
             "MultiDiscrete" => {
-                let sizes = sizes(nvec.ok_or_else(|| lacks("nvec"))?.0)?;
-                let starts = start.map_or_else(|| vec![0; sizes.len()], |start| start.0);
+                let sizes = sizes("nvec", nvec)?;
+                let starts = start.unwrap_or_else(|| vec![0; sizes.len()]);
                 if starts.len() != sizes.len() {
                     return Err(lacks("start of each number"));
                 }
                 Space::MultiDiscrete { sizes, starts }
             }
             "MultiBinary" => {
-                let axes = sizes(n.ok_or_else(|| lacks("n"))?.0)?;
+                let axes = sizes("n", n)?;
                 let n = axes.iter().try_fold(1usize, |n, &axis| n.checked_mul(axis));
                 let n = n.filter(|&n| n <= MOST_BITS).ok_or("a MultiBinary space beyond reason")?;
                 Space::MultiBinary { n }
@@ -194,65 +225,6 @@ impl<'de> Deserialize<'de> for Parts {
     }
 }
 
-impl<'de> Deserialize<'de> for Numbers {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Reads;
-        impl<'de> Visitor<'de> for Reads {
-            type Value = Numbers;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("whole numbers")
-            }
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Numbers, E> {
-                Ok(Numbers(vec![number]))
-            }
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Numbers, E> {
-                let number = i64::try_from(number).map_err(|_| E::custom("a number too large"))?;
-                Ok(Numbers(vec![number]))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Numbers, A::Error> {
-                let mut all = Vec::new();
-                while let Some(Numbers(here)) = list.next_element()? {
-                    all.extend(here);
-                }
-                Ok(Numbers(all))
-            }
-        }
-        from.deserialize_any(Reads)
-    }
-}
-
-impl<'de> Deserialize<'de> for Reals {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Reads;
-        impl<'de> Visitor<'de> for Reads {
-            type Value = Reals;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("numbers")
-            }
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Reals, E> {
-                Ok(Reals(vec![Some(number as f64)]))
-            }
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Reals, E> {
-                Ok(Reals(vec![Some(number as f64)]))
-            }
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Reals, E> {
-                Ok(Reals(vec![Some(number)]))
-            }
-            fn visit_unit<E: Error>(self) -> Result<Reals, E> {
-                Ok(Reals(vec![None]))
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Reals, A::Error> {
-                let mut all = Vec::new();
-                while let Some(Reals(here)) = list.next_element()? {
-                    all.extend(here);
-                }
-                Ok(Reals(all))
-            }
-        }
-        from.deserialize_any(Reads)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,7 +265,7 @@ mod tests {
             (r#"{"type": "Box", "dtype": "f", "shape": [1], "low": ["a"]}"#, "expected numbers"),
             (r#"{"type": "Discrete"}"#, "without `n`"),
             (r#"{"type": "Discrete", "n": 0}"#, "of none"),
-            (r#"{"type": "Discrete", "n": 18446744073709551615}"#, "too large"),
+            (r#"{"type": "Discrete", "n": 18446744073709551615}"#, "`n` is no whole number"),
             (r#"{"type": "MultiDiscrete", "nvec": [2, 2], "start": [0]}"#, "start of each"),
             (r#"{"type": "MultiBinary", "n": [4294967296, 4294967296]}"#, "beyond reason"),
             (r#"{"type": "Dict"}"#, "without `subspaces`"),

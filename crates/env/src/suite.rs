@@ -1,7 +1,7 @@
 //! [`Suite`]: a family of simulators and the tasks in it.
 
 use overtone_core::names::{find, nearest, suggestion};
-use overtone_core::protocol::{Play, Setting};
+use overtone_core::protocol::{ActionChoice, Play, Setting};
 use overtone_core::{ActionSpace, ObservationSpace, Simulation, Task};
 
 use crate::{Camera, EnvError, VectorEnv};
@@ -21,7 +21,9 @@ pub trait Suite: Sync {
     fn key(&self) -> &'static str;
 
     /// Its tasks, as far as they can be listed.
-    fn tasks(&self) -> &[Task];
+    fn tasks(&self) -> &[Task] {
+        &[]
+    }
 
     /// Names of a few tasks, to show how one is asked for.
     fn examples(&self) -> Vec<&str> {
@@ -61,7 +63,9 @@ pub trait Suite: Sync {
     }
 
     /// The settings of its simulator, and what follows from each.
-    fn settings(&self) -> &'static [Setting];
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
 
     /// The published data that other data is taken to be recorded like, where nobody says how
     /// it was: `DQN-replay`.
@@ -91,17 +95,30 @@ pub trait Suite: Sync {
     fn simulator(&self, task: &Task, simulation: &Simulation) -> Result<Simulator, EnvError>;
 
     /// The protocols that an agent can be played by, beside `matched`.
-    fn protocols(&self) -> &'static [&'static str];
+    fn protocols(&self) -> &'static [&'static str] {
+        &[]
+    }
 
     /// The protocol of this name, for an agent that was trained as `matched` says; `None` for a
     /// name that is not one of [`protocols`](Self::protocols).
-    fn protocol(&self, name: &str, matched: &Play) -> Option<Play>;
+    fn protocol(&self, _name: &str, _matched: &Play) -> Option<Play> {
+        None
+    }
 
     /// Of the protocols, the one that published scores were played by, where it has one.
-    fn released(&self) -> Option<&'static str>;
+    fn released(&self) -> Option<&'static str> {
+        None
+    }
 
-    /// The protocol whose settings an ablation takes over one by one.
-    fn contrast(&self, matched: &Play) -> Play;
+    /// The protocol whose settings an ablation takes over one by one: the other way of choosing
+    /// actions, where the suite has nothing else to vary.
+    fn contrast(&self, matched: &Play) -> Play {
+        let (name, action_choice) = match matched.action_choice {
+            ActionChoice::Mode => ("drawn", ActionChoice::Sample),
+            ActionChoice::Sample => ("mode", ActionChoice::Mode),
+        };
+        Play { name: name.into(), action_choice, ..matched.clone() }
+    }
 
     /// To look at an episode; `None` where only the agent's own observations can be shown.
     ///
@@ -109,9 +126,11 @@ pub trait Suite: Sync {
     /// As [`open`](Self::open).
     fn camera(
         &self,
-        task: &Task,
-        simulation: &Simulation,
-    ) -> Result<Option<Box<dyn Camera>>, EnvError>;
+        _task: &Task,
+        _simulation: &Simulation,
+    ) -> Result<Option<Box<dyn Camera>>, EnvError> {
+        Ok(None)
+    }
 
     /// Seconds of the task's own time that an action lasts.
     ///
@@ -120,7 +139,9 @@ pub trait Suite: Sync {
     fn seconds_per_action(&self, task: &Task, simulation: &Simulation) -> Result<f64, EnvError>;
 
     /// Most actions of an episode that is simulated so, where there is a limit.
-    fn horizon(&self, task: &Task, simulation: &Simulation) -> Option<usize>;
+    fn horizon(&self, _task: &Task, _simulation: &Simulation) -> Option<usize> {
+        None
+    }
 
     /// Gymnasium's `EnvSpec` of `task` as JSON, where it has one: what a recording says of its
     /// environment, for Python.
@@ -129,10 +150,14 @@ pub trait Suite: Sync {
     }
 
     /// Episodes played at once unless somebody says otherwise: more make a step no cheaper.
-    fn episodes_at_once(&self) -> usize;
+    fn episodes_at_once(&self) -> usize {
+        100
+    }
 
-    /// Seconds that starting one environment takes.
-    fn seconds_to_start(&self) -> f64;
+    /// Seconds that starting one environment takes: next to nothing, unless the suite says more.
+    fn seconds_to_start(&self) -> f64 {
+        0.0
+    }
 }
 
 /// What runs a task, for reports.

@@ -124,10 +124,6 @@ impl Suite for Ale {
         Some((emulation.max_frames / emulation.frame_skip.max(1)) as usize)
     }
 
-    fn episodes_at_once(&self) -> usize {
-        100
-    }
-
     /// Most of it in loading the ROM.
     fn seconds_to_start(&self) -> f64 {
         0.1

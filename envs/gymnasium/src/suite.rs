@@ -1,6 +1,6 @@
 //! [`Gymnasium`]: its environments as a suite. Which tasks there are only Gymnasium knows.
 
-use overtone_core::protocol::{ActionChoice, Play, Setting};
+use overtone_core::protocol::Setting;
 use overtone_core::{ActionSpace, ObservationSpace, Simulation, Task};
 use overtone_env::{Camera, EnvError, Simulator, Suite, TaskError, VectorEnv};
 
@@ -22,11 +22,6 @@ impl Suite for Gymnasium {
 
     fn key(&self) -> &'static str {
         "gymnasium"
-    }
-
-    /// None: there are as many as modules that can be imported.
-    fn tasks(&self) -> &[Task] {
-        &[]
     }
 
     fn examples(&self) -> Vec<&str> {
@@ -79,27 +74,6 @@ impl Suite for Gymnasium {
         Ok(Simulator { name, rom_md5: None })
     }
 
-    fn protocols(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn protocol(&self, _: &str, _: &Play) -> Option<Play> {
-        None
-    }
-
-    fn released(&self) -> Option<&'static str> {
-        None
-    }
-
-    /// The other way of choosing actions.
-    fn contrast(&self, matched: &Play) -> Play {
-        let (name, action_choice) = match matched.action_choice {
-            ActionChoice::Mode => ("drawn", ActionChoice::Sample),
-            ActionChoice::Sample => ("mode", ActionChoice::Mode),
-        };
-        Play { name: name.into(), action_choice, ..matched.clone() }
-    }
-
     fn camera(
         &self,
         task: &Task,
@@ -118,10 +92,6 @@ impl Suite for Gymnasium {
 
     fn env_spec(&self, task: &Task) -> Option<String> {
         tasks::env_spec(task)
-    }
-
-    fn episodes_at_once(&self) -> usize {
-        100
     }
 
     /// A robot's.

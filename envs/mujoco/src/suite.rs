@@ -78,10 +78,6 @@ impl Suite for Mujoco {
         })
     }
 
-    fn released(&self) -> Option<&'static str> {
-        None
-    }
-
     /// The other revision, and drawn actions.
     fn contrast(&self, matched: &Play) -> Play {
         let revision = read(&matched.simulation).map_or(Revision::V4, |robots| robots.revision);
@@ -114,11 +110,6 @@ impl Suite for Mujoco {
 
     fn episodes_at_once(&self) -> usize {
         200
-    }
-
-    /// Next to nothing.
-    fn seconds_to_start(&self) -> f64 {
-        0.0
     }
 }
 

@@ -1,8 +1,7 @@
 //! [`Own`]: recordings of one's own, whose environment is nowhere: a plant, the log of a website.
 
-use overtone_core::protocol::{Play, Setting};
 use overtone_core::{Simulation, Task};
-use overtone_env::{Camera, EnvError, Simulator, Suite, TaskError, VectorEnv};
+use overtone_env::{EnvError, Simulator, Suite, TaskError, VectorEnv};
 
 /// Tasks that are known by their recordings alone: `own/NAME`.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +30,6 @@ impl Suite for Own {
         "own"
     }
 
-    fn tasks(&self) -> &[Task] {
-        &[]
-    }
-
     fn examples(&self) -> Vec<&str> {
         vec!["NAME with dataset=PATH"]
     }
@@ -49,10 +44,6 @@ impl Suite for Own {
 
     fn has_environments(&self) -> bool {
         false
-    }
-
-    fn settings(&self) -> &'static [Setting] {
-        &[]
     }
 
     fn published_data(&self) -> &'static str {
@@ -71,39 +62,7 @@ impl Suite for Own {
         no_environment(task)
     }
 
-    fn protocols(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn protocol(&self, _: &str, _: &Play) -> Option<Play> {
-        None
-    }
-
-    fn released(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn contrast(&self, matched: &Play) -> Play {
-        matched.clone()
-    }
-
-    fn camera(&self, task: &Task, _: &Simulation) -> Result<Option<Box<dyn Camera>>, EnvError> {
-        no_environment(task)
-    }
-
     fn seconds_per_action(&self, task: &Task, _: &Simulation) -> Result<f64, EnvError> {
         no_environment(task)
-    }
-
-    fn horizon(&self, _: &Task, _: &Simulation) -> Option<usize> {
-        None
-    }
-
-    fn episodes_at_once(&self) -> usize {
-        1
-    }
-
-    fn seconds_to_start(&self) -> f64 {
-        0.0
     }
 }

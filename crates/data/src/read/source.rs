@@ -241,25 +241,16 @@ fn streamed(
     rows: usize,
     axes: &[usize],
 ) -> Result<Shown, DataError> {
-    let Some(picture) = Picture::of(axes) else {
-        return Err(wrong_shape(
-            source,
-            name,
-            axes,
-            "[height, width], with 3 colours last or none",
-        ));
-    };
-    let frame = SIDE * SIDE;
-    source.claim(name, (rows as u64).saturating_mul(frame as u64))?;
-    let (mut stack, mut pixels) = (vec![0; STACK * frame], Vec::with_capacity(rows * frame));
+    let expected = "[height, width], with 3 colours last or none";
+    let picture = Picture::of(axes).ok_or_else(|| wrong_shape(source, name, axes, expected))?;
+    let mut seen = AsSeen::new(source, name, rows, picture)?;
     source.streams(name, &mut |row, bytes| {
         let image =
             decoded(bytes, axes).map_err(|reason| wrong_value(source, name, row, reason))?;
-        picture.show(&image, true, &mut stack);
-        pixels.extend_from_slice(&stack[(STACK - 1) * frame..]);
+        seen.push(&image);
         Ok(())
     })?;
-    Ok(Shown::Frames { pixels, rows })
+    Ok(Shown::Frames { pixels: seen.pixels, rows })
 }
 
 /// Pictures as agents see them.
@@ -279,15 +270,37 @@ fn frames(
     if axes == [SIDE, SIDE] {
         return Ok(Shown::Frames { pixels: images, rows });
     }
-    let frame = SIDE * SIDE;
-    source.claim(name, (rows as u64).saturating_mul(frame as u64))?;
-    let mut stack = vec![0; STACK * frame];
-    let mut pixels = Vec::with_capacity(rows * frame);
-    for image in images.chunks_exact(picture.size()) {
-        picture.show(image, true, &mut stack);
-        pixels.extend_from_slice(&stack[(STACK - 1) * frame..]);
+    let size = picture.size();
+    let mut seen = AsSeen::new(source, name, rows, picture)?;
+    images.chunks_exact(size).for_each(|image| seen.push(image));
+    Ok(Shown::Frames { pixels: seen.pixels, rows })
+}
+
+/// Pictures, one after the other, each as the newest frame that an agent sees of it.
+struct AsSeen {
+    picture: Picture,
+    stack: Vec<u8>,
+    pixels: Vec<u8>,
+}
+
+impl AsSeen {
+    /// Has room for `rows` pictures, which `source` must have claimed.
+    fn new(
+        source: &dyn Source,
+        name: &str,
+        rows: usize,
+        picture: Picture,
+    ) -> Result<Self, DataError> {
+        const FRAME: usize = SIDE * SIDE;
+        source.claim(name, (rows as u64).saturating_mul(FRAME as u64))?;
+        let (stack, pixels) = (vec![0; STACK * FRAME], Vec::with_capacity(rows * FRAME));
+        Ok(Self { picture, stack, pixels })
     }
-    Ok(Shown::Frames { pixels, rows })
+
+    fn push(&mut self, image: &[u8]) {
+        self.picture.show(image, true, &mut self.stack);
+        self.pixels.extend_from_slice(&self.stack[(STACK - 1) * SIDE * SIDE..]);
+    }
 }
 
 /// Whole numbers as ones and zeros, as an environment of that space is shown.
