@@ -5,9 +5,10 @@ use std::{fs, path::Path, process::Command, time::Duration};
 
 use serde_json::Value;
 
-use crate::desk::{Desk, names, project, same_run, steps};
+use crate::desk::{Desk, project, same_run, steps};
 
-/// Two cells that take a while, and one that fails.
+/// Six cells: one that fails, and two that differ in how they are played alone, whose runs are
+/// therefore called the same.
 const STUDY: &str = "\
 seeds = [1]
 [settings]
@@ -19,14 +20,22 @@ train.batch_size = 3
 train.updates = 4000
 train.checkpoint_every = 50
 evaluation.episodes = 1
+evaluation.target = \"1800\"
 [[cells]]
 head = \"tanh\"
-evaluation.target = \"1800\"
 [[cells]]
 head = \"gaussian\"
-evaluation.target = \"1800\"
 [[cells]]
 evaluation.target = \"p900\"
+[[cells]]
+head = \"tanh\"
+evaluation.target = \"900\"
+[[cells]]
+head = \"tanh\"
+train.updates = 300
+[[cells]]
+head = \"gaussian\"
+train.updates = 300
 ";
 
 /// A Slurm that ends when it is dropped.
@@ -91,43 +100,51 @@ impl Drop for Cluster {
 }
 
 #[test]
-fn a_requeued_cell_ends_as_if_undisturbed_and_the_page_is_the_same() {
+fn a_requeued_cell_and_a_lost_node_change_nothing_and_the_page_is_the_same() {
     let Some(cluster) = Cluster::start() else { return };
     let (desk, here) = (Desk::new(), Desk::new());
     for desk in [&desk, &here] {
-        fs::write(desk.path("three.toml"), STUDY).unwrap();
+        fs::write(desk.path("six.toml"), STUDY).unwrap();
     }
-    let said = cluster.run(&desk, "study run three.toml engine=slurm");
-    assert!(said.contains(": 3 cells to do"), "{said}");
-    let run = |desk: &Desk, end: &str| {
-        let name = names(&desk.path("runs")).into_iter().find(|name| name.ends_with(end));
-        name.map(|name| desk.path("runs").join(name))
+    let said = cluster.run(&desk, "study run six.toml engine=slurm");
+    assert!(said.contains(": 6 cells to do"), "{said}");
+    let told = |desk: &Desk| -> Value {
+        serde_json::from_str(&cluster.run(desk, "study status --json six")).unwrap()
     };
-    cluster.wait("a checkpoint", || {
-        run(&desk, "tanh-s1").is_some_and(|run| steps(&run).last().is_some_and(|n| *n >= 200))
-    });
-    let array = fs::read_to_string(desk.path("runs/studies/three/jobs")).unwrap();
-    let task = format!("{}_0", array.split(' ').next().unwrap());
-    cluster.ask("scontrol", &["requeue", &task]);
+    let run = |desk: &Desk, cell: usize| {
+        told(desk)["cells"][cell]["run"].as_str().map(|run| desk.path(run))
+    };
+    let is_far = |cell: usize| {
+        run(&desk, cell).is_some_and(|run| steps(&run).last().is_some_and(|step| *step >= 200))
+    };
+    cluster.wait("two checkpoints", || is_far(0) && is_far(1));
+    let array = fs::read_to_string(desk.path("runs/studies/six/jobs")).unwrap();
+    let array = array.split(' ').next().unwrap();
+    cluster.ask("scontrol", &["requeue", &format!("{array}_0")]);
+    let job = format!("--jobs={array}_1");
+    let node = cluster.ask("squeue", &["--noheader", "--format=%N", &job]);
+    assert!(cluster.script("kill", node.trim()), "node `{node}` was not ended");
     // What is under way is not begun a second time.
-    let again = cluster.run(&desk, "study resume three engine=slurm");
+    let again = cluster.run(&desk, "study resume six engine=slurm");
     assert!(!again.contains("cells to do"), "{again}");
-    let page = desk.path("runs/studies/three/report.html");
+    let page = desk.path("runs/studies/six/report.html");
     cluster
         .wait("the page", || page.is_file() && cluster.ask("squeue", &["--noheader"]).is_empty());
-    let told: Value =
-        serde_json::from_str(&cluster.run(&desk, "study status --json three")).unwrap();
-    assert_eq!(told["counts"], serde_json::json!({ "failed": 1, "played": 2 }), "{told}");
+    let counts = &told(&desk)["counts"];
+    assert_eq!(*counts, serde_json::json!({ "failed": 1, "played": 5 }));
 
-    assert_eq!(here.run("study run three.toml jobs=2").code, Some(1));
-    let moved = run(&desk, "tanh-s1").unwrap();
-    same_run(&moved, &run(&here, "tanh-s1").unwrap(), 4000);
-    let processes = fs::read_to_string(moved.join("provenance.jsonl")).unwrap();
-    let last: Value = serde_json::from_str(processes.lines().next_back().unwrap()).unwrap();
-    assert_eq!(last["slurm"]["restarts"], 1, "{processes}");
-    assert!(last["step"].as_u64().unwrap() >= 200, "{processes}");
+    assert_eq!(here.run("study run six.toml jobs=2").code, Some(1));
+    for cell in [0, 1] {
+        let moved = run(&desk, cell).unwrap();
+        same_run(&moved, &run(&here, cell).unwrap(), 4000);
+        let processes = fs::read_to_string(moved.join("provenance.jsonl")).unwrap();
+        let last: Value = serde_json::from_str(processes.lines().next_back().unwrap()).unwrap();
+        assert_eq!(last["slurm"]["restarts"], 1, "{processes}");
+        assert!(last["step"].as_u64().unwrap() >= 200, "{processes}");
+        assert!(cell == 0 || last["slurm"]["node"] != node.trim(), "{processes}");
+    }
     for file in ["report.html", "report.md", "report-cells.csv"] {
-        let of = |desk: &Desk| fs::read(desk.path("runs/studies/three").join(file)).unwrap();
+        let of = |desk: &Desk| fs::read(desk.path("runs/studies/six").join(file)).unwrap();
         assert!(of(&desk) == of(&here), "{file} differs");
     }
 }

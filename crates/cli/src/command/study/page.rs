@@ -59,7 +59,12 @@ fn write_to(
             }
         };
         match known.of(resolved).filter(|run| is_played(run)) {
-            Some(run) => found[place].runs.push(RunFiles::read(run.path())?),
+            Some(run) => {
+                // By the cell, whose name says what it is: which number a run's folder got in the
+                // end depends on which of its like began first.
+                let name = resolved.cell.id.clone();
+                found[place].runs.push(RunFiles { name, ..RunFiles::read(run.path())? });
+            }
             None => found[place].missing += 1,
         }
     }
