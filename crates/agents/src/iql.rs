@@ -351,10 +351,9 @@ impl Iql {
             return 1.0;
         }
         *self.reward_factor.get_or_init(|| {
-            let returns = data.episode_returns();
-            let spread = match (returns.first(), returns.last()) {
-                (Some(smallest), Some(largest)) => largest - smallest,
-                _ => 0.0,
+            let spread = match data.episode_returns().ends() {
+                Some([smallest, largest]) => largest - smallest,
+                None => 0.0,
             };
             // Where all episodes return the same there is nothing to scale by.
             if spread > 0.0 { SPREAD / spread * data.return_scale() } else { 1.0 }

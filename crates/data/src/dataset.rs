@@ -10,6 +10,7 @@ use std::sync::Arc;
 use overtone_core::{Episodes, Normalization, returns_to_go};
 
 use crate::episode_index::EpisodeIndex;
+use crate::episode_returns::EpisodeReturns;
 use crate::error::DataError;
 use crate::held_out::{Part, Split};
 use crate::origin::Origin;
@@ -166,11 +167,13 @@ impl Dataset {
         &self.returns_to_go
     }
 
-    /// Return of each finished episode, in the units of the rewards.
-    pub fn episode_returns(&self) -> Vec<f32> {
+    /// What its finished episodes earned, in the units of the rewards.
+    pub fn episode_returns(&self) -> EpisodeReturns {
         let episodes = self.episodes().as_slice().iter().zip(&self.finished);
         let finished = episodes.filter(|(_, finished)| **finished);
-        finished.map(|(episode, _)| self.returns_to_go[episode.start]).collect()
+        EpisodeReturns::new(
+            finished.map(|(episode, _)| (self.returns_to_go[episode.start], episode.range().len())),
+        )
     }
 
     /// Which of the episodes the statistics of observations were made without.

@@ -41,7 +41,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
     let protocol = agent.matched();
     let plan = Plan::new(
         episodes,
-        vec![trained.state.episode_returns.last().copied().unwrap_or(1.0)],
+        vec![trained.state.episode_returns.ends().map_or(1.0, |[_, highest]| highest)],
         1,
         protocol.return_units,
     );

@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use overtone_data::EpisodeReturns;
 use overtone_model::weights::{self, NamedTensors};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -41,9 +42,9 @@ pub struct TrainState {
     pub dataset_hash: String,
     /// Where the data came from: `starter`, `published` or a path's kind.
     pub dataset_kind: String,
-    /// Returns of the data's whole episodes, in its own units, ascending; those of held-out
-    /// episodes are among them, so that targets do not depend on which are.
-    pub episode_returns: Vec<f32>,
+    /// What the data's whole episodes earned, in its own units; held-out episodes are among them,
+    /// so that targets do not depend on which are.
+    pub episode_returns: EpisodeReturns,
     /// Mean loss on held-out episodes at this step ([`crate::held_out::loss`]). Absent where
     /// none are held out, where it is no finite number, and where the run was stopped between
     /// two checkpoints: a run that nobody stopped does not measure there.

@@ -6,7 +6,8 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionScale, ActionSpace};
 use overtone_data::{
     Acted as DatasetActed, Batch, BatchActions, BatchObservations, BatchOptions, DataError,
-    Dataset, Loader, LoaderConfig, Observed as DatasetObserved, Part, Share, WindowSampler,
+    Dataset, EpisodeReturns, Loader, LoaderConfig, Observed as DatasetObserved, Part, Share,
+    WindowSampler,
 };
 use overtone_model::{
     contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK},
@@ -51,11 +52,9 @@ impl TrainingData {
         self.return_scale
     }
 
-    /// Returns of its whole episodes, held-out ones included, ascending.
-    pub fn episode_returns(&self) -> Vec<f32> {
-        let mut returns = self.dataset.episode_returns();
-        returns.sort_by(f32::total_cmp);
-        returns
+    /// What its whole episodes earned, held-out ones included.
+    pub fn episode_returns(&self) -> EpisodeReturns {
+        self.dataset.episode_returns()
     }
 
     /// Keeps all frames on the device from here on, whatever their size.

@@ -48,7 +48,7 @@ runs = "runs"
 checkpoint = "last"
 # Episodes for each target.
 episodes = 100
-# Returns to ask for (or targets=), in the protocol's units, as numbers or percentiles of the data's episode returns: 32 or p90,p99; empty: p95. reference: the reference's for the task (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
+# Returns to ask for (or targets=), in the protocol's units, as numbers or percentiles of the data's returns, by actions: 32 or p90,p99; p90: 90 % of the recorded actions are in episodes that earned no more; empty: p95. reference: the reference's for the task (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
 target = ""
 # Games: returns that the protocol released asks for, in raw points; empty: those of target, else the reference's (Seaquest 1150).
 released_target = ""

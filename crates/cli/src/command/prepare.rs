@@ -95,7 +95,7 @@ impl Settings {
         let algorithm = self.algorithm_config(task, longest)?;
         let return_scale = match self.data.return_scale {
             0.0 => {
-                let scale = own_scale(&dataset.episode_returns());
+                let scale = own_scale(dataset.episode_returns().iter());
                 say!("returns: divided by {scale}, which 95 % of them do not exceed in size");
                 scale
             }
@@ -230,8 +230,8 @@ impl Settings {
 
 /// What makes most of these returns numbers between -1 and 1: the size that 95 % of them do not
 /// exceed, to two digits; 1 where that is nothing.
-fn own_scale(returns: &[f32]) -> f32 {
-    let mut sizes: Vec<f32> = returns.iter().map(|x| x.abs()).filter(|x| x.is_finite()).collect();
+fn own_scale(returns: impl Iterator<Item = f32>) -> f32 {
+    let mut sizes: Vec<f32> = returns.map(f32::abs).filter(|x| x.is_finite()).collect();
     sizes.sort_by(f32::total_cmp);
     let size = sizes.get((sizes.len() * 95).div_ceil(100).max(1) - 1).copied().unwrap_or(0.0);
     // A number in words, because that is exact in decimals.
@@ -263,9 +263,9 @@ mod tests {
     fn the_scale_of_returns() {
         let numbers: Vec<f32> = (1..=20).map(|n| -10.0 * n as f32).collect();
         // The 19th of 20 sizes, 190.
-        assert_eq!(own_scale(&numbers), 190.0);
-        assert_eq!(own_scale(&[1234.0]), 1200.0);
-        assert_eq!(own_scale(&[0.0149, f32::NAN]), 0.015);
-        assert_eq!((own_scale(&[]), own_scale(&[0.0, -0.0])), (1.0, 1.0));
+        assert_eq!(own_scale(numbers.into_iter()), 190.0);
+        assert_eq!(own_scale([1234.0].into_iter()), 1200.0);
+        assert_eq!(own_scale([0.0149, f32::NAN].into_iter()), 0.015);
+        assert_eq!((own_scale([].into_iter()), own_scale([0.0, -0.0].into_iter())), (1.0, 1.0));
     }
 }

@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::{Agent, hugging_face};
 use overtone_core::{Normalization, Task};
+use overtone_data::EpisodeReturns;
 use overtone_files as files;
 use overtone_model::weights;
 use overtone_train::{
@@ -96,8 +97,8 @@ pub fn export(options: &[String]) -> Result<()> {
 
 /// The model card.
 fn card(agent: &Agent, state: &TrainState) -> String {
-    let returns = match (state.episode_returns.first(), state.episode_returns.last()) {
-        (Some(lowest), Some(highest)) => format!("{lowest} to {highest}"),
+    let returns = match state.episode_returns.ends() {
+        Some([lowest, highest]) => format!("{lowest} to {highest}"),
         _ => "not known".into(),
     };
     format!(
@@ -182,7 +183,7 @@ pub fn import(options: &[String]) -> Result<()> {
         agent: agent.to_value(),
         dataset_hash: String::new(),
         dataset_kind: "imported".into(),
-        episode_returns: Vec::new(),
+        episode_returns: EpisodeReturns::default(),
         held_out: None,
         best: None,
         unreported: None,

@@ -143,7 +143,7 @@ fn both_protocols_stand_side_by_side() {
     let run = desk.only_run("runs");
     let state: Value = serde_json::from_slice(&checkpoint(&run, 4)["state.json"]).unwrap();
     // What an episode of the data achieved.
-    let own = state["episode_returns"][0].as_f64().unwrap();
+    let own = state["episode_returns"][0][0].as_f64().unwrap();
     let words = format!("evaluate rollouts episodes=1 target={own}");
     let stdout = desk.succeeds(&format!("{words} protocol=matched,released released_target=90"));
     let matched = report(&run.join("evaluation.json"));

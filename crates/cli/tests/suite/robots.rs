@@ -76,10 +76,13 @@ fn a_trained_robot_plays_and_is_scored() {
     // Other seeds, targets and rules are others.
     desk.succeeds("evaluate rollouts episodes=3 target=reference seed=2 out=other.json");
     assert_ne!(episodes(&report(&desk.path("other.json"))), episodes(&first));
-    // Unless told otherwise, what the best twentieth of the recorded episodes earned.
+    // Unless told otherwise, what the episodes with the best twentieth of all actions earned.
     desk.succeeds("evaluate rollouts episodes=1 out=default.json");
+    let of_action = |episode: &Value| {
+        vec![number(&episode[0]); episode[1].as_u64().unwrap().try_into().unwrap()]
+    };
     let mut returns: Vec<f64> =
-        state["episode_returns"].as_array().unwrap().iter().map(number).collect();
+        state["episode_returns"].as_array().unwrap().iter().flat_map(of_action).collect();
     returns.sort_by(f64::total_cmp);
     let p95 = returns[(0.95 * returns.len() as f64).ceil() as usize - 1];
     let targets = &report(&desk.path("default.json"))["targets"];

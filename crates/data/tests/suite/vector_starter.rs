@@ -80,7 +80,7 @@ fn check(env: &str, dataset: &str, recorded: &Recorded) {
     assert_eq!(data.origin().kind, Kind::Starter);
     assert_eq!(data.n_transitions() as u64, total(&found));
     assert_eq!(data.counts().fragment_rows as u64, found.fragment_transitions);
-    assert_eq!(data.episode_returns().len() as u64, episodes);
+    assert_eq!(data.episode_returns().n_episodes() as u64, episodes);
     assert!(data.episodes().longest() <= 1000);
 }
 

@@ -236,7 +236,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             agent: agent(config).to_value(),
             dataset_hash: "beef".into(),
             dataset_kind: "starter".into(),
-            episode_returns: vec![0.5, 1.5],
+            episode_returns: overtone_data::EpisodeReturns::new([(0.5, 3), (1.5, 4)]),
             held_out: Some(0.75),
             best: Some(Best { step: 3, loss: 0.75 }),
             unreported: Some(Unreported { steps: 1, loss: 0.5, figures: vec![0.5] }),

@@ -36,7 +36,7 @@ runs = "runs"
 checkpoint = "last"
 # Episodes of each row.
 episodes = 100
-# The return to ask for, as a number or a percentile of the data's episode returns; empty: p95.
+# The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95.
 target = ""
 # The return of the row target_return, and of released; empty: the reference's (Seaquest 1150; hopper 3600, halfcheetah 12000, walker2d 5000).
 other_target = ""

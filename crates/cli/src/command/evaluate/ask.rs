@@ -6,6 +6,7 @@ use overtone_core::{
     ActionSpace, Play, Task,
     protocol::{ActionChoice, Difference, Trained},
 };
+use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
 
 use crate::{
@@ -62,7 +63,7 @@ fn suffix(trained: &Play, played: &Play) -> String {
 pub fn what_to_ask(
     options: &EvaluationSettings,
     agent: &Agent,
-    returns: &[f32],
+    returns: &EpisodeReturns,
 ) -> Result<Vec<Ask>> {
     let trained = trained(agent, returns)?;
     let suite = suites::of(&trained.task)?;
@@ -80,16 +81,16 @@ pub fn what_to_ask(
     Ok(asks)
 }
 
-/// How `agent` was trained, on data whose ascending episode returns are `returns`.
+/// How `agent` was trained, on data whose episodes earned `returns`.
 ///
 /// # Errors
 /// When no suite has its task.
-pub fn trained(agent: &Agent, returns: &[f32]) -> Result<Trained> {
+pub fn trained(agent: &Agent, returns: &EpisodeReturns) -> Result<Trained> {
     Ok(Trained {
         play: agent.matched(),
         task: agent.task.clone(),
         settings: suites::of(&agent.task)?.settings(),
-        returns: returns.first().zip(returns.last()).map(|(lowest, highest)| [*lowest, *highest]),
+        returns: returns.ends(),
         reads_returns: agent.algorithm.reads_returns(),
         own_action_order: agent.has_own_action_order(),
         has_density: agent.algorithm.has_distribution(),
@@ -209,17 +210,16 @@ pub fn action_choice_name(choice: ActionChoice) -> &'static str {
 }
 
 /// `36 (p90 of the data's episode returns …)`.
-pub fn describe_targets(text: &str, targets: &[f32], returns: &[f32]) -> String {
+pub fn describe_targets(text: &str, targets: &[f32], returns: &EpisodeReturns) -> String {
     let numbers: Vec<String> = targets.iter().copied().map(rounded).collect();
     let numbers = numbers.join(", ");
-    let ends = returns.first().zip(returns.last());
-    match ends.map(|(lowest, highest)| (rounded(*lowest), rounded(*highest))) {
-        Some((lowest, highest)) if text.contains('p') => format!(
-            "{numbers} ({text} of the data's {} episode returns, which lie between {lowest} and \
-             {highest})",
-            returns.len()
+    match returns.ends().map(|ends| ends.map(rounded)) {
+        Some([lowest, highest]) if text.contains('p') => format!(
+            "{numbers} ({text} of the data's {} episode returns by actions, which lie between \
+             {lowest} and {highest})",
+            returns.n_episodes()
         ),
-        Some((lowest, highest)) => {
+        Some([lowest, highest]) => {
             format!("{numbers} (the data's episode returns lie between {lowest} and {highest})")
         }
         None => numbers,
