@@ -66,7 +66,7 @@ fn a_task_has_one_name_however_it_is_written() {
     }
     let file = resolve("env=hopper dataset=/A/hopper_medium.hdf5").unwrap();
     assert_eq!((&*file.dataset, &*file.task_name()), ("/A/hopper_medium.hdf5", "hopper-medium"));
-    assert_eq!(resolve("env=hopper").unwrap().task_name(), "hopper-medium");
+    assert_eq!(resolve("env=hopper").unwrap().task_name(), "hopper-switching");
     assert_eq!(resolve("game=seaquest").unwrap().task_name(), "seaquest");
 }
 

@@ -70,7 +70,7 @@ fn the_best_checkpoint_is_played() {
     // So high a rate that the last loss is not the lowest.
     let line = format!("{words} train.updates=8 train.warmup_tokens=0 train.learning_rate=1");
     let stdout = desk.succeeds(&line);
-    assert!(stdout.contains("held out: 18 of the episodes"), "of 179: {stdout}");
+    assert!(stdout.contains("held out: 13 of the episodes"), "of 128: {stdout}");
     let run = desk.only_run("runs");
     let best = lowest(&losses(&run));
     assert!(best < 8, "{:?}", losses(&run));

@@ -49,7 +49,7 @@ fn a_study_is_carried_out_compared_and_grows() {
     assert_eq!(told["cells"][0]["cell"], "head=tanh_s1");
     assert_eq!(told["cells"][0]["label"], "head=tanh");
     let run = told["cells"][3]["run"].as_str().unwrap();
-    assert!(run.ends_with("-hopper-medium-gaussian-s2"), "{run}");
+    assert!(run.ends_with("-hopper-switching-gaussian-s2"), "{run}");
     let process = fs::read_to_string(desk.path(run).join("provenance.jsonl")).unwrap();
     let process: Value = serde_json::from_str(process.trim()).unwrap();
     assert_eq!((&process["step"], &process["updates"]), (&0.into(), &4.into()));

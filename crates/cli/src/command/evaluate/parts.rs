@@ -1,7 +1,7 @@
 //! `part=2/4`: several processes share the episodes of an evaluation. Each keeps its part in a
 //! folder beside the report; whichever finds all parts there writes the report.
 
-use std::{fs, path::Path};
+use std::{fs, io::ErrorKind, path::Path};
 
 use anyhow::{Context, Result, anyhow};
 use overtone_eval::{Evaluation, Part, PlayedPart, part};
@@ -57,10 +57,19 @@ fn together(planned: &Planned, part: Part, slots: usize) -> Result<Option<Result
     let folder = out.with_extension("parts");
     // One process at a time; where the file system has no locks, two may write the same report.
     let path = folder.join(".lock");
-    let lock = fs::File::create(&path).with_context(|| format!("{}", path.display()))?;
-    let _ = lock.lock();
+    let lock = match fs::File::create(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        lock => Some(lock.with_context(|| format!("{}", path.display()))?),
+    };
+    let _ = lock.as_ref().map(fs::File::lock);
+    // Not, while there are parts of another number.
+    let tidy = || {
+        let _ = fs::remove_file(&path);
+        let _ = fs::remove_dir(&folder);
+    };
     let Some(own) = PlayedPart::read(&part.path(out))? else {
         say!("another process put the parts together: {}", out.display());
+        tidy();
         return Ok(None);
     };
     let (mut found, mut missing) = (Vec::new(), 0);
@@ -93,8 +102,6 @@ fn together(planned: &Planned, part: Part, slots: usize) -> Result<Option<Result
     for other in part.all() {
         fs::remove_file(other.path(out)).with_context(|| format!("{}", folder.display()))?;
     }
-    // Not, while there are parts of another number.
-    let _ = fs::remove_file(&path);
-    let _ = fs::remove_dir(&folder);
+    tidy();
     Ok(Some(evaluation.map_err(|error| anyhow!(error))))
 }
