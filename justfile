@@ -110,6 +110,22 @@ wheel: setup
     .venv/bin/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
     .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python
 
+# Build the documentation as a site in target/site; nothing in it is fetched from elsewhere
+site: site-setup
+    @NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict
+
+# Run the notebooks and keep what they give: just notebooks [NAME...]
+notebooks *args: wheel site-setup
+    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/site/notebooks.txt
+    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/overtone_rl-*.whl
+    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check "$(echo target/wheels/overtone_rl-*.whl)[mujoco]"
+    @.venv-site/bin/python scripts/site/notebooks.py "$@"
+
+[private]
+site-setup:
+    @[ -x .venv-site/bin/python ] || python3 -m venv .venv-site
+    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/site/requirements.txt
+
 # Give damaged and hostile files to every reader: a table [n=100000 target=npy seed=1]
 hostile *args: (build "overtone-hostile")
     @{{ programs }}/overtone-hostile "$@"

@@ -10,6 +10,16 @@ Settings are the program's (``overtone train --help``): ``ov.train(env="hopper",
 """
 
 from overtone._dataset import Dataset, from_d3rlpy, from_minari, from_pandas
+from overtone._estimator import (
+    IQL,
+    TD3BC,
+    BehaviorCloning,
+    DecisionTransformer,
+    DiscreteCQL,
+    Estimator,
+    ReBRAC,
+    RvS,
+)
 from overtone._overtone import OvertoneError, __version__
 from overtone._policy import D3rlpyActor, Policy
 from overtone._program import Report, words
@@ -19,12 +29,20 @@ from_arrays = Dataset.from_arrays
 from_episodes = Dataset.from_episodes
 
 __all__ = [
+    "BehaviorCloning",
     "D3rlpyActor",
     "Dataset",
+    "DecisionTransformer",
+    "DiscreteCQL",
+    "Estimator",
+    "IQL",
     "OvertoneError",
     "Policy",
+    "ReBRAC",
     "Report",
     "Run",
+    "RvS",
+    "TD3BC",
     "__version__",
     "command",
     "evaluate",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -79,9 +80,10 @@ class Dataset:
                 without it, what comes after the last termination is one cut episode.
             n_actions: How many actions there are to choose from; one more than the largest recorded
                 by default.
-            action_low, action_high: Between which each number of real-valued actions is, ``[width]``
-                or one number for all; by default the task's bounds, or without an environment
-                the smallest and the largest that were recorded.
+            action_low: The least that each number of real-valued actions can be, ``[width]`` or one
+                number for all; by default the task's bound, or without an environment the
+                smallest that was recorded.
+            action_high: The largest, likewise.
             path: Where to write it, ``NAME.npz``; the user's folder of caches by default.
             task: What is learned from it where :func:`overtone.train` is not told: the task of an
                 environment, as ``gymnasium/CartPole-v1``; or ``own/NAME``, for which no
@@ -357,14 +359,15 @@ def _kind(space: Any) -> str:
 
 
 def _starts(space: Any) -> NDArray[np.int64]:
-    sizes = np.asarray(_sizes(space))
+    sizes = _sizes(space)
     return np.zeros_like(sizes) + np.asarray(getattr(space, "start", 0)).reshape(-1)
 
 
 def _sizes(space: Any) -> NDArray[np.int64]:
     """How many values each part of a space of whole numbers has."""
     if _kind(space) == "MultiBinary":
-        return np.full(int(np.prod(space.shape)), 2, np.int64)
+        shape: tuple[int, ...] = space.shape
+        return np.full(math.prod(shape), 2, np.int64)
     return np.asarray(space.n if _kind(space) == "Discrete" else space.nvec, np.int64).reshape(-1)
 
 
@@ -398,7 +401,7 @@ def _acted(space: Any, values: Any) -> NDArray[Any]:
     kind = _kind(space)
     if kind in ("Discrete", "MultiDiscrete", "MultiBinary"):
         index = array.reshape(len(array), -1) - _starts(space)
-        return np.ravel_multi_index(tuple(index.astype(np.int64).T), tuple(_sizes(space)))
+        return np.asarray(np.ravel_multi_index(tuple(index.astype(np.int64).T), tuple(_sizes(space))))
     if kind != "Box":
         raise ValueError(f"actions: a {kind} space is not read")
     return array.reshape(len(array), -1).astype(np.float32)

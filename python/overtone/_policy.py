@@ -52,7 +52,8 @@ class Policy:
         )
         self._agents = _overtone.Agents(*self._make)
         self._everyone = list(range(n_agents))
-        self._begun = [False] * n_agents
+        # Agents that have begun no episode yet.
+        self._waiting = set(self._everyone)
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
@@ -80,7 +81,7 @@ class Policy:
     def reset(self) -> None:
         """Forgets every episode; the same seeds come again."""
         self._agents.reset()
-        self._begun = [False] * self.n_agents
+        self._waiting = set(self._everyone)
 
     def act(
         self,
@@ -115,11 +116,12 @@ class Policy:
             )
         earned = [0.0] * n if rewards is None else _row("rewards", rewards, n, float)
         begin = [False] * n if starts is None else _row("starts", starts, n, bool)
-        for row, agent in enumerate(who):
-            if not 0 <= agent < self.n_agents:
-                raise ValueError(f"agents: row {row} is {agent}, and there are {self.n_agents}")
-            begin[row] = begin[row] or not self._begun[agent]
-            self._begun[agent] = True
+        if self._waiting or agents is not None:
+            for row, agent in enumerate(who):
+                if not 0 <= agent < self.n_agents:
+                    raise ValueError(f"agents: row {row} is {agent}, and there are {self.n_agents}")
+                begin[row] = begin[row] or agent in self._waiting
+            self._waiting.difference_update(who)
         targets = None
         if target_returns is not None:
             targets = _row("target_returns", target_returns, n, float)
@@ -175,9 +177,9 @@ class D3rlpyActor:
 
 
 def _row(name: str, values: ArrayLike | float, n: int, kind: Any) -> list[Any]:
-    row = np.asarray(values)
+    row = np.asarray(values, dtype=kind)
     if row.ndim == 0 and n == 1:
         row = row[None]
     if row.shape != (n,):
         raise ValueError(f"{name}: shape {row.shape}, and one for each of {n} agents is expected")
-    return [kind(value) for value in row.tolist()]
+    return list(row.tolist())

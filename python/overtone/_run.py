@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from overtone import _program
 from overtone._overtone import OvertoneError
@@ -122,8 +122,10 @@ def train(
         OvertoneError: In one sentence, what is wrong and what to do.
         KeyboardInterrupt: After Ctrl-C. A checkpoint was written; the same call goes on from it.
     """
-    if data is None and isinstance(settings.get("dataset"), os.PathLike):
-        data = settings.pop("dataset")
+    dataset = settings.get("dataset")
+    if data is None and isinstance(dataset, os.PathLike):
+        data = cast("os.PathLike[str]", dataset)
+        del settings["dataset"]
     if task is None and not TASK_KEYS & settings.keys():
         task = getattr(data, "task", None)
     said = ["train"]

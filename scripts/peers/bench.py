@@ -5,8 +5,9 @@
     just bench-peers training job         some of them
     just bench-peers rollouts rounds=1    fewer rounds
 
-Parts: training (a training step), rollouts (playing a game), robots (moving one), job (from cold files to an agent that has
-played), density (the lab's toy networks). Each part's numbers replace what an earlier run left of
+Parts: training (a training step), rollouts (playing a game), robots (moving one), python (acting
+from Python; it needs `just wheel` first), job (from cold files to an agent that has played),
+density (the lab's toy networks). Each part's numbers replace what an earlier run left of
 it in docs/results/training.json, and docs/results/training.md is written from that file.
 """
 
@@ -23,6 +24,7 @@ from functools import partial
 from pathlib import Path
 
 import density_table
+import from_python
 import job
 import rollouts
 import training
@@ -31,21 +33,31 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RESULTS = ROOT / "docs/results"
 # Each with its rounds.
-PARTS = {"training": 5, "rollouts": 2, "robots": 3, "job": 2, "density": 2}
-BENCH = ["bench", "--workspace", "--locked", "--bench", "training_cost", "--no-run",
-         "--message-format", "json-render-diagnostics"]
+PARTS = {"training": 5, "rollouts": 2, "robots": 3, "python": 12, "job": 2, "density": 2}
+PACKAGES = ["torch", "numpy", "d3rlpy", "ale-py", "mujoco", "gymnasium"]
+BENCH = ["bench", "--workspace", "--locked", "--no-run",
+         "--message-format", "json-render-diagnostics", "--bench"]
 
 
-def built_bench(features: str) -> str:
-    """Path of the bench that speaks for Overtone, compiled if it must be."""
-    command = ["cargo", *BENCH, "--features", features]
+def built_bench(name: str, features: str) -> str:
+    """Path of a bench that speaks for Overtone, compiled if it must be."""
+    command = ["cargo", *BENCH, name, "--features", features]
     reply = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     for line in reply.splitlines():
         message = json.loads(line)
         if (message.get("reason") == "compiler-artifact" and message.get("executable")
-                and message["target"]["name"] == "training_cost"):
+                and message["target"]["name"] == name):
             return message["executable"]
-    raise RuntimeError("cargo did not say where the bench training_cost is")
+    raise RuntimeError(f"cargo did not say where the bench {name} is")
+
+
+def install_wheel() -> None:
+    """Installs the wheel of `just wheel` beside the peers."""
+    wheels = sorted((ROOT / "target/wheels").glob("overtone_rl-*.whl"))
+    if not wheels:
+        sys.exit("no wheel in target/wheels: run `just wheel` first")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps",
+                    "--disable-pip-version-check", "--force-reinstall", str(wheels[-1])], check=True)
 
 
 def machine() -> dict:
@@ -68,7 +80,7 @@ def versions() -> dict:
                             stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
     compiler = subprocess.run(["rustc", "--version"], cwd=ROOT, stdout=subprocess.PIPE, text=True,
                               check=True).stdout.strip()
-    packages = {name: version(name) for name in ("torch", "numpy", "d3rlpy", "ale-py", "mujoco")}
+    packages = {name: version(name) for name in PACKAGES}
     return {"overtone": commit, "rustc": compiler, "python": platform.python_version(), **packages}
 
 
@@ -79,7 +91,7 @@ def page(results: dict) -> str:
             "The numbers are in [training.json](training.json).\n\n")
     renderers = {"training": training.markdown,
                  **{part: partial(rollouts.markdown, part) for part in rollouts.TASKS},
-                 "job": job.markdown, "density": density_table.markdown}
+                 "python": from_python.markdown, "job": job.markdown, "density": density_table.markdown}
     for part, render in renderers.items():
         if part not in results:
             continue
@@ -127,12 +139,17 @@ def main() -> None:
         for part in parts:
             rounds = rounds_of[part]
             if part == "training":
-                section = training.measure(built_bench(chosen.features), python,
+                section = training.measure(built_bench("training_cost", chosen.features), python,
                                            str(HERE / "trainer.py"), log, environment, rounds,
                                            os.cpu_count())
             elif part in rollouts.TASKS:
                 section = rollouts.measure(part, program, python, HERE, log, environment, rounds,
                                            Path(folder))
+            elif part == "python":
+                install_wheel()
+                section = from_python.measure(built_bench("acting", chosen.features), program,
+                                              python, HERE, log, environment, rounds,
+                                              Path(folder) / part)
             elif part == "job":
                 section = job.measure(program, python, str(HERE / "job_pytorch.py"), ROOT, log,
                                       environment, rounds)

@@ -26,7 +26,8 @@ use burn::{
     tensor::{Device, Int, Tensor, TensorData},
 };
 use overtone_core::{
-    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
+    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, protocol::ActionChoice,
+    seed::Generator,
 };
 use overtone_data::Batch;
 use overtone_model::{
@@ -60,7 +61,7 @@ pub struct DiscreteCqlConfig {
     pub hidden: usize,
     /// Steps between two copies of the network into its target.
     pub target_every: u64,
-    /// Share of random actions in play.
+    /// Share of random actions in play that draws its actions.
     pub epsilon: f64,
 }
 
@@ -139,14 +140,19 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         task: &Task,
         weights: &NamedTensors,
         normalization: Option<&Normalization>,
-        _play: &Play,
+        play: &Play,
         device: &Device,
     ) -> Result<Box<dyn Policy>, ModelError> {
         self.validate(task)?;
+        // A draw is the best action but for the share of random ones.
+        let epsilon = match play.action_choice {
+            ActionChoice::Sample => self.epsilon,
+            ActionChoice::Mode => 0.0,
+        };
         let (observations, actions) = (&task.observations, &task.actions);
         let described = QNetwork::init(self, observations, actions, &mut Init::shapes(device))?;
         let network = weights::restore(described, weights)?;
-        Ok(Box::new(GreedyPolicy::new(&network, observations, normalization, self.epsilon)))
+        Ok(Box::new(GreedyPolicy::new(&network, observations, normalization, epsilon)))
     }
 }
 

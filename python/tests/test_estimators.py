@@ -1,0 +1,154 @@
+"""Algorithms in scikit-learn's form."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import re
+import unittest
+from typing import Any
+
+import numpy as np
+
+import overtone as ov
+
+from .common import HOPPER, TINY, Desk, carts
+
+ALGORITHMS: list[type[ov.Estimator]] = [
+    ov.DecisionTransformer, ov.BehaviorCloning, ov.RvS, ov.DiscreteCQL, ov.TD3BC, ov.IQL, ov.ReBRAC,
+]
+#: As small as agents with an actor and critics can be.
+TINY_VALUES: dict[str, Any] = {"train": TINY["train"]}
+
+
+def settings_of(kind: type[ov.Estimator]) -> dict[str, Any]:
+    return TINY if kind in (ov.DecisionTransformer, ov.BehaviorCloning) else TINY_VALUES
+
+
+class Estimators(Desk):
+    def fitted(self, kind: type[ov.Estimator], **settings: Any) -> ov.Estimator:
+        """A tiny one: on Hopper, or on CartPole's shape where a list of actions is needed."""
+        agent = kind(progress="none", **{**settings_of(kind), **settings})
+        data = ov.from_arrays(**carts()) if kind is ov.DiscreteCQL else HOPPER
+        task = None if kind is ov.DiscreteCQL else "mujoco/hopper"
+        self.assertIs(agent.fit(data, task=task), agent)
+        return agent
+
+    def test_there_is_one_for_each_algorithm_of_the_program(self) -> None:
+        with self.assertRaisesRegex(ov.OvertoneError, "algorithm=none: there are ") as refused:
+            ov.train(env="hopper", algorithm="none", progress="none")
+        named = re.findall(r"\w+", str(refused.exception).partition("there are ")[2])
+        self.assertEqual([kind.algorithm for kind in ALGORITHMS], named)
+        self.assertTrue(all(kind.__name__ in ov.__all__ for kind in ALGORITHMS))
+
+    def test_every_algorithm_fits_and_predicts(self) -> None:
+        random = np.random.default_rng(0)
+        for kind in ALGORITHMS:
+            with self.subTest(kind.__name__):
+                agent = self.fitted(kind)
+                self.assertIn(f'algorithm = "{kind.algorithm}"', agent.run_.settings)
+                from_a_list = kind is ov.DiscreteCQL
+                acted = agent.predict(random.normal(size=(7, 4 if from_a_list else 11)))
+                self.assertEqual(acted.shape, (7,) if from_a_list else (7, 3))
+
+    def test_fit_is_train(self) -> None:
+        agent = self.fitted(ov.DecisionTransformer, seed=5)
+        run = self.train(seed=5, run_dir="other")
+        last = "checkpoints/step-00000006/model.safetensors"
+        self.assertEqual((agent.run_.path / last).read_bytes(), (run.path / last).read_bytes())
+
+    def test_a_row_is_the_first_step_of_an_episode(self) -> None:
+        agent = self.fitted(ov.DecisionTransformer, target_return=1200)
+        # More than one batch, so that the seam is seen.
+        seen = np.random.default_rng(1).normal(size=(300, 11)).astype(np.float32)
+        acted = agent.predict(seen)
+        policy = agent.policy()
+        for row in (0, 1, 255, 256, 299):
+            first = policy.act(seen[row][None], starts=[True])[0]
+            np.testing.assert_allclose(acted[row], first, atol=1e-6)
+        # The order of rows and what was asked before change nothing.
+        np.testing.assert_allclose(agent.predict(seen[::-1])[::-1], acted, atol=1e-6)
+        # A history does: that is what `policy` is for.
+        policy.act(seen[:1], starts=[True])
+        second = policy.act(seen[1:2], rewards=[1.0])[0]
+        self.assertGreater(np.abs(second - acted[1]).max(), 1e-4)
+
+    def test_returns_are_asked_for_row_by_row(self) -> None:
+        agent = self.fitted(ov.DecisionTransformer, target_return=1200)
+        seen = np.random.default_rng(2).normal(size=(3, 11))
+        other = agent.predict(seen, 3000)
+        mixed = agent.predict(seen, [1200, 3000, 1200])
+        np.testing.assert_allclose(mixed[[0, 2]], agent.predict(seen)[[0, 2]], atol=1e-6)
+        np.testing.assert_allclose(mixed[1], other[1], atol=1e-6)
+        self.assertGreater(np.abs(other - agent.predict(seen)).max(), 1e-5)
+        # Set anew, without learning anew.
+        agent.set_params(target_return=3000)
+        np.testing.assert_allclose(agent.predict(seen), other, atol=1e-6)
+
+    def test_agents_without_a_history_act_as_anywhere(self) -> None:
+        agent = self.fitted(ov.TD3BC)
+        seen = np.random.default_rng(3).normal(size=(5, 11)).astype(np.float32)
+        policy = agent.policy()
+        played = np.concatenate([policy.act(row[None], rewards=[1.0]) for row in seen])
+        np.testing.assert_allclose(agent.predict(seen), played, atol=1e-6)
+
+    def test_the_best_action_is_not_drawn(self) -> None:
+        # Nothing but random actions, where it plays.
+        agent = self.fitted(ov.DiscreteCQL, discrete_cql__epsilon=1)
+        seen = np.zeros((300, 4))
+        self.assertEqual(len(set(agent.predict(seen))), 1)
+        self.assertEqual(len(set(agent.policy(n_agents=300).act(seen))), 2)
+
+    def test_a_list_of_actions_has_probabilities(self) -> None:
+        arrays = carts()
+        agent = ov.BehaviorCloning(progress="none", **TINY).fit(ov.from_arrays(**arrays))
+        seen = arrays["observations"][:9]
+        likely = agent.predict_proba(seen)
+        np.testing.assert_allclose(likely.sum(axis=1), 1)
+        np.testing.assert_array_equal(likely.argmax(axis=1), agent.predict(seen))
+        with self.assertRaisesRegex(ov.OvertoneError, "TD3BC has no probabilities"):
+            self.fitted(ov.TD3BC).predict_proba(np.zeros((1, 11)))
+
+    def test_parameters_are_kept_as_given(self) -> None:
+        train = {"updates": 4}
+        agent = ov.IQL(train=train, seed=3)
+        params = agent.get_params()
+        self.assertIs(params["train"], train)
+        self.assertEqual(type(agent)(**params).get_params(), params)
+        self.assertEqual(repr(agent), "IQL(train={'updates': 4}, seed=3)")
+        self.assertIs(agent.set_params(seed=4), agent)
+        self.assertEqual(agent.get_params()["seed"], 4)
+        self.assertEqual(params["seed"], 3)
+        with self.assertRaisesRegex(ValueError, "IQL is iql"):
+            ov.IQL(algorithm="rvs")
+
+    def test_it_is_pickled_with_the_place_of_its_run(self) -> None:
+        agent = self.fitted(ov.DecisionTransformer)
+        seen = np.zeros((2, 11))
+        acted = agent.predict(seen)
+        again = pickle.loads(pickle.dumps(agent))
+        np.testing.assert_array_equal(again.predict(seen), acted)
+
+    @unittest.skipUnless(importlib.util.find_spec("sklearn"), "scikit-learn is not installed")
+    def test_scikit_learn_clones_it(self) -> None:
+        from sklearn.base import clone
+
+        agent = ov.DecisionTransformer(train={"updates": 4}, target_return=3)
+        self.assertEqual(clone(agent).get_params(), agent.get_params())
+
+    def test_what_is_wrong_is_told(self) -> None:
+        with self.assertRaisesRegex(ov.OvertoneError, "DecisionTransformer has learned nothing"):
+            ov.DecisionTransformer().predict(np.zeros((1, 11)))
+        with self.assertRaisesRegex(ov.OvertoneError, "train.learning_rate"):
+            self.fitted(ov.DecisionTransformer, train__learning_rat=1)
+        agent = self.fitted(ov.DecisionTransformer)
+        with self.assertRaisesRegex(ValueError, "observations: shape"):
+            agent.predict(np.zeros((2, 10)))
+        with self.assertRaisesRegex(ValueError, "there is no row"):
+            agent.predict(np.zeros((0, 11)))
+        with self.assertRaises(TypeError):
+            ov.Estimator()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,99 @@
+"""The notebooks and the how-to pages do what they say, at a small size."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import re
+import sys
+import tempfile
+import types
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import overtone as ov
+from overtone import _estimator
+
+from .common import ROOT, Desk
+
+DOCS = ROOT / "docs"
+PAGES = ["python-quick-start.md", *(f"how-to/{path.name}" for path in sorted((DOCS / "how-to").glob("*.md")))]
+
+
+@unittest.skipUnless(DOCS.is_dir() and os.name == "posix", "docs and symbolic links are needed")
+class Documents(Desk):
+    def setUp(self) -> None:
+        super().setUp()
+        settings = {"OVERTONE_QUICK": "1"}
+        if "OVERTONE_TEST_PROGRAM" in os.environ:
+            # What a study starts for each cell.
+            settings["OVERTONE_PROGRAM"] = os.environ["OVERTONE_TEST_PROGRAM"]
+        for patch in (
+            mock.patch.dict(os.environ, settings),
+            # Modules that lie in the current folder are found, as in a notebook.
+            mock.patch.object(sys, "path", ["", *sys.path]),
+        ):
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def run_cells(self, cells: list[str]) -> str:
+        """Runs pieces of code, one after the other, in a folder of their own; gives what they
+        printed."""
+        os.chdir(tempfile.mkdtemp(dir=self.folder))
+        # What is in a clone: the starter sets, and the packages that `just setup` installed.
+        for name in ("datasets", ".venv"):
+            Path(name).symlink_to(ROOT / name)
+        said, names = io.StringIO(), {"__name__": "__main__"}
+        with contextlib.redirect_stdout(said):
+            for cell in cells:
+                exec(compile(cell, "cell", "exec"), names)
+        return said.getvalue()
+
+    def notebook(self, name: str) -> str:
+        cells = json.loads((DOCS / f"notebooks/{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+        shown = types.ModuleType("IPython.display")
+        for kind in ("Image", "SVG"):
+            setattr(shown, kind, lambda filename: Path(filename).read_bytes())
+        missing = {tag for tag in ("pygame",) if importlib.util.find_spec(tag) is None}
+        code = [
+            "".join(cell["source"]) for cell in cells
+            if cell["cell_type"] == "code" and not missing & set(cell["metadata"].get("tags", []))
+        ]
+        with mock.patch.dict(sys.modules, {"IPython.display": shown}):
+            return self.run_cells(code)
+
+    def test_five_minutes(self) -> None:
+        self.assertRegex(self.notebook("five-minutes"), r"mean return \d+\.\d, least \d+")
+
+    def test_heads(self) -> None:
+        said = self.notebook("heads")
+        self.assertEqual(len(re.findall(r"head=\w+ +-?\d+ \[-?\d+, -?\d+\]   seeds: ", said)), 3, said)
+
+    def test_pages(self) -> None:
+        def smaller(function: Any) -> Any:
+            """Sizes of the tests in place of those of the page."""
+            def called(*args: Any, **settings: Any) -> Any:
+                kept = {key.replace("__", "."): value for key, value in settings.items()}
+                return function(*args, **{**kept, **small(kept)})
+
+            return called
+
+        def small(settings: dict[str, Any]) -> dict[str, Any]:
+            episodes = settings.get("evaluation.episodes", 2)
+            return {"train.updates": 6, "evaluation.episodes": min(episodes, 2)}
+
+        for page in PAGES:
+            code = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
+            with self.subTest(page), mock.patch.multiple(
+                ov, train=smaller(ov.train), study=smaller(ov.study)
+            ), mock.patch.object(_estimator, "train", smaller(ov.train)):
+                self.run_cells(code)
+
+
+if __name__ == "__main__":
+    unittest.main()
