@@ -63,6 +63,11 @@ resume *args: build
 download *args: build
     @{{ overtone }} download "$@"
 
+# Send curves to a tracker: just track wandb|mlflow|trackio RUN... [project=... follow=true]
+[no-exit-message]
+track *args:
+    @.venv/bin/python python/overtone/_track.py "$@"
+
 # An agent for Hugging Face's transformers: just export to=FOLDER [run=...]
 export *args: build
     @{{ overtone }} export "$@"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import signal
 import sys
 
-from overtone import _host, _overtone
+from overtone import _host, _overtone, _track
 
 
 def main() -> int:
     """Does what the words of the command line ask; gives the exit code."""
+    if sys.argv[1:2] == ["track"]:
+        # Trackers are Python packages.
+        return _track.main(sys.argv[2:])
     # The program listens to Ctrl-C itself.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     _host.announce()

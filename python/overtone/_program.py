@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -26,7 +27,7 @@ def text(value: object) -> str:
     if isinstance(value, (list, tuple, range)):
         values = cast("Iterable[object]", value)
         return ",".join(text(each) for each in values)
-    return str(value)
+    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
 def words(settings: Mapping[str, object]) -> list[str]:

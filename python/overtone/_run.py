@@ -25,6 +25,9 @@ class Run:
         if not (self.path / "config.toml").is_file():
             raise OvertoneError(f"{self.path} is no run: it has no config.toml")
 
+    def __fspath__(self) -> str:
+        return str(self.path)
+
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
 

@@ -33,6 +33,11 @@ class Training(Desk):
                 mine, its = (folder / place for folder in (run.path, other))
                 self.assertEqual(mine.read_bytes(), its.read_bytes(), place)
 
+    def test_a_run_begins_with_the_weights_of_another(self) -> None:
+        first = self.train(seed=4, run_dir="first")
+        run = self.train(init=first, seed=5)
+        self.assertIn(f'init = "{first.path}:6"', run.settings)
+
     def test_progress_is_told_and_kept(self) -> None:
         rows: list[ov.Report] = []
         run = self.train(callback=rows.append)

@@ -124,6 +124,10 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         format!("cql{}", self.alpha)
     }
 
+    fn keys_of_weights(&self) -> &'static [&'static str] {
+        &["quantiles", "hidden"]
+    }
+
     fn trainer(
         &self,
         task: &Task,
@@ -191,15 +195,23 @@ impl Export for DiscreteCqlState {
 }
 
 impl Stored for DiscreteCqlState {
-    fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         let target: NamedTensors = exported
             .training
             .iter()
             .filter_map(|(name, data)| Some((name.strip_prefix(TARGET)?.to_owned(), data.clone())))
             .collect();
-        let online = weights::import(self.online, &exported.model)?;
-        let optimizer = self.optimizer.import(n_steps, &online, &exported.training)?;
-        Ok(Self { online, target: weights::import(self.target, &target)?, optimizer })
+        Ok(Self {
+            online: weights::import(self.online, &exported.model)?,
+            target: weights::import(self.target, &target)?,
+            ..self
+        })
+    }
+
+    fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
+        let Self { online, target, optimizer } = self.begin(exported)?;
+        let optimizer = optimizer.import(n_steps, &online, &exported.training)?;
+        Ok(Self { online, target, optimizer })
     }
 
     fn n_parameters(&self) -> usize {

@@ -139,6 +139,10 @@ impl AlgorithmOptions for IqlConfig {
         "iql".into()
     }
 
+    fn keys_of_weights(&self) -> &'static [&'static str] {
+        &["n_layers", "hidden", "normalize"]
+    }
+
     fn trainer(
         &self,
         task: &Task,
@@ -249,16 +253,24 @@ impl Export for IqlState {
 }
 
 impl Stored for IqlState {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
+        let stored = &exported.training;
+        Ok(Self {
+            actor: weights::import(self.actor, &exported.model)?,
+            critics: weights::import(self.critics, stored)?,
+            target_critics: parts::module(self.target_critics, TARGET_CRITICS, stored)?,
+            ..self
+        })
+    }
+
     fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
         let stored = &exported.training;
-        let actor = weights::import(self.actor, &exported.model)?;
-        let critics = weights::import(self.critics, stored)?;
-        let optimizer = self.actor_optimizer;
-        let actor_optimizer = parts::optimizer(optimizer, ACTOR_OPTIMIZER, &actor, stored)?;
-        let optimizer = self.critic_optimizer;
-        let critic_optimizer = parts::optimizer(optimizer, CRITIC_OPTIMIZER, &critics, stored)?;
-        let target_critics = parts::module(self.target_critics, TARGET_CRITICS, stored)?;
-        Ok(Self { actor, critics, target_critics, actor_optimizer, critic_optimizer })
+        let mut state = self.begin(exported)?;
+        state.actor_optimizer =
+            parts::optimizer(state.actor_optimizer, ACTOR_OPTIMIZER, &state.actor, stored)?;
+        state.critic_optimizer =
+            parts::optimizer(state.critic_optimizer, CRITIC_OPTIMIZER, &state.critics, stored)?;
+        Ok(state)
     }
 
     fn n_parameters(&self) -> usize {

@@ -22,6 +22,12 @@ pub trait AlgorithmOptions {
         String::new()
     }
 
+    /// Which of its own keys say what its weights are: an agent that begins with those of another
+    /// has to have the same. Of a model of logged actions all that the model is made of.
+    fn keys_of_weights(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The model of logged actions, where the algorithm learns one.
     fn model(&self) -> Option<ModelConfig> {
         None

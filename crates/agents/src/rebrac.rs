@@ -123,6 +123,10 @@ impl AlgorithmOptions for RebracConfig {
         "rebrac".into()
     }
 
+    fn keys_of_weights(&self) -> &'static [&'static str] {
+        &["n_layers", "hidden", "critic_norms", "normalize"]
+    }
+
     fn trainer(
         &self,
         task: &Task,

@@ -111,6 +111,10 @@ impl AlgorithmOptions for Td3BcConfig {
         "td3-bc".into()
     }
 
+    fn keys_of_weights(&self) -> &'static [&'static str] {
+        &["n_layers", "hidden", "normalize"]
+    }
+
     fn trainer(
         &self,
         task: &Task,

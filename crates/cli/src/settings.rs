@@ -5,6 +5,7 @@ mod given;
 mod model;
 mod recording;
 mod resolve;
+mod source;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ pub struct Settings {
     pub seed: u64,
     pub device: String,
     pub runs: PathBuf,
+    pub init: String,
     pub resume: Resume,
     pub data: DataSettings,
     pub model: ModelSettings,
@@ -222,13 +224,24 @@ impl Settings {
         }
     }
 
-    /// How to learn `task`, whose recorded episodes have up to `longest` steps.
+    /// How to learn `task`, whose recorded episodes have up to `longest` steps; the model knows
+    /// episodes as long as those that `like` knows.
     ///
     /// # Errors
     /// When the keys describe no agent for it.
-    pub fn algorithm_config(&self, task: &Task, longest: usize) -> Result<AlgorithmConfig> {
+    pub fn algorithm_config(
+        &self,
+        task: &Task,
+        longest: usize,
+        like: Option<&AlgorithmConfig>,
+    ) -> Result<AlgorithmConfig> {
+        let like = like.and_then(|like| like.model());
+        let model = || -> Result<ModelConfig> {
+            let model = self.model_config(task, longest)?;
+            Ok(like.iter().fold(model, ModelConfig::timed_as))
+        };
         let config = match (&*self.algorithm, self.algorithms.get(&self.algorithm)) {
-            (DECISION_TRANSFORMER, _) => match self.model_config(task, longest)? {
+            (DECISION_TRANSFORMER, _) => match model()? {
                 ModelConfig::Transformer(model) => {
                     AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
                 }
@@ -240,10 +253,9 @@ impl Settings {
                 }
             },
             (BEHAVIOR_CLONING, _) => {
-                let model = self.model_config(task, longest)?;
-                AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(model))
+                AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(model()?))
             }
-            (RVS, _) => match self.model_config(task, longest)? {
+            (RVS, _) => match model()? {
                 ModelConfig::Perceptron(model) => AlgorithmConfig::Rvs(RvsConfig(model)),
                 ModelConfig::Transformer(_) => bail!(
                     "model.kind=transformer: RvS is a perceptron; say \
@@ -258,6 +270,15 @@ impl Settings {
         };
         config.validate(task)?;
         Ok(config)
+    }
+
+    /// The document of these settings: options of algorithms are sections beside the others.
+    fn to_table(&self) -> Result<toml::Table> {
+        let mut table = toml::Table::try_from(self)?;
+        if let Some(toml::Value::Table(own)) = table.remove("algorithms") {
+            table.extend(own);
+        }
+        Ok(table)
     }
 
     /// Task and recording as a part of a run's name: `seaquest`, `hopper-medium`,

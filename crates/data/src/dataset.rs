@@ -151,6 +151,16 @@ impl Dataset {
         }
     }
 
+    /// The same, its observations of numbers normalized by other statistics than its own: those
+    /// that an agent learned with which learns on.
+    #[must_use]
+    pub fn with_normalization(mut self, other: &Normalization) -> Self {
+        if let Observed::Vectors { normalization, .. } = &mut self.observations {
+            other.clone_into(normalization);
+        }
+        self
+    }
+
     /// What was done at each row.
     pub fn actions(&self) -> &Acted {
         &self.actions

@@ -35,7 +35,7 @@ pub fn train(
     if let Err(error) = settings.check_data() {
         return Ok((Row::skipped(errors::sentence(&error)), None));
     }
-    let prepared = settings.prepare()?;
+    let prepared = settings.prepare(None)?;
     let mut rows = Vec::new();
     let mut first = None;
     for precision in [Precision::F32, Precision::Bf16] {
@@ -76,6 +76,7 @@ fn timed(
         agent: prepared.agent.to_value(),
         seed: settings.seed,
         device: device::choose(device)?.device,
+        init: None,
     };
     let trainer = prepared.algorithm.trainer(prepared.task, job, None)?;
     let memory = trainer.memory();

@@ -49,6 +49,21 @@ impl ModelConfig {
         }
     }
 
+    /// The same, for episodes as long as those that `other` knows: its tables of timesteps have as
+    /// many rows.
+    #[must_use]
+    pub fn timed_as(mut self, other: &Self) -> Self {
+        match (&mut self, other) {
+            (Self::Transformer(own), Self::Transformer(other)) => own.positions = other.positions,
+            (Self::Perceptron(own), Self::Perceptron(other)) => {
+                own.average_return = other.average_return;
+            }
+            (Self::Transformer(_), Self::Perceptron(_))
+            | (Self::Perceptron(_), Self::Transformer(_)) => {}
+        }
+        self
+    }
+
     /// Timesteps the model sees.
     pub fn context_length(&self) -> usize {
         match self {

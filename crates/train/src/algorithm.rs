@@ -112,6 +112,13 @@ pub trait Export {
 
 /// A state that can be written to a checkpoint, and goes on from one to the same bits.
 pub trait Stored: Export + Sized {
+    /// The networks that were exported in the place of this state's; its optimizers stay as they
+    /// are.
+    ///
+    /// # Errors
+    /// When a tensor is missing or has another shape.
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError>;
+
     /// The state that was exported after `n_steps` steps, in the place of this one.
     ///
     /// # Errors

@@ -50,12 +50,27 @@ pub struct TrainState {
     /// two checkpoints: a run that nobody stopped does not measure there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<f64>,
+    /// Whose weights the run began with, where they were not drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began: Option<Began>,
     /// The lowest of these losses so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
     /// The steps since the last row of the metrics, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unreported: Option<Unreported>,
+}
+
+/// Which weights a run began with, as its checkpoints say it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Began {
+    /// The run that they are from, as a person named it.
+    pub run: String,
+    /// Optimizer steps taken there.
+    pub step: u64,
+    /// SHA-256 of the file of the weights that act.
+    pub sha256: String,
 }
 
 /// Sums over steps that are in no row of the metrics yet, so that the row is the same whether
@@ -106,6 +121,8 @@ const TRAINING: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
 /// What `sha256sum -c` reads; checkpoints of the first versions have none.
 const SUMS: &str = "SHA256SUMS";
+/// Every file of a checkpoint.
+pub(crate) const FILES: [&str; 4] = [MODEL, TRAINING, STATE, SUMS];
 
 /// A checkpoint on disk.
 #[derive(Clone, Debug)]
@@ -256,6 +273,14 @@ impl Checkpoint {
         Ok(tensors)
     }
 
+    /// SHA-256 of the file of these weights.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn weights_sha256(&self) -> Result<String, TrainError> {
+        sha256(&self.path.join(MODEL))
+    }
+
     /// Every tensor stored here.
     ///
     /// # Errors
@@ -265,6 +290,14 @@ impl Checkpoint {
         let training = weights::load(&self.path.join(TRAINING))?;
         check_sum(&self.path, TRAINING)?;
         Ok(Exported { model, training })
+    }
+
+    /// The networks that are stored here in the place of those of `fresh`, whose optimizers stay.
+    ///
+    /// # Errors
+    /// When they do not fit, or were not stored.
+    pub fn begin<S: Stored>(&self, fresh: S) -> Result<S, TrainError> {
+        Ok(fresh.begin(&self.exported()?)?)
     }
 
     /// The state of an algorithm as it is stored here, in the place of `state`.

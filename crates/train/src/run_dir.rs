@@ -4,6 +4,7 @@
 //! runs/<date>-<game>-<head>-s<seed>/
 //!   config.toml            the resolved configuration
 //!   provenance.jsonl       one line for each process that worked on it: where, from which step
+//!   init/                  the checkpoint of another run that it began with, where it did
 //!   metrics.csv            one row per logged step
 //!   held_out.csv           the loss on held-out episodes, one row per checkpoint
 //!   events.out.tfevents.*  the same for TensorBoard

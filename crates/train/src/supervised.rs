@@ -72,9 +72,13 @@ impl<M: Module> Export for Supervised<M> {
 }
 
 impl<M: Module> Stored for Supervised<M> {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
+        Ok(Self { model: weights::import(self.model, &exported.model)?, ..self })
+    }
+
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
-        let model = weights::import(self.model, &exported.model)?;
-        let optimizer = self.optimizer.import(n_steps, &model, &exported.training)?;
+        let Self { model, optimizer } = self.begin(exported)?;
+        let optimizer = optimizer.import(n_steps, &model, &exported.training)?;
         Ok(Self { model, optimizer })
     }
 

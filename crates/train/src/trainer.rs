@@ -28,6 +28,7 @@ use crate::{
     config::TrainConfig,
     error::TrainError,
     held_out,
+    initial::Initial,
     metrics::Metrics,
     observer::{Observer, StepReport},
     processes::{Alone, Processes},
@@ -65,6 +66,8 @@ pub struct Job {
     pub seed: u64,
     /// Where to compute.
     pub device: Device,
+    /// Whose weights it begins with; `None`: they are drawn.
+    pub init: Option<Initial>,
 }
 
 /// An agent that learns.
@@ -156,7 +159,7 @@ impl<A: Algorithm> Trainer<A> {
     /// # Errors
     /// When a configuration is wrong, or the checkpoint belongs to another agent or dataset.
     pub fn new(algorithm: A, job: Job, resume: Option<&Checkpoint>) -> Result<Self, TrainError> {
-        let Job { run, config, mut data, agent, seed: run_seed, device } = job;
+        let Job { run, config, mut data, agent, seed: run_seed, device, init } = job;
         config.validate()?;
         if config.micro_batches > 1 && algorithm.parts().is_none() {
             return Err(not_in_parts(config.micro_batches));
@@ -182,13 +185,17 @@ impl<A: Algorithm> Trainer<A> {
             dataset_kind: data.dataset().origin().kind.to_string(),
             episode_returns: data.episode_returns(),
             held_out: None,
+            began: init.as_ref().map(Initial::began).transpose()?,
             best: None,
             unreported: None,
         };
         let mut generator = seed::generator(run_seed, "init");
         let learned = algorithm.init(&config, &device, &mut generator)?;
         let (learned, state) = match resume {
-            None => (learned, fresh),
+            None => match &init {
+                None => (learned, fresh),
+                Some(init) => (init.checkpoint.begin(learned)?, fresh),
+            },
             Some(checkpoint) => {
                 let wrong = |reason: &str| TrainError::Checkpoint {
                     path: checkpoint.path.clone(),

@@ -124,28 +124,25 @@ impl Export for ActorCritic {
 }
 
 impl Stored for ActorCritic {
-    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         let stored = &exported.training;
-        let actor = weights::import(self.actor, &exported.model)?;
-        let critics = parts::module(self.critics, CRITICS, stored)?;
         Ok(Self {
+            actor: weights::import(self.actor, &exported.model)?,
+            critics: parts::module(self.critics, CRITICS, stored)?,
             target_actor: parts::module(self.target_actor, TARGET_ACTOR, stored)?,
             target_critics: parts::module(self.target_critics, TARGET_CRITICS, stored)?,
-            actor_optimizer: parts::optimizer(
-                self.actor_optimizer,
-                ACTOR_OPTIMIZER,
-                &actor,
-                stored,
-            )?,
-            critic_optimizer: parts::optimizer(
-                self.critic_optimizer,
-                CRITIC_OPTIMIZER,
-                &critics,
-                stored,
-            )?,
-            actor,
-            critics,
+            ..self
         })
+    }
+
+    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
+        let stored = &exported.training;
+        let mut state = self.begin(exported)?;
+        state.actor_optimizer =
+            parts::optimizer(state.actor_optimizer, ACTOR_OPTIMIZER, &state.actor, stored)?;
+        state.critic_optimizer =
+            parts::optimizer(state.critic_optimizer, CRITIC_OPTIMIZER, &state.critics, stored)?;
+        Ok(state)
     }
 
     fn n_parameters(&self) -> usize {

@@ -148,6 +148,7 @@ pub fn train<A: Algorithm>(
         agent: serde_json::json!("walks a chain"),
         seed: 1,
         device: Device::flex(),
+        init: None,
     };
     let trainer = Trainer::new(algorithm, job, resume).unwrap();
     trainer.train(&AtomicBool::new(false), &mut Quiet).unwrap().checkpoint

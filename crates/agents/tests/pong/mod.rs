@@ -151,6 +151,7 @@ impl Bench {
             agent: self.agent().to_value(),
             seed: 5,
             device: Device::flex(),
+            init: None,
         }
     }
 

@@ -115,6 +115,7 @@ impl Case {
             agent: serde_json::json!("walks a chain"),
             seed,
             device: Device::flex(),
+            init: None,
         };
         Trainer::new(self.algorithm.clone(), job, resume).unwrap()
     }
@@ -382,6 +383,7 @@ fn what_cannot_be_cut_is_refused_by_its_key() {
         agent: serde_json::Value::Null,
         seed: 1,
         device: Device::flex(),
+        init: None,
     };
     let error = Trainer::new(iql, job, None).err().map(|error| error.to_string()).unwrap();
     assert!(error.contains("train.micro_batches = 8: must be 1"), "{error}");

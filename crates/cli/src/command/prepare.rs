@@ -11,7 +11,7 @@ use overtone_data::{
     ReplayLog, Split, cache_folder, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
-use overtone_train::TrainingData;
+use overtone_train::{Initial, TrainingData};
 
 use super::evaluate::NOT_PLAYABLE;
 use crate::{
@@ -31,6 +31,8 @@ pub struct Prepared {
     pub data: TrainingData,
     /// What checkpoints say of it.
     pub agent: Agent,
+    /// Whose weights it begins with, where they are not drawn.
+    pub init: Option<Initial>,
 }
 
 impl Settings {
@@ -60,12 +62,14 @@ impl Settings {
     }
 
     /// Finds the data, prepares it where that was not done yet, says so, and puts the algorithm
-    /// beside it.
+    /// beside it. An agent that begins with the weights of another sees what that one saw:
+    /// observations normalized as for it, and positions of as many timesteps.
     ///
     /// # Errors
     /// When the data is missing or broken, or the settings describe no agent for it.
-    pub fn prepare(&self) -> Result<Prepared> {
+    pub fn prepare(&self, init: Option<Initial>) -> Result<Prepared> {
         let task = self.task()?;
+        let before = init.as_ref().map(|init| Agent::of(&init.checkpoint)).transpose()?;
         let located = self.find()?;
         say!("{located}");
         if !suites::of(task)?.has_environments() {
@@ -83,6 +87,10 @@ impl Settings {
             Recording::ReplayLog(log) => (self.convert(log, &located)?, String::new()),
             Recording::Columns(columns) => (self.made_of(columns, &located)?, located.dataset),
         };
+        let dataset = match before.as_ref().and_then(|agent| agent.normalization.as_ref()) {
+            Some(normalization) => dataset.with_normalization(normalization),
+            None => dataset,
+        };
         dataset.check_spaces(&task.title, &task.observations, &task.actions)?;
         let recording = dataset.origin().recording.clone();
         let simulation = recording.as_ref().unwrap_or(&task.simulation);
@@ -92,7 +100,8 @@ impl Settings {
             }
             _ => dataset.episodes().longest(),
         };
-        let algorithm = self.algorithm_config(task, longest)?;
+        let like = before.as_ref().map(|agent| &agent.algorithm);
+        let algorithm = self.algorithm_config(task, longest, like)?;
         let return_scale = match self.data.return_scale {
             0.0 => {
                 let scale = own_scale(dataset.episode_returns().iter());
@@ -111,7 +120,7 @@ impl Settings {
             recording,
         };
         let data = TrainingData::new(Arc::new(dataset), return_scale);
-        Ok(Prepared { task, algorithm, data, agent })
+        Ok(Prepared { task, algorithm, data, agent, init })
     }
 
     /// How long the run is, in a sentence.

@@ -9,7 +9,8 @@ use anyhow::{Context, Result, anyhow};
 use indicatif::ProgressBar;
 use overtone_model::device;
 use overtone_train::{
-    Alone, Checkpoint, Finished, Job, Observer, Processes, RunDir, RunLock, StepReport, TrainError,
+    Alone, Began, Checkpoint, Finished, Job, Observer, Processes, RunDir, RunLock, StepReport,
+    TrainError,
     processes::{on_all, told_by_first},
     run_dir::CONFIG,
 };
@@ -86,16 +87,18 @@ fn plan(settings: &Settings) -> Result<Plan> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
     processes::check_parts(settings.train.micro_batches)?;
-    let prepared = settings.prepare()?;
+    let begun = match settings.resume {
+        Resume::Auto => unfinished(settings),
+        Resume::Never => None,
+    };
+    let prepared = settings.prepare(settings.initial(begun.as_ref())?)?;
     if settings.evaluation.episodes > 0 || settings.evaluation.every > 0 {
         // What cannot be asked for is found before training, not after.
         let returns = prepared.data.episode_returns();
         evaluate::what_to_ask(&settings.evaluation, &prepared.agent, &returns)?;
     }
 
-    if settings.resume == Resume::Auto
-        && let Some(run) = unfinished(settings)
-    {
+    if let Some(run) = begun {
         let what = if is_finished(&run) {
             "a run of these settings that was not played yet"
         } else {
@@ -116,6 +119,7 @@ fn plan(settings: &Settings) -> Result<Plan> {
     })?;
     // What has no configuration is no run, and of no use.
     let begun = run.lock().and_then(|lock| {
+        prepared.init.iter().try_for_each(|init| init.keep_in(&run))?;
         run.write(CONFIG, settings.to_toml().unwrap_or_default().as_bytes()).map(|_| lock)
     });
     let _lock = Some(begun.inspect_err(|_| drop(std::fs::remove_dir_all(run.path())))?);
@@ -161,7 +165,7 @@ fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<Plan> {
         return Ok(Plan::Done);
     }
     processes::check_parts(settings.train.micro_batches)?;
-    go_on(settings, run.clone(), settings.prepare()?)
+    go_on(settings, run.clone(), settings.prepare(settings.initial(Some(run))?)?)
 }
 
 /// The newest run of exactly these settings whose last update is missing or which was not
@@ -258,7 +262,7 @@ fn follow(told: &[u8]) -> Result<Work> {
     let mut settings = Settings::load(&run.path().join(CONFIG))?;
     settings.device = processes::own_device(device);
     let checkpoint = step.map(|step| Checkpoint::at_step(&run.checkpoints(), step)).transpose()?;
-    let prepared = settings.prepare()?;
+    let prepared = settings.prepare(settings.initial(Some(&run))?)?;
     Ok(Work { settings, run, prepared, checkpoint, _lock: None })
 }
 
@@ -272,7 +276,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
     let ready = work.and_then(|work| {
         let Work { settings, run, prepared, checkpoint, _lock } = work;
         let device = device::choose(&settings.device)?;
-        let Prepared { task, algorithm, data, agent } = prepared;
+        let Prepared { task, algorithm, data, agent, init } = prepared;
         let job = Job {
             run: run.clone(),
             config: settings.train.clone(),
@@ -280,6 +284,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
             agent: agent.to_value(),
             seed: settings.seed,
             device: device.device.clone(),
+            init,
         };
         let trainer = algorithm.trainer(task, job, checkpoint.as_ref())?;
         if leads {
@@ -301,6 +306,10 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         trainer.n_updates(),
         train.batch_size
     );
+    if let Some(began) = &trainer.state().began {
+        let Began { run, step, sha256 } = began;
+        say!("init: the weights of {run} after update {step}, SHA-256 {sha256}");
+    }
     say!("{}", trainer.memory());
     say!("run: {} (curves: just tensorboard)", run.path().display());
     if !leads {

@@ -185,6 +185,7 @@ pub fn import(options: &[String]) -> Result<()> {
         dataset_kind: "imported".into(),
         episode_returns: EpisodeReturns::default(),
         held_out: None,
+        began: None,
         best: None,
         unreported: None,
     };

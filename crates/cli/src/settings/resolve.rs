@@ -10,7 +10,8 @@ use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
 use super::{
-    BEHAVIOR_CLONING, ModelKind, Preset, Profile, Settings, given, read, recording, variants,
+    BEHAVIOR_CLONING, ModelKind, Preset, Profile, Settings, given, read, recording, source::Source,
+    variants,
 };
 use crate::{
     keys::{self, Keys},
@@ -40,28 +41,40 @@ const PERCEPTRON: Overlay = preset!("perceptron.toml");
 const FOURIERFORMER: Overlay = preset!("fourierformer.toml");
 
 impl Settings {
-    /// The defaults for the task that `words` (each `key=value`) name, with the rest of them on
-    /// top. `auto_profile` decides what `profile=auto` is; it is asked only then.
+    /// The defaults for the task that `asked` (each `key=value`) name, with the rest of them on
+    /// top, and what the run that `init=` names says in between. `auto_profile` decides what
+    /// `profile=auto` is; it is asked only then.
     ///
     /// # Errors
     /// When a word is wrong, or the whole describes no run.
-    pub fn resolve(words: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
-        let words = task_words(words)?;
+    pub fn resolve(asked: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
+        let source = Source::of(asked)?;
+        let words = match &source {
+            Some(source) => [source.words()?, task_words(&source.with_task(asked))?].concat(),
+            None => task_words(asked)?,
+        };
         let mut keys = all_keys()?;
         keys::apply(&mut keys, &words)?;
         let task =
             suites::with_data(&keys::plain(&keys["task"]), recording::of_keys(&keys).as_ref())?;
-        let mut asked = from_keys(&layers(task, &words, &[], Profile::Quick)?, Table::new(), task)?;
-        if asked.profile == Profile::Auto {
-            asked.profile = auto_profile(&asked);
+        let mut first = from_keys(&layers(task, &words, &[], Profile::Quick)?, Table::new(), task)?;
+        if first.profile == Profile::Auto {
+            first.profile = auto_profile(&first);
         }
-        let profile = asked.profile;
-        let overlays = asked.overlays(task);
+        let profile = first.profile;
+        let overlays = first.overlays(task);
         let keys = layers(task, &words, &overlays, profile)?;
-        given::check_heeded(&words, &keys, task)?;
+        // What is as in another run was given there.
+        let own = if source.is_some() { asked } else { &words };
+        given::check_heeded(own, &keys, task)?;
         let mut settings = from_keys(&keys, Table::new(), task)?;
         settings.profile = profile;
         settings.check()?;
+        if let Some(source) = source {
+            // Of how long episodes are nothing is compared.
+            source.check(&settings, &settings.algorithm_config(task, 1, None)?)?;
+            settings.init = source.name;
+        }
         Ok(settings)
     }
 
@@ -303,15 +316,6 @@ fn lines_of_help() -> Result<String> {
 }
 
 impl Settings {
-    /// The document of these settings: options of algorithms are sections beside the others.
-    pub(super) fn to_table(&self) -> Result<Table> {
-        let mut table = Table::try_from(self)?;
-        if let Some(Value::Table(own)) = table.remove("algorithms") {
-            table.extend(own);
-        }
-        Ok(table)
-    }
-
     /// What [`Settings::to_table`] gives.
     fn from_table(mut table: Table) -> Result<Self> {
         let own = AlgorithmConfig::ALL.iter().filter_map(|(name, _)| table.remove_entry(*name));

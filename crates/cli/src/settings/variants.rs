@@ -108,6 +108,35 @@ pub fn chosen(section: &str, keys: &Keys, task: &Task) -> Result<Variant> {
     bail!("{section}={word}: {actions}there are `{words}`")
 }
 
+/// The keys by which a stored head or attention is asked for, with their values.
+///
+/// # Errors
+/// When it is none of those that can be.
+pub fn asked(section: &str, config: &impl Serialize, task: &Task) -> Result<Keys> {
+    let mut stored = Table::try_from(config)?;
+    let bins = stored.get("bins").cloned();
+    let n_bins = bins.as_ref().and_then(Value::as_integer).unwrap_or_default();
+    let variants = match section {
+        "head" => heads(&task.actions, n_bins.try_into()?)?,
+        _ => attentions()?,
+    };
+    let own = options(&mut stored).cloned().unwrap_or_default();
+    let kind = |mut stored: Table| options(&mut stored).and_then(|own| own.get("kind").cloned());
+    let Some(variant) = variants
+        .into_iter()
+        .find(|variant| kind(variant.stored.clone()).as_ref() == own.get("kind"))
+    else {
+        bail!("{section}: {} cannot be asked for", toml::to_string(&own)?.trim())
+    };
+    let mut keys = Keys::from([(format!("{section}.kind"), Value::String(variant.word.into()))]);
+    keys.extend(bins.map(|bins| ("head.bins".to_owned(), bins)));
+    for (key, ..) in variant.keys {
+        let value = own.get(key.rsplit('.').next().unwrap_or(&key)).cloned();
+        keys.extend(value.map(|value| (key, value)));
+    }
+    Ok(keys)
+}
+
 /// Whether a given key is one of the variants that `keys` choose.
 ///
 /// # Errors

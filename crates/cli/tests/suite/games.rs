@@ -73,7 +73,15 @@ fn learn_and_play(game: &'static Game, columns: Columns, folder: &Path) -> (u64,
     let config = TrainConfig { updates: 2, batch_size: 2, ..TrainConfig::default() };
     let play = agent.matched();
     let device = Device::flex();
-    let job = Job { run, config, data, agent: agent.to_value(), seed: 1, device: device.clone() };
+    let job = Job {
+        run,
+        config,
+        data,
+        agent: agent.to_value(),
+        seed: 1,
+        device: device.clone(),
+        init: None,
+    };
     let trainer = algorithm.trainer(&game.task, job, None).unwrap();
     let mut losses = Vec::new();
     let mut note = |report: &StepReport| losses.push(report.loss);

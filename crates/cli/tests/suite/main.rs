@@ -12,6 +12,7 @@ mod errors;
 mod evaluating;
 mod exchange;
 mod faults;
+mod fine_tuning;
 #[cfg(feature = "python")]
 mod games;
 mod given;

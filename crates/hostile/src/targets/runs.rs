@@ -233,6 +233,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             n_drawn: 9,
             tokens: 27,
             seed: 1,
+            began: None,
             agent: agent(config).to_value(),
             dataset_hash: "beef".into(),
             dataset_kind: "starter".into(),

@@ -65,7 +65,7 @@ fn says_profile(all: &[Resolved]) -> bool {
 impl Resolved {
     fn new(cell: Cell, again: &[String]) -> Result<Self> {
         let settings = settings_of(&cell.words)?;
-        settings.algorithm_config(settings.task()?, EPISODE)?;
+        settings.algorithm_config(settings.task()?, EPISODE, None)?;
         let again = again.iter().map(|line| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             if let Some(word) = words.iter().find(|word| !word.starts_with("evaluation.")) {

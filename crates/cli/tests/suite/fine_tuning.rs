@@ -1,0 +1,182 @@
+//! Runs that begin with the weights of another: `train init=RUN`.
+
+use std::{fs, path::Path};
+
+use overtone_model::weights;
+use serde_json::Value;
+
+use crate::desk::{Desk, Running, checkpoint, names, same_run, steps, wait_until};
+
+const SOURCE: &str = "train env=hopper train.batch_size=3 train.updates=4 evaluation.episodes=0 \
+                      runs=before";
+const TRANSFORMER: &str = "model.n_layers=1 model.d_model=16 model.context_length=5";
+/// So small that no number changes that is not 0.
+const NOTHING_LEARNED: &str = "train.updates=1 train.batch_size=3 train.learning_rate=1e-30 \
+                               evaluation.episodes=0 seed=7";
+
+fn state(run: &Path, step: u64) -> Value {
+    serde_json::from_slice(&checkpoint(run, step)["state.json"]).unwrap()
+}
+
+/// The largest difference of two runs' networks: of the one that acts, and of critics.
+#[track_caller]
+fn distance(one: (&Path, u64), other: (&Path, u64)) -> f32 {
+    let [one, other] = [one, other].map(|(run, step)| {
+        let folder = run.join(format!("checkpoints/step-{step:08}"));
+        let load = |name: &str| weights::load(&folder.join(name)).unwrap();
+        let mut networks = load("model.safetensors");
+        let critics = load("optimizer.safetensors").into_iter();
+        let is_critic = |name: &str| name.starts_with("critics.") || name.starts_with("value.");
+        networks.extend(critics.filter(|(name, _)| is_critic(name)));
+        networks
+    });
+    assert!(one.keys().eq(other.keys()));
+    let pairs = one
+        .values()
+        .zip(other.values())
+        .flat_map(|(one, other)| one.iter::<f32>().zip(other.iter::<f32>()).collect::<Vec<_>>());
+    pairs.map(|(one, other)| (one - other).abs()).fold(0.0, f32::max)
+}
+
+/// Whatever the algorithm, the first step is taken with the other run's weights, and without
+/// `init` it is not.
+#[test]
+fn the_first_step_predicts_what_the_other_run_predicted() {
+    for algorithm in [
+        TRANSFORMER,
+        "attention=fourier head=fourier head.bins=5 model.n_layers=1 model.d_model=16",
+        "algorithm=rvs model.d_model=16",
+        "algorithm=behavior_cloning model.kind=perceptron head=gmm model.d_model=16",
+        "algorithm=td3_bc td3_bc.hidden=8",
+        "algorithm=iql iql.hidden=8",
+        "algorithm=rebrac rebrac.hidden=8 rebrac.normalize=true",
+    ] {
+        let desk = Desk::new();
+        desk.succeeds(&format!("{SOURCE} {algorithm}"));
+        let source = desk.only_run("before");
+        let said = desk.succeeds(&format!("train init={} {NOTHING_LEARNED}", source.display()));
+        assert!(said.contains("init: the weights of"), "{said}");
+        let run = desk.only_run("runs");
+        let moved = distance((&source, 4), (&run, 1));
+        assert!(moved < 1e-20, "{algorithm}: {moved}");
+        let (before, after) = (state(&source, 4), state(&run, 1));
+        assert_eq!(before["agent"], after["agent"], "{algorithm}");
+        assert_eq!((&after["began"]["step"], &before["began"]), (&4.into(), &Value::Null));
+        let sha256 = after["began"]["sha256"].as_str().unwrap();
+        let sums = String::from_utf8(checkpoint(&source, 4)["SHA256SUMS"].clone()).unwrap();
+        assert!(sums.contains(&format!("{sha256}  model.safetensors")), "{sums}");
+
+        let plain = format!("train env=hopper {algorithm} {NOTHING_LEARNED} runs=drawn");
+        desk.succeeds(&plain);
+        let drawn = distance((&source, 4), (&desk.only_run("drawn"), 1));
+        assert!(drawn > 1e-3, "{algorithm}: {drawn}");
+    }
+}
+
+/// A list of actions, learned on pictures and by values.
+#[test]
+fn games_begin_with_weights_too() {
+    for algorithm in ["", "algorithm=discrete_cql discrete_cql.hidden=8 discrete_cql.quantiles=3"] {
+        let desk = Desk::new();
+        let line = desk.tiny("runs=before");
+        // Conservative Q-learning has no model of logged actions.
+        let line = match algorithm {
+            "" => line,
+            _ => line
+                .split(' ')
+                .filter(|word| !word.starts_with("model."))
+                .collect::<Vec<_>>()
+                .join(" "),
+        };
+        desk.succeeds(&format!("{line} {algorithm}"));
+        let source = desk.only_run("before");
+        let cache = line.split(' ').find(|word| word.starts_with("data.cache=")).unwrap();
+        desk.succeeds(&format!("train init={} {cache} {NOTHING_LEARNED}", source.display()));
+        let moved = distance((&source, 4), (&desk.only_run("runs"), 1));
+        assert!(moved < 1e-20, "{algorithm}: {moved}");
+    }
+}
+
+#[test]
+fn other_data_is_seen_as_the_weights_know_it() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("{SOURCE} {TRANSFORMER}"));
+    let source = desk.only_run("before");
+    let line = format!("train init={}:4 dataset=switching {NOTHING_LEARNED}", source.display());
+    desk.succeeds(&line);
+    let (before, after) = (state(&source, 4), state(&desk.only_run("runs"), 1));
+    assert_ne!(before["dataset_hash"], after["dataset_hash"]);
+    assert_eq!(before["agent"]["normalization"], after["agent"]["normalization"]);
+    assert_eq!(after["agent"]["dataset"], "switching");
+}
+
+#[test]
+fn killed_fine_tuning_goes_on_without_the_other_run() {
+    const LONG: &str = "train.updates=300 train.batch_size=3 train.checkpoint_every=5 \
+                        evaluation.episodes=0";
+    let desk = Desk::new();
+    desk.succeeds(&format!("{SOURCE} {TRANSFORMER}"));
+    let source = desk.only_run("before");
+    let name = format!("before/{}", source.file_name().unwrap().to_string_lossy());
+    desk.succeeds(&format!("train init={name} {LONG} runs=whole"));
+    let whole = desk.only_run("whole");
+
+    let child = Running::start(desk.command(&format!("train init={name} {LONG}")));
+    let newest = || {
+        let runs = names(&desk.path("runs"));
+        runs.first().and_then(|run| steps(&desk.path("runs").join(run)).last().copied())
+    };
+    wait_until("a checkpoint", || newest().is_some_and(|step| step >= 10));
+    child.kill();
+    fs::rename(desk.path("before"), desk.path("gone")).unwrap();
+    desk.refuses(&format!("train init={name} {LONG}"), &["init=", "there is no run"]);
+    let said = desk.succeeds("resume");
+    assert!(said.contains("resuming after update"), "{said}");
+    let run = desk.only_run("runs");
+    same_run(&run, &whole, 300);
+
+    // As if it had been killed before its first checkpoint.
+    for gone in ["finished", "metrics.csv"] {
+        fs::remove_file(run.join(gone)).unwrap();
+    }
+    fs::remove_dir_all(run.join("checkpoints")).unwrap();
+    fs::create_dir(run.join("checkpoints")).unwrap();
+    let said = desk.succeeds("resume");
+    assert!(said.contains("starting again from update 0"), "{said}");
+    same_run(&run, &whole, 300);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_both_values() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("{SOURCE} {TRANSFORMER}"));
+    desk.succeeds(&format!("{} algorithm=td3_bc td3_bc.hidden=8", SOURCE.replace("before", "td3")));
+    let [transformer, td3] = ["before", "td3"].map(|runs| desk.only_run(runs));
+    let refuses = |run: &Path, words: &str, parts: &[&str]| {
+        desk.refuses(&format!("train init={} {words}", run.display()), parts);
+    };
+    let run = &transformer;
+    refuses(run, "env=walker2d", &["mujoco/walker2d", "mujoco/hopper", "11 numbers", "17 numbers"]);
+    refuses(run, "model.d_model=32", &["model.d_model=32", "model.d_model=16"]);
+    refuses(run, "model.n_heads=2", &["model.n_heads=2", "model.n_heads=1"]);
+    refuses(run, "head=gaussian", &["head=gaussian", "head=tanh"]);
+    refuses(run, "attention=fourier", &["attention=fourier", "attention=softmax"]);
+    refuses(run, "model.conditioning=adaln", &["adaln", "model.conditioning=token"]);
+    refuses(
+        run,
+        "algorithm=behavior_cloning",
+        &["algorithm=behavior_cloning", "algorithm=decision_transformer"],
+    );
+    refuses(&td3, "td3_bc.hidden=16", &["td3_bc.hidden=16", "td3_bc.hidden=8"]);
+    refuses(&td3, "td3_bc.normalize=false", &["td3_bc.normalize=false", "td3_bc.normalize=true"]);
+    desk.refuses("train init=nobody", &["init=nobody", "there is no run `nobody`"]);
+    for (checkpoint, part) in [("7", "no such checkpoint"), ("first", "last, best or the number")] {
+        let line = format!("train init={}:{checkpoint}", run.display());
+        desk.refuses(&line, &["init=", part]);
+    }
+    assert!(names(&desk.path("runs")).is_empty(), "nothing was begun");
+    // What only training reads may be otherwise.
+    let line = format!("train init={} {NOTHING_LEARNED}", run.display());
+    desk.succeeds(&format!("{line} model.dropout=0.2"));
+    desk.succeeds(&format!("train init={} {NOTHING_LEARNED} td3_bc.alpha=1", td3.display()));
+}

@@ -1,0 +1,276 @@
+"""``overtone track``: sends the curves of runs to Weights & Biases, MLflow or Trackio.
+
+Reads what a run has written and imports nothing of Overtone, so it also runs as a file. What was
+sent is noted in the run's folder: a second call sends only what is new.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+USAGE = """\
+overtone track wandb|mlflow|trackio RUN… [key=value…]
+
+  project=overtone   project, or experiment, in which the runs appear
+  runs=runs          folder of the runs
+  follow=false       true: send what the runs write until they are finished
+  every=10           seconds between two looks, with follow=true
+
+Each tracker is a Python package of its own: pip install wandb, mlflow or trackio. Where they send
+to, they say: WANDB_MODE=offline, MLFLOW_TRACKING_URI=sqlite:///mlflow.db, TRACKIO_DIR=…"""
+
+#: A run's tables, and what their columns are called at the tracker.
+TABLES = {"metrics.csv": "train", "held_out.csv": "held_out", "checkpoints.csv": "played"}
+#: What was sent, in a run's folder.
+SENT = ".tracked.json"
+
+
+class TrackError(Exception):
+    """What cannot be sent, in one sentence."""
+
+
+class Tracker(Protocol):
+    """Where the curves of one run go."""
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        """Takes values after an update."""
+        ...
+
+    def finish(self) -> None:
+        """Ends the run there, or leaves it until more comes."""
+        ...
+
+
+class Wandb:
+    """Weights & Biases; updates are a column of their own, so that rows may come late."""
+
+    def __init__(self, project: str, run: Path, identity: str) -> None:
+        wandb = package("wandb")
+        self._run = wandb.init(
+            project=project, id=identity, name=run.name, config=settings(run), resume="allow",
+            dir=str(run.parent),
+        )
+        self._run.define_metric("*", step_metric="update")
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        self._run.log({"update": step, **values})
+
+    def finish(self) -> None:
+        self._run.finish()
+
+
+class Mlflow:
+    """MLflow; a run there is found again by a tag."""
+
+    def __init__(self, project: str, run: Path, identity: str) -> None:
+        mlflow = package("mlflow")
+        experiment = mlflow.set_experiment(project)
+        self._client = mlflow.MlflowClient()
+        tag = f"tags.`overtone.id` = '{identity}'"
+        known = self._client.search_runs([experiment.experiment_id], tag)
+        if known:
+            self._id = known[0].info.run_id
+            return
+        tags = {"overtone.id": identity}
+        made = self._client.create_run(experiment.experiment_id, tags=tags, run_name=run.name)
+        self._id = made.info.run_id
+        for key, value in flat(settings(run)).items():
+            # The longest that MLflow takes.
+            self._client.log_param(self._id, key, str(value)[:500])
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        for name, value in values.items():
+            self._client.log_metric(self._id, name, value, step=step)
+
+    def finish(self) -> None:
+        self._client.set_terminated(self._id)
+
+
+class Trackio:
+    """Trackio; a run there is found again by its name."""
+
+    def __init__(self, project: str, run: Path, identity: str) -> None:
+        trackio = package("trackio")
+        self._run = trackio.init(
+            project=project, name=f"{run.name}-{identity[:6]}", config=settings(run),
+            resume="allow",
+        )
+        self._finish = trackio.finish
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        self._run.log(values, step=step)
+
+    def finish(self) -> None:
+        self._finish()
+
+
+TRACKERS = {"wandb": Wandb, "mlflow": Mlflow, "trackio": Trackio}
+
+
+def package(name: str) -> Any:
+    """A tracker's package."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise TrackError(f"{name} is not installed here ({error}): pip install {name}") from None
+
+
+def settings(run: Path) -> dict[str, Any]:
+    """A run's settings; as one text where this Python cannot read TOML (before 3.11)."""
+    text = (run / "config.toml").read_text(encoding="utf-8")
+    try:
+        toml = importlib.import_module("tomllib")
+    except ImportError:
+        return {"config": text}
+    return toml.loads(text)
+
+
+def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
+    """A table's values by dotted key."""
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        name = f"{before}{key}"
+        values |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
+    return values
+
+
+def identity_of(run: Path) -> str:
+    """The same for a run wherever it is resumed, another for every other run."""
+    started = run / "provenance.jsonl"
+    first = started.read_bytes().split(b"\n", 1)[0] if started.is_file() else b""
+    return hashlib.sha256((run / "config.toml").read_bytes() + first).hexdigest()[:16]
+
+
+def rows_of(run: Path, table: str, after: int) -> Iterable[tuple[int, dict[str, float]]]:
+    """The whole rows of a table after a step."""
+    path = run / table
+    if not path.is_file():
+        return
+    whole = path.read_text(encoding="utf-8").rpartition("\n")[0]
+    for row in csv.DictReader(whole.splitlines()):
+        step = int(row.pop("step"))
+        if step <= after:
+            continue
+        values = {f"{TABLES[table]}/{name}": number(text) for name, text in row.items() if name}
+        yield step, {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+def number(text: str | None) -> float:
+    """A number of a table; NaN where there is none."""
+    try:
+        return float(text or "nan")
+    except ValueError:
+        return math.nan
+
+
+class Sending:
+    """One run on its way to one tracker."""
+
+    def __init__(self, kind: str, project: str, run: Path) -> None:
+        self.run = run
+        identity = identity_of(run)
+        place = os.environ.get("MLFLOW_TRACKING_URI", "") if kind == "mlflow" else ""
+        self._place = " ".join([kind, project, identity, place]).strip()
+        self._tracker: Tracker = TRACKERS[kind](project, run, identity)
+        self.was_finished = False
+
+    def send(self) -> int:
+        """Sends what is new; gives how many rows that was."""
+        # Before the rows are read: what is written after that is seen next time.
+        self.was_finished = (self.run / "finished").exists()
+        noted = self._noted()
+        sent: dict[str, int] = noted.setdefault(self._place, {})
+        n_rows = 0
+        for table in TABLES:
+            for step, values in rows_of(self.run, table, sent.get(table, -1)):
+                self._tracker.log(step, values)
+                sent[table] = step
+                n_rows += 1
+        if n_rows:
+            beside = self.run / f"{SENT}.new"
+            beside.write_text(json.dumps(noted, indent=1), encoding="utf-8")
+            beside.replace(self.run / SENT)
+        return n_rows
+
+    def _noted(self) -> dict[str, dict[str, int]]:
+        path = self.run / SENT
+        try:
+            return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+        except ValueError:
+            raise TrackError(f"{path} is damaged; delete it, and everything is sent anew") from None
+
+    def finish(self) -> None:
+        """Ends it at the tracker."""
+        self._tracker.finish()
+
+
+def track(
+    kind: str, runs: Sequence[Path], project: str = "overtone", follow: bool = False,
+    every: float = 10.0,
+) -> None:
+    """Sends the curves of ``runs``, one after the other, or with ``follow`` all until they end."""
+    if kind not in TRACKERS:
+        raise TrackError(f"`{kind}` is no tracker: there are {', '.join(TRACKERS)}")
+    for run in runs:
+        if not (run / "config.toml").is_file():
+            raise TrackError(f"{run} is no run: it has no config.toml")
+    if follow and len(runs) > 1:
+        raise TrackError("follow=true: a tracker has one run a process; name one run")
+    for run in runs:
+        sending = Sending(kind, project, run)
+        try:
+            n_rows = sending.send()
+            while follow and not sending.was_finished:
+                time.sleep(every)
+                n_rows += sending.send()
+        finally:
+            sending.finish()
+        print(f"sent {n_rows} rows of {run} to {kind}, project {project}", flush=True)
+
+
+def main(words: Sequence[str]) -> int:
+    """``overtone track``; gives the exit code."""
+    options = {"project": "overtone", "runs": "runs", "follow": "false", "every": "10"}
+    named: list[str] = []
+    try:
+        if not words or words[0] in ("-h", "--help"):
+            print(USAGE)
+            return 0 if words else 2
+        for word in words[1:]:
+            key, sign, value = word.partition("=")
+            if not sign:
+                named.append(word)
+            elif key not in options:
+                raise TrackError(f"there is no option `{key}`: there are {', '.join(options)}")
+            else:
+                options[key] = value
+        if options["follow"] not in ("true", "false"):
+            raise TrackError(f"follow={options['follow']}: true or false")
+        every = number(options["every"])
+        if not every > 0:
+            raise TrackError(f"every={options['every']}: must be a positive number of seconds")
+        if not named:
+            raise TrackError("name the runs: overtone track mlflow RUN")
+        root = Path(options["runs"])
+        found = [Path(name) if Path(name).is_dir() else root / name for name in named]
+        track(words[0], found, options["project"], options["follow"] == "true", every)
+    except TrackError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,104 @@
+"""Curves on their way to trackers, of which a stand-in takes notes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+import threading
+import time
+import types
+import unittest
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from unittest import mock
+
+from overtone import _track
+
+HEADER = "step,tokens,loss,learning_rate\n"
+
+
+class Tracking(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.run_folder = Path(folder.name) / "hopper"
+        self.run_folder.mkdir()
+        self.write("config.toml", 'task = "mujoco/hopper"\n')
+        self.logged: list[tuple[int, dict[str, float]]] = []
+        self.begun: list[dict[str, object]] = []
+        trackio = types.ModuleType("trackio")
+
+        def init(**how: object) -> object:
+            self.begun.append(how)
+            log = lambda values, step: self.logged.append((step, values))  # noqa: E731
+            return types.SimpleNamespace(log=log)
+
+        vars(trackio).update(init=init, finish=lambda: None)
+        patch = mock.patch.dict(sys.modules, {"trackio": trackio})
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def write(self, name: str, text: str) -> None:
+        (self.run_folder / name).write_text(text, encoding="utf-8")
+
+    def track(self, *words: str) -> tuple[int, str, str]:
+        said, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(errors):
+            code = _track.main(words)
+        return code, said.getvalue(), errors.getvalue()
+
+    def test_every_row_is_sent_once_and_whole(self) -> None:
+        # The last row is being written.
+        self.write("metrics.csv", HEADER + "10,30,2.5,1e-4\n20,60,NaN,2e-4\n30,9")
+        words = ("trackio", str(self.run_folder), "project=mine")
+        self.assertEqual(self.track(*words)[0], 0)
+        first = [
+            (10, {"train/tokens": 30.0, "train/loss": 2.5, "train/learning_rate": 1e-4}),
+            (20, {"train/tokens": 60.0, "train/learning_rate": 2e-4}),
+        ]
+        self.assertEqual(self.logged, first)
+        self.write("metrics.csv", HEADER + "10,30,2.5,1e-4\n20,60,NaN,2e-4\n30,90,1.5,2e-4\n")
+        self.write("held_out.csv", "step,loss\n20,1.25\n")
+        self.assertIn("sent 2 rows", self.track(*words)[1])
+        self.assertEqual([step for step, _ in self.logged], [10, 20, 30, 20])
+        self.assertEqual(self.logged[-1], (20, {"held_out/loss": 1.25}))
+        self.assertIn("sent 0 rows", self.track(*words)[1])
+        # Another project has nothing of it yet.
+        self.assertIn("sent 4 rows", self.track("trackio", str(self.run_folder))[1])
+        self.assertEqual(len({str(how["name"]) for how in self.begun}), 1)
+
+    def test_following_ends_with_the_run(self) -> None:
+        self.write("metrics.csv", HEADER + "10,30,2.5,1e-4\n")
+
+        def train() -> None:
+            time.sleep(0.1)
+            self.write("metrics.csv", HEADER + "10,30,2.5,1e-4\n20,60,2.0,1e-4\n")
+            self.write("finished", "")
+
+        thread = threading.Thread(target=train)
+        thread.start()
+        code, said, _ = self.track("trackio", str(self.run_folder), "follow=true", "every=0.02")
+        thread.join()
+        self.assertEqual((code, [step for step, _ in self.logged]), (0, [10, 20]))
+        self.assertIn("sent 2 rows", said)
+
+    def test_what_cannot_be_done_is_said_in_a_sentence(self) -> None:
+        run = str(self.run_folder)
+        for words, part in [
+            (("comet", run), "there are wandb, mlflow, trackio"),
+            (("trackio", "nobody"), "nobody is no run"),
+            (("trackio", run, "follow=yes"), "true or false"),
+            (("trackio", run, "projekt=a"), "no option `projekt`"),
+            (("trackio", run, run, "follow=true"), "name one run"),
+            (("trackio",), "name the runs"),
+        ]:
+            code, _, errors = self.track(*words)
+            self.assertEqual((code, errors.count("\n")), (1, 1), words)
+            self.assertIn(part, errors)
+        with mock.patch.dict(sys.modules, {"mlflow": None}):
+            self.assertIn("pip install mlflow", self.track("mlflow", run)[2])
+
+
+if __name__ == "__main__":
+    unittest.main()
