@@ -102,12 +102,12 @@ fn other_data_is_seen_as_the_weights_know_it() {
     let desk = Desk::new();
     desk.succeeds(&format!("{SOURCE} {TRANSFORMER}"));
     let source = desk.only_run("before");
-    let line = format!("train init={}:4 dataset=switching {NOTHING_LEARNED}", source.display());
+    let line = format!("train init={}:4 dataset=medium {NOTHING_LEARNED}", source.display());
     desk.succeeds(&line);
     let (before, after) = (state(&source, 4), state(&desk.only_run("runs"), 1));
     assert_ne!(before["dataset_hash"], after["dataset_hash"]);
     assert_eq!(before["agent"]["normalization"], after["agent"]["normalization"]);
-    assert_eq!(after["agent"]["dataset"], "switching");
+    assert_eq!(after["agent"]["dataset"], "medium");
 }
 
 #[test]
