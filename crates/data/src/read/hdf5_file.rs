@@ -9,6 +9,7 @@
 //! file, behind which such a link may lie.
 
 mod before;
+mod stream_lengths;
 
 use std::cell::Cell;
 use std::fs;
@@ -493,6 +494,13 @@ impl Source for Hdf5File {
                 bytes.chunks(width).enumerate().try_for_each(|(row, bytes)| each(row, bytes))
             }
             TypeDescriptor::VarLenArray(of) if *of == TypeDescriptor::Unsigned(IntSize::U1) => {
+                let longest = stream_lengths::longest(&self.path, &dataset)
+                    .map_err(DataError::io(&self.path, "read"))?;
+                if longest > self.bytes {
+                    let (path, dataset) = (self.path.clone(), name.into());
+                    let (claimed, stored) = (longest, self.bytes);
+                    return Err(DataError::DatasetClaim { path, dataset, claimed, stored });
+                }
                 for row in 0..rows {
                     // One at a time: many rows may lead to the same bytes.
                     let read = dataset.read_slice_1d::<VarLenArray<u8>, _>(row..row + 1);
