@@ -32,7 +32,7 @@ use crate::{
 
 /// `overtone train key=value…`; gives the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
-    together(|| plan(&Settings::resolve(options, auto_profile)?))
+    together(|| plan(&Settings::resolve(options, auto_profile)?, None))
 }
 
 /// What `profile=auto` is: the reference's length where there is what it needs.
@@ -41,9 +41,10 @@ pub fn auto_profile(settings: &Settings) -> Profile {
     if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
 }
 
-/// Begins a run of these settings, or goes on with an unfinished one; gives the exit code.
-pub fn begin(settings: &Settings, then: Then) -> Result<u8> {
-    plan(settings)?.carry_out(then)
+/// Begins a run of these settings, called `name`, or goes on with an unfinished one; gives the
+/// exit code.
+pub fn begin(settings: &Settings, name: &str, then: Then) -> Result<u8> {
+    plan(settings, Some(name))?.carry_out(then)
 }
 
 /// What follows on training.
@@ -83,7 +84,8 @@ impl Plan {
     }
 }
 
-fn plan(settings: &Settings) -> Result<Plan> {
+/// A run that begins is called `name`, or by its task, model and seed, after the day.
+fn plan(settings: &Settings, name: Option<&str>) -> Result<Plan> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
     processes::check_parts(settings.train.micro_batches)?;
@@ -107,13 +109,12 @@ fn plan(settings: &Settings) -> Result<Plan> {
         say!("{what} is there (resume=never begins a new one)");
         return go_on(settings, run, prepared);
     }
-    let name = format!(
-        "{}-{}-{}-s{}",
-        date(SystemTime::now()),
-        settings.task_name(),
-        settings.model_name(&prepared.algorithm),
-        settings.seed
-    );
+    let model = || {
+        let model = settings.model_name(&prepared.algorithm);
+        format!("{}-{model}-s{}", settings.task_name(), settings.seed)
+    };
+    let name = name.map_or_else(model, str::to_owned);
+    let name = format!("{}-{name}", date(SystemTime::now()));
     let run = RunDir::create(&settings.runs, &name).with_context(|| {
         format!("cannot make a folder for the run in runs={}", settings.runs.display())
     })?;

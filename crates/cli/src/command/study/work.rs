@@ -27,7 +27,8 @@ use crate::{
 pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
     let folder = StudyFolder::find(Path::new(""), &folder.display().to_string())?;
     let work: Work = line.parse().map_err(anyhow::Error::msg)?;
-    let all = cells::resolve(&folder.study()?)?;
+    let study = folder.study()?;
+    let all = cells::resolve(&study)?;
     let Some(resolved) = all.into_iter().find(|resolved| resolved.cell.id == work.cell) else {
         bail!("the study in {} has no cell `{}` any more", folder.path().display(), work.cell);
     };
@@ -37,12 +38,14 @@ pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
     }
     let _lock = folder.lock(&work)?;
     folder.note_failure(&work, None);
+    // Of the cell alone: `-2` and `-3` behind it would depend on who began first.
+    let name = format!("{}-{}", study.name, resolved.cell.id);
     let ended = match work.share {
-        Share::All => train(&resolved, Then::Play).and_then(|code| match code {
+        Share::All => train(&resolved, &name, Then::Play).and_then(|code| match code {
             0 => play(&resolved, None, &stop),
             code => Ok(code),
         }),
-        Share::Training => train(&resolved, Then::End),
+        Share::Training => train(&resolved, &name, Then::End),
         Share::Part { number, of } => {
             let part: Part = format!("{number}/{of}").parse()?;
             play(&resolved, Some(part), &stop)
@@ -54,12 +57,12 @@ pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
     ended
 }
 
-fn train(resolved: &Resolved, then: Then) -> Result<u8> {
+fn train(resolved: &Resolved, name: &str, then: Then) -> Result<u8> {
     let settings = &resolved.settings;
     match KnownRuns::read(&settings.runs).of(resolved) {
         Some(run) if then == Then::End && train::is_finished(run) => Ok(0),
         Some(run) => train::take_up(settings, run, then),
-        None => train::begin(settings, then),
+        None => train::begin(settings, name, then),
     }
 }
 
