@@ -68,11 +68,11 @@ download *args: build
 track *args:
     @.venv/bin/python python/overtone/_track.py "$@"
 
-# An agent for Hugging Face's transformers: just export to=FOLDER [run=...]
+# An agent as files: just export RUN format=safetensors FOLDER; for transformers: to=FOLDER [run=...]
 export *args: build
     @{{ overtone }} export "$@"
 
-# A run of an agent from there: just import from=FOLDER [task=... statistics=...]
+# A run of an exported agent: just import FOLDER [task=... statistics=...]
 import *args: build
     @{{ overtone }} import "$@"
 

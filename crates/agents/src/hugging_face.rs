@@ -215,8 +215,7 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
 }
 
 const REASON: &str = "transformers' DecisionTransformerModel has no such part: it is a transformer \
-                      of vectors, told returns, with softmax attention and the tanh head; \
-                      model.safetensors in the checkpoint is the agent's own form";
+                      of vectors, told returns, with softmax attention and the tanh head";
 
 /// Transformers' model as ours, for `task`; `context_length` is not among what it says.
 ///

@@ -7,6 +7,7 @@
 pub mod agent;
 pub mod algorithm;
 pub mod discrete_cql;
+pub mod exchange;
 pub mod hugging_face;
 pub mod information;
 pub mod iql;

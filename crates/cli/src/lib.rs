@@ -74,19 +74,20 @@ enum Command {
         #[command(subcommand)]
         what: Study,
     },
-    /// Write an agent as Hugging Face's transformers reads it
+    /// Write an agent into a folder: as Hugging Face's transformers reads it, or every agent as
+    /// safetensors
     #[command(after_help = export_help())]
     Export {
-        /// Options, `key=value`; `to=FOLDER` must be given
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
+        /// A run and the folder to write, or `run=RUN to=FOLDER`, and options, `key=value`
+        #[arg(value_name = "RUN FOLDER | KEY=VALUE")]
+        words: Vec<String>,
     },
-    /// Make a run of an agent that Hugging Face's transformers wrote
+    /// Make a run of an agent that was exported, here or by Hugging Face's transformers
     #[command(after_help = import_help())]
     Import {
-        /// Options, `key=value`; `from=FOLDER` must be given
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
+        /// The folder, or `from=FOLDER`, and options, `key=value`
+        #[arg(value_name = "FOLDER | KEY=VALUE")]
+        words: Vec<String>,
     },
     /// Fetch a published dataset into datasets/
     #[command(after_help = download_help())]
@@ -297,9 +298,10 @@ fn video_help() -> String {
 fn export_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
-         A Decision Transformer of vectors with the tanh head and softmax attention can be \
-         exported; others are refused with the reason.\n\n\
-         Example: overtone export run=runs/RUN to=hopper-medium",
+         format=hf writes a Decision Transformer of vectors with the tanh head and softmax \
+         attention; others are refused with the reason.\n\n\
+         Examples: overtone export runs/RUN format=safetensors agents/seaquest\n          \
+         overtone export run=runs/RUN to=hopper-medium",
         keys::help(command::weights::EXPORT_OPTIONS)
     )
 }
@@ -307,7 +309,8 @@ fn export_help() -> String {
 fn import_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
-         Example: overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json",
+         Examples: overtone import agents/seaquest\n          \
+         overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json",
         keys::help(command::weights::IMPORT_OPTIONS)
     )
 }
@@ -367,8 +370,8 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Data { what: Data::Convert { from, to, layout, task } } => {
             command::record::convert(&from, &to, &layout, task.as_deref())
         }
-        Command::Export { options } => command::weights::export(&options),
-        Command::Import { options } => command::weights::import(&options),
+        Command::Export { words } => command::weights::export(&words),
+        Command::Import { words } => command::weights::import(&words),
         Command::Download { options } => command::download::run(&options),
         Command::Data { what: Data::Inspect { path, json, options } } => {
             command::data::inspect(&path, json, &options)

@@ -344,7 +344,11 @@ fn list(checkpoints: &Path, prefix: &str) -> Vec<PathBuf> {
     paths
 }
 
-fn sha256(path: &Path) -> Result<String, TrainError> {
+/// SHA-256 of a file, in hexadecimal digits.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn sha256(path: &Path) -> Result<String, TrainError> {
     let bytes = fs::read(path).map_err(TrainError::io(path))?;
     Ok(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }

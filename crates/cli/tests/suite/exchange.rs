@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, checkpoint};
+use crate::desk::{Desk, checkpoint, names};
 
 const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_length=5 \
                     train.batch_size=3 train.updates=4 evaluation.episodes=0";
@@ -57,6 +57,99 @@ fn an_agent_goes_out_and_comes_back_equal() {
     fs::write(desk.path("s.json"), statistics(11)).unwrap();
     desk.succeeds("import from=out/hopper task=mujoco/hopper statistics=s.json runs=bare");
     desk.succeeds("evaluate rollouts runs=bare episodes=1 target=1800");
+}
+
+/// Whatever the algorithm and the head: the same files, and the same episodes.
+#[test]
+fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
+    const SMALL: &str = "env=hopper train.batch_size=3 train.updates=4 evaluation.episodes=0";
+    for words in [
+        "model.n_layers=1 model.d_model=16",
+        "head=fourier attention=fourier model.n_layers=1 model.d_model=16",
+        "head=gmm head.bins=5 model.conditioning=adaln model.n_layers=1 model.d_model=16",
+        "algorithm=behavior_cloning model.kind=perceptron head=gaussian model.d_model=16",
+        "algorithm=rvs model.d_model=16",
+        "algorithm=td3_bc td3_bc.hidden=8",
+        "algorithm=iql iql.hidden=8",
+        "algorithm=rebrac rebrac.hidden=8",
+    ] {
+        let desk = Desk::new();
+        desk.succeeds(&format!("train {SMALL} {words}"));
+        let run = desk.only_run("runs");
+        desk.succeeds(&format!("export {} format=safetensors out", run.display()));
+        assert_eq!(names(&desk.path("out")), ["README.md", "model.safetensors", "overtone.json"]);
+        desk.succeeds("import out runs=back");
+        let back = desk.only_run("back");
+        let [mut own, mut its] = [&run, &back].map(|run| checkpoint(run, 4));
+        for same in ["model.safetensors", "state.json"] {
+            assert!(own.remove(same) == its.remove(same), "{words}: {same}");
+        }
+        for (runs, out) in [("runs", "own"), ("back", "its")] {
+            desk.succeeds(&format!(
+                "evaluate rollouts runs={runs} episodes=1 target=900 out={out}"
+            ));
+        }
+        let [own, its] = ["own", "its"].map(|name| -> Value {
+            let text = fs::read(desk.path(name)).unwrap();
+            serde_json::from_slice::<Value>(&text).unwrap()["episodes"].clone()
+        });
+        assert_eq!(own, its, "{words}");
+    }
+}
+
+/// Lists of actions, on pictures.
+#[test]
+fn games_go_out_too() {
+    let desk = Desk::new();
+    desk.succeeds(&desk.tiny("head=fourier"));
+    let run = desk.only_run("runs");
+    desk.refuses("export to=out", &["model.positions", "format=safetensors"]);
+    desk.succeeds("export format=safetensors to=out");
+    desk.succeeds("import out runs=back");
+    let [own, its] = [run, desk.only_run("back")].map(|run| checkpoint(&run, 4));
+    assert!(own["model.safetensors"] == its["model.safetensors"]);
+    assert!(own["state.json"] == its["state.json"]);
+}
+
+#[test]
+fn the_card_says_what_was_earned_and_damage_is_refused() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("train {TINY}"));
+    let run = desk.only_run("runs");
+    desk.succeeds(&format!("export {} format=safetensors first", run.display()));
+    let card = |folder: &str| fs::read_to_string(desk.path(folder).join("README.md")).unwrap();
+    assert!(card("first").contains("Not evaluated.") && card("first").contains("seed: 123"));
+    desk.succeeds("evaluate rollouts episodes=2 target=900 seed=5");
+    desk.succeeds(&format!("export {} format=safetensors second", run.display()));
+    let said = card("second");
+    assert!(said.contains("| 900 | ") && said.contains(" | 2 | 5 |"), "{said}");
+    desk.refuses("export a b c", &["`c`", "one folder too many"]);
+    desk.refuses("export format=onnx to=third", &["format=onnx", "hf and safetensors"]);
+    desk.refuses("import second task=mujoco/hopper", &["task=mujoco/hopper", "transformers"]);
+    desk.refuses("import runs", &["overtone.json", "config.json"]);
+
+    let weights = desk.path("second/model.safetensors");
+    let sound = fs::read(&weights).unwrap();
+    let mut damaged = sound.clone();
+    *damaged.last_mut().unwrap() ^= 1;
+    fs::write(&weights, &damaged).unwrap();
+    desk.refuses("import second runs=back", &["model.safetensors", "SHA-256"]);
+    fs::write(&weights, sound).unwrap();
+    let description = desk.path("second/overtone.json");
+    let text = fs::read_to_string(&description).unwrap();
+    for (from, to, part) in [
+        ("\"layout\": 1", "\"layout\": 9", "layout 9"),
+        ("\"n_heads\": 1", "\"n_heads\": 3", "describes another agent"),
+        ("\"d_model\": 16", "\"d_model\": 32", "describes another agent"),
+        ("task = \\\"mujoco/hopper", "task = \\\"mujoco/walker2d", "settings are of"),
+    ] {
+        assert!(text.contains(from), "{from}: {text}");
+        fs::write(&description, text.replace(from, to)).unwrap();
+        desk.refuses("import second runs=back", &["second/", part]);
+    }
+    fs::write(&description, &text[..text.len() / 2]).unwrap();
+    desk.refuses("import second runs=back", &["overtone.json"]);
+    assert!(!desk.path("back").exists(), "nothing was begun");
 }
 
 #[test]

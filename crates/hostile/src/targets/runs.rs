@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use overtone_agents::exchange::{self, Description};
 use overtone_agents::{Agent, AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
@@ -55,7 +56,7 @@ pub(super) fn targets() -> Vec<Target> {
             about: "tensors: `weights::load`",
             gzip: false,
             native: false,
-            share: 145,
+            share: 140,
             limit: |bytes| 2 * MIB + 64 * bytes,
             prepare: tensors,
             read: |path| {
@@ -74,6 +75,19 @@ pub(super) fn targets() -> Vec<Target> {
             limit: |bytes| 64 * MIB + 64 * bytes,
             prepare: checkpoints,
             read: play_checkpoint,
+        },
+        Target {
+            name: "exported",
+            about: "an exported agent: `exchange::read`",
+            gzip: false,
+            native: false,
+            share: 5,
+            limit: |bytes| 64 * MIB + 64 * bytes,
+            prepare: exported,
+            read: |path| {
+                exchange::read(path.parent().context("no folder of an agent")?)?;
+                Ok(())
+            },
         },
         Target {
             name: "evaluation",
@@ -227,21 +241,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
             ["first", "second"].map(|which| (format!("{which}.{name}"), flat.clone()))
         });
         let learned = Exported { model: weights::export(&model), training: moments.collect() };
-        let state = overtone_train::TrainState {
-            format: overtone_train::checkpoint::FORMAT,
-            step: 3,
-            n_drawn: 9,
-            tokens: 27,
-            seed: 1,
-            began: None,
-            agent: agent(config).to_value(),
-            dataset_hash: "beef".into(),
-            dataset_kind: "starter".into(),
-            episode_returns: overtone_data::EpisodeReturns::new([(0.5, 3), (1.5, 4)]),
-            held_out: Some(0.75),
-            best: Some(Best { step: 3, loss: 0.75 }),
-            unreported: Some(Unreported { steps: 1, loss: 0.5, figures: vec![0.5] }),
-        };
+        let state = state(config);
         let saved = Checkpoint::save(&folder.join(name), &state, &learned, 1)?;
         let sums = name == "perceptron";
         if !sums {
@@ -257,6 +257,48 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
         }
     }
     seeds.sort_by(|a, b| a.file.cmp(&b.file));
+    Ok(seeds)
+}
+
+/// What a checkpoint says of a small agent.
+fn state(model: ModelConfig) -> overtone_train::TrainState {
+    overtone_train::TrainState {
+        format: overtone_train::checkpoint::FORMAT,
+        step: 3,
+        n_drawn: 9,
+        tokens: 27,
+        seed: 1,
+        began: None,
+        agent: agent(model).to_value(),
+        dataset_hash: "beef".into(),
+        dataset_kind: "starter".into(),
+        episode_returns: overtone_data::EpisodeReturns::new([(0.5, 3), (1.5, 4)]),
+        held_out: Some(0.75),
+        best: Some(Best { step: 3, loss: 0.75 }),
+        unreported: Some(Unreported { steps: 1, loss: 0.5, figures: vec![0.5] }),
+    }
+}
+
+/// Every small agent as `export` writes it.
+fn exported(folder: &Path) -> Result<Vec<Seed>> {
+    let mut seeds = Vec::new();
+    for (name, config) in agents() {
+        let folder = folder.join(name);
+        fs::create_dir_all(&folder)?;
+        let path = folder.join(exchange::WEIGHTS);
+        weights::save(&weights::export(&model(&config)?), &BTreeMap::new(), &path)?;
+        let description = Description {
+            layout: exchange::LAYOUT,
+            overtone: "0.1.0".into(),
+            sha256: overtone_train::checkpoint::sha256(&path)?,
+            state: state(config),
+            settings: CONFIG.into(),
+        };
+        let description = serde_json::to_vec(&description)?;
+        fs::write(folder.join(exchange::DESCRIPTION), &description)?;
+        seeds.push(Seed::new(format!("{name}/{}", exchange::WEIGHTS), fs::read(&path)?));
+        seeds.push(Seed::new(format!("{name}/{}", exchange::DESCRIPTION), description));
+    }
     Ok(seeds)
 }
 

@@ -1,0 +1,109 @@
+//! The model cards of agents that go out.
+
+use std::fs;
+
+use overtone_agents::Agent;
+use overtone_eval::Evaluation;
+use overtone_train::{RunDir, TrainState};
+
+/// The card of an agent as transformers has it.
+pub fn for_transformers(agent: &Agent, state: &TrainState) -> String {
+    format!(
+        "---\nlibrary_name: transformers\npipeline_tag: reinforcement-learning\ntags:\n- \
+         decision-transformer\n- offline-reinforcement-learning\n---\n\n# {task}\n\n{what}, trained \
+         by Overtone for {steps} updates.\n\n\
+         - Observations are normalized before the model sees them: `(observation - mean) / (std + 1e-6)`, \
+         both in `overtone.json` under `state.agent.normalization`.\n\
+         - Returns-to-go and rewards are divided by {scale}. Returns in its data: {returns}.\n\
+         - Context: {context} timesteps. Actions are between -1 and 1.\n\
+         - Data: content SHA-256 {hash}.\n\n\
+         `overtone import from=THIS_FOLDER` makes a run of it again. A score is no part of these \
+         files: play it.\n",
+        task = agent.task.id(),
+        what = agent.algorithm.describe(),
+        steps = state.step,
+        scale = agent.return_scale,
+        returns = of_data(state),
+        context = agent.algorithm.model().map_or(0, |model| model.context_length()),
+        hash = state.dataset_hash,
+    )
+}
+
+/// The card of an agent in our own form; `returns` are lines about what it earned.
+pub fn own(agent: &Agent, state: &TrainState, returns: &str) -> String {
+    let dataset = match agent.dataset.as_str() {
+        "" => String::new(),
+        name => format!("{name}, "),
+    };
+    let began = state.began.as_ref().map_or(String::new(), |began| {
+        format!(
+            "- Began with the weights of `{}` after update {}, SHA-256 {}.\n",
+            began.run, began.step, began.sha256
+        )
+    });
+    format!(
+        "---\nlibrary_name: overtone\npipeline_tag: reinforcement-learning\ntags:\n- \
+         offline-reinforcement-learning\n---\n\n# {task}\n\n{what}, trained by Overtone for \
+         {steps} updates.\n\n\
+         - Data: {dataset}{kind}, content SHA-256 {hash}. Returns in it: {of_data}.\n\
+         - Training seed: {seed}.\n{began}\n\
+         ## Returns\n\n{returns}\n\
+         ## Use\n\n`overtone import THIS_FOLDER` makes a run of it again, which plays the same \
+         episodes. `overtone.json` holds the settings, the normalization of observations and the \
+         scale of returns; `model.safetensors` the weights of what acts.\n",
+        task = agent.task.id(),
+        what = agent.algorithm.describe(),
+        steps = state.step,
+        kind = state.dataset_kind,
+        hash = state.dataset_hash,
+        of_data = of_data(state),
+        seed = state.seed,
+    )
+}
+
+/// What the run's evaluations say of this checkpoint, as lines of a table; or that there are none.
+pub fn returns(run: &RunDir, state: &TrainState) -> String {
+    let entries = fs::read_dir(run.path()).map(|entries| entries.flatten().collect::<Vec<_>>());
+    let mut names: Vec<_> = entries.unwrap_or_default().iter().map(|e| e.file_name()).collect();
+    names.sort();
+    let mut rows = String::new();
+    for name in names {
+        let name = name.to_string_lossy();
+        if !(name.starts_with("evaluation") && name.ends_with(".json")) {
+            continue;
+        }
+        let Ok(evaluation) = Evaluation::read(&run.path().join(&*name)) else { continue };
+        let played = evaluation.setting.checkpoint.as_ref().map(|checkpoint| checkpoint.step);
+        if played != Some(state.step) {
+            continue;
+        }
+        for target in &evaluation.targets {
+            let sd = target.raw_return.sd.map_or(String::new(), |sd| format!(" ± {sd:.1}"));
+            let normalized = target.normalized.as_ref();
+            let normalized = normalized.map_or(String::new(), |score| format!("{:.1}", score.mean));
+            rows += &format!(
+                "| {} | {} | {:.1}{sd} | {normalized} | {} | {} |\n",
+                evaluation.setting.simulator,
+                target.target_return,
+                target.raw_return.mean,
+                target.raw_return.n,
+                evaluation.seed
+            );
+        }
+    }
+    match rows.as_str() {
+        "" => "Not evaluated.\n".into(),
+        rows => format!(
+            "Mean raw return ± standard deviation over episodes, of this one training seed.\n\n\
+             | played in | asked for | raw return | normalized | episodes | seed |\n\
+             | --- | --- | --- | --- | --- | --- |\n{rows}"
+        ),
+    }
+}
+
+fn of_data(state: &TrainState) -> String {
+    match state.episode_returns.ends() {
+        Some([lowest, highest]) => format!("{lowest} to {highest}"),
+        None => "not known".into(),
+    }
+}
