@@ -46,8 +46,8 @@ impl Description {
             layout: u32,
         }
         let path = folder.join(DESCRIPTION);
-        let text = fs::read(&path)
-            .map_err(|source| TrainError::Io { path: path.clone(), source })?;
+        let text =
+            fs::read(&path).map_err(|source| TrainError::Io { path: path.clone(), source })?;
         let wrong = |reason: String| TrainError::Checkpoint { path: path.clone(), reason };
         let damaged = |error: serde_json::Error| wrong(error.to_string());
         let Version { layout } = serde_json::from_slice(&text).map_err(damaged)?;
