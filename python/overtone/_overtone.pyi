@@ -41,8 +41,8 @@ class Agents:
     def act(
         self,
         observations: NDArray[Any],
-        agents: list[int],
-        rewards: list[float],
-        starts: list[bool],
-        targets: list[float] | None,
+        agents: NDArray[np.int64] | None,
+        rewards: NDArray[np.float32] | None,
+        starts: NDArray[np.bool_] | None,
+        targets: NDArray[np.float32] | None,
     ) -> NDArray[Any]: ...

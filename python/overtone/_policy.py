@@ -51,9 +51,6 @@ class Policy:
             float(temperature), int(seed), device,
         )
         self._agents = _overtone.Agents(*self._make)
-        self._everyone = list(range(n_agents))
-        # Agents that have begun no episode yet.
-        self._waiting = set(self._everyone)
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
@@ -81,7 +78,6 @@ class Policy:
     def reset(self) -> None:
         """Forgets every episode; the same seeds come again."""
         self._agents.reset()
-        self._waiting = set(self._everyone)
 
     def act(
         self,
@@ -106,26 +102,21 @@ class Policy:
         Returns:
             ``[n]`` indices of actions, or ``[n, width]`` numbers, in the environment's units.
         """
-        who = self._everyone if agents is None else [int(agent) for agent in agents]
-        n = len(who)
+        who = None if agents is None else np.asarray(agents, dtype=np.int64)
+        n = self.n_agents if who is None else len(who)
         array = np.ascontiguousarray(observations, dtype=self._dtype)
         if array.shape != (n, *self._shape):
             raise ValueError(
                 f"observations: shape {array.shape}, and {(n, *self._shape)} is expected: a row "
                 f"for each of {n} agents"
             )
-        earned = [0.0] * n if rewards is None else _row("rewards", rewards, n, float)
-        begin = [False] * n if starts is None else _row("starts", starts, n, bool)
-        if self._waiting or agents is not None:
-            for row, agent in enumerate(who):
-                if not 0 <= agent < self.n_agents:
-                    raise ValueError(f"agents: row {row} is {agent}, and there are {self.n_agents}")
-                begin[row] = begin[row] or agent in self._waiting
-            self._waiting.difference_update(who)
-        targets = None
-        if target_returns is not None:
-            targets = _row("target_returns", target_returns, n, float)
-        return self._agents.act(array, who, earned, begin, targets)
+        return self._agents.act(
+            array,
+            who,
+            _row("rewards", rewards, n, np.float32),
+            _row("starts", starts, n, np.bool_),
+            _row("target_returns", target_returns, n, np.float32),
+        )
 
     def predict(
         self,
@@ -176,10 +167,15 @@ class D3rlpyActor:
         self._starts = True
 
 
-def _row(name: str, values: ArrayLike | float, n: int, kind: Any) -> list[Any]:
-    row = np.asarray(values, dtype=kind)
-    if row.ndim == 0 and n == 1:
-        row = row[None]
+def _row(
+    name: str, values: ArrayLike | float | None, n: int, kind: type[np.generic]
+) -> NDArray[Any] | None:
+    """Numbers of one kind, side by side in memory, one for each of ``n`` agents."""
+    if values is None:
+        return None
+    row = np.ascontiguousarray(values, dtype=kind)
     if row.shape != (n,):
-        raise ValueError(f"{name}: shape {row.shape}, and one for each of {n} agents is expected")
-    return list(row.tolist())
+        raise ValueError(
+            f"{name}: shape {np.shape(values)}, and one for each of {n} agents is expected"
+        )
+    return row

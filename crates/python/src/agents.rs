@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArrayDyn};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
 use overtone_agents::{Agent, policy};
 use overtone_core::{
     ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn, policy::EpisodeStart,
@@ -29,6 +29,13 @@ pub struct Agents {
 
 fn failed(error: impl std::fmt::Display) -> PyErr {
     OvertoneError::new_err(error.to_string())
+}
+
+/// The numbers of an array that may be absent.
+fn numbers<'a, T: numpy::Element>(
+    array: &'a Option<PyReadonlyArray1<'_, T>>,
+) -> PyResult<Option<&'a [T]>> {
+    Ok(array.as_ref().map(|array| array.as_slice()).transpose()?)
 }
 
 fn wrong(what: String) -> PyErr {
@@ -103,44 +110,48 @@ impl Agents {
         }
     }
 
-    /// Lets the next observation of `agent` begin an episode: with this target and seed, where
-    /// they are given.
+    /// Lets each agent's next observation begin its first episode again.
     fn reset(&mut self) {
         self.episodes.fill(0);
     }
 
-    /// Actions for `observations`, `[n, …]`, of `agents`; rewards for their previous actions;
-    /// `starts` where an episode begins, which is asked for `targets`.
+    /// Actions for `observations`, `[n, …]`, of `agents` (all of them); rewards for their previous
+    /// actions (0); `starts` where an episode begins, as an agent's first turn does, which is
+    /// asked for `targets` (what all are).
     fn act<'py>(
         &mut self,
         py: Python<'py>,
         observations: &Bound<'py, PyAny>,
-        agents: Vec<usize>,
-        rewards: Vec<f32>,
-        starts: Vec<bool>,
-        targets: Option<Vec<f32>>,
+        agents: Option<PyReadonlyArray1<'py, i64>>,
+        rewards: Option<PyReadonlyArray1<'py, f32>>,
+        starts: Option<PyReadonlyArray1<'py, bool>>,
+        targets: Option<PyReadonlyArray1<'py, f32>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let n = agents.len();
+        let agents = numbers(&agents)?;
+        let (rewards, starts, targets) =
+            (numbers(&rewards)?, numbers(&starts)?, numbers(&targets)?);
+        let n_agents = self.episodes.len();
+        let n = agents.map_or(n_agents, <[i64]>::len);
         let mut turns = Vec::with_capacity(n);
-        for (row, &agent) in agents.iter().enumerate() {
-            let n_agents = self.episodes.len();
-            let Some(episode) = self.episodes.get_mut(agent) else {
-                return Err(wrong(format!("agents: row {row} is {agent} of {n_agents} agents")));
+        for row in 0..n {
+            let agent = agents.map_or(row as i64, |agents| agents[row]);
+            let place = usize::try_from(agent).ok().filter(|agent| *agent < n_agents);
+            let Some(agent) = place else {
+                return Err(wrong(format!(
+                    "agents: row {row} is {agent}, and there are {n_agents}"
+                )));
             };
-            let start = starts[row].then(|| {
+            let episode = &mut self.episodes[agent];
+            let begins = *episode == 0 || starts.is_some_and(|starts| starts[row]);
+            let start = begins.then(|| {
                 let of_agent = seed::derive_nth(seed::derive(self.seed, "episodes"), agent as u64);
                 *episode += 1;
                 EpisodeStart {
                     seed: seed::derive_nth(of_agent, *episode),
-                    target_return: targets.as_ref().map_or(self.target_return, |all| all[row]),
+                    target_return: targets.map_or(self.target_return, |all| all[row]),
                 }
             });
-            if start.is_none() && *episode == 0 {
-                return Err(wrong(format!(
-                    "starts: row {row} begins no episode, and none is there"
-                )));
-            }
-            turns.push(Turn { agent, reward: rewards[row], start });
+            turns.push(Turn { agent, reward: rewards.map_or(0.0, |all| all[row]), start });
         }
         let size = self.agent.task.observations.size();
         let check = |got: usize| {
