@@ -16,6 +16,7 @@ pub mod rebrac;
 pub mod rvs;
 mod scaled_actions;
 pub mod sequence_model;
+pub mod state_dict;
 pub mod td3_bc;
 pub mod value;
 

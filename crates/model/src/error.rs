@@ -57,6 +57,14 @@ pub enum ModelError {
         /// What the reader says.
         reason: String,
     },
+    /// A file that is no state dict, or a damaged one.
+    #[error("{}: not readable as torch.save writes it ({reason})", path.display())]
+    StateDict {
+        /// The file.
+        path: PathBuf,
+        /// What the reader says.
+        reason: String,
+    },
     /// The file could not be opened, read or written.
     #[error("{}: {source}", path.display())]
     Io {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, checkpoint, names};
+use crate::desk::{Desk, checkpoint, names, project};
 
 const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_length=5 \
                     train.batch_size=3 train.updates=4 evaluation.episodes=0";
@@ -109,6 +109,23 @@ fn games_go_out_too() {
     let [own, its] = [run, desk.only_run("back")].map(|run| checkpoint(&run, 4));
     assert!(own["model.safetensors"] == its["model.safetensors"]);
     assert!(own["state.json"] == its["state.json"]);
+}
+
+/// A tiny model in the published Atari program's names, as torch saved it.
+#[test]
+fn a_published_state_dict_becomes_a_run_that_plays() {
+    let desk = Desk::new();
+    let file = project().join("crates/agents/tests/state_dict/atari.pt");
+    let file = file.display();
+    desk.refuses(&format!("import {file}"), &["task=", "say what the agent plays"]);
+    desk.refuses(&format!("import {file} task=ale/seaquest"), &["6 in the state dict", "18"]);
+    desk.refuses(&format!("import {file} task=ale/pong n_heads=3"), &["n_heads"]);
+    desk.refuses(&format!("import {file} task=mujoco/hopper"), &["`embed_state.weight`"]);
+    desk.succeeds(&format!("import {file} task=ale/pong n_heads=2"));
+    let said = desk.succeeds("evaluate rollouts episodes=1 target=20 out=played");
+    assert!(said.contains("played"), "{said}");
+    let played: Value = serde_json::from_slice(&fs::read(desk.path("played")).unwrap()).unwrap();
+    assert_eq!(played["episodes"].as_array().map(Vec::len), Some(1));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use overtone_agents::exchange::{self, Description};
+use overtone_agents::state_dict::{self, Unsaid};
 use overtone_agents::{Agent, AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
@@ -56,7 +57,7 @@ pub(super) fn targets() -> Vec<Target> {
             about: "tensors: `weights::load`",
             gzip: false,
             native: false,
-            share: 140,
+            share: 130,
             limit: |bytes| 2 * MIB + 64 * bytes,
             prepare: tensors,
             read: |path| {
@@ -86,6 +87,36 @@ pub(super) fn targets() -> Vec<Target> {
             prepare: exported,
             read: |path| {
                 exchange::read(path.parent().context("no folder of an agent")?)?;
+                Ok(())
+            },
+        },
+        Target {
+            name: "state_dict",
+            about: "a state dict of torch: `state_dict::read`, `state_dict::import`",
+            gzip: false,
+            native: false,
+            share: 10,
+            limit: |bytes| 64 * MIB + 64 * bytes,
+            prepare: |_| {
+                let file = |name: &str, bytes: &[u8]| Seed::new(name, bytes.to_vec());
+                Ok(vec![
+                    file("gym.pt", include_bytes!("../../../agents/tests/state_dict/gym.pt")),
+                    file("atari.pt", include_bytes!("../../../agents/tests/state_dict/atari.pt")),
+                ])
+            },
+            read: |path| {
+                let theirs = state_dict::read(path)?;
+                let unsaid = Unsaid { n_heads: Some(2), context_length: 4 };
+                let frames = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+                let tasks = [
+                    (ObservationSpace::Vectors { width: 5 }, ActionSpace::unit(3)),
+                    (frames, ActionSpace::numbered(6)),
+                ];
+                let import = |(observations, actions)| {
+                    state_dict::import(&theirs, &Task::own("own", observations, actions), unsaid)
+                };
+                let [vectors, frames] = tasks.map(import);
+                vectors.or(frames)?;
                 Ok(())
             },
         },

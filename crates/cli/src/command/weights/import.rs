@@ -1,4 +1,5 @@
-//! `overtone import`: runs of agents that were exported, here or by transformers.
+//! `overtone import`: runs of agents that were exported, here or by transformers, and of the
+//! published programs' state dicts.
 
 use std::path::Path;
 
@@ -7,8 +8,9 @@ use overtone_agents::{
     Agent, AlgorithmConfig,
     exchange::{self, DESCRIPTION, Description, WEIGHTS},
     hugging_face,
+    state_dict::{self, Unsaid},
 };
-use overtone_core::{Normalization, Task};
+use overtone_core::{Normalization, ObservationSpace, Task};
 use overtone_data::EpisodeReturns;
 use overtone_model::weights::{self, NamedTensors};
 use overtone_train::{
@@ -26,16 +28,18 @@ use crate::{
 
 /// Every option of `import` with its default and reason.
 pub const IMPORT_OPTIONS: &str = r#"
-# A folder that overtone export wrote, or one with config.json and model.safetensors, as transformers' save_pretrained writes them; or the first word without =. Must be given.
+# A folder that overtone export wrote; one with config.json and model.safetensors or pytorch_model.bin, as transformers' save_pretrained writes them; or a file that torch.save wrote of a published Decision Transformer's state_dict(). Or the first word without =. Must be given.
 from = ""
 # The task that the agent plays; empty: what overtone.json in the folder says.
 task = ""
 # A JSON file with mean and std of the observations that the agent was trained on, as lists; empty: what overtone.json says.
 statistics = ""
-# What returns were divided by in its training; the reference's 1000.
-return_scale = 1000.0
-# Timesteps that it sees; the reference's 20.
+# What returns were divided by in its training; 0: the reference's, 1000 on vectors, 1 on frames.
+return_scale = 0.0
+# Timesteps that an agent of vectors sees; the reference's 20. A state dict on frames says it.
 context_length = 20
+# Attention heads, which a state dict does not say; 0: the published ones, 1 on vectors, 8 on frames.
+n_heads = 0
 # Folder in which the agent gets a run's folder.
 runs = "runs"
 "#;
@@ -53,12 +57,14 @@ pub fn import(words: &[String]) -> Result<()> {
     let keys = given(IMPORT_OPTIONS, words, &["from"])?;
     let runs = keys.get("runs").map(keys::plain).unwrap_or_default();
     let from = folder(&keys, "from", "read")?;
-    let found = match from.join(THEIRS).is_file() {
-        true => of_transformers(&from, &keys)?,
-        false => own(&from, words, &runs)?,
+    let found = match (from.is_file(), from.join(THEIRS).is_file()) {
+        (true, _) => of_state_dict(&from, &keys)?,
+        (_, true) => of_transformers(&from, &keys)?,
+        _ => own(&from, words, &runs)?,
     };
     let Found { state, tensors, settings } = found;
-    let name = from.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let name = if from.is_file() { from.file_stem() } else { from.file_name() };
+    let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
     let run = RunDir::create(Path::new(&runs), &format!("imported-{name}"))?;
     let _lock = run.lock()?;
     run.write(CONFIG, settings.as_bytes())?;
@@ -75,8 +81,8 @@ pub fn import(words: &[String]) -> Result<()> {
 fn own(from: &Path, words: &[String], runs: &str) -> Result<Found> {
     if !from.join(DESCRIPTION).is_file() {
         bail!(
-            "{} has neither {DESCRIPTION}, as overtone export writes it, nor {THEIRS}, as \
-             transformers does",
+            "{} is no file of torch.save, and has neither {DESCRIPTION}, as overtone export writes \
+             it, nor {THEIRS}, as transformers does",
             from.display()
         );
     }
@@ -126,45 +132,111 @@ fn of_transformers(from: &Path, keys: &Keys) -> Result<Found> {
         false => None,
     };
     let told = known.as_ref().map(|(_, agent)| agent);
-    let task: Task = match (text("task").as_str(), told) {
-        ("", Some(agent)) => agent.task.clone(),
-        ("", None) => bail!("task=: say what the agent plays, such as mujoco/hopper"),
-        (id, _) => suites::by_id(id)?.clone(),
-    };
+    let task = task(keys, told)?;
     let context_length = match told.and_then(|agent| agent.algorithm.model()) {
         Some(model) => model.context_length(),
-        None => text("context_length").parse().context("context_length=")?,
+        None => number(keys, "context_length")?,
     };
-    let normalization = match (text("statistics").as_str(), told) {
+    let normalization = normalization(keys, &task, told)?;
+    let config: hugging_face::Config = parsed(&from.join(THEIRS))?;
+    let older = from.join("pytorch_model.bin");
+    let tensors = match from.join(WEIGHTS).is_file() || !older.is_file() {
+        true => weights::load(&from.join(WEIGHTS))?,
+        false => state_dict::read(&older)?,
+    };
+    let (algorithm, tensors) = hugging_face::import(&config, &tensors, &task, context_length)
+        .with_context(|| format!("{} cannot be imported", from.display()))?;
+    let agent = Agent {
+        algorithm,
+        normalization,
+        return_scale: match told {
+            Some(agent) => agent.return_scale,
+            None => return_scale(keys, &task),
+        },
+        dataset: told.map(|agent| agent.dataset.clone()).unwrap_or_default(),
+        delayed_reward: told.is_some_and(|agent| agent.delayed_reward),
+        recording: told.and_then(|agent| agent.recording.clone()),
+        task,
+    };
+    let Some((known, before)) = known else { return unknown(&agent, tensors, &text("runs")) };
+    let state = TrainState { agent: agent.to_value(), ..known.state.clone() };
+    let settings = match before.task == agent.task {
+        true => settings_of(&known, &agent, from, &text("runs"))?,
+        false => described(&agent, &state, &text("runs"))?,
+    };
+    Ok(Found { state, tensors, settings })
+}
+
+/// A published Decision Transformer, of a file that torch wrote.
+fn of_state_dict(from: &Path, keys: &Keys) -> Result<Found> {
+    let task = task(keys, None)?;
+    let n_heads = Some(number(keys, "n_heads")?).filter(|n| *n > 0);
+    let unsaid = Unsaid { n_heads, context_length: number(keys, "context_length")? };
+    let tensors = state_dict::read(from)?;
+    let (algorithm, tensors) = state_dict::import(&tensors, &task, unsaid)
+        .with_context(|| format!("{} cannot be imported", from.display()))?;
+    let agent = Agent {
+        algorithm,
+        normalization: normalization(keys, &task, None)?,
+        return_scale: return_scale(keys, &task),
+        dataset: String::new(),
+        delayed_reward: false,
+        recording: None,
+        task,
+    };
+    unknown(&agent, tensors, &keys.get("runs").map(keys::plain).unwrap_or_default())
+}
+
+/// What `task=` names; without it what is known of the agent.
+fn task(keys: &Keys, told: Option<&Agent>) -> Result<Task> {
+    match (keys.get("task").map(keys::plain).unwrap_or_default().as_str(), told) {
+        ("", Some(agent)) => Ok(agent.task.clone()),
+        ("", None) => bail!("task=: say what the agent plays, such as mujoco/hopper"),
+        (id, _) => Ok(suites::by_id(id)?.clone()),
+    }
+}
+
+/// What `statistics=` names; without it what is known of the agent. Pixels are not normalized.
+fn normalization(keys: &Keys, task: &Task, told: Option<&Agent>) -> Result<Option<Normalization>> {
+    let path = keys.get("statistics").map(keys::plain).unwrap_or_default();
+    let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
+    let found = match (path.as_str(), told) {
         ("", Some(agent)) => agent.normalization.clone(),
+        ("", None) if is_pixels => None,
         ("", None) => bail!(
             "statistics=: name a JSON file with mean and std of the observations that the agent \
-             was trained on; transformers' files do not hold them"
+             was trained on; its own files do not hold them"
         ),
+        (_, _) if is_pixels => bail!("statistics={path}: {} shows pixels, as they are", task.title),
         (path, _) => Some(parsed::<Normalization>(Path::new(path))?),
     };
-    if let Some(Normalization { mean, std }) = &normalization {
+    if let Some(Normalization { mean, std }) = &found {
         let width = task.observations.size();
         if mean.len() != width || std.len() != width {
             let got = [mean.len(), std.len()];
             bail!("statistics: {got:?} numbers, and {} shows {width}", task.title);
         }
     }
-    let config: hugging_face::Config = parsed(&from.join(THEIRS))?;
-    let tensors = weights::load(&from.join(WEIGHTS))?;
-    let (algorithm, tensors) = hugging_face::import(&config, &tensors, &task, context_length)
-        .with_context(|| format!("{} cannot be imported", from.display()))?;
-    let scale = keys.get("return_scale").and_then(Value::as_float).unwrap_or(1000.0) as f32;
-    let agent = Agent {
-        task,
-        algorithm,
-        normalization,
-        return_scale: told.map_or(scale, |agent| agent.return_scale),
-        dataset: told.map(|agent| agent.dataset.clone()).unwrap_or_default(),
-        delayed_reward: told.is_some_and(|agent| agent.delayed_reward),
-        recording: told.and_then(|agent| agent.recording.clone()),
-    };
-    let unknown = TrainState {
+    Ok(found)
+}
+
+fn return_scale(keys: &Keys, task: &Task) -> f32 {
+    let given = keys.get("return_scale").and_then(Value::as_float).unwrap_or_default();
+    match task.observations {
+        _ if given != 0.0 => given as f32,
+        ObservationSpace::Vectors { .. } => 1000.0,
+        ObservationSpace::Pixels { .. } => 1.0,
+    }
+}
+
+fn number(keys: &Keys, key: &str) -> Result<usize> {
+    let text = keys.get(key).map(keys::plain).unwrap_or_default();
+    text.parse().with_context(|| format!("{key}={text}: expected a whole number"))
+}
+
+/// A run of an agent of whose training nothing is known.
+fn unknown(agent: &Agent, tensors: NamedTensors, runs: &str) -> Result<Found> {
+    let state = TrainState {
         format: FORMAT,
         step: 0,
         n_drawn: 0,
@@ -179,14 +251,7 @@ fn of_transformers(from: &Path, keys: &Keys) -> Result<Found> {
         best: None,
         unreported: None,
     };
-    let state = known.as_ref().map_or(unknown, |(known, _)| known.state.clone());
-    let state = TrainState { agent: agent.to_value(), ..state };
-    let settings = match &known {
-        Some((known, before)) if before.task == agent.task => {
-            settings_of(known, &agent, from, &text("runs"))?
-        }
-        Some(_) | None => described(&agent, &state, &text("runs"))?,
-    };
+    let settings = described(agent, &state, runs)?;
     Ok(Found { state, tensors, settings })
 }
 

@@ -1,0 +1,203 @@
+//! Weights of the published Decision Transformers as `torch.save` writes them: tensors by name.
+//!
+//! Names and shapes say all of a model but its attention heads and, on vectors, its context.
+//! Of the file's pickle only tensors are read; no code in it is run.
+
+use std::path::Path;
+
+use burn::tensor::TensorData;
+use overtone_core::{ObservationSpace, Task};
+use overtone_model::{
+    DecisionTransformerConfig, ModelError,
+    positions::PositionsConfig,
+    published,
+    weights::{self, NamedTensors},
+};
+use pytorch_reader::{DType, PytorchReader, Tensor};
+
+use crate::{AlgorithmConfig, DecisionTransformerOptions};
+
+/// A tensor may be a view that shows the same numbers again and again: how many times as large as
+/// their file tensors may be.
+const MOST_REPEATED: u64 = 64;
+
+/// What a state dict does not say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsaid {
+    /// Attention heads; `None`: as published, 1 on vectors and 8 on frames.
+    pub n_heads: Option<usize>,
+    /// Timesteps that a model of vectors sees.
+    pub context_length: usize,
+}
+
+/// The float tensors of a `.pt`, `.pth` or `.bin` file as `f32`, or those of a `.safetensors`
+/// file.
+///
+/// # Errors
+/// When the file cannot be read as one.
+pub fn read(path: &Path) -> Result<NamedTensors, ModelError> {
+    if path.extension().is_some_and(|extension| extension == "safetensors") {
+        return weights::load(path);
+    }
+    let unreadable = |reason: String| ModelError::StateDict { path: path.to_owned(), reason };
+    let reader = PytorchReader::new(path).map_err(|error| unreadable(one_line(&error)))?;
+    let io = |source| ModelError::Io { path: path.to_owned(), source };
+    let written = std::fs::metadata(path).map_err(io)?.len();
+    let shown = reader.tensors().values().fold(0, |sum: u64, tensor| {
+        let numbers = tensor.shape().iter().fold(1, |n: u64, axis| n.saturating_mul(*axis as u64));
+        sum.saturating_add(numbers.saturating_mul(tensor.dtype().size() as u64))
+    });
+    if shown / MOST_REPEATED > written {
+        return Err(unreadable(format!("{shown} bytes of tensors, of a file of {written}")));
+    }
+    let mut tensors = NamedTensors::new();
+    for (name, tensor) in reader.tensors() {
+        if let Some(floats) = floats(tensor).map_err(|error| unreadable(one_line(&error)))? {
+            tensors.insert(name.clone(), TensorData::new(floats, tensor.shape().to_vec()));
+        }
+    }
+    Ok(tensors)
+}
+
+/// The first line of what the reader says: others explain Python.
+fn one_line(error: &impl std::fmt::Display) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}
+
+/// A tensor's numbers; `None` where they are no floats, such as masks.
+fn floats(tensor: &Tensor) -> std::io::Result<Option<Vec<f32>>> {
+    let words = |bytes: &[u8]| -> Vec<f32> {
+        let word = |b: &[u8]| f32::from_ne_bytes([b[0], b[1], b[2], b[3]]);
+        bytes.chunks_exact(4).map(word).collect()
+    };
+    Ok(match tensor.dtype() {
+        DType::F32 => Some(words(&tensor.read()?)),
+        DType::F64 => {
+            let double = |b: &[u8]| {
+                f64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32
+            };
+            Some(tensor.read()?.chunks_exact(8).map(double).collect())
+        }
+        // The upper half of a single's bits.
+        DType::BF16 => {
+            let half = |b: &[u8]| f32::from_bits(u32::from(u16::from_ne_bytes([b[0], b[1]])) << 16);
+            Some(tensor.read()?.chunks_exact(2).map(half).collect())
+        }
+        _ => None,
+    })
+}
+
+/// A published model as ours, for `task`.
+///
+/// # Errors
+/// When the tensors are of no published model, of one that other observations or actions belong
+/// to than the task's, or not all there.
+pub fn import(
+    theirs: &NamedTensors,
+    task: &Task,
+    unsaid: Unsaid,
+) -> Result<(AlgorithmConfig, NamedTensors), ModelError> {
+    let (mark, of) = match task.observations {
+        ObservationSpace::Vectors { .. } => ("embed_state.weight", "vectors"),
+        ObservationSpace::Pixels { .. } => ("state_encoder.0.weight", "frames"),
+    };
+    // The weights may stand under a key of the file, or under that of a parallel module.
+    let Some(prefix) = theirs.keys().find_map(|name| name.strip_suffix(mark)) else {
+        return Err(ModelError::Input {
+            what: "state dict",
+            got: match theirs.keys().next() {
+                Some(name) => format!("{} tensors such as `{name}`", theirs.len()),
+                None => "no tensors of floats".into(),
+            },
+            expected: format!(
+                "the published Decision Transformer of {of}, which has `{mark}`, as {} shows them",
+                task.title
+            ),
+        });
+    };
+    let theirs: NamedTensors = theirs
+        .iter()
+        .filter_map(|(name, tensor)| Some((name.strip_prefix(prefix)?.to_owned(), tensor.clone())))
+        .collect();
+    let (model, ours) = match task.observations {
+        ObservationSpace::Vectors { .. } => {
+            let model = gym(&theirs, task, unsaid)?;
+            let ours = published::gym(&model, &theirs)?;
+            (model, ours)
+        }
+        ObservationSpace::Pixels { .. } => {
+            let model = atari(&theirs, task, unsaid)?;
+            let ours = published::atari(&model, &theirs)?;
+            (model, ours)
+        }
+    };
+    model.validate(&task.observations, &task.actions)?;
+    Ok((AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model)), ours))
+}
+
+fn gym(
+    theirs: &NamedTensors,
+    task: &Task,
+    unsaid: Unsaid,
+) -> Result<DecisionTransformerConfig, ModelError> {
+    let [d_model, width] = shape(theirs, "embed_state.weight")?;
+    same("width of observations", width, task.observations.size())?;
+    let [actions, _] = shape(theirs, "predict_action.0.weight")?;
+    same("numbers in an action", actions, task.actions.size())?;
+    let [horizon, _] = shape(theirs, "embed_timestep.weight")?;
+    Ok(DecisionTransformerConfig {
+        n_layers: blocks(theirs, "transformer.h."),
+        n_heads: unsaid.n_heads.unwrap_or(1),
+        d_model,
+        context_length: unsaid.context_length,
+        ..DecisionTransformerConfig::gym(horizon)
+    })
+}
+
+fn atari(
+    theirs: &NamedTensors,
+    task: &Task,
+    unsaid: Unsaid,
+) -> Result<DecisionTransformerConfig, ModelError> {
+    let [actions, d_model] = shape(theirs, "head.weight")?;
+    same("actions", actions, task.actions.size())?;
+    // A row for each of three tokens a timestep, and one more.
+    let [_, rows, _] = shape(theirs, "pos_emb")?;
+    let [_, timesteps, _] = shape(theirs, "global_pos_emb")?;
+    let max_timestep = timesteps.saturating_sub(1);
+    Ok(DecisionTransformerConfig {
+        n_layers: blocks(theirs, "blocks."),
+        n_heads: unsaid.n_heads.unwrap_or(8),
+        d_model,
+        context_length: rows.saturating_sub(1) / 3,
+        positions: PositionsConfig::LocalAndGlobal { max_timestep },
+        ..DecisionTransformerConfig::atari(max_timestep)
+    })
+}
+
+fn same(what: &'static str, got: usize, expected: usize) -> Result<(), ModelError> {
+    if got == expected {
+        return Ok(());
+    }
+    let expected = format!("{expected}, as the task has");
+    Err(ModelError::Input { what, got: format!("{got} in the state dict"), expected })
+}
+
+fn shape<const D: usize>(theirs: &NamedTensors, name: &str) -> Result<[usize; D], ModelError> {
+    let tensor =
+        theirs.get(name).ok_or_else(|| ModelError::MissingTensor { name: name.to_owned() })?;
+    let shape = tensor.shape().to_vec();
+    shape.as_slice().try_into().map_err(|_| ModelError::Input {
+        what: "a tensor of the state dict",
+        got: format!("`{name}` of shape {shape:?}"),
+        expected: format!("{D} axes"),
+    })
+}
+
+/// How many different numbers follow on `before` in the names.
+fn blocks(theirs: &NamedTensors, before: &str) -> usize {
+    let number = |name: &String| name.strip_prefix(before)?.split('.').next()?.parse().ok();
+    let last: Option<usize> = theirs.keys().filter_map(number).max();
+    // Blocks between that are missing are found by their tensors.
+    last.map_or(0, |last| last.saturating_add(1)).min(theirs.len())
+}

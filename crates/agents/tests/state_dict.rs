@@ -1,0 +1,106 @@
+//! State dicts that torch saved (`scripts/peers/state_dicts.py` wrote them).
+
+use std::path::{Path, PathBuf};
+
+use overtone_agents::{
+    AlgorithmConfig,
+    state_dict::{self, Unsaid},
+};
+use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_model::{DecisionTransformerConfig, PositionsConfig, published};
+use overtone_testkit::{Golden, golden};
+
+const UNSAID: Unsaid = Unsaid { n_heads: None, context_length: 4 };
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/state_dict").join(name)
+}
+
+fn vectors(width: usize, actions: usize) -> Task {
+    Task::own("vectors", ObservationSpace::Vectors { width }, ActionSpace::unit(actions))
+}
+
+fn frames(actions: usize) -> Task {
+    let shape = vec![4, 84, 84];
+    Task::own("frames", ObservationSpace::Pixels { shape }, ActionSpace::numbered(actions))
+}
+
+#[test]
+fn a_model_of_vectors_is_the_golden_one() {
+    let theirs = state_dict::read(&file("gym.pt")).unwrap();
+    let weights = Golden::read(&golden::folder().join("dt_gym_weights.safetensors"));
+    let mut n = 0;
+    for (name, array) in weights.iter() {
+        let numbers: Vec<f32> = theirs[name].iter().collect();
+        let expected: Vec<f32> = array.values.iter().map(|value| *value as f32).collect();
+        assert_eq!((&numbers, &theirs[name].shape()[..]), (&expected, &array.shape[..]), "{name}");
+        n += 1;
+    }
+    assert_eq!(theirs.len(), n);
+    let unsaid = Unsaid { n_heads: Some(2), ..UNSAID };
+    let (algorithm, ours) = state_dict::import(&theirs, &vectors(5, 3), unsaid).unwrap();
+    let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };
+    let expected = DecisionTransformerConfig {
+        n_layers: 2,
+        n_heads: 2,
+        d_model: 16,
+        context_length: 4,
+        ..DecisionTransformerConfig::gym(20)
+    };
+    assert_eq!(found.0, expected);
+    assert_eq!(ours, published::gym(&expected, &theirs).unwrap());
+}
+
+#[test]
+fn a_model_of_frames_says_its_context() {
+    let theirs = state_dict::read(&file("atari.pt")).unwrap();
+    // [i, j, k, l] of a view is number i + 2j + 3k + 4l of its row.
+    let convolution = &theirs["model_state_dict.module.state_encoder.2.weight"];
+    assert_eq!(convolution.shape()[..], [64, 32, 4, 4]);
+    let numbers: Vec<f32> = convolution.iter().collect();
+    for [i, j, k, l] in [[0, 0, 0, 0], [3, 1, 2, 0], [63, 31, 3, 3], [5, 30, 0, 2]] {
+        let expected = (i + 2 * j + 3 * k + 4 * l) as f32 / 100.0 - 0.5;
+        assert_eq!(numbers[((i * 32 + j) * 4 + k) * 4 + l], expected, "{i} {j} {k} {l}");
+    }
+    let (algorithm, ours) = state_dict::import(&theirs, &frames(6), UNSAID).unwrap();
+    let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };
+    let max_timestep = 6;
+    let expected = DecisionTransformerConfig {
+        n_layers: 2,
+        n_heads: 8,
+        d_model: 8,
+        context_length: 2,
+        positions: PositionsConfig::LocalAndGlobal { max_timestep },
+        ..DecisionTransformerConfig::atari(max_timestep)
+    };
+    assert_eq!(found.0, expected);
+    assert_eq!(ours["positions.local"].shape()[..], [7, 8]);
+}
+
+#[test]
+fn what_does_not_belong_together_is_refused() {
+    let (gym, atari) = (file("gym.pt"), file("atari.pt"));
+    let (gym, atari) = (state_dict::read(&gym).unwrap(), state_dict::read(&atari).unwrap());
+    for (theirs, task, unsaid, expected) in [
+        (&gym, vectors(6, 3), UNSAID, "width of observations"),
+        (&gym, vectors(5, 4), UNSAID, "numbers in an action"),
+        (&atari, frames(18), UNSAID, "6 in the state dict"),
+        (&atari, vectors(5, 3), UNSAID, "`embed_state.weight`"),
+        (&gym, vectors(5, 3), Unsaid { n_heads: Some(3), ..UNSAID }, "n_heads"),
+    ] {
+        let error = state_dict::import(theirs, &task, unsaid).unwrap_err().to_string();
+        assert!(error.contains(expected), "{expected}: {error}");
+    }
+    let mut lost = gym.clone();
+    lost.remove("transformer.h.0.mlp.c_fc.bias");
+    let error = state_dict::import(&lost, &vectors(5, 3), UNSAID).unwrap_err().to_string();
+    assert!(error.contains("`transformer.h.0.mlp.c_fc.bias` is missing"), "{error}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("half.pt");
+    for bytes in [&b"no pickle"[..], &std::fs::read(file("gym.pt")).unwrap()[..20_000]] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = state_dict::read(&path).unwrap_err().to_string();
+        assert!(error.contains("half.pt: not readable as torch.save writes it"), "{error}");
+    }
+}
