@@ -21,6 +21,8 @@ use crate::{Agent, AlgorithmConfig, DecisionTransformerOptions};
 
 /// `n_positions` of transformers' own configuration; its forward pass reads the first row alone.
 const N_POSITIONS: usize = 1024;
+/// Its `max_ep_len` where nobody says one.
+const MAX_EP_LEN: usize = 4096;
 
 /// `config.json`, as far as it decides what is computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -90,14 +92,13 @@ fn epsilon() -> f64 {
 }
 
 /// Ours, theirs, and whether the matrix is turned.
-const OUTSIDE: [(&str, &str, bool); 12] = [
+const OUTSIDE: [(&str, &str, bool); 11] = [
     ("returns.weight", "embed_return.weight", true),
     ("returns.bias", "embed_return.bias", false),
     ("encoder.weight", "embed_state.weight", true),
     ("encoder.bias", "embed_state.bias", false),
     ("action.weight", "embed_action.weight", true),
     ("action.bias", "embed_action.bias", false),
-    ("positions.table", "embed_timestep.weight", false),
     ("positions.norm_weight", "embed_ln.weight", false),
     ("transformer.final_norm_weight", "encoder.ln_f.weight", false),
     ("transformer.final_norm_bias", "encoder.ln_f.bias", false),
@@ -121,10 +122,12 @@ const OF_A_BLOCK: [(&str, &str); 12] = [
     ("mlp_2_bias", "mlp.c_proj.bias"),
 ];
 
+/// Of a model without one it is all zeros there.
+const TIMESTEPS: (&str, &str) = ("positions.table", "embed_timestep.weight");
 const NORM_BIAS: (&str, &str) = ("positions.norm_bias", "embed_ln.bias");
 const POSITIONS: &str = "encoder.wpe.weight";
 
-/// Every pair of names for `n_layers` blocks but that of [`NORM_BIAS`].
+/// Every pair of names for `n_layers` blocks but those of [`TIMESTEPS`] and [`NORM_BIAS`].
 fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
     let outside = OUTSIDE
         .into_iter()
@@ -150,8 +153,12 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
     let Some(ModelConfig::Transformer(model)) = agent.algorithm.model() else {
         return wrong("kind", agent.algorithm.short_name());
     };
-    let PositionsConfig::Timestep { horizon, .. } = model.positions else {
-        return wrong("positions", "local and global".into());
+    let horizon = match model.positions {
+        PositionsConfig::Timestep { horizon, .. } => horizon,
+        PositionsConfig::Order => agent.task.horizon.unwrap_or(MAX_EP_LEN),
+        PositionsConfig::Local | PositionsConfig::LocalAndGlobal { .. } => {
+            return wrong("positions", "local".into());
+        }
     };
     let ObservationSpace::Vectors { width } = agent.task.observations else {
         return wrong("encoder", "pixels".into());
@@ -177,6 +184,12 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
     }
     theirs.insert(NORM_BIAS.1.into(), taken(weights, NORM_BIAS.0)?.clone());
     let d = model.d_model;
+    if let PositionsConfig::Timestep { .. } = model.positions {
+        theirs.insert(TIMESTEPS.1.into(), taken(weights, TIMESTEPS.0)?.clone());
+    } else {
+        let zeros = TensorData::new(vec![0.0f32; horizon * d], [horizon, d]);
+        theirs.insert(TIMESTEPS.1.into(), zeros);
+    }
     for (name, shape) in [
         (POSITIONS, vec![N_POSITIONS, d]),
         ("encoder.wte.weight", vec![1, d]),
@@ -243,19 +256,28 @@ pub fn import(
     check("n_inner", inner.to_string(), (4 * config.hidden_size).to_string())?;
     check("state_dim", config.state_dim.to_string(), task.observations.size().to_string())?;
     check("act_dim", config.act_dim.to_string(), task.actions.size().to_string())?;
+    let table = taken(theirs, TIMESTEPS.1)?;
+    let reference = DecisionTransformerConfig::gym(config.max_ep_len);
     let model = DecisionTransformerConfig {
         n_layers: config.n_layer,
         n_heads: config.n_head,
         d_model: config.hidden_size,
         context_length,
         dropout: config.resid_pdrop,
-        ..DecisionTransformerConfig::gym(config.max_ep_len)
+        positions: match table.iter::<f32>().all(|number| number == 0.0) {
+            true => PositionsConfig::Order,
+            false => reference.positions,
+        },
+        ..reference
     };
     model.validate(&task.observations, &task.actions)?;
     let mut ours = NamedTensors::new();
     for (name, their, turned) in pairs(model.n_layers) {
         let tensor = taken(theirs, &their)?;
         ours.insert(name, if turned { transposed(tensor)? } else { tensor.clone() });
+    }
+    if model.positions != PositionsConfig::Order {
+        ours.insert(TIMESTEPS.0.into(), table.clone());
     }
     // Added to every token behind the norm, as its bias is.
     let mut bias: Vec<f32> = taken(theirs, NORM_BIAS.1)?.iter().collect();
@@ -301,6 +323,7 @@ mod tests {
         let task = Task::own("three", ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(2));
         let mut theirs: NamedTensors =
             pairs(1).map(|(_, name, _)| (name, TensorData::new(vec![0.0f32; 4], [2, 2]))).collect();
+        theirs.insert(TIMESTEPS.1.into(), TensorData::new(vec![0.5f32; 4], [2, 2]));
         theirs.insert(NORM_BIAS.1.into(), TensorData::new(vec![1.0f32, 2.0, 3.0, 4.0], [4]));
         let positions = vec![0.5f32, 0.0, -1.0, 0.25, 9.0, 9.0, 9.0, 9.0];
         theirs.insert(POSITIONS.into(), TensorData::new(positions, [2, 4]));

@@ -144,6 +144,16 @@ pub enum Told {
     Adaln,
 }
 
+/// What a token knows of when it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Time {
+    /// Its timestep in the episode; on frames its context's.
+    Episode,
+    /// What came before it in its context.
+    Context,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "documented in presets/, which --help prints")]
@@ -153,6 +163,7 @@ pub struct ModelSettings {
     pub n_layers: usize,
     pub n_heads: usize,
     pub d_model: usize,
+    pub time: Time,
     pub timestep_std: f64,
     pub dropout: f64,
     pub conditioning: Told,

@@ -235,11 +235,11 @@ impl DecisionTransformer {
         let transformer = |init: &mut Init<'_>| Transformer::init(&config.transformer(), init);
         // Each reference's parts are drawn in an order of their own, which seeds rely on.
         let (encoder, returns, action, positions, transformer) = match config.positions {
-            PositionsConfig::LocalAndGlobal { .. } => {
+            PositionsConfig::LocalAndGlobal { .. } | PositionsConfig::Local => {
                 let transformer = transformer(init);
                 (encoder(init), returns(init), action(init), positions(init), transformer)
             }
-            PositionsConfig::Timestep { .. } => {
+            PositionsConfig::Timestep { .. } | PositionsConfig::Order => {
                 let returns = returns(init);
                 (encoder(init), returns, action(init), positions(init), transformer(init))
             }

@@ -17,7 +17,7 @@ use crate::{
     loss::Loss,
     matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
-    positions::Positions,
+    positions::PositionsConfig,
     tokens::Steps,
     transformer::DropoutSeed,
     weights::{self, NamedTensors},
@@ -201,7 +201,9 @@ impl Model {
     /// Whether one timestep tells a whole context's place in its episode.
     pub fn has_global_positions(&self) -> bool {
         match self {
-            Self::Transformer(model) => matches!(model.positions, Positions::LocalAndGlobal(_)),
+            Self::Transformer(model) => {
+                matches!(model.config.positions, PositionsConfig::LocalAndGlobal { .. })
+            }
             Self::Perceptron(_) => false,
         }
     }

@@ -30,6 +30,9 @@ pub enum PositionsConfig {
         /// Largest timestep the global table knows; later ones use its last row.
         max_timestep: usize,
     },
+    /// One for each token in the context: the reference on Atari, but that a context does not know
+    /// its place in its episode.
+    Local,
     /// One for each timestep in its episode, and a layer norm over every token: the reference
     /// on Gym.
     Timestep {
@@ -42,6 +45,9 @@ pub enum PositionsConfig {
         #[serde(default = "reference_std")]
         std: f64,
     },
+    /// None but the order in which tokens see those before them, and the reference's layer norm over
+    /// every token.
+    Order,
 }
 
 /// What the reference on Gym draws its timestep table from.
@@ -59,6 +65,7 @@ impl PositionsConfig {
             _ => Err(config_error(key, rows, "must lie in 1 to 2147483647")),
         };
         match *self {
+            Self::Local | Self::Order => Ok(()),
             Self::LocalAndGlobal { max_timestep } => {
                 fits("positions.max_timestep", max_timestep.saturating_add(1))
             }
@@ -102,11 +109,15 @@ impl Positions {
     ) -> Self {
         match *config {
             PositionsConfig::LocalAndGlobal { max_timestep } => Self::LocalAndGlobal(
-                LocalAndGlobal::init(context_length, max_timestep, d_model, init),
+                LocalAndGlobal::init(context_length, Some(max_timestep), d_model, init),
             ),
-            PositionsConfig::Timestep { horizon, std } => {
-                Self::Timestep(Timestep::init(horizon, std, d_model, init))
+            PositionsConfig::Local => {
+                Self::LocalAndGlobal(LocalAndGlobal::init(context_length, None, d_model, init))
             }
+            PositionsConfig::Timestep { horizon, std } => {
+                Self::Timestep(Timestep::init(Some((horizon, std)), d_model, init))
+            }
+            PositionsConfig::Order => Self::Timestep(Timestep::init(None, d_model, init)),
         }
     }
 

@@ -428,10 +428,11 @@ fn the_global_timestep_is_the_one_asked_for() {
     for mut model in models() {
         // Its tables begin as zeros, which would hide them.
         let Positions::LocalAndGlobal(positions) = &mut model.positions else { panic!() };
-        positions.global = positions.global.clone().map(|table| {
+        let table = positions.global.take().unwrap().map(|table| {
             let rows = Tensor::arange(0..table.dims()[0] as i64, &Device::flex()).float();
             table + rows.unsqueeze_dim::<2>(1).sin()
         });
+        positions.global = Some(table);
         let n_actions = N_ACTIONS;
         let probs = |global_timestep| {
             let protocol = Play { global_timestep, ..Play::matched(Simulation::default()) };

@@ -109,7 +109,8 @@ fn shown(mut parameters: NamedTensors) -> NamedTensors {
     parameters
 }
 
-/// Every head with both attentions and both kinds of positions, with and without returns.
+/// Every head with both attentions and the references' positions, with and without returns; and
+/// with positions that know of no episode.
 fn models() -> Vec<DecisionTransformer> {
     let mut models = Vec::new();
     for head in heads() {
@@ -123,6 +124,10 @@ fn models() -> Vec<DecisionTransformer> {
                     ..config
                 };
                 models.push(init(&global, &Device::flex()));
+                for positions in [PositionsConfig::Local, PositionsConfig::Order] {
+                    let config = DecisionTransformerConfig { positions, ..global.clone() };
+                    models.push(init(&config, &Device::flex()));
+                }
             }
         }
     }
@@ -294,7 +299,8 @@ fn timesteps_past_the_horizon_use_its_last_row() {
         };
         assert_eq!(at(6), at(7));
         assert_eq!(at(6), at(usize::MAX));
-        assert_ne!(at(5), at(6));
+        let knows_none = [PositionsConfig::Local, PositionsConfig::Order];
+        assert_eq!(at(5) == at(6), knows_none.contains(&model.config.positions));
     }
 }
 

@@ -43,7 +43,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 21] = [
+const ONLY: [Only; 23] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -63,7 +63,9 @@ const ONLY: [Only; 21] = [
     only("train.micro_batches", "algorithm", SEQUENCES),
     only("model.conditioning", "algorithm", &["decision_transformer"]),
     only("model.n_heads", "model.kind", TRANSFORMER),
+    only("model.time", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),
+    only("model.timestep_std", "model.time", &["episode"]),
     only("attention.*", "model.kind", TRANSFORMER),
 ];
 

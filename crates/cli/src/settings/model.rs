@@ -8,7 +8,7 @@ use overtone_model::{
     PerceptronConfig, positions::PositionsConfig,
 };
 
-use super::{BEHAVIOR_CLONING, ModelKind, RVS, Settings, Told};
+use super::{BEHAVIOR_CLONING, ModelKind, RVS, Settings, Time, Told};
 
 impl Settings {
     /// The model for `task`, whose recorded episodes have up to `longest` steps.
@@ -28,14 +28,22 @@ impl Settings {
                     .then(|| AverageReturn { horizon: task.horizon.unwrap_or(longest) }),
             }));
         }
-        let reference = match task.observations {
+        let (reference, positions) = match task.observations {
             ObservationSpace::Pixels { .. } => {
-                DecisionTransformerConfig::atari(longest.saturating_sub(1))
+                let max_timestep = longest.saturating_sub(1);
+                let positions = match model.time {
+                    Time::Episode => PositionsConfig::LocalAndGlobal { max_timestep },
+                    Time::Context => PositionsConfig::Local,
+                };
+                (DecisionTransformerConfig::atari(max_timestep), positions)
             }
             ObservationSpace::Vectors { .. } => {
                 let horizon = task.horizon.unwrap_or(longest);
-                let positions = PositionsConfig::Timestep { horizon, std: model.timestep_std };
-                DecisionTransformerConfig { positions, ..DecisionTransformerConfig::gym(horizon) }
+                let positions = match model.time {
+                    Time::Episode => PositionsConfig::Timestep { horizon, std: model.timestep_std },
+                    Time::Context => PositionsConfig::Order,
+                };
+                (DecisionTransformerConfig::gym(horizon), positions)
             }
         };
         let conditioning = match &*self.algorithm {
@@ -50,6 +58,7 @@ impl Settings {
             context_length: model.context_length,
             dropout: model.dropout,
             conditioning,
+            positions,
             attention: self.attention,
             head,
             ..reference

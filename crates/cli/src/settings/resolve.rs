@@ -139,8 +139,12 @@ impl Settings {
         }
         let own = ["head", "attention"].into_iter();
         let stored = own.filter_map(|section| table.remove_entry(section)).collect();
-        // A run from before a key existed behaves as the key's default.
+        // A run from before a key existed behaves as the key's own default says, whatever presets
+        // have come to say since.
         let mut keys = layers(task, &[], &[], Profile::Quick)?;
+        let own = ["head.", "attention."];
+        let defaults = keys::flatten(&DEFAULTS.parse()?).into_iter();
+        keys.extend(defaults.filter(|(key, _)| !own.iter().any(|part| key.starts_with(part))));
         keys.extend(keys::flatten(&table));
         from_keys(&keys, stored, task).with_context(damaged)
     }

@@ -54,6 +54,22 @@ fn presets_resolve_and_survive_the_run_folder() {
     }
 }
 
+/// Whatever the quick profile has come to say.
+#[test]
+fn a_run_from_before_a_key_existed_is_what_it_was() {
+    let settings = resolve("env=hopper").unwrap();
+    assert_eq!(settings.model.time, Time::Context);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    let now = settings.to_toml().unwrap();
+    let before: Vec<&str> = now.lines().filter(|line| !line.starts_with("time = ")).collect();
+    std::fs::write(&path, before.join("\n")).unwrap();
+    let loaded = Settings::load(&path).unwrap();
+    assert_eq!(loaded.model.time, Time::Episode);
+    let model = ModelSettings { time: Time::Context, ..loaded.model.clone() };
+    assert_eq!(Settings { model, ..loaded }, settings);
+}
+
 #[test]
 fn a_task_has_one_name_however_it_is_written() {
     for line in ["game=bank_heist", "game=BankHeist", "game=Bank-Heist", "task=ale/bankheist"] {

@@ -11,8 +11,18 @@ const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_l
 
 #[test]
 fn an_agent_goes_out_and_comes_back_equal() {
+    goes_out_and_comes_back("");
+}
+
+/// transformers' model has a table of timesteps, which is zeros where ours has none.
+#[test]
+fn so_does_one_that_knows_its_timestep() {
+    goes_out_and_comes_back("model.time=episode");
+}
+
+fn goes_out_and_comes_back(words: &str) {
     let desk = Desk::new();
-    desk.succeeds(&format!("train {TINY}"));
+    desk.succeeds(&format!("train {TINY} {words}"));
     let run = desk.only_run("runs");
     desk.succeeds("export to=out/hopper");
     let folder = desk.path("out/hopper");

@@ -1,4 +1,5 @@
-//! One position for each token in the context, and one for the context in its episode.
+//! One position for each token in the context, and one for the context in its episode where that
+//! is told.
 
 use burn::{
     module::{Module, Param},
@@ -15,20 +16,20 @@ pub struct LocalAndGlobal {
     /// `[3·context_length + 1, d_model]`: position of a token in the context.
     pub local: Param<Tensor<2>>,
     /// `[max_timestep + 1, d_model]`: position of the context in its episode.
-    pub global: Param<Tensor<2>>,
+    pub global: Option<Param<Tensor<2>>>,
 }
 
 impl LocalAndGlobal {
     /// Zeros, as in the reference.
     pub fn init(
         context_length: usize,
-        max_timestep: usize,
+        max_timestep: Option<usize>,
         d_model: usize,
         init: &mut Init<'_>,
     ) -> Self {
         Self {
             local: init.constant([3 * context_length + 1, d_model], 0.0),
-            global: init.constant([max_timestep + 1, d_model], 0.0),
+            global: max_timestep.map(|last| init.constant([last + 1, d_model], 0.0)),
         }
     }
 
@@ -37,8 +38,14 @@ impl LocalAndGlobal {
         let [_, time, _] = steps.observations.dims();
         let tokens = tokens::interleave(steps.returns_to_go, steps.observations, steps.actions);
         let [_, n_tokens, _] = tokens.dims();
-        let global = rows_of(self.global.val(), contexts.first_timesteps()).unsqueeze_dim::<3>(1);
-        tokens + self.local(&contexts.n_padding, n_tokens, n_tokens / time) + global
+        let placed = tokens + self.local(&contexts.n_padding, n_tokens, n_tokens / time);
+        match &self.global {
+            Some(table) => {
+                let rows = rows_of(table.val(), contexts.first_timesteps());
+                placed + rows.unsqueeze_dim::<3>(1)
+            }
+            None => placed,
+        }
     }
 
     /// `[batch or 1, tokens, d_model]`.
