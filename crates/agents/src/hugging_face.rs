@@ -182,6 +182,9 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
         let tensor = taken(weights, &ours)?;
         theirs.insert(name, if turned { transposed(tensor)? } else { tensor.clone() });
     }
+    if let Some(range) = model.return_range {
+        told_as_they_come(range, &mut theirs)?;
+    }
     theirs.insert(NORM_BIAS.1.into(), taken(weights, NORM_BIAS.0)?.clone());
     let d = model.d_model;
     if let PositionsConfig::Timestep { .. } = model.positions {
@@ -225,6 +228,23 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
         eos_token_id: None,
     };
     Ok((config, theirs))
+}
+
+/// transformers has no range of returns. With `R' = k (R̂ − low) − 1`, `k = 2 / (high − low)`, is
+/// `R' W + b = R̂ (k W) + (b − (k low + 1) W)`.
+fn told_as_they_come(range: [f32; 2], theirs: &mut NamedTensors) -> Result<(), ModelError> {
+    let [weight, bias] = ["embed_return.weight", "embed_return.bias"];
+    let numbers =
+        |name| Ok::<_, ModelError>(taken(theirs, name)?.iter::<f64>().collect::<Vec<_>>());
+    let (w, b) = (numbers(weight)?, numbers(bias)?);
+    let [low, high] = range.map(f64::from);
+    let k = 2.0 / (high - low);
+    let scaled = w.iter().map(|w| (k * w) as f32).collect::<Vec<_>>();
+    let moved = b.iter().zip(&w).map(|(b, w)| (b - (k * low + 1.0) * w) as f32);
+    let (n, moved) = (w.len(), moved.collect::<Vec<_>>());
+    theirs.insert(weight.into(), TensorData::new(scaled, [n, 1]));
+    theirs.insert(bias.into(), TensorData::new(moved, [n]));
+    Ok(())
 }
 
 const REASON: &str = "transformers' DecisionTransformerModel has no such part: it is a transformer \
@@ -336,6 +356,27 @@ mod tests {
         let leaky = Config { activation_function: "gelu_new".into(), ..config };
         let told = import(&leaky, &theirs, &task, 7).unwrap_err().to_string();
         assert!(told.contains("activation_function = gelu_new: relu"), "{told}");
+    }
+
+    #[test]
+    fn a_range_of_returns_joins_the_weights() {
+        let (w, b) = ([0.5f32, -2.0, 1.0], [0.25f32, 0.0, -1.0]);
+        let mut theirs = NamedTensors::from([
+            ("embed_return.weight".into(), TensorData::new(w.to_vec(), [3, 1])),
+            ("embed_return.bias".into(), TensorData::new(b.to_vec(), [3])),
+        ]);
+        told_as_they_come([-1.5, 6.5], &mut theirs).unwrap();
+        let [weight, bias] = ["embed_return.weight", "embed_return.bias"]
+            .map(|name| theirs[name].iter::<f64>().collect::<Vec<_>>());
+        for returns in [-3.0, 0.0, 5.4] {
+            // -1 at -1.5, 1 at 6.5.
+            let told = (returns + 1.5) / 4.0 - 1.0;
+            for i in 0..3 {
+                let expected = told * f64::from(w[i]) + f64::from(b[i]);
+                let got = returns * weight[i] + bias[i];
+                assert!((got - expected).abs() < 1e-6, "{returns}: {got}, {expected}");
+            }
+        }
     }
 
     #[test]

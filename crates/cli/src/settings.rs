@@ -154,6 +154,30 @@ pub enum Time {
     Context,
 }
 
+/// In which units a Decision Transformer is told returns-to-go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReturnUnit {
+    /// Divided by the data's return scale.
+    Scale,
+    /// By their place among the recorded ones.
+    Range,
+}
+
+/// What a model has to know of its recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded {
+    /// Steps of its longest episode.
+    pub longest: usize,
+    /// Returns-to-go that 5 % and 95 % of its steps do not exceed, divided by the return scale.
+    pub returns: [f32; 2],
+}
+
+impl Recorded {
+    /// Where only is asked whether there is such an agent, and not its size.
+    pub const ANY: Self = Self { longest: 1000, returns: [-1.0, 1.0] };
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "documented in presets/, which --help prints")]
@@ -167,6 +191,7 @@ pub struct ModelSettings {
     pub timestep_std: f64,
     pub dropout: f64,
     pub conditioning: Told,
+    pub return_unit: ReturnUnit,
 }
 
 /// What is played after training, or by `evaluate`.
@@ -235,21 +260,21 @@ impl Settings {
         }
     }
 
-    /// How to learn `task`, whose recorded episodes have up to `longest` steps; the model knows
-    /// episodes as long as those that `like` knows.
+    /// How to learn `task` from what was `recorded`; the model knows episodes as long as those that
+    /// `like` knows, and their returns.
     ///
     /// # Errors
     /// When the keys describe no agent for it.
     pub fn algorithm_config(
         &self,
         task: &Task,
-        longest: usize,
+        recorded: Recorded,
         like: Option<&AlgorithmConfig>,
     ) -> Result<AlgorithmConfig> {
         let like = like.and_then(|like| like.model());
         let model = || -> Result<ModelConfig> {
-            let model = self.model_config(task, longest)?;
-            Ok(like.iter().fold(model, ModelConfig::timed_as))
+            let model = self.model_config(task, recorded)?;
+            Ok(like.iter().fold(model, ModelConfig::scaled_as))
         };
         let config = match (&*self.algorithm, self.algorithms.get(&self.algorithm)) {
             (DECISION_TRANSFORMER, _) => match model()? {

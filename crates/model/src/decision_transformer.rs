@@ -39,7 +39,7 @@ use crate::{
     action_embedding::ActionEmbedding,
     attention::{AttentionConfig, FourierKernel},
     encoder::{self, Encoder},
-    error::{ModelError, check_counts},
+    error::{ModelError, check_counts, config_error},
     head::{Head, HeadConfig, LinearConfig, TanhConfig},
     init::Init,
     loss::Loss,
@@ -72,6 +72,14 @@ pub struct DecisionTransformerConfig {
     pub dropout: f64,
     /// What the model is told before each observation.
     pub conditioning: Conditioning,
+    /// Which returns-to-go it is told as −1 and as 1, the others between and beyond them in
+    /// proportion; `None`: they are told as they come, as in the references.
+    ///
+    /// What is told is `R̂ W + b`, and a layer norm follows, which leaves its direction alone. For
+    /// `R̂` well above `|b|/|W|` that is the direction of `W`: at the references' initial weights
+    /// 4000 and 5400, told as 4 and 5.4, are 4° apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_range: Option<[f32; 2]>,
     /// Whether every embedding goes through tanh before its position is added. Frames always do.
     pub tanh_embeddings: bool,
     /// What tells a token where it stands.
@@ -104,6 +112,7 @@ impl DecisionTransformerConfig {
             context_length: 30,
             dropout: 0.1,
             conditioning: Conditioning::Return,
+            return_range: None,
             tanh_embeddings: true,
             positions: PositionsConfig::LocalAndGlobal { max_timestep },
             activation: Activation::Gelu,
@@ -121,6 +130,7 @@ impl DecisionTransformerConfig {
             context_length: 20,
             dropout: 0.1,
             conditioning: Conditioning::Return,
+            return_range: None,
             tanh_embeddings: false,
             positions: PositionsConfig::Timestep { horizon, std: reference_std() },
             activation: Activation::Relu,
@@ -154,6 +164,12 @@ impl DecisionTransformerConfig {
     ) -> Result<(), ModelError> {
         self.transformer().validate()?;
         check_counts(&[("context_length", self.context_length)])?;
+        if let Some([low, high]) = self.return_range
+            && !(low < high && (high - low).is_finite())
+        {
+            let got = format!("[{low}, {high}]");
+            return Err(config_error("return_range", got, "two numbers, the smaller first"));
+        }
         self.positions.validate()?;
         encoder::validate(observations)?;
         self.head.validate(actions)
@@ -281,6 +297,7 @@ impl DecisionTransformer {
     ) -> Tensor<3> {
         let [batch, time] = contexts.dims();
         let shape = [batch, time, self.config.d_model];
+        let returns_to_go = self.told(contexts.returns_to_go.clone());
         let squash = |embedded: Tensor<2>| match self.config.tanh_embeddings {
             true => embedded.tanh(),
             false => embedded,
@@ -291,9 +308,10 @@ impl DecisionTransformer {
         };
         let embedded = Embedded {
             observations,
-            returns_to_go: self.returns.as_ref().map(|returns| {
-                squash(returns.forward(contexts.returns_to_go.clone())).reshape(shape)
-            }),
+            returns_to_go: self
+                .returns
+                .as_ref()
+                .map(|returns| squash(returns.forward(returns_to_go.clone())).reshape(shape)),
             actions: squash(self.action.forward(&contexts.actions)).reshape(shape),
         };
         let tokens = self.positions.tokens(embedded, contexts, self.form);
@@ -301,8 +319,17 @@ impl DecisionTransformer {
         let hidden = self.transformer.at_observations(tokens, steps, n_padding, dropout, self.form);
         let hidden = self.transformer.normed(hidden, self.form);
         match &self.modulation {
-            Some(modulation) => modulation.forward(hidden, contexts.returns_to_go.clone()),
+            Some(modulation) => modulation.forward(hidden, returns_to_go),
             None => hidden,
+        }
+    }
+
+    /// Returns-to-go as they are told: see
+    /// [`return_range`](DecisionTransformerConfig::return_range).
+    fn told(&self, returns_to_go: Tensor<2>) -> Tensor<2> {
+        match self.config.return_range.map(|range| range.map(f64::from)) {
+            Some([low, high]) => (returns_to_go - low) * (2.0 / (high - low)) - 1.0,
+            None => returns_to_go,
         }
     }
 
@@ -383,6 +410,8 @@ mod tests {
             ("context_length", refused(|config| config.context_length = 0)),
             ("context_length", refused(|config| config.context_length = 1 << 40)),
             ("dropout", refused(|config| config.dropout = 1.0)),
+            ("return_range", refused(|config| config.return_range = Some([1.0, 1.0]))),
+            ("return_range", refused(|config| config.return_range = Some([0.0, f32::NAN]))),
             (
                 "head.components",
                 refused(|config| {

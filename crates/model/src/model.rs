@@ -49,12 +49,15 @@ impl ModelConfig {
         }
     }
 
-    /// The same, for episodes as long as those that `other` knows: its tables of timesteps have as
-    /// many rows.
+    /// The same, for episodes as long as those that `other` knows, whose tables of timesteps have
+    /// as many rows, and for the returns that it knows.
     #[must_use]
-    pub fn timed_as(mut self, other: &Self) -> Self {
+    pub fn scaled_as(mut self, other: &Self) -> Self {
         match (&mut self, other) {
-            (Self::Transformer(own), Self::Transformer(other)) => own.positions = other.positions,
+            (Self::Transformer(own), Self::Transformer(other)) => {
+                own.positions = other.positions;
+                own.return_range = other.return_range;
+            }
             (Self::Perceptron(own), Self::Perceptron(other)) => {
                 own.average_return = other.average_return;
             }

@@ -287,6 +287,26 @@ fn conditioning_is_what_it_says() {
     }
 }
 
+/// A range of returns is another unit, and no more.
+#[test]
+fn returns_are_told_by_their_place_in_the_range() {
+    let episode = Episode::random(CONTEXT);
+    let mut told = episode.clone();
+    // From [-0.5, 1.5] to [-1, 1], exact in binary.
+    told.returns_to_go.iter_mut().for_each(|returns| *returns -= 0.5);
+    for model in models() {
+        let mut ranged = model.clone();
+        ranged.config.return_range = Some([-0.5, 1.5]);
+        let head = &model.config.head;
+        let [as_told, ranged, as_it_comes] =
+            [(&model, &told), (&ranged, &episode), (&model, &episode)].map(|(model, episode)| {
+                hidden(model, &episode.context(head, 0, CONTEXT, 0, 0.0), CONTEXT)
+            });
+        assert_close("ranged", &ranged, &as_told, 0.0, ROUNDING);
+        assert_eq!(ranged != as_it_comes, model.config.conditioning != Conditioning::None);
+    }
+}
+
 #[test]
 fn timesteps_past_the_horizon_use_its_last_row() {
     let episode = Episode::random(9);

@@ -43,7 +43,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 23] = [
+const ONLY: [Only; 25] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -62,6 +62,8 @@ const ONLY: [Only; 23] = [
     only("head.*", "algorithm", SEQUENCES),
     only("train.micro_batches", "algorithm", SEQUENCES),
     only("model.conditioning", "algorithm", &["decision_transformer"]),
+    only("model.return_unit", "algorithm", &["decision_transformer"]),
+    only("model.return_unit", "model.kind", TRANSFORMER),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.time", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),

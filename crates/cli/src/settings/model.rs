@@ -8,14 +8,15 @@ use overtone_model::{
     PerceptronConfig, positions::PositionsConfig,
 };
 
-use super::{BEHAVIOR_CLONING, ModelKind, RVS, Settings, Time, Told};
+use super::{BEHAVIOR_CLONING, ModelKind, RVS, Recorded, ReturnUnit, Settings, Time, Told};
 
 impl Settings {
-    /// The model for `task`, whose recorded episodes have up to `longest` steps.
+    /// The model for `task`, learned from what was `recorded`.
     ///
     /// # Errors
     /// When the keys describe no model.
-    pub(super) fn model_config(&self, task: &Task, longest: usize) -> Result<ModelConfig> {
+    pub(super) fn model_config(&self, task: &Task, recorded: Recorded) -> Result<ModelConfig> {
+        let longest = recorded.longest;
         let (model, head) = (&self.model, self.head.clone());
         if model.kind == ModelKind::Perceptron {
             return Ok(ModelConfig::Perceptron(PerceptronConfig {
@@ -58,6 +59,9 @@ impl Settings {
             context_length: model.context_length,
             dropout: model.dropout,
             conditioning,
+            return_range: (conditioning != Conditioning::None
+                && model.return_unit == ReturnUnit::Range)
+                .then_some(recorded.returns),
             positions,
             attention: self.attention,
             head,

@@ -10,8 +10,8 @@ use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
 use super::{
-    BEHAVIOR_CLONING, ModelKind, Preset, Profile, Settings, given, read, recording, source::Source,
-    variants,
+    BEHAVIOR_CLONING, ModelKind, Preset, Profile, Recorded, Settings, given, read, recording,
+    source::Source, variants,
 };
 use crate::{
     keys::{self, Keys},
@@ -71,8 +71,8 @@ impl Settings {
         settings.profile = profile;
         settings.check()?;
         if let Some(source) = source {
-            // Of how long episodes are nothing is compared.
-            source.check(&settings, &settings.algorithm_config(task, 1, None)?)?;
+            // Of how long episodes are and what they earn nothing is compared.
+            source.check(&settings, &settings.algorithm_config(task, Recorded::ANY, None)?)?;
             settings.init = source.name;
         }
         Ok(settings)

@@ -20,7 +20,7 @@ fn resolve(line: &str) -> Result<Settings> {
 /// The algorithm for episodes of up to 1000 steps.
 fn algorithm(line: &str) -> Result<AlgorithmConfig> {
     let settings = resolve(line)?;
-    settings.algorithm_config(settings.task()?, 1000, None)
+    settings.algorithm_config(settings.task()?, Recorded::ANY, None)
 }
 
 fn transformer(model: DecisionTransformerConfig) -> AlgorithmConfig {

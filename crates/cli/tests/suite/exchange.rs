@@ -11,13 +11,34 @@ const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_l
 
 #[test]
 fn an_agent_goes_out_and_comes_back_equal() {
-    goes_out_and_comes_back("");
+    goes_out_and_comes_back("model.return_unit=scale");
 }
 
 /// transformers' model has a table of timesteps, which is zeros where ours has none.
 #[test]
 fn so_does_one_that_knows_its_timestep() {
-    goes_out_and_comes_back("model.time=episode");
+    goes_out_and_comes_back("model.return_unit=scale model.time=episode");
+}
+
+/// A range of returns goes into the weights, which rounds them.
+#[test]
+fn one_with_a_range_of_returns_plays_the_same() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("train {TINY}"));
+    desk.succeeds("export to=out");
+    desk.succeeds("import out runs=back");
+    let [own, its] = ["runs", "back"].map(|runs| {
+        desk.succeeds(&format!(
+            "evaluate rollouts runs={runs} episodes=2 target=1800 out={runs}.json"
+        ));
+        let text = fs::read(desk.path(&format!("{runs}.json"))).unwrap();
+        let played: Value = serde_json::from_slice(&text).unwrap();
+        let episodes = played["episodes"].as_array().unwrap().iter();
+        episodes.map(|episode| episode["raw_return"].as_f64().unwrap()).collect::<Vec<_>>()
+    });
+    for (own, its) in own.iter().zip(&its) {
+        assert!((own - its).abs() < 1e-3 * own.abs().max(1.0), "{own} {its}");
+    }
 }
 
 fn goes_out_and_comes_back(words: &str) {

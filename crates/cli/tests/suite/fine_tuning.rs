@@ -107,6 +107,8 @@ fn other_data_is_seen_as_the_weights_know_it() {
     let (before, after) = (state(&source, 4), state(&desk.only_run("runs"), 1));
     assert_ne!(before["dataset_hash"], after["dataset_hash"]);
     assert_eq!(before["agent"]["normalization"], after["agent"]["normalization"]);
+    assert!(before["agent"].to_string().contains("\"return_range\":["), "{before}");
+    assert_eq!(before["agent"]["algorithm"], after["agent"]["algorithm"]);
     assert_eq!(after["agent"]["dataset"], "medium");
 }
 

@@ -11,11 +11,8 @@ use overtone_train::{RunDir, run_dir::CONFIG};
 
 use crate::{
     command::{evaluate, provenance, train},
-    settings::{EvaluationSettings, Resume, Settings},
+    settings::{EvaluationSettings, Recorded, Resume, Settings},
 };
-
-/// Steps of an episode, where only whether there is such an agent is asked, and not its size.
-const EPISODE: usize = 1000;
 
 /// A cell, and what its words come to.
 #[derive(Clone, Debug)]
@@ -65,7 +62,7 @@ fn says_profile(all: &[Resolved]) -> bool {
 impl Resolved {
     fn new(cell: Cell, again: &[String]) -> Result<Self> {
         let settings = settings_of(&cell.words)?;
-        settings.algorithm_config(settings.task()?, EPISODE, None)?;
+        settings.algorithm_config(settings.task()?, Recorded::ANY, None)?;
         let again = again.iter().map(|line| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             if let Some(word) = words.iter().find(|word| !word.starts_with("evaluation.")) {
