@@ -84,8 +84,8 @@ fn report(path: &Path) -> Value {
 }
 
 /// CartPole from poor records to an agent that is far better than random play, which gets 22: with
-/// the reference's dropout and a short warm-up at its own temperature, and better yet at half of it,
-/// because the records' own policies act at random in part.
+/// the reference's dropout and tokens and a short warm-up at its own temperature, and better yet at
+/// half of it, because the records' own policies act at random in part.
 #[test]
 fn a_pole_is_balanced_by_what_was_learned() {
     let desk = Desk::new();
@@ -102,9 +102,9 @@ fn a_pole_is_balanced_by_what_was_learned() {
     write(&desk.path("cartpole.hdf5"), &episodes, 4, true);
     let stdout = desk.succeeds(
         "train task=gymnasium/cartpole-v1 data.path=cartpole.hdf5 model.n_layers=1 \
-         model.d_model=32 model.context_length=5 model.dropout=0.1 train.batch_size=64 \
-         train.updates=400 train.warmup_tokens=200000 evaluation.episodes=10 \
-         evaluation.target=500",
+         model.d_model=32 model.context_length=5 model.dropout=0.1 model.time=episode \
+         model.return_unit=scale train.batch_size=64 train.updates=400 \
+         train.warmup_tokens=200000 evaluation.episodes=10 evaluation.target=500",
     );
     assert!(!stdout.contains("odd:"), "{stdout}");
     let run = desk.only_run("runs");
