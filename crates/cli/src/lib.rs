@@ -120,6 +120,13 @@ enum Evaluate {
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
+    /// Play at several softmax temperatures, and choose one in episodes that no score is made of
+    #[command(after_help = temperature_help())]
+    Temperature {
+        /// Options, `key=value`
+        #[arg(value_name = "KEY=VALUE")]
+        options: Vec<String>,
+    },
 }
 
 #[derive(Subcommand)]
@@ -323,6 +330,14 @@ fn ablation_help() -> String {
     )
 }
 
+fn temperature_help() -> String {
+    format!(
+        "Options, their defaults and why:\n{}\n\
+         Example: overtone evaluate temperature temperatures=1,0.5 episodes=50",
+        keys::help(command::evaluate::TEMPERATURE_OPTIONS)
+    )
+}
+
 fn download_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
@@ -365,6 +380,9 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Video { options } => command::video::run(&options),
         Command::Evaluate { what: Evaluate::Ablation { options } } => {
             command::evaluate::ablation(&options)
+        }
+        Command::Evaluate { what: Evaluate::Temperature { options } } => {
+            command::evaluate::temperature(&options)
         }
         Command::Record { options } => command::record::run(&options),
         Command::Data { what: Data::Convert { from, to, layout, task } } => {

@@ -1,5 +1,6 @@
 //! `overtone evaluate rollouts`: plays checkpoints and reports. `overtone evaluate ablation`:
-//! what each setting of the protocol is worth.
+//! what each setting of the protocol is worth. `overtone evaluate temperature`: which one suits an
+//! agent.
 //!
 //! All episodes of all targets of all checkpoints share the emulators; protocols are played one
 //! after the other. With `part=2/4` several processes share the episodes.
@@ -11,6 +12,7 @@ mod entry;
 mod family;
 mod parts;
 pub mod playing;
+mod temperature;
 
 use std::{
     path::{Path, PathBuf},
@@ -28,6 +30,7 @@ use ask::Ask;
 pub use ask::what_to_ask;
 pub use curve::Curve;
 use entry::Entry;
+pub use temperature::{OPTIONS as TEMPERATURE_OPTIONS, temperature};
 
 use crate::{
     interrupt, keys,

@@ -177,3 +177,34 @@ fn a_video_of_an_evaluation_that_is_no_more_is_filmed_again() {
     assert!(films(""));
     assert!(page().contains(" (median), "), "{}", page());
 }
+
+/// In other episodes than those of a score; what it chooses is played by hand.
+#[test]
+fn a_temperature_is_chosen_by_other_episodes() {
+    let desk = Desk::new();
+    desk.refuses("evaluate temperature", &["no run"]);
+    desk.succeeds(&desk.tiny(""));
+    let run = desk.only_run("runs");
+    desk.refuses("evaluate temperature temperatures=1,0", &["temperatures=1,0", "`0`"]);
+    desk.refuses("evaluate temperature target=1,2", &["target=1,2", "one return"]);
+    desk.refuses("evaluate temperature episodes=0", &["nothing to play"]);
+    let words = "temperatures=1,0.05 episodes=2 target=5";
+    let said = desk.succeeds(&format!("evaluate temperature {words}"));
+    let found = report(&run.join("temperature.json"));
+    let curve = found["curve"].as_array().unwrap();
+    let mean = |point: &Value| point["raw_return"]["mean"].as_f64().unwrap();
+    let best = if mean(&curve[1]) > mean(&curve[0]) { 0.05 } else { 1.0 };
+    assert!((found["chosen"].as_f64().unwrap() - best).abs() < 1e-6, "{found}");
+    assert!(said.contains(&format!("temperature={best}")) && said.contains("seed 1001"), "{said}");
+    // The same episodes as an evaluation of that seed plays.
+    desk.succeeds(
+        "evaluate rollouts seed=1001 episodes=2 target=5 temperature=0.05 out=again.json",
+    );
+    let again = report(&desk.path("again.json"));
+    assert_eq!(again["targets"][0]["raw_return"]["mean"], curve[1]["raw_return"]["mean"]);
+
+    desk.succeeds(
+        "train env=hopper train.updates=1 train.batch_size=2 evaluation.episodes=0 runs=real",
+    );
+    desk.refuses("evaluate temperature runs=real", &["real-valued", "Hopper"]);
+}
