@@ -2,7 +2,8 @@
 
     python scripts/peers/state_dicts.py
 
-gym.pt holds the weights of crates/testkit/golden/dt_gym_weights.safetensors. Those of atari.pt
+gym.pt holds the weights of crates/testkit/golden/dt_gym_weights.safetensors, as older.pt does in
+the form that torch wrote before 1.6, whose bytes have no checksums. Those of atari.pt
 are views into a few numbers each, as a saved slice of a tensor is, and lie under a key beside
 an optimizer's step.
 """
@@ -67,6 +68,7 @@ def atari():
 def main():
     OUT.mkdir(exist_ok=True)
     torch.save(dict(golden()), OUT / "gym.pt")
+    torch.save(dict(golden()), OUT / "older.pt", _use_new_zipfile_serialization=False)
     torch.save({"model_state_dict": atari(), "step": 3}, OUT / "atari.pt")
 
 

@@ -37,6 +37,7 @@ fn a_model_of_vectors_is_the_golden_one() {
         n += 1;
     }
     assert_eq!(theirs.len(), n);
+    assert_eq!(state_dict::read(&file("older.pt")).unwrap(), theirs);
     let unsaid = Unsaid { n_heads: Some(2), ..UNSAID };
     let (algorithm, ours) = state_dict::import(&theirs, &vectors(5, 3), unsaid).unwrap();
     let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };

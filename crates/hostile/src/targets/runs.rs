@@ -101,6 +101,7 @@ pub(super) fn targets() -> Vec<Target> {
                 let file = |name: &str, bytes: &[u8]| Seed::new(name, bytes.to_vec());
                 Ok(vec![
                     file("gym.pt", include_bytes!("../../../agents/tests/state_dict/gym.pt")),
+                    file("older.pt", include_bytes!("../../../agents/tests/state_dict/older.pt")),
                     file("atari.pt", include_bytes!("../../../agents/tests/state_dict/atari.pt")),
                 ])
             },
