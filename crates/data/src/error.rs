@@ -154,6 +154,16 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
+    /// An HDF5 file that cannot be locked for reading.
+    #[error(
+        "{}: cannot be locked for reading: another program is writing it, wait until that is done; \
+         on a disk without locks, set HDF5_USE_FILE_LOCKING=FALSE",
+        path.display()
+    )]
+    Locked {
+        /// The file.
+        path: PathBuf,
+    },
     /// Not an `.npz` file, or one that is damaged.
     #[error("{}: not a usable .npz file, {reason}", path.display())]
     Npz {

@@ -9,7 +9,7 @@ mod metadata;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hdf5::{File, Group, H5Type};
+use hdf5::{File, FileBuilder, Group, H5Type};
 use overtone_core::picture::SIDE;
 use overtone_core::{Outcome, Simulation, Task};
 use sha2::{Digest, Sha256};
@@ -127,7 +127,12 @@ impl<'a> MinariWriter<'a> {
             let folder = beside.join("data");
             fs::create_dir_all(&folder).map_err(DataError::io(&folder, "make"))?;
         }
-        let file = File::create(&path).map_err(|error| failed(to, &error))?;
+        // Under this name nobody else looks for it, so no lock is needed; a program started
+        // meanwhile would keep one longer than the file is open.
+        let file = FileBuilder::new()
+            .with_access_plist(|access| access.file_locking(false))
+            .create(&path)
+            .map_err(|error| failed(to, &error))?;
         Ok(Self {
             about,
             to: to.to_path_buf(),

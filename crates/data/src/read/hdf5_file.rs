@@ -9,6 +9,7 @@
 //! file, behind which such a link may lie.
 
 mod before;
+mod locked;
 mod stream_lengths;
 
 use std::cell::Cell;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use hdf5::plist::dataset_create::Layout;
 use hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenArray};
-use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType, MinorErrorCode};
+use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType};
 use memmap2::Mmap;
 
 use crate::dataset::Acted;
@@ -66,8 +67,8 @@ impl Hdf5File {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`DataError::Missing`], [`DataError::NotHdf5`], or [`DataError::Hdf5`] when it is cut
-    /// short or damaged, or links to elsewhere.
+    /// [`DataError::Missing`], [`DataError::NotHdf5`], [`DataError::Locked`] while another program
+    /// writes it, or [`DataError::Hdf5`] when it is cut short or damaged, or links to elsewhere.
     pub fn open(path: &Path) -> Result<Self, DataError> {
         // Asked of the system first, which says better why a file cannot be opened.
         let missing = || DataError::open(path, "name an HDF5 file that is there");
@@ -84,16 +85,7 @@ impl Hdf5File {
             });
         }
         drop(map);
-        let file = hdf5::File::open(path).map_err(|error| {
-            if error.contains_minor(MinorErrorCode::NotHdf5) {
-                return DataError::NotHdf5 { path: path.to_path_buf() };
-            }
-            DataError::Hdf5 {
-                path: path.to_path_buf(),
-                what: "it".into(),
-                reason: error.to_string(),
-            }
-        })?;
+        let file = locked::open(path)?;
         let opened = Self { path: path.to_path_buf(), file, bytes, claimed: Cell::new(0) };
         opened.check_links("", &opened.file)?;
         Ok(opened)
