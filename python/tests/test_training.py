@@ -33,6 +33,12 @@ class Training(Desk):
                 mine, its = (folder / place for folder in (run.path, other))
                 self.assertEqual(mine.read_bytes(), its.read_bytes(), place)
 
+    def test_help_is_told_and_words_that_mean_nothing_are_an_error(self) -> None:
+        (told,) = ov.command(["data", "convert", "--help"], progress="none")
+        self.assertIn("Usage: overtone data convert", told)
+        with self.assertRaisesRegex(ov.OvertoneError, "unrecognized subcommand"):
+            ov.command(["trian"], progress="none")
+
     def test_a_run_begins_with_the_weights_of_another(self) -> None:
         first = self.train(seed=4, run_dir="first")
         run = self.train(init=first, seed=5)

@@ -3,7 +3,8 @@
     python scripts/peers/state_dicts.py
 
 gym.pt holds the weights of crates/testkit/golden/dt_gym_weights.safetensors, as older.pt does in
-the form that torch wrote before 1.6, whose bytes have no checksums. Those of atari.pt
+the form that torch wrote before 1.6, whose bytes have no checksums, and halves.pt in half
+precision, every other tensor as bfloat16. Those of atari.pt
 are views into a few numbers each, as a saved slice of a tensor is, and lie under a key beside
 an optimizer's step.
 """
@@ -69,6 +70,9 @@ def main():
     OUT.mkdir(exist_ok=True)
     torch.save(dict(golden()), OUT / "gym.pt")
     torch.save(dict(golden()), OUT / "older.pt", _use_new_zipfile_serialization=False)
+    halves = [torch.float16, torch.bfloat16]
+    torch.save({name: tensor.to(halves[i % 2]) for i, (name, tensor) in enumerate(golden())},
+               OUT / "halves.pt")
     torch.save({"model_state_dict": atari(), "step": 3}, OUT / "atari.pt")
 
 

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use burn::tensor::TensorData;
+use burn::tensor::{Bytes, TensorData};
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
     DecisionTransformerConfig, ModelError,
@@ -52,8 +52,8 @@ pub fn read(path: &Path) -> Result<NamedTensors, ModelError> {
     }
     let mut tensors = NamedTensors::new();
     for (name, tensor) in reader.tensors() {
-        if let Some(floats) = floats(tensor).map_err(|error| unreadable(one_line(&error)))? {
-            tensors.insert(name.clone(), TensorData::new(floats, tensor.shape().to_vec()));
+        if let Some(floats) = floats(tensor).map_err(unreadable)? {
+            tensors.insert(name.clone(), floats);
         }
     }
     Ok(tensors)
@@ -64,27 +64,20 @@ fn one_line(error: &impl std::fmt::Display) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// A tensor's numbers; `None` where they are no floats, such as masks.
-fn floats(tensor: &Tensor) -> std::io::Result<Option<Vec<f32>>> {
-    let words = |bytes: &[u8]| -> Vec<f32> {
-        let word = |b: &[u8]| f32::from_ne_bytes([b[0], b[1], b[2], b[3]]);
-        bytes.chunks_exact(4).map(word).collect()
+/// A tensor in single precision; `None` where it holds no floats, such as a mask.
+fn floats(tensor: &Tensor) -> Result<Option<TensorData>, String> {
+    let dtype = match tensor.dtype() {
+        DType::F16 => burn::tensor::DType::F16,
+        DType::BF16 => burn::tensor::DType::BF16,
+        DType::F32 => burn::tensor::DType::F32,
+        DType::F64 => burn::tensor::DType::F64,
+        _ => return Ok(None),
     };
-    Ok(match tensor.dtype() {
-        DType::F32 => Some(words(&tensor.read()?)),
-        DType::F64 => {
-            let double = |b: &[u8]| {
-                f64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32
-            };
-            Some(tensor.read()?.chunks_exact(8).map(double).collect())
-        }
-        // The upper half of a single's bits.
-        DType::BF16 => {
-            let half = |b: &[u8]| f32::from_bits(u32::from(u16::from_ne_bytes([b[0], b[1]])) << 16);
-            Some(tensor.read()?.chunks_exact(2).map(half).collect())
-        }
-        _ => None,
-    })
+    let bytes = Bytes::from_bytes_vec(tensor.read().map_err(|error| one_line(&error))?);
+    TensorData::try_from_bytes(bytes, tensor.shape().to_vec(), dtype)
+        .and_then(|data| data.try_cast_as::<f32>())
+        .map(Some)
+        .map_err(|error| one_line(&error))
 }
 
 /// A published model as ours, for `task`.

@@ -38,6 +38,14 @@ fn a_model_of_vectors_is_the_golden_one() {
     }
     assert_eq!(theirs.len(), n);
     assert_eq!(state_dict::read(&file("older.pt")).unwrap(), theirs);
+    let halves = state_dict::read(&file("halves.pt")).unwrap();
+    assert_eq!(halves.len(), n);
+    for (name, half) in &halves {
+        for (half, full) in half.iter::<f32>().zip(theirs[name].iter::<f32>()) {
+            // A bfloat16 has 8 bits.
+            assert!((half - full).abs() <= full.abs() / 256.0, "{name}: {half} of {full}");
+        }
+    }
     let unsaid = Unsaid { n_heads: Some(2), ..UNSAID };
     let (algorithm, ours) = state_dict::import(&theirs, &vectors(5, 3), unsaid).unwrap();
     let AlgorithmConfig::DecisionTransformer(found) = algorithm else { panic!("{algorithm:?}") };

@@ -43,10 +43,18 @@ thread_local! {
 pub fn run(
     words: &[String],
     stop: Arc<AtomicBool>,
-    told: impl FnMut(Event) + 'static,
+    mut told: impl FnMut(Event) + 'static,
 ) -> anyhow::Result<u8> {
     let words = std::iter::once("overtone").chain(words.iter().map(String::as_str));
-    let cli = Cli::try_parse_from(words)?;
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        // What was asked for, and no error: help, or the version.
+        Err(asked) if asked.exit_code() == 0 => {
+            told(Event::Said(asked.to_string().trim_end().to_owned()));
+            return Ok(0);
+        }
+        Err(refused) => return Err(refused.into()),
+    };
     let told = Rc::new(RefCell::new(told));
     HOST.replace(Some(Host { stop, told: told.clone() }));
     let said = move |line| (told.borrow_mut())(Event::Said(line));

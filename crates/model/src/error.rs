@@ -42,7 +42,7 @@ pub enum ModelError {
         expected: Vec<usize>,
     },
     /// A tensor has a type the model cannot take.
-    #[error("tensor `{name}` has type {got}; f32 or f64 is needed")]
+    #[error("tensor `{name}` has type {got}; f16, bf16, f32 or f64 is needed")]
     DType {
         /// Name of the tensor.
         name: String,

@@ -212,8 +212,7 @@ pub fn save(
 /// Reads every float tensor of a safetensors file.
 ///
 /// # Errors
-/// When the file cannot be read, is not safetensors, or holds a tensor of another type
-/// than `F32` or `F64`.
+/// When the file cannot be read, is not safetensors, or holds a tensor that is not of floats.
 pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
     // Read, not mapped: a file that another program cuts short meanwhile is an error.
     let bytes =
@@ -227,6 +226,8 @@ pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
         .into_iter()
         .map(|(name, view)| {
             let dtype = match view.dtype() {
+                Dtype::F16 => DType::F16,
+                Dtype::BF16 => DType::BF16,
                 Dtype::F32 => DType::F32,
                 Dtype::F64 => DType::F64,
                 other => {
@@ -235,7 +236,7 @@ pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
             };
             let data =
                 TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), dtype);
-            Ok((name, data))
+            Ok((name, if dtype.size() < 4 { data.convert::<f32>() } else { data }))
         })
         .collect()
 }
