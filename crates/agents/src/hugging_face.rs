@@ -166,6 +166,9 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
     if model.conditioning != Conditioning::Return {
         return wrong("conditioning", format!("{:?}", model.conditioning).to_lowercase());
     }
+    if model.average_return.is_some() {
+        return wrong("return_unit", "rate".into());
+    }
     if model.attention != AttentionConfig::SOFTMAX {
         return wrong("attention", model.attention.describe());
     }

@@ -162,6 +162,8 @@ pub enum ReturnUnit {
     Scale,
     /// By their place among the recorded ones.
     Range,
+    /// What each step still to come must earn, by its place among the recorded ones.
+    Rate,
 }
 
 /// What a model has to know of its recording.
@@ -171,11 +173,13 @@ pub struct Recorded {
     pub longest: usize,
     /// Returns-to-go that 5 % and 95 % of its steps do not exceed, divided by the return scale.
     pub returns: [f32; 2],
+    /// The same of [averages](overtone_model::AverageReturn) over an episode as long as a model knows them.
+    pub rates: [f32; 2],
 }
 
 impl Recorded {
     /// Where only is asked whether there is such an agent, and not its size.
-    pub const ANY: Self = Self { longest: 1000, returns: [-1.0, 1.0] };
+    pub const ANY: Self = Self { longest: 1000, returns: [-1.0, 1.0], rates: [-1.0, 1.0] };
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -38,6 +38,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     action_embedding::ActionEmbedding,
     attention::{AttentionConfig, FourierKernel},
+    average_return::AverageReturn,
     encoder::{self, Encoder},
     error::{ModelError, check_counts, config_error},
     head::{Head, HeadConfig, LinearConfig, TanhConfig},
@@ -80,6 +81,13 @@ pub struct DecisionTransformerConfig {
     /// 4000 and 5400, told as 4 and 5.4, are 4° apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_range: Option<[f32; 2]>,
+    /// Tells, in place of returns-to-go, what the steps still to come must earn on average, by its
+    /// place in [`return_range`](Self::return_range) and never beyond it.
+    ///
+    /// An agent that falls behind what it was asked for would be told ever higher averages, which
+    /// no recorded step had; so what lies outside of the range is told as its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub average_return: Option<AverageReturn>,
     /// Whether every embedding goes through tanh before its position is added. Frames always do.
     pub tanh_embeddings: bool,
     /// What tells a token where it stands.
@@ -113,6 +121,7 @@ impl DecisionTransformerConfig {
             dropout: 0.1,
             conditioning: Conditioning::Return,
             return_range: None,
+            average_return: None,
             tanh_embeddings: true,
             positions: PositionsConfig::LocalAndGlobal { max_timestep },
             activation: Activation::Gelu,
@@ -131,6 +140,7 @@ impl DecisionTransformerConfig {
             dropout: 0.1,
             conditioning: Conditioning::Return,
             return_range: None,
+            average_return: None,
             tanh_embeddings: false,
             positions: PositionsConfig::Timestep { horizon, std: reference_std() },
             activation: Activation::Relu,
@@ -169,6 +179,13 @@ impl DecisionTransformerConfig {
         {
             let got = format!("[{low}, {high}]");
             return Err(config_error("return_range", got, "two numbers, the smaller first"));
+        }
+        if let Some(AverageReturn { horizon }) = self.average_return {
+            check_counts(&[("average_return.horizon", horizon)])?;
+            if self.return_range.is_none() {
+                let expected = "given, since an average is told by its place in it";
+                return Err(config_error("return_range", "none", expected));
+            }
         }
         self.positions.validate()?;
         encoder::validate(observations)?;
@@ -297,7 +314,7 @@ impl DecisionTransformer {
     ) -> Tensor<3> {
         let [batch, time] = contexts.dims();
         let shape = [batch, time, self.config.d_model];
-        let returns_to_go = self.told(contexts.returns_to_go.clone());
+        let returns_to_go = self.told(contexts);
         let squash = |embedded: Tensor<2>| match self.config.tanh_embeddings {
             true => embedded.tanh(),
             false => embedded,
@@ -324,12 +341,17 @@ impl DecisionTransformer {
         }
     }
 
-    /// Returns-to-go as they are told: see
-    /// [`return_range`](DecisionTransformerConfig::return_range).
-    fn told(&self, returns_to_go: Tensor<2>) -> Tensor<2> {
-        match self.config.return_range.map(|range| range.map(f64::from)) {
-            Some([low, high]) => (returns_to_go - low) * (2.0 / (high - low)) - 1.0,
-            None => returns_to_go,
+    /// Returns as they are told: see [`return_range`](DecisionTransformerConfig::return_range) and
+    /// [`average_return`](DecisionTransformerConfig::average_return).
+    fn told(&self, contexts: &Contexts) -> Tensor<2> {
+        let returns_to_go = contexts.returns_to_go.clone();
+        let Some([low, high]) = self.config.return_range.map(|range| range.map(f64::from)) else {
+            return returns_to_go;
+        };
+        let place = |returns: Tensor<2>| (returns - low) * (2.0 / (high - low)) - 1.0;
+        match self.config.average_return {
+            Some(average) => place(average.of(returns_to_go, &contexts.timesteps)).clamp(-1.0, 1.0),
+            None => place(returns_to_go),
         }
     }
 
@@ -361,6 +383,7 @@ impl DecisionTransformer {
 mod tests {
     use super::*;
     use crate::head::GmmLikelihoodConfig;
+    use burn::tensor::Device;
 
     fn spaces() -> (ObservationSpace, ActionSpace) {
         (ObservationSpace::Vectors { width: 17 }, ActionSpace::unit(6))
@@ -394,6 +417,33 @@ mod tests {
         assert!(error.to_string().contains("max_ep_len"), "{error}");
     }
 
+    /// Of an episode of 10 steps, 3 asked for at step 0 are a pace of 3 an episode, and 3 still to
+    /// come at step 5 one of 6; 8 and -1 are beyond what was recorded, and told as its ends.
+    #[test]
+    fn the_average_return_is_told_by_its_place_and_never_beyond() {
+        let (observations, actions) = spaces();
+        let device = Device::flex();
+        let told = |average_return| -> Vec<f32> {
+            let config = DecisionTransformerConfig {
+                return_range: Some([0.0, 8.0]),
+                average_return,
+                ..DecisionTransformerConfig::gym(10)
+            };
+            let init = &mut Init::shapes(&device);
+            let model = DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
+            let contexts = Contexts {
+                observations: Observed::Vectors(Tensor::zeros([2, 2, 17], &device)),
+                returns_to_go: Tensor::from_data([[3.0f32, 3.0], [8.0, -1.0]], &device),
+                actions: Acted::Continuous(Tensor::zeros([2, 2, 6], &device)),
+                timesteps: vec![0, 5, 9, 5],
+                n_padding: vec![0, 0],
+            };
+            model.told(&contexts).into_data().iter().collect()
+        };
+        assert_eq!(told(None), [-0.25, -0.25, 1.0, -1.25]);
+        assert_eq!(told(Some(AverageReturn { horizon: 10 })), [-0.25, 0.5, 1.0, -1.0]);
+    }
+
     #[test]
     fn what_describes_no_model_is_named() {
         let refused = |change: fn(&mut DecisionTransformerConfig)| {
@@ -412,6 +462,14 @@ mod tests {
             ("dropout", refused(|config| config.dropout = 1.0)),
             ("return_range", refused(|config| config.return_range = Some([1.0, 1.0]))),
             ("return_range", refused(|config| config.return_range = Some([0.0, f32::NAN]))),
+            (
+                "return_range",
+                refused(|config| config.average_return = Some(AverageReturn { horizon: 10 })),
+            ),
+            (
+                "average_return.horizon",
+                refused(|config| config.average_return = Some(AverageReturn { horizon: 0 })),
+            ),
             (
                 "head.components",
                 refused(|config| {

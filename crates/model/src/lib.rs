@@ -9,6 +9,7 @@ pub mod options;
 
 pub mod action_embedding;
 pub mod attention;
+pub mod average_return;
 pub mod categorical;
 pub mod contexts;
 pub mod decision_transformer;
@@ -38,6 +39,7 @@ pub mod turns;
 pub mod weights;
 
 pub use attention::{AttentionConfig, FourierKernel, RShape};
+pub use average_return::AverageReturn;
 pub use burn;
 pub use contexts::{Acted, Contexts, Frames, Observed};
 pub use decision_transformer::{DecisionTransformer, DecisionTransformerConfig};
@@ -49,7 +51,7 @@ pub use init::Init;
 pub use loss::Loss;
 pub use matrices::Matrices;
 pub use model::{Model, ModelConfig};
-pub use perceptron::{AverageReturn, Perceptron, PerceptronConfig};
+pub use perceptron::{Perceptron, PerceptronConfig};
 pub use policy::ModelPolicy;
 pub use positions::PositionsConfig;
 pub use tokens::Conditioning;

@@ -57,6 +57,7 @@ impl ModelConfig {
             (Self::Transformer(own), Self::Transformer(other)) => {
                 own.positions = other.positions;
                 own.return_range = other.return_range;
+                own.average_return = other.average_return;
             }
             (Self::Perceptron(own), Self::Perceptron(other)) => {
                 own.average_return = other.average_return;

@@ -7,9 +7,7 @@
 //! context is learned. Places before an episode's start hold zeros, which for a normalized
 //! observation is its mean.
 //!
-//! RvS-R is told `R̂ₜ / (H − t)`, the reward that each of the remaining steps of an episode of
-//! `H` steps must earn. Here it is told `R̂ₜ · H / (H − t)`, the same number in units of a whole
-//! episode's return, because returns come divided by a scale that suits these.
+//! RvS-R is told the [average return](AverageReturn) still to come.
 //!
 //! Differs from the reference implementation:
 //! - There padding holds zeros *before* normalization while training and *after* it while
@@ -26,6 +24,7 @@ use overtone_kernels::{Dropout, Form, ReluLayer, relu_layers};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    average_return::AverageReturn,
     contexts::{Contexts, Observed},
     error::{ModelError, check_counts, config_error},
     head::{Head, HeadConfig, TanhConfig},
@@ -35,23 +34,6 @@ use crate::{
     tokens,
     transformer::DropoutSeed,
 };
-
-/// What a perceptron of [RvS-R](self) is told of the return.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AverageReturn {
-    /// `H`: the most steps of an episode.
-    pub horizon: usize,
-}
-
-impl AverageReturn {
-    /// `H / (H − t)`, by which the return-to-go of timestep `t` is multiplied. From the last step
-    /// on, one step remains.
-    fn factor(self, timestep: i32) -> f32 {
-        let horizon = self.horizon as f32;
-        horizon / (horizon - timestep as f32).max(1.0)
-    }
-}
 
 /// A perceptron on vectors of observations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -219,7 +201,11 @@ impl Perceptron {
     pub fn hidden(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Tensor<2> {
         let mut hidden = self.stacked(contexts);
         if let Some(average) = self.config.average_return {
-            hidden = Tensor::cat(vec![hidden, told(average, contexts)], 1);
+            let [_, time] = contexts.dims();
+            let newest = contexts.returns_to_go.clone().narrow(1, time - 1, 1);
+            let rows = contexts.timesteps.chunks_exact(time);
+            let timesteps: Vec<i32> = rows.map(|row| row[time - 1]).collect();
+            hidden = Tensor::cat(vec![hidden, average.of(newest, &timesteps)], 1);
         }
         let Some(DropoutSeed(step_seed)) = dropout.filter(|_| self.config.dropout > 0.0) else {
             let layers = self.layers.iter().map(HiddenLayer::affine).collect();
@@ -270,16 +256,6 @@ impl Perceptron {
         let shares = tokens::shares(&vec![0; batch], 1, &device, dtype);
         Loss::of(loss, shares)
     }
-}
-
-/// `R̂ₜ · H / (H − t)` at each context's newest step, `[batch, 1]`.
-fn told(average: AverageReturn, contexts: &Contexts) -> Tensor<2> {
-    let [batch, time] = contexts.dims();
-    let newest = contexts.returns_to_go.clone().narrow(1, time - 1, 1);
-    let rows = contexts.timesteps.chunks_exact(time);
-    let factors: Vec<f32> = rows.map(|row| average.factor(row[time - 1])).collect();
-    let factors = TensorData::new(factors, [batch, 1]);
-    newest.clone() * Tensor::from_data(factors, (&newest.device(), newest.dtype()))
 }
 
 #[cfg(test)]
@@ -375,7 +351,8 @@ mod tests {
     #[test]
     fn the_average_return_is_one_more_input() {
         let average = AverageReturn { horizon: 10 };
-        let pace: Vec<f32> = told(average, &inputs()).into_data().iter().collect();
+        let returns_to_go = Tensor::from_data([[2.0f32], [1.0]], &Device::flex());
+        let pace: Vec<f32> = average.of(returns_to_go, &[5, 0]).into_data().iter().collect();
         assert_eq!(pace, [2.0 * 10.0 / 5.0, 1.0]);
         assert_eq!([9, 10, 11].map(|timestep| average.factor(timestep)), [10.0, 10.0, 10.0]);
 

@@ -1,6 +1,8 @@
 //! What `train` and `resume` need before the first step: the data found and prepared, the
 //! algorithm beside it.
 
+mod recorded_returns;
+
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +13,7 @@ use overtone_data::{
     ReplayLog, Split, cache_folder, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
+use overtone_model::AverageReturn;
 use overtone_train::{Initial, TrainingData};
 
 use super::evaluate::NOT_PLAYABLE;
@@ -103,14 +106,19 @@ impl Settings {
         let like = before.as_ref().map(|agent| &agent.algorithm);
         let return_scale = match self.data.return_scale {
             0.0 => {
-                let scale = own_scale(dataset.episode_returns().iter());
+                let scale = recorded_returns::own_scale(dataset.episode_returns().iter());
                 say!("returns: divided by {scale}, which 95 % of them do not exceed in size");
                 scale
             }
             scale => scale,
         };
-        let returns = range_of_returns(dataset.returns_to_go());
-        let recorded = Recorded { longest, returns: returns.map(|told| told / return_scale) };
+        let average = AverageReturn { horizon: task.horizon.unwrap_or(longest) };
+        let scaled = |range: [f32; 2]| range.map(|told| told / return_scale);
+        let recorded = Recorded {
+            longest,
+            returns: scaled(recorded_returns::range(dataset.returns_to_go().iter().copied())),
+            rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
+        };
         let algorithm = self.algorithm_config(task, recorded, like)?;
         let agent = Agent {
             task: task.clone(),
@@ -239,34 +247,6 @@ impl Settings {
     }
 }
 
-/// What makes most of these returns numbers between -1 and 1: the size that 95 % of them do not
-/// exceed, to two digits; 1 where that is nothing.
-fn own_scale(returns: impl Iterator<Item = f32>) -> f32 {
-    let size = percentile(&ascending(returns.map(f32::abs)), 95);
-    // A number in words, because that is exact in decimals.
-    format!("{size:.1e}").parse().ok().filter(|&scale| scale > 0.0).unwrap_or(1.0)
-}
-
-/// The returns-to-go that 5 % and 95 % of the steps do not exceed; a range of some width also
-/// where there is but one.
-fn range_of_returns(to_go: &[f32]) -> [f32; 2] {
-    let sorted = ascending(to_go.iter().copied());
-    let [low, high] = [5, 95].map(|percent| percentile(&sorted, percent));
-    if low < high { [low, high] } else { [low - 1.0, low + 1.0] }
-}
-
-fn ascending(numbers: impl Iterator<Item = f32>) -> Vec<f32> {
-    let mut sorted: Vec<f32> = numbers.filter(|x| x.is_finite()).collect();
-    sorted.sort_unstable_by(f32::total_cmp);
-    sorted
-}
-
-/// The smallest that so many percent do not exceed; 0 where there is none.
-fn percentile(ascending: &[f32], percent: usize) -> f32 {
-    let place = (ascending.len() * percent).div_ceil(100).max(1) - 1;
-    ascending.get(place).copied().unwrap_or(0.0)
-}
-
 /// How a reader begins to say that actions are not within [-1, 1].
 const OUTSIDE: &str = "actions outside [-1, 1]";
 
@@ -282,27 +262,4 @@ fn say_held_out(split: &Split, episodes: &Episodes) {
         split.held_out.len(),
         split.training.len()
     );
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{own_scale, range_of_returns};
-
-    #[test]
-    fn the_scale_of_returns() {
-        let numbers: Vec<f32> = (1..=20).map(|n| -10.0 * n as f32).collect();
-        // The 19th of 20 sizes, 190.
-        assert_eq!(own_scale(numbers.into_iter()), 190.0);
-        assert_eq!(own_scale([1234.0].into_iter()), 1200.0);
-        assert_eq!(own_scale([0.0149, f32::NAN].into_iter()), 0.015);
-        assert_eq!((own_scale([].into_iter()), own_scale([0.0, -0.0].into_iter())), (1.0, 1.0));
-    }
-
-    #[test]
-    fn the_range_of_returns() {
-        let numbers: Vec<f32> = (1..=40).rev().map(|n| n as f32).collect();
-        assert_eq!(range_of_returns(&numbers), [2.0, 38.0]);
-        assert_eq!(range_of_returns(&[7.0, f32::NAN, 7.0]), [6.0, 8.0]);
-        assert_eq!(range_of_returns(&[]), [-1.0, 1.0]);
-    }
 }

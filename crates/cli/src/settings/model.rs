@@ -17,6 +17,7 @@ impl Settings {
     /// When the keys describe no model.
     pub(super) fn model_config(&self, task: &Task, recorded: Recorded) -> Result<ModelConfig> {
         let longest = recorded.longest;
+        let average = AverageReturn { horizon: task.horizon.unwrap_or(longest) };
         let (model, head) = (&self.model, self.head.clone());
         if model.kind == ModelKind::Perceptron {
             return Ok(ModelConfig::Perceptron(PerceptronConfig {
@@ -25,8 +26,7 @@ impl Settings {
                 context_length: model.context_length,
                 dropout: model.dropout,
                 head,
-                average_return: (self.algorithm == RVS)
-                    .then(|| AverageReturn { horizon: task.horizon.unwrap_or(longest) }),
+                average_return: (self.algorithm == RVS).then_some(average),
             }));
         }
         let (reference, positions) = match task.observations {
@@ -52,6 +52,12 @@ impl Settings {
             _ if model.conditioning == Told::Adaln => Conditioning::Adaln,
             _ => Conditioning::Return,
         };
+        let (return_range, average_return) = match model.return_unit {
+            _ if conditioning == Conditioning::None => (None, None),
+            ReturnUnit::Scale => (None, None),
+            ReturnUnit::Range => (Some(recorded.returns), None),
+            ReturnUnit::Rate => (Some(recorded.rates), Some(average)),
+        };
         Ok(ModelConfig::Transformer(DecisionTransformerConfig {
             n_layers: model.n_layers,
             n_heads: model.n_heads,
@@ -59,9 +65,8 @@ impl Settings {
             context_length: model.context_length,
             dropout: model.dropout,
             conditioning,
-            return_range: (conditioning != Conditioning::None
-                && model.return_unit == ReturnUnit::Range)
-                .then_some(recorded.returns),
+            return_range,
+            average_return,
             positions,
             attention: self.attention,
             head,

@@ -24,7 +24,7 @@ fn so_does_one_that_knows_its_timestep() {
 #[test]
 fn one_with_a_range_of_returns_plays_the_same() {
     let desk = Desk::new();
-    desk.succeeds(&format!("train {TINY}"));
+    desk.succeeds(&format!("train {TINY} model.return_unit=range"));
     desk.succeeds("export to=out");
     desk.succeeds("import out runs=back");
     let [own, its] = ["runs", "back"].map(|runs| {
@@ -206,6 +206,7 @@ fn what_others_do_not_have_is_not_exported() {
     for (words, part) in [
         ("head=gaussian", "model.head = "),
         ("attention=fourier", "model.attention = "),
+        ("model.return_unit=rate", "model.return_unit = rate"),
         ("algorithm=behavior_cloning", "model.conditioning = "),
         ("algorithm=td3_bc train.updates=2", "model.kind = "),
     ] {

@@ -1,0 +1,63 @@
+//! In which units a recording's returns are told.
+
+use overtone_data::Dataset;
+use overtone_model::AverageReturn;
+
+/// What makes most of these returns numbers between -1 and 1: the size that 95 % of them do not
+/// exceed, to two digits; 1 where that is nothing.
+pub fn own_scale(returns: impl Iterator<Item = f32>) -> f32 {
+    let size = percentile(&ascending(returns.map(f32::abs)), 95);
+    // A number in words, because that is exact in decimals.
+    format!("{size:.1e}").parse().ok().filter(|&scale| scale > 0.0).unwrap_or(1.0)
+}
+
+/// The numbers that 5 % and 95 % of the steps do not exceed; a range of some width also where there
+/// is but one.
+pub fn range(told: impl Iterator<Item = f32>) -> [f32; 2] {
+    let sorted = ascending(told);
+    let [low, high] = [5, 95].map(|percent| percentile(&sorted, percent));
+    if low < high { [low, high] } else { [low - 1.0, low + 1.0] }
+}
+
+/// What the steps still to come must earn on average, for every step.
+pub fn rates(dataset: &Dataset, average: AverageReturn) -> impl Iterator<Item = f32> {
+    dataset.episodes().as_slice().iter().flat_map(move |episode| {
+        let to_go = dataset.returns_to_go()[episode.range()].iter();
+        (0..).zip(to_go).map(move |(timestep, to_go)| to_go * average.factor(timestep))
+    })
+}
+
+fn ascending(numbers: impl Iterator<Item = f32>) -> Vec<f32> {
+    let mut sorted: Vec<f32> = numbers.filter(|x| x.is_finite()).collect();
+    sorted.sort_unstable_by(f32::total_cmp);
+    sorted
+}
+
+/// The smallest that so many percent do not exceed; 0 where there is none.
+fn percentile(ascending: &[f32], percent: usize) -> f32 {
+    let place = (ascending.len() * percent).div_ceil(100).max(1) - 1;
+    ascending.get(place).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{own_scale, range};
+
+    #[test]
+    fn the_scale_of_returns() {
+        let numbers: Vec<f32> = (1..=20).map(|n| -10.0 * n as f32).collect();
+        // The 19th of 20 sizes, 190.
+        assert_eq!(own_scale(numbers.into_iter()), 190.0);
+        assert_eq!(own_scale([1234.0].into_iter()), 1200.0);
+        assert_eq!(own_scale([0.0149, f32::NAN].into_iter()), 0.015);
+        assert_eq!((own_scale([].into_iter()), own_scale([0.0, -0.0].into_iter())), (1.0, 1.0));
+    }
+
+    #[test]
+    fn the_range_of_returns() {
+        let numbers: Vec<f32> = (1..=40).rev().map(|n| n as f32).collect();
+        assert_eq!(range(numbers.into_iter()), [2.0, 38.0]);
+        assert_eq!(range([7.0, f32::NAN, 7.0].into_iter()), [6.0, 8.0]);
+        assert_eq!(range([].into_iter()), [-1.0, 1.0]);
+    }
+}

@@ -1,0 +1,39 @@
+//! [`AverageReturn`]: the return still to come, told as what each step still to come must earn.
+//!
+//! A return-to-go falls with every reward, so within an episode it says how far the episode is:
+//! where every good episode earns alike, a model can read the time from it, and learn the
+//! recorded gaits by heart. `R̂ₜ / (H − t)`, what RvS-R is told (Emmons et al. 2022), does not
+//! fall while rewards come evenly. Here it is told as `R̂ₜ · H / (H − t)`, the same number in
+//! units of a whole episode's return, because returns come divided by a scale that suits these.
+
+use burn::tensor::{Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+
+/// What a model is told in place of returns-to-go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AverageReturn {
+    /// `H`: the most steps of an episode.
+    pub horizon: usize,
+}
+
+impl AverageReturn {
+    /// `H / (H − t)`, by which the return-to-go of timestep `t` is multiplied. From the last step
+    /// on, one step remains.
+    pub fn factor(self, timestep: i32) -> f32 {
+        let horizon = self.horizon as f32;
+        horizon / (horizon - timestep as f32).max(1.0)
+    }
+
+    /// What is told for `returns_to_go` of these timesteps, row by row.
+    ///
+    /// # Shapes
+    /// - `returns_to_go`, result: `[batch, time]`
+    /// - `timesteps`: `batch · time` numbers
+    pub fn of(self, returns_to_go: Tensor<2>, timesteps: &[i32]) -> Tensor<2> {
+        let factors: Vec<f32> = timesteps.iter().map(|&timestep| self.factor(timestep)).collect();
+        let factors = TensorData::new(factors, returns_to_go.dims());
+        let (device, dtype) = (returns_to_go.device(), returns_to_go.dtype());
+        returns_to_go * Tensor::from_data(factors, (&device, dtype))
+    }
+}
