@@ -23,7 +23,7 @@ class Agents:
         target_return: str,
         n_agents: int,
         deterministic: bool | None,
-        temperature: float,
+        temperature: float | None,
         seed: int,
         device: str,
     ) -> None: ...

@@ -25,7 +25,8 @@ class Policy:
         checkpoint: ``"last"``, ``"best"`` or the number of an update.
         deterministic: The most probable action, or a draw; ``None``: as the agent is evaluated,
             which is a draw from a list of actions and the mode of real-valued ones.
-        temperature: Of actions that are drawn from a list.
+        temperature: Of actions that are drawn from a list; ``None``: the one that was chosen for
+            the run, or 1.
         seed: Of everything that is drawn.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     """
@@ -38,7 +39,7 @@ class Policy:
         n_agents: int = 1,
         checkpoint: str | int = "last",
         deterministic: bool | None = None,
-        temperature: float = 1.0,
+        temperature: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -48,7 +49,7 @@ class Policy:
         self.n_agents = n_agents
         self._make: tuple[Any, ...] = (
             str(path), str(checkpoint), str(target_return), n_agents, deterministic,
-            float(temperature), int(seed), device,
+            None if temperature is None else float(temperature), int(seed), device,
         )
         self._agents = _overtone.Agents(*self._make)
         shape = tuple(self._agents.observation_shape)

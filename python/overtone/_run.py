@@ -67,7 +67,7 @@ class Run:
         n_agents: int = 1,
         checkpoint: str | int = "last",
         deterministic: bool | None = None,
-        temperature: float = 1.0,
+        temperature: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> Policy:

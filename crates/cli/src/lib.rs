@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
-pub use command::prepare::Prepared;
+pub use command::{evaluate::OwnTemperature, prepare::Prepared};
 pub use settings::{Profile, Settings, targets};
 
 /// Offline reinforcement learning: train an agent on recorded episodes, then play it

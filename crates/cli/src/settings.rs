@@ -7,6 +7,7 @@ mod recording;
 mod resolve;
 mod source;
 mod targets;
+mod temperature;
 #[cfg(test)]
 mod tests;
 mod variants;
@@ -29,8 +30,9 @@ use serde::{Deserialize, Serialize};
 pub use self::recording::is_path;
 #[cfg(test)]
 use self::resolve::DEFAULTS;
-pub use self::resolve::{device_of, help, named_task};
+pub use self::resolve::{device_of, help, named_task, temperature_of};
 pub use self::targets::targets;
+pub use self::temperature::Temperature;
 use crate::suites;
 
 /// The algorithms that learn a model of logged actions, which `[model]` describes.
@@ -209,7 +211,7 @@ pub struct EvaluationSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub released_target: Option<String>,
     pub protocol: String,
-    pub temperature: f32,
+    pub temperature: Temperature,
     pub actions: ActionChoice,
     pub seed: u64,
     pub parallel: usize,

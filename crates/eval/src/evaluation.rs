@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use self::text::{describe_differences, ended, n_episodes};
 use crate::{
     FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
+    TemperatureChoice,
 };
 
 /// Version of `evaluation.json`.
@@ -46,6 +47,9 @@ pub struct Setting {
     /// reports, and where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<Vec<Difference>>,
+    /// How its temperature was chosen; absent where it was said, or none is used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<TemperatureChoice>,
     /// The weights; absent for a policy without any.
     pub checkpoint: Option<CheckpointRef>,
     /// Hash of the dataset it was trained on.
@@ -185,6 +189,17 @@ pub enum ReportError {
         path: PathBuf,
         /// Its format.
         format: u32,
+    },
+    /// A file does not say which temperature was chosen.
+    #[error(
+        "`{path}` is no choice of a temperature: remove it, and choose again (`just evaluate \
+         temperature`)"
+    )]
+    Temperature {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
     },
     /// A file beside a video does not tell of one.
     #[error("`{path}` does not say what a video shows")]

@@ -16,6 +16,7 @@ pub mod smoothness;
 pub mod statistics;
 pub mod summary;
 pub mod table;
+pub mod temperature;
 
 pub use ablation::{Ablation, AblationResult, AblationRow};
 pub use evaluation::{
@@ -31,3 +32,4 @@ pub use rollout::{
 };
 pub use smoothness::{Pooled, Smoothness};
 pub use summary::Summary;
+pub use temperature::{TemperatureChoice, TemperaturePoint};

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
+use overtone::OwnTemperature;
 use overtone_agents::{Agent, policy};
 use overtone_core::{
     ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn, policy::EpisodeStart,
@@ -55,11 +56,12 @@ impl Agents {
         target_return: &str,
         n_agents: usize,
         deterministic: Option<bool>,
-        temperature: f32,
+        temperature: Option<f32>,
         seed: u64,
         device: &str,
     ) -> PyResult<Self> {
-        let checkpoint = open(run, checkpoint)?;
+        let (checkpoint, own) = open(run, checkpoint)?;
+        let temperature = temperature.unwrap_or(own);
         let agent = Agent::of(&checkpoint).map_err(failed)?;
         let targets = overtone::targets(target_return, &checkpoint.state.episode_returns);
         let &[target_return] = &targets.map_err(|error| wrong(format!("{error:#}")))?[..] else {
@@ -208,14 +210,17 @@ impl Agents {
     }
 }
 
-/// The checkpoint `name` of a run (`last`, `best`, or a step), or the one in the folder `run`.
-fn open(run: &str, name: &str) -> PyResult<Checkpoint> {
+/// The checkpoint `name` of a run (`last`, `best`, or a step), or the one in the folder `run`; and
+/// the temperature that was chosen for it, or 1.
+fn open(run: &str, name: &str) -> PyResult<(Checkpoint, f32)> {
     let path = Path::new(run);
     if path.join("model.safetensors").is_file() {
-        return Checkpoint::open(path).map_err(failed);
+        return Ok((Checkpoint::open(path).map_err(failed)?, 1.0));
     }
-    let folder = RunDir::open(Path::new("runs"), run).map_err(failed)?.checkpoints();
-    match name {
+    let run = RunDir::open(Path::new("runs"), run).map_err(failed)?;
+    let own = OwnTemperature::of(&run).map_err(|error| wrong(format!("{error:#}")))?;
+    let folder = run.checkpoints();
+    let checkpoint = match name {
         "last" => Checkpoint::newest(&folder).map(|(checkpoint, _)| checkpoint),
         "best" => Checkpoint::best(&folder).map(|(checkpoint, _)| checkpoint),
         step => {
@@ -224,6 +229,6 @@ fn open(run: &str, name: &str) -> PyResult<Checkpoint> {
             })?;
             Checkpoint::at_step(&folder, step)
         }
-    }
-    .map_err(failed)
+    };
+    Ok((checkpoint.map_err(failed)?, own.chosen()))
 }

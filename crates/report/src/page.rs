@@ -22,6 +22,7 @@ mod run_files;
 mod scores;
 mod seeds;
 mod study;
+mod temperatures;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,6 +109,7 @@ impl Page {
             checkpoints_section(&rows, &mut blocks);
             playing_section(runs, &rows, &mut blocks);
             protocol_section(&protocols, runs, &mut blocks);
+            blocks.extend(temperatures::section(runs));
             curves_section(runs, &rows, &mut blocks);
             runs_section(runs, &mut blocks);
         } else {
@@ -115,6 +117,7 @@ impl Page {
             blocks.extend(agents);
             study_curves_section(cells, &mut blocks);
             protocol_section(&protocols, runs, &mut blocks);
+            blocks.extend(temperatures::section(runs));
             let mut single = Vec::new();
             scores_section(&rows, bootstrap, &mut single);
             single.extend(groups.notes.iter().map(text));
@@ -305,7 +308,7 @@ fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {
     }
 }
 
-fn protocol_section(protocols: &Protocols<'_>, runs: &[RunFiles], blocks: &mut Vec<Block>) {
+fn protocol_section(protocols: &Protocols, runs: &[RunFiles], blocks: &mut Vec<Block>) {
     if protocols.len() == 0 {
         return;
     }
@@ -359,7 +362,8 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
             let points = run.metrics.as_ref()?.against_steps(column)?;
             Some(Line::new(run.name.clone(), points))
         };
-        plots.extend(pictures::curves(name, title, runs.iter().filter_map(line).collect()));
+        let lines = runs.iter().filter_map(line).collect();
+        plots.extend(pictures::curves(name, title, "updates", lines));
     }
     plots.extend(returns_plot(rows));
     if !plots.is_empty() {
@@ -372,7 +376,7 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
 /// Of runs of which several checkpoints were played.
 fn returns_plot(rows: &[Row<'_>]) -> Option<Block> {
     let title = "mean raw return of the checkpoints played";
-    pictures::curves("return", title, best::curves(rows))
+    pictures::curves("return", title, "updates", best::curves(rows))
 }
 
 fn study_curves_section(cells: &[StudyCell], blocks: &mut Vec<Block>) {

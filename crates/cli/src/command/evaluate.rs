@@ -30,11 +30,13 @@ use ask::Ask;
 pub use ask::what_to_ask;
 pub use curve::Curve;
 use entry::Entry;
-pub use temperature::{OPTIONS as TEMPERATURE_OPTIONS, temperature};
+pub use temperature::{
+    OPTIONS as TEMPERATURE_OPTIONS, OwnTemperature, choose_after_training, temperature,
+};
 
 use crate::{
     interrupt, keys,
-    settings::{self, EvaluationSettings},
+    settings::{self, EvaluationSettings, Temperature},
 };
 
 /// What to do where an agent can be trained and not played.
@@ -57,8 +59,8 @@ target = ""
 released_target = ""
 # matched, as the data was recorded; or another of the suite's: released (games), the reference's evaluation with its accidents; v4, v5 (robots), that revision of the environment; or several, as matched,released.
 protocol = "matched"
-# A list of actions: softmax temperature of the actions that are drawn.
-temperature = 1.0
+# A list of actions: softmax temperature of the actions that are drawn. chosen: the one that was chosen for the run by episodes of another seed, after its training or by evaluate temperature; 1 where none was, and in the protocol released.
+temperature = "chosen"
 # Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
 actions = "mode"
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
@@ -93,10 +95,8 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         target: text("target"),
         released_target: Some(text("released_target")),
         protocol: text("protocol"),
-        temperature: table
-            .get("temperature")
-            .and_then(toml::Value::as_float)
-            .map_or(1.0, |temperature| temperature as f32),
+        temperature: Temperature::try_from(keys["temperature"].clone())
+            .map_err(anyhow::Error::msg)?,
         actions: ask::action_choice(&text("actions"))?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
@@ -181,7 +181,8 @@ fn plan(
     options: &EvaluationSettings,
 ) -> Result<Vec<Planned>> {
     let agent = Agent::of(checkpoint)?;
-    let asks = what_to_ask(options, &agent, &checkpoint.state.episode_returns)?;
+    let chosen = OwnTemperature::of(run)?;
+    let asks = what_to_ask(options, &agent, &checkpoint.state.episode_returns, &chosen)?;
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
         // Scores by another protocol never take the place of those as trained.
@@ -239,7 +240,7 @@ pub fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
 }
 
 /// Plays `checkpoint`, or a part of its episodes, and writes `evaluation.json` into the run; with
-/// what differs in the name where it is played otherwise than trained.
+/// what differs in the name where it is played otherwise than it should be by its own settings.
 ///
 /// # Errors
 /// When the environment or the device is not there, or playing fails.
@@ -262,6 +263,9 @@ pub fn play(
 /// When the run has no whole checkpoint, or what `options` say cannot be asked for.
 pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
     let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
+    if temperature::is_awaited(run, &checkpoint, options)? {
+        return Ok(false);
+    }
     let planned = plan(run, &checkpoint, None, options)?;
     Ok(planned.iter().all(|planned| planned.out.is_file()))
 }
@@ -366,8 +370,8 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
                 (target.target_return, target.raw_return.mean, normalized)
             })
             .collect();
-        // The curves are of the run's own weights, played as trained.
-        if !(entry.ask.as_trained && entry.is_own()) {
+        // The curves are of the run's own weights, played by the run's own protocol.
+        if !(entry.ask.is_own && entry.is_own()) {
             continue;
         }
         let written = metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores);

@@ -37,8 +37,8 @@ share = ""
 switch = ""
 # Probability of a random action in place of the policy's.
 epsilon = 0.0
-# A list of actions: softmax temperature of the runs' actions.
-temperature = 1.0
+# A list of actions: softmax temperature of the runs' actions. chosen: each run's own, as in evaluate rollouts.
+temperature = "chosen"
 # Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
 actions = "mode"
 # The return that runs are asked for, as in evaluate rollouts (one number or percentile); empty: the first of the task's usual ones, or p95 of the run's data.

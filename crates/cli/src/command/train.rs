@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use super::{
-    evaluate::{self, Curve},
+    evaluate::{self, Curve, OwnTemperature},
     prepare::Prepared,
     provenance,
 };
@@ -97,7 +97,8 @@ fn plan(settings: &Settings, name: Option<&str>) -> Result<Plan> {
     if settings.evaluation.episodes > 0 || settings.evaluation.every > 0 {
         // What cannot be asked for is found before training, not after.
         let returns = prepared.data.episode_returns();
-        evaluate::what_to_ask(&settings.evaluation, &prepared.agent, &returns)?;
+        let unknown = OwnTemperature::default();
+        evaluate::what_to_ask(&settings.evaluation, &prepared.agent, &returns, &unknown)?;
     }
 
     if let Some(run) = begun {
@@ -333,11 +334,17 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
     }
     finish(&run)?;
     say_unplayed(&settings, &run)?;
-    if evaluation.episodes == 0 || then == Then::End {
+    if evaluation.episodes == 0 {
+        return Ok(0);
+    }
+    let playing = || format!("evaluating {}", finished.checkpoint.path.display());
+    evaluate::choose_after_training(&run, &finished.checkpoint, evaluation, device_name, &stop)
+        .with_context(playing)?;
+    if then == Then::End {
         return Ok(0);
     }
     evaluate::play(&run, &finished.checkpoint, evaluation, None, device_name, &stop)
-        .with_context(|| format!("evaluating {}", finished.checkpoint.path.display()))?;
+        .with_context(playing)?;
     Ok(0)
 }
 

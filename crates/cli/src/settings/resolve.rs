@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Targets, Task, protocol::ReturnUnits};
 use overtone_data::MinariId;
@@ -10,8 +10,8 @@ use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
 use super::{
-    BEHAVIOR_CLONING, ModelKind, Preset, Profile, Recorded, Settings, given, read, recording,
-    source::Source, variants,
+    BEHAVIOR_CLONING, ModelKind, Preset, Profile, Recorded, Settings, Temperature, given, read,
+    recording, source::Source, variants,
 };
 use crate::{
     keys::{self, Keys},
@@ -157,6 +157,17 @@ impl Settings {
 pub fn device_of(path: &Path) -> Result<String> {
     let table = read(path)?;
     Ok(table.get("device").and_then(Value::as_str).unwrap_or("auto").to_owned())
+}
+
+/// At which temperature the run whose configuration is in `path` is played.
+///
+/// # Errors
+/// When the file is missing or damaged.
+pub fn temperature_of(path: &Path) -> Result<Temperature> {
+    let table = read(path)?;
+    let said = table.get("evaluation").and_then(|section| section.get("temperature")).cloned();
+    let wrong = |error: String| anyhow!("{}: evaluation.{error}", path.display());
+    said.map_or(Ok(Temperature::Fixed(1.0)), |said| Temperature::try_from(said).map_err(wrong))
 }
 
 /// The same words, the task's as `task=suite/name` and its recording's in one spelling.

@@ -11,7 +11,7 @@ use std::{
 pub use overtone_testkit::desk::{Said, names, project, said};
 
 /// A model and a run as small as they can be, on two episodes of a starter set.
-pub const TINY: &str = "game=seaquest evaluation.episodes=0 data.transitions=1500 \
+pub const TINY: &str = "game=seaquest evaluation.episodes=0 evaluation.temperature=1 data.transitions=1500 \
                         model.n_layers=1 model.d_model=32 model.n_heads=2 \
                         model.context_length=5 train.batch_size=2 train.updates=4";
 

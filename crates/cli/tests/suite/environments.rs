@@ -104,7 +104,8 @@ fn a_pole_is_balanced_by_what_was_learned() {
         "train task=gymnasium/cartpole-v1 data.path=cartpole.hdf5 model.n_layers=1 \
          model.d_model=32 model.context_length=5 model.dropout=0.1 model.time=episode \
          model.return_unit=scale train.batch_size=64 train.updates=400 \
-         train.warmup_tokens=200000 evaluation.episodes=10 evaluation.target=500",
+         train.warmup_tokens=200000 evaluation.episodes=10 evaluation.target=500 \
+         evaluation.temperature=1",
     );
     assert!(!stdout.contains("odd:"), "{stdout}");
     let run = desk.only_run("runs");

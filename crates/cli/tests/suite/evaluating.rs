@@ -178,6 +178,54 @@ fn a_video_of_an_evaluation_that_is_no_more_is_filmed_again() {
     assert!(page().contains(" (median), "), "{}", page());
 }
 
+/// It is the run's own from then on, and everything else has a name that tells.
+#[test]
+fn a_temperature_is_chosen_after_training() {
+    let desk = Desk::new();
+    let words = "evaluation.episodes=1 evaluation.temperature=chosen evaluation.target=5";
+    let said = desk.succeeds(&desk.tiny(words));
+    let run = desk.only_run("runs");
+    let choice = report(&run.join("temperature.json"));
+    let chosen = choice["chosen"].as_f64().unwrap();
+    let rule = choice["rule"].as_str().unwrap();
+    assert!(said.contains(&format!("temperature {chosen} of 1, 0.5, 0.25: {rule}")), "{said}");
+    assert_eq!(choice["seed"], 1001);
+    let played = || report(&run.join("evaluation.json"));
+    assert_eq!(played()["temperature"], choice);
+    assert_eq!(played()["protocol"]["temperature"].as_f64(), Some(chosen));
+    let differs = |report: &Value| {
+        let all = report["differences"].as_array().unwrap().clone();
+        all.iter().any(|told| told["setting"] == "temperature")
+    };
+    assert_eq!(differs(&played()), chosen != 1.0);
+
+    // Two others that were not chosen, of which one is not among those there were.
+    desk.succeeds("evaluate rollouts episodes=1 target=5 temperature=2");
+    let other = report(&run.join("evaluation-t2.json"));
+    assert!(differs(&other) && other["temperature"].is_null(), "{other}");
+    desk.succeeds("evaluate rollouts episodes=1 target=5 protocol=released released_target=5");
+    let released = report(&run.join("evaluation-released.json"));
+    assert_eq!(released["protocol"]["temperature"].as_f64(), Some(1.0));
+    assert!(released["temperature"].is_null(), "the reference's, whatever was chosen");
+
+    // Killed while it chose, the run goes on with that and plays the same.
+    let before = played()["episodes"].clone();
+    fs::remove_file(run.join("temperature.json")).unwrap();
+    fs::remove_file(run.join("evaluation.json")).unwrap();
+    desk.succeeds("resume");
+    assert_eq!(report(&run.join("temperature.json")), choice);
+    assert_eq!(played()["episodes"], before);
+    assert!(desk.succeeds("resume").contains("is finished and was played"));
+
+    desk.succeeds("report video=false");
+    let page = fs::read_to_string(run.join("report.md")).unwrap();
+    let headings = ["## Temperature", "matched (temperature chosen)", "matched (temperature 2.0)"];
+    headings.iter().for_each(|part| assert!(page.contains(part), "no {part} in {page}"));
+
+    fs::write(run.join("temperature.json"), "{}").unwrap();
+    desk.refuses("evaluate rollouts", &["temperature.json", "choose again"]);
+}
+
 /// In other episodes than those of a score; what it chooses is played by hand.
 #[test]
 fn a_temperature_is_chosen_by_other_episodes() {

@@ -25,6 +25,9 @@ impl Evaluation {
                 checkpoint.step
             );
         }
+        if let Some(choice) = &setting.temperature {
+            text += &format!("{}\n", choice.describe());
+        }
         text += &describe_differences(setting.differences.as_deref());
         text += "\n";
         text += &self.target_table().to_string();

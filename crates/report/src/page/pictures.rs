@@ -13,8 +13,8 @@ const LARGEST: f64 = 1e100;
 /// Targets of an evaluation whose actions are shown.
 const MOST_TARGETS: usize = 4;
 
-/// Curves against updates; `None` if no line has a finite point.
-pub(super) fn curves(name: &str, title: &str, lines: Vec<Line>) -> Option<Block> {
+/// Curves against what `against` names; `None` if no line has a finite point.
+pub(super) fn curves(name: &str, title: &str, against: &str, lines: Vec<Line>) -> Option<Block> {
     let mut lines: Vec<Line> = lines.into_iter().map(thinned).collect();
     lines.retain(|line| !line.points.is_empty());
     if let [line] = &mut lines[..] {
@@ -22,7 +22,7 @@ pub(super) fn curves(name: &str, title: &str, lines: Vec<Line>) -> Option<Block>
         line.name.clear();
     }
     lines.first()?;
-    let plot = LinePlot { x_label: "updates".into(), lines, ..LinePlot::default() };
+    let plot = LinePlot { x_label: against.into(), lines, ..LinePlot::default() };
     Some(Block::Plot { name: name.to_owned(), title: title.to_owned(), svg: plot.to_svg() })
 }
 
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn what_cannot_be_drawn_is_left_out() {
         let far = line(&[[0.0, f64::INFINITY], [1.0, 1e300], [f64::NAN, 0.0]]);
-        assert!(curves("loss", "loss", vec![far, line(&[])]).is_none());
+        assert!(curves("loss", "loss", "updates", vec![far, line(&[])]).is_none());
         let near = line(&[[0.0, 1.0], [1.0, f64::NAN], [2.0, 3.0]]);
-        let Some(Block::Plot { svg, .. }) = curves("loss", "loss", vec![near]) else {
+        let Some(Block::Plot { svg, .. }) = curves("loss", "loss", "updates", vec![near]) else {
             panic!("two points can be drawn")
         };
         assert!(svg.contains("<polyline") && !svg.contains("NaN"), "{svg}");
@@ -122,7 +122,7 @@ mod tests {
     fn lines_have_names_where_there_are_several() {
         let of = |names: &[&str]| {
             let lines = names.iter().map(|name| Line::new(*name, vec![[0.0, 1.0], [1.0, 2.0]]));
-            match curves("loss", "loss", lines.collect()) {
+            match curves("loss", "loss", "updates", lines.collect()) {
                 Some(Block::Plot { svg, .. }) => svg,
                 _ => panic!("there are lines"),
             }

@@ -5,17 +5,48 @@ use overtone_core::protocol::Difference;
 use serde_json::Value;
 
 use super::run_files::RunFiles;
-use overtone_eval::table::Table;
+use overtone_eval::{Setting, table::Table};
+
+/// One way of playing, by the names and values of its settings.
+#[derive(Debug, PartialEq)]
+struct Protocol {
+    name: String,
+    settings: Vec<(String, String)>,
+}
+
+impl Protocol {
+    fn of(setting: &Setting) -> Self {
+        Self::new(&setting.protocol, setting.temperature.is_some())
+    }
+
+    /// Where each run's temperature `is_chosen` by the same rule, one protocol is of all of them.
+    fn new(play: &Play, is_chosen: bool) -> Self {
+        let mut settings = flat(play);
+        let temperature = settings.iter_mut().find(|(name, _)| is_chosen && name == "temperature");
+        if let Some((_, value)) = temperature {
+            *value = CHOSEN.into();
+        }
+        Self { name: play.name.clone(), settings }
+    }
+
+    fn value(&self, key: &str) -> Option<&str> {
+        let found = self.settings.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// The temperature of runs whose own was chosen.
+const CHOSEN: &str = "chosen";
 
 /// A column for each protocol, a row for each of their settings.
-pub(super) struct Protocols<'a>(Vec<&'a Play>);
+pub(super) struct Protocols(Vec<Protocol>);
 
-impl<'a> Protocols<'a> {
+impl Protocols {
     /// The different ones, in order of their first use.
-    pub(super) fn of(runs: &'a [RunFiles]) -> Self {
-        let mut protocols: Vec<&Play> = Vec::new();
+    pub(super) fn of(runs: &[RunFiles]) -> Self {
+        let mut protocols: Vec<Protocol> = Vec::new();
         for source in runs.iter().flat_map(|run| &run.evaluations) {
-            let protocol = &source.evaluation.setting.protocol;
+            let protocol = Protocol::of(&source.evaluation.setting);
             if !protocols.contains(&protocol) {
                 protocols.push(protocol);
             }
@@ -23,23 +54,24 @@ impl<'a> Protocols<'a> {
         Self(protocols)
     }
 
-    /// The name of a protocol; where there are different ones of that name, with the settings in
-    /// which they differ, or else its number.
-    pub(super) fn label(&self, protocol: &Play) -> String {
-        let alike: Vec<&Play> =
-            self.0.iter().copied().filter(|other| other.name == protocol.name).collect();
+    /// The name of an evaluation's protocol; where there are different ones of that name, with the
+    /// settings in which they differ, or else its number.
+    pub(super) fn label(&self, setting: &Setting) -> String {
+        self.name(&Protocol::of(setting))
+    }
+
+    fn name(&self, protocol: &Protocol) -> String {
+        let alike: Vec<&Protocol> =
+            self.0.iter().filter(|other| other.name == protocol.name).collect();
         let (Some(place), [_, _, ..]) =
             (alike.iter().position(|other| *other == protocol), &alike[..])
         else {
             return protocol.name.clone();
         };
-        let all: Vec<Vec<(String, String)>> = alike.iter().map(|play| flat(play)).collect();
-        let value = |settings: &[(String, String)], key: &str| {
-            settings.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
-        };
-        let told = all[place]
+        let told = protocol
+            .settings
             .iter()
-            .filter(|(key, own)| all.iter().any(|other| value(other, key).as_ref() != Some(own)));
+            .filter(|(key, own)| alike.iter().any(|other| other.value(key) != Some(own)));
         let words: Vec<String> = told
             .map(|(key, value)| {
                 format!("{} {value}", key.rsplit('.').next().unwrap_or(key).replace('_', " "))
@@ -58,25 +90,21 @@ impl<'a> Protocols<'a> {
 
     /// The table; with several, its last column says which settings differ.
     pub(super) fn table(&self) -> Table {
-        let settings: Vec<Vec<(String, String)>> = self.0.iter().map(|play| flat(play)).collect();
-        let names: Vec<String> = self.0.iter().map(|play| self.label(play)).collect();
+        let names: Vec<String> = self.0.iter().map(|protocol| self.name(protocol)).collect();
         let mut header = vec!["setting"];
         header.extend(names.iter().map(String::as_str));
         if names.len() > 1 {
             header.push("");
         }
         let mut keys: Vec<&String> = Vec::new();
-        for (key, _) in settings.iter().flatten() {
+        for (key, _) in self.0.iter().flat_map(|protocol| &protocol.settings) {
             if !keys.contains(&key) {
                 keys.push(key);
             }
         }
         let mut table = Table::new(&header);
         for key in keys {
-            let found = settings.iter().map(|settings| {
-                let value = settings.iter().find(|(name, _)| name == key);
-                value.map_or("-", |(_, value)| value.as_str())
-            });
+            let found = self.0.iter().map(|protocol| protocol.value(key).unwrap_or("-"));
             let values: Vec<&str> = found.collect();
             let differ = values.iter().any(|value| *value != values[0]);
             let mut row = vec![key.clone()];
@@ -100,7 +128,7 @@ impl<'a> Protocols<'a> {
             for Difference { setting: name, trained, played, consequence } in
                 setting.differences.iter().flatten()
             {
-                let label = self.label(&setting.protocol);
+                let label = self.label(setting);
                 let row = [&label, name, trained, played, consequence].map(String::clone).to_vec();
                 if !rows.contains(&row) {
                     rows.push(row);
@@ -142,6 +170,10 @@ mod tests {
 
     use super::*;
 
+    fn of(all: &[&Play]) -> Protocols {
+        Protocols(all.iter().map(|play| Protocol::new(play, false)).collect())
+    }
+
     #[test]
     fn every_setting_has_a_row_and_differences_are_named() {
         let simulation = |sticky: f32| {
@@ -150,7 +182,7 @@ mod tests {
         let matched =
             Play { return_units: ReturnUnits::Clipped, ..Play::matched(simulation(0.25)) };
         let released = Play { name: "released".into(), ..Play::matched(simulation(0.0)) };
-        let markdown = Protocols(vec![&matched, &released]).table().to_markdown();
+        let markdown = of(&[&matched, &released]).table().to_markdown();
         for row in [
             "| setting | matched | released |  |",
             "| simulation.sticky_probability | 0.25 | 0.0 | differs |",
@@ -160,11 +192,16 @@ mod tests {
             assert!(markdown.contains(row), "no {row:?} in\n{markdown}");
         }
         let cold = Play { temperature: 0.1, ..released.clone() };
-        let both = Protocols(vec![&released, &cold]);
+        let both = of(&[&released, &cold]);
         assert_eq!(
-            [&released, &cold].map(|play| both.label(play)),
+            [&released, &cold].map(|play| both.name(&Protocol::new(play, false))),
             ["released (temperature 1.0)", "released (temperature 0.1)"]
         );
+        // Whatever was chosen, it is one protocol, and another than any temperature that was said.
+        let [own, cold_own] = [&released, &cold].map(|play| Protocol::new(play, true));
+        assert_eq!(own, cold_own);
+        let chosen = Protocols(vec![own, Protocol::new(&cold, false)]);
+        assert_eq!(chosen.name(&cold_own), "released (temperature chosen)");
         let far = Play {
             simulation: Simulation::new([
                 ("a", 1u32.into()),
@@ -174,9 +211,13 @@ mod tests {
             ]),
             ..released.clone()
         };
-        let many = Protocols(vec![&released, &far]);
-        assert_eq!(many.label(&far), "released (2)", "four settings are no name");
-        let alone = Protocols(vec![&cold]).table().to_markdown();
+        let many = of(&[&released, &far]);
+        assert_eq!(
+            many.name(&Protocol::new(&far, false)),
+            "released (2)",
+            "four settings are no name"
+        );
+        let alone = of(&[&cold]).table().to_markdown();
         assert!(alone.contains("| temperature | 0.1 |\n"), "{alone}");
         assert!(!alone.contains("differs"));
     }

@@ -75,7 +75,7 @@ impl<'a> Row<'a> {
         source: &'a EvaluationFile,
         target: &'a TargetResult,
         role: Role,
-        protocols: &Protocols<'_>,
+        protocols: &Protocols,
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
         let returns: Vec<f64> = source.episodes(target).map(|episode| episode.raw_return).collect();
@@ -88,7 +88,7 @@ impl<'a> Row<'a> {
             )
         });
         let iqm = bootstrap.estimate(&matrix, iqm)?;
-        let protocol = protocols.label(&source.evaluation.setting.protocol);
+        let protocol = protocols.label(&source.evaluation.setting);
         Ok(Self { run, source, target, role, protocol, raw, iqm, normalized })
     }
 
@@ -96,7 +96,7 @@ impl<'a> Row<'a> {
     /// the last and the held-out-selected ones.
     pub(super) fn all(
         runs: &'a [RunFiles],
-        protocols: &Protocols<'_>,
+        protocols: &Protocols,
         bootstrap: &Bootstrap,
     ) -> Result<Vec<Self>, PageError> {
         let mut rows = Vec::new();

@@ -362,7 +362,7 @@ pub(super) fn curves(cells: &[StudyCell]) -> Vec<Block> {
                 1 => (name.to_owned(), title.to_owned()),
                 _ => (format!("{name}-{}", i + 1), format!("{task}: {title}")),
             };
-            plots.extend(pictures::curves(&name, &title, lines));
+            plots.extend(pictures::curves(&name, &title, "updates", lines));
         }
     }
     plots

@@ -110,7 +110,8 @@ pub fn ablation(options: &[String]) -> Result<()> {
     [&out, &out.with_extension("json")].into_iter().try_for_each(|out| check_out(out))?;
 
     let entry = |play: Play, target: f32| {
-        let ask = Ask::new(&trained, play, target.to_string(), vec![target]);
+        let own = &trained.play;
+        let ask = Ask::new(&trained, own, play, target.to_string(), vec![target]);
         Entry::new(&run, &checkpoint, &agent, ask, [episodes as u64, seed])
     };
     let mut rows = rows(suite, &trained, target, other_target, &entry);

@@ -8,9 +8,11 @@ use overtone_core::{
 };
 use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
+use overtone_eval::TemperatureChoice;
 
+use super::temperature::OwnTemperature;
 use crate::{
-    settings::{self, EvaluationSettings},
+    settings::{self, EvaluationSettings, Temperature},
     suites,
 };
 
@@ -24,39 +26,51 @@ pub struct Ask {
     pub targets: Vec<f32>,
     /// What of it is otherwise than the agent was trained.
     pub differences: Vec<Difference>,
-    /// Whether the protocol is that of training, in every setting.
-    pub as_trained: bool,
-    /// What tells a report by this protocol from one of playing as trained, for its file's name:
-    /// `-released`, `-t0.5`, `-v5-sample`; empty for playing as trained.
+    /// Whether the protocol is the agent's own: that of training, in every setting, and the
+    /// temperature that was chosen for it.
+    pub is_own: bool,
+    /// What tells a report by this protocol from one by the agent's own, for its file's name:
+    /// `-released`, `-t0.5`, `-v5-sample`; empty for the own.
     pub suffix: String,
+    /// How the protocol's temperature was chosen, where it was.
+    pub choice: Option<TemperatureChoice>,
 }
 
 impl Ask {
-    /// `protocol` and `targets` for an agent that was `trained` so.
-    pub fn new(trained: &Trained, protocol: Play, asked: String, targets: Vec<f32>) -> Self {
+    /// `protocol` and `targets` for an agent that was `trained` so, and whose own protocol is
+    /// `own`.
+    pub fn new(
+        trained: &Trained,
+        own: &Play,
+        protocol: Play,
+        asked: String,
+        targets: Vec<f32>,
+    ) -> Self {
         let differences = trained.differences(&protocol, &targets);
-        let as_trained = protocol == trained.play;
-        let suffix = suffix(&trained.play, &protocol);
-        Self { protocol, asked, targets, differences, as_trained, suffix }
+        let is_own = protocol == *own;
+        let suffix = suffix(trained, own, &protocol);
+        Self { protocol, asked, targets, differences, is_own, suffix, choice: None }
     }
 }
 
-fn suffix(trained: &Play, played: &Play) -> String {
+fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
     let mut suffix = String::new();
-    if played.name != trained.name {
+    if played.name != own.name {
         suffix += &format!("-{}", played.name);
     }
-    if played.temperature != trained.temperature {
+    // Other protocols have that of training, whatever was chosen for this one.
+    let usual = if played.name == own.name { own } else { &trained.play };
+    if played.temperature != usual.temperature {
         suffix += &format!("-t{}", played.temperature);
     }
-    if played.action_choice != trained.action_choice {
+    if played.action_choice != own.action_choice {
         suffix += &format!("-{}", action_choice_name(played.action_choice));
     }
     suffix
 }
 
 /// The protocols and the target returns of `options`, for `agent`, trained on data whose
-/// ascending episode returns are `returns`.
+/// ascending episode returns are `returns`, and whose temperature is `chosen`.
 ///
 /// # Errors
 /// When they cannot be asked for.
@@ -64,19 +78,25 @@ pub fn what_to_ask(
     options: &EvaluationSettings,
     agent: &Agent,
     returns: &EpisodeReturns,
+    chosen: &OwnTemperature,
 ) -> Result<Vec<Ask>> {
     let trained = trained(agent, returns)?;
+    let own = Play { temperature: chosen.own(), ..trained.play.clone() };
     let suite = suites::of(&trained.task)?;
     let names = &options.protocol;
     let mut asks: Vec<Ask> = Vec::new();
     for name in names.split(',').map(str::trim) {
-        let protocol = protocol(options, name, suite, &trained)?;
+        let protocol = protocol(options, name, suite, &trained, chosen)?;
         if asks.iter().any(|ask| ask.protocol == protocol) {
             bail!("protocol={names}: {name} is named twice");
         }
         let asked = targets_asked(options, &trained.task, suite, &protocol)?;
         let targets = settings::targets(&asked, returns)?;
-        asks.push(Ask::new(&trained, protocol, asked, targets));
+        let mut ask = Ask::new(&trained, &own, protocol, asked, targets);
+        if name == MATCHED && options.temperature == Temperature::Chosen {
+            ask.choice = chosen.choice.clone();
+        }
+        asks.push(ask);
     }
     Ok(asks)
 }
@@ -103,14 +123,22 @@ fn protocol(
     name: &str,
     suite: &dyn Suite,
     trained: &Trained,
+    chosen: &OwnTemperature,
 ) -> Result<Play> {
     let matched = &trained.play;
-    let preset = (name == "matched").then(|| matched.clone());
+    let preset = (name == MATCHED).then(|| matched.clone());
     let Some(mut play) = preset.or_else(|| suite.protocol(name, matched)) else {
-        bail!("protocol={name}: there are {}", listed(&[&["matched"], suite.protocols()].concat()))
+        bail!("protocol={name}: there are {}", listed(&[&[MATCHED], suite.protocols()].concat()))
     };
     match trained.task.actions {
-        ActionSpace::Discrete { .. } => play.temperature = options.temperature,
+        ActionSpace::Discrete { .. } => match options.temperature {
+            Temperature::Fixed(temperature) => play.temperature = temperature,
+            // What the reference does it does at its own.
+            Temperature::Chosen if name == MATCHED => {
+                play.temperature = chosen.chosen();
+            }
+            Temperature::Chosen => {}
+        },
         ActionSpace::Continuous { .. } => {
             play.action_choice = options.actions;
         }
@@ -173,6 +201,9 @@ fn example(suite: &dyn Suite) -> String {
         format!(" (in {task} the reference asked for {target})")
     })
 }
+
+/// The protocol by which the data was recorded.
+const MATCHED: &str = "matched";
 
 /// What an agent is asked for where nobody says: what the best of the recorded episodes earned.
 /// Numbers of the reference suit its data, and ask for what other data never holds.
@@ -238,8 +269,13 @@ mod tests {
 
     #[track_caller]
     fn check(trained: &Trained, played: Play, suffix: &str) {
-        let ask = Ask::new(trained, played, "1".into(), vec![1.0]);
-        assert_eq!((ask.suffix.as_str(), ask.as_trained), (suffix, suffix.is_empty()));
+        check_own(trained, &trained.play, played, suffix);
+    }
+
+    #[track_caller]
+    fn check_own(trained: &Trained, own: &Play, played: Play, suffix: &str) {
+        let ask = Ask::new(trained, own, played, "1".into(), vec![1.0]);
+        assert_eq!((ask.suffix.as_str(), ask.is_own), (suffix, suffix.is_empty()));
     }
 
     fn trained(name: &str) -> (Trained, &'static dyn Suite) {
@@ -266,6 +302,13 @@ mod tests {
         check(&game, Play { temperature: 0.1, ..matched }, "-t0.1");
         check(&game, released.clone(), "-released");
         check(&game, Play { temperature: 2.0, ..released }, "-released-t2");
+        // At the temperature that was chosen, it differs from training and has the plain name.
+        let own = Play { temperature: 0.5, ..game.play.clone() };
+        check_own(&game, &own, own.clone(), "");
+        check_own(&game, &own, game.play.clone(), "-t1");
+        check_own(&game, &own, suite.protocol("released", &game.play).unwrap(), "-released");
+        let ask = Ask::new(&game, &own, own.clone(), "1".into(), vec![1.0]);
+        assert!(ask.differences.iter().any(|told| told.setting == "temperature"));
 
         let (robot, suite) = trained("Hopper");
         let matched = robot.play.clone();

@@ -60,6 +60,9 @@ impl Entry {
             },
             ask::describe_targets(&self.ask.asked, &self.plan.targets, &state.episode_returns)
         );
+        if let Some(choice) = &self.ask.choice {
+            say!("{}", choice.describe());
+        }
         let differences = evaluation::describe_differences(Some(&self.ask.differences));
         say!("{}", differences.trim_end());
     }
@@ -100,6 +103,7 @@ impl Entry {
             policy: format!("{}, {} data", self.agent.algorithm.describe(), state.dataset_kind),
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
+            temperature: self.ask.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {
                 path: own_path(&self.run, &self.checkpoint.path)
                     .unwrap_or_else(|| real(&self.checkpoint.path)),

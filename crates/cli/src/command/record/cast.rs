@@ -7,9 +7,10 @@ use overtone_agents::Agent;
 use overtone_core::{Play, Policy, Task};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
+use toml::Value;
 
-use crate::command::evaluate::{ask, playing, what_to_ask};
-use crate::settings::EvaluationSettings;
+use crate::command::evaluate::{OwnTemperature, ask, playing, what_to_ask};
+use crate::settings::{EvaluationSettings, Temperature};
 
 /// Who acts in a recording.
 pub struct Cast {
@@ -68,14 +69,20 @@ impl Cast {
                 target: text("target"),
                 released_target: None,
                 protocol: "matched".into(),
-                temperature: text("temperature").parse().context("temperature")?,
+                temperature: Temperature::try_from(Value::String(text("temperature")))
+                    .map_err(anyhow::Error::msg)?,
                 actions: ask::action_choice(&text("actions"))?,
                 seed: 1,
                 parallel: 0,
                 every: 0,
                 every_episodes: 0,
             };
-            let asks = what_to_ask(&options, &agent, &checkpoint.state.episode_returns)?;
+            let asks = what_to_ask(
+                &options,
+                &agent,
+                &checkpoint.state.episode_returns,
+                &OwnTemperature::of(&run)?,
+            )?;
             let ask = asks.first().context("nothing to ask for")?;
             let target = ask.targets.first().copied().context("target=: nothing to ask for")?;
             let policy = playing::policy(&checkpoint, &ask.protocol, &device.device)?;
