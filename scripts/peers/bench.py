@@ -4,11 +4,19 @@
     just bench-peers                      all parts (about half an hour)
     just bench-peers training job         some of them
     just bench-peers rollouts rounds=1    fewer rounds
+    just bench-peers parity data=FOLDER   agents of d3rlpy and of Overtone (about an hour)
+    just bench-peers score data=FOLDER minutes=5 files=hopper_medium    when they play well
 
 Parts: training (a training step), rollouts (playing a game), robots (moving one), python (acting
 from Python; it needs `just wheel` first), job (from cold files to an agent that has played),
 density (the lab's toy networks). Each part's numbers replace what an earlier run left of
 it in docs/results/training.json, and docs/results/training.md is written from that file.
+
+Two parts are done when they are asked for, each with a page and numbers of its own in docs/results:
+parity (TD3+BC and IQL after the same updates; a run that ended is not done again) and score (the
+Decision Transformer, TD3+BC and IQL by the clock; `minutes=20` for each, `threads=2`). They need
+data=FOLDER with D4RL's files, such as hopper_medium_replay-v2.hdf5; score takes files=NAME,NAME,
+medium-replay of three robots by default.
 """
 
 import argparse
@@ -26,7 +34,9 @@ from pathlib import Path
 import density_table
 import from_python
 import job
+import parity
 import rollouts
+import score
 import training
 
 HERE = Path(__file__).resolve().parent
@@ -34,6 +44,12 @@ ROOT = HERE.parent.parent
 RESULTS = ROOT / "docs/results"
 # Each with its rounds.
 PARTS = {"training": 5, "rollouts": 2, "robots": 3, "python": 12, "job": 2, "density": 2}
+# Those with a page of their own.
+AGENTS = {"parity": parity, "score": score}
+OPTIONS = {"rounds": r"[1-9]\d*", "data": r".+", "minutes": r"\d+(\.\d+)?", "files": r".+",
+           "threads": r"[1-9]\d*"}
+FILES = "hopper_medium_replay,walker2d_medium_replay,halfcheetah_medium_replay"
+TABLE = ("<!-- table: written by just bench-peers -->", "<!-- end of the table -->")
 PACKAGES = ["torch", "numpy", "d3rlpy", "ale-py", "mujoco", "gymnasium"]
 BENCH = ["bench", "--workspace", "--locked", "--no-run",
          "--message-format", "json-render-diagnostics", "--bench"]
@@ -84,6 +100,17 @@ def versions() -> dict:
     return {"overtone": commit, "rustc": compiler, "python": platform.python_version(), **packages}
 
 
+def measured_on(section: dict) -> str:
+    """When, how and on what a section was measured."""
+    at, of = section["machine"], section["versions"]
+    return (f"*Measured on {section['date']} with `{section['command']}`: {at['processor']} "
+            f"(family/model {at['family_model']}), {at['cores']} cores, "
+            f"{', '.join(at['instruction_sets'])}, {at['memory_gib']} GiB; Overtone "
+            f"{of['overtone']}, {of['rustc']}; Python {of['python']}, PyTorch {of['torch']}, "
+            f"d3rlpy {of['d3rlpy']}, ale-py {of['ale-py']}, "
+            f"MuJoCo {of.get('mujoco', '-')}.*\n\n")
+
+
 def page(results: dict) -> str:
     """docs/results/training.md."""
     text = ("# Against PyTorch, as measured\n\n```text\njust bench-peers\n```\n\n"
@@ -93,42 +120,50 @@ def page(results: dict) -> str:
                  **{part: partial(rollouts.markdown, part) for part in rollouts.TASKS},
                  "python": from_python.markdown, "job": job.markdown, "density": density_table.markdown}
     for part, render in renderers.items():
-        if part not in results:
-            continue
-        section = results[part]
-        text += render(section)
-        at, of = section["machine"], section["versions"]
-        text += (f"*Measured on {section['date']} with `{section['command']}`: {at['processor']} "
-                 f"(family/model {at['family_model']}), {at['cores']} cores, "
-                 f"{', '.join(at['instruction_sets'])}, {at['memory_gib']} GiB; Overtone "
-                 f"{of['overtone']}, {of['rustc']}; Python {of['python']}, PyTorch {of['torch']}, "
-                 f"d3rlpy {of['d3rlpy']}, ale-py {of['ale-py']}, "
-                 f"MuJoCo {of.get('mujoco', '-')}.*\n\n")
+        if part in results:
+            text += render(results[part]) + measured_on(results[part])
     return text.rstrip() + "\n"
+
+
+def write_table(path: Path, text: str) -> None:
+    """Puts a table between its marks on a page; what people wrote around it stays."""
+    begin, end = TABLE
+    old = path.read_text(encoding="utf-8") if path.exists() else f"# New\n\n{begin}\n{end}\n"
+    before, _, rest = old.partition(begin)
+    after = rest.partition(end)[2]
+    path.write_text(f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", metavar="PART|rounds=N",
-                        help=f"{', '.join(PARTS)}; all of them by default")
+    parser.add_argument("words", nargs="*", metavar="PART|KEY=VALUE",
+                        help=f"{', '.join(PARTS)}, all of them by default; {', '.join(AGENTS)}; "
+                             f"{', '.join(f'{key}=' for key in OPTIONS)}")
     parser.add_argument("--programs", type=Path, default=ROOT / "target/release",
                         help="folder of overtone and overtone-lab")
     parser.add_argument("--features", default="", help="of cargo, for the bench")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     chosen = parser.parse_args()
-    counts = [word for word in chosen.words if word.startswith("rounds=")]
-    parts = [word for word in chosen.words if word not in counts] or list(PARTS)
-    if unknown := [word for word in parts if word not in PARTS]:
-        parser.error(f"unknown part `{unknown[0]}`: {', '.join(PARTS)}")
-    if not all(re.fullmatch(r"rounds=[1-9]\d*", word) for word in counts):
-        parser.error("rounds=N: N must be 1 or more")
-    rounds_of = {part: int(counts[-1].partition("=")[2]) if counts else PARTS[part]
-                 for part in parts}
+    given = dict(word.split("=", 1) for word in chosen.words if "=" in word)
+    parts = [word for word in chosen.words if "=" not in word] or list(PARTS)
+    if unknown := [word for word in parts if word not in PARTS and word not in AGENTS]:
+        parser.error(f"unknown part `{unknown[0]}`: {', '.join([*PARTS, *AGENTS])}")
+    for key, value in given.items():
+        if key not in OPTIONS:
+            parser.error(f"unknown option `{key}`: {', '.join(OPTIONS)}")
+        if not re.fullmatch(OPTIONS[key], value) or key == "minutes" and float(value) == 0:
+            parser.error(f"`{key}={value}` is no value of {key}")
+    if "data" not in given and (needy := [part for part in parts if part in AGENTS]):
+        parser.error(f"{needy[0]} needs data=FOLDER, where hopper_medium_replay-v2.hdf5 is")
+    rounds_of = {part: int(given.get("rounds", PARTS.get(part, 1))) for part in parts}
+    data = Path(given.get("data", ".")).resolve()
     programs, out = chosen.programs.resolve(), chosen.out.resolve()
     program = str(programs / "overtone")
+    out.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
-    command = " ".join(["just bench-peers", *chosen.words])
+    told = ["data=FOLDER" if word.startswith("data=") else word for word in chosen.words]
+    command = " ".join(["just bench-peers", *told])
 
     python, path = sys.executable, out / "training.json"
     # Compiled code is kept beside the packages: a second run starts sooner.
@@ -153,16 +188,29 @@ def main() -> None:
             elif part == "job":
                 section = job.measure(program, python, str(HERE / "job_pytorch.py"), ROOT, log,
                                       environment, rounds)
+            elif part == "parity":
+                section = parity.measure(program, python, HERE, ROOT, log, data)
+            elif part == "score":
+                section = score.measure(program, python, HERE, log, data,
+                                        float(given.get("minutes", 20)),
+                                        given.get("files", FILES).split(","),
+                                        int(given.get("threads", 2)))
             else:
                 section = density_table.measure(str(programs / "overtone-lab"), rounds)
             section |= {"date": datetime.date.today().isoformat(), "command": command,
                         "machine": machine(), "versions": versions()}
+            if part in AGENTS:
+                own, text = out / f"{part}.json", AGENTS[part].markdown(section)
+                own.write_text(json.dumps(section, indent=1) + "\n", encoding="utf-8")
+                write_table(own.with_suffix(".md"), text + "\n" + measured_on(section))
+                print(f"{text}\nwritten: {own} and {own.with_suffix('.md')}")
+                continue
             results[part] = section
             path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n",
                             encoding="utf-8")
             path.with_suffix(".md").write_text(page(results), encoding="utf-8")
             print(page({part: section}).split("\n\n", 3)[3])
-    print(f"written: {path} and {path.with_suffix('.md')}")
+            print(f"written: {path} and {path.with_suffix('.md')}")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,215 @@
+"""An agent of d3rlpy, trained on one of D4RL's files and played.
+
+    python scripts/peers/d3rlpy_agent.py td3_bc|iql|dt hopper_medium.hdf5 updates=5000 threads=1
+
+Settings are those of d3rlpy's own `reproductions/offline`, but for what a short run needs:
+
+    all     observations are standardized (its IQL's are not there)
+    iql     the actor's rate falls as a cosine over this run (there over its 500,000 updates)
+    dt      rate 1e-3 after 100 updates of warm-up (there 1e-4 after 10,000)
+
+An episode that a limit cut is one in d3rlpy's data too, and a fragment at the end of the file is
+left out. The agent plays Gymnasium's `-v4` task from `episodes=20` starts, or from those of `seeds`,
+a JSON list of Gymnasium's seeds in a file; a Decision Transformer is asked for `target`. `copies=K`
+keeps K copies of the agent, evenly over the updates, and plays each when training is over.
+
+Prints one line of JSON: the processor seconds of training, and of each copy its updates, the time
+(`time.time()`) when it was made, and the returns.
+"""
+
+import copy
+import json
+import logging
+import sys
+import time
+
+import h5py
+import numpy as np
+import structlog
+import torch
+
+structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+
+import d3rlpy  # noqa: E402 (quiet first)
+from d3rlpy.algos import DecisionTransformerConfig, IQLConfig, TD3PlusBCConfig  # noqa: E402
+from d3rlpy.models import VectorEncoderFactory  # noqa: E402
+from d3rlpy.optimizers import (  # noqa: E402
+    AdamFactory, CosineAnnealingLRFactory, GPTAdamWFactory, WarmupSchedulerFactory)
+from d3rlpy.preprocessing import (  # noqa: E402
+    MultiplyRewardScaler, ReturnBasedRewardScaler, StandardObservationScaler)
+
+ENVIRONMENTS = {"halfcheetah": "HalfCheetah-v4", "hopper": "Hopper-v4", "walker2d": "Walker2d-v4"}
+CONTEXT, DT_BATCH = 20, 64
+
+
+def dataset_of(path):
+    with h5py.File(path) as file:
+        columns = {name: file[name][()] for name in
+                   ("observations", "actions", "rewards", "terminals", "timeouts")}
+    terminals, timeouts = columns["terminals"].astype(bool), columns["timeouts"].astype(bool)
+    whole = np.nonzero(terminals | timeouts)[0][-1] + 1  # a fragment at the end is left out
+    return d3rlpy.dataset.MDPDataset(
+        columns["observations"][:whole].astype(np.float32),
+        columns["actions"][:whole].astype(np.float32),
+        columns["rewards"][:whole].astype(np.float32),
+        terminals[:whole].astype(np.float32),
+        (timeouts & ~terminals)[:whole].astype(np.float32))
+
+
+def algorithm_of(name, dataset, updates):
+    """The algorithm with its networks, ready for its first update."""
+    scaled = dict(observation_scaler=StandardObservationScaler(eps=1e-3))
+    common = scaled | dict(batch_size=256, actor_learning_rate=3e-4, critic_learning_rate=3e-4)
+    if name == "td3_bc":
+        config = TD3PlusBCConfig(**common)
+    elif name == "iql":
+        falling = AdamFactory(lr_scheduler_factory=CosineAnnealingLRFactory(T_max=updates))
+        config = IQLConfig(**common, actor_optim_factory=falling, expectile=0.7, weight_temp=3.0,
+                           max_weight=100.0,
+                           reward_scaler=ReturnBasedRewardScaler(multiplier=1000.0))
+    elif name == "dt":
+        optimizer = GPTAdamWFactory(weight_decay=1e-4, clip_grad_norm=0.25,
+                                    lr_scheduler_factory=WarmupSchedulerFactory(warmup_steps=100))
+        config = DecisionTransformerConfig(
+            **scaled, batch_size=DT_BATCH, context_size=CONTEXT, max_timestep=1000, num_heads=1,
+            num_layers=3, learning_rate=1e-3, optim_factory=optimizer,
+            encoder_factory=VectorEncoderFactory([128], exclude_last_activation=True),
+            reward_scaler=MultiplyRewardScaler(0.001))
+    else:
+        sys.exit(f"unknown algorithm `{name}`: td3_bc, iql or dt")
+    algorithm = config.create(device="cpu:0")
+    # As its own `fit` does before its first step.
+    if name == "dt":
+        algorithm.observation_scaler.fit_with_trajectory_slicer(
+            dataset.episodes, dataset.trajectory_slicer)
+    else:
+        algorithm.observation_scaler.fit_with_transition_picker(
+            dataset.episodes, dataset.transition_picker)
+    if name == "iql":
+        # Its `fit` would leave out the last reward of an episode that a limit cut.
+        returns = [episode.compute_return() for episode in dataset.episodes]
+        algorithm.reward_scaler.return_min = float(min(returns))
+        algorithm.reward_scaler.return_max = float(max(returns))
+    algorithm.build_with_dataset(dataset)
+    return algorithm
+
+
+class Players:
+    """One episode for each seed, all of them at once; `algorithm.predict` for every observation."""
+
+    def __init__(self, algorithm, environment, seeds):
+        import gymnasium
+
+        self.algorithm = algorithm
+        self.envs = [gymnasium.make(environment) for _ in seeds]
+        self.seen = np.stack([env.reset(seed=seed)[0] for env, seed in zip(self.envs, seeds)])
+        self.seen = self.seen.astype(np.float32)
+        self.returns = np.zeros(len(seeds))
+        self.playing = np.arange(len(seeds))
+
+    def actions(self):
+        """Of the episodes that are not over."""
+        return self.algorithm.predict(self.seen[self.playing])
+
+    def told(self, index, action, reward):
+        """What came of an action."""
+
+    def play(self):
+        while len(self.playing):
+            going_on = []
+            for index, action in zip(self.playing, self.actions()):
+                bounded = np.clip(action, -1.0, 1.0)
+                self.seen[index], reward, ended, cut, _ = self.envs[index].step(bounded)
+                self.returns[index] += reward
+                self.told(index, action, reward)
+                if not (ended or cut):
+                    going_on.append(index)
+            self.playing = np.array(going_on, dtype=int)
+        return self.returns.tolist()
+
+
+class TransformerPlayers(Players):
+    """As d3rlpy's `StatefulTransformerWrapper` plays one episode, for a batch of them."""
+
+    def __init__(self, algorithm, environment, seeds, target):
+        super().__init__(algorithm, environment, seeds)
+        rows = (len(seeds), CONTEXT)
+        self.observations = np.zeros((*rows, self.seen.shape[1]), np.float32)
+        self.taken = np.zeros((*rows, algorithm.action_size), np.float32)
+        self.to_go = np.zeros((*rows, 1), np.float32)
+        self.timesteps, self.masks = np.zeros(rows, np.int64), np.zeros(rows, np.float32)
+        self.rest, self.time = np.full(len(seeds), target, np.float64), 0
+
+    def actions(self):
+        self.time = min(self.time + 1, self.algorithm.config.max_timestep)
+        newest = [(self.observations, self.seen), (self.taken, 0.0), (self.masks, 1.0),
+                  (self.to_go, self.rest[:, None]), (self.timesteps, self.time)]
+        for rows, values in newest:
+            rows[:, :-1] = rows[:, 1:].copy()
+            rows[:, -1] = values
+        chosen = [torch.from_numpy(rows[self.playing]) for rows, _ in newest]
+        observations, taken, masks, to_go, timesteps = chosen
+        config, network = self.algorithm.config, self.algorithm.impl.modules.transformer
+        network.eval()
+        with torch.no_grad():
+            actions = network(config.observation_scaler.transform(observations), taken,
+                              config.reward_scaler.transform(to_go), timesteps, 1 - masks)
+        return actions[:, -1].numpy()
+
+    def told(self, index, action, reward):
+        self.taken[index, -1] = action
+        self.rest[index] -= reward
+
+
+def modules_of(algorithm, name):
+    """What plays."""
+    modules = algorithm.impl.modules
+    return modules.transformer if name == "dt" else modules.policy
+
+
+def main():
+    name, path, *words = sys.argv[1:]
+    options = {"updates": "5000", "copies": "1", "threads": "2", "seed": "1", "seeds": "",
+               "episodes": "20", "target": "0"}
+    options |= dict(word.split("=", 1) for word in words)
+    updates, n_copies = int(options["updates"]), int(options["copies"])
+    torch.set_num_threads(int(options["threads"]))
+    d3rlpy.seed(int(options["seed"]))
+    dataset = dataset_of(path)
+    algorithm = algorithm_of(name, dataset, updates)
+    if name == "dt":
+        update = lambda: algorithm.update(dataset.sample_trajectory_batch(DT_BATCH, CONTEXT))
+    else:
+        update = lambda: algorithm.update(dataset.sample_transition_batch(256))
+
+    copied_after = {round(updates * (index + 1) / n_copies) for index in range(n_copies)}
+    copies, began, cpu = [], time.perf_counter(), time.process_time()
+    for done in range(1, updates + 1):
+        update()
+        if done in copied_after:
+            copies.append({"updates": done, "time": time.time(),
+                           "weights": copy.deepcopy(modules_of(algorithm, name).state_dict())})
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+
+    seeds = list(range(int(options["episodes"])))
+    if options["seeds"]:
+        with open(options["seeds"], encoding="ascii") as file:
+            seeds = json.load(file)
+    if seeds:
+        robot = path.rpartition("/")[2].partition("_")[0]
+        for made in copies:
+            modules_of(algorithm, name).load_state_dict(made["weights"])
+            where = (algorithm, ENVIRONMENTS[robot], seeds)
+            players = (TransformerPlayers(*where, float(options["target"])) if name == "dt"
+                       else Players(*where))
+            made["returns"] = players.play()
+    for made in copies:
+        del made["weights"]
+    print(json.dumps({"algorithm": name, "file": path.rpartition("/")[2], "updates": updates,
+                      "seed": int(options["seed"]), "threads": int(options["threads"]),
+                      "seconds": round(seconds, 2), "processor_seconds": round(cpu, 2),
+                      "copies": copies}))
+
+
+if __name__ == "__main__":
+    main()

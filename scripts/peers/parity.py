@@ -1,0 +1,111 @@
+"""Parity: TD3+BC and IQL here and in d3rlpy, as many updates on the same files, played from the
+same starts. One thread for each run."""
+
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from process import table
+
+STUDY = "studies/parity.toml"
+NAMES = {"td3_bc": "TD3+BC", "iql": "IQL"}
+# Which of the two sides' settings differ is in docs/results/parity.md.
+
+
+def overtone(program: str, root: Path, folder: Path, data: Path, log) -> dict:
+    """Runs the study, or what is left of it; each run's evaluation by its cell."""
+    subprocess.run([program, "study", "run", str(root / STUDY), f"data.path={data}", "jobs=1",
+                    "cpus=1"], cwd=folder, check=True, stdout=log, stderr=log)
+    found = {}
+    for path in folder.glob("runs/*/evaluation.json"):
+        config = tomllib.loads((path.parent / "config.toml").read_text(encoding="utf-8"))
+        played = json.loads(path.read_text(encoding="utf-8"))
+        rows = (path.parent / "metrics.csv").read_text(encoding="ascii").splitlines()
+        found[config["algorithm"], played["task"]["name"], config["seed"]] = {
+            "returns": [episode["raw_return"] for episode in played["episodes"]],
+            "starts": [episode["environment_seed"] for episode in played["episodes"]],
+            "reference": [played["task"]["reference"][end] for end in ("low", "high")],
+            "updates": int(rows[-1].split(",")[0])}
+    return found
+
+
+def d3rlpy(python: str, here: Path, folder: Path, path: Path, cell: tuple, ours: dict, log) -> dict:
+    """d3rlpy's agent for a cell, trained once and kept."""
+    kept = folder / f"{'_'.join(map(str, cell))}.json"
+    if not kept.exists():
+        algorithm, _, seed = cell
+        starts = folder / "starts.json"
+        starts.write_text(json.dumps(ours["starts"]), encoding="ascii")
+        reply = subprocess.run(
+            [python, str(here / "d3rlpy_agent.py"), algorithm, str(path), "threads=1",
+             f"updates={ours['updates']}", f"seed={seed}", f"seeds={starts}"],
+            check=True, stdout=subprocess.PIPE, stderr=log, text=True).stdout
+        made = kept.with_suffix(".part")
+        made.write_text(reply, encoding="ascii")
+        os.replace(made, kept)
+    return json.loads(kept.read_text(encoding="ascii"))
+
+
+def measure(program: str, python: str, here: Path, root: Path, log, data: Path) -> dict:
+    """Both sides' mean returns of every run; a section of the results."""
+    if not data.is_dir():
+        sys.exit(f"{data} is no folder: say data=FOLDER, where hopper_medium_replay-v2.hdf5 is")
+    folder = root / "runs/parity"
+    folder.mkdir(parents=True, exist_ok=True)
+    ours = overtone(program, root, folder, data, log)
+    rows = []
+    for cell in sorted(ours):
+        algorithm, robot, seed = cell
+        print(f"parity: d3rlpy's {algorithm} on {robot}, seed {seed}", file=sys.stderr)
+        theirs = d3rlpy(python, here, folder, data / f"{robot}_medium_replay-v2.hdf5", cell,
+                        ours[cell], log)
+        rows.append({"algorithm": algorithm, "robot": robot, "seed": seed,
+                     "updates": ours[cell]["updates"], "reference": ours[cell]["reference"],
+                     "overtone": statistics.mean(ours[cell]["returns"]),
+                     "d3rlpy": statistics.mean(theirs["copies"][-1]["returns"]),
+                     "episodes": len(ours[cell]["returns"])})
+    return {"rows": rows}
+
+
+def mean_of(values: list[float]) -> tuple[float, float]:
+    """Mean and its standard error."""
+    return statistics.mean(values), statistics.stdev(values) / math.sqrt(len(values))
+
+
+def line(name: str, algorithm: str, sides: list[tuple[float, float]], digits: int) -> list[str]:
+    """A row of the table: both means, their difference, its standard error, their ratio."""
+    (mine, my_error), (other, other_error) = sides
+    difference, error = mine - other, math.hypot(my_error, other_error)
+    return [NAMES[algorithm], name, f"{mine:.{digits}f} ± {my_error:.{digits}f}",
+            f"{other:.{digits}f} ± {other_error:.{digits}f}", f"{difference:+.{digits}f}",
+            f"{error:.{digits}f}", f"{difference / error:+.1f}"]
+
+
+def markdown(section: dict) -> str:
+    rows, lines = section["rows"], []
+    for algorithm in NAMES:
+        normalized = {"overtone": [], "d3rlpy": []}
+        for robot in ("hopper", "walker2d", "halfcheetah"):
+            own = [row for row in rows if (row["algorithm"], row["robot"]) == (algorithm, robot)]
+            low, high = own[0]["reference"]
+            sides = [mean_of([row[side] for row in own]) for side in normalized]
+            lines.append(line(f"{robot} medium-replay", algorithm, sides, 0))
+            for side, (mean, error) in zip(normalized, sides):
+                normalized[side].append(
+                    (100 * (mean - low) / (high - low), 100 * error / (high - low)))
+        # Files are given, seeds are drawn: the errors of the files' means add up as squares.
+        together = [(statistics.mean(mean for mean, _ in files),
+                     math.hypot(*(error for _, error in files)) / len(files))
+                    for files in normalized.values()]
+        lines.append(line("all three, D4RL's score", algorithm, together, 1))
+    first = rows[0]
+    seeds = len({row["seed"] for row in rows})
+    return (f"{first['updates']} updates, {seeds} seeds, {first['episodes']} episodes each from the "
+            "same starts in Gymnasium's `-v4` tasks.\n\n"
+            + table(["", "file", "Overtone", "d3rlpy", "difference", "its standard error",
+                     "ratio"], lines))
