@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use overtone_core::{Normalization, Play, Policy, Simulation, Task, protocol::ReturnUnits};
+use overtone_model::ModelConfig;
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,10 @@ pub struct Agent {
     /// How the data was recorded, where it is known.
     pub recording: Option<Simulation>,
 }
+
+/// The quantile of what may be earned from a state that an agent asks for at most: good, and earned
+/// by one in ten from there.
+pub const RETURN_QUANTILE: f32 = 0.9;
 
 impl Agent {
     /// An agent that learns `task` from this data, of which no more is known.
@@ -60,12 +65,22 @@ impl Agent {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Playing as it was trained.
+    /// Playing as it was trained. One that knows what may be earned from a state is told no more
+    /// than [`RETURN_QUANTILE`] of that.
     pub fn matched(&self) -> Play {
         Play {
+            return_quantile: if self.has_return_model() { RETURN_QUANTILE } else { 1.0 },
             return_scale: self.return_scale,
             delayed_reward: self.delayed_reward,
             ..self.task.matched(self.recording.as_ref())
+        }
+    }
+
+    /// Whether it learned what may be earned from a state.
+    pub fn has_return_model(&self) -> bool {
+        match self.algorithm.model() {
+            Some(ModelConfig::Transformer(model)) => model.return_model.is_some(),
+            _ => false,
         }
     }
 

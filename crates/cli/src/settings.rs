@@ -168,6 +168,20 @@ pub enum ReturnUnit {
     Rate,
 }
 
+/// How a Decision Transformer learns what may be earned from a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReturnHead {
+    /// Not at all.
+    None,
+    /// As a density by a Fourier series.
+    Fourier,
+    /// As a mixture of Gaussians.
+    Gmm,
+    /// As a Gaussian.
+    Gaussian,
+}
+
 /// What a model has to know of its recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
@@ -198,6 +212,7 @@ pub struct ModelSettings {
     pub dropout: f64,
     pub conditioning: Told,
     pub return_unit: ReturnUnit,
+    pub return_head: ReturnHead,
 }
 
 /// What is played after training, or by `evaluate`.
@@ -213,6 +228,8 @@ pub struct EvaluationSettings {
     pub protocol: String,
     pub temperature: Temperature,
     pub actions: ActionChoice,
+    #[serde(default)]
+    pub return_quantile: f32,
     pub seed: u64,
     pub parallel: usize,
     #[serde(default)]

@@ -88,6 +88,19 @@ pub struct Play {
     pub action_choice: ActionChoice,
     /// Softmax temperature of actions that are drawn.
     pub temperature: f32,
+    /// Of an agent that knows what may be earned from a state: the quantile of that which is the
+    /// most it is told. 1: it is told what is left of the target, whatever that is.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub return_quantile: f32,
+}
+
+fn one() -> f32 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_one(number: &f32) -> bool {
+    *number == 1.0
 }
 
 impl Play {
@@ -104,6 +117,7 @@ impl Play {
             global_timestep: GlobalTimestep::WindowFirst,
             action_choice: ActionChoice::Sample,
             temperature: 1.0,
+            return_quantile: 1.0,
         }
     }
 }

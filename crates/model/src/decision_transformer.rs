@@ -47,6 +47,7 @@ use crate::{
     matrices::Matrices,
     positions::{Embedded, Positions, PositionsConfig, reference_std},
     return_embedding::ReturnEmbedding,
+    return_model::{self, ReturnModel, ReturnModelConfig},
     return_modulation::ReturnModulation,
     tokens::{Conditioning, Steps},
     transformer::Transformer,
@@ -88,6 +89,11 @@ pub struct DecisionTransformerConfig {
     /// no recorded step had; so what lies outside of the range is told as its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_return: Option<AverageReturn>,
+    /// Learns what may be earned from each observation as well, so that an agent
+    /// [asks for no more](crate::return_model). Returns are told by their place in
+    /// [`return_range`](Self::return_range) then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub return_model: Option<ReturnModelConfig>,
     /// Whether every embedding goes through tanh before its position is added. Frames always do.
     pub tanh_embeddings: bool,
     /// What tells a token where it stands.
@@ -122,6 +128,7 @@ impl DecisionTransformerConfig {
             conditioning: Conditioning::Return,
             return_range: None,
             average_return: None,
+            return_model: None,
             tanh_embeddings: true,
             positions: PositionsConfig::LocalAndGlobal { max_timestep },
             activation: Activation::Gelu,
@@ -141,6 +148,7 @@ impl DecisionTransformerConfig {
             conditioning: Conditioning::Return,
             return_range: None,
             average_return: None,
+            return_model: None,
             tanh_embeddings: false,
             positions: PositionsConfig::Timestep { horizon, std: reference_std() },
             activation: Activation::Relu,
@@ -187,6 +195,13 @@ impl DecisionTransformerConfig {
                 return Err(config_error("return_range", "none", expected));
             }
         }
+        if let Some(returns) = &self.return_model {
+            if self.return_range.is_none() {
+                let expected = "given, since a model of returns has them in [-1, 1]";
+                return Err(config_error("return_range", "none", expected));
+            }
+            returns.validate(observations)?;
+        }
         self.positions.validate()?;
         encoder::validate(observations)?;
         self.head.validate(actions)
@@ -223,6 +238,12 @@ pub struct DecisionTransformer {
     pub modulation: Option<ReturnModulation>,
     /// From a token to actions.
     pub head: Head,
+    /// From an observation to what may be earned.
+    pub return_model: Option<ReturnModel>,
+    /// Which quantile of what may be earned is the most that is told at play; `None`: the return
+    /// to go is told whatever it is, as in training.
+    #[module(skip)]
+    pub return_quantile: Option<f64>,
     /// What the model was built from.
     #[module(skip)]
     pub config: DecisionTransformerConfig,
@@ -239,9 +260,11 @@ pub struct DecisionTransformer {
 
 impl Matrices for DecisionTransformer {
     fn matrices(&self) -> Vec<ParamId> {
-        let Self { encoder, returns, action, transformer, modulation, head, .. } = self;
+        let Self { encoder, returns, action, transformer, .. } = self;
         let embeddings = [encoder.matrices(), returns.matrices(), action.matrices()].concat();
-        [embeddings, transformer.matrices(), modulation.matrices(), head.matrices()].concat()
+        let Self { modulation, head, return_model, .. } = self;
+        let outputs = [modulation.matrices(), head.matrices(), return_model.matrices()].concat();
+        [embeddings, transformer.matrices(), outputs].concat()
     }
 }
 
@@ -279,14 +302,19 @@ impl DecisionTransformer {
         };
         let head = config.head.init(d, actions, init);
         let is_modulated = config.conditioning == Conditioning::Adaln;
+        let modulation = is_modulated.then(|| ReturnModulation::init(d, init));
+        let return_model = |config| ReturnModel::init(config, observations, init);
+        let return_model = config.return_model.as_ref().map(return_model).transpose()?;
         Ok(Self {
             encoder,
             returns,
             action,
             positions,
             transformer,
-            modulation: is_modulated.then(|| ReturnModulation::init(d, init)),
+            modulation,
             head,
+            return_model,
+            return_quantile: None,
             config: config.clone(),
             observations: observations.clone(),
             actions: actions.clone(),
@@ -314,7 +342,7 @@ impl DecisionTransformer {
     ) -> Tensor<3> {
         let [batch, time] = contexts.dims();
         let shape = [batch, time, self.config.d_model];
-        let returns_to_go = self.told(contexts);
+        let returns_to_go = self.allowed(contexts, self.told(contexts));
         let squash = |embedded: Tensor<2>| match self.config.tanh_embeddings {
             true => embedded.tanh(),
             false => embedded,
@@ -355,6 +383,17 @@ impl DecisionTransformer {
         }
     }
 
+    /// `told`, but no more than the [quantile](Self::return_quantile) that is set of what may be
+    /// earned from each observation.
+    fn allowed(&self, contexts: &Contexts, told: Tensor<2>) -> Tensor<2> {
+        match (&self.return_model, self.return_quantile, &contexts.observations) {
+            (Some(returns), Some(q), Observed::Vectors(observations)) => {
+                told.min_pair(returns.quantiles(observations.clone(), q))
+            }
+            _ => told,
+        }
+    }
+
     /// Logits at every observation token, by environment action id; `None` for real-valued
     /// actions.
     ///
@@ -375,7 +414,14 @@ impl DecisionTransformer {
         let hidden = hidden.reshape([batch * time, self.config.d_model]);
         let loss = self.head.loss(hidden, contexts.actions.rows());
         let shares = contexts.shares(&loss.rows.device(), loss.rows.dtype());
-        Loss::of(loss, shares)
+        let loss = Loss::of(loss, shares.clone());
+        match (&self.return_model, &contexts.observations) {
+            (Some(returns), Observed::Vectors(observations)) => {
+                let rows = returns.loss(observations.clone(), self.told(contexts)).rows;
+                loss.and((rows * shares).sum() * return_model::WEIGHT)
+            }
+            _ => loss,
+        }
     }
 }
 
@@ -465,6 +511,21 @@ mod tests {
             (
                 "return_range",
                 refused(|config| config.average_return = Some(AverageReturn { horizon: 10 })),
+            ),
+            (
+                "return_range",
+                refused(|config| {
+                    let head = HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 3 });
+                    config.return_model = Some(ReturnModelConfig::new(head));
+                }),
+            ),
+            (
+                "return_model.head",
+                refused(|config| {
+                    config.return_range = Some([0.0, 8.0]);
+                    let tanh = HeadConfig::Tanh(TanhConfig {});
+                    config.return_model = Some(ReturnModelConfig::new(tanh));
+                }),
             ),
             (
                 "average_return.horizon",

@@ -30,6 +30,7 @@ pub mod positions;
 pub mod published;
 mod recent;
 pub mod return_embedding;
+pub mod return_model;
 pub mod return_modulation;
 pub mod tokens;
 pub mod transformer;
@@ -54,6 +55,7 @@ pub use model::{Model, ModelConfig};
 pub use perceptron::{Perceptron, PerceptronConfig};
 pub use policy::ModelPolicy;
 pub use positions::PositionsConfig;
+pub use return_model::{ReturnModel, ReturnModelConfig};
 pub use tokens::Conditioning;
 
 /// The README's example, compiled and run with the others.

@@ -26,4 +26,9 @@ impl Loss {
         };
         Self { total, action: action.detach(), accuracy }
     }
+
+    /// The same, with `more` of another part, `[1]`, to be made small as well.
+    pub(crate) fn and(self, more: Tensor<1>) -> Self {
+        Self { total: self.total + more, ..self }
+    }
 }

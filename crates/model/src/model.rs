@@ -253,10 +253,35 @@ impl Model {
         (weight.device(), weight.dtype())
     }
 
+    /// The same, which is told no more at play than this quantile of what may be earned.
+    ///
+    /// # Errors
+    /// When it has no [model of returns](crate::return_model), or `quantile` is no share between
+    /// 0 and 1.
+    pub fn asking_at_most(self, quantile: f64) -> Result<Self, ModelError> {
+        if !(quantile > 0.0 && quantile < 1.0) {
+            let expected = "between 0 and 1, both apart";
+            return Err(config_error("return_quantile", quantile, expected));
+        }
+        match self {
+            Self::Transformer(model) if model.return_model.is_some() => {
+                let return_quantile = Some(quantile);
+                Ok(Self::Transformer(DecisionTransformer { return_quantile, ..model }))
+            }
+            _ => {
+                let expected = "none: the agent has no model of returns (model.return_head)";
+                Err(config_error("return_quantile", quantile, expected))
+            }
+        }
+    }
+
     /// The same with its operations in this form.
     pub fn with_form(self, form: Form) -> Self {
         match self {
-            Self::Transformer(model) => Self::Transformer(DecisionTransformer { form, ..model }),
+            Self::Transformer(model) => {
+                let return_model = model.return_model.map(|returns| returns.with_form(form));
+                Self::Transformer(DecisionTransformer { form, return_model, ..model })
+            }
             Self::Perceptron(model) => Self::Perceptron(Perceptron { form, ..model }),
         }
     }

@@ -153,7 +153,10 @@ impl ModelPolicy {
                 return Err(wrong(what, number, "a positive number".into()));
             }
         }
-        let model = model.valid();
+        let mut model = model.valid();
+        if play.return_quantile != 1.0 {
+            model = model.asking_at_most(f64::from(play.return_quantile))?;
+        }
         let bin_of = match play.fed_back_actions {
             FedBackActions::Environment => None,
             FedBackActions::HeadBins => {

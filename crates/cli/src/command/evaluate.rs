@@ -63,6 +63,8 @@ protocol = "matched"
 temperature = "chosen"
 # Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
 actions = "mode"
+# Agents with model.return_head: the agent is told no more than this quantile of what was earned from states like its own, above 0; 1: whatever is left of the target. 0: 0.9.
+return_quantile = 0.0
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
 seed = 1
 # Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100 (robots: 200).
@@ -98,6 +100,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         temperature: Temperature::try_from(keys["temperature"].clone())
             .map_err(anyhow::Error::msg)?,
         actions: ask::action_choice(&text("actions"))?,
+        return_quantile: ask::return_quantile(&keys["return_quantile"])?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
         every: 0,

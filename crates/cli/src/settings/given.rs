@@ -43,7 +43,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 25] = [
+const ONLY: [Only; 29] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -64,6 +64,10 @@ const ONLY: [Only; 25] = [
     only("model.conditioning", "algorithm", &["decision_transformer"]),
     only("model.return_unit", "algorithm", &["decision_transformer"]),
     only("model.return_unit", "model.kind", TRANSFORMER),
+    only("model.return_head", OBSERVATIONS, VECTORS),
+    only("model.return_head", "algorithm", &["decision_transformer"]),
+    only("model.return_head", "model.return_unit", &["range", "rate"]),
+    only("evaluation.return_quantile", "model.return_head", &["fourier", "gmm", "gaussian"]),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.time", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),
@@ -91,6 +95,10 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
     }
     for word in words {
         let (given, text) = keys::split(word)?;
+        // Nothing is what every other variant has too.
+        if text == "none" {
+            continue;
+        }
         for Only { of, values, .. } in ONLY.iter().filter(|only| only.is_of(&given)) {
             let Some(chosen) = keys.get(*of).map(keys::plain) else { continue };
             if values.contains(&chosen.as_str()) {

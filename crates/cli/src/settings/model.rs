@@ -5,10 +5,14 @@ use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
     AttentionConfig, AverageReturn, Conditioning, DecisionTransformerConfig, ModelConfig,
-    PerceptronConfig, positions::PositionsConfig,
+    PerceptronConfig, ReturnModelConfig,
+    head::{FourierLikelihoodConfig, GaussianConfig, GmmLikelihoodConfig, HeadConfig},
+    positions::PositionsConfig,
 };
 
-use super::{BEHAVIOR_CLONING, ModelKind, RVS, Recorded, ReturnUnit, Settings, Time, Told};
+use super::{
+    BEHAVIOR_CLONING, ModelKind, RVS, Recorded, ReturnHead, ReturnUnit, Settings, Time, Told,
+};
 
 impl Settings {
     /// The model for `task`, learned from what was `recorded`.
@@ -67,11 +71,25 @@ impl Settings {
             conditioning,
             return_range,
             average_return,
+            return_model: self.return_model(),
             positions,
             attention: self.attention,
             head,
             ..reference
         }))
+    }
+
+    /// How what may be earned is learned: not where returns are told in a unit without ends.
+    fn return_model(&self) -> Option<ReturnModelConfig> {
+        let is_told = self.algorithm != BEHAVIOR_CLONING;
+        let head = match self.model.return_head {
+            _ if !is_told || self.model.return_unit == ReturnUnit::Scale => return None,
+            ReturnHead::None => return None,
+            ReturnHead::Fourier => HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(12)),
+            ReturnHead::Gmm => HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 5 }),
+            ReturnHead::Gaussian => HeadConfig::Gaussian(GaussianConfig::default()),
+        };
+        Some(ReturnModelConfig::new(head))
     }
 
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,

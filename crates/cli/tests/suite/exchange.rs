@@ -24,7 +24,7 @@ fn so_does_one_that_knows_its_timestep() {
 #[test]
 fn one_with_a_range_of_returns_plays_the_same() {
     let desk = Desk::new();
-    desk.succeeds(&format!("train {TINY} model.return_unit=range"));
+    desk.succeeds(&format!("train {TINY} model.return_unit=range model.return_head=none"));
     desk.succeeds("export to=out");
     desk.succeeds("import out runs=back");
     let [own, its] = ["runs", "back"].map(|runs| {
@@ -204,9 +204,10 @@ fn the_card_says_what_was_earned_and_damage_is_refused() {
 fn what_others_do_not_have_is_not_exported() {
     let desk = Desk::new();
     for (words, part) in [
-        ("head=gaussian", "model.head = "),
-        ("attention=fourier", "model.attention = "),
+        ("head=gaussian model.return_unit=scale", "model.head = "),
+        ("attention=fourier model.return_unit=scale", "model.attention = "),
         ("model.return_unit=rate", "model.return_unit = rate"),
+        ("model.return_unit=range", "model.return_head = fourier12"),
         ("algorithm=behavior_cloning", "model.conditioning = "),
         ("algorithm=td3_bc train.updates=2", "model.kind = "),
     ] {

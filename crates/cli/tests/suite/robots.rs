@@ -138,6 +138,53 @@ fn the_ablation_of_a_robots_protocol() {
     }
 }
 
+/// By default an agent learns what may be earned from a state and asks for no more, so a target
+/// that nobody earned is as good as any.
+#[test]
+fn no_more_is_asked_for_than_a_state_allows() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny("train.updates=30"));
+    let run = desk.only_run("runs");
+    let [first, absurd, free, low] = [
+        "target=20000",
+        "target=2000000",
+        "target=2000 return_quantile=1",
+        "target=20000 return_quantile=0.1",
+    ]
+    .map(|words| {
+        let out = format!("{}.json", words.replace([' ', '='], "-"));
+        desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out={out}"));
+        report(&desk.path(&out))
+    });
+    let returns = |report: &Value| -> Vec<f64> {
+        let episodes = report["episodes"].as_array().unwrap().iter();
+        episodes.map(|episode| number(&episode["raw_return"])).collect()
+    };
+    assert_eq!(returns(&first), returns(&absurd));
+    assert_eq!(first["protocol"]["return_quantile"], 0.9f32);
+    assert_ne!(returns(&first), returns(&low));
+    assert!(free["protocol"].get("return_quantile").is_none(), "{}", free["protocol"]);
+    desk.succeeds("evaluate rollouts episodes=1 return_quantile=0.5");
+    let told = report(&run.join("evaluation-q0.5.json"));
+    assert_eq!(told["differences"][0]["setting"], "return_quantile");
+
+    desk.refuses("evaluate rollouts return_quantile=1.5", &["return_quantile=1.5", "at most at 1"]);
+    let desk = Desk::new();
+    desk.refuses(
+        &tiny("model.return_head=none evaluation.return_quantile=0.5"),
+        &["evaluation.return_quantile=0.5 is for model.return_head=fourier"],
+    );
+    desk.refuses(
+        &tiny("model.return_head=fourier model.return_unit=scale"),
+        &["model.return_head=fourier is for model.return_unit=range or rate"],
+    );
+    desk.succeeds(&tiny("model.return_head=none"));
+    desk.refuses(
+        "evaluate rollouts return_quantile=0.5",
+        &["return_quantile=0.5", "model.return_head=fourier"],
+    );
+}
+
 #[test]
 fn every_model_and_head_trains_and_plays() {
     for (words, name) in [

@@ -214,6 +214,7 @@ mod tests {
             global_timestep: GlobalTimestep::Current,
             action_choice: ActionChoice::Mode,
             temperature: 0.5,
+            return_quantile: 0.5,
         }
     }
 
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn every_setting_is_compared() {
         let mut agent = agent();
-        for left in (1..=11).rev() {
+        for left in (1..=12).rev() {
             let mut deviations = agent.deviations(&other(), &[0.5]);
             assert_eq!(deviations.len(), left, "{deviations:?}");
             let Deviation { difference, play, .. } = deviations.swap_remove(0);
@@ -255,6 +256,7 @@ mod tests {
             "global_timestep",
             "action_choice",
             "temperature",
+            "return_quantile",
             "return_scale",
             "delayed_reward",
             "target_return",
@@ -287,7 +289,7 @@ mod tests {
     #[test]
     fn a_deviation_changes_one_setting() {
         let found = agent().deviations(&other(), &[32.0]);
-        assert_eq!(found.len(), 11);
+        assert_eq!(found.len(), 12);
         for deviation in found {
             assert_eq!(deviation.target_return, 32.0);
             let alone = agent().deviations(&deviation.play, &[32.0]);

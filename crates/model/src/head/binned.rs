@@ -161,6 +161,20 @@ impl Marginals for BinDistributions {
     fn draw(&self, place: usize, temperature: f32, generator: &mut Generator) -> f64 {
         self.sample(place, temperature, generator.random())
     }
+
+    /// In a bin, values are taken to be equally likely.
+    fn quantile(&self, place: usize, q: f64) -> f64 {
+        let weights = categorical::weights(self.logits(place), 1.0);
+        let mut left = q * weights.iter().sum::<f64>();
+        let width = 2.0 / weights.len() as f64;
+        for (weight, centre) in weights.iter().zip(&self.centres) {
+            if left < *weight {
+                return centre + (left / weight - 0.5) * width;
+            }
+            left -= weight;
+        }
+        1.0
+    }
 }
 
 /// The bin of each value among `m` of one width on [-1, 1]; beyond the ends the nearest one.
@@ -220,6 +234,17 @@ mod tests {
         assert_eq!(first, [-0.75, -0.75, -0.25, -0.25, 0.25, 0.25, 0.75, 0.75]);
         let second = [0.49, 0.51, 0.76, 0.82].map(|draw| distributions.sample(1, 1.0, draw));
         assert_eq!(second, [-0.75, -0.25, 0.25, 0.75]);
+    }
+
+    #[test]
+    fn quantiles_lie_inside_of_bins() {
+        let distributions = head().distributions(one());
+        // Probabilities 0.1, 0.2, 0.6 and 0.1: a half lies 1/3 into the third bin, [0, 0.5].
+        for (q, expected) in [(0.05, -0.75), (0.2, -0.25), (0.5, 1.0 / 6.0), (0.95, 0.75)] {
+            let got = distributions.quantile(0, q);
+            assert!((got - expected).abs() < 1e-6, "{q}: {got}");
+        }
+        assert!((distributions.quantile(1, 0.5) + 0.5).abs() < 1e-6);
     }
 
     /// The bins are those of [`Binning`], which is not asked because it works on the host.

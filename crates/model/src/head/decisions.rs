@@ -78,6 +78,10 @@ pub trait Marginals {
     /// A draw; the prediction, and nothing drawn, where there is no distribution. A density has
     /// no temperature.
     fn draw(&self, place: usize, temperature: f32, generator: &mut Generator) -> f64;
+
+    /// What lies above a share `q` of the distribution, `q` in (0, 1); the prediction where there
+    /// is none.
+    fn quantile(&self, place: usize, q: f64) -> f64;
 }
 
 /// Real-valued actions, row by row.
@@ -110,6 +114,11 @@ impl NumbersDecisions {
             .collect()
     }
 
+    /// The `q`-quantile of each number, in [-1, 1].
+    pub fn quantile(&self, row: usize, q: f64) -> Vec<f64> {
+        self.places(row).map(|place| self.marginals.quantile(place, q).clamp(-1.0, 1.0)).collect()
+    }
+
     fn places(&self, row: usize) -> std::ops::Range<usize> {
         row * self.width..(row + 1) * self.width
     }
@@ -124,6 +133,10 @@ impl Marginals for Points {
     }
 
     fn draw(&self, place: usize, _temperature: f32, _generator: &mut Generator) -> f64 {
+        self.mode(place)
+    }
+
+    fn quantile(&self, place: usize, _q: f64) -> f64 {
         self.mode(place)
     }
 }

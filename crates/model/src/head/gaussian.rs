@@ -7,7 +7,9 @@ use burn::{
 };
 use overtone_core::seed::Generator;
 
-use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, TanhConfig, TanhHead, read};
+use super::{
+    GaussianMixture, HeadLoss, Marginals, NumbersOptions, OnNumbers, TanhConfig, TanhHead, read,
+};
 use crate::{
     init::{Init, standard_normal},
     matrices::Matrices,
@@ -102,6 +104,11 @@ impl Marginals for Gaussians {
 
     fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
         self.means[place] + self.stds[place % self.stds.len()] * standard_normal(generator)
+    }
+
+    fn quantile(&self, place: usize, q: f64) -> f64 {
+        let std = self.stds[place % self.stds.len()];
+        GaussianMixture { means: vec![self.means[place]], stds: vec![std] }.quantile(q)
     }
 }
 

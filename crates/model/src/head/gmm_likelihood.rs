@@ -140,6 +140,10 @@ impl Marginals for Vec<GaussianMixture> {
     fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
         self[place].sample(generator)
     }
+
+    fn quantile(&self, place: usize, q: f64) -> f64 {
+        self[place].quantile(q)
+    }
 }
 
 /// Gaussians of equal weight, on the host in double precision.
@@ -163,6 +167,34 @@ impl GaussianMixture {
     /// The density at `z`.
     pub fn pdf(&self, z: f64) -> f64 {
         self.parts(z).sum::<f64>() / self.means.len() as f64
+    }
+
+    /// The share of it below `z`.
+    pub fn cdf(&self, z: f64) -> f64 {
+        let parts = self
+            .means
+            .iter()
+            .zip(&self.stds)
+            .map(|(mean, std)| 0.5 * libm::erfc((mean - z) / (std * std::f64::consts::SQRT_2)));
+        parts.sum::<f64>() / self.means.len() as f64
+    }
+
+    /// What lies above a share `q` of it, `q` in (0, 1): between the lowest and the highest of
+    /// its components' quantiles, so the search begins ten deviations around them and halves
+    /// until double precision ends.
+    pub fn quantile(&self, q: f64) -> f64 {
+        let around = |sign: f64| {
+            self.means.iter().zip(&self.stds).map(move |(mean, std)| mean + sign * 10.0 * std)
+        };
+        let mut low = around(-1.0).fold(f64::INFINITY, f64::min);
+        let mut high = around(1.0).fold(f64::NEG_INFINITY, f64::max);
+        loop {
+            let middle = 0.5 * (low + high);
+            if middle <= low || middle >= high {
+                return middle;
+            }
+            if self.cdf(middle) < q { low = middle } else { high = middle }
+        }
     }
 
     /// A component, each equally likely, and a draw from it.
@@ -223,6 +255,17 @@ mod tests {
         // Two that overlap: the top lies half-way.
         let both = GaussianMixture { means: vec![-0.1, 0.1], stds: vec![0.3, 0.3] };
         assert!(both.mode().abs() < 1e-6, "{}", both.mode());
+    }
+
+    #[test]
+    fn quantiles_undo_the_distribution() {
+        let one = GaussianMixture { means: vec![0.3], stds: vec![0.5] };
+        assert!((one.quantile(0.5) - 0.3).abs() < 1e-15);
+        // Φ⁻¹(0.975) = 1.959963984540054.
+        assert!((one.quantile(0.975) - (0.3 + 0.5 * 1.959_963_984_540_054)).abs() < 1e-14);
+        for q in [0.001, 0.3, 0.5, 0.95, 0.999] {
+            assert!((mixture().cdf(mixture().quantile(q)) - q).abs() < 1e-14, "{q}");
+        }
     }
 
     #[test]

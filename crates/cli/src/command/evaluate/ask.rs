@@ -1,6 +1,6 @@
 //! What an agent is asked for, and how it is played.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
 use overtone_core::{
     ActionSpace, Play, Task,
@@ -12,6 +12,7 @@ use overtone_eval::TemperatureChoice;
 
 use super::temperature::OwnTemperature;
 use crate::{
+    keys,
     settings::{self, EvaluationSettings, Temperature},
     suites,
 };
@@ -65,6 +66,9 @@ fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
     }
     if played.action_choice != own.action_choice {
         suffix += &format!("-{}", action_choice_name(played.action_choice));
+    }
+    if played.return_quantile != own.return_quantile {
+        suffix += &format!("-q{}", played.return_quantile);
     }
     suffix
 }
@@ -142,6 +146,19 @@ fn protocol(
         ActionSpace::Continuous { .. } => {
             play.action_choice = options.actions;
         }
+    }
+    let asked = options.return_quantile;
+    if asked != 0.0 {
+        if matched.return_quantile == 1.0 && asked != 1.0 {
+            bail!(
+                "return_quantile={asked}: this agent did not learn what may be earned from a \
+                 state; train it with model.return_head=fourier"
+            );
+        }
+        if !(asked > 0.0 && asked <= 1.0) {
+            bail!("return_quantile={asked}: must lie above 0, and at most at 1");
+        }
+        play.return_quantile = asked;
     }
     let temperature = play.temperature;
     if !(temperature.is_finite() && temperature > 0.0) {
@@ -230,6 +247,15 @@ pub fn action_choice(name: &str) -> Result<ActionChoice> {
         "sample" => ActionChoice::Sample,
         other => bail!("actions={other}: there are mode and sample"),
     })
+}
+
+/// A share, or 0.
+///
+/// # Errors
+/// When it is no number.
+pub fn return_quantile(value: &toml::Value) -> Result<f32> {
+    let text = keys::plain(value);
+    text.parse().ok().with_context(|| format!("return_quantile={text}: expected a number"))
 }
 
 /// The name that [`action_choice`] reads.

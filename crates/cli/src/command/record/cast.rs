@@ -72,6 +72,7 @@ impl Cast {
                 temperature: Temperature::try_from(Value::String(text("temperature")))
                     .map_err(anyhow::Error::msg)?,
                 actions: ask::action_choice(&text("actions"))?,
+                return_quantile: 0.0,
                 seed: 1,
                 parallel: 0,
                 every: 0,

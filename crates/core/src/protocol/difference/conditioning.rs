@@ -69,6 +69,18 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
     );
     comparison.field(
         reads_no_returns,
+        "return_quantile",
+        |play| &mut play.return_quantile,
+        |_, now| match now {
+            1.0 => "the agent is told what is left of the target, whatever its state allows".into(),
+            q => format!(
+                "the agent is told no more than the {q}-quantile of what was earned from states \
+                 like its own"
+            ),
+        },
+    );
+    comparison.field(
+        reads_no_returns,
         "return_scale",
         |play| &mut play.return_scale,
         |before, now| {
