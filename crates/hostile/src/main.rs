@@ -20,8 +20,9 @@ use overtone_hostile::targets::{Target, faulty, targets};
 use overtone_hostile::watch::{Outcome, Search};
 use overtone_hostile::worker::{Work, work};
 
+/// No request above 1 GiB is granted: the process ends instead, and the machine goes on.
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counting<{ 1 << 30 }> = Counting;
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -35,9 +35,10 @@ pub const FLOOR: f64 = 1e-6;
 /// [module's documentation](self).
 ///
 /// # Shapes
-/// - `q` and `k`: `[batch, heads, tokens, d_head]`
+/// - `q`: `[batch, heads, queries, d_head]`
+/// - `k`: `[batch, heads, keys, d_head]`
 /// - `r`: `[heads or 1, d_head or 1]`
-/// - result: `[batch, heads, tokens, tokens]`, the query's axis first
+/// - result: `[batch, heads, queries, keys]`
 ///
 /// # Panics
 /// When shapes do not fit together, or `power` is odd or zero.
@@ -48,14 +49,15 @@ pub fn fourier_scores(
     power: u32,
     form: Form,
 ) -> Tensor<4> {
-    let [batch, heads, tokens, d_head] = q.dims();
-    assert_eq!(k.dims(), [batch, heads, tokens, d_head], "keys as queries");
+    let [batch, heads, queries, d_head] = q.dims();
+    let [.., keys, _] = k.dims();
+    assert_eq!(k.dims(), [batch, heads, keys, d_head], "keys as queries, but for their number");
     let r = each_dimension(r, heads, d_head);
     check_power(power);
     if form == Form::Auto && is_flex_f32(&q) && is_flex_f32(&k) && is_flex_f32(&r) {
-        let plan = fused::ScoresPlan { heads, tokens, power };
+        let plan = fused::ScoresPlan { heads, queries, keys, power };
         let inputs = [q.into_dispatch(), k.into_dispatch(), r.into_dispatch()];
-        return flex::apply(plan, inputs, [batch, heads, tokens, tokens]);
+        return flex::apply(plan, inputs, [batch, heads, queries, keys]);
     }
     #[cfg(feature = "cube")]
     if form != Form::Reference && cube::is_possible(&q, &k, &r) {

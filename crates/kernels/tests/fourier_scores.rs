@@ -138,6 +138,30 @@ fn the_fused_form_agrees_with_the_reference() {
     }
 }
 
+/// In cross-attention keys are of another sequence.
+#[test]
+fn keys_may_be_fewer_or_more_than_queries() {
+    for (queries, keys) in [(3, 20), (20, 3), (1, 33)] {
+        let of = |size| {
+            vec![
+                Input::new("q", &[2, 3, queries, 16], 0.0, size),
+                Input::new("k", &[2, 3, keys, 16], 0.0, size),
+                Input::new("r", &[3, 16], 2.0, 0.4),
+            ]
+        };
+        check_fused_by(tolerance, &of(0.4), |leaves, form| scores(leaves, 4, form));
+        check_differences_of(1e-5, &of(0.2), 40, 1e-8, |leaves, form| scores(leaves, 4, form));
+        // Each score is of its query and its key alone.
+        let got = infer(&of(0.4), DType::F32, Form::Auto, |leaves, form| scores(leaves, 4, form));
+        let first = infer(&of(0.4), DType::F32, Form::Auto, |leaves, form| {
+            let [q, k] = ["q", "k"].map(|name| leaves.four(name).narrow(2, 0, 1));
+            fourier_scores(q, k, leaves.two("r"), 4, form)
+        });
+        let expected: Vec<f64> = got.iter().step_by(queries * keys).copied().collect();
+        assert!(distance(&first, &expected) < 1e-6, "{queries} queries, {keys} keys");
+    }
+}
+
 /// Arguments up to 50 lose six bits before their sine is taken, and near its zeros the slope
 /// multiplies what is lost: the fused form is as near the truth as plain tensors in `f32`.
 #[test]

@@ -4,16 +4,24 @@
 pub mod density;
 pub mod forecast;
 pub mod fourier_integral;
+pub mod images;
+pub mod language;
+mod learning;
 pub mod likelihood;
 pub mod scaling_law;
+pub mod series;
 pub mod smoothness;
+pub mod tempo;
 mod toy;
+pub mod translation;
 
-use std::{error::Error, path::PathBuf, str::FromStr};
+use std::{error::Error, path::PathBuf, str::FromStr, time::Instant};
 
 use anyhow::{Context, Result, bail};
 use overtone_console::keys::{self, Keys};
 use overtone_lab::Page;
+
+use crate::progress;
 
 /// An experiment's options: TOML with a reason above each key.
 pub struct Options {
@@ -157,6 +165,16 @@ impl Asked {
         }
         Ok(out)
     }
+}
+
+/// Runs with a bar, and says how long it took.
+pub fn with_bar<F>(n_runs: usize, run: impl FnOnce(&(dyn Fn() + Sync)) -> F) -> F {
+    let bar = progress::parts("runs", n_runs);
+    let start = Instant::now();
+    let found = run(&|| bar.inc(1));
+    bar.finish_and_clear();
+    say!("{n_runs} runs in {:.0} s", start.elapsed().as_secs_f64());
+    found
 }
 
 fn within(key: &str, number: i64, least: u64, most: u64) -> Result<u64> {

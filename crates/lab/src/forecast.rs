@@ -22,8 +22,6 @@ pub mod series_file;
 pub mod tokens;
 pub mod training;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use overtone_core::seed;
 use overtone_eval::Smoothness;
 use overtone_model::ModelError;
@@ -32,6 +30,7 @@ use overtone_model::head::{
     Regularizer,
 };
 
+use crate::side_by_side::side_by_side;
 use evaluation::{Evaluation, SamplingConfig};
 use findings::{Example, Findings, Run, VariantFinding};
 use forecaster::ForecasterConfig;
@@ -54,6 +53,8 @@ pub struct Settings {
     pub seeds: Vec<u64>,
     /// Bins between -15 and 15.
     pub bins: usize,
+    /// Whether bins are of mixed precision alone, and not uniform as well.
+    pub mixed_alone: bool,
     /// d: the share of mixed-precision bins outside the dense interval.
     pub sparse: f64,
     /// Share of the scaled training values inside the dense interval, as many on each side of
@@ -137,8 +138,9 @@ impl Settings {
             .iter()
             .flat_map(|&n| gammas.iter().map(move |&gamma| Some((n, gamma))));
         let heads: Vec<_> = std::iter::once(None).chain(fourier).collect();
-        let both = |&fourier| [false, true].map(|mixed| Variant { fourier, mixed });
-        heads.iter().flat_map(both).collect()
+        let kinds: &[bool] = if self.mixed_alone { &[true] } else { &[false, true] };
+        let each = |&fourier| kinds.iter().map(move |&mixed| Variant { fourier, mixed });
+        heads.iter().flat_map(each).collect()
     }
 
     /// Trainings: the units of work of [`run`].
@@ -282,36 +284,6 @@ fn train_and_measure(
     Ok((Run { seed: weight_seed, losses: trained.losses, evaluations }, example))
 }
 
-/// Results of `unit(0)`, `unit(1)`, …, each computed with one thread, several at a time.
-///
-/// Small tensors gain little from many threads, and a pool of its own makes a training's
-/// results those of one thread whatever there is.
-fn side_by_side<T: Send>(n: usize, unit: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let alone = alone.expect("a pool of one thread can be made");
-        let mut done = Vec::new();
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            if i >= n {
-                return done;
-            }
-            done.push((i, alone.install(|| unit(i))));
-        }
-    };
-    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
-        let workers: Vec<_> =
-            (0..rayon::current_num_threads().min(n)).map(|_| scope.spawn(worker)).collect();
-        let joined = workers.into_iter().map(|worker| worker.join());
-        joined
-            .flat_map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    done.sort_by_key(|(i, _)| *i);
-    done.into_iter().map(|(_, result)| result).collect()
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -323,6 +295,7 @@ pub(crate) mod tests {
             data_seed: 3,
             seeds: vec![1, 2],
             bins: 24,
+            mixed_alone: false,
             sparse: 0.25,
             dense: 0.98,
             frequencies: vec![3, 5],
@@ -355,20 +328,18 @@ pub(crate) mod tests {
         assert_eq!(names[..3], ["Linear uniform -", "Linear mixed -", "Fourier-3 uniform 0"]);
         assert_eq!(names[9], "Fourier-5 mixed 1e-6");
         assert_eq!(Settings { gamma: 0.0, ..tiny() }.variants().len(), 6);
+        let mixed = Settings { mixed_alone: true, ..tiny() }.variants();
+        assert!(mixed.len() == 5 && mixed.iter().all(|variant| variant.mixed));
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing_and_progress_counts_units() {
-        let counted = AtomicUsize::new(0);
+    fn the_number_of_threads_changes_nothing() {
         let with = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(tiny_findings)
         };
         let found = with(1);
         assert_eq!(found, with(3));
-        side_by_side(5, &|_| counted.fetch_add(1, Ordering::Relaxed));
-        assert_eq!(counted.into_inner(), 5);
-        assert_eq!(side_by_side(7, &|i| i * i), [0, 1, 4, 9, 16, 25, 36]);
         assert_eq!(found.variants.len(), 10);
         assert_eq!(found.n_windows, [4, 8]); // ⌊(40 − 14)/3⌋ of the real series
         // Another seed is another training.

@@ -9,6 +9,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use overtone_console::{errors, flags, progress};
+use overtone_lab::memory::Counting;
+
+/// Counted, because the memory of an update is part of what is found.
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
 
 /// The papers' other experiments, each one seeded command
 #[derive(Parser)]
@@ -48,6 +53,41 @@ enum Lab {
         #[arg(value_name = "KEY=VALUE")]
         words: Vec<String>,
     },
+    /// Time series in classes with softmax and Fourier attention
+    #[command(after_help = command::series::OPTIONS.help())]
+    Series {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Handwritten digits with softmax and Fourier attention
+    #[command(after_help = command::images::OPTIONS.help())]
+    Images {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// A character model of Shakespeare with softmax and Fourier attention
+    #[command(after_help = command::language::OPTIONS.help())]
+    Language {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// Numbers from German to English with softmax and Fourier attention
+    #[command(after_help = command::translation::OPTIONS.help())]
+    Translation {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
+    /// The tempo of a metronome with linear and Fourier heads
+    #[command(after_help = command::tempo::OPTIONS.help())]
+    Tempo {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
     /// FourierFormer's estimators: its synthetic examples, and rates of the error
     #[command(after_help = command::fourier_integral::OPTIONS.help())]
     FourierIntegral {
@@ -78,6 +118,11 @@ fn run(what: Lab) -> anyhow::Result<()> {
         Lab::Likelihood { words } => command::likelihood::run(&words),
         Lab::Smoothness { words } => command::smoothness::run(&words),
         Lab::Forecast { words } => command::forecast::run(&words),
+        Lab::Series { words } => command::series::run(&words),
+        Lab::Images { words } => command::images::run(&words),
+        Lab::Language { words } => command::language::run(&words),
+        Lab::Translation { words } => command::translation::run(&words),
+        Lab::Tempo { words } => command::tempo::run(&words),
         Lab::FourierIntegral { words } => command::fourier_integral::run(&words),
         Lab::ScalingLaw { words } => command::scaling_law::run(&words),
     }

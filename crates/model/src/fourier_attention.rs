@@ -1,6 +1,6 @@
-//! Fourier attention for any burn network: self-attention whose weights come from the Fourier
-//! integral kernel (Nguyen et al. 2022, "FourierFormer", equations 15 and 16) in place of the
-//! softmax of dot products.
+//! Fourier attention for any burn network: self-attention, or cross-attention, whose weights come
+//! from the Fourier integral kernel (Nguyen et al. 2022, "FourierFormer", equations 15 and 16) in
+//! place of the softmax of dot products.
 //!
 //! Query `i` gives key `j` the weight `w_ij = Π_d sinc(R_d (q_id − k_jd))^power`,
 //! `sinc x = sin x / x`, and a head returns `Σ_j w_ij v_j / (Σ_j w_ij + ε)`. `R` is learned. Small
@@ -24,6 +24,11 @@
 //! let first: Vec<f32> = weights.narrow(1, 0, 1).into_data().iter().collect();
 //! assert_eq!(first[..3], [1.0, 0.0, 0.0]);
 //! assert!((first[7] + first[8] - 1.0).abs() < 1e-6 && first[9] == 0.0);
+//!
+//! // Cross-attention: seven tokens look at eleven of another sequence.
+//! let cross = FourierAttentionConfig::new(32, 4).init(&device);
+//! let memory = Tensor::<3>::random([2, 11, 32], Distribution::Normal(0.0, 1.0), &device);
+//! assert_eq!(cross.forward_cross(x, memory, None).dims(), [2, 7, 32]);
 //! ```
 
 use burn::{
@@ -146,10 +151,29 @@ impl FourierAttention {
     /// - `valid_mask`: `[batch, time]`, `true` where a token is real. No other token sees a padded
     ///   one; a padded one sees itself, so that its own row is finite
     pub fn forward_masked(&self, x: Tensor<3>, valid_mask: Option<Tensor<2, Bool>>) -> Tensor<3> {
-        let weights = self.dropout.forward(self.weights(x.clone(), valid_mask));
-        let mixed = weights.matmul(self.heads(self.value.forward(x)));
-        let [batch, n_heads, time, d_head] = mixed.dims();
-        self.output.forward(mixed.swap_dims(1, 2).reshape([batch, time, n_heads * d_head]))
+        let weights = self.weights(x.clone(), valid_mask);
+        self.mix(weights, x)
+    }
+
+    /// Cross-attention: the tokens of `x` look at those of `memory`, of which there may be more
+    /// or fewer.
+    ///
+    /// # Shapes
+    /// - `x` and result: `[batch, time, d_model]`
+    /// - `memory`: `[batch, keys, d_model]`
+    /// - `valid_mask`: `[batch, keys]`, `true` where a token of `memory` is real: at least one of
+    ///   each sequence, or its results are no numbers. No token sees a padded one
+    ///
+    /// # Panics
+    /// When the module is causal: tokens of another sequence are neither earlier nor later.
+    pub fn forward_cross(
+        &self,
+        x: Tensor<3>,
+        memory: Tensor<3>,
+        valid_mask: Option<Tensor<2, Bool>>,
+    ) -> Tensor<3> {
+        let weights = self.cross_weights(x, memory.clone(), valid_mask);
+        self.mix(weights, memory)
     }
 
     /// What each head gives each key, before dropout.
@@ -158,16 +182,54 @@ impl FourierAttention {
     /// - `x`: `[batch, time, d_model]`, `valid_mask`: `[batch, time]`
     /// - result: `[batch, n_heads, queries, keys]`
     pub fn weights(&self, x: Tensor<3>, valid_mask: Option<Tensor<2, Bool>>) -> Tensor<4> {
-        let [_, time, _] = x.dims();
-        let q = self.heads(self.query.forward(x.clone()));
-        let k = self.heads(self.key.forward(x));
-        let device = q.device();
+        let hidden = self.hidden(x.dims()[1], valid_mask, &x.device());
+        self.visible_weights(x.clone(), x, hidden)
+    }
+
+    /// The same of [cross-attention](Self::forward_cross).
+    ///
+    /// # Shapes
+    /// - `x`: `[batch, time, d_model]`, `memory`: `[batch, keys, d_model]`, `valid_mask`:
+    ///   `[batch, keys]`
+    /// - result: `[batch, n_heads, time, keys]`
+    ///
+    /// # Panics
+    /// When the module is causal.
+    pub fn cross_weights(
+        &self,
+        x: Tensor<3>,
+        memory: Tensor<3>,
+        valid_mask: Option<Tensor<2, Bool>>,
+    ) -> Tensor<4> {
+        assert!(!self.causal, "causal attention is within one sequence");
+        let [batch, keys, _] = memory.dims();
+        let hidden = valid_mask.map(|mask| mask.bool_not().reshape([batch, 1, 1, keys]));
+        self.visible_weights(x, memory, hidden)
+    }
+
+    /// `hidden` is `true` where a query may not see the key, and expands to the weights' shape.
+    fn visible_weights(
+        &self,
+        x: Tensor<3>,
+        memory: Tensor<3>,
+        hidden: Option<Tensor<4, Bool>>,
+    ) -> Tensor<4> {
+        let q = self.heads(self.query.forward(x));
+        let k = self.heads(self.key.forward(memory));
         let mut scores = fourier_scores(q, k, self.r.val(), self.power, Form::Auto);
-        if let Some(hidden) = self.hidden(time, valid_mask, &device) {
+        if let Some(hidden) = hidden {
             let shape = scores.dims();
             scores = scores.mask_fill(hidden.expand(shape), f32::NEG_INFINITY);
         }
         probabilities(scores, self.epsilon)
+    }
+
+    /// The values of `memory` by these weights, through dropout and the last layer.
+    fn mix(&self, weights: Tensor<4>, memory: Tensor<3>) -> Tensor<3> {
+        let values = self.heads(self.value.forward(memory));
+        let mixed = self.dropout.forward(weights).matmul(values);
+        let [batch, n_heads, time, d_head] = mixed.dims();
+        self.output.forward(mixed.swap_dims(1, 2).reshape([batch, time, n_heads * d_head]))
     }
 
     /// `[batch, time, n_heads · d_head]` → `[batch, n_heads, time, d_head]`.

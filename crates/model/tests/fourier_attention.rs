@@ -250,6 +250,64 @@ fn the_future_and_padding_are_not_seen() {
     assert_close("without padding", &numbers(out), &numbers(alone), 0.0, 1e-6);
 }
 
+/// Of a sequence that looks at itself, cross-attention is self-attention; padding in the memory
+/// changes nothing, and a memory of another length than the queries is allowed.
+#[test]
+fn cross_attention_sees_the_real_tokens_of_the_memory() {
+    let device = Device::flex();
+    let (d, time, keys) = (8, 3, 5);
+    for epsilon in [0.0, 1e-6] {
+        let config = FourierAttentionConfig::new(d, 2).with_epsilon(epsilon);
+        let attention = module(&config, &device, DType::F32);
+        let x = tensor(noise(2 * time * d, 3), [2, time, d], &device, DType::F32);
+        let memory = tensor(noise(2 * keys * d, 4), [2, keys, d], &device, DType::F32);
+        let own = attention.forward_cross(memory.clone(), memory.clone(), None);
+        assert_close(
+            "itself",
+            &numbers(own),
+            &numbers(attention.forward(memory.clone())),
+            0.0,
+            1e-6,
+        );
+
+        let real = [[true, true, true, false, false], [true; 5]];
+        let real = Tensor::<2, Bool>::from_data(real, &device);
+        let out = attention.forward_cross(x.clone(), memory.clone(), Some(real));
+        assert_eq!(out.dims(), [2, time, d]);
+        for (row, keys) in [(0, 3), (1, 5)] {
+            let part = |all: &Tensor<3>| all.clone().narrow(0, row, 1);
+            let alone = attention.forward_cross(part(&x), part(&memory).narrow(1, 0, keys), None);
+            assert_close("real", &numbers(part(&out)), &numbers(alone), 0.0, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn gradients_of_cross_attention_are_central_differences() {
+    let (d, batch, time, keys) = (6, 2, 3, 4);
+    let config = FourierAttentionConfig::new(d, 2).with_dropout(0.0);
+    let split = batch * time * d;
+    let at = noise(split + batch * keys * d, 21);
+    assert_gradient("by both sequences", &at, 1e-5, 1e-7, |flat| {
+        let device = flat.device();
+        let attention = module(&config, &device, DType::F64);
+        let x = flat.clone().narrow(0, 0, split).reshape([batch, time, d]);
+        let memory = flat.narrow(0, split, batch * keys * d).reshape([batch, keys, d]);
+        let real = [[true, true, false, true], [true; 4]];
+        let real = Tensor::<2, Bool>::from_data(real, &device);
+        let weights = tensor(noise(split, 23), [batch, time, d], &device, DType::F64);
+        (attention.forward_cross(x, memory, Some(real)) * weights).sum()
+    });
+}
+
+#[test]
+#[should_panic(expected = "causal attention is within one sequence")]
+fn causal_attention_is_not_across_sequences() {
+    let attention = FourierAttentionConfig::new(4, 2).with_causal(true).init(&Device::flex());
+    let x = Tensor::zeros([1, 2, 4], &Device::flex());
+    attention.forward_cross(x.clone(), x, None);
+}
+
 #[test]
 #[should_panic(expected = "5 heads do not divide a width of 12")]
 fn heads_divide_the_width() {

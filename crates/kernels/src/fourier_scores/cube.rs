@@ -22,7 +22,8 @@ use crate::cube::is_on_gpu;
 const LARGEST_D_HEAD: usize = kernels::UNITS;
 
 /// Whether the kernels can compute scores of these tensors: all on a GPU, in one float type of
-/// at most 32 bits, with heads of at most [`LARGEST_D_HEAD`] dimensions.
+/// at most 32 bits, with heads of at most [`LARGEST_D_HEAD`] dimensions, and as many keys as
+/// queries.
 pub(super) fn is_possible(q: &Tensor<4>, k: &Tensor<4>, r: &Tensor<2>) -> bool {
     let [batch, heads, tokens, d_head] = q.dims();
     let dtype = q.dtype();
@@ -31,6 +32,7 @@ pub(super) fn is_possible(q: &Tensor<4>, k: &Tensor<4>, r: &Tensor<2>) -> bool {
         && is_on_gpu(q)
         && is_on_gpu(k)
         && is_on_gpu(r)
+        && k.dims() == q.dims()
         && batch * heads * tokens > 0
         && (1..=LARGEST_D_HEAD).contains(&d_head)
 }

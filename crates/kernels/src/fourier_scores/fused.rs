@@ -28,7 +28,8 @@ type Lanes = [f32; LANES];
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScoresPlan {
     pub heads: usize,
-    pub tokens: usize,
+    pub queries: usize,
+    pub keys: usize,
     pub power: u32,
 }
 
@@ -60,8 +61,10 @@ pub(crate) struct ScoredHead<'a> {
     /// `[tokens, d_head]`, rows `row_k` apart.
     pub k: &'a [f32],
     pub row_k: usize,
-    /// Which of the tokens are queries.
+    pub n_queries: usize,
+    /// Which of the tokens are queries, where they are the tokens that keys are of.
     pub queries: Queries,
+    /// Keys.
     pub tokens: usize,
     /// `R`: `[d_head]`.
     pub r: &'a [f32],
@@ -86,10 +89,6 @@ impl ScoredHead<'_> {
         self.r.len()
     }
 
-    fn n_queries(&self) -> usize {
-        self.queries.count(self.tokens)
-    }
-
     /// The keys that a query sees.
     #[inline(always)]
     fn keys(&self, query: usize) -> Range<usize> {
@@ -105,7 +104,7 @@ impl ScoredHead<'_> {
     /// elements are arbitrary.
     pub fn scores(&self, into: &mut [f32]) {
         let (stride, blocks) = (self.stride(), self.blocks().collect::<Vec<_>>());
-        assert_eq!(into.len(), self.n_queries() * stride, "rows are padded to whole vectors");
+        assert_eq!(into.len(), self.n_queries * stride, "rows are padded to whole vectors");
         let size = blocks.len() * LANES * stride;
         with_scratch([size, size, stride, stride], |[keys, plain, products, exponents]| {
             forward::scores(*self, &blocks, keys, plain, [products, exponents], into);
@@ -115,7 +114,7 @@ impl ScoredHead<'_> {
     /// Gradients, given that by the scores, which is zero where nothing is visible: by
     /// queries and keys into `by`, that by `R` is added to `by_r`.
     pub fn backward(&self, by_scores: &[f32], by: Destination<'_>, by_r: &mut [f32]) {
-        let size = self.n_queries() * self.stride();
+        let size = self.n_queries * self.stride();
         assert_eq!(by_scores.len(), size, "rows are padded to whole vectors");
         let size = self.tokens * LANES;
         with_scratch([size, size], |[keys, by_keys]| {
@@ -207,32 +206,32 @@ fn store(lanes: &Lanes, width: usize, into: &mut [f32]) {
 impl ScoresPlan {
     fn head<'a>(&self, index: usize, q: &'a [f32], k: &'a [f32], r: &'a [f32]) -> ScoredHead<'a> {
         let d_head = r.len() / self.heads;
-        let start = index * self.tokens * d_head;
         ScoredHead {
-            q: &q[start..],
+            q: &q[index * self.queries * d_head..],
             row_q: d_head,
-            k: &k[start..],
+            k: &k[index * self.keys * d_head..],
             row_k: d_head,
+            n_queries: self.queries,
             queries: Queries::ALL,
-            tokens: self.tokens,
+            tokens: self.keys,
             r: &r[index % self.heads * d_head..][..d_head],
             power: self.power,
             visible: Visible::All,
         }
     }
 
-    /// `[batch, heads, tokens, tokens]`
+    /// `[batch, heads, queries, keys]`
     pub fn scores(&self, q: &[f32], k: &[f32], r: &[f32]) -> Buffer {
-        let n = self.tokens;
-        let n_heads = q.len() * self.heads / (n * r.len());
-        let mut out = Buffer::new(n_heads * n * n);
-        out.par_chunks_mut(n * n).enumerate().for_each(|(i, out)| {
+        let size = self.queries * self.keys;
+        let n_heads = q.len() * self.heads / (self.queries * r.len());
+        let mut out = Buffer::new(n_heads * size);
+        out.par_chunks_mut(size).enumerate().for_each(|(i, out)| {
             let head = self.head(i, q, k, r);
-            with_scratch([n * head.stride()], |[padded]| {
+            with_scratch([self.queries * head.stride()], |[padded]| {
                 head.scores(padded);
                 let rows = padded.chunks_exact(head.stride());
-                for (out, row) in out.chunks_exact_mut(n).zip(rows) {
-                    out.copy_from_slice(&row[..n]);
+                for (out, row) in out.chunks_exact_mut(self.keys).zip(rows) {
+                    out.copy_from_slice(&row[..self.keys]);
                 }
             });
         });
@@ -241,23 +240,22 @@ impl ScoresPlan {
 
     /// Gradients by queries, keys and `R`.
     pub fn gradients(&self, q: &[f32], k: &[f32], r: &[f32], gradient: &[f32]) -> [Buffer; 3] {
-        let n = self.tokens;
+        let Self { queries, keys, .. } = *self;
         let d_head = r.len() / self.heads;
-        let size = n * d_head;
         let (mut by_q, mut by_k) = (Buffer::new(q.len()), Buffer::new(k.len()));
-        let mut by_each_r = vec![0.0; q.len() / n];
-        by_q.par_chunks_mut(size)
-            .zip(by_k.par_chunks_mut(size))
+        let mut by_each_r = vec![0.0; q.len() / queries];
+        by_q.par_chunks_mut(queries * d_head)
+            .zip(by_k.par_chunks_mut(keys * d_head))
             .zip(by_each_r.par_chunks_mut(d_head))
-            .zip(gradient.par_chunks(n * n))
+            .zip(gradient.par_chunks(queries * keys))
             .enumerate()
             .for_each(|(i, (((by_q, by_k), by_r), gradient))| {
                 let head = self.head(i, q, k, r);
                 let stride = head.stride();
-                with_scratch([n * stride], |[padded]| {
-                    for (into, row) in padded.chunks_exact_mut(stride).zip(gradient.chunks(n)) {
-                        into[..n].copy_from_slice(row);
-                        into[n..].fill(0.0);
+                with_scratch([queries * stride], |[padded]| {
+                    for (into, row) in padded.chunks_exact_mut(stride).zip(gradient.chunks(keys)) {
+                        into[..keys].copy_from_slice(row);
+                        into[keys..].fill(0.0);
                     }
                     let by = Destination { q: by_q, row_q: d_head, k: by_k, row_k: d_head };
                     head.backward(padded, by, by_r);

@@ -8,10 +8,7 @@ use overtone_lab::{
     toy::timing::{HEADS, STEPS, seconds_per_epoch},
 };
 
-use super::{
-    Options,
-    toy::{settings, with_bar},
-};
+use super::{Options, toy::settings, with_bar};
 
 /// The options.
 pub const OPTIONS: Options = Options {

@@ -23,6 +23,8 @@ data_seed = 1
 series = "el-nino"
 # Bins between -15 and 15; the paper has 4096.
 bins = 1024
+# Mixed-precision bins alone, and not uniform ones as well.
+mixed_alone = false
 # d: the share of mixed-precision bins outside the dense interval; the released code's.
 sparse = 0.2
 # Share of the scaled training values inside the dense interval.
@@ -79,6 +81,7 @@ pub fn run(words: &[String]) -> Result<()> {
         data_seed: asked.whole("data_seed", 0, u64::MAX)?,
         seeds: asked.list("seeds", 0, u64::MAX)?,
         bins: whole("bins", 8, 4096)?,
+        mixed_alone: asked.is("mixed_alone"),
         sparse: asked.number("sparse", 0.0, 0.99)?,
         dense: asked.number("dense", 0.1, 0.9999)?,
         frequencies: frequencies.into_iter().map(|n| n as usize).collect(),

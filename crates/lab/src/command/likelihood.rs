@@ -3,10 +3,7 @@
 use anyhow::Result;
 use overtone_lab::{likelihood, toy::findings::jobs};
 
-use super::{
-    Options,
-    toy::{settings, with_bar},
-};
+use super::{Options, toy::settings, with_bar};
 
 /// The options.
 pub const OPTIONS: Options = Options {

@@ -1,12 +1,9 @@
 //! What `overtone-lab density` and `overtone-lab likelihood` share.
 
-use std::time::Instant;
-
 use anyhow::Result;
 use overtone_lab::toy::study::Settings;
 
 use super::Asked;
-use crate::progress;
 
 /// Which runs, and how long.
 pub fn settings(asked: &Asked) -> Result<Settings> {
@@ -21,14 +18,4 @@ pub fn settings(asked: &Asked) -> Result<Settings> {
         epochs: size("epochs", 100_000)?,
         evaluate_every: size("evaluate_every", 100_000)?,
     })
-}
-
-/// Runs with a bar, and says how long it took.
-pub fn with_bar<F>(n_runs: usize, run: impl FnOnce(&(dyn Fn() + Sync)) -> F) -> F {
-    let bar = progress::parts("runs", n_runs);
-    let start = Instant::now();
-    let found = run(&|| bar.inc(1));
-    bar.finish_and_clear();
-    say!("{n_runs} runs in {:.0} s", start.elapsed().as_secs_f64());
-    found
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
+mod elsewhere;
 mod forecast;
 mod heads;
 mod integral;

@@ -34,6 +34,11 @@ fn where_nothing_can_be_written_nothing_is_computed() {
         "scaling-law",
         "fourier-integral",
         "forecast",
+        "series",
+        "images",
+        "language",
+        "translation",
+        "tempo",
     ] {
         let said = desk.run(&format!("{lab} out=file/pages"));
         said.refused(&["out=file/pages", "directory"]);

@@ -29,6 +29,7 @@ impl<'a> Compared<'a> {
             row_q: self.head.d,
             k: &self.kv[self.head.start()..],
             row_k: 2 * self.head.d,
+            n_queries: self.head.n_queries(),
             queries: self.head.queries,
             tokens: self.head.tokens,
             r: self.r,

@@ -1,0 +1,350 @@
+//! Several ways to do one thing, each from several seeds: the runs, their table with 95 %
+//! intervals over seeds, what they cost, and which differences are shown.
+
+use std::time::Instant;
+
+use overtone_eval::{Pooled, table::Table};
+use overtone_plot::{Line, LinePlot};
+
+use crate::learning::Cost;
+use crate::page::Page;
+use crate::side_by_side::{alone, side_by_side};
+
+/// The 97.5 % point of Student's t with 1, 2, … degrees of freedom.
+const T: [f64; 12] =
+    [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179];
+
+/// A mean and the half width of its 95 % interval over seeds, by Student's t.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// Over seeds.
+    pub mean: f64,
+    /// `None` for one seed.
+    pub half: Option<f64>,
+}
+
+impl FromIterator<f64> for Mean {
+    fn from_iter<I: IntoIterator<Item = f64>>(values: I) -> Self {
+        let pooled: Pooled = values.into_iter().collect();
+        // For more seeds than the table has, an interval somewhat too wide.
+        let t = |n: u64| T[(n as usize - 2).min(T.len() - 1)];
+        let half = pooled.sd().map(|sd| t(pooled.n) * sd / (pooled.n as f64).sqrt());
+        Self { mean: pooled.mean, half }
+    }
+}
+
+impl Mean {
+    /// `0.97 ± 0.01`.
+    pub fn text(&self, digits: usize) -> String {
+        match self.half {
+            Some(half) => format!("{:.digits$} ± {half:.digits$}", self.mean),
+            None => format!("{:.digits$}", self.mean),
+        }
+    }
+
+    /// Whether the interval is on one side of 0.
+    pub fn is_not_zero(&self) -> bool {
+        self.half.is_some_and(|half| self.mean.abs() > half)
+    }
+}
+
+/// What is measured of a trained network.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// At the head of a column.
+    pub name: &'static str,
+    /// After the point.
+    pub digits: usize,
+    /// Whether more is better; `None` where neither is.
+    pub more_is_better: Option<bool>,
+}
+
+/// One training.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// Of weights and batches.
+    pub seed: u64,
+    /// In the order of the metrics.
+    pub scores: Vec<f64>,
+    /// After how many updates what was seen.
+    pub curve: Vec<[f64; 2]>,
+    /// What the experiment shows beside the scores; empty where there is nothing.
+    pub detail: Vec<f64>,
+}
+
+/// A way to do it, and its runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// In the table's first column.
+    pub name: String,
+    /// The name of what it is compared with; `None` for what others are compared with.
+    pub against: Option<String>,
+    /// By seed.
+    pub runs: Vec<Run>,
+    /// Of a step.
+    pub cost: Cost,
+}
+
+/// All runs of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The first one is the curve's, and the one that is spoken of.
+    pub metrics: Vec<Metric>,
+    /// In the order of the table.
+    pub ways: Vec<Way>,
+    /// Of all trainings together, by the clock.
+    pub seconds: f64,
+}
+
+/// What is compared: names of ways, each with the name of what it is compared with.
+pub type Names = Vec<(String, Option<String>)>;
+
+impl Comparison {
+    /// Runs every way with every seed, each in one thread; then measures what a step of each
+    /// costs, one after the other. `progress` is called after each training.
+    pub fn run(
+        metrics: &[Metric],
+        names: Names,
+        seeds: &[u64],
+        train: &(dyn Fn(usize, u64) -> Run + Sync),
+        cost: &(dyn Fn(usize) -> Cost + Sync),
+        progress: &(dyn Fn() + Sync),
+    ) -> Self {
+        let start = Instant::now();
+        let unit = |i: usize| {
+            let run = train(i / seeds.len(), seeds[i % seeds.len()]);
+            progress();
+            run
+        };
+        let mut runs = side_by_side(names.len() * seeds.len(), &unit).into_iter();
+        let seconds = start.elapsed().as_secs_f64();
+        let ways = names
+            .into_iter()
+            .enumerate()
+            .map(|(i, (name, against))| {
+                let runs = runs.by_ref().take(seeds.len()).collect();
+                Way { name, against, runs, cost: alone(|| cost(i)) }
+            })
+            .collect();
+        Self { metrics: metrics.to_vec(), ways, seconds }
+    }
+
+    fn way(&self, name: &str) -> Option<&Way> {
+        self.ways.iter().find(|way| way.name == name)
+    }
+
+    /// A way's score.
+    pub fn mean(&self, way: &Way, metric: usize) -> Mean {
+        way.runs.iter().map(|run| run.scores[metric]).collect()
+    }
+
+    /// By how much it is above what it is compared with, seed by seed.
+    pub fn difference(&self, way: &Way, metric: usize) -> Option<Mean> {
+        let other = self.way(way.against.as_deref()?)?;
+        let pairs = way.runs.iter().zip(&other.runs);
+        Some(pairs.map(|(a, b)| a.scores[metric] - b.scores[metric]).collect())
+    }
+
+    /// Of the ways that are compared with another one: how many have a lower mean, and how many
+    /// there are.
+    pub fn lower(&self, metric: usize) -> [usize; 2] {
+        let differences = self.ways.iter().filter_map(|way| self.difference(way, metric));
+        differences.fold([0, 0], |[n, all], mean| [n + usize::from(mean.mean < 0.0), all + 1])
+    }
+
+    /// Every metric of every way, and the first one's difference.
+    pub fn table(&self) -> Table {
+        let names = self.metrics.iter().map(|metric| metric.name);
+        let first = self.metrics.first().map_or("", |metric| metric.name);
+        let difference = format!("{first}, difference");
+        let header: Vec<&str> =
+            ["way"].into_iter().chain(names).chain([difference.as_str()]).collect();
+        let mut table = Table::new(&header);
+        for way in &self.ways {
+            let mut row = vec![way.name.clone()];
+            for (i, metric) in self.metrics.iter().enumerate() {
+                row.push(self.mean(way, i).text(metric.digits));
+            }
+            let digits = self.metrics[0].digits;
+            row.push(self.difference(way, 0).map_or(String::new(), |mean| {
+                let sign = if mean.mean < 0.0 { "" } else { "+" };
+                format!("{sign}{}", mean.text(digits))
+            }));
+            table.row(row);
+        }
+        table
+    }
+
+    /// What a step of each way costs.
+    pub fn cost_table(&self) -> Table {
+        let mut table = Table::new(&[
+            "way",
+            "parameters",
+            "training, ms a sequence",
+            "training, MB",
+            "inference, ms a sequence",
+            "inference, MB",
+        ]);
+        for Way { name, cost, .. } in &self.ways {
+            let megabytes = |bytes: usize| format!("{:.1}", bytes as f64 / 1e6);
+            table.row(vec![
+                name.clone(),
+                cost.parameters.to_string(),
+                format!("{:.3}", cost.train_ms),
+                megabytes(cost.train_bytes),
+                format!("{:.3}", cost.infer_ms),
+                megabytes(cost.infer_bytes),
+            ]);
+        }
+        table
+    }
+
+    /// Every run's scores.
+    pub fn runs_table(&self) -> Table {
+        let names = self.metrics.iter().map(|metric| metric.name);
+        let header: Vec<&str> = ["way", "seed"].into_iter().chain(names).collect();
+        let mut table = Table::new(&header);
+        for way in &self.ways {
+            for run in &way.runs {
+                let scores = run.scores.iter().map(|score| format!("{score:.6}"));
+                let cells = [way.name.clone(), run.seed.to_string()].into_iter();
+                table.row(cells.chain(scores).collect());
+            }
+        }
+        table
+    }
+
+    /// The first metric while training, with 95 % intervals.
+    pub fn curves(&self, title: &str) -> LinePlot {
+        let line = |way: &Way| {
+            let points = way.runs.first().map_or(0, |run| run.curve.len());
+            let at = |i: usize| way.runs.iter().map(move |run| run.curve[i][1]).collect::<Mean>();
+            let means: Vec<Mean> = (0..points).map(at).collect();
+            let places = way.runs.first().into_iter().flat_map(|run| &run.curve);
+            let points = places.zip(&means).map(|(place, mean)| [place[0], mean.mean]).collect();
+            let halves = means.iter().map(|mean| mean.half.unwrap_or(0.0)).collect();
+            Line::new(&way.name, points).spread(halves)
+        };
+        LinePlot {
+            title: title.into(),
+            x_label: "updates".into(),
+            y_label: self.metrics.first().map_or("", |metric| metric.name).into(),
+            lines: self.ways.iter().map(line).collect(),
+            ..Default::default()
+        }
+    }
+
+    /// In sentences: of each way that is compared with another one, whether the first metric's
+    /// difference is shown.
+    pub fn verdicts(&self) -> String {
+        let metric = self.metrics[0];
+        let verdict = |way: &Way| {
+            let difference = self.difference(way, 0)?;
+            let against = way.against.as_deref()?;
+            let is_better = metric.more_is_better.map(|more| more == (difference.mean > 0.0));
+            let said = match (difference.is_not_zero(), is_better) {
+                (false, _) => "no difference is shown",
+                (true, Some(true)) => "better",
+                (true, Some(false)) => "worse",
+                (true, None) => "different",
+            };
+            let digits = metric.digits;
+            Some(format!(
+                "- {} against {against}: {said} ({:+.digits$}, 95 % interval {})",
+                way.name,
+                difference.mean,
+                match difference.half {
+                    Some(half) => format!(
+                        "{:+.digits$} to {:+.digits$}",
+                        difference.mean - half,
+                        difference.mean + half
+                    ),
+                    None => "needs more than one seed".into(),
+                }
+            ))
+        };
+        self.ways.iter().filter_map(verdict).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Table, verdicts, curves and costs, on a page.
+    pub fn write(&self, page: &mut Page, name: &str, curves: &str) {
+        page.table(name, &self.table());
+        let n = self.ways.first().map_or(0, |way| way.runs.len());
+        page.text(&format!(
+            "± is half of the 95 % interval over {n} seeds (Student's t). A difference is taken \
+             seed by seed: one seed means the same batches, and the same weights at first but for \
+             what differs. All trainings took {:.0} s \
+             by the clock, beside other work.",
+            self.seconds
+        ));
+        page.csv(&format!("{name}-runs"), &self.runs_table());
+        page.text(&format!("In the first column of numbers:\n\n{}", self.verdicts()));
+        page.plot(&format!("{name}-curves"), &self.curves(curves));
+        page.heading("Time and memory");
+        page.text(
+            "Of one thread: the quickest of seven steps, for each sequence of the batch; and the \
+             most memory held in a step beside weights and the optimizer's, for the whole batch. \
+             The machine did other work meanwhile.",
+        );
+        page.table(&format!("{name}-cost"), &self.cost_table());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COST: Cost = Cost {
+        parameters: 7,
+        train_ms: 2.0,
+        train_bytes: 3_000_000,
+        infer_ms: 1.0,
+        infer_bytes: 0,
+    };
+
+    fn comparison() -> Comparison {
+        let metrics = [Metric { name: "accuracy", digits: 2, more_is_better: Some(true) }];
+        let names = vec![("a".into(), None), ("b".into(), Some("a".into()))];
+        // Ways differ by 1 and by 3.
+        let train = |way: usize, seed: u64| {
+            let score = (way as f64) * (1.0 + 2.0 * seed as f64) + 10.0 * seed as f64;
+            Run { seed, scores: vec![score], curve: vec![[5.0, score]], detail: vec![] }
+        };
+        Comparison::run(&metrics, names, &[0, 1], &train, &|_| COST, &|| ())
+    }
+
+    #[test]
+    fn intervals_are_students() {
+        // 1, 2, 3, 6: mean 3, sample deviation √(14/3), 3 degrees of freedom.
+        let mean: Mean = [1.0, 2.0, 3.0, 6.0].into_iter().collect();
+        let half = 3.182 * (14.0f64 / 3.0).sqrt() / 2.0;
+        assert!((mean.mean - 3.0).abs() < 1e-12 && (mean.half.unwrap() - half).abs() < 1e-12);
+        assert_eq!(mean.text(1), "3.0 ± 3.4");
+        assert!(!mean.is_not_zero());
+        let one: Mean = [5.0].into_iter().collect();
+        assert_eq!((one.text(0).as_str(), one.is_not_zero()), ("5", false));
+        let equal: Mean = [5.0, 5.0].into_iter().collect();
+        assert!(equal.is_not_zero());
+    }
+
+    #[test]
+    fn differences_are_taken_seed_by_seed() {
+        let found = comparison();
+        let difference = found.difference(&found.ways[1], 0).unwrap();
+        // 1 and 3: mean 2, deviation √2, half width 12.706 · √2 / √2.
+        assert_eq!(difference.mean, 2.0);
+        assert!((difference.half.unwrap() - 12.706).abs() < 1e-12);
+        assert_eq!(found.difference(&found.ways[0], 0), None);
+        assert_eq!(found.lower(0), [0, 1]);
+        let rows = found.table().rows().to_vec();
+        assert_eq!(rows[2], ["b", "7.00 ± 76.24", "+2.00 ± 12.71"]);
+        assert_eq!(rows[1][2], "");
+        assert_eq!(found.runs_table().rows()[3], ["b", "0", "1.000000"]);
+        let said = found.verdicts();
+        let expected =
+            "b against a: no difference is shown (+2.00, 95 % interval -10.71 to +14.71)";
+        assert!(said.contains(expected), "{said}");
+        assert_eq!(found.curves("").lines[1].points, [[5.0, 7.0]]);
+        assert_eq!(found.cost_table().rows()[1][1..4], ["7", "2.000", "3.0"]);
+    }
+}

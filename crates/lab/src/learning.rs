@@ -1,0 +1,207 @@
+//! The training loop of the experiments away from reinforcement learning, and what a step costs.
+
+use std::time::Instant;
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
+use overtone_core::seed::{self, Generator};
+use overtone_model::{Init, Matrices};
+use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
+use rand::RngExt;
+
+use crate::memory;
+
+/// How long, and how fast: AdamW with gradients clipped to norm 1; the learning rate rises over
+/// the first tenth of the updates and falls to 0, both in a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Training {
+    /// Optimizer steps.
+    pub updates: usize,
+    /// Sequences of a step.
+    pub batch: usize,
+    /// The highest learning rate.
+    pub learning_rate: f64,
+    /// Decoupled weight decay of matrices.
+    pub weight_decay: f64,
+    /// Updates between looks at held-out data.
+    pub look_every: usize,
+}
+
+impl Training {
+    /// The learning rate of the update before which so many were done.
+    fn rate(&self, done: usize) -> f64 {
+        let (done, all) = (done as f64, self.updates as f64);
+        let rising = (done + 1.0) / (0.1 * all).max(1.0);
+        let falling = (all - done) / (0.9 * all);
+        self.learning_rate * rising.min(falling).min(1.0)
+    }
+
+    fn optimizer(&self) -> AdamW {
+        AdamW::new(AdamWConfig { weight_decay: self.weight_decay, ..Default::default() })
+    }
+}
+
+/// A network from a seed, on a device that knows gradients.
+pub fn network<M>(weight_seed: u64, new: impl FnOnce(&mut Init<'_>) -> M) -> M {
+    let generator = &mut seed::generator(weight_seed, "init");
+    new(&mut Init::drawn(&Device::flex().autodiff(), generator))
+}
+
+/// Rows in a random order, over and over; each is drawn once before any is drawn again.
+pub struct Order {
+    rows: Vec<usize>,
+    at: usize,
+    generator: Generator,
+}
+
+impl Order {
+    /// Of so many rows.
+    pub fn new(n: usize, seed: u64) -> Self {
+        Self { rows: (0..n).collect(), at: n, generator: seed::generator(seed, "batches") }
+    }
+
+    /// The next rows.
+    pub fn next(&mut self, n: usize) -> Vec<usize> {
+        (0..n)
+            .map(|_| {
+                if self.at == self.rows.len() {
+                    self.at = 0;
+                    for i in (1..self.rows.len()).rev() {
+                        self.rows.swap(i, self.generator.random_range(0..=i));
+                    }
+                }
+                self.at += 1;
+                self.rows[self.at - 1]
+            })
+            .collect()
+    }
+}
+
+/// A trained network, without gradients.
+pub struct Trained<M> {
+    /// The network.
+    pub network: M,
+    /// After how many updates what was seen.
+    pub curve: Vec<[f64; 2]>,
+    /// The training loss of the last tenth of the updates, in nats.
+    pub loss: f64,
+}
+
+/// Trains a network. `loss` is of the next batch, put on the device it is given; `look` measures the network every [`Training::look_every`] updates and at the end.
+pub fn train<M: Module + Matrices>(
+    mut network: M,
+    training: Training,
+    mut loss: impl FnMut(&M, &Device) -> Tensor<1>,
+    mut look: impl FnMut(&M) -> f64,
+) -> Trained<M> {
+    let device = Device::flex().autodiff();
+    let mut optimizer = training.optimizer();
+    let (mut curve, mut losses) = (Vec::new(), Vec::new());
+    for done in 0..training.updates {
+        let loss = loss(&network, &device);
+        losses.push(scalar(loss.clone().inner()));
+        network = optimizer.step(network, loss.backward(), training.rate(done)).0;
+        let done = done + 1;
+        if done.is_multiple_of(training.look_every) || done == training.updates {
+            curve.push([done as f64, look(&network.valid())]);
+        }
+    }
+    let last = &losses[losses.len() - losses.len().div_ceil(10)..];
+    let loss = last.iter().sum::<f64>() / last.len().max(1) as f64;
+    Trained { network: network.valid(), curve, loss }
+}
+
+/// What a step of one thread costs: the quickest of several, and the memory beside weights and the
+/// optimizer's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Numbers that are learned.
+    pub parameters: usize,
+    /// Milliseconds of an update, for each sequence.
+    pub train_ms: f64,
+    /// Most bytes held in an update, above what is held before it.
+    pub train_bytes: usize,
+    /// Milliseconds of the loss without gradients, for each sequence.
+    pub infer_ms: f64,
+    /// Most bytes held for it.
+    pub infer_bytes: usize,
+}
+
+/// Updates and losses of which the quickest counts.
+const TIMED: usize = 7;
+
+/// Measures a new network. Nothing else may run in this process meanwhile.
+pub fn cost<M: Module + Matrices>(
+    mut network: M,
+    training: Training,
+    mut loss: impl FnMut(&M, &Device) -> Tensor<1>,
+) -> Cost {
+    let device = Device::flex().autodiff();
+    let mut optimizer = training.optimizer();
+    let parameters = crate::transformer::n_parameters(&network);
+    let mut train = [f64::INFINITY, 0.0];
+    // Of the first update the optimizer's memory stays.
+    for update in 0..=TIMED {
+        let (held, start) = (memory::restart(), Instant::now());
+        let loss = loss(&network, &device);
+        network = optimizer.step(network, loss.backward(), training.rate(update)).0;
+        if update > 0 {
+            note(&mut train, held, start);
+        }
+    }
+    let mut infer = [f64::INFINITY, 0.0];
+    let network = network.valid();
+    for _ in 0..TIMED {
+        let (held, start) = (memory::restart(), Instant::now());
+        scalar(loss(&network, &Device::flex()));
+        note(&mut infer, held, start);
+    }
+    let each = |[seconds, _]: [f64; 2]| 1e3 * seconds / training.batch as f64;
+    Cost {
+        parameters,
+        train_ms: each(train),
+        train_bytes: train[1] as usize,
+        infer_ms: each(infer),
+        infer_bytes: infer[1] as usize,
+    }
+}
+
+fn note([seconds, bytes]: &mut [f64; 2], held: usize, start: Instant) {
+    *seconds = seconds.min(start.elapsed().as_secs_f64());
+    *bytes = bytes.max(memory::most_above(held) as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_learning_rate_rises_and_falls() {
+        let training = Training {
+            updates: 20,
+            batch: 1,
+            learning_rate: 9.0,
+            weight_decay: 0.0,
+            look_every: 1,
+        };
+        // Over 2 of 20 updates it rises; 18 more are left, of which each takes a half.
+        let rates = [0, 1, 2, 10, 19].map(|done| training.rate(done));
+        assert_eq!(rates, [4.5, 9.0, 9.0, 5.0, 0.5]);
+    }
+
+    #[test]
+    fn every_row_comes_once_before_any_comes_again() {
+        let mut order = Order::new(5, 1);
+        let drawn = order.next(15);
+        for round in drawn.chunks(5) {
+            let mut round = round.to_vec();
+            round.sort_unstable();
+            assert_eq!(round, [0, 1, 2, 3, 4]);
+        }
+        assert_ne!(drawn[..5], drawn[5..10]);
+        assert_eq!(Order::new(5, 1).next(15), drawn);
+        assert_ne!(Order::new(5, 2).next(15), drawn);
+    }
+}
