@@ -102,6 +102,13 @@ enum Lab {
         #[arg(value_name = "KEY=VALUE")]
         words: Vec<String>,
     },
+    /// Which head tells best what may still be earned, on held-out episodes of recordings
+    #[command(after_help = command::return_heads::OPTIONS.help())]
+    ReturnHeads {
+        /// Options of the experiment
+        #[arg(value_name = "KEY=VALUE")]
+        words: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -125,5 +132,6 @@ fn run(what: Lab) -> anyhow::Result<()> {
         Lab::Tempo { words } => command::tempo::run(&words),
         Lab::FourierIntegral { words } => command::fourier_integral::run(&words),
         Lab::ScalingLaw { words } => command::scaling_law::run(&words),
+        Lab::ReturnHeads { words } => command::return_heads::run(&words),
     }
 }
