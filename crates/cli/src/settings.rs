@@ -174,6 +174,8 @@ pub enum ReturnUnit {
 pub enum ReturnHead {
     /// Not at all.
     None,
+    /// As a softmax over bins, of Gaussians around what was earned.
+    HlGauss,
     /// As a density by a Fourier series.
     Fourier,
     /// As a mixture of Gaussians.

@@ -417,7 +417,7 @@ impl DecisionTransformer {
         let loss = Loss::of(loss, shares.clone());
         match (&self.return_model, &contexts.observations) {
             (Some(returns), Observed::Vectors(observations)) => {
-                let rows = returns.loss(observations.clone(), self.told(contexts)).rows;
+                let rows = returns.loss(observations.clone(), self.told(contexts));
                 loss.and((rows * shares).sum() * return_model::WEIGHT)
             }
             _ => loss,

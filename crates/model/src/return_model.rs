@@ -3,7 +3,8 @@
 //! A Decision Transformer that is asked for what nobody earned from where it stands is asked a
 //! question that its data never answered. Here a perceptron says from an observation alone how
 //! probable each return is, `p(ẑ | o)`, with `ẑ` the return as the transformer is told it, by any
-//! head for a real-valued action. At play the agent is told
+//! head for a real-valued action, or by [HL-Gauss](ReturnModelConfig::hl_gauss). At play the agent
+//! is told
 //!
 //! ```text
 //! min(ẑ of what is still to be earned of the target, F⁻¹(q | o))
@@ -17,7 +18,7 @@
 
 use burn::{
     module::{Module, ParamId},
-    tensor::{Tensor, TensorData},
+    tensor::{Tensor, TensorData, activation::log_softmax},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_kernels::Form;
@@ -26,15 +27,16 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contexts::{Acted, Contexts, Observed},
     error::{ModelError, config_error},
-    head::{ActedRows, HeadConfig, HeadLoss},
+    head::{ActedRows, BinnedConfig, BinsHeadConfig, Head, HeadConfig, LinearConfig},
     init::Init,
     matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
 };
 
 /// What the loss of returns counts beside that of actions. The two share no weight, only the
-/// bound on the norm of the gradient.
-pub const WEIGHT: f64 = 0.1;
+/// bound on the norm of the gradient, which is to be that of actions alone; and Adam's step does
+/// not depend on the size of a loss.
+pub const WEIGHT: f64 = 1e-3;
 
 /// Options of a [`ReturnModel`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,12 +48,30 @@ pub struct ReturnModelConfig {
     pub width: usize,
     /// How the last of them becomes a distribution over [-1, 1].
     pub head: HeadConfig,
+    /// Of a head on bins: standard deviation, in bins, of the Gaussian around a return whose
+    /// share of each bin is learned; 0: all of it belongs to the bin that holds it.
+    #[serde(default)]
+    pub smoothing: f64,
 }
 
 impl ReturnModelConfig {
     /// Two hidden layers of 256, 1 % of the cost of the transformers that it stands beside.
     pub fn new(head: HeadConfig) -> Self {
-        Self { n_layers: 2, width: 256, head }
+        Self { n_layers: 2, width: 256, head, smoothing: 0.0 }
+    }
+
+    /// The same by HL-Gauss (Imani and White 2018; 120 bins and a deviation of 0.75 bins as Farebrother
+    /// et al. 2024, "Stop regressing"): a softmax over bins that learns
+    ///
+    /// ```text
+    /// p_j = Φ((e_{j+1} - z) / σ) - Φ((e_j - z) / σ), divided by their sum over [-1, 1]
+    /// ```
+    ///
+    /// of a return `z` by cross-entropy, `e_j` being the bins' edges and σ the deviation.
+    pub fn hl_gauss() -> Self {
+        let linear = BinsHeadConfig::Linear(LinearConfig {});
+        let head = HeadConfig::Binned(BinnedConfig { bins: 120, head: linear });
+        Self { smoothing: 0.75, ..Self::new(head) }
     }
 
     fn perceptron(&self) -> PerceptronConfig {
@@ -78,6 +98,14 @@ impl ReturnModelConfig {
             let expected = "a head with a distribution, whose quantiles are asked for";
             return Err(config_error("return_model.head", self.head.name(), expected));
         }
+        if !(self.smoothing >= 0.0 && self.smoothing.is_finite()) {
+            let expected = "a number of bins, 0 or more";
+            return Err(config_error("return_model.smoothing", self.smoothing, expected));
+        }
+        if self.smoothing > 0.0 && !matches!(self.head, HeadConfig::Binned(_)) {
+            let expected = "0: only bins are smoothed";
+            return Err(config_error("return_model.smoothing", self.smoothing, expected));
+        }
         self.perceptron().validate(observations, &ActionSpace::unit(1))
     }
 }
@@ -87,6 +115,8 @@ impl ReturnModelConfig {
 pub struct ReturnModel {
     /// Its "action" is the return.
     pub perceptron: Perceptron,
+    /// As in [`ReturnModelConfig`].
+    pub smoothing: f64,
 }
 
 impl Matrices for ReturnModel {
@@ -106,9 +136,10 @@ impl ReturnModel {
         init: &mut Init<'_>,
     ) -> Result<Self, ModelError> {
         config.validate(observations)?;
+        let smoothing = config.smoothing;
         let config = config.perceptron();
         let perceptron = Perceptron::init(&config, observations, &ActionSpace::unit(1), init)?;
-        Ok(Self { perceptron })
+        Ok(Self { perceptron, smoothing })
     }
 
     /// What each row costs, in nats.
@@ -116,11 +147,19 @@ impl ReturnModel {
     /// # Shapes
     /// - `observations`: `[batch, time, width]`
     /// - `told`: `[batch, time]`; beyond [-1, 1] as the nearer end
-    /// - rows of the result: `batch · time`
-    pub fn loss(&self, observations: Tensor<3>, told: Tensor<2>) -> HeadLoss {
+    /// - result: `[batch · time]`
+    pub fn loss(&self, observations: Tensor<3>, told: Tensor<2>) -> Tensor<1> {
         let [batch, time] = told.dims();
         let returns = told.clamp(-1.0, 1.0).reshape([batch * time, 1]);
-        self.perceptron.head.loss(self.hidden(observations), ActedRows::Continuous(returns))
+        let hidden = self.hidden(observations);
+        match &self.perceptron.head {
+            Head::Binned(head) if self.smoothing > 0.0 => {
+                let shares = shares(returns, head.bins, self.smoothing);
+                let log_probs = log_softmax(head.forward(hidden).logits, 1);
+                (shares * log_probs).sum_dim(1).squeeze_dim::<1>(1).neg()
+            }
+            head => head.loss(hidden, ActedRows::Continuous(returns)).rows,
+        }
     }
 
     /// The `q`-quantile of the returns of each observation, computed on the host.
@@ -142,7 +181,7 @@ impl ReturnModel {
 
     /// The same with its operations in this form.
     pub fn with_form(self, form: Form) -> Self {
-        Self { perceptron: Perceptron { form, ..self.perceptron } }
+        Self { perceptron: Perceptron { form, ..self.perceptron }, ..self }
     }
 
     /// What the head reads of each observation, `[batch · time, width]`.
@@ -158,5 +197,44 @@ impl ReturnModel {
             n_padding: vec![0; rows],
         };
         self.perceptron.hidden(&alone, None)
+    }
+}
+
+/// The share of each of `m` bins on [-1, 1] in Gaussians around `returns`, of a deviation of
+/// `smoothing` bins, as far as they lie inside.
+///
+/// # Shapes
+/// - `returns`: `[rows, 1]`
+/// - result: `[rows, m]`
+fn shares(returns: Tensor<2>, m: usize, smoothing: f64) -> Tensor<2> {
+    let width = 2.0 / m as f64;
+    let edges: Vec<f32> = (0..=m).map(|edge| (edge as f64 * width - 1.0) as f32).collect();
+    let options = (&returns.device(), returns.dtype());
+    let edges = Tensor::<2>::from_data(TensorData::new(edges, [1, m + 1]), options);
+    let below = ((edges - returns) / (smoothing * width * std::f64::consts::SQRT_2)).erf();
+    let shares = below.clone().narrow(1, 1, m) - below.narrow(1, 0, m);
+    let sum = shares.clone().sum_dim(1);
+    shares / sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Device;
+
+    #[test]
+    fn shares_are_those_of_a_gaussian() {
+        let returns = Tensor::from_data([[0.25f32], [1.0]], &Device::flex());
+        let got: Vec<f32> = shares(returns, 4, 0.5).into_data().iter().collect();
+        // Bins 0.5 wide and a deviation of 0.25. Around 0.25, a bin's centre, Φ(±1) and Φ(±3):
+        // 0.0013, 0.1573, 0.6827 and 0.1573, the last two of which are cut off at 1, three
+        // deviations away. At the end, half of the Gaussian: Φ(0) - Φ(-2) of 0.5.
+        let inside = 0.998_65;
+        for (got, expected) in got[..4].iter().zip([0.001_318, 0.157_305, 0.682_689, 0.157_305]) {
+            assert!((f64::from(*got) - expected / inside).abs() < 2e-4, "{got} {expected}");
+        }
+        for (got, expected) in got[4..].iter().zip([0.0, 0.000_063, 0.045_437, 0.954_500]) {
+            assert!((f64::from(*got) - expected).abs() < 2e-4, "{got} {expected}");
+        }
     }
 }

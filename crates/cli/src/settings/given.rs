@@ -67,7 +67,11 @@ const ONLY: [Only; 29] = [
     only("model.return_head", OBSERVATIONS, VECTORS),
     only("model.return_head", "algorithm", &["decision_transformer"]),
     only("model.return_head", "model.return_unit", &["range", "rate"]),
-    only("evaluation.return_quantile", "model.return_head", &["fourier", "gmm", "gaussian"]),
+    only(
+        "evaluation.return_quantile",
+        "model.return_head",
+        &["hl_gauss", "fourier", "gmm", "gaussian"],
+    ),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.time", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),

@@ -6,7 +6,7 @@ use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
     AttentionConfig, AverageReturn, Conditioning, DecisionTransformerConfig, ModelConfig,
     PerceptronConfig, ReturnModelConfig,
-    head::{FourierLikelihoodConfig, GaussianConfig, GmmLikelihoodConfig, HeadConfig},
+    head::{Domain, FourierLikelihoodConfig, GaussianConfig, GmmLikelihoodConfig, HeadConfig},
     positions::PositionsConfig,
 };
 
@@ -85,7 +85,12 @@ impl Settings {
         let head = match self.model.return_head {
             _ if !is_told || self.model.return_unit == ReturnUnit::Scale => return None,
             ReturnHead::None => return None,
-            ReturnHead::Fourier => HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(12)),
+            ReturnHead::HlGauss => return Some(ReturnModelConfig::hl_gauss()),
+            // The highest and the lowest return are no neighbours.
+            ReturnHead::Fourier => HeadConfig::FourierLikelihood(FourierLikelihoodConfig {
+                domain: Domain::HalfRange,
+                ..FourierLikelihoodConfig::new(12)
+            }),
             ReturnHead::Gmm => HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 5 }),
             ReturnHead::Gaussian => HeadConfig::Gaussian(GaussianConfig::default()),
         };

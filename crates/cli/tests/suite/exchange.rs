@@ -207,7 +207,7 @@ fn what_others_do_not_have_is_not_exported() {
         ("head=gaussian model.return_unit=scale", "model.head = "),
         ("attention=fourier model.return_unit=scale", "model.attention = "),
         ("model.return_unit=rate", "model.return_unit = rate"),
-        ("model.return_unit=range", "model.return_head = fourier12"),
+        ("model.return_unit=range", "model.return_head = "),
         ("algorithm=behavior_cloning", "model.conditioning = "),
         ("algorithm=td3_bc train.updates=2", "model.kind = "),
     ] {

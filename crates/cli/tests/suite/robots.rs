@@ -172,7 +172,7 @@ fn no_more_is_asked_for_than_a_state_allows() {
     let desk = Desk::new();
     desk.refuses(
         &tiny("model.return_head=none evaluation.return_quantile=0.5"),
-        &["evaluation.return_quantile=0.5 is for model.return_head=fourier"],
+        &["evaluation.return_quantile=0.5 is for model.return_head=hl_gauss"],
     );
     desk.refuses(
         &tiny("model.return_head=fourier model.return_unit=scale"),
@@ -181,7 +181,7 @@ fn no_more_is_asked_for_than_a_state_allows() {
     desk.succeeds(&tiny("model.return_head=none"));
     desk.refuses(
         "evaluate rollouts return_quantile=0.5",
-        &["return_quantile=0.5", "model.return_head=fourier"],
+        &["return_quantile=0.5", "model.return_head=hl_gauss"],
     );
 }
 

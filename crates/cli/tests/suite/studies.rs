@@ -233,6 +233,6 @@ fn what_init_writes_is_a_study_and_so_are_those_of_the_project() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 16);
+    assert!(seen >= 20, "{seen}");
     assert!(!desk.path("runs").exists(), "a plan writes nothing");
 }

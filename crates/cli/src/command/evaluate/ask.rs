@@ -152,7 +152,7 @@ fn protocol(
         if matched.return_quantile == 1.0 && asked != 1.0 {
             bail!(
                 "return_quantile={asked}: this agent did not learn what may be earned from a \
-                 state; train it with model.return_head=fourier"
+                 state; train it with model.return_head=hl_gauss"
             );
         }
         if !(asked > 0.0 && asked <= 1.0) {
