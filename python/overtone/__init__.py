@@ -19,6 +19,7 @@ from overtone._estimator import (
     Estimator,
     ReBRAC,
     RvS,
+    ValueGuided,
 )
 from overtone._overtone import OvertoneError, __version__
 from overtone._policy import D3rlpyActor, Policy
@@ -43,6 +44,7 @@ __all__ = [
     "Run",
     "RvS",
     "TD3BC",
+    "ValueGuided",
     "__version__",
     "command",
     "evaluate",

@@ -24,6 +24,7 @@ class Agents:
         n_agents: int,
         deterministic: bool | None,
         temperature: float | None,
+        return_quantile: float | None,
         seed: int,
         device: str,
     ) -> None: ...

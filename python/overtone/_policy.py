@@ -27,6 +27,9 @@ class Policy:
             which is a draw from a list of actions and the mode of real-valued ones.
         temperature: Of actions that are drawn from a list; ``None``: the one that was chosen for
             the run, or 1.
+        return_quantile: Of agents that learned what may be earned from a state: they are told no
+            more than this quantile of it, 1: whatever is left of the target; ``None``: the one that
+            was chosen for the run, or 0.9.
         seed: Of everything that is drawn.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     """
@@ -40,6 +43,7 @@ class Policy:
         checkpoint: str | int = "last",
         deterministic: bool | None = None,
         temperature: float | None = None,
+        return_quantile: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -49,7 +53,8 @@ class Policy:
         self.n_agents = n_agents
         self._make: tuple[Any, ...] = (
             str(path), str(checkpoint), str(target_return), n_agents, deterministic,
-            None if temperature is None else float(temperature), int(seed), device,
+            None if temperature is None else float(temperature),
+            None if return_quantile is None else float(return_quantile), int(seed), device,
         )
         self._agents = _overtone.Agents(*self._make)
         shape = tuple(self._agents.observation_shape)

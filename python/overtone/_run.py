@@ -68,6 +68,7 @@ class Run:
         checkpoint: str | int = "last",
         deterministic: bool | None = None,
         temperature: float | None = None,
+        return_quantile: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> Policy:
@@ -81,6 +82,7 @@ class Run:
             checkpoint=checkpoint,
             deterministic=deterministic,
             temperature=temperature,
+            return_quantile=return_quantile,
             seed=seed,
             device=device,
         )

@@ -16,13 +16,15 @@ from .common import HOPPER, TINY, Desk, carts
 
 ALGORITHMS: list[type[ov.Estimator]] = [
     ov.DecisionTransformer, ov.BehaviorCloning, ov.RvS, ov.DiscreteCQL, ov.TD3BC, ov.IQL, ov.ReBRAC,
+    ov.ValueGuided,
 ]
 #: As small as agents with an actor and critics can be.
 TINY_VALUES: dict[str, Any] = {"train": TINY["train"]}
 
 
 def settings_of(kind: type[ov.Estimator]) -> dict[str, Any]:
-    return TINY if kind in (ov.DecisionTransformer, ov.BehaviorCloning) else TINY_VALUES
+    with_a_model = (ov.DecisionTransformer, ov.BehaviorCloning, ov.ValueGuided)
+    return TINY if kind in with_a_model else TINY_VALUES
 
 
 class Estimators(Desk):

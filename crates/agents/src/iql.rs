@@ -1,17 +1,14 @@
 //! Implicit Q-learning (Kostrikov, Nair & Levine 2022): values of recorded actions alone.
 //!
-//! With two critics `Q`, `Q'` that follow them, a value `V` and an actor `N(tanh μ(s), e^σ)`,
-//! whose σ is one vector for all states, a step on a batch is, with all networks as before it,
+//! Beside [critics and a value](crate::value::expectile) with advantages `A` an actor
+//! `N(tanh μ(s), e^σ)` is learned, whose σ is one vector for all states, with all networks as
+//! before the step:
 //!
 //! ```text
-//! A   = min_i Q'_i(s, a) − V(s)
-//! L_V = mean |τ − 1(A < 0)| A²
-//! L_Q = ½ Σ_i mean (Q_i(s, a) − r − γ (1 − done) V(s'))²
 //! L_π = −mean min(e^{βA}, 100) ln N(a; tanh μ(s), e^σ)
 //! ```
 //!
-//! of which each moves its own networks: `A` is a constant in `L_π`, `V(s')` in `L_Q`. Then `Q'`
-//! moves a part of the way. The actor's learning rate falls as a cosine, to 0 at the run's end.
+//! `A` is a constant in it. The actor's learning rate falls as a cosine, to 0 at the run's end.
 //! Rewards are multiplied by `1000 / (largest − smallest return of an episode)`. The agent plays
 //! `tanh μ(s)`.
 //!
@@ -19,7 +16,7 @@
 //! (Adam does not see it), layers begin with PyTorch's default where its are orthogonal, and σ
 //! may be down to −20, not −5.
 
-use std::{f64::consts::TAU, sync::OnceLock};
+use std::f64::consts::TAU;
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -44,13 +41,13 @@ use serde::{Deserialize, Serialize};
 use crate::{
     options::AlgorithmOptions,
     value::{
-        ActorPolicy, Mlp, Rescaling, Steps, Twin, follow,
-        keys::{check_positive, check_shares},
+        ActorPolicy, Mlp, Rescaling, Steps,
+        expectile::{ExpectileCritics, ExpectileKeys, ExpectileLosses, RewardFactor},
+        keys::check_positive,
         network::{self, Hidden, constant},
         parts::{self, Parts},
         policy::ActorOf,
         steps::nothing_learned,
-        twin::{beside, squared_errors},
     },
 };
 
@@ -60,8 +57,6 @@ const NAME: &str = "iql";
 const LARGEST_WEIGHT: f64 = 100.0;
 /// Between which σ may be.
 const LOG_STD: [f64; 2] = [-20.0, 2.0];
-/// What the returns of the data are apart after rewards were scaled.
-const SPREAD: f32 = 1000.0;
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -109,13 +104,13 @@ impl IqlConfig {
         actions: &ActionSpace,
     ) -> Result<(), ModelError> {
         network::widths(NAME, observations, actions)?;
-        self.layers().check()?;
         check_positive(&[("beta", self.beta)])?;
-        check_shares(&[
-            ("expectile", self.expectile),
-            ("gamma", self.gamma),
-            ("target_rate", self.target_rate),
-        ])
+        self.critics().check()
+    }
+
+    fn critics(&self) -> ExpectileKeys {
+        let Self { expectile, gamma, target_rate, .. } = *self;
+        ExpectileKeys { expectile, gamma, target_rate, hidden: self.layers() }
     }
 
     fn layers(&self) -> Hidden {
@@ -208,33 +203,12 @@ pub struct IqlState {
     /// Plays its mean.
     pub actor: GaussianActor,
     /// What recorded actions are worth.
-    pub critics: Critics,
-    /// What follows the critics; tracks no gradients.
-    pub target_critics: Twin,
+    pub critics: ExpectileCritics,
     /// Of the actor.
     pub actor_optimizer: AdamW,
-    /// Of critics and value.
-    pub critic_optimizer: AdamW,
 }
 
-/// What one optimizer moves.
-#[derive(Module, Debug)]
-pub struct Critics {
-    /// Of observations and actions.
-    pub critics: Twin,
-    /// `V`, of observations.
-    pub value: Mlp,
-}
-
-impl Matrices for Critics {
-    fn matrices(&self) -> Vec<ParamId> {
-        [self.critics.matrices(), self.value.matrices()].concat()
-    }
-}
-
-const TARGET_CRITICS: &str = "target_critics";
 const ACTOR_OPTIMIZER: &str = "actor_optimizer";
-const CRITIC_OPTIMIZER: &str = "critic_optimizer";
 
 impl Export for IqlState {
     fn export_model(&self) -> NamedTensors {
@@ -242,39 +216,33 @@ impl Export for IqlState {
     }
 
     fn export_training(&self) -> NamedTensors {
-        let parts = Parts::default()
-            .with(TARGET_CRITICS, &self.target_critics)
-            .with_optimizer(ACTOR_OPTIMIZER, &self.actor_optimizer)
-            .with_optimizer(CRITIC_OPTIMIZER, &self.critic_optimizer);
-        let mut tensors = parts.into_tensors();
-        tensors.extend(weights::export(&self.critics));
+        let actor = Parts::default().with_optimizer(ACTOR_OPTIMIZER, &self.actor_optimizer);
+        let mut tensors = actor.into_tensors();
+        tensors.extend(self.critics.export());
         tensors
     }
 }
 
 impl Stored for IqlState {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
-        let stored = &exported.training;
         Ok(Self {
             actor: weights::import(self.actor, &exported.model)?,
-            critics: weights::import(self.critics, stored)?,
-            target_critics: parts::module(self.target_critics, TARGET_CRITICS, stored)?,
+            critics: self.critics.begin(&exported.training)?,
             ..self
         })
     }
 
     fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
         let stored = &exported.training;
-        let mut state = self.begin(exported)?;
-        state.actor_optimizer =
-            parts::optimizer(state.actor_optimizer, ACTOR_OPTIMIZER, &state.actor, stored)?;
-        state.critic_optimizer =
-            parts::optimizer(state.critic_optimizer, CRITIC_OPTIMIZER, &state.critics, stored)?;
-        Ok(state)
+        let (actor, critics) =
+            (weights::import(self.actor, &exported.model)?, self.critics.import(stored)?);
+        let actor_optimizer =
+            parts::optimizer(self.actor_optimizer, ACTOR_OPTIMIZER, &actor, stored)?;
+        Ok(Self { actor, critics, actor_optimizer })
     }
 
     fn n_parameters(&self) -> usize {
-        weights::n_parameters(&self.actor) + weights::n_parameters(&self.critics)
+        weights::n_parameters(&self.actor) + self.critics.n_parameters()
     }
 }
 
@@ -296,41 +264,24 @@ pub struct Iql {
     config: IqlConfig,
     observations: ObservationSpace,
     actions: ActionSpace,
-    /// What rewards are multiplied by, found with the first batch.
-    reward_factor: OnceLock<f32>,
+    reward_factor: RewardFactor,
 }
 
 impl Iql {
     /// The algorithm for tasks that show and take such.
     pub fn new(config: IqlConfig, observations: &ObservationSpace, actions: &ActionSpace) -> Self {
         let (observations, actions) = (observations.clone(), actions.clone());
-        Self { config, observations, actions, reward_factor: OnceLock::new() }
+        Self { config, observations, actions, reward_factor: RewardFactor::default() }
     }
 
     /// All three losses, of networks as they are.
     pub fn losses(&self, state: &IqlState, steps: &Steps) -> IqlLosses {
-        let IqlConfig { gamma, expectile, beta, .. } = self.config;
-        let Critics { critics, value } = &state.critics;
+        let ExpectileLosses { value, critic, advantages, mean_value } =
+            state.critics.losses(&self.config.critics(), steps);
+        let weights = (advantages * self.config.beta).exp().clamp_max(LARGEST_WEIGHT);
         let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
-        let seen = beside(observations.clone(), actions.clone());
-
-        let target = state.target_critics.smaller(seen.clone());
-        let values = value.forward(observations.clone());
-        let mean_value = values.clone().detach().mean();
-        let target = if values.is_autodiff() { constant(target) } else { target };
-        let advantages = target - values;
-        let below = advantages.clone().detach().lower_elem(0.0).float().cast(advantages.dtype());
-        let slopes = (below.neg() + expectile).abs();
-        let value_loss = (slopes * advantages.clone().square()).mean();
-
-        let next_values = value.valid().forward(steps.next_observations.clone());
-        let returns = steps.returns(next_values, gamma);
-        let critic_loss = squared_errors(&critics.values(seen), returns) / 2.0;
-
-        let weights = (advantages.detach() * beta).exp().clamp_max(LARGEST_WEIGHT);
         let likelihoods = state.actor.log_likelihood(observations, actions);
-        let actor_loss = (weights * likelihoods).mean().neg();
-        IqlLosses { value: value_loss, critic: critic_loss, actor: actor_loss, mean_value }
+        IqlLosses { value, critic, actor: (weights * likelihoods).mean().neg(), mean_value }
     }
 
     /// One step of learning with these rates of the critics and of the actor.
@@ -342,14 +293,10 @@ impl Iql {
     ) -> StepFigures {
         let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
         let total = value.clone() + critic.clone();
-        let (critics, grad_norm) =
-            state.critic_optimizer.step(state.critics.clone(), total.backward(), learning_rate);
-        state.critics = critics;
+        let grad_norm = state.critics.descend(&self.config.critics(), total.clone(), learning_rate);
         let gradients = actor.backward();
         let (moved, _) = state.actor_optimizer.step(state.actor.clone(), gradients, actor_rate);
         state.actor = moved;
-        let target = state.target_critics.clone();
-        state.target_critics = follow(target, &state.critics.critics, self.config.target_rate);
         StepFigures {
             loss: total.inner(),
             grad_norm,
@@ -357,25 +304,11 @@ impl Iql {
         }
     }
 
-    /// What rewards are multiplied by.
-    fn reward_factor(&self, data: &TrainingData) -> f32 {
-        if !self.config.scale_rewards {
-            return 1.0;
-        }
-        *self.reward_factor.get_or_init(|| {
-            let spread = match data.episode_returns().ends() {
-                Some([smallest, largest]) => largest - smallest,
-                None => 0.0,
-            };
-            // Where all episodes return the same there is nothing to scale by.
-            if spread > 0.0 { SPREAD / spread * data.return_scale() } else { 1.0 }
-        })
-    }
-
     fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {
         let rescaling = Rescaling::new(data.dataset().normalization(), self.config.normalize);
         let steps = Steps::of(batch, &rescaling, device)?;
-        let rewards = steps.rewards * self.reward_factor(data);
+        let factor = if self.config.scale_rewards { self.reward_factor.of(data) } else { 1.0 };
+        let rewards = steps.rewards * factor;
         Some(Steps { rewards, ..steps })
     }
 }
@@ -409,15 +342,9 @@ impl Algorithm for Iql {
         let mut init = Init::drawn(device, generator);
         let mean = Mlp { form, ..Mlp::init(widths, hidden, &mut init) };
         let actor = GaussianActor { mean, log_std: init.constant([widths[1]], 0.0) };
-        let critics = Twin::init(widths, hidden, &mut init).with_form(form);
-        let value = Mlp { form, ..Mlp::init([widths[0], 1], hidden, &mut init) };
-        Ok(IqlState {
-            actor,
-            target_critics: critics.valid(),
-            critics: Critics { critics, value },
-            actor_optimizer: AdamW::new(config.optimizer),
-            critic_optimizer: AdamW::new(config.optimizer),
-        })
+        let optimizer = config.optimizer;
+        let critics = ExpectileCritics::init(widths, hidden, optimizer, form, &mut init);
+        Ok(IqlState { actor, critics, actor_optimizer: AdamW::new(optimizer) })
     }
 
     fn step(

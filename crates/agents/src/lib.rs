@@ -19,6 +19,7 @@ pub mod sequence_model;
 pub mod state_dict;
 pub mod td3_bc;
 pub mod value;
+pub mod value_guided;
 
 pub use agent::{Agent, policy};
 pub use algorithm::AlgorithmConfig;
@@ -31,3 +32,4 @@ pub use rvs::RvsConfig;
 pub use scaled_actions::in_units_of;
 pub use sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions, SequenceModel};
 pub use td3_bc::{Td3Bc, Td3BcConfig};
+pub use value_guided::{GuideConfig, ValueGuided, ValueGuidedOptions};

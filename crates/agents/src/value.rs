@@ -1,6 +1,7 @@
 //! What the algorithms share that learn an actor of real-valued actions beside critics.
 
 pub mod actor_critic;
+pub mod expectile;
 pub mod keys;
 pub mod network;
 pub mod parts;
@@ -11,6 +12,7 @@ pub mod td3;
 pub mod twin;
 
 pub use actor_critic::ActorCritic;
+pub use expectile::ExpectileCritics;
 pub use network::Mlp;
 pub use policy::ActorPolicy;
 pub use steps::{Rescaling, Steps};

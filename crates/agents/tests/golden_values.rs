@@ -199,9 +199,9 @@ fn iql() {
         let gradients = (value + critic + actor).backward();
         let of_actor = weights::export_gradients(&state.actor, &gradients);
         case.check("gradient", "actor", &of_actor);
-        let of_critics = weights::export_gradients(&state.critics.critics, &gradients);
+        let of_critics = weights::export_gradients(&state.critics.trained.critics, &gradients);
         case.check("gradient", "critics", &of_critics);
-        let of_value = weights::export_gradients(&state.critics.value, &gradients);
+        let of_value = weights::export_gradients(&state.critics.trained.value, &gradients);
         case.check("gradient", "value", &of_value);
         for step in 0..N_STEPS {
             let steps = case.steps(step);

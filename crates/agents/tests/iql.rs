@@ -30,7 +30,7 @@ fn played(state: &IqlState, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
     let rescaling = Rescaling::new(data.normalization(), true);
     let states = chain::states(data, |states| rescaling.apply(states));
     let actions = state.actor.mean.valid().act(states.clone());
-    let values = state.critics.value.valid().forward(states);
+    let values = state.critics.trained.value.valid().forward(states);
     let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect();
     (numbers(actions), numbers(values))
 }

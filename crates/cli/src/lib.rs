@@ -15,7 +15,7 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
-pub use command::{evaluate::OwnTemperature, prepare::Prepared};
+pub use command::{evaluate::OwnChoice, prepare::Prepared};
 pub use settings::{Profile, Settings, targets};
 
 /// Offline reinforcement learning: train an agent on recorded episodes, then play it
@@ -120,9 +120,10 @@ enum Evaluate {
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
     },
-    /// Play at several softmax temperatures, and choose one in episodes that no score is made of
-    #[command(after_help = temperature_help())]
-    Temperature {
+    /// Play in several ways (temperature, return quantile), and choose one in episodes that no score
+    /// is made of
+    #[command(after_help = choose_help())]
+    Choose {
         /// Options, `key=value`
         #[arg(value_name = "KEY=VALUE")]
         options: Vec<String>,
@@ -330,11 +331,11 @@ fn ablation_help() -> String {
     )
 }
 
-fn temperature_help() -> String {
+fn choose_help() -> String {
     format!(
         "Options, their defaults and why:\n{}\n\
-         Example: overtone evaluate temperature temperatures=1,0.5 episodes=50",
-        keys::help(command::evaluate::TEMPERATURE_OPTIONS)
+         Example: overtone evaluate choose temperatures=1,0.5 episodes=50",
+        keys::help(command::evaluate::CHOOSE_OPTIONS)
     )
 }
 
@@ -381,8 +382,8 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Evaluate { what: Evaluate::Ablation { options } } => {
             command::evaluate::ablation(&options)
         }
-        Command::Evaluate { what: Evaluate::Temperature { options } } => {
-            command::evaluate::temperature(&options)
+        Command::Evaluate { what: Evaluate::Choose { options } } => {
+            command::evaluate::choose(&options)
         }
         Command::Record { options } => command::record::run(&options),
         Command::Data { what: Data::Convert { from, to, layout, task } } => {

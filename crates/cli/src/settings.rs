@@ -1,13 +1,13 @@
 //! The configuration of a run: defaults, presets by what a task shows and takes, `key=value` on
 //! top, checked.
 
+mod chosen;
 mod given;
 mod model;
 mod recording;
 mod resolve;
 mod source;
 mod targets;
-mod temperature;
 #[cfg(test)]
 mod tests;
 mod variants;
@@ -20,6 +20,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use overtone_agents::{
     AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
+    ValueGuidedOptions,
 };
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
@@ -27,18 +28,19 @@ use overtone_model::{AttentionConfig, HeadConfig, ModelConfig};
 use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
+pub use self::chosen::Choosable;
 pub use self::recording::is_path;
 #[cfg(test)]
 use self::resolve::DEFAULTS;
-pub use self::resolve::{device_of, help, named_task, temperature_of};
+pub use self::resolve::{chosen_of, device_of, help, named_task};
 pub use self::targets::targets;
-pub use self::temperature::Temperature;
 use crate::suites;
 
 /// The algorithms that learn a model of logged actions, which `[model]` describes.
 const DECISION_TRANSFORMER: &str = "decision_transformer";
 const BEHAVIOR_CLONING: &str = "behavior_cloning";
 const RVS: &str = "rvs";
+const VALUE_GUIDED: &str = "value_guided";
 
 /// A resolved configuration; the fields are the keys of `presets/defaults.toml`, which says what
 /// each is.
@@ -228,10 +230,10 @@ pub struct EvaluationSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub released_target: Option<String>,
     pub protocol: String,
-    pub temperature: Temperature,
+    pub temperature: Choosable,
     pub actions: ActionChoice,
     #[serde(default)]
-    pub return_quantile: f32,
+    pub return_quantile: Choosable,
     pub seed: u64,
     pub parallel: usize,
     #[serde(default)]
@@ -321,6 +323,17 @@ impl Settings {
                 ModelConfig::Transformer(_) => bail!(
                     "model.kind=transformer: RvS is a perceptron; say \
                      algorithm=decision_transformer"
+                ),
+            },
+            (VALUE_GUIDED, options) => match model()? {
+                ModelConfig::Transformer(model) => {
+                    let guide = options.cloned().unwrap_or_default();
+                    let guide = guide.try_into().map_err(variants::one_line)?;
+                    AlgorithmConfig::ValueGuided(ValueGuidedOptions { model, guide })
+                }
+                ModelConfig::Perceptron(_) => bail!(
+                    "model.kind=perceptron: what is guided is a transformer; td3_bc guides a \
+                     perceptron"
                 ),
             },
             (name, options) => {

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::text::{describe_differences, ended, n_episodes};
 use crate::{
-    FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
-    TemperatureChoice,
+    Choice, FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
 };
 
 /// Version of `evaluation.json`.
@@ -47,9 +46,9 @@ pub struct Setting {
     /// reports, and where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<Vec<Difference>>,
-    /// How its temperature was chosen; absent where it was said, or none is used.
+    /// How some of it was chosen; absent where all was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub temperature: Option<TemperatureChoice>,
+    pub choice: Option<Choice>,
     /// The weights; absent for a policy without any.
     pub checkpoint: Option<CheckpointRef>,
     /// Hash of the dataset it was trained on.
@@ -190,12 +189,9 @@ pub enum ReportError {
         /// Its format.
         format: u32,
     },
-    /// A file does not say which temperature was chosen.
-    #[error(
-        "`{path}` is no choice of a temperature: remove it, and choose again (`just evaluate \
-         temperature`)"
-    )]
-    Temperature {
+    /// A file does not say how an agent is played.
+    #[error("`{path}` is no choice: remove it, and choose again (`just evaluate choose`)")]
+    Choice {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.

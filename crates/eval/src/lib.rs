@@ -6,6 +6,7 @@
 //! This crate does not know the model: its own tests play hand-written policies.
 
 pub mod ablation;
+pub mod choice;
 pub mod evaluation;
 pub mod fourier_transform;
 pub mod part;
@@ -16,9 +17,9 @@ pub mod smoothness;
 pub mod statistics;
 pub mod summary;
 pub mod table;
-pub mod temperature;
 
 pub use ablation::{Ablation, AblationResult, AblationRow};
+pub use choice::{Choice, ChoicePoint, Way};
 pub use evaluation::{
     ActionShare, CheckpointRef, Evaluation, ReportError, Setting, SmoothnessResult, TargetResult,
 };
@@ -32,4 +33,3 @@ pub use rollout::{
 };
 pub use smoothness::{Pooled, Smoothness};
 pub use summary::Summary;
-pub use temperature::{TemperatureChoice, TemperaturePoint};

@@ -36,7 +36,7 @@ fn evaluation(returns: &[f64]) -> Evaluation {
         policy: "uniform random".into(),
         protocol: game("seaquest").matched(None),
         differences: Some(Vec::new()),
-        temperature: None,
+        choice: None,
         checkpoint: None,
         dataset_hash: None,
         command: "just protocol-ablation".into(),

@@ -65,7 +65,7 @@ fn setting() -> Setting {
         policy: "uniform random".into(),
         protocol: game("seaquest").matched(None),
         differences: None,
-        temperature: None,
+        choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/900".into(), step: 900 }),
         dataset_hash: None,
         command: "overtone evaluate seed=1".into(),

@@ -118,7 +118,7 @@ impl Contexts {
     }
 
     /// The share of each timestep in a mean over real timesteps, `[batch · time]`.
-    pub(crate) fn shares(&self, device: &Device, dtype: DType) -> Tensor<1> {
+    pub fn shares(&self, device: &Device, dtype: DType) -> Tensor<1> {
         let [_, time] = self.dims();
         tokens::shares(&self.n_padding, time, device, dtype)
     }

@@ -322,6 +322,13 @@ impl DecisionTransformer {
         })
     }
 
+    /// The same with its operations in this form.
+    #[must_use]
+    pub fn with_form(self, form: Form) -> Self {
+        let return_model = self.return_model.map(|returns| returns.with_form(form));
+        Self { form, return_model, ..self }
+    }
+
     /// Embeds observations, for [`Observed::Embedded`].
     ///
     /// # Shapes
@@ -409,9 +416,30 @@ impl DecisionTransformer {
 
     /// Mean loss of the logged actions over real timesteps, plus the head's regulariser.
     pub fn loss(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Loss {
+        self.loss_of(contexts, self.rows(contexts, dropout))
+    }
+
+    /// The same, and the action that the [head](Head::point) says at every timestep.
+    ///
+    /// # Shapes
+    /// - second result: `[batch · time, width]`; rows of padded steps mean nothing
+    pub fn loss_and_points(
+        &self,
+        contexts: &Contexts,
+        dropout: Option<DropoutSeed>,
+    ) -> (Loss, Option<Tensor<2>>) {
+        let hidden = self.rows(contexts, dropout);
+        (self.loss_of(contexts, hidden.clone()), self.head.point(hidden))
+    }
+
+    /// What the head reads, `[batch · time, d_model]`.
+    fn rows(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Tensor<2> {
         let [batch, time] = contexts.dims();
         let hidden = self.hidden(contexts, Steps::All, dropout);
-        let hidden = hidden.reshape([batch * time, self.config.d_model]);
+        hidden.reshape([batch * time, self.config.d_model])
+    }
+
+    fn loss_of(&self, contexts: &Contexts, hidden: Tensor<2>) -> Loss {
         let loss = self.head.loss(hidden, contexts.actions.rows());
         let shares = contexts.shares(&loss.rows.device(), loss.rows.dtype());
         let loss = Loss::of(loss, shares.clone());

@@ -278,10 +278,7 @@ impl Model {
     /// The same with its operations in this form.
     pub fn with_form(self, form: Form) -> Self {
         match self {
-            Self::Transformer(model) => {
-                let return_model = model.return_model.map(|returns| returns.with_form(form));
-                Self::Transformer(DecisionTransformer { form, return_model, ..model })
-            }
+            Self::Transformer(model) => Self::Transformer(model.with_form(form)),
             Self::Perceptron(model) => Self::Perceptron(Perceptron { form, ..model }),
         }
     }

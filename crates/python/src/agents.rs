@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
-use overtone::OwnTemperature;
+use overtone::OwnChoice;
 use overtone_agents::{Agent, policy};
 use overtone_core::{
     ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn, policy::EpisodeStart,
@@ -48,7 +48,7 @@ impl Agents {
     /// `run` is a run's folder, or a checkpoint's; `target_return` a number or a percentile of
     /// the data's returns (`"p95"`).
     #[new]
-    #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, seed, device))]
+    #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, return_quantile, seed, device))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
         run: &str,
@@ -57,12 +57,14 @@ impl Agents {
         n_agents: usize,
         deterministic: Option<bool>,
         temperature: Option<f32>,
+        return_quantile: Option<f32>,
         seed: u64,
         device: &str,
     ) -> PyResult<Self> {
         let (checkpoint, own) = open(run, checkpoint)?;
-        let temperature = temperature.unwrap_or(own);
         let agent = Agent::of(&checkpoint).map_err(failed)?;
+        let mut play = own.chosen(&agent.matched()).playing(&agent.matched());
+        let temperature = temperature.unwrap_or(play.temperature);
         let targets = overtone::targets(target_return, &checkpoint.state.episode_returns);
         let &[target_return] = &targets.map_err(|error| wrong(format!("{error:#}")))?[..] else {
             return Err(wrong(format!("target_return={target_return}: one return is asked for")));
@@ -70,8 +72,21 @@ impl Agents {
         if !(temperature.is_finite() && temperature > 0.0) {
             return Err(wrong(format!("temperature={temperature}: must be positive")));
         }
-        let mut play = agent.matched();
         play.temperature = temperature;
+        if let Some(quantile) = return_quantile {
+            if !agent.has_return_model() {
+                return Err(wrong(format!(
+                    "return_quantile={quantile}: this agent did not learn what may be earned from \
+                     a state; train it with model.return_head=hl_gauss"
+                )));
+            }
+            if !(quantile > 0.0 && quantile <= 1.0) {
+                return Err(wrong(format!(
+                    "return_quantile={quantile}: must lie above 0, and at most at 1"
+                )));
+            }
+            play.return_quantile = quantile;
+        }
         if let Some(deterministic) = deterministic {
             play.action_choice =
                 if deterministic { ActionChoice::Mode } else { ActionChoice::Sample };
@@ -211,14 +226,14 @@ impl Agents {
 }
 
 /// The checkpoint `name` of a run (`last`, `best`, or a step), or the one in the folder `run`; and
-/// the temperature that was chosen for it, or 1.
-fn open(run: &str, name: &str) -> PyResult<(Checkpoint, f32)> {
+/// what was chosen of how it is played.
+fn open(run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
     let path = Path::new(run);
     if path.join("model.safetensors").is_file() {
-        return Ok((Checkpoint::open(path).map_err(failed)?, 1.0));
+        return Ok((Checkpoint::open(path).map_err(failed)?, OwnChoice::default()));
     }
     let run = RunDir::open(Path::new("runs"), run).map_err(failed)?;
-    let own = OwnTemperature::of(&run).map_err(|error| wrong(format!("{error:#}")))?;
+    let own = OwnChoice::of(&run).map_err(|error| wrong(format!("{error:#}")))?;
     let folder = run.checkpoints();
     let checkpoint = match name {
         "last" => Checkpoint::newest(&folder).map(|(checkpoint, _)| checkpoint),
@@ -230,5 +245,5 @@ fn open(run: &str, name: &str) -> PyResult<(Checkpoint, f32)> {
             Checkpoint::at_step(&folder, step)
         }
     };
-    Ok((checkpoint.map_err(failed)?, own.chosen()))
+    Ok((checkpoint.map_err(failed)?, own))
 }

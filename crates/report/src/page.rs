@@ -13,6 +13,7 @@
 mod agent_names;
 mod agents;
 mod best;
+mod choices;
 mod document;
 mod html;
 mod markdown;
@@ -22,7 +23,6 @@ mod run_files;
 mod scores;
 mod seeds;
 mod study;
-mod temperatures;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ impl Page {
             checkpoints_section(&rows, &mut blocks);
             playing_section(runs, &rows, &mut blocks);
             protocol_section(&protocols, runs, &mut blocks);
-            blocks.extend(temperatures::section(runs));
+            blocks.extend(choices::section(runs));
             curves_section(runs, &rows, &mut blocks);
             runs_section(runs, &mut blocks);
         } else {
@@ -117,7 +117,7 @@ impl Page {
             blocks.extend(agents);
             study_curves_section(cells, &mut blocks);
             protocol_section(&protocols, runs, &mut blocks);
-            blocks.extend(temperatures::section(runs));
+            blocks.extend(choices::section(runs));
             let mut single = Vec::new();
             scores_section(&rows, bootstrap, &mut single);
             single.extend(groups.notes.iter().map(text));

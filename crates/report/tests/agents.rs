@@ -40,7 +40,7 @@ fn evaluation(targets: &[f32], score: f64) -> Evaluation {
         policy: "transformer".into(),
         protocol: game("seaquest").matched(None),
         differences: None,
-        temperature: None,
+        choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: None,
         command: "just evaluate rollouts".into(),

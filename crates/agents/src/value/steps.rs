@@ -18,7 +18,8 @@ pub struct Rescaling {
 }
 
 impl Rescaling {
-    /// To `(o − mean) / (std + 1e-3)`, or back to the environment's own units.
+    /// To `(o − mean) / (std + 1e-3)`, or back to the environment's own units; without a
+    /// normalization they stay as they are.
     pub fn new(normalization: Option<&Normalization>, is_normalized: bool) -> Self {
         let columns = normalization.into_iter().flat_map(|of| of.mean.iter().zip(&of.std));
         let of_column = |(mean, std): (&f32, &f32)| {
@@ -58,7 +59,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// The steps of a batch whose contexts are one step long; `None` where all are left out.
+    /// The steps of all contexts of a batch; `None` where all are left out.
     ///
     /// # Panics
     /// When the batch has no transitions, or not of vectors and real-valued actions: a caller's
@@ -67,15 +68,16 @@ impl Steps {
         let Some(transitions) = &batch.transitions else {
             panic!("batches were asked for without transitions")
         };
-        let known = transitions.terminated.iter().zip(&transitions.next_is_known);
-        let kept: Vec<usize> = known
-            .enumerate()
-            .filter_map(|(row, (&ended, &known))| (ended || known).then_some(row))
+        let time = batch.context_length;
+        let is_real = |row: usize| row % time + batch.n_real[row / time] as usize >= time;
+        let goes_on = |row: usize| transitions.next_is_known[row];
+        let kept: Vec<usize> = (0..batch.batch * time)
+            .filter(|&row| is_real(row) && (transitions.terminated[row] || goes_on(row)))
             .collect();
         if kept.is_empty() {
             return None;
         }
-        let rows = batch.batch * batch.context_length;
+        let rows = batch.batch * time;
         let matrix = |values: &[f32], rescaling: Option<&Rescaling>| {
             let width = values.len() / rows;
             let mut rows = Vec::with_capacity(kept.len() * width);
@@ -95,6 +97,25 @@ impl Steps {
             next_observations: matrix(vectors(&transitions.next_observations), Some(rescaling)),
             next_actions: matrix(numbers(&transitions.next_actions), None),
         })
+    }
+
+    /// In so many parts of consecutive steps, as equal as can be; fewer where there are fewer steps.
+    pub fn parts(&self, n: usize) -> Vec<Self> {
+        let rows = self.rewards.dims()[0];
+        let n = n.clamp(1, rows.max(1));
+        let part = |i: usize| {
+            let (first, end) = (i * rows / n, (i + 1) * rows / n);
+            let of = |column: &Tensor<2>| column.clone().narrow(0, first, end - first);
+            Self {
+                observations: of(&self.observations),
+                actions: of(&self.actions),
+                rewards: of(&self.rewards),
+                goes_on: of(&self.goes_on),
+                next_observations: of(&self.next_observations),
+                next_actions: of(&self.next_actions),
+            }
+        };
+        (0..n).map(part).collect()
     }
 
     /// `r + γ (1 − done) v`, `[n, 1]`, given the value of what came next.
@@ -153,6 +174,7 @@ mod tests {
         Batch {
             batch: 3,
             context_length: 1,
+            n_real: vec![1; 3],
             observations: BatchObservations::Vectors(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
             actions: BatchActions::Continuous(vec![0.1, 0.2, 0.3]),
             transitions: Some(Transitions {

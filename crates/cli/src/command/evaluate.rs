@@ -1,18 +1,18 @@
 //! `overtone evaluate rollouts`: plays checkpoints and reports. `overtone evaluate ablation`:
-//! what each setting of the protocol is worth. `overtone evaluate temperature`: which one suits an
-//! agent.
+//! what each setting of the protocol is worth. `overtone evaluate choose`: the way of
+//! playing that suits an agent.
 //!
 //! All episodes of all targets of all checkpoints share the emulators; protocols are played one
 //! after the other. With `part=2/4` several processes share the episodes.
 
 mod ablation;
 pub mod ask;
+mod choose;
 mod curve;
 mod entry;
 mod family;
 mod parts;
 pub mod playing;
-mod temperature;
 
 use std::{
     path::{Path, PathBuf},
@@ -28,15 +28,13 @@ use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 pub use ablation::{OPTIONS as ABLATION_OPTIONS, ablation};
 use ask::Ask;
 pub use ask::what_to_ask;
+pub use choose::{OPTIONS as CHOOSE_OPTIONS, OwnChoice, choose_after_training, run as choose};
 pub use curve::Curve;
 use entry::Entry;
-pub use temperature::{
-    OPTIONS as TEMPERATURE_OPTIONS, OwnTemperature, choose_after_training, temperature,
-};
 
 use crate::{
     interrupt, keys,
-    settings::{self, EvaluationSettings, Temperature},
+    settings::{self, EvaluationSettings},
 };
 
 /// What to do where an agent can be trained and not played.
@@ -59,12 +57,12 @@ target = ""
 released_target = ""
 # matched, as the data was recorded; or another of the suite's: released (games), the reference's evaluation with its accidents; v4, v5 (robots), that revision of the environment; or several, as matched,released.
 protocol = "matched"
-# A list of actions: softmax temperature of the actions that are drawn. chosen: the one that was chosen for the run by episodes of another seed, after its training or by evaluate temperature; 1 where none was, and in the protocol released.
+# A list of actions: softmax temperature of the actions that are drawn. chosen: the one that was chosen for the run by episodes of another seed, after its training or by evaluate choose; 1 where none was, and in the protocol released.
 temperature = "chosen"
 # Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
 actions = "mode"
-# Agents with model.return_head: the agent is told no more than this quantile of what was earned from states like its own, above 0; 1: whatever is left of the target. 0: 0.9.
-return_quantile = 0.0
+# Agents with model.return_head: the agent is told no more than this quantile of what was earned from states like its own, above 0; 1: whatever is left of the target. chosen: as with temperature; 0.9 where none was.
+return_quantile = "chosen"
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
 seed = 1
 # Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100 (robots: 200).
@@ -97,10 +95,9 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         target: text("target"),
         released_target: Some(text("released_target")),
         protocol: text("protocol"),
-        temperature: Temperature::try_from(keys["temperature"].clone())
-            .map_err(anyhow::Error::msg)?,
+        temperature: ask::choosable("temperature", keys["temperature"].clone())?,
         actions: ask::action_choice(&text("actions"))?,
-        return_quantile: ask::return_quantile(&keys["return_quantile"])?,
+        return_quantile: ask::choosable("return_quantile", keys["return_quantile"].clone())?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
         every: 0,
@@ -184,7 +181,7 @@ fn plan(
     options: &EvaluationSettings,
 ) -> Result<Vec<Planned>> {
     let agent = Agent::of(checkpoint)?;
-    let chosen = OwnTemperature::of(run)?;
+    let chosen = OwnChoice::of(run)?;
     let asks = what_to_ask(options, &agent, &checkpoint.state.episode_returns, &chosen)?;
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
@@ -266,7 +263,7 @@ pub fn play(
 /// When the run has no whole checkpoint, or what `options` say cannot be asked for.
 pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
     let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
-    if temperature::is_awaited(run, &checkpoint, options)? {
+    if choose::is_awaited(run, &checkpoint, options)? {
         return Ok(false);
     }
     let planned = plan(run, &checkpoint, None, options)?;

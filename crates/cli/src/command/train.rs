@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 
 use super::{
-    evaluate::{self, Curve, OwnTemperature},
+    evaluate::{self, Curve, OwnChoice},
     prepare::Prepared,
     provenance,
 };
@@ -97,7 +97,7 @@ fn plan(settings: &Settings, name: Option<&str>) -> Result<Plan> {
     if settings.evaluation.episodes > 0 || settings.evaluation.every > 0 {
         // What cannot be asked for is found before training, not after.
         let returns = prepared.data.episode_returns();
-        let unknown = OwnTemperature::default();
+        let unknown = OwnChoice::default();
         evaluate::what_to_ask(&settings.evaluation, &prepared.agent, &returns, &unknown)?;
     }
 

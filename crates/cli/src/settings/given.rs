@@ -33,7 +33,10 @@ const fn only(key: &'static str, of: &'static str, values: &'static [&'static st
 }
 
 const TRANSFORMER: &[&str] = &["transformer"];
-const SEQUENCES: &[&str] = &["decision_transformer", "behavior_cloning", "rvs"];
+const WITH_PARTS: &[&str] = &["decision_transformer", "behavior_cloning", "rvs"];
+const SEQUENCES: &[&str] = &["decision_transformer", "behavior_cloning", "rvs", "value_guided"];
+/// A transformer that is told returns.
+const TOLD: &[&str] = &["decision_transformer", "value_guided"];
 const PIXELS: &[&str] = &["pixels"];
 const VECTORS: &[&str] = &["vectors"];
 const LIST: &[&str] = &["a list"];
@@ -60,12 +63,12 @@ const ONLY: [Only; 29] = [
     only("model.*", "algorithm", SEQUENCES),
     only("attention.*", "algorithm", SEQUENCES),
     only("head.*", "algorithm", SEQUENCES),
-    only("train.micro_batches", "algorithm", SEQUENCES),
-    only("model.conditioning", "algorithm", &["decision_transformer"]),
-    only("model.return_unit", "algorithm", &["decision_transformer"]),
+    only("train.micro_batches", "algorithm", WITH_PARTS),
+    only("model.conditioning", "algorithm", TOLD),
+    only("model.return_unit", "algorithm", TOLD),
     only("model.return_unit", "model.kind", TRANSFORMER),
     only("model.return_head", OBSERVATIONS, VECTORS),
-    only("model.return_head", "algorithm", &["decision_transformer"]),
+    only("model.return_head", "algorithm", TOLD),
     only("model.return_head", "model.return_unit", &["range", "rate"]),
     only(
         "evaluation.return_quantile",

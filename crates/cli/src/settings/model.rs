@@ -12,6 +12,7 @@ use overtone_model::{
 
 use super::{
     BEHAVIOR_CLONING, ModelKind, RVS, Recorded, ReturnHead, ReturnUnit, Settings, Time, Told,
+    VALUE_GUIDED,
 };
 
 impl Settings {
@@ -108,6 +109,7 @@ impl Settings {
         let (algorithm, head) = match (&*self.algorithm, algorithm.model()) {
             (_, None) => return format!("{best}{}", algorithm.short_name()),
             (BEHAVIOR_CLONING, _) => ("bc-", self.head.name()),
+            (VALUE_GUIDED, _) => ("guided-", self.head.name()),
             (RVS, _) => return format!("{best}rvs-{}", self.head.name()),
             _ => ("", self.head.name()),
         };

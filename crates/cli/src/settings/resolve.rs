@@ -10,7 +10,7 @@ use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
 use super::{
-    BEHAVIOR_CLONING, ModelKind, Preset, Profile, Recorded, Settings, Temperature, given, read,
+    BEHAVIOR_CLONING, Choosable, ModelKind, Preset, Profile, Recorded, Settings, given, read,
     recording, source::Source, variants,
 };
 use crate::{
@@ -159,15 +159,19 @@ pub fn device_of(path: &Path) -> Result<String> {
     Ok(table.get("device").and_then(Value::as_str).unwrap_or("auto").to_owned())
 }
 
-/// At which temperature the run whose configuration is in `path` is played.
+/// What the run's configuration in `path` says of temperature and return quantile; of one from
+/// before there was a choice, what agents did then.
 ///
 /// # Errors
-/// When the file is missing or damaged.
-pub fn temperature_of(path: &Path) -> Result<Temperature> {
+/// When it cannot be read.
+pub fn chosen_of(path: &Path) -> Result<[Choosable; 2]> {
     let table = read(path)?;
-    let said = table.get("evaluation").and_then(|section| section.get("temperature")).cloned();
-    let wrong = |error: String| anyhow!("{}: evaluation.{error}", path.display());
-    said.map_or(Ok(Temperature::Fixed(1.0)), |said| Temperature::try_from(said).map_err(wrong))
+    let said = |key: &str, before: Choosable| {
+        let said = table.get("evaluation").and_then(|section| section.get(key)).cloned();
+        let wrong = |error: String| anyhow!("{}: evaluation.{key}={error}", path.display());
+        said.map_or(Ok(before), |said| Choosable::try_from(said).map_err(wrong))
+    };
+    Ok([said("temperature", Choosable::Fixed(1.0))?, said("return_quantile", Choosable::Chosen)?])
 }
 
 /// The same words, the task's as `task=suite/name` and its recording's in one spelling.

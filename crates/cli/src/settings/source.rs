@@ -9,7 +9,7 @@ use overtone_core::{ObservationSpace, Task};
 use overtone_train::{Checkpoint, Initial, RunDir, run_dir::CONFIG};
 use toml::Value;
 
-use super::{BEHAVIOR_CLONING, DECISION_TRANSFORMER, RVS, Settings, variants};
+use super::{BEHAVIOR_CLONING, DECISION_TRANSFORMER, RVS, Settings, VALUE_GUIDED, variants};
 use crate::{
     command::evaluate::open_checkpoint,
     keys::{self, Keys},
@@ -105,9 +105,8 @@ impl Source {
     /// Every key of the agent among `stored`, those that only training reads included.
     fn keys_of_agent(&self, stored: &Keys) -> Vec<String> {
         let algorithm = &*self.settings.algorithm;
-        let is_own = |key: &&String| match is_sequence(algorithm) {
-            true => ["model.", "attention.", "head."].iter().any(|part| key.starts_with(part)),
-            false => variants::is_of(key, algorithm),
+        let is_own = |key: &&String| {
+            variants::is_of(key, algorithm) || is_sequence(algorithm) && is_of_model(key)
         };
         stored.keys().filter(is_own).cloned().collect()
     }
@@ -139,12 +138,11 @@ impl Source {
         if is_sequence(&settings.algorithm) {
             // Which variant before what only that variant has.
             compared.extend(["model.kind", "head.kind", "attention.kind"].map(str::to_owned));
-            let all = self.keys_of_agent(&own).into_iter().chain(self.keys_of_agent(&its));
-            compared.extend(all.filter(|key| !FREE.contains(&key.as_str())));
-        } else {
-            let of_weights = algorithm.keys_of_weights().iter();
-            compared.extend(of_weights.map(|key| format!("{}.{key}", settings.algorithm)));
+            let all = own.keys().chain(its.keys()).filter(|key| is_of_model(key));
+            compared.extend(all.filter(|key| !FREE.contains(&key.as_str())).cloned());
         }
+        let of_weights = algorithm.keys_of_weights().iter();
+        compared.extend(of_weights.map(|key| format!("{}.{key}", settings.algorithm)));
         for key in compared {
             let plain = |keys: &Keys| keys.get(&key).map_or("nothing".into(), keys::plain);
             let (own, its, key) = (plain(&own), plain(&its), keys::short(&key));
@@ -178,7 +176,12 @@ impl Settings {
 }
 
 fn is_sequence(algorithm: &str) -> bool {
-    [DECISION_TRANSFORMER, BEHAVIOR_CLONING, RVS].contains(&algorithm)
+    [DECISION_TRANSFORMER, BEHAVIOR_CLONING, RVS, VALUE_GUIDED].contains(&algorithm)
+}
+
+/// Whether a key says what a model of logged actions is made of.
+fn is_of_model(key: &str) -> bool {
+    ["model.", "attention.", "head."].iter().any(|part| key.starts_with(part))
 }
 
 /// Settings by key; of head and attention the keys that they are asked for by.

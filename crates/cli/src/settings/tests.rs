@@ -1,3 +1,4 @@
+use overtone_agents::GuideConfig;
 use overtone_core::seed;
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
@@ -46,6 +47,7 @@ fn presets_resolve_and_survive_the_run_folder() {
         "env=hopper algorithm=td3_bc td3_bc.alpha=1",
         "env=hopper algorithm=iql profile=paper",
         "env=walker2d algorithm=rebrac rebrac.critic_penalty=0",
+        "env=walker2d algorithm=value_guided value_guided.guidance=2",
     ] {
         let settings = resolve(line).unwrap();
         let path = folder.path().join("config.toml");
@@ -96,9 +98,10 @@ fn overrides_win_over_the_profile() {
 fn every_key_has_a_reason() {
     let help = help();
     let n_keys = keys::flatten(&DEFAULTS.parse().unwrap()).len();
-    // 6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC; 4 of Fourier attention, 7 of heads;
+    // 6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC, 8 of value guidance; 4 of Fourier
+    // attention, 7 of heads;
     // 2 attentions, 3 heads on bins and 5 on real values themselves.
-    assert_eq!(help.lines().count(), 2 * (n_keys + 34 + 4 + 7 + 2 + 3 + 5));
+    assert_eq!(help.lines().count(), 2 * (n_keys + 42 + 4 + 7 + 2 + 3 + 5));
     for line in [
         "  head.frequencies=14\n      Highest frequency N; 14 is the paper's best",
         "  attention.power=4\n      2, 4 or 6; ",
@@ -234,6 +237,14 @@ fn every_agent_has_a_name() {
 /// What `--help` shows as defaults is what the library has.
 #[test]
 fn an_algorithm_s_defaults_are_the_library_s() {
+    let line = "env=hopper algorithm=value_guided";
+    let AlgorithmConfig::ValueGuided(options) = algorithm(line).unwrap() else {
+        panic!("a value-guided Decision Transformer")
+    };
+    assert_eq!(options.guide, GuideConfig::default());
+    assert_eq!(resolve(line).unwrap().model_name(&algorithm(line).unwrap()), "guided-tanh");
+    let perceptron = algorithm(&format!("{line} model.kind=perceptron")).map(drop).unwrap_err();
+    assert!(perceptron.to_string().contains("what is guided is a transformer"), "{perceptron}");
     let expected = AlgorithmConfig::DiscreteCql(Default::default());
     assert_eq!(algorithm("game=seaquest algorithm=discrete_cql").unwrap(), expected);
 }
@@ -335,16 +346,16 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
         ),
         (
             "game=seaquest algorithm=discrete_cql head=fourier",
-            "head=fourier is for algorithm=decision_transformer or behavior_cloning or rvs; this run \
-             has algorithm=discrete_cql",
+            "head=fourier is for algorithm=decision_transformer or behavior_cloning or rvs or \
+             value_guided; this run has algorithm=discrete_cql",
         ),
     ] {
         let error = resolve(line).map(drop).unwrap_err().to_string();
         assert_eq!(error, expected);
     }
     let line = "env=hopper algorithm=behavior_cloning model.conditioning=adaln";
-    let expected = "model.conditioning=adaln is for algorithm=decision_transformer; this run has \
-                    algorithm=behavior_cloning";
+    let expected = "model.conditioning=adaln is for algorithm=decision_transformer or value_guided; \
+                    this run has algorithm=behavior_cloning";
     assert_eq!(resolve(line).map(drop).unwrap_err().to_string(), expected);
     for word in ["attention=fourier", "model.n_heads=3"] {
         let line = format!("env=hopper algorithm=behavior_cloning model.kind=perceptron {word}");

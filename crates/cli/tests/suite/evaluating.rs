@@ -185,13 +185,13 @@ fn a_temperature_is_chosen_after_training() {
     let words = "evaluation.episodes=1 evaluation.temperature=chosen evaluation.target=5";
     let said = desk.succeeds(&desk.tiny(words));
     let run = desk.only_run("runs");
-    let choice = report(&run.join("temperature.json"));
-    let chosen = choice["chosen"].as_f64().unwrap();
+    let choice = report(&run.join("choice.json"));
+    let chosen = choice["chosen"]["temperature"].as_f64().unwrap();
     let rule = choice["rule"].as_str().unwrap();
     assert!(said.contains(&format!("temperature {chosen} of 1, 0.5, 0.25: {rule}")), "{said}");
     assert_eq!(choice["seed"], 1001);
     let played = || report(&run.join("evaluation.json"));
-    assert_eq!(played()["temperature"], choice);
+    assert_eq!(played()["choice"], choice);
     assert_eq!(played()["protocol"]["temperature"].as_f64(), Some(chosen));
     let differs = |report: &Value| {
         let all = report["differences"].as_array().unwrap().clone();
@@ -202,47 +202,48 @@ fn a_temperature_is_chosen_after_training() {
     // Two others that were not chosen, of which one is not among those there were.
     desk.succeeds("evaluate rollouts episodes=1 target=5 temperature=2");
     let other = report(&run.join("evaluation-t2.json"));
-    assert!(differs(&other) && other["temperature"].is_null(), "{other}");
+    assert!(differs(&other) && other["choice"].is_null(), "{other}");
     desk.succeeds("evaluate rollouts episodes=1 target=5 protocol=released released_target=5");
     let released = report(&run.join("evaluation-released.json"));
     assert_eq!(released["protocol"]["temperature"].as_f64(), Some(1.0));
-    assert!(released["temperature"].is_null(), "the reference's, whatever was chosen");
+    assert!(released["choice"].is_null(), "the reference's, whatever was chosen");
 
     // Killed while it chose, the run goes on with that and plays the same.
     let before = played()["episodes"].clone();
-    fs::remove_file(run.join("temperature.json")).unwrap();
+    fs::remove_file(run.join("choice.json")).unwrap();
     fs::remove_file(run.join("evaluation.json")).unwrap();
     desk.succeeds("resume");
-    assert_eq!(report(&run.join("temperature.json")), choice);
+    assert_eq!(report(&run.join("choice.json")), choice);
     assert_eq!(played()["episodes"], before);
     assert!(desk.succeeds("resume").contains("is finished and was played"));
 
     desk.succeeds("report video=false");
     let page = fs::read_to_string(run.join("report.md")).unwrap();
-    let headings = ["## Temperature", "matched (temperature chosen)", "matched (temperature 2.0)"];
+    let headings =
+        ["## Chosen ways to play", "matched (temperature chosen)", "matched (temperature 2.0)"];
     headings.iter().for_each(|part| assert!(page.contains(part), "no {part} in {page}"));
 
-    fs::write(run.join("temperature.json"), "{}").unwrap();
-    desk.refuses("evaluate rollouts", &["temperature.json", "choose again"]);
+    fs::write(run.join("choice.json"), "{}").unwrap();
+    desk.refuses("evaluate rollouts", &["choice.json", "choose again"]);
 }
 
 /// In other episodes than those of a score; what it chooses is played by hand.
 #[test]
 fn a_temperature_is_chosen_by_other_episodes() {
     let desk = Desk::new();
-    desk.refuses("evaluate temperature", &["no run"]);
+    desk.refuses("evaluate choose", &["no run"]);
     desk.succeeds(&desk.tiny(""));
     let run = desk.only_run("runs");
-    desk.refuses("evaluate temperature temperatures=1,0", &["temperatures=1,0", "`0`"]);
-    desk.refuses("evaluate temperature target=1,2", &["target=1,2", "one return"]);
-    desk.refuses("evaluate temperature episodes=0", &["nothing to play"]);
+    desk.refuses("evaluate choose temperatures=1,0", &["temperatures=1,0", "`0`"]);
+    desk.refuses("evaluate choose target=1,2", &["target=1,2", "one return"]);
+    desk.refuses("evaluate choose episodes=0", &["nothing to play"]);
     let words = "temperatures=1,0.05 episodes=2 target=5";
-    let said = desk.succeeds(&format!("evaluate temperature {words}"));
-    let found = report(&run.join("temperature.json"));
+    let said = desk.succeeds(&format!("evaluate choose {words}"));
+    let found = report(&run.join("choice.json"));
     let curve = found["curve"].as_array().unwrap();
     let mean = |point: &Value| point["raw_return"]["mean"].as_f64().unwrap();
     let best = if mean(&curve[1]) > mean(&curve[0]) { 0.05 } else { 1.0 };
-    assert!((found["chosen"].as_f64().unwrap() - best).abs() < 1e-6, "{found}");
+    assert!((found["chosen"]["temperature"].as_f64().unwrap() - best).abs() < 1e-6, "{found}");
     assert!(said.contains(&format!("temperature={best}")) && said.contains("seed 1001"), "{said}");
     // The same episodes as an evaluation of that seed plays.
     desk.succeeds(
@@ -251,8 +252,43 @@ fn a_temperature_is_chosen_by_other_episodes() {
     let again = report(&desk.path("again.json"));
     assert_eq!(again["targets"][0]["raw_return"]["mean"], curve[1]["raw_return"]["mean"]);
 
-    desk.succeeds(
-        "train env=hopper train.updates=1 train.batch_size=2 evaluation.episodes=0 runs=real",
-    );
-    desk.refuses("evaluate temperature runs=real", &["real-valued", "Hopper"]);
+    let words = "train env=hopper train.updates=1 train.batch_size=2 evaluation.episodes=0";
+    desk.succeeds(&format!("{words} runs=real model.return_head=none"));
+    desk.refuses("evaluate choose runs=real", &["always takes one action", "model.return_head"]);
+}
+
+/// What a robot's agent may ask for is chosen as a temperature is.
+#[test]
+fn a_quantile_is_chosen_after_training() {
+    let desk = Desk::new();
+    let words = "model.n_layers=1 model.d_model=16 train.updates=2 train.batch_size=4 \
+                 evaluation.episodes=1";
+    let said = desk.succeeds(&format!("train env=hopper {words}"));
+    let run = desk.only_run("runs");
+    let choice = report(&run.join("choice.json"));
+    let chosen = choice["chosen"]["return_quantile"].as_f64().unwrap();
+    let short = (chosen * 100.0).round() / 100.0;
+    let expected = format!("return quantile {short} of 0.9, 0.75, 0.5, 1: the highest");
+    assert!(said.contains(&expected), "{said}");
+    let played = report(&run.join("evaluation.json"));
+    assert_eq!(played["choice"], choice);
+    // 1, which changes nothing, is not written.
+    let quantile = played["protocol"].get("return_quantile").map_or(Some(1.0), Value::as_f64);
+    assert_eq!(quantile, Some(chosen));
+    let command = played["command"].as_str().unwrap();
+    assert!(command.contains(&format!("return_quantile={short}")), "{command}");
+    // Of two that are named, in as many episodes as are asked for; and one that is said.
+    desk.refuses("evaluate choose return_quantiles=0.5,1.5", &["`1.5`", "at most 1"]);
+    desk.succeeds("evaluate choose return_quantiles=0.3,0.6 episodes=2");
+    let choice = report(&run.join("choice.json"));
+    assert_eq!(choice["curve"].as_array().unwrap().len(), 2);
+    assert_eq!(choice["curve"][0]["raw_return"]["n"], 2);
+    desk.succeeds("evaluate rollouts episodes=1 return_quantile=0.8");
+    assert!(report(&run.join("evaluation-q0.8.json"))["choice"].is_null());
+    desk.refuses("evaluate rollouts return_quantile=0", &["return_quantile=0", "above 0"]);
+    desk.refuses("evaluate rollouts return_quantile=high", &["return_quantile=`high`", "chosen"]);
+    desk.succeeds("report video=false");
+    let page = fs::read_to_string(run.join("report.md")).unwrap();
+    let headings = ["## Chosen ways to play", "return quantile 0.9", "return quantile 0.5"];
+    headings.iter().for_each(|part| assert!(page.contains(part), "no {part} in {page}"));
 }

@@ -103,6 +103,7 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
         "algorithm=td3_bc td3_bc.hidden=8",
         "algorithm=iql iql.hidden=8",
         "algorithm=rebrac rebrac.hidden=8",
+        "algorithm=value_guided value_guided.hidden=8 model.n_layers=1 model.d_model=16",
     ] {
         let desk = Desk::new();
         desk.succeeds(&format!("train {SMALL} {words}"));

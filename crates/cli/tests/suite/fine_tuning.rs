@@ -50,6 +50,8 @@ fn the_first_step_predicts_what_the_other_run_predicted() {
         "algorithm=td3_bc td3_bc.hidden=8",
         "algorithm=iql iql.hidden=8",
         "algorithm=rebrac rebrac.hidden=8 rebrac.normalize=true",
+        "algorithm=value_guided value_guided.hidden=8 value_guided.critic_learning_rate=0 model.n_layers=1 \
+         model.d_model=16",
     ] {
         let desk = Desk::new();
         desk.succeeds(&format!("{SOURCE} {algorithm}"));

@@ -143,7 +143,7 @@ fn the_ablation_of_a_robots_protocol() {
 #[test]
 fn no_more_is_asked_for_than_a_state_allows() {
     let desk = Desk::new();
-    desk.succeeds(&tiny("train.updates=30"));
+    desk.succeeds(&tiny("train.updates=30 evaluation.return_quantile=0.9"));
     let run = desk.only_run("runs");
     let [first, absurd, free, low] = [
         "target=20000",
@@ -202,6 +202,7 @@ fn every_model_and_head_trains_and_plays() {
         ),
         ("algorithm=rvs model.d_model=16", "rvs-tanh"),
         ("model.conditioning=adaln", "tanh-adaln"),
+        ("algorithm=value_guided head=gaussian", "guided-gaussian"),
         (
             "model.conditioning=adaln head=gaussian attention=fourier",
             "gaussian-attention-fourier4-adaln",

@@ -25,7 +25,7 @@ impl Evaluation {
                 checkpoint.step
             );
         }
-        if let Some(choice) = &setting.temperature {
+        if let Some(choice) = &setting.choice {
             text += &format!("{}\n", choice.describe());
         }
         text += &describe_differences(setting.differences.as_deref());

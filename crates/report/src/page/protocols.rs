@@ -5,7 +5,7 @@ use overtone_core::protocol::Difference;
 use serde_json::Value;
 
 use super::run_files::RunFiles;
-use overtone_eval::{Setting, table::Table};
+use overtone_eval::{Choice, Setting, table::Table};
 
 /// One way of playing, by the names and values of its settings.
 #[derive(Debug, PartialEq)]
@@ -16,15 +16,23 @@ struct Protocol {
 
 impl Protocol {
     fn of(setting: &Setting) -> Self {
-        Self::new(&setting.protocol, setting.temperature.is_some())
+        let names = setting.choice.as_ref().map(Choice::settings).unwrap_or_default();
+        let chosen: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+        Self::new(&setting.protocol, &chosen)
     }
 
-    /// Where each run's temperature `is_chosen` by the same rule, one protocol is of all of them.
-    fn new(play: &Play, is_chosen: bool) -> Self {
-        let mut settings = flat(play);
-        let temperature = settings.iter_mut().find(|(name, _)| is_chosen && name == "temperature");
-        if let Some((_, value)) = temperature {
-            *value = CHOSEN.into();
+    /// Where settings are `chosen` for each run by the same rule, one protocol is of all of them.
+    fn new(play: &Play, chosen: &[&str]) -> Self {
+        let mut played = play.clone();
+        if chosen.contains(&"return quantile") {
+            // That of 1 is not written, and no number of it counts.
+            played.return_quantile = 0.0;
+        }
+        let mut settings = flat(&played);
+        for (name, value) in &mut settings {
+            if chosen.contains(&&*name.replace('_', " ")) {
+                *value = CHOSEN.into();
+            }
         }
         Self { name: play.name.clone(), settings }
     }
@@ -35,7 +43,7 @@ impl Protocol {
     }
 }
 
-/// The temperature of runs whose own was chosen.
+/// A setting that was chosen for each run.
 const CHOSEN: &str = "chosen";
 
 /// A column for each protocol, a row for each of their settings.
@@ -171,7 +179,7 @@ mod tests {
     use super::*;
 
     fn of(all: &[&Play]) -> Protocols {
-        Protocols(all.iter().map(|play| Protocol::new(play, false)).collect())
+        Protocols(all.iter().map(|play| Protocol::new(play, &[])).collect())
     }
 
     #[test]
@@ -194,14 +202,20 @@ mod tests {
         let cold = Play { temperature: 0.1, ..released.clone() };
         let both = of(&[&released, &cold]);
         assert_eq!(
-            [&released, &cold].map(|play| both.name(&Protocol::new(play, false))),
+            [&released, &cold].map(|play| both.name(&Protocol::new(play, &[]))),
             ["released (temperature 1.0)", "released (temperature 0.1)"]
         );
         // Whatever was chosen, it is one protocol, and another than any temperature that was said.
-        let [own, cold_own] = [&released, &cold].map(|play| Protocol::new(play, true));
+        let [own, cold_own] = [&released, &cold].map(|play| Protocol::new(play, &["temperature"]));
         assert_eq!(own, cold_own);
-        let chosen = Protocols(vec![own, Protocol::new(&cold, false)]);
+        let chosen = Protocols(vec![own, Protocol::new(&cold, &[])]);
         assert_eq!(chosen.name(&cold_own), "released (temperature chosen)");
+        let asking = Play { return_quantile: 0.5, ..released.clone() };
+        let [own, other] =
+            [&released, &asking].map(|play| Protocol::new(play, &["return quantile"]));
+        assert_eq!(own, other);
+        let chosen = Protocols(vec![own, Protocol::new(&asking, &[])]);
+        assert_eq!(chosen.name(&other), "released (return_quantile chosen)");
         let far = Play {
             simulation: Simulation::new([
                 ("a", 1u32.into()),
@@ -213,7 +227,7 @@ mod tests {
         };
         let many = of(&[&released, &far]);
         assert_eq!(
-            many.name(&Protocol::new(&far, false)),
+            many.name(&Protocol::new(&far, &[])),
             "released (2)",
             "four settings are no name"
         );

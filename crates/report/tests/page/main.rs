@@ -36,7 +36,7 @@ fn evaluation(step: u64, seed: u64, protocol: Play) -> Evaluation {
         policy: "uniform random".into(),
         protocol,
         differences: None,
-        temperature: None,
+        choice: None,
         checkpoint: Some(CheckpointRef { path: format!("checkpoints/step-{step}").into(), step }),
         dataset_hash: Some("beef".into()),
         command: format!("just evaluate rollouts checkpoint={step} seed={seed}"),

@@ -1,6 +1,6 @@
 //! What an agent is asked for, and how it is played.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use overtone_agents::Agent;
 use overtone_core::{
     ActionSpace, Play, Task,
@@ -8,12 +8,11 @@ use overtone_core::{
 };
 use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
-use overtone_eval::TemperatureChoice;
+use overtone_eval::{Choice, Way};
 
-use super::temperature::OwnTemperature;
+use super::choose::OwnChoice;
 use crate::{
-    keys,
-    settings::{self, EvaluationSettings, Temperature},
+    settings::{self, Choosable, EvaluationSettings},
     suites,
 };
 
@@ -27,14 +26,14 @@ pub struct Ask {
     pub targets: Vec<f32>,
     /// What of it is otherwise than the agent was trained.
     pub differences: Vec<Difference>,
-    /// Whether the protocol is the agent's own: that of training, in every setting, and the
-    /// temperature that was chosen for it.
+    /// Whether the protocol is the agent's own: that of training, in every setting, and what
+    /// was chosen for it.
     pub is_own: bool,
     /// What tells a report by this protocol from one by the agent's own, for its file's name:
     /// `-released`, `-t0.5`, `-v5-sample`; empty for the own.
     pub suffix: String,
-    /// How the protocol's temperature was chosen, where it was.
-    pub choice: Option<TemperatureChoice>,
+    /// How some of the protocol was chosen, where it was.
+    pub choice: Option<Choice>,
 }
 
 impl Ask {
@@ -74,7 +73,7 @@ fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
 }
 
 /// The protocols and the target returns of `options`, for `agent`, trained on data whose
-/// ascending episode returns are `returns`, and whose temperature is `chosen`.
+/// ascending episode returns are `returns`, and of which this is `chosen`.
 ///
 /// # Errors
 /// When they cannot be asked for.
@@ -82,10 +81,10 @@ pub fn what_to_ask(
     options: &EvaluationSettings,
     agent: &Agent,
     returns: &EpisodeReturns,
-    chosen: &OwnTemperature,
+    chosen: &OwnChoice,
 ) -> Result<Vec<Ask>> {
     let trained = trained(agent, returns)?;
-    let own = Play { temperature: chosen.own(), ..trained.play.clone() };
+    let own = chosen.own(&trained.play);
     let suite = suites::of(&trained.task)?;
     let names = &options.protocol;
     let mut asks: Vec<Ask> = Vec::new();
@@ -97,8 +96,12 @@ pub fn what_to_ask(
         let asked = targets_asked(options, &trained.task, suite, &protocol)?;
         let targets = settings::targets(&asked, returns)?;
         let mut ask = Ask::new(&trained, &own, protocol, asked, targets);
-        if name == MATCHED && options.temperature == Temperature::Chosen {
-            ask.choice = chosen.choice.clone();
+        // A choice in which nothing was left to choose is none.
+        let said = [options.temperature, options.return_quantile];
+        if name == MATCHED && said.contains(&Choosable::Chosen) {
+            let of_it =
+                chosen.choice.as_ref().filter(|choice| choice.chosen == Way::of(&ask.protocol));
+            ask.choice = of_it.cloned();
         }
         asks.push(ask);
     }
@@ -127,28 +130,27 @@ fn protocol(
     name: &str,
     suite: &dyn Suite,
     trained: &Trained,
-    chosen: &OwnTemperature,
+    chosen: &OwnChoice,
 ) -> Result<Play> {
     let matched = &trained.play;
     let preset = (name == MATCHED).then(|| matched.clone());
     let Some(mut play) = preset.or_else(|| suite.protocol(name, matched)) else {
         bail!("protocol={name}: there are {}", listed(&[&[MATCHED], suite.protocols()].concat()))
     };
+    let way = chosen.chosen(matched);
     match trained.task.actions {
         ActionSpace::Discrete { .. } => match options.temperature {
-            Temperature::Fixed(temperature) => play.temperature = temperature,
+            Choosable::Fixed(temperature) => play.temperature = temperature,
             // What the reference does it does at its own.
-            Temperature::Chosen if name == MATCHED => {
-                play.temperature = chosen.chosen();
-            }
-            Temperature::Chosen => {}
+            Choosable::Chosen if name == MATCHED => play.temperature = way.temperature,
+            Choosable::Chosen => {}
         },
         ActionSpace::Continuous { .. } => {
             play.action_choice = options.actions;
         }
     }
-    let asked = options.return_quantile;
-    if asked != 0.0 {
+    play.return_quantile = options.return_quantile.or(way.return_quantile);
+    if let Choosable::Fixed(asked) = options.return_quantile {
         if matched.return_quantile == 1.0 && asked != 1.0 {
             bail!(
                 "return_quantile={asked}: this agent did not learn what may be earned from a \
@@ -158,7 +160,6 @@ fn protocol(
         if !(asked > 0.0 && asked <= 1.0) {
             bail!("return_quantile={asked}: must lie above 0, and at most at 1");
         }
-        play.return_quantile = asked;
     }
     let temperature = play.temperature;
     if !(temperature.is_finite() && temperature > 0.0) {
@@ -229,6 +230,16 @@ pub const DEFAULT_TARGET: &str = "p95";
 /// How the reference's targets are asked for.
 const REFERENCE: &str = "reference";
 
+/// `target`, of several the first, as a number or a percentile; the default where it says nothing.
+pub fn first_target(target: &str, task: &Task) -> String {
+    let all = match target {
+        "" => DEFAULT_TARGET.to_owned(),
+        REFERENCE => reference_targets(task),
+        asked => asked.to_owned(),
+    };
+    all.split(',').next().unwrap_or_default().to_owned()
+}
+
 /// The targets of the reference for `task`, as they are written; the default where it has none.
 fn reference_targets(task: &Task) -> String {
     match &task.targets.usual[..] {
@@ -249,13 +260,13 @@ pub fn action_choice(name: &str) -> Result<ActionChoice> {
     })
 }
 
-/// A share, or 0.
+/// `chosen`, or a number.
 ///
 /// # Errors
-/// When it is no number.
-pub fn return_quantile(value: &toml::Value) -> Result<f32> {
-    let text = keys::plain(value);
-    text.parse().ok().with_context(|| format!("return_quantile={text}: expected a number"))
+/// When it is neither.
+pub fn choosable(key: &str, value: toml::Value) -> Result<Choosable> {
+    let said = Choosable::try_from(value);
+    said.map_err(|error| anyhow!("{key}={error}"))
 }
 
 /// The name that [`action_choice`] reads.

@@ -95,7 +95,10 @@ impl Entry {
                 format!("actions={}", ask::action_choice_name(protocol.action_choice))
             }
         };
-        let how = format!("protocol={} {actions}", protocol.name);
+        let mut how = format!("protocol={} {actions}", protocol.name);
+        if self.agent.has_return_model() {
+            how += &format!(" return_quantile={}", protocol.return_quantile);
+        }
         Ok(evaluation::Setting {
             task: task.clone(),
             simulator: simulator.name,
@@ -103,7 +106,7 @@ impl Entry {
             policy: format!("{}, {} data", self.agent.algorithm.describe(), state.dataset_kind),
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
-            temperature: self.ask.choice.clone(),
+            choice: self.ask.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {
                 path: own_path(&self.run, &self.checkpoint.path)
                     .unwrap_or_else(|| real(&self.checkpoint.path)),

@@ -7,10 +7,9 @@ use overtone_agents::Agent;
 use overtone_core::{Play, Policy, Task};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
-use toml::Value;
 
-use crate::command::evaluate::{OwnTemperature, ask, playing, what_to_ask};
-use crate::settings::{EvaluationSettings, Temperature};
+use crate::command::evaluate::{OwnChoice, ask, playing, what_to_ask};
+use crate::settings::{Choosable, EvaluationSettings};
 
 /// Who acts in a recording.
 pub struct Cast {
@@ -69,10 +68,9 @@ impl Cast {
                 target: text("target"),
                 released_target: None,
                 protocol: "matched".into(),
-                temperature: Temperature::try_from(Value::String(text("temperature")))
-                    .map_err(anyhow::Error::msg)?,
+                temperature: ask::choosable("temperature", text("temperature").into())?,
                 actions: ask::action_choice(&text("actions"))?,
-                return_quantile: 0.0,
+                return_quantile: Choosable::Chosen,
                 seed: 1,
                 parallel: 0,
                 every: 0,
@@ -82,7 +80,7 @@ impl Cast {
                 &options,
                 &agent,
                 &checkpoint.state.episode_returns,
-                &OwnTemperature::of(&run)?,
+                &OwnChoice::of(&run)?,
             )?;
             let ask = asks.first().context("nothing to ask for")?;
             let target = ask.targets.first().copied().context("target=: nothing to ask for")?;

@@ -1,0 +1,415 @@
+//! A Decision Transformer that is led to actions of higher value: what is recorded is learned as
+//! by [`SequenceModel`](crate::sequence_model), and beside it what actions are worth, by
+//! [critics of recorded actions](crate::value::expectile).
+//!
+//! With `π_t` what the transformer would do at timestep `t` of a context and `Q̄` the smaller of
+//! both critics, the transformer descends
+//!
+//! ```text
+//! L = L_DT − η · mean Q̄(o_t, π_t) / mean |Q̄(o_t, π_t)|
+//! ```
+//!
+//! in which `L_DT` is the [Decision Transformer's](overtone_model::decision_transformer) own loss,
+//! the means are over all real timesteps of the batch, and critics and denominator are constants:
+//! the gradient goes through the actions alone. A value of actions that nobody recorded is a guess, to
+//! which `L_DT` gives little room.
+//!
+//! Critics learn from the same batches, in `critic_updates` steps at a time on equal parts, before
+//! the transformer does. What is recorded earns its return from good and bad actions of one policy
+//! alike; of them critics tell which is which, and can stitch the good parts of several episodes
+//! together, which returns cannot (Hu et al. 2024, "QT", guide a Decision Transformer by a critic
+//! of its own actions with this loss; critics of recorded actions need no target policy and no
+//! noise).
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
+use overtone_core::{
+    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
+};
+use overtone_data::Batch;
+use overtone_model::{
+    Conditioning, DecisionTransformer, DecisionTransformerConfig, Model, ModelConfig, ModelError,
+    ModelPolicy,
+    contexts::Observed,
+    error::config_error,
+    head::{ActedRows, HeadConfig},
+    init::Init,
+    weights::{self, NamedTensors},
+};
+use overtone_train::{
+    AdamW, AdamWConfig, Algorithm, Checkpoint, Export, Exported, Job, StepAt, StepFigures, Stored,
+    TrainConfig, TrainError, Trainer, Training, TrainingData,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    options::AlgorithmOptions,
+    value::{
+        ExpectileCritics, Rescaling, Steps, Twin,
+        expectile::{ExpectileKeys, ExpectileLosses, RewardFactor},
+        keys::check_positive,
+        network::{self, Hidden},
+        parts::{self, Parts},
+        twin::beside,
+    },
+};
+
+/// The name after `algorithm=`.
+const NAME: &str = "value_guided";
+
+/// Options of the algorithm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValueGuidedOptions {
+    /// What is led.
+    pub model: DecisionTransformerConfig,
+    /// By what.
+    pub guide: GuideConfig,
+}
+
+/// Options of the critics, and of what they say to the transformer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GuideConfig {
+    /// η: how much values count against the recorded actions; 0: not at all.
+    pub guidance: f64,
+    /// Steps of the critics for one of the transformer.
+    pub critic_updates: usize,
+    /// Of the critics.
+    pub critic_learning_rate: f64,
+    /// τ: which expectile of the values of recorded actions is a state's.
+    pub expectile: f64,
+    /// Discount.
+    pub gamma: f64,
+    /// The part of the way that targets go at every step of the critics.
+    pub target_rate: f64,
+    /// Hidden layers of critics and value.
+    pub n_layers: usize,
+    /// Their width.
+    pub hidden: usize,
+}
+
+impl Default for GuideConfig {
+    fn default() -> Self {
+        Self {
+            guidance: 1.0,
+            critic_updates: 2,
+            critic_learning_rate: 3e-4,
+            expectile: 0.7,
+            gamma: 0.99,
+            target_rate: 0.005,
+            n_layers: 2,
+            hidden: 256,
+        }
+    }
+}
+
+impl GuideConfig {
+    fn critics(&self) -> ExpectileKeys {
+        let Self { expectile, gamma, target_rate, n_layers, hidden: width, .. } = *self;
+        let hidden = Hidden { n_layers, width, has_norms: false };
+        ExpectileKeys { expectile, gamma, target_rate, hidden }
+    }
+
+    /// # Errors
+    /// Names the first key whose value guides nothing.
+    pub fn check(&self) -> Result<(), ModelError> {
+        self.critics().check()?;
+        check_positive(&[
+            ("guidance", self.guidance),
+            ("critic_learning_rate", self.critic_learning_rate),
+        ])?;
+        match self.critic_updates {
+            1..=64 => Ok(()),
+            n => Err(config_error("critic_updates", n, "must lie in 1 to 64")),
+        }
+    }
+}
+
+impl AlgorithmOptions for ValueGuidedOptions {
+    fn validate(&self, task: &Task) -> Result<(), ModelError> {
+        let Self { model, guide } = self;
+        network::widths(NAME, &task.observations, &task.actions)?;
+        guide.check()?;
+        if model.conditioning == Conditioning::None {
+            let expected = "what is guided is a Decision Transformer, which is told returns";
+            return Err(config_error("conditioning", "none", expected));
+        }
+        if self.has_distribution() && !matches!(model.head, HeadConfig::Gaussian(_)) {
+            let expected = "values lead one action: tanh, pointwise or gaussian, which have one";
+            return Err(config_error("head", model.head.name(), expected));
+        }
+        model.validate(&task.observations, &task.actions)
+    }
+
+    fn describe(&self) -> String {
+        let Self { model, guide } = self;
+        format!(
+            "value-guided Decision Transformer, {}, eta {}",
+            model.head.describe(),
+            guide.guidance
+        )
+    }
+
+    fn keys_of_weights(&self) -> &'static [&'static str] {
+        &["n_layers", "hidden"]
+    }
+
+    fn model(&self) -> Option<ModelConfig> {
+        Some(ModelConfig::Transformer(self.model.clone()))
+    }
+
+    fn reads_returns(&self) -> bool {
+        true
+    }
+
+    fn has_distribution(&self) -> bool {
+        !matches!(self.model.head, HeadConfig::Tanh(_) | HeadConfig::Pointwise(_))
+    }
+
+    fn trainer(
+        &self,
+        task: &Task,
+        job: Job,
+        resume: Option<&Checkpoint>,
+    ) -> Result<Box<dyn Training>, TrainError> {
+        let algorithm = ValueGuided::new(self.clone(), &task.observations, &task.actions);
+        Ok(Box::new(Trainer::new(algorithm, job, resume)?))
+    }
+
+    fn policy(
+        &self,
+        task: &Task,
+        weights: &NamedTensors,
+        normalization: Option<&Normalization>,
+        play: &Play,
+        device: &Device,
+    ) -> Result<Box<dyn Policy>, ModelError> {
+        let (observations, actions) = (&task.observations, &task.actions);
+        let model = ModelConfig::Transformer(self.model.clone());
+        let model = Model::from_weights(&model, observations, actions, weights, device)?;
+        Ok(Box::new(ModelPolicy::new(&model, normalization, play)?))
+    }
+}
+
+/// Everything that a step changes.
+#[derive(Clone, Debug)]
+pub struct ValueGuidedState {
+    /// Plays.
+    pub model: DecisionTransformer,
+    /// Of the model.
+    pub optimizer: AdamW,
+    /// What recorded actions are worth.
+    pub critics: ExpectileCritics,
+}
+
+const MODEL_OPTIMIZER: &str = "model_optimizer";
+
+impl Export for ValueGuidedState {
+    fn export_model(&self) -> NamedTensors {
+        weights::export(&self.model)
+    }
+
+    fn export_training(&self) -> NamedTensors {
+        let model = Parts::default().with_optimizer(MODEL_OPTIMIZER, &self.optimizer);
+        let mut tensors = model.into_tensors();
+        tensors.extend(self.critics.export());
+        tensors
+    }
+}
+
+impl Stored for ValueGuidedState {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
+        Ok(Self {
+            model: weights::import(self.model, &exported.model)?,
+            critics: self.critics.begin(&exported.training)?,
+            ..self
+        })
+    }
+
+    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
+        let stored = &exported.training;
+        let model = weights::import(self.model, &exported.model)?;
+        let critics = self.critics.import(stored)?;
+        let optimizer = parts::optimizer(self.optimizer, MODEL_OPTIMIZER, &model, stored)?;
+        Ok(Self { model, optimizer, critics })
+    }
+
+    fn n_parameters(&self) -> usize {
+        weights::n_parameters(&self.model) + self.critics.n_parameters()
+    }
+}
+
+/// Learns recorded actions, and better ones.
+#[derive(Clone, Debug)]
+pub struct ValueGuided {
+    options: ValueGuidedOptions,
+    observations: ObservationSpace,
+    actions: ActionSpace,
+    reward_factor: RewardFactor,
+}
+
+impl ValueGuided {
+    /// The algorithm for tasks that show and take such.
+    pub fn new(
+        options: ValueGuidedOptions,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Self {
+        let (observations, actions) = (observations.clone(), actions.clone());
+        Self { options, observations, actions, reward_factor: RewardFactor::default() }
+    }
+
+    /// The steps of a batch as critics see them: observations as the transformer does.
+    fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {
+        let steps = Steps::of(batch, &Rescaling::new(None, true), device)?;
+        let rewards = steps.rewards * self.reward_factor.of(data);
+        Some(Steps { rewards, ..steps })
+    }
+
+    /// The critics' steps on a batch; their loss and the mean value, each `[1]`.
+    fn learn_values(&self, critics: &mut ExpectileCritics, steps: &Steps) -> [Tensor<1>; 2] {
+        let GuideConfig { critic_updates, critic_learning_rate, .. } = self.options.guide;
+        let keys = self.options.guide.critics();
+        let parts = steps.parts(critic_updates);
+        let figures = parts.iter().map(|part| {
+            let ExpectileLosses { value, critic, mean_value, .. } = critics.losses(&keys, part);
+            let total = value + critic.clone();
+            critics.descend(&keys, total, critic_learning_rate);
+            [critic.inner(), mean_value.inner()]
+        });
+        let n = parts.len() as f64;
+        let sum = figures.reduce(|[a, b], [c, d]| [a + c, b + d]);
+        let zero = || Tensor::zeros([1], &steps.rewards.device());
+        sum.unwrap_or_else(|| [zero(), zero()]).map(|sum| sum / n)
+    }
+}
+
+/// What critics say of actions; each `[1]`.
+pub struct Verdict {
+    /// `mean Q̄(o, π) / mean |Q̄(o, π)|`, whose gradient goes through the actions alone.
+    pub relative: Tensor<1>,
+    /// `mean Q̄(o, π) − Q̄(o, a)`, a constant: what they gain over the recorded ones.
+    pub gain: Tensor<1>,
+}
+
+impl Verdict {
+    /// On the actions `π` at these observations.
+    ///
+    /// # Shapes
+    /// - `observations`: `[rows, observation]`
+    /// - `actions`, `recorded`: `[rows, action]`; beyond [-1, 1] as the nearer end
+    /// - `shares`: `[rows]`: of each row in the means, 0 of padding
+    pub fn of(
+        critics: &Twin,
+        observations: Tensor<2>,
+        [actions, recorded]: [Tensor<2>; 2],
+        shares: Tensor<1>,
+    ) -> Self {
+        let critics = critics.valid();
+        let mean = |values: Tensor<2>| (values.squeeze_dim::<1>(1) * shares.clone()).sum();
+        let values = |actions: Tensor<2>| {
+            critics.smaller(beside(observations.clone(), actions.clamp(-1.0, 1.0)))
+        };
+        let (values, of_recorded) = (values(actions), values(recorded).detach());
+        let scale = mean(values.clone().detach().abs()).clamp_min(f64::from(f32::MIN_POSITIVE));
+        let gain = mean(values.clone().detach() - of_recorded);
+        Self { relative: mean(values) / scale, gain }
+    }
+}
+
+impl Algorithm for ValueGuided {
+    type State = ValueGuidedState;
+
+    /// The loss of recorded actions in the head's own unit; then in scaled rewards what critics
+    /// say that the transformer's actions [gain](Verdict::gain), the critics' loss, and the mean
+    /// value of the observations.
+    fn figures(&self) -> &'static [&'static str] {
+        &["action_loss", "gain", "critic_loss", "value"]
+    }
+
+    fn context_length(&self) -> usize {
+        self.options.model.context_length
+    }
+
+    fn labels_per_context(&self) -> usize {
+        self.options.model.context_length
+    }
+
+    fn reads_transitions(&self) -> bool {
+        true
+    }
+
+    fn init(
+        &self,
+        config: &TrainConfig,
+        device: &Device,
+        generator: &mut Generator,
+    ) -> Result<ValueGuidedState, TrainError> {
+        let ValueGuidedOptions { model, guide } = &self.options;
+        guide.check()?;
+        let (observations, actions) = (&self.observations, &self.actions);
+        let widths = network::widths(NAME, observations, actions)?;
+        let mut init = Init::drawn(device, generator);
+        let form = config.precision.form();
+        let model = DecisionTransformer::init(model, observations, actions, &mut init)?;
+        // As implicit Q-learning's: what is right for a transformer stops them.
+        let of_critics = AdamWConfig { clip_norm: 1e9, ..AdamWConfig::default() };
+        let hidden = guide.critics().hidden;
+        Ok(ValueGuidedState {
+            model: model.with_form(form),
+            optimizer: AdamW::new(config.optimizer),
+            critics: ExpectileCritics::init(widths, hidden, of_critics, form, &mut init),
+        })
+    }
+
+    fn step(
+        &self,
+        state: &mut ValueGuidedState,
+        batch: &mut Batch,
+        data: &TrainingData,
+        at: &StepAt<'_>,
+    ) -> StepFigures {
+        let device = at.device.clone().inner();
+        let zero = || Tensor::zeros([1], &device);
+        let [critic_loss, mean_value] = match self.steps(batch, data, &device) {
+            Some(steps) => self.learn_values(&mut state.critics, &steps),
+            None => [zero(), zero()],
+        };
+        let contexts = data.contexts(batch, at.device);
+        let (loss, actions) = state.model.loss_and_points(&contexts, Some(at.seed));
+        let rows = (actions, &contexts.observations, contexts.actions.rows());
+        let (total, gain) = match rows {
+            (Some(actions), Observed::Vectors(observations), ActedRows::Continuous(recorded)) => {
+                let observations = observations.clone().flatten(0, 1);
+                let shares = contexts.shares(&actions.device(), actions.dtype());
+                let critics = &state.critics.trained.critics;
+                let verdict = Verdict::of(critics, observations, [actions, recorded], shares);
+                (loss.total - verdict.relative * self.options.guide.guidance, verdict.gain.inner())
+            }
+            _ => (loss.total, zero()),
+        };
+        let gradients = total.backward();
+        let model = state.model.clone();
+        let (model, grad_norm) = state.optimizer.step(model, gradients, at.learning_rate);
+        state.model = model;
+        StepFigures {
+            loss: total.inner(),
+            grad_norm,
+            others: vec![loss.action.inner(), gain, critic_loss, mean_value],
+        }
+    }
+
+    /// The loss of recorded actions.
+    fn held_out_loss(
+        &self,
+        state: &ValueGuidedState,
+        batch: &mut Batch,
+        data: &TrainingData,
+        device: &Device,
+    ) -> Tensor<1> {
+        state.model.valid().loss(&data.contexts(batch, device), None).action
+    }
+}

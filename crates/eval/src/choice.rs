@@ -1,0 +1,206 @@
+//! [`Choice`]: the way of playing that suits an agent, and how it was found.
+//!
+//! Two settings of play change what an agent earns as much as its head does, each agent's in its
+//! own way. Softmax temperature: one that learned from near-random policies gains when it is
+//! sharpened, another then repeats one action for ever. The quantile of what may be earned, which is
+//! the most that an agent asks for: one follows high returns, another was never right about them.
+//! So none is right for all, and a choice by the episodes that a score is made of would flatter the
+//! score: it is made by episodes of another seed.
+
+use std::{fs, io::ErrorKind, path::Path};
+
+use overtone_core::Play;
+use serde::{Deserialize, Serialize};
+
+use crate::{ReportError, Summary, evaluation::replace};
+
+/// What is chosen of a way to play.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Way {
+    /// As [`Play::temperature`].
+    pub temperature: f32,
+    /// As [`Play::return_quantile`].
+    pub return_quantile: f32,
+}
+
+impl Way {
+    /// That of a protocol.
+    pub fn of(play: &Play) -> Self {
+        Self { temperature: play.temperature, return_quantile: play.return_quantile }
+    }
+
+    /// The protocol, played this way.
+    #[must_use]
+    pub fn playing(self, play: &Play) -> Play {
+        let Self { temperature, return_quantile } = self;
+        Play { temperature, return_quantile, ..play.clone() }
+    }
+}
+
+/// What an agent earned in a way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChoicePoint {
+    /// The way.
+    pub way: Way,
+    /// Scores.
+    pub raw_return: Summary,
+}
+
+/// The way in which a run's agent is played, and the episodes it was chosen by.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// Updates of the weights that were played.
+    pub step: u64,
+    /// The return that was asked for.
+    pub target: f32,
+    /// Seed of the episodes.
+    pub seed: u64,
+    /// The rule in words.
+    pub rule: String,
+    /// The ways there were, in the order in which they were named.
+    pub curve: Vec<ChoicePoint>,
+    /// The one of the highest mean; the first of equal ones.
+    pub chosen: Way,
+}
+
+/// How a way is chosen, as it is said.
+const RULE: &str = "the highest mean raw return, in episodes that no score is made of";
+
+/// A setting that ways differ in: its name, and its value in a way.
+pub type Differing = (&'static str, fn(&Way) -> f32);
+
+/// All settings of a way.
+const SETTINGS: [Differing; 2] =
+    [("temperature", |way| way.temperature), ("return quantile", |way| way.return_quantile)];
+
+impl Choice {
+    /// File in a run's folder.
+    pub const FILE: &str = "choice.json";
+
+    /// The choice among `curve`; `None` where it is empty.
+    pub fn of(step: u64, target: f32, seed: u64, curve: Vec<ChoicePoint>) -> Option<Self> {
+        let mut points = curve.iter();
+        let first = points.next()?;
+        let better =
+            |best: &ChoicePoint, point: &ChoicePoint| point.raw_return.mean > best.raw_return.mean;
+        let best = points.fold(first, |best, point| if better(best, point) { point } else { best });
+        let chosen = best.way;
+        Some(Self { step, target, seed, rule: RULE.into(), curve, chosen })
+    }
+
+    /// Writes it, as a whole or not at all.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, path: &Path) -> Result<(), ReportError> {
+        let wrong = |source| ReportError::Choice { path: path.to_path_buf(), source };
+        let mut json = serde_json::to_vec_pretty(self).map_err(wrong)?;
+        json.push(b'\n');
+        replace(path, &json)
+    }
+
+    /// Reads what [`write`](Self::write) wrote; `None` where there is no file.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no such choice.
+    pub fn read(path: &Path) -> Result<Option<Self>, ReportError> {
+        let json = match fs::read(path) {
+            Ok(json) => json,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(ReportError::File { path: path.to_path_buf(), source }),
+        };
+        let wrong = |source| ReportError::Choice { path: path.to_path_buf(), source };
+        serde_json::from_slice(&json).map(Some).map_err(wrong)
+    }
+
+    /// The settings in which its ways differ.
+    pub fn settings(&self) -> Vec<Differing> {
+        let differ = |(_, of): &Differing| {
+            self.curve.windows(2).any(|pair| of(&pair[0].way) != of(&pair[1].way))
+        };
+        SETTINGS.into_iter().filter(differ).collect()
+    }
+
+    /// The names of those settings: `temperature and return quantile`.
+    pub fn what(&self) -> String {
+        let names: Vec<&str> = self.settings().iter().map(|(name, _)| *name).collect();
+        if names.is_empty() { "one way".into() } else { names.join(" and ") }
+    }
+
+    /// A way by those settings: `0.5`, or `0.5 and 0.9`.
+    pub fn label(&self, way: &Way) -> String {
+        let values: Vec<String> =
+            self.settings().iter().map(|(_, of)| of(way).to_string()).collect();
+        values.join(" and ")
+    }
+
+    /// `temperature 0.5 of 1, 0.5, 0.25: the highest mean … (5 of seed 1001 each, asked for 32)`.
+    pub fn describe(&self) -> String {
+        let all: Vec<String> = self.curve.iter().map(|point| self.label(&point.way)).collect();
+        let n = self.curve.first().map_or(0, |point| point.raw_return.n);
+        format!(
+            "{} {} of {}: {} ({n} of seed {} each, asked for {})",
+            self.what(),
+            self.label(&self.chosen),
+            all.join(", "),
+            self.rule,
+            self.seed,
+            self.target
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn curve(of: &[([f32; 2], &[f64])]) -> Vec<ChoicePoint> {
+        let point = |&([temperature, return_quantile], returns): &([f32; 2], &[f64])| ChoicePoint {
+            way: Way { temperature, return_quantile },
+            raw_return: Summary::of(returns).unwrap(),
+        };
+        of.iter().map(point).collect()
+    }
+
+    fn chosen(from: &[([f32; 2], &[f64])]) -> Option<Choice> {
+        Choice::of(4, 5.0, 1001, curve(from))
+    }
+
+    #[test]
+    fn the_highest_mean_is_chosen_and_of_equal_ones_the_first() {
+        let all: [([f32; 2], &[f64]); 3] =
+            [([1.0, 1.0], &[3.0, 1.0]), ([0.5, 1.0], &[4.0, 2.0]), ([0.25, 1.0], &[3.0, 3.0])];
+        let temperature = |from| chosen(from).map(|choice| choice.chosen.temperature);
+        assert_eq!(temperature(&all), Some(0.5));
+        assert_eq!(temperature(&all[2..]), Some(0.25));
+        assert_eq!(temperature(&[]), None);
+    }
+
+    #[test]
+    fn a_choice_is_read_as_it_was_written_and_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(Choice::FILE);
+        assert_eq!(Choice::read(&path).unwrap(), None);
+        let choice = chosen(&[([1.0, 1.0], &[3.0, 1.0]), ([0.1, 1.0], &[4.0, 2.0])]).unwrap();
+        choice.write(&path).unwrap();
+        assert_eq!(Choice::read(&path).unwrap(), Some(choice.clone()));
+        let told = choice.describe();
+        assert!(told.starts_with("temperature 0.1 of 1, 0.1: the highest"), "{told}");
+        assert!(told.ends_with("(2 of seed 1001 each, asked for 5)"), "{told}");
+        fs::write(&path, "{}").unwrap();
+        assert!(Choice::read(&path).is_err());
+    }
+
+    #[test]
+    fn only_what_differs_is_told() {
+        let told = |from: &[([f32; 2], &[f64])]| chosen(from).unwrap().describe();
+        let of_quantiles = told(&[([1.0, 0.9], &[3.0]), ([1.0, 0.5], &[4.0])]);
+        assert!(of_quantiles.starts_with("return quantile 0.5 of 0.9, 0.5:"), "{of_quantiles}");
+        let of_both = told(&[([1.0, 0.9], &[3.0]), ([0.5, 0.5], &[2.0])]);
+        let expected = "temperature and return quantile 1 and 0.9 of 1 and 0.9, 0.5 and 0.5:";
+        assert!(of_both.starts_with(expected), "{of_both}");
+    }
+}

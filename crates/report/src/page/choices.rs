@@ -1,0 +1,84 @@
+//! What agents earned in the ways of playing among which theirs was chosen.
+
+use overtone_eval::{Choice, choice::Differing, table::Table};
+use overtone_plot::{Line, Stroke};
+
+use super::{document::Block, heading, pictures, run_files::RunFiles, text};
+
+/// More lines than these nobody can tell apart.
+const MOST_LINES: usize = 8;
+
+/// A section about all choices that evaluations of `runs` tell of, with a table for those among the
+/// same settings; empty where there is none.
+pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
+    let mut choices: Vec<(&str, &Choice)> = Vec::new();
+    for run in runs {
+        let settings = run.evaluations.iter().map(|source| &source.evaluation.setting);
+        for choice in settings.filter_map(|setting| setting.choice.as_ref()) {
+            if !choices.contains(&(run.name.as_str(), choice)) {
+                choices.push((&run.name, choice));
+            }
+        }
+    }
+    let Some((_, first)) = choices.first() else { return Vec::new() };
+    let mut blocks = vec![heading("Chosen ways to play")];
+    let mut all: Vec<String> = choices.iter().map(|(_, choice)| choice.what()).collect();
+    all.sort();
+    all.dedup();
+    for what in &all {
+        let of_these: Vec<(&str, &Choice)> =
+            choices.iter().filter(|(_, choice)| choice.what() == *what).copied().collect();
+        blocks.push(Block::Table(table(what, &of_these)));
+        let settings = of_these.first().map(|(_, choice)| choice.settings()).unwrap_or_default();
+        if let ([(name, of)], true) = (&settings[..], of_these.len() <= MOST_LINES) {
+            blocks.extend(curves((*name, *of), &of_these));
+        }
+    }
+    blocks.push(text(format!(
+        "raw mean ± sd of the episodes that chose. The rule: {}. The scores above are of other \
+         episodes.",
+        first.rule
+    )));
+    blocks
+}
+
+/// A row for each run, a column for each way.
+fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
+    let mut labels: Vec<String> = Vec::new();
+    for (_, choice) in choices {
+        for label in choice.curve.iter().map(|point| choice.label(&point.way)) {
+            if !labels.contains(&label) {
+                labels.push(label);
+            }
+        }
+    }
+    let mut header = vec!["run".to_owned(), "asked".into()];
+    header.extend(labels.iter().map(|label| format!("{what} {label}")));
+    header.push("chosen".into());
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let mut table = Table::new(&header);
+    for (name, choice) in choices {
+        let mut row = vec![(*name).to_owned(), choice.target.to_string()];
+        row.extend(labels.iter().map(|label| {
+            let found = choice.curve.iter().find(|point| choice.label(&point.way) == *label);
+            found.map_or_else(|| "-".into(), |point| point.raw_return.with_spread())
+        }));
+        row.push(choice.label(&choice.chosen));
+        table.row(row);
+    }
+    table
+}
+
+/// Returns against the one setting in which ways differ.
+fn curves((name, of): Differing, choices: &[(&str, &Choice)]) -> Vec<Block> {
+    let line = |(run, choice): &(&str, &Choice)| {
+        let mut curve: Vec<_> = choice.curve.iter().collect();
+        curve.sort_by(|a, b| of(&a.way).total_cmp(&of(&b.way)));
+        let points = curve.iter().map(|at| [f64::from(of(&at.way)), at.raw_return.mean]);
+        let spread = curve.iter().map(|at| at.raw_return.sd.unwrap_or(0.0)).collect();
+        Line::new(*run, points.collect()).spread(spread).stroke(Stroke::Marked)
+    };
+    let title = format!("raw return against {name}, mean ± sd");
+    let lines = choices.iter().map(line).collect();
+    pictures::curves(&name.replace(' ', "-"), &title, name, lines).into_iter().collect()
+}
