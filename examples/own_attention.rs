@@ -1,18 +1,15 @@
-//! Fourier attention in a network of your own: at every place of a sequence it shall say which
-//! symbol stood one place before.
+//! Fourier attention in a network of your own, which says which of five symbols stood one before.
 //!
 //! `cargo run --release -p overtone-examples --bin own_attention`
 
 use burn::{
     module::{Module, ParamId},
     nn::{Embedding, EmbeddingConfig, Linear, LinearConfig},
-    tensor::{Device, Int, Tensor, TensorData},
+    tensor::{Device, Int, Tensor},
 };
 use overtone_model::{FourierAttention, FourierAttentionConfig, Matrices, head::cross_entropy};
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 
-const SYMBOLS: usize = 5;
-const BATCH: usize = 32;
 const TIME: usize = 9;
 
 #[derive(Module, Debug)]
@@ -42,21 +39,18 @@ fn main() {
     device.seed(1);
     let attention = FourierAttentionConfig::new(32, 4).with_causal(true).with_dropout(0.0);
     let mut network = Network {
-        symbols: EmbeddingConfig::new(SYMBOLS, 32).init(&device),
+        symbols: EmbeddingConfig::new(5, 32).init(&device),
         places: EmbeddingConfig::new(TIME, 32).init(&device),
         attention: attention.init(&device),
-        output: LinearConfig::new(32, SYMBOLS).init(&device),
+        output: LinearConfig::new(32, 5).init(&device),
     };
-    let symbols = (0..BATCH * TIME).map(|i| (i * i * 7 + i / 3) as i32 % SYMBOLS as i32).collect();
-    let symbols: TensorData = TensorData::new::<i32, _>(symbols, [BATCH, TIME]);
-    let symbols = Tensor::<2, Int>::from_data(symbols, &device);
-    let before = symbols.clone().narrow(1, 0, TIME - 1).reshape([BATCH * (TIME - 1)]);
-
+    let i = Tensor::<1, Int>::arange(0..32 * TIME as i64, &device);
+    let symbols = (i.clone() * i.clone() * 7 + i / 3).remainder_scalar(5).reshape([32, TIME]);
+    let before = symbols.clone().narrow(1, 0, TIME - 1).flatten(0, 1);
     let mut optimizer = AdamW::new(AdamWConfig::default());
     for step in 0..=200 {
-        let logits = network.logits(symbols.clone()).narrow(1, 1, TIME - 1);
-        let loss = cross_entropy(logits.reshape([BATCH * (TIME - 1), SYMBOLS]), before.clone());
-        let loss = loss.mean();
+        let logits = network.logits(symbols.clone()).narrow(1, 1, TIME - 1).flatten(0, 1);
+        let loss = cross_entropy(logits, before.clone()).mean();
         if step % 50 == 0 {
             println!("step {step}: loss {:.3}", scalar(loss.clone().inner()));
         }

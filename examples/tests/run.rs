@@ -25,6 +25,17 @@ fn check_loss_falls(text: &str, to: f64) {
     assert!(losses[losses.len() - 1] < to && to < losses[0], "{text}");
 }
 
+/// They are to be read.
+#[test]
+fn all_are_under_60_lines() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["own_attention", "own_data", "own_environment", "own_head", "play_a_checkpoint"] {
+        let text = std::fs::read_to_string(folder.join(name).with_extension("rs"));
+        let n_lines = text.expect("a program of this folder").lines().count();
+        assert!(n_lines < 60, "{name}: {n_lines} lines");
+    }
+}
+
 #[test]
 fn own_head() {
     let text = output(env!("CARGO_BIN_EXE_own_head"), "");

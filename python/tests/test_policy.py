@@ -66,6 +66,21 @@ class Policies(Desk):
         theirs = [other.predict(row, episode_start=[i == 0], reward=1.0)[0] for i, row in enumerate(seen)]
         np.testing.assert_array_equal(theirs, mine)
 
+    def test_how_much_an_agent_asks_for_can_be_said(self) -> None:
+        run = self.train()
+        seen = np.random.default_rng(4).normal(size=(1, 11)).astype(np.float32)
+        acted = [
+            run.policy(1e6, return_quantile=q).act(seen) for q in (None, 0.9, 0.1, 1)
+        ]
+        np.testing.assert_array_equal(acted[0], acted[1])
+        self.assertFalse(np.array_equal(acted[1], acted[2]))
+        self.assertFalse(np.array_equal(acted[1], acted[3]))
+        with self.assertRaisesRegex(ValueError, "return_quantile=1.5"):
+            run.policy(return_quantile=1.5)
+        model = {**TINY["model"], "return_head": "none"}
+        with self.assertRaisesRegex(ValueError, "model.return_head=hl_gauss"):
+            self.train(model=model).policy(return_quantile=0.5)
+
     def test_what_does_not_fit_is_refused_by_name(self) -> None:
         policy = self.train().policy(n_agents=2)
         for words, call in [

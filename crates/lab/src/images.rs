@@ -41,13 +41,13 @@ pub fn page(grid: &Grid, patch: usize, found: &Comparison, command: &str) -> Pag
     page.heading("What may be concluded, and what not");
     page.text(
         "The lines under the table say which differences these seeds show for digits at this size \
-         and these updates. The paper's gain is 1.02 points of 72; of an accuracy near 97 % there \
-         are three points left to gain.",
+         and these updates. The paper's gain is 1.02 points of 72; of an accuracy near 95 % there \
+         are five points left to gain.",
     );
     page.text(
         "Nothing follows for natural images or large networks. An interval over seeds says how much \
-         weights and batches matter; other writers would move an accuracy of 97 % on 1797 digits by \
-         0.4 (one standard error).",
+         weights and batches matter; other writers would move an accuracy of 95 % on 1797 digits by \
+         0.5 (one standard error).",
     );
     page
 }

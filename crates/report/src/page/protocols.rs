@@ -215,7 +215,7 @@ mod tests {
             [&released, &asking].map(|play| Protocol::new(play, &["return quantile"]));
         assert_eq!(own, other);
         let chosen = Protocols(vec![own, Protocol::new(&asking, &[])]);
-        assert_eq!(chosen.name(&other), "released (return_quantile chosen)");
+        assert_eq!(chosen.name(&other), "released (return quantile chosen)");
         let far = Play {
             simulation: Simulation::new([
                 ("a", 1u32.into()),
