@@ -26,15 +26,10 @@ use overtone_core::{
     ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
 };
 use overtone_data::Batch;
-use overtone_model::{
-    ModelError,
-    init::Init,
-    matrices::Matrices,
-    weights::{self, NamedTensors},
-};
+use overtone_model::{ModelError, init::Init, matrices::Matrices, weights::NamedTensors};
 use overtone_train::{
-    AdamW, Algorithm, Checkpoint, Export, Exported, Job, StepAt, StepFigures, Stored, TrainConfig,
-    TrainError, Trainer, Training, TrainingData,
+    AdamW, Algorithm, Checkpoint, Job, StepAt, StepFigures, TrainConfig, TrainError, Trainer,
+    Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -42,10 +37,12 @@ use crate::{
     options::AlgorithmOptions,
     value::{
         ActorPolicy, Mlp, Rescaling, Steps,
-        expectile::{ExpectileCritics, ExpectileKeys, ExpectileLosses, RewardFactor},
+        expectile::{
+            BesideCritics, ExpectileCritics, ExpectileKeys, ExpectileLosses, RewardFactor,
+        },
         keys::check_positive,
         network::{self, Hidden, constant},
-        parts::{self, Parts},
+        parts,
         policy::ActorOf,
         steps::nothing_learned,
     },
@@ -197,54 +194,8 @@ impl GaussianActor {
     }
 }
 
-/// Everything that a step changes.
-#[derive(Clone, Debug)]
-pub struct IqlState {
-    /// Plays its mean.
-    pub actor: GaussianActor,
-    /// What recorded actions are worth.
-    pub critics: ExpectileCritics,
-    /// Of the actor.
-    pub actor_optimizer: AdamW,
-}
-
-const ACTOR_OPTIMIZER: &str = "actor_optimizer";
-
-impl Export for IqlState {
-    fn export_model(&self) -> NamedTensors {
-        weights::export(&self.actor)
-    }
-
-    fn export_training(&self) -> NamedTensors {
-        let actor = Parts::default().with_optimizer(ACTOR_OPTIMIZER, &self.actor_optimizer);
-        let mut tensors = actor.into_tensors();
-        tensors.extend(self.critics.export());
-        tensors
-    }
-}
-
-impl Stored for IqlState {
-    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
-        Ok(Self {
-            actor: weights::import(self.actor, &exported.model)?,
-            critics: self.critics.begin(&exported.training)?,
-            ..self
-        })
-    }
-
-    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
-        let stored = &exported.training;
-        let (actor, critics) =
-            (weights::import(self.actor, &exported.model)?, self.critics.import(stored)?);
-        let actor_optimizer =
-            parts::optimizer(self.actor_optimizer, ACTOR_OPTIMIZER, &actor, stored)?;
-        Ok(Self { actor, critics, actor_optimizer })
-    }
-
-    fn n_parameters(&self) -> usize {
-        weights::n_parameters(&self.actor) + self.critics.n_parameters()
-    }
-}
+/// Everything that a step changes; the actor plays its mean.
+pub type IqlState = BesideCritics<GaussianActor>;
 
 /// What one batch costs; each `[1]`.
 pub struct IqlLosses {
@@ -294,9 +245,7 @@ impl Iql {
         let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
         let total = value.clone() + critic.clone();
         let grad_norm = state.critics.descend(&self.config.critics(), total.clone(), learning_rate);
-        let gradients = actor.backward();
-        let (moved, _) = state.actor_optimizer.step(state.actor.clone(), gradients, actor_rate);
-        state.actor = moved;
+        state.step_actor(actor.backward(), actor_rate);
         StepFigures {
             loss: total.inner(),
             grad_norm,

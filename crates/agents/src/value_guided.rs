@@ -11,15 +11,14 @@
 //!
 //! in which `L_DT` is the [Decision Transformer's](overtone_model::decision_transformer) own loss,
 //! the means are over all real timesteps of the batch, and critics and denominator are constants:
-//! the gradient goes through the actions alone. A value of actions that nobody recorded is a guess, to
-//! which `L_DT` gives little room.
+//! the gradient goes through the actions alone. The value of an action that nobody recorded is a
+//! guess, to which `L_DT` gives little room.
 //!
-//! Critics learn from the same batches, in `critic_updates` steps at a time on equal parts, before
-//! the transformer does. What is recorded earns its return from good and bad actions of one policy
-//! alike; of them critics tell which is which, and can stitch the good parts of several episodes
-//! together, which returns cannot (Hu et al. 2024, "QT", guide a Decision Transformer by a critic
-//! of its own actions with this loss; critics of recorded actions need no target policy and no
-//! noise).
+//! Critics learn from the same batches before the transformer does, in `critic_updates` steps on
+//! equal parts. An episode earns its return by good and bad actions alike; critics tell which is
+//! which, and can join the good parts of several episodes, which returns cannot. Hu et al. (2024,
+//! "QT") guide a Decision Transformer with this loss by critics of its own actions; critics of
+//! recorded actions need no target policy and no noise.
 
 use burn::{
     module::Module,
@@ -36,11 +35,11 @@ use overtone_model::{
     error::config_error,
     head::{ActedRows, HeadConfig},
     init::Init,
-    weights::{self, NamedTensors},
+    weights::NamedTensors,
 };
 use overtone_train::{
-    AdamW, AdamWConfig, Algorithm, Checkpoint, Export, Exported, Job, StepAt, StepFigures, Stored,
-    TrainConfig, TrainError, Trainer, Training, TrainingData,
+    AdamW, AdamWConfig, Algorithm, Checkpoint, Job, StepAt, StepFigures, TrainConfig, TrainError,
+    Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -48,10 +47,9 @@ use crate::{
     options::AlgorithmOptions,
     value::{
         ExpectileCritics, Rescaling, Steps, Twin,
-        expectile::{ExpectileKeys, ExpectileLosses, RewardFactor},
+        expectile::{BesideCritics, ExpectileKeys, ExpectileLosses, RewardFactor},
         keys::check_positive,
         network::{self, Hidden},
-        parts::{self, Parts},
         twin::beside,
     },
 };
@@ -194,53 +192,8 @@ impl AlgorithmOptions for ValueGuidedOptions {
     }
 }
 
-/// Everything that a step changes.
-#[derive(Clone, Debug)]
-pub struct ValueGuidedState {
-    /// Plays.
-    pub model: DecisionTransformer,
-    /// Of the model.
-    pub optimizer: AdamW,
-    /// What recorded actions are worth.
-    pub critics: ExpectileCritics,
-}
-
-const MODEL_OPTIMIZER: &str = "model_optimizer";
-
-impl Export for ValueGuidedState {
-    fn export_model(&self) -> NamedTensors {
-        weights::export(&self.model)
-    }
-
-    fn export_training(&self) -> NamedTensors {
-        let model = Parts::default().with_optimizer(MODEL_OPTIMIZER, &self.optimizer);
-        let mut tensors = model.into_tensors();
-        tensors.extend(self.critics.export());
-        tensors
-    }
-}
-
-impl Stored for ValueGuidedState {
-    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
-        Ok(Self {
-            model: weights::import(self.model, &exported.model)?,
-            critics: self.critics.begin(&exported.training)?,
-            ..self
-        })
-    }
-
-    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
-        let stored = &exported.training;
-        let model = weights::import(self.model, &exported.model)?;
-        let critics = self.critics.import(stored)?;
-        let optimizer = parts::optimizer(self.optimizer, MODEL_OPTIMIZER, &model, stored)?;
-        Ok(Self { model, optimizer, critics })
-    }
-
-    fn n_parameters(&self) -> usize {
-        weights::n_parameters(&self.model) + self.critics.n_parameters()
-    }
-}
+/// Everything that a step changes; the actor is the transformer.
+pub type ValueGuidedState = BesideCritics<DecisionTransformer>;
 
 /// Learns recorded actions, and better ones.
 #[derive(Clone, Debug)]
@@ -359,8 +312,8 @@ impl Algorithm for ValueGuided {
         let of_critics = AdamWConfig { clip_norm: 1e9, ..AdamWConfig::default() };
         let hidden = guide.critics().hidden;
         Ok(ValueGuidedState {
-            model: model.with_form(form),
-            optimizer: AdamW::new(config.optimizer),
+            actor: model.with_form(form),
+            actor_optimizer: AdamW::new(config.optimizer),
             critics: ExpectileCritics::init(widths, hidden, of_critics, form, &mut init),
         })
     }
@@ -379,7 +332,7 @@ impl Algorithm for ValueGuided {
             None => [zero(), zero()],
         };
         let contexts = data.contexts(batch, at.device);
-        let (loss, actions) = state.model.loss_and_points(&contexts, Some(at.seed));
+        let (loss, actions) = state.actor.loss_and_points(&contexts, Some(at.seed));
         let rows = (actions, &contexts.observations, contexts.actions.rows());
         let (total, gain) = match rows {
             (Some(actions), Observed::Vectors(observations), ActedRows::Continuous(recorded)) => {
@@ -391,10 +344,7 @@ impl Algorithm for ValueGuided {
             }
             _ => (loss.total, zero()),
         };
-        let gradients = total.backward();
-        let model = state.model.clone();
-        let (model, grad_norm) = state.optimizer.step(model, gradients, at.learning_rate);
-        state.model = model;
+        let grad_norm = state.step_actor(total.backward(), at.learning_rate);
         StepFigures {
             loss: total.inner(),
             grad_norm,
@@ -410,6 +360,6 @@ impl Algorithm for ValueGuided {
         data: &TrainingData,
         device: &Device,
     ) -> Tensor<1> {
-        state.model.valid().loss(&data.contexts(batch, device), None).action
+        state.actor.valid().loss(&data.contexts(batch, device), None).action
     }
 }

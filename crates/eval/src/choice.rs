@@ -2,10 +2,10 @@
 //!
 //! Two settings of play change what an agent earns as much as its head does, each agent's in its
 //! own way. Softmax temperature: one that learned from near-random policies gains when it is
-//! sharpened, another then repeats one action for ever. The quantile of what may be earned, which is
-//! the most that an agent asks for: one follows high returns, another was never right about them.
-//! So none is right for all, and a choice by the episodes that a score is made of would flatter the
-//! score: it is made by episodes of another seed.
+//! sharpened, another then repeats one action for ever. The quantile of what may be earned that an
+//! agent asks for at most: where learners were recorded it is failure, where good policies were it
+//! keeps the agent to what it knows. So none is right for all, and a choice by the episodes that a
+//! score is made of would flatter the score: it is made by episodes of another seed.
 
 use std::{fs, io::ErrorKind, path::Path};
 

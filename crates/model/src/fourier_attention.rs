@@ -20,7 +20,7 @@
 //! assert_eq!(attention.forward(x.clone()).dims(), [2, 7, 32]);
 //!
 //! // The first token sees itself alone, the second itself and the first; weights add up to 1.
-//! let weights = attention.weights(x.narrow(0, 0, 1), None); // [batch, heads, queries, keys]
+//! let weights = attention.weights(x.clone().narrow(0, 0, 1), None); // [batch, heads, queries, keys]
 //! let first: Vec<f32> = weights.narrow(1, 0, 1).into_data().iter().collect();
 //! assert_eq!(first[..3], [1.0, 0.0, 0.0]);
 //! assert!((first[7] + first[8] - 1.0).abs() < 1e-6 && first[9] == 0.0);

@@ -60,8 +60,8 @@ impl ReturnModelConfig {
         Self { n_layers: 2, width: 256, head, smoothing: 0.0 }
     }
 
-    /// The same by HL-Gauss (Imani and White 2018; 120 bins and a deviation of 0.75 bins as Farebrother
-    /// et al. 2024, "Stop regressing"): a softmax over bins that learns
+    /// The same by HL-Gauss (Imani and White 2018; a deviation of 0.75 bins as in Farebrother et al.
+    /// 2024, "Stop regressing"): a softmax over 120 bins that learns
     ///
     /// ```text
     /// p_j = Φ((e_{j+1} - z) / σ) - Φ((e_j - z) / σ), divided by their sum over [-1, 1]

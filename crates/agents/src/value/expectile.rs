@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 
 use burn::{
     module::{Module, ParamId},
-    tensor::Tensor,
+    tensor::{Gradients, Tensor},
 };
 use overtone_kernels::Form;
 use overtone_model::{
@@ -26,7 +26,7 @@ use overtone_model::{
     matrices::Matrices,
     weights::{self, NamedTensors},
 };
-use overtone_train::{AdamW, AdamWConfig, TrainingData};
+use overtone_train::{AdamW, AdamWConfig, Export, Exported, Stored, TrainingData};
 
 use super::{
     Mlp, Steps, Twin, follow,
@@ -105,6 +105,7 @@ pub struct ExpectileLosses {
 
 const TARGET_CRITICS: &str = "target_critics";
 const CRITIC_OPTIMIZER: &str = "critic_optimizer";
+const ACTOR_OPTIMIZER: &str = "actor_optimizer";
 
 impl ExpectileCritics {
     /// Before the first step, for observations and actions of these widths.
@@ -197,6 +198,63 @@ impl ExpectileCritics {
     /// How many numbers are learned.
     pub fn n_parameters(&self) -> usize {
         weights::n_parameters(&self.trained)
+    }
+}
+
+/// What acts beside such critics, and learns with them: everything that a step changes.
+#[derive(Clone, Debug)]
+pub struct BesideCritics<A> {
+    /// Plays.
+    pub actor: A,
+    /// Of the actor.
+    pub actor_optimizer: AdamW,
+    /// What recorded actions are worth.
+    pub critics: ExpectileCritics,
+}
+
+impl<A: Module + Matrices> BesideCritics<A> {
+    /// A step of the actor; the norm of its gradient, `[1]`.
+    pub fn step_actor(&mut self, gradients: Gradients, learning_rate: f64) -> Tensor<1> {
+        let actor = self.actor.clone();
+        let (actor, norm) = self.actor_optimizer.step(actor, gradients, learning_rate);
+        self.actor = actor;
+        norm
+    }
+}
+
+impl<A: Module> Export for BesideCritics<A> {
+    fn export_model(&self) -> NamedTensors {
+        weights::export(&self.actor)
+    }
+
+    fn export_training(&self) -> NamedTensors {
+        let actor = Parts::default().with_optimizer(ACTOR_OPTIMIZER, &self.actor_optimizer);
+        let mut tensors = actor.into_tensors();
+        tensors.extend(self.critics.export());
+        tensors
+    }
+}
+
+impl<A: Module> Stored for BesideCritics<A> {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
+        Ok(Self {
+            actor: weights::import(self.actor, &exported.model)?,
+            critics: self.critics.begin(&exported.training)?,
+            ..self
+        })
+    }
+
+    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
+        let stored = &exported.training;
+        let actor = weights::import(self.actor, &exported.model)?;
+        let critics = self.critics.import(stored)?;
+        let actor_optimizer =
+            parts::optimizer(self.actor_optimizer, ACTOR_OPTIMIZER, &actor, stored)?;
+        Ok(Self { actor, actor_optimizer, critics })
+    }
+
+    fn n_parameters(&self) -> usize {
+        weights::n_parameters(&self.actor) + self.critics.n_parameters()
     }
 }
 

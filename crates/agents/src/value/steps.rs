@@ -99,7 +99,8 @@ impl Steps {
         })
     }
 
-    /// In so many parts of consecutive steps, as equal as can be; fewer where there are fewer steps.
+    /// In so many parts of consecutive steps, as equal as can be; fewer where there are fewer
+    /// steps.
     pub fn parts(&self, n: usize) -> Vec<Self> {
         let rows = self.rewards.dims()[0];
         let n = n.clamp(1, rows.max(1));
