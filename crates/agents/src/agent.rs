@@ -1,7 +1,9 @@
 //! [`Agent`]: what was learned, as a checkpoint says it beside the weights.
 
 use burn::tensor::Device;
-use overtone_core::{Normalization, Play, Policy, Simulation, Task, protocol::ReturnUnits};
+use overtone_core::{
+    ActionSpace, Normalization, Play, Policy, Simulation, Task, protocol::ReturnUnits,
+};
 use overtone_model::ModelConfig;
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
@@ -82,6 +84,12 @@ impl Agent {
             Some(ModelConfig::Transformer(model)) => model.return_model.is_some(),
             _ => false,
         }
+    }
+
+    /// Whether a temperature changes what it does: where actions are drawn from a list.
+    pub fn has_temperature(&self) -> bool {
+        let is_list = matches!(self.task.actions, ActionSpace::Discrete { .. });
+        is_list && self.algorithm.has_distribution()
     }
 
     /// Units of the returns in its data.

@@ -29,6 +29,23 @@ pub struct CheckpointRef {
     pub step: u64,
 }
 
+/// Which settings of play change what an agent does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Heeds {
+    /// The return that is asked for.
+    pub target: bool,
+    /// [`Play::temperature`].
+    pub temperature: bool,
+    /// [`Play::return_quantile`].
+    pub return_quantile: bool,
+}
+
+impl Heeds {
+    /// What an agent heeds of which nothing is known.
+    pub const ALL: Self = Self { target: true, temperature: true, return_quantile: true };
+}
+
 /// What was played, and how: the part of a report that is known before the start.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setting {
@@ -46,6 +63,9 @@ pub struct Setting {
     /// reports, and where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differences: Option<Vec<Difference>>,
+    /// Which settings of play change what it does; absent in older reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heeds: Option<Heeds>,
     /// How some of it was chosen; absent where all was said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,

@@ -36,6 +36,7 @@ fn evaluation(returns: &[f64]) -> Evaluation {
         policy: "uniform random".into(),
         protocol: game("seaquest").matched(None),
         differences: Some(Vec::new()),
+        heeds: None,
         choice: None,
         checkpoint: None,
         dataset_hash: None,

@@ -65,6 +65,7 @@ fn setting() -> Setting {
         policy: "uniform random".into(),
         protocol: game("seaquest").matched(None),
         differences: None,
+        heeds: None,
         choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/900".into(), step: 900 }),
         dataset_hash: None,

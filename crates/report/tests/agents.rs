@@ -13,7 +13,7 @@ use overtone_core::protocol::ReturnUnits;
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::{
-    CheckpointRef, Evaluation, FailedEpisode, Plan, RandomPolicy, Setting, rollout,
+    CheckpointRef, Evaluation, FailedEpisode, Heeds, Plan, RandomPolicy, Setting, rollout,
 };
 use overtone_report::{Filmed, Page, PageError, RunFiles};
 use tempfile::TempDir;
@@ -40,6 +40,7 @@ fn evaluation(targets: &[f32], score: f64) -> Evaluation {
         policy: "transformer".into(),
         protocol: game("seaquest").matched(None),
         differences: None,
+        heeds: None,
         choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: None,
@@ -209,6 +210,29 @@ fn agents_asked_for_different_returns_are_said_to_be() {
                 transformer (data.best_percent 50.0): 16; transformer (data.best_percent 60.0): \
                 32).";
     assert!(markdown.contains(note), "{markdown}");
+}
+
+#[test]
+fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
+    let mut runs = Runs::new();
+    // One is asked for another return, by a temperature that changes nothing: it heeds neither.
+    let mut cloning = evaluation(&[8.0], 500.0);
+    cloning.setting.policy = "perceptron".into();
+    cloning.setting.protocol.temperature = 0.5;
+    let asked = evaluation(&[16.0], 900.0);
+    runs.add("asked", &config(1, ""), &asked);
+    runs.add("cloning", &(config(1, "") + "\n[model]\nd_model = 9\n"), &cloning);
+    let markdown = runs.markdown();
+    assert!(agents(&markdown).is_empty(), "of different protocols, until it is known: {markdown}");
+
+    cloning.setting.heeds =
+        Some(Heeds { target: false, temperature: false, return_quantile: false });
+    cloning.write(&runs.1[1].join("evaluation.json")).unwrap();
+    let markdown = runs.markdown();
+    assert_eq!(agents(&markdown).len(), 2, "{markdown}");
+    assert!(!markdown.contains("not all runs were asked for the same"), "{markdown}");
+    let row = markdown.lines().find(|line| line.contains("| cloning |")).unwrap();
+    assert!(row.starts_with("| cloning | Seaquest | matched | 200 | - | 4 |"), "{row}");
 }
 
 #[test]

@@ -258,7 +258,7 @@ impl<A: Module> Stored for BesideCritics<A> {
     }
 }
 
-/// What rewards are multiplied by, so that the returns of the data are [`SPREAD`] apart: found
+/// What rewards are multiplied by, so that the returns of the data are 1000 apart: found
 /// with the first batch.
 #[derive(Clone, Debug, Default)]
 pub struct RewardFactor(OnceLock<f32>);

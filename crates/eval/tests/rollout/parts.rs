@@ -21,6 +21,7 @@ fn setting() -> Setting {
         rom_md5: None,
         policy: "goes right".into(),
         differences: None,
+        heeds: None,
         choice: None,
         checkpoint: None,
         dataset_hash: None,

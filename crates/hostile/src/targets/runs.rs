@@ -410,6 +410,7 @@ fn evaluation() -> Result<Vec<u8>> {
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: Some("beef".into()),
         differences: Some(Vec::new()),
+        heeds: None,
         choice: None,
         command: "just evaluate rollouts checkpoint=200 seed=5".into(),
     };

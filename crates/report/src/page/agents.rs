@@ -109,8 +109,8 @@ struct Score {
     run: String,
     /// Everything the run learned by.
     configuration: Configuration,
-    /// The return asked for first.
-    target: f32,
+    /// The return asked for first, where it heeds one.
+    target: Option<f32>,
     normalized: f64,
 }
 
@@ -152,7 +152,7 @@ fn found(protocol: &str, rows: &[Row<'_>], cell_of: CellOf<'_, '_>) -> (Vec<Foun
         let score = Score {
             run: row.run.name.clone(),
             configuration: row.configuration(&[]),
-            target: row.target.target_return,
+            target: row.asked(),
             normalized: normalized.mean,
         };
         // The same seed trains the same agent: it counts once.
@@ -198,10 +198,10 @@ fn asked_differently(agents: &[Found]) -> Vec<String> {
     tasks.dedup();
     let asked = |agent: &Found, task: &String| {
         let mut targets: Vec<f32> =
-            agent.scores.get(task)?.values().map(|score| score.target).collect();
+            agent.scores.get(task)?.values().filter_map(|score| score.target).collect();
         targets.sort_by(f32::total_cmp);
         targets.dedup();
-        Some(targets)
+        (!targets.is_empty()).then_some(targets)
     };
     let mut notes = Vec::new();
     for task in tasks {

@@ -5,20 +5,28 @@ use overtone_core::protocol::Difference;
 use serde_json::Value;
 
 use super::run_files::RunFiles;
-use overtone_eval::{Choice, Setting, table::Table};
+use overtone_eval::{Choice, Heeds, Setting, table::Table};
 
 /// One way of playing, by the names and values of its settings.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Protocol {
     name: String,
     settings: Vec<(String, String)>,
+    /// Settings that change nothing that the agent does.
+    moot: Vec<&'static str>,
 }
+
+/// Settings that are not written where they are usual.
+const UNWRITTEN: [(&str, &str); 1] = [("return_quantile", "1")];
 
 impl Protocol {
     fn of(setting: &Setting) -> Self {
         let names = setting.choice.as_ref().map(Choice::settings).unwrap_or_default();
         let chosen: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        Self::new(&setting.protocol, &chosen)
+        let Heeds { temperature, return_quantile, .. } = setting.heeds.unwrap_or(Heeds::ALL);
+        let heeded = [("temperature", temperature), ("return_quantile", return_quantile)];
+        let moot = heeded.into_iter().filter(|(_, heeds)| !heeds).map(|(key, _)| key).collect();
+        Self { moot, ..Self::new(&setting.protocol, &chosen) }
     }
 
     /// Where settings are `chosen` for each run by the same rule, one protocol is of all of them.
@@ -34,12 +42,20 @@ impl Protocol {
                 *value = CHOSEN.into();
             }
         }
-        Self { name: play.name.clone(), settings }
+        Self { name: play.name.clone(), settings, moot: Vec::new() }
     }
 
     fn value(&self, key: &str) -> Option<&str> {
-        let found = self.settings.iter().find(|(name, _)| name == key);
-        found.map(|(_, value)| value.as_str())
+        let written = self.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        written.chain(UNWRITTEN).find(|(name, _)| *name == key).map(|(_, value)| value)
+    }
+
+    /// Whether both agents would do the same by either.
+    fn agrees(&self, other: &Self) -> bool {
+        let mut keys = self.settings.iter().chain(&other.settings).map(|(key, _)| key.as_str());
+        let is_moot = |key: &str| self.moot.contains(&key) || other.moot.contains(&key);
+        self.name == other.name
+            && keys.all(|key| is_moot(key) || self.value(key) == other.value(key))
     }
 }
 
@@ -52,14 +68,30 @@ pub(super) struct Protocols(Vec<Protocol>);
 impl Protocols {
     /// The different ones, in order of their first use.
     pub(super) fn of(runs: &[RunFiles]) -> Self {
+        let evaluations = runs.iter().flat_map(|run| &run.evaluations);
+        Self::different(evaluations.map(|source| Protocol::of(&source.evaluation.setting)))
+    }
+
+    /// An agent for which a setting is moot is played by whichever protocol others are played by.
+    fn different(all: impl Iterator<Item = Protocol>) -> Self {
         let mut protocols: Vec<Protocol> = Vec::new();
-        for source in runs.iter().flat_map(|run| &run.evaluations) {
-            let protocol = Protocol::of(&source.evaluation.setting);
+        for protocol in all {
             if !protocols.contains(&protocol) {
                 protocols.push(protocol);
             }
         }
-        Self(protocols)
+        // Those that heed most first, in order.
+        let mut places: Vec<usize> = (0..protocols.len()).collect();
+        places.sort_by_key(|&place| protocols[place].moot.len());
+        let mut kept: Vec<usize> = Vec::new();
+        for place in places {
+            if !kept.iter().any(|&other| protocols[other].agrees(&protocols[place])) {
+                kept.push(place);
+            }
+        }
+        let places = 0..protocols.len();
+        let kept = places.zip(protocols).filter(|(place, _)| kept.contains(place));
+        Self(kept.map(|(_, protocol)| protocol).collect())
     }
 
     /// The name of an evaluation's protocol; where there are different ones of that name, with the
@@ -69,6 +101,9 @@ impl Protocols {
     }
 
     fn name(&self, protocol: &Protocol) -> String {
+        let same = self.0.iter().find(|other| *other == protocol);
+        let agreeing = || self.0.iter().find(|other| other.agrees(protocol));
+        let protocol = same.or_else(agreeing).unwrap_or(protocol);
         let alike: Vec<&Protocol> =
             self.0.iter().filter(|other| other.name == protocol.name).collect();
         let (Some(place), [_, _, ..]) =
@@ -76,15 +111,15 @@ impl Protocols {
         else {
             return protocol.name.clone();
         };
-        let told = protocol
-            .settings
-            .iter()
-            .filter(|(key, own)| alike.iter().any(|other| other.value(key) != Some(own)));
-        let words: Vec<String> = told
-            .map(|(key, value)| {
-                format!("{} {value}", key.rsplit('.').next().unwrap_or(key).replace('_', " "))
-            })
-            .collect();
+        let mut words: Vec<String> = Vec::new();
+        for (key, _) in alike.iter().flat_map(|other| &other.settings) {
+            let Some(own) = protocol.value(key) else { continue };
+            let differs = alike.iter().any(|other| other.value(key) != Some(own));
+            let word = format!("{} {own}", key.rsplit('.').next().unwrap_or(key).replace('_', " "));
+            if differs && !words.contains(&word) {
+                words.push(word);
+            }
+        }
         // More would be no name; and one may lack what another has.
         match &words[..] {
             [] | [_, _, _, _, ..] => format!("{} ({})", protocol.name, place + 1),
@@ -216,6 +251,20 @@ mod tests {
         assert_eq!(own, other);
         let chosen = Protocols(vec![own, Protocol::new(&asking, &[])]);
         assert_eq!(chosen.name(&other), "released (return quantile chosen)");
+        // An agent that heeds no quantile is played as whoever does.
+        let moot = Protocol { moot: vec!["return_quantile"], ..Protocol::new(&released, &[]) };
+        let [chosen, fixed] =
+            [&["return quantile"][..], &[]].map(|chosen| Protocol::new(&asking, chosen));
+        let all = Protocols::different([&moot, &chosen, &fixed].into_iter().cloned());
+        let names = [&moot, &chosen, &fixed].map(|protocol| all.name(protocol));
+        let own = "released (return quantile chosen)";
+        assert_eq!(
+            (all.len(), names),
+            (2, [own, own, "released (return quantile 0.5)"].map(String::from))
+        );
+        let usual = Protocol::new(&released, &[]);
+        let both = Protocols::different([usual, fixed].into_iter());
+        assert_eq!(both.name(&Protocol::new(&released, &[])), "released (return quantile 1)");
         let far = Play {
             simulation: Simulation::new([
                 ("a", 1u32.into()),

@@ -7,7 +7,7 @@ use super::run_files::{EvaluationFile, PageError, RunFiles};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::summary::{self, fixed};
 use overtone_eval::table::Table;
-use overtone_eval::{Evaluation, ReportError, Summary, TargetResult};
+use overtone_eval::{Evaluation, Heeds, ReportError, Summary, TargetResult};
 
 /// Which of a run's weights were played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -116,6 +116,12 @@ impl<'a> Row<'a> {
         &self.source.evaluation
     }
 
+    /// The return that the agent was asked for; `None` where it heeds none.
+    pub(super) fn asked(&self) -> Option<f32> {
+        let heeds = self.evaluation().setting.heeds.unwrap_or(Heeds::ALL);
+        heeds.target.then_some(self.target.target_return)
+    }
+
     /// Updates of the weights that were played.
     pub(super) fn step(&self) -> Option<u64> {
         self.evaluation().setting.checkpoint.as_ref().map(|played| played.step)
@@ -179,7 +185,7 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             row.evaluation().setting.task.title.clone(),
             row.protocol.clone(),
             row.step().map_or_else(dash, |step| step.to_string()),
-            row.target.target_return.to_string(),
+            row.asked().map_or_else(dash, |target| target.to_string()),
             row.raw.n.to_string(),
             spread(&row.raw, 1),
             estimate(&row.iqm, 1),

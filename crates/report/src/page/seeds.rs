@@ -110,7 +110,7 @@ impl<'a> Groups<'a> {
                 row.run.name.clone(),
                 setting.task.title.clone(),
                 row.protocol.clone(),
-                row.target.target_return.to_string(),
+                row.asked().map_or_else(dash, |target| target.to_string()),
                 group.rows.len().to_string(),
                 group.seeds(),
                 spread(&group.raw, 1),

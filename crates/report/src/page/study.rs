@@ -321,9 +321,10 @@ impl<'a> Scored<'a> {
         self.rows.iter().map(seed).collect::<Vec<_>>().join(" ")
     }
 
-    /// The return asked for, `told` so; both ends where it was not the same for all seeds.
+    /// The return asked for, `told` so; both ends where it was not the same for all seeds. Nothing
+    /// of agents that heed none.
     fn targets(&self, told: impl Fn(f32) -> String) -> String {
-        let mut targets: Vec<f32> = self.rows.iter().map(|row| row.target.target_return).collect();
+        let mut targets: Vec<f32> = self.rows.iter().filter_map(|row| row.asked()).collect();
         targets.sort_by(f32::total_cmp);
         match (targets.first(), targets.last()) {
             (Some(low), Some(high)) if low != high => format!("{} to {}", told(*low), told(*high)),

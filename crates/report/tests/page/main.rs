@@ -36,6 +36,7 @@ fn evaluation(step: u64, seed: u64, protocol: Play) -> Evaluation {
         policy: "uniform random".into(),
         protocol,
         differences: None,
+        heeds: None,
         choice: None,
         checkpoint: Some(CheckpointRef { path: format!("checkpoints/step-{step}").into(), step }),
         dataset_hash: Some("beef".into()),

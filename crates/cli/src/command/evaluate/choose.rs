@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::atomic::AtomicBool};
 
 use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::Agent;
-use overtone_core::{ActionSpace, Play};
+use overtone_core::{ObservationSpace, Play};
 use overtone_eval::{Choice, ChoicePoint, Way, evaluation::n_episodes, table::Table};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
@@ -31,11 +31,11 @@ runs = "runs"
 # last; best: the lowest loss on held-out episodes; the step of a checkpoint.
 checkpoint = "last"
 # Agents that draw from a list of actions: the softmax temperatures, of which one is chosen: that of the highest mean return, of equal ones the first.
-temperatures = "1,0.7,0.5,0.35,0.25"
+temperatures = "1,0.5,0.25"
 # Agents with model.return_head: the quantiles of what was earned from states like the agent's own, of which one is chosen as the most that it asks for; 1: whatever is left of the target.
-return_quantiles = "0.9,0.97,0.75,0.5,1"
-# Episodes for each of them; where an agent has both, for each pair.
-episodes = 20
+return_quantiles = "0.9,0.75,0.5,1"
+# Episodes for each of them; where an agent has both, for each pair. Empty: as after training, 20, and 5 of an agent that sees frames.
+episodes = ""
 # The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95.
 target = ""
 # Seed of the episodes. It must be another than that of evaluate rollouts, 1 by default, whose scores are then no part of the choice.
@@ -103,7 +103,7 @@ impl Ways {
             numbers if has && !numbers.is_empty() => numbers.to_vec(),
             _ => vec![usual],
         };
-        let has = [has_temperature(agent), agent.has_return_model()];
+        let has = [agent.has_temperature(), agent.has_return_model()];
         let ways = Self {
             temperatures: or_usual(temperatures, has[0], usual.temperature),
             return_quantiles: or_usual(return_quantiles, has[1], usual.return_quantile),
@@ -122,21 +122,21 @@ impl Ways {
     }
 }
 
-/// Whether a temperature changes what `agent` does.
-fn has_temperature(agent: &Agent) -> bool {
-    let is_list = matches!(agent.task.actions, ActionSpace::Discrete { .. });
-    is_list && agent.algorithm.has_distribution()
-}
-
 /// Temperatures among which training chooses: few, as each is played.
 const TEMPERATURES: [f32; 3] = [1.0, 0.5, 0.25];
 
 /// Quantiles among which training chooses; the first is the one of an agent that was not tried.
 const RETURN_QUANTILES: [f32; 4] = [0.9, 0.75, 0.5, 1.0];
 
-/// Episodes of each of them, at most. Where a temperature matters, means lie far apart: 400 and
-/// 765 with deviations of 130 on BankHeist, 460 and 193 on Seaquest.
-const EPISODES: usize = 5;
+/// Episodes of each of them, at most. On frames they cost minutes and are few: where a temperature
+/// matters, means lie far apart (400 and 765 with deviations of 130 on BankHeist, 460 and 193 on
+/// Seaquest). On vectors they cost seconds, and one agent's episodes deviate by 1000 and more.
+fn usual_episodes(agent: &Agent) -> usize {
+    match agent.task.observations {
+        ObservationSpace::Pixels { .. } => 5,
+        ObservationSpace::Vectors { .. } => 20,
+    }
+}
 
 /// Seed of the episodes; that of scores is 1.
 const SEED: u64 = 1001;
@@ -187,7 +187,7 @@ pub fn choose_after_training(
     let Some(ways) = awaited(run, checkpoint, options)? else { return Ok(()) };
     let how = How {
         ways,
-        episodes: EPISODES.min(options.episodes),
+        episodes: usual_episodes(&Agent::of(checkpoint)?).min(options.episodes),
         target: &options.target,
         seed: if options.seed == SEED { SEED + 1 } else { SEED },
         parallel: options.parallel,
@@ -283,7 +283,10 @@ pub fn run(options: &[String]) -> Result<()> {
             agent.algorithm.describe()
         )
     };
-    let episodes = whole("episodes")?;
+    let episodes = match text("episodes").as_str() {
+        "" => usual_episodes(&agent),
+        _ => whole("episodes")?,
+    };
     ensure!(episodes > 0, "episodes=0: there is nothing to play");
     let target = text("target");
     ensure!(!target.contains(','), "target={target}: one return is asked for");
@@ -353,6 +356,14 @@ mod tests {
         }
         let error = of("0.9,1.5", 1.0).unwrap_err().to_string();
         assert_eq!(error, "t=0.9,1.5: `1.5` is no number above 0 and at most 1");
+    }
+
+    #[test]
+    fn the_command_plays_what_training_plays() {
+        let keys = keys::flatten(&OPTIONS.parse().unwrap());
+        let of = |key: &str| numbers(key, &keys::plain(&keys[key]), f32::INFINITY).unwrap();
+        assert_eq!(of("temperatures"), TEMPERATURES);
+        assert_eq!(of("return_quantiles"), RETURN_QUANTILES);
     }
 
     #[test]

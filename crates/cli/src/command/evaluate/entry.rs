@@ -7,7 +7,7 @@ use overtone_agents::Agent;
 use overtone_console::caller::spoken;
 use overtone_core::{ActionSpace, Task};
 use overtone_env::Simulator;
-use overtone_eval::{Plan, evaluation};
+use overtone_eval::{Heeds, Plan, evaluation};
 use overtone_train::{Checkpoint, RunDir};
 
 use super::ask::{self, Ask};
@@ -106,6 +106,11 @@ impl Entry {
             policy: format!("{}, {} data", self.agent.algorithm.describe(), state.dataset_kind),
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
+            heeds: Some(Heeds {
+                target: self.agent.algorithm.reads_returns(),
+                temperature: self.agent.has_temperature(),
+                return_quantile: self.agent.has_return_model(),
+            }),
             choice: self.ask.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {
                 path: own_path(&self.run, &self.checkpoint.path)
