@@ -25,6 +25,7 @@ class Agents:
         deterministic: bool | None,
         temperature: float | None,
         return_quantile: float | None,
+        best_percent: float | None,
         seed: int,
         device: str,
     ) -> None: ...

@@ -20,7 +20,9 @@ class Policy:
 
     Args:
         path: A run's folder, or a checkpoint's.
-        target_return: The return to ask for: a number, or a percentile of the data's returns.
+        target_return: The return to ask for: a number, or a percentile of the data's returns;
+            ``None``: the agent is played as was chosen for the run, told a return (``"p95"``) or
+            how the best episodes act.
         n_agents: Episodes at once.
         checkpoint: ``"last"``, ``"best"`` or the number of an update.
         deterministic: The most probable action, or a draw; ``None``: as the agent is evaluated,
@@ -30,6 +32,9 @@ class Policy:
         return_quantile: Of agents that learned what may be earned from a state: they are told no
             more than this quantile of it, 1: whatever is left of the target; ``None``: the one that
             was chosen for the run, or 0.9.
+        best_percent: Of agents that were told of shares of the best episodes: to act as in the best
+            10 % of the recording, say; 0: they are told a return; ``None``: what was chosen for
+            the run, where neither ``target_return`` nor ``return_quantile`` is given.
         seed: Of everything that is drawn.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     """
@@ -37,13 +42,14 @@ class Policy:
     def __init__(
         self,
         path: str | Path,
-        target_return: float | str = "p95",
+        target_return: float | str | None = None,
         *,
         n_agents: int = 1,
         checkpoint: str | int = "last",
         deterministic: bool | None = None,
         temperature: float | None = None,
         return_quantile: float | None = None,
+        best_percent: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> None:
@@ -52,9 +58,11 @@ class Policy:
         _host.announce()
         self.n_agents = n_agents
         self._make: tuple[Any, ...] = (
-            str(path), str(checkpoint), str(target_return), n_agents, deterministic,
+            str(path), str(checkpoint), "" if target_return is None else str(target_return),
+            n_agents, deterministic,
             None if temperature is None else float(temperature),
-            None if return_quantile is None else float(return_quantile), int(seed), device,
+            None if return_quantile is None else float(return_quantile),
+            None if best_percent is None else float(best_percent), int(seed), device,
         )
         self._agents = _overtone.Agents(*self._make)
         shape = tuple(self._agents.observation_shape)

@@ -62,13 +62,14 @@ class Run:
 
     def policy(
         self,
-        target_return: float | str = "p95",
+        target_return: float | str | None = None,
         *,
         n_agents: int = 1,
         checkpoint: str | int = "last",
         deterministic: bool | None = None,
         temperature: float | None = None,
         return_quantile: float | None = None,
+        best_percent: float | None = None,
         seed: int = 0,
         device: str = "cpu",
     ) -> Policy:
@@ -83,6 +84,7 @@ class Run:
             deterministic=deterministic,
             temperature=temperature,
             return_quantile=return_quantile,
+            best_percent=best_percent,
             seed=seed,
             device=device,
         )

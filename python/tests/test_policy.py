@@ -81,6 +81,21 @@ class Policies(Desk):
         with self.assertRaisesRegex(ValueError, "model.return_head=hl_gauss"):
             self.train(model=model).policy(return_quantile=0.5)
 
+    def test_an_agent_can_act_as_the_best_did(self) -> None:
+        run = self.train(model={**TINY["model"], "best_percents": "10,100"})
+        seen = np.random.default_rng(4).normal(size=(1, 11)).astype(np.float32)
+        tenth, again, all_, asked = (
+            run.policy(target, best_percent=best).act(seen)
+            for target, best in [(None, 10), (1500, 10), (None, 100), (1500, None)]
+        )
+        np.testing.assert_array_equal(tenth, again)
+        self.assertFalse(np.array_equal(tenth, all_))
+        np.testing.assert_array_equal(asked, run.policy(1500, best_percent=0).act(seen))
+        with self.assertRaisesRegex(ValueError, "best_percent=20: this agent was told of 10, 100 %"):
+            run.policy(best_percent=20)
+        with self.assertRaisesRegex(ValueError, "acts as in the best 10 % of the recording"):
+            run.policy(best_percent=10).act(seen, target_returns=[3.0])
+
     def test_what_does_not_fit_is_refused_by_name(self) -> None:
         policy = self.train().policy(n_agents=2)
         for words, call in [

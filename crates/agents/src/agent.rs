@@ -86,6 +86,11 @@ impl Agent {
         }
     }
 
+    /// The shares of the best episodes, in percent, as in which it can act.
+    pub fn best_percents(&self) -> Vec<f32> {
+        self.algorithm.model().map_or_else(Vec::new, |model| model.best_percents().to_vec())
+    }
+
     /// Whether a temperature changes what it does: where actions are drawn from a list.
     pub fn has_temperature(&self) -> bool {
         let is_list = matches!(self.task.actions, ActionSpace::Discrete { .. });

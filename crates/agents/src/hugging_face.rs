@@ -169,6 +169,9 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
     if model.average_return.is_some() {
         return wrong("return_unit", "rate".into());
     }
+    if !model.best_percents.is_empty() {
+        return wrong("best_percents", format!("{:?}", model.best_percents));
+    }
     if let Some(returns) = &model.return_model {
         return wrong("return_head", returns.head.describe());
     }

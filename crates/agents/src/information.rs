@@ -294,6 +294,7 @@ impl Table {
             returns_to_go: Tensor::zeros([n, 1], device),
             timesteps: vec![0; n],
             n_padding: vec![0; n],
+            best: Vec::new(),
         }
     }
 }

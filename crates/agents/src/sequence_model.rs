@@ -56,6 +56,10 @@ impl Algorithm for SequenceModel {
         self.model.labels_per_context()
     }
 
+    fn best_percents(&self) -> &[f32] {
+        self.model.best_percents()
+    }
+
     fn init(
         &self,
         config: &TrainConfig,

@@ -66,6 +66,7 @@ fn played(state: &ValueGuidedState, data: &Dataset) -> Vec<f64> {
         actions: Acted::Continuous(Tensor::zeros([STATES, 1, 1], &device)),
         timesteps: vec![0; STATES],
         n_padding: vec![0; STATES],
+        best: Vec::new(),
     };
     let (_, actions) = state.actor.valid().loss_and_points(&contexts, None);
     actions.unwrap().into_data().iter::<f64>().collect()

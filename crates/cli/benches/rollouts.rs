@@ -194,6 +194,7 @@ fn play_single(
             returns_to_go: Tensor::from_data(TensorData::new(returns, [1, time]), device),
             timesteps: timesteps_from(&[(step + 1 - time) as i32], &[0], time),
             n_padding: vec![0],
+            best: Vec::new(),
         };
         let logits = model.logits(&contexts).ok_or("no logits")?.into_data();
         let logits: Vec<f32> = logits.iter::<f32>().collect();

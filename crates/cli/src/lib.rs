@@ -15,7 +15,10 @@ use std::ffi::OsString;
 use clap::{Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
-pub use command::{evaluate::OwnChoice, prepare::Prepared};
+pub use command::{
+    evaluate::{DEFAULT_TARGET, OwnChoice, check_best_percent},
+    prepare::Prepared,
+};
 pub use settings::{Profile, Settings, targets};
 
 /// Offline reinforcement learning: train an agent on recorded episodes, then play it

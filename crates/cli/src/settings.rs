@@ -4,6 +4,7 @@
 mod chosen;
 mod given;
 mod model;
+mod percents;
 mod recording;
 mod resolve;
 mod source;
@@ -29,6 +30,7 @@ use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
 pub use self::chosen::Choosable;
+pub use self::percents::Percents;
 pub use self::recording::is_path;
 #[cfg(test)]
 use self::resolve::DEFAULTS;
@@ -217,6 +219,8 @@ pub struct ModelSettings {
     pub conditioning: Told,
     pub return_unit: ReturnUnit,
     pub return_head: ReturnHead,
+    #[serde(default)]
+    pub best_percents: Percents,
 }
 
 /// What is played after training, or by `evaluate`.
@@ -234,12 +238,23 @@ pub struct EvaluationSettings {
     pub actions: ActionChoice,
     #[serde(default)]
     pub return_quantile: Choosable,
+    #[serde(default)]
+    pub best_percent: Choosable,
     pub seed: u64,
     pub parallel: usize,
     #[serde(default)]
     pub every: usize,
     #[serde(default)]
     pub every_episodes: usize,
+}
+
+impl EvaluationSettings {
+    /// What they say of the share of the best episodes that an agent is told: none where they say
+    /// which return to ask for, or how much of it.
+    pub fn best_percent(&self) -> Choosable {
+        let is_asked = !self.target.is_empty() || self.return_quantile != Choosable::Chosen;
+        if is_asked { self.best_percent.or_none() } else { self.best_percent }
+    }
 }
 
 impl Settings {

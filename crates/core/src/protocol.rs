@@ -92,6 +92,10 @@ pub struct Play {
     /// most it is told. 1: it is told what is left of the target, whatever that is.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub return_quantile: f32,
+    /// Of an agent that was told which contexts are of the best episodes: that it acts as in the
+    /// best this many percent of the recording. 0: it is told a return.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub best_percent: f32,
 }
 
 fn one() -> f32 {
@@ -101,6 +105,11 @@ fn one() -> f32 {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_one(number: &f32) -> bool {
     *number == 1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &f32) -> bool {
+    *number == 0.0
 }
 
 impl Play {
@@ -118,6 +127,7 @@ impl Play {
             action_choice: ActionChoice::Sample,
             temperature: 1.0,
             return_quantile: 1.0,
+            best_percent: 0.0,
         }
     }
 }

@@ -34,6 +34,9 @@ pub struct Batch {
     /// Windows the sampler has drawn up to this batch's last: the cursor to store with a
     /// checkpoint made after training on it.
     pub drawn: u64,
+    /// `[batch]`: of a window that was drawn from the best episodes, the place of its share
+    /// among those [asked for](WindowSampler::with_best).
+    pub best: Vec<Option<u8>>,
     /// Where each step led, where that is asked for ([`BatchOptions::transitions`]).
     pub transitions: Option<Transitions>,
 }
@@ -139,7 +142,7 @@ impl Batch {
             });
         }
         let context = sampler.context_length();
-        let windows: Vec<Window> = (0..batch).map(|_| sampler.draw()).collect();
+        let (windows, best): (Vec<Window>, _) = (0..batch).map(|_| sampler.draw_told()).unzip();
         let drawn = Drawn {
             dataset,
             windows: &windows,
@@ -152,6 +155,7 @@ impl Batch {
         self.batch = batch;
         self.context_length = context;
         self.drawn = sampler.drawn();
+        self.best = best;
         self.n_real.clear();
         self.n_real.extend(windows.iter().map(|window| window.n_real as i32));
         self.last_indices.clear();

@@ -222,6 +222,23 @@ impl Dataset {
         split.restrict(sampler, part)
     }
 
+    /// `sampler`, half of whose windows are drawn from the best episodes: those that make up one
+    /// of `percents` of all. An unfinished episode counts as the worst, as its return is not known.
+    #[must_use]
+    pub fn with_best(
+        &self,
+        sampler: WindowSampler,
+        percents: &[f32],
+        run_seed: u64,
+    ) -> WindowSampler {
+        let episodes = self.episodes().as_slice().iter().zip(&self.finished);
+        let worth = episodes.map(|(episode, finished)| match finished {
+            true => self.returns_to_go[episode.start],
+            false => f32::NEG_INFINITY,
+        });
+        sampler.with_best(percents, &worth.collect::<Vec<_>>(), run_seed)
+    }
+
     /// SHA-256 of the rows and episodes: equal hashes, equal training data. Which episodes are
     /// held out is not in it, so runs of several seeds share it.
     pub fn content_hash(&self) -> &str {

@@ -14,6 +14,7 @@
 //! Nothing here prints; a conversion reports to a callback.
 
 pub mod batch;
+mod best_shares;
 pub mod card;
 pub mod check;
 pub mod columns;

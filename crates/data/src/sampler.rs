@@ -5,6 +5,7 @@ use std::sync::Arc;
 use overtone_core::{Window, seed};
 use serde::{Deserialize, Serialize};
 
+use crate::best_shares::BestShares;
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::shuffle::{permutation, scale};
@@ -42,6 +43,8 @@ pub struct WindowSampler {
     n_positions: usize,
     /// Where only some positions are drawn: which.
     among: Option<Arc<[u32]>>,
+    /// Where some are drawn from the best episodes: from how many.
+    best: Option<BestShares>,
     drawn: u64,
     /// The order of epoch `.0`.
     order: (u64, Vec<u32>),
@@ -89,6 +92,7 @@ impl WindowSampler {
             seed,
             n_positions,
             among: None,
+            best: None,
             drawn: 0,
             order: (0, Vec::new()),
         };
@@ -133,6 +137,31 @@ impl WindowSampler {
         Ok(self)
     }
 
+    /// The same, half of whose windows are drawn from the best episodes: from those that make up
+    /// one of `percents` of all windows, each as often. `returns` says what each episode is worth.
+    ///
+    /// # Panics
+    /// When there are not as many `returns` as episodes, or a percentage does not lie above 0 and
+    /// at most at 100: a caller's bug.
+    #[must_use]
+    pub fn with_best(self, percents: &[f32], returns: &[f32], run_seed: u64) -> Self {
+        assert_eq!(returns.len(), self.index.episodes().as_slice().len(), "a return an episode");
+        assert!(percents.iter().all(|p| *p > 0.0 && *p <= 100.0), "shares of {percents:?} %");
+        if percents.is_empty() {
+            return self;
+        }
+        let mut order: Vec<usize> = (0..returns.len()).collect();
+        order.sort_by(|&a, &b| returns[b].total_cmp(&returns[a]));
+        let mut ranks = vec![0; self.index.n_transitions()];
+        for (rank, episode) in order.into_iter().enumerate() {
+            ranks[self.index.episodes().as_slice()[episode].range()].fill(rank as u32);
+        }
+        let last = |position: usize| self.window_at(position).range().end - 1;
+        let ranks: Vec<u32> = (0..self.n_positions).map(|position| ranks[last(position)]).collect();
+        let best = Some(BestShares::new(&ranks, percents, run_seed));
+        Self { best, ..self }
+    }
+
     /// The episodes drawn from.
     pub fn index(&self) -> &Arc<EpisodeIndex> {
         &self.index
@@ -170,6 +199,22 @@ impl WindowSampler {
 
     /// The next window.
     pub fn draw(&mut self) -> Window {
+        self.draw_told().0
+    }
+
+    /// The next window, and of one that is drawn from the best episodes the place of its share
+    /// among [those asked for](Self::with_best).
+    pub fn draw_told(&mut self) -> (Window, Option<u8>) {
+        match self.best.as_ref().and_then(|best| best.draw(self.drawn)) {
+            Some((share, position)) => {
+                self.drawn += 1;
+                (self.window_at(position), Some(share))
+            }
+            None => (self.draw_of_all(), None),
+        }
+    }
+
+    fn draw_of_all(&mut self) -> Window {
         let n = self.n_positions as u64;
         if self.sampling == Sampling::FromStart {
             let bits = seed::derive_nth(self.seed, self.drawn);

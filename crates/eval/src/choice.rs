@@ -22,19 +22,23 @@ pub struct Way {
     pub temperature: f32,
     /// As [`Play::return_quantile`].
     pub return_quantile: f32,
+    /// As [`Play::best_percent`].
+    #[serde(default)]
+    pub best_percent: f32,
 }
 
 impl Way {
     /// That of a protocol.
     pub fn of(play: &Play) -> Self {
-        Self { temperature: play.temperature, return_quantile: play.return_quantile }
+        let &Play { temperature, return_quantile, best_percent, .. } = play;
+        Self { temperature, return_quantile, best_percent }
     }
 
     /// The protocol, played this way.
     #[must_use]
     pub fn playing(self, play: &Play) -> Play {
-        let Self { temperature, return_quantile } = self;
-        Play { temperature, return_quantile, ..play.clone() }
+        let Self { temperature, return_quantile, best_percent } = self;
+        Play { temperature, return_quantile, best_percent, ..play.clone() }
     }
 }
 
@@ -73,8 +77,11 @@ const RULE: &str = "the highest mean raw return, in episodes that no score is ma
 pub type Differing = (&'static str, fn(&Way) -> f32);
 
 /// All settings of a way.
-const SETTINGS: [Differing; 2] =
-    [("temperature", |way| way.temperature), ("return quantile", |way| way.return_quantile)];
+const SETTINGS: [Differing; 3] = [
+    ("temperature", |way| way.temperature),
+    ("return quantile", |way| way.return_quantile),
+    ("best percent", |way| way.best_percent),
+];
 
 impl Choice {
     /// File in a run's folder.
@@ -89,6 +96,14 @@ impl Choice {
         let best = points.fold(first, |best, point| if better(best, point) { point } else { best });
         let chosen = best.way;
         Some(Self { step, target, seed, rule: RULE.into(), curve, chosen })
+    }
+
+    /// The same choice among the ways of this [`Way::best_percent`] alone; `None` where there were
+    /// none.
+    pub fn among_best(self, best_percent: f32) -> Option<Self> {
+        let Self { step, target, seed, mut curve, .. } = self;
+        curve.retain(|point| point.way.best_percent == best_percent);
+        Self::of(step, target, seed, curve)
     }
 
     /// Writes it, as a whole or not at all.
@@ -127,14 +142,29 @@ impl Choice {
     /// The names of those settings: `temperature and return quantile`.
     pub fn what(&self) -> String {
         let names: Vec<&str> = self.settings().iter().map(|(name, _)| *name).collect();
-        if names.is_empty() { "one way".into() } else { names.join(" and ") }
+        match &names[..] {
+            [] => "one way".into(),
+            [.., "return quantile", "best percent"] => {
+                let others = names[..names.len() - 2].iter().map(|name| format!("{name} and "));
+                others.collect::<String>() + "return quantile or best percent"
+            }
+            _ => names.join(" and "),
+        }
     }
 
-    /// A way by those settings: `0.5`, or `0.5 and 0.9`.
+    /// A way by those settings: `0.5`, or `0.5 and 0.9`; one that is told a share of the best
+    /// episodes by that in place of a quantile, `best 10 %`.
     pub fn label(&self, way: &Way) -> String {
-        let values: Vec<String> =
-            self.settings().iter().map(|(_, of)| of(way).to_string()).collect();
-        values.join(" and ")
+        let told = if way.best_percent > 0.0 { "return quantile" } else { "best percent" };
+        let settings = self.settings();
+        let n = settings.len();
+        let heeded = settings.into_iter().filter(|(name, _)| n == 1 || *name != told);
+        let value = |(name, of): Differing| match name {
+            "best percent" if of(way) == 0.0 => "a return".into(),
+            "best percent" => format!("best {} %", of(way)),
+            _ => of(way).to_string(),
+        };
+        heeded.map(value).collect::<Vec<_>>().join(" and ")
     }
 
     /// `temperature 0.5 of 1, 0.5, 0.25: the highest mean … (5 of seed 1001 each, asked for 32)`.
@@ -159,7 +189,7 @@ mod tests {
 
     fn curve(of: &[([f32; 2], &[f64])]) -> Vec<ChoicePoint> {
         let point = |&([temperature, return_quantile], returns): &([f32; 2], &[f64])| ChoicePoint {
-            way: Way { temperature, return_quantile },
+            way: Way { temperature, return_quantile, best_percent: 0.0 },
             raw_return: Summary::of(returns).unwrap(),
         };
         of.iter().map(point).collect()

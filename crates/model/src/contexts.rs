@@ -1,6 +1,6 @@
 //! What a model reads: a batch of contexts.
 
-use burn::tensor::{DType, Device, Int, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 use crate::{head::ActedRows, tokens};
 
@@ -92,6 +92,10 @@ pub struct Contexts {
     pub timesteps: Vec<i32>,
     /// Padded timesteps at the start of each context.
     pub n_padding: Vec<usize>,
+    /// `[batch]`, the place of the share of the best episodes that each context was drawn from,
+    /// among those that the model is [told](crate::best_shares); `None` in a context that was drawn
+    /// from all. Empty: all were.
+    pub best: Vec<Option<u8>>,
 }
 
 impl Contexts {
@@ -115,6 +119,19 @@ impl Contexts {
             row.fill(row[time - 1]);
         }
         self
+    }
+
+    /// `shares` of timesteps in a mean, `[batch · time]`, of contexts that were drawn from all
+    /// episodes alone, so that the mean is one of the recording.
+    pub fn only_of_all(&self, shares: Tensor<1>) -> Tensor<1> {
+        if self.best.iter().all(Option::is_none) {
+            return shares;
+        }
+        let [_, time] = self.dims();
+        let of_all = self.best.iter().flat_map(|best| vec![f32::from(best.is_none()); time]);
+        let of_all = TensorData::new(of_all.collect::<Vec<f32>>(), shares.dims());
+        let (device, dtype) = (shares.device(), shares.dtype());
+        shares * Tensor::from_data(of_all, (&device, dtype))
     }
 
     /// The share of each timestep in a mean over real timesteps, `[batch · time]`.
@@ -148,6 +165,7 @@ mod tests {
             returns_to_go: Tensor::zeros([2, 3], &device),
             timesteps: timesteps_from(&[7, 4], &[0, 1], 3),
             n_padding: vec![0, 1],
+            best: Vec::new(),
         };
         assert_eq!(contexts.timesteps, [7, 8, 9, 0, 4, 5]);
         assert_eq!(contexts.first_timesteps(), [7, 4]);

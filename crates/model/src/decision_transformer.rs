@@ -39,6 +39,7 @@ use crate::{
     action_embedding::ActionEmbedding,
     attention::{AttentionConfig, FourierKernel},
     average_return::AverageReturn,
+    best_shares::{self, BestShares},
     encoder::{self, Encoder},
     error::{ModelError, check_counts, config_error},
     head::{Head, HeadConfig, LinearConfig, TanhConfig},
@@ -94,6 +95,10 @@ pub struct DecisionTransformerConfig {
     /// [`return_range`](Self::return_range) then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_model: Option<ReturnModelConfig>,
+    /// Shares of the best episodes, in percent, of which it is told in place of returns that a
+    /// context is [from them](crate::best_shares); empty: it is always told a return.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best_percents: Vec<f32>,
     /// Whether every embedding goes through tanh before its position is added. Frames always do.
     pub tanh_embeddings: bool,
     /// What tells a token where it stands.
@@ -129,6 +134,7 @@ impl DecisionTransformerConfig {
             return_range: None,
             average_return: None,
             return_model: None,
+            best_percents: Vec::new(),
             tanh_embeddings: true,
             positions: PositionsConfig::LocalAndGlobal { max_timestep },
             activation: Activation::Gelu,
@@ -149,6 +155,7 @@ impl DecisionTransformerConfig {
             return_range: None,
             average_return: None,
             return_model: None,
+            best_percents: Vec::new(),
             tanh_embeddings: false,
             positions: PositionsConfig::Timestep { horizon, std: reference_std() },
             activation: Activation::Relu,
@@ -202,6 +209,11 @@ impl DecisionTransformerConfig {
             }
             returns.validate(observations)?;
         }
+        best_shares::validate(&self.best_percents)?;
+        if !self.best_percents.is_empty() && self.conditioning != Conditioning::Return {
+            let expected = "none: a share is told by the token of a return";
+            return Err(config_error("best_percents", "given", expected));
+        }
         self.positions.validate()?;
         encoder::validate(observations)?;
         self.head.validate(actions)
@@ -240,6 +252,11 @@ pub struct DecisionTransformer {
     pub head: Head,
     /// From an observation to what may be earned.
     pub return_model: Option<ReturnModel>,
+    /// From a share of the best episodes to a return's token.
+    pub best_shares: Option<BestShares>,
+    /// The place of the share that is told at play in place of returns.
+    #[module(skip)]
+    pub told_share: Option<u8>,
     /// Which quantile of what may be earned is the most that is told at play; `None`: the return
     /// to go is told whatever it is, as in training.
     #[module(skip)]
@@ -305,6 +322,8 @@ impl DecisionTransformer {
         let modulation = is_modulated.then(|| ReturnModulation::init(d, init));
         let return_model = |config| ReturnModel::init(config, observations, init);
         let return_model = config.return_model.as_ref().map(return_model).transpose()?;
+        let percents = Some(&config.best_percents).filter(|percents| !percents.is_empty());
+        let best_shares = percents.map(|percents| BestShares::init(percents, d, init));
         Ok(Self {
             encoder,
             returns,
@@ -314,6 +333,8 @@ impl DecisionTransformer {
             modulation,
             head,
             return_model,
+            best_shares,
+            told_share: None,
             return_quantile: None,
             config: config.clone(),
             observations: observations.clone(),
@@ -360,10 +381,10 @@ impl DecisionTransformer {
         };
         let embedded = Embedded {
             observations,
-            returns_to_go: self
-                .returns
-                .as_ref()
-                .map(|returns| squash(returns.forward(returns_to_go.clone())).reshape(shape)),
+            returns_to_go: self.returns.as_ref().map(|returns| {
+                let returns = returns.forward(returns_to_go.clone());
+                squash(self.with_shares(returns, contexts)).reshape(shape)
+            }),
             actions: squash(self.action.forward(&contexts.actions)).reshape(shape),
         };
         let tokens = self.positions.tokens(embedded, contexts, self.form);
@@ -373,6 +394,18 @@ impl DecisionTransformer {
         match &self.modulation {
             Some(modulation) => modulation.forward(hidden, returns_to_go),
             None => hidden,
+        }
+    }
+
+    /// Embedded `returns`, and embedded shares in contexts that are told one.
+    fn with_shares(&self, returns: Tensor<2>, contexts: &Contexts) -> Tensor<2> {
+        let [batch, _] = contexts.dims();
+        match (&self.best_shares, self.told_share) {
+            (Some(shares), told @ Some(_)) => shares.forward(returns, &vec![told; batch]),
+            (Some(shares), None) if !contexts.best.is_empty() => {
+                shares.forward(returns, &contexts.best)
+            }
+            _ => returns,
         }
     }
 
@@ -446,6 +479,7 @@ impl DecisionTransformer {
         match (&self.return_model, &contexts.observations) {
             (Some(returns), Observed::Vectors(observations)) => {
                 let rows = returns.loss(observations.clone(), self.told(contexts));
+                let shares = contexts.only_of_all(shares);
                 loss.and((rows * shares).sum() * return_model::WEIGHT)
             }
             _ => loss,
@@ -511,6 +545,7 @@ mod tests {
                 actions: Acted::Continuous(Tensor::zeros([2, 2, 6], &device)),
                 timesteps: vec![0, 5, 9, 5],
                 n_padding: vec![0, 0],
+                best: Vec::new(),
             };
             model.told(&contexts).into_data().iter().collect()
         };

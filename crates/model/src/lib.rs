@@ -10,6 +10,7 @@ pub mod options;
 pub mod action_embedding;
 pub mod attention;
 pub mod average_return;
+pub mod best_shares;
 pub mod categorical;
 pub mod contexts;
 pub mod decision_transformer;

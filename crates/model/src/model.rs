@@ -93,6 +93,15 @@ impl ModelConfig {
         }
     }
 
+    /// Shares of the best episodes, in percent, of which it is told that a context is
+    /// [from them](crate::best_shares).
+    pub fn best_percents(&self) -> &[f32] {
+        match self {
+            Self::Transformer(config) => &config.best_percents,
+            Self::Perceptron(_) => &[],
+        }
+    }
+
     fn n_layers(&self) -> usize {
         match self {
             Self::Transformer(config) => config.n_layers,
@@ -271,6 +280,29 @@ impl Model {
             _ => {
                 let expected = "none: the agent has no model of returns (model.return_head)";
                 Err(config_error("return_quantile", quantile, expected))
+            }
+        }
+    }
+
+    /// The same, which is told at play that it is in the best `percent` % of episodes.
+    ///
+    /// # Errors
+    /// When it was not [told](crate::best_shares) of that share in training.
+    pub fn acting_as_best(self, percent: f32) -> Result<Self, ModelError> {
+        let config = self.config();
+        let known = config.best_percents();
+        match (self, known.iter().position(|known| *known == percent)) {
+            (Self::Transformer(model), Some(place)) => {
+                let told_share = u8::try_from(place).ok();
+                Ok(Self::Transformer(DecisionTransformer { told_share, ..model }))
+            }
+            _ if known.is_empty() => {
+                let expected = "0: the agent was told of no share (model.best_percents)";
+                Err(config_error("best_percent", percent, expected))
+            }
+            _ => {
+                let expected = format!("0, or one that the agent was told of: {known:?}");
+                Err(config_error("best_percent", percent, expected))
             }
         }
     }

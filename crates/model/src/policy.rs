@@ -157,6 +157,9 @@ impl ModelPolicy {
         if play.return_quantile != 1.0 {
             model = model.asking_at_most(f64::from(play.return_quantile))?;
         }
+        if play.best_percent != 0.0 {
+            model = model.acting_as_best(play.best_percent)?;
+        }
         let bin_of = match play.fed_back_actions {
             FedBackActions::Environment => None,
             FedBackActions::HeadBins => {

@@ -40,6 +40,7 @@ fn contexts(returns: [[f32; TIME]; 2]) -> Contexts {
         returns_to_go: Tensor::from_data(returns, &Device::flex()),
         timesteps: timesteps_from(&[3, 0], &n_padding, TIME),
         n_padding,
+        best: Vec::new(),
     }
 }
 

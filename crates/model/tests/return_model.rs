@@ -94,6 +94,7 @@ fn contexts(asked: f32) -> Contexts {
         actions: Acted::Continuous(Tensor::zeros([1, 3, 1], &device)),
         timesteps: vec![0, 1, 2],
         n_padding: vec![0],
+        best: Vec::new(),
     }
 }
 
@@ -136,6 +137,7 @@ fn the_loss_is_of_actions_and_of_what_is_left_to_earn() {
             actions: Acted::Continuous(Tensor::zeros([1, 3, 1], &device)),
             timesteps,
             n_padding,
+            best: Vec::new(),
         }
     };
     let loss = model.loss(&at(4.0), None);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
-use overtone::OwnChoice;
+use overtone::{DEFAULT_TARGET, OwnChoice};
 use overtone_agents::{Agent, policy};
 use overtone_core::{
     ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn, policy::EpisodeStart,
@@ -21,6 +21,8 @@ pub struct Agents {
     policy: Box<dyn Policy>,
     agent: Agent,
     target_return: f32,
+    /// Told in place of a return; 0: a return is told.
+    best_percent: f32,
     seed: u64,
     /// Episodes begun, by each agent.
     episodes: Vec<u64>,
@@ -46,9 +48,9 @@ fn wrong(what: String) -> PyErr {
 #[pymethods]
 impl Agents {
     /// `run` is a run's folder, or a checkpoint's; `target_return` a number or a percentile of
-    /// the data's returns (`"p95"`).
+    /// the data's returns (`"p95"`); empty: the default's, and what was chosen for the run.
     #[new]
-    #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, return_quantile, seed, device))]
+    #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, return_quantile, best_percent, seed, device))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
         run: &str,
@@ -58,13 +60,21 @@ impl Agents {
         deterministic: Option<bool>,
         temperature: Option<f32>,
         return_quantile: Option<f32>,
+        best_percent: Option<f32>,
         seed: u64,
         device: &str,
     ) -> PyResult<Self> {
         let (checkpoint, own) = open(run, checkpoint)?;
         let agent = Agent::of(&checkpoint).map_err(failed)?;
-        let mut play = own.chosen(&agent.matched()).playing(&agent.matched());
+        // Who asks for a return is to be heard.
+        let is_asked = !target_return.is_empty() || return_quantile.is_some();
+        let best_percent = best_percent.or(is_asked.then_some(0.0));
+        let matched = agent.matched();
+        let mut play = own.chosen(&matched, best_percent).playing(&matched);
+        overtone::check_best_percent(play.best_percent, &agent.best_percents())
+            .map_err(|error| wrong(error.to_string()))?;
         let temperature = temperature.unwrap_or(play.temperature);
+        let target_return = if target_return.is_empty() { DEFAULT_TARGET } else { target_return };
         let targets = overtone::targets(target_return, &checkpoint.state.episode_returns);
         let &[target_return] = &targets.map_err(|error| wrong(format!("{error:#}")))?[..] else {
             return Err(wrong(format!("target_return={target_return}: one return is asked for")));
@@ -94,7 +104,8 @@ impl Agents {
         let device = device::choose(device).map_err(failed)?;
         let policy = policy(&checkpoint, &play, &device.device).map_err(failed)?;
         let episodes = vec![0; n_agents];
-        Ok(Self { policy, agent, target_return, seed, episodes, played: None })
+        let best_percent = play.best_percent;
+        Ok(Self { policy, agent, target_return, best_percent, seed, episodes, played: None })
     }
 
     /// The task, as `suite/name`.
@@ -147,6 +158,13 @@ impl Agents {
         let agents = numbers(&agents)?;
         let (rewards, starts, targets) =
             (numbers(&rewards)?, numbers(&starts)?, numbers(&targets)?);
+        if targets.is_some() && self.best_percent > 0.0 {
+            return Err(wrong(format!(
+                "target_returns: this agent acts as in the best {} % of the recording and is told \
+                 no return; load it with a target_return, or with best_percent=0",
+                self.best_percent
+            )));
+        }
         let n_agents = self.episodes.len();
         let n = agents.map_or(n_agents, <[i64]>::len);
         let mut turns = Vec::with_capacity(n);

@@ -62,6 +62,12 @@ pub trait Algorithm {
         None
     }
 
+    /// Of which shares of the best episodes, in percent, it is told that a context is from them:
+    /// half of the contexts are then drawn from these.
+    fn best_percents(&self) -> &[f32] {
+        &[]
+    }
+
     /// What is measured on held-out episodes, `[1]`: the mean loss of their actions, without
     /// dropout and without regularisers. `device` tracks no gradients.
     fn held_out_loss(

@@ -382,8 +382,9 @@ impl<A: Algorithm> Trainer<A> {
     }
 
     fn sampler(&self) -> Result<WindowSampler, DataError> {
-        let context_length = self.algorithm.context_length();
-        self.data.sampler(Part::Training, context_length, &self.config, self.state.seed)
+        let (context_length, seed) = (self.algorithm.context_length(), self.state.seed);
+        let sampler = self.data.sampler(Part::Training, context_length, &self.config, seed)?;
+        Ok(self.data.dataset().with_best(sampler, self.algorithm.best_percents(), seed))
     }
 
     fn load(&self, sampler: WindowSampler, share: Share) -> Result<Loader, DataError> {

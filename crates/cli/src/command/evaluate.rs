@@ -11,8 +11,10 @@ mod choose;
 mod curve;
 mod entry;
 mod family;
+mod own_choice;
 mod parts;
 pub mod playing;
+mod ways;
 
 use std::{
     path::{Path, PathBuf},
@@ -27,10 +29,11 @@ use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
 pub use ablation::{OPTIONS as ABLATION_OPTIONS, ablation};
 use ask::Ask;
-pub use ask::what_to_ask;
-pub use choose::{OPTIONS as CHOOSE_OPTIONS, OwnChoice, choose_after_training, run as choose};
+pub use ask::{DEFAULT_TARGET, check_best_percent, what_to_ask};
+pub use choose::{OPTIONS as CHOOSE_OPTIONS, choose_after_training, run as choose};
 pub use curve::Curve;
 use entry::Entry;
+pub use own_choice::OwnChoice;
 
 use crate::{
     interrupt, keys,
@@ -63,6 +66,8 @@ temperature = "chosen"
 actions = "mode"
 # Agents with model.return_head: the agent is told no more than this quantile of what was earned from states like its own, above 0; 1: whatever is left of the target. chosen: as with temperature; 0.9 where none was.
 return_quantile = "chosen"
+# Agents with model.best_percents: the agent is told to act as in the best 10 % of the recording, say, in place of a return; 0: it is told a return. chosen: as with temperature where no target is asked for, else 0.
+best_percent = "chosen"
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
 seed = 1
 # Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100 (robots: 200).
@@ -98,6 +103,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         temperature: ask::choosable("temperature", keys["temperature"].clone())?,
         actions: ask::action_choice(&text("actions"))?,
         return_quantile: ask::choosable("return_quantile", keys["return_quantile"].clone())?,
+        best_percent: ask::choosable("best_percent", keys["best_percent"].clone())?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
         every: 0,

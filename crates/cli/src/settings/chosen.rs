@@ -1,4 +1,5 @@
-//! [`Choosable`]: what `evaluation.temperature` and `evaluation.return_quantile` say.
+//! [`Choosable`]: what `evaluation.temperature`, `evaluation.return_quantile` and
+//! `evaluation.best_percent` say.
 
 use serde::{Deserialize, Serialize};
 use toml::Value;
@@ -26,6 +27,20 @@ impl Choosable {
             Self::Chosen => other,
             Self::Fixed(number) => number,
         }
+    }
+
+    /// The number that is said.
+    pub fn fixed(self) -> Option<f32> {
+        match self {
+            Self::Chosen => None,
+            Self::Fixed(number) => Some(number),
+        }
+    }
+
+    /// The number that is said, or else 0.
+    #[must_use]
+    pub fn or_none(self) -> Self {
+        Self::Fixed(self.or(0.0))
     }
 }
 

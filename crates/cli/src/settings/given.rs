@@ -46,7 +46,7 @@ const NUMBERS: &[&str] = &["real-valued"];
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 
-const ONLY: [Only; 29] = [
+const ONLY: [Only; 32] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -75,6 +75,9 @@ const ONLY: [Only; 29] = [
         "model.return_head",
         &["hl_gauss", "fourier", "gmm", "gaussian"],
     ),
+    only("model.best_percents", "algorithm", &["decision_transformer"]),
+    only("model.best_percents", "model.conditioning", &["token"]),
+    only("evaluation.best_percent", "algorithm", &["decision_transformer"]),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.time", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),

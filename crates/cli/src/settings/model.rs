@@ -11,8 +11,8 @@ use overtone_model::{
 };
 
 use super::{
-    BEHAVIOR_CLONING, ModelKind, RVS, Recorded, ReturnHead, ReturnUnit, Settings, Time, Told,
-    VALUE_GUIDED,
+    BEHAVIOR_CLONING, DECISION_TRANSFORMER, ModelKind, RVS, Recorded, ReturnHead, ReturnUnit,
+    Settings, Time, Told, VALUE_GUIDED,
 };
 
 impl Settings {
@@ -73,6 +73,12 @@ impl Settings {
             return_range,
             average_return,
             return_model: self.return_model(),
+            best_percents: match conditioning {
+                Conditioning::Return if self.algorithm == DECISION_TRANSFORMER => {
+                    model.best_percents.0.clone()
+                }
+                _ => Vec::new(),
+            },
             positions,
             attention: self.attention,
             head,

@@ -159,19 +159,26 @@ pub fn device_of(path: &Path) -> Result<String> {
     Ok(table.get("device").and_then(Value::as_str).unwrap_or("auto").to_owned())
 }
 
-/// What the run's configuration in `path` says of temperature and return quantile; of one from
-/// before there was a choice, what agents did then.
+/// What the run's configuration in `path` says of temperature, return quantile and the share of the
+/// best episodes; of one from before there was a choice, what agents did then.
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn chosen_of(path: &Path) -> Result<[Choosable; 2]> {
+pub fn chosen_of(path: &Path) -> Result<[Choosable; 3]> {
     let table = read(path)?;
     let said = |key: &str, before: Choosable| {
         let said = table.get("evaluation").and_then(|section| section.get(key)).cloned();
         let wrong = |error: String| anyhow!("{}: evaluation.{key}={error}", path.display());
         said.map_or(Ok(before), |said| Choosable::try_from(said).map_err(wrong))
     };
-    Ok([said("temperature", Choosable::Fixed(1.0))?, said("return_quantile", Choosable::Chosen)?])
+    let temperature = said("temperature", Choosable::Fixed(1.0))?;
+    let return_quantile = said("return_quantile", Choosable::Chosen)?;
+    let best_percent = said("best_percent", Choosable::Chosen)?;
+    let target = table.get("evaluation").and_then(|section| section.get("target"));
+    let is_asked = target.and_then(Value::as_str).is_some_and(|target| !target.is_empty())
+        || return_quantile != Choosable::Chosen;
+    let best_percent = if is_asked { best_percent.or_none() } else { best_percent };
+    Ok([temperature, return_quantile, best_percent])
 }
 
 /// The same words, the task's as `task=suite/name` and its recording's in one spelling.

@@ -253,8 +253,74 @@ fn a_temperature_is_chosen_by_other_episodes() {
     assert_eq!(again["targets"][0]["raw_return"]["mean"], curve[1]["raw_return"]["mean"]);
 
     let words = "train env=hopper train.updates=1 train.batch_size=2 evaluation.episodes=0";
-    desk.succeeds(&format!("{words} runs=real model.return_head=none"));
+    desk.succeeds(&format!("{words} runs=real model.return_head=none model.best_percents=none"));
     desk.refuses("evaluate choose runs=real", &["always takes one action", "model.return_head"]);
+}
+
+/// Whether a robot's agent is told a return, or to act as the best did, is chosen with how much it
+/// asks for. Who asks for a return is heard.
+#[test]
+fn acting_as_the_best_is_a_way_to_play() {
+    let desk = Desk::new();
+    let words = "model.n_layers=1 model.d_model=16 train.updates=2 train.batch_size=4 \
+                 evaluation.episodes=2";
+    let said = desk.succeeds(&format!("train env=hopper {words}"));
+    assert!(said.contains("of 0.9, 0.75, 0.5, 1, best 10 %, best 50 %, best 100 %:"), "{said}");
+    let run = desk.only_run("runs");
+    let choice = report(&run.join("choice.json"));
+    let ways = choice["curve"].as_array().unwrap().iter();
+    let mean = |point: &Value| point["raw_return"]["mean"].as_f64().unwrap();
+    let best = ways.clone().map(mean).fold(f64::MIN, f64::max);
+    let at = |value: &Value| value.as_f64().unwrap_or(0.0);
+    let chosen = ways.clone().find(|point| mean(point) == best).unwrap();
+    assert_eq!(choice["chosen"], chosen["way"]);
+    let played = report(&run.join("evaluation.json"));
+    assert_eq!(at(&played["protocol"]["best_percent"]), at(&chosen["way"]["best_percent"]));
+
+    // Told a share, it heeds no target.
+    let returns = |words: &str| -> Value {
+        desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out=told.json"));
+        report(&desk.path("told.json"))
+    };
+    let tenth = returns("best_percent=10");
+    assert_eq!(tenth["protocol"]["best_percent"], 10.0);
+    assert_eq!(tenth["heeds"]["target"], false);
+    assert!(tenth["command"].as_str().unwrap().contains("best_percent=10"), "{tenth}");
+    let other = returns("best_percent=10 target=p5");
+    assert_eq!(tenth["targets"][0]["raw_return"], other["targets"][0]["raw_return"]);
+    let other = returns("best_percent=100");
+    assert_ne!(tenth["targets"][0]["raw_return"], other["targets"][0]["raw_return"]);
+
+    // Asked for a return it is told that, in the best of the ways that ask.
+    let asked = returns("target=p50");
+    assert!(asked["protocol"].get("best_percent").is_none(), "{}", asked["protocol"]);
+    assert_eq!(asked["heeds"]["target"], true);
+    let asking = ways.filter(|point| at(&point["way"]["best_percent"]) == 0.0);
+    let best = asking.clone().map(mean).fold(f64::MIN, f64::max);
+    let way = asking.clone().find(|point| mean(point) == best).unwrap();
+    assert_eq!(asked["choice"]["curve"].as_array().unwrap().len(), 4);
+    assert_eq!(asked["choice"]["chosen"], way["way"]);
+
+    desk.refuses(
+        "evaluate rollouts best_percent=20",
+        &["best_percent=20", "told of 10, 50, 100 %"],
+    );
+    desk.succeeds("evaluate choose target=2000 episodes=1");
+    assert_eq!(report(&run.join("choice.json"))["curve"].as_array().unwrap().len(), 4);
+    desk.succeeds("report video=false");
+
+    let desk = Desk::new();
+    let of = |more: &str| format!("train env=hopper {words} {more}");
+    for (more, parts) in [
+        ("model.best_percents=0", ["best_percents", "above 0 and at most 100"]),
+        ("model.best_percents=10,10", ["best_percents = 10", "different"]),
+        ("model.best_percents=10 model.conditioning=adaln", ["best_percents=10", "token"]),
+        ("model.best_percents=10 algorithm=rvs", ["best_percents=10", "decision_transformer"]),
+    ] {
+        desk.refuses(&of(more), &parts);
+    }
+    desk.succeeds(&of("model.best_percents=none"));
+    desk.refuses("evaluate rollouts best_percent=10", &["best_percent=10", "model.best_percents"]);
 }
 
 /// What a robot's agent may ask for is chosen as a temperature is.
@@ -262,7 +328,7 @@ fn a_temperature_is_chosen_by_other_episodes() {
 fn a_quantile_is_chosen_after_training() {
     let desk = Desk::new();
     let words = "model.n_layers=1 model.d_model=16 train.updates=2 train.batch_size=4 \
-                 evaluation.episodes=1";
+                 model.best_percents=none evaluation.episodes=1";
     let said = desk.succeeds(&format!("train env=hopper {words}"));
     let run = desk.only_run("runs");
     let choice = report(&run.join("choice.json"));

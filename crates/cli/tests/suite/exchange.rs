@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::desk::{Desk, checkpoint, names, project};
 
 const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_length=5 \
-                    train.batch_size=3 train.updates=4 evaluation.episodes=0";
+                    model.best_percents=none train.batch_size=3 train.updates=4 \
+                    evaluation.episodes=0";
 
 #[test]
 fn an_agent_goes_out_and_comes_back_equal() {
@@ -208,6 +209,7 @@ fn what_others_do_not_have_is_not_exported() {
         ("head=gaussian model.return_unit=scale", "model.head = "),
         ("attention=fourier model.return_unit=scale", "model.attention = "),
         ("model.return_unit=rate", "model.return_unit = rate"),
+        ("model.return_unit=scale model.best_percents=10", "model.best_percents = "),
         ("model.return_unit=range", "model.return_head = "),
         ("algorithm=behavior_cloning", "model.conditioning = "),
         ("algorithm=td3_bc train.updates=2", "model.kind = "),

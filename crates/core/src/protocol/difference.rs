@@ -215,6 +215,7 @@ mod tests {
             action_choice: ActionChoice::Mode,
             temperature: 0.5,
             return_quantile: 0.5,
+            best_percent: 10.0,
         }
     }
 
@@ -226,7 +227,7 @@ mod tests {
     #[test]
     fn every_setting_is_compared() {
         let mut agent = agent();
-        for left in (1..=12).rev() {
+        for left in (1..=13).rev() {
             let mut deviations = agent.deviations(&other(), &[0.5]);
             assert_eq!(deviations.len(), left, "{deviations:?}");
             let Deviation { difference, play, .. } = deviations.swap_remove(0);
@@ -257,6 +258,7 @@ mod tests {
             "action_choice",
             "temperature",
             "return_quantile",
+            "best_percent",
             "return_scale",
             "delayed_reward",
             "target_return",
@@ -289,7 +291,7 @@ mod tests {
     #[test]
     fn a_deviation_changes_one_setting() {
         let found = agent().deviations(&other(), &[32.0]);
-        assert_eq!(found.len(), 12);
+        assert_eq!(found.len(), 13);
         for deviation in found {
             assert_eq!(deviation.target_return, 32.0);
             let alone = agent().deviations(&deviation.play, &[32.0]);

@@ -268,6 +268,66 @@ fn batches_show_the_steps_of_their_windows() {
     assert_eq!(sampler.drawn(), 0);
 }
 
+/// Of episodes of 3, 7 and 2 steps, which earn as many rewards as they have steps (or more), the
+/// last being unfinished.
+#[test]
+fn half_of_the_windows_are_of_the_best_episodes_where_that_is_asked_for() {
+    let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
+    let data = dataset("..t......t..", &options);
+    let earned = data.episodes().as_slice().iter().map(|e| data.returns_to_go()[e.start]);
+    let earned: Vec<f32> = earned.collect();
+    let better = usize::from(earned[1] > earned[0]);
+    let plain = || WindowSampler::new(data.index().clone(), Sampling::Uniform, 3, 5).unwrap();
+    let episode = |last: u64| {
+        data.episodes()
+            .as_slice()
+            .iter()
+            .position(|e| e.range().contains(&(last as usize)))
+            .unwrap()
+    };
+
+    let mut sampler = data.with_best(plain(), &[1.0, 100.0], 5);
+    let mut batch = Batch::default();
+    batch.fill(&data, &mut sampler, 600, &by(1.0)).unwrap();
+    check_batch(&data, &batch, 1.0);
+    let drawn = |share: Option<u8>| -> Vec<usize> {
+        let told = batch.best.iter().zip(&batch.last_indices);
+        told.filter(|(best, _)| **best == share).map(|(_, &last)| episode(last)).collect()
+    };
+    assert!((240..360).contains(&drawn(None).len()), "half of 600, ± 12");
+    assert!((100..200).contains(&drawn(Some(0)).len()), "a quarter, ± 11");
+    assert!(drawn(Some(0)).iter().all(|&episode| episode == better), "the best episode alone");
+    for of_all in [drawn(None), drawn(Some(1))] {
+        assert!((0..3).all(|episode| of_all.contains(&episode)), "all episodes");
+    }
+    // A cursor says what comes next, and other batches leave no trace.
+    let mut again = Batch::default();
+    sampler.seek(300);
+    again.fill(&data, &mut sampler, 300, &by(1.0)).unwrap();
+    assert_eq!(
+        (&again.best[..], &again.last_indices[..]),
+        (&batch.best[300..], &batch.last_indices[300..])
+    );
+
+    // An unfinished episode is the worst, whatever it has earned; nothing is told where nothing is
+    // asked for.
+    let mut sampler = data.with_best(plain(), &[90.0], 5);
+    batch.fill(&data, &mut sampler, 300, &by(1.0)).unwrap();
+    let best: Vec<usize> = batch
+        .best
+        .iter()
+        .zip(&batch.last_indices)
+        .filter(|(best, _)| best.is_some())
+        .map(|(_, &last)| episode(last))
+        .collect();
+    assert!(best.contains(&0) && best.contains(&1) && !best.contains(&2), "{best:?}");
+    batch.fill(&data, &mut data.with_best(plain(), &[], 5), 60, &by(1.0)).unwrap();
+    let mut all = Batch::default();
+    all.fill(&data, &mut plain(), 60, &by(1.0)).unwrap();
+    assert_eq!(batch, all);
+    assert!(all.best.iter().all(Option::is_none));
+}
+
 #[test]
 fn windows_from_their_start_by_hand() {
     let index = index(&[3, 1, 5]);

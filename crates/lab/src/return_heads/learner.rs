@@ -127,6 +127,7 @@ fn contexts(recorded: &Recorded, rows: &[usize], device: &Device) -> Contexts {
         returns_to_go: Tensor::zeros([n, 1], device),
         timesteps: vec![0; n],
         n_padding: vec![0; n],
+        best: Vec::new(),
     }
 }
 

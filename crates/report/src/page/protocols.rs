@@ -17,7 +17,7 @@ struct Protocol {
 }
 
 /// Settings that are not written where they are usual.
-const UNWRITTEN: [(&str, &str); 1] = [("return_quantile", "1")];
+const UNWRITTEN: [(&str, &str); 2] = [("return_quantile", "1"), ("best_percent", "0")];
 
 impl Protocol {
     fn of(setting: &Setting) -> Self {
@@ -31,17 +31,11 @@ impl Protocol {
 
     /// Where settings are `chosen` for each run by the same rule, one protocol is of all of them.
     fn new(play: &Play, chosen: &[&str]) -> Self {
-        let mut played = play.clone();
-        if chosen.contains(&"return quantile") {
-            // That of 1 is not written, and no number of it counts.
-            played.return_quantile = 0.0;
-        }
-        let mut settings = flat(&played);
-        for (name, value) in &mut settings {
-            if chosen.contains(&&*name.replace('_', " ")) {
-                *value = CHOSEN.into();
-            }
-        }
+        let mut settings = flat(play);
+        // Some are not written where they are usual.
+        let chosen: Vec<String> = chosen.iter().map(|name| name.replace(' ', "_")).collect();
+        settings.retain(|(name, _)| !chosen.contains(name));
+        settings.extend(chosen.into_iter().map(|name| (name, CHOSEN.into())));
         Self { name: play.name.clone(), settings, moot: Vec::new() }
     }
 

@@ -240,6 +240,7 @@ impl Atari {
             returns_to_go: random([batch, time], &mut generator, device),
             timesteps: timesteps_from(&vec![9; batch], &n_padding, time),
             n_padding,
+            best: Vec::new(),
         }
     }
 }
@@ -303,6 +304,7 @@ fn continuous_batch(model: &DecisionTransformer, batch: usize, device: &Device) 
         returns_to_go: random(1).squeeze_dim::<2>(2),
         timesteps,
         n_padding: vec![0; batch],
+        best: Vec::new(),
     }
 }
 

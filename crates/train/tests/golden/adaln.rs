@@ -58,6 +58,7 @@ fn contexts(golden: &Golden, step: usize) -> Contexts {
         returns_to_go: column("returns_to_go").tensor(device, DType::F64),
         timesteps: timesteps.iter().map(|&timestep| timestep as i32).collect(),
         n_padding: n_padding.iter().map(|&pad| pad as usize).collect(),
+        best: Vec::new(),
     }
 }
 

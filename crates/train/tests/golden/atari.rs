@@ -147,6 +147,7 @@ impl Atari {
             ),
             timesteps: timesteps_from(&ints(timesteps), &n_padding, time),
             n_padding,
+            best: Vec::new(),
         }
     }
 

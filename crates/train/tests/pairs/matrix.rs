@@ -98,6 +98,7 @@ fn batch(observations: &ObservationSpace, actions: &ActionSpace) -> Contexts {
         // The last context goes beyond the horizon.
         timesteps: timesteps_from(&[3, 0, 7], &n_padding, CONTEXT),
         n_padding,
+        best: Vec::new(),
     }
 }
 

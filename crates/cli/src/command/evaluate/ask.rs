@@ -10,7 +10,7 @@ use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
 use overtone_eval::{Choice, Way};
 
-use super::choose::OwnChoice;
+use super::own_choice::OwnChoice;
 use crate::{
     settings::{self, Choosable, EvaluationSettings},
     suites,
@@ -66,8 +66,11 @@ fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
     if played.action_choice != own.action_choice {
         suffix += &format!("-{}", action_choice_name(played.action_choice));
     }
-    if played.return_quantile != own.return_quantile {
-        suffix += &format!("-q{}", played.return_quantile);
+    match played.best_percent {
+        0.0 if own.best_percent == 0.0 && played.return_quantile == own.return_quantile => {}
+        0.0 => suffix += &format!("-q{}", played.return_quantile),
+        percent if percent == own.best_percent => {}
+        percent => suffix += &format!("-best{percent}"),
     }
     suffix
 }
@@ -90,6 +93,7 @@ pub fn what_to_ask(
     let mut asks: Vec<Ask> = Vec::new();
     for name in names.split(',').map(str::trim) {
         let protocol = protocol(options, name, suite, &trained, chosen)?;
+        check_best_percent(protocol.best_percent, &agent.best_percents())?;
         if asks.iter().any(|ask| ask.protocol == protocol) {
             bail!("protocol={names}: {name} is named twice");
         }
@@ -97,11 +101,11 @@ pub fn what_to_ask(
         let targets = settings::targets(&asked, returns)?;
         let mut ask = Ask::new(&trained, &own, protocol, asked, targets);
         // A choice in which nothing was left to choose is none.
-        let said = [options.temperature, options.return_quantile];
+        let best_percent = options.best_percent();
+        let said = [options.temperature, options.return_quantile, best_percent];
         if name == MATCHED && said.contains(&Choosable::Chosen) {
-            let of_it =
-                chosen.choice.as_ref().filter(|choice| choice.chosen == Way::of(&ask.protocol));
-            ask.choice = of_it.cloned();
+            let choice = chosen.choice(best_percent.fixed());
+            ask.choice = choice.filter(|choice| choice.chosen == Way::of(&ask.protocol));
         }
         asks.push(ask);
     }
@@ -137,7 +141,7 @@ fn protocol(
     let Some(mut play) = preset.or_else(|| suite.protocol(name, matched)) else {
         bail!("protocol={name}: there are {}", listed(&[&[MATCHED], suite.protocols()].concat()))
     };
-    let way = chosen.chosen(matched);
+    let way = chosen.chosen(matched, options.best_percent().fixed());
     match trained.task.actions {
         ActionSpace::Discrete { .. } => match options.temperature {
             Choosable::Fixed(temperature) => play.temperature = temperature,
@@ -149,6 +153,7 @@ fn protocol(
             play.action_choice = options.actions;
         }
     }
+    play.best_percent = way.best_percent;
     play.return_quantile = options.return_quantile.or(way.return_quantile);
     if let Choosable::Fixed(asked) = options.return_quantile {
         if matched.return_quantile == 1.0 && asked != 1.0 {
@@ -166,6 +171,27 @@ fn protocol(
         bail!("temperature={temperature}: must be positive");
     }
     Ok(play)
+}
+
+/// Checks that an agent that was told of the shares `known` can be told `best_percent`.
+///
+/// # Errors
+/// When it cannot.
+pub fn check_best_percent(best_percent: f32, known: &[f32]) -> Result<()> {
+    if best_percent == 0.0 || known.contains(&best_percent) {
+        return Ok(());
+    }
+    let told: Vec<String> = known.iter().map(f32::to_string).collect();
+    match &told[..] {
+        [] => bail!(
+            "best_percent={best_percent}: this agent was not told how the best act; train it with \
+             model.best_percents"
+        ),
+        _ => bail!(
+            "best_percent={best_percent}: this agent was told of {} %, and of a return by 0",
+            told.join(", ")
+        ),
+    }
 }
 
 /// `matched, v4 and v5`.

@@ -1,11 +1,12 @@
 //! The way in which an agent is played: `overtone evaluate choose` chooses it, as training does at
-//! its end where `evaluation.temperature=chosen` or `evaluation.return_quantile=chosen`.
+//! its end where `evaluation.temperature=chosen`, `evaluation.return_quantile=chosen` or
+//! `evaluation.best_percent=chosen`.
 
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 
 use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::Agent;
-use overtone_core::{ObservationSpace, Play};
+use overtone_core::ObservationSpace;
 use overtone_eval::{Choice, ChoicePoint, Way, evaluation::n_episodes, table::Table};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
@@ -14,7 +15,10 @@ use super::{
     ask::{self, Ask},
     check_out,
     entry::Entry,
-    open_checkpoint, open_run, playing,
+    open_checkpoint, open_run,
+    own_choice::OwnChoice,
+    playing,
+    ways::Ways,
 };
 use crate::{
     interrupt, keys,
@@ -36,7 +40,7 @@ temperatures = "1,0.5,0.25"
 return_quantiles = "0.9,0.75,0.5,1"
 # Episodes for each of them; where an agent has both, for each pair. Empty: as after training, 20, and 5 of an agent that sees frames.
 episodes = ""
-# The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95.
+# The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95, or to act as the best episodes do, where the agent was told of them (model.best_percents), whichever earns more.
 target = ""
 # Seed of the episodes. It must be another than that of evaluate rollouts, 1 by default, whose scores are then no part of the choice.
 seed = 1001
@@ -47,80 +51,6 @@ device = ""
 # Where to write the choice, as JSON; empty: choice.json in the run's folder, where evaluate rollouts and Python find it.
 out = ""
 "#;
-
-/// What was chosen for a run, and what its settings say about that.
-#[derive(Clone, Debug, Default)]
-pub struct OwnChoice {
-    /// The choice; `None` where none was made.
-    pub choice: Option<Choice>,
-    /// Whether the run is to be played at the temperature, and at the quantile, of the choice.
-    is_own: [bool; 2],
-}
-
-impl OwnChoice {
-    /// What the files of `run` say.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn of(run: &RunDir) -> Result<Self> {
-        let choice = Choice::read(&run.path().join(Choice::FILE))?;
-        let set = settings::chosen_of(&run.path().join(CONFIG))?;
-        Ok(Self { choice, is_own: set.map(|set| set == Choosable::Chosen) })
-    }
-
-    /// What was chosen; the way of `matched`, by which the agent was trained, where nothing was.
-    pub fn chosen(&self, matched: &Play) -> Way {
-        self.choice.as_ref().map_or_else(|| Way::of(matched), |choice| choice.chosen)
-    }
-
-    /// How the run is played by its own settings.
-    pub fn own(&self, matched: &Play) -> Play {
-        let (chosen, usual) = (self.chosen(matched), Way::of(matched));
-        let [temperature, return_quantile] = self.is_own;
-        let way = Way {
-            temperature: if temperature { chosen.temperature } else { usual.temperature },
-            return_quantile: match return_quantile {
-                true => chosen.return_quantile,
-                false => usual.return_quantile,
-            },
-        };
-        way.playing(matched)
-    }
-}
-
-/// Temperatures and quantiles among which is chosen.
-struct Ways {
-    temperatures: Vec<f32>,
-    return_quantiles: Vec<f32>,
-}
-
-impl Ways {
-    /// Of these those that change what `agent` does; `None` where there are none. Nothing is as it
-    /// was trained where nothing is asked for.
-    fn of(agent: &Agent, temperatures: &[f32], return_quantiles: &[f32]) -> Option<Self> {
-        let usual = Way::of(&agent.matched());
-        let or_usual = |numbers: &[f32], has: bool, usual: f32| match numbers {
-            numbers if has && !numbers.is_empty() => numbers.to_vec(),
-            _ => vec![usual],
-        };
-        let has = [agent.has_temperature(), agent.has_return_model()];
-        let ways = Self {
-            temperatures: or_usual(temperatures, has[0], usual.temperature),
-            return_quantiles: or_usual(return_quantiles, has[1], usual.return_quantile),
-        };
-        let said = [temperatures, return_quantiles].into_iter().zip(has);
-        said.into_iter().any(|(numbers, has)| has && !numbers.is_empty()).then_some(ways)
-    }
-
-    /// Every pair.
-    fn all(&self) -> Vec<Way> {
-        let of_one = |&temperature: &f32| {
-            let way = move |&return_quantile: &f32| Way { temperature, return_quantile };
-            self.return_quantiles.iter().map(way)
-        };
-        self.temperatures.iter().flat_map(of_one).collect()
-    }
-}
 
 /// Temperatures among which training chooses: few, as each is played.
 const TEMPERATURES: [f32; 3] = [1.0, 0.5, 0.25];
@@ -157,7 +87,8 @@ fn awaited(
     };
     let temperatures = among(options.temperature, &TEMPERATURES);
     let return_quantiles = among(options.return_quantile, &RETURN_QUANTILES);
-    let ways = Ways::of(&Agent::of(checkpoint)?, temperatures, return_quantiles);
+    let is_free = options.best_percent() == Choosable::Chosen;
+    let ways = Ways::of(&Agent::of(checkpoint)?, temperatures, return_quantiles, is_free);
     Ok(if OwnChoice::of(run)?.choice.is_some() { None } else { ways })
 }
 
@@ -276,10 +207,12 @@ pub fn run(options: &[String]) -> Result<()> {
     suites::check_environment(&agent.task)?;
     let temperatures = numbers("temperatures", &text("temperatures"), f32::INFINITY)?;
     let return_quantiles = numbers("return_quantiles", &text("return_quantiles"), 1.0)?;
-    let Some(ways) = Ways::of(&agent, &temperatures, &return_quantiles) else {
+    let target = text("target");
+    let Some(ways) = Ways::of(&agent, &temperatures, &return_quantiles, target.is_empty()) else {
         bail!(
-            "{} always takes one action, and was not taught what may be earned from a state \
-             (model.return_head): there is nothing to choose",
+            "{} always takes one action, and was taught neither what may be earned from a state \
+             (model.return_head) nor how the best act (model.best_percents): there is nothing to \
+             choose",
             agent.algorithm.describe()
         )
     };
@@ -288,7 +221,6 @@ pub fn run(options: &[String]) -> Result<()> {
         _ => whole("episodes")?,
     };
     ensure!(episodes > 0, "episodes=0: there is nothing to play");
-    let target = text("target");
     ensure!(!target.contains(','), "target={target}: one return is asked for");
     let out = match text("out").as_str() {
         "" => run.path().join(Choice::FILE),
@@ -364,12 +296,5 @@ mod tests {
         let of = |key: &str| numbers(key, &keys::plain(&keys[key]), f32::INFINITY).unwrap();
         assert_eq!(of("temperatures"), TEMPERATURES);
         assert_eq!(of("return_quantiles"), RETURN_QUANTILES);
-    }
-
-    #[test]
-    fn ways_are_all_pairs() {
-        let ways = Ways { temperatures: vec![1.0, 0.5], return_quantiles: vec![0.9, 1.0] };
-        let pairs = ways.all().into_iter().map(|way| [way.temperature, way.return_quantile]);
-        assert_eq!(pairs.collect::<Vec<_>>(), [[1.0, 0.9], [1.0, 1.0], [0.5, 0.9], [0.5, 1.0]]);
     }
 }

@@ -96,7 +96,10 @@ impl Entry {
             }
         };
         let mut how = format!("protocol={} {actions}", protocol.name);
-        if self.agent.has_return_model() {
+        // What is told in place of a return hides what bounds one.
+        if protocol.best_percent > 0.0 {
+            how += &format!(" best_percent={}", protocol.best_percent);
+        } else if self.agent.has_return_model() {
             how += &format!(" return_quantile={}", protocol.return_quantile);
         }
         Ok(evaluation::Setting {
@@ -107,9 +110,9 @@ impl Entry {
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
             heeds: Some(Heeds {
-                target: self.agent.algorithm.reads_returns(),
+                target: self.agent.algorithm.reads_returns() && protocol.best_percent == 0.0,
                 temperature: self.agent.has_temperature(),
-                return_quantile: self.agent.has_return_model(),
+                return_quantile: self.agent.has_return_model() && protocol.best_percent == 0.0,
             }),
             choice: self.ask.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {

@@ -71,6 +71,7 @@ impl Cast {
                 temperature: ask::choosable("temperature", text("temperature").into())?,
                 actions: ask::action_choice(&text("actions"))?,
                 return_quantile: Choosable::Chosen,
+                best_percent: Choosable::Chosen,
                 seed: 1,
                 parallel: 0,
                 every: 0,

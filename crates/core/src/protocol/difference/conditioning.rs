@@ -81,6 +81,18 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
     );
     comparison.field(
         reads_no_returns,
+        "best_percent",
+        |play| &mut play.best_percent,
+        |_, now| match now {
+            0.0 => "the agent is told a return".into(),
+            best => format!(
+                "the agent is told to act as in the best {best} % of the recording, whatever the \
+                 target is"
+            ),
+        },
+    );
+    comparison.field(
+        reads_no_returns,
         "return_scale",
         |play| &mut play.return_scale,
         |before, now| {

@@ -1,0 +1,59 @@
+//! [`OwnChoice`]: what was chosen for a run, and what its settings leave of that.
+
+use anyhow::Result;
+use overtone_core::Play;
+use overtone_eval::{Choice, Way};
+use overtone_train::{RunDir, run_dir::CONFIG};
+
+use crate::settings::{self, Choosable};
+
+/// What was chosen for a run, and what its settings say about that.
+#[derive(Clone, Debug, Default)]
+pub struct OwnChoice {
+    /// The choice; `None` where none was made.
+    pub choice: Option<Choice>,
+    /// What the run's settings say of temperature, return quantile and best percent.
+    said: [Choosable; 3],
+}
+
+impl OwnChoice {
+    /// What the files of `run` say.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn of(run: &RunDir) -> Result<Self> {
+        let choice = Choice::read(&run.path().join(Choice::FILE))?;
+        Ok(Self { choice, said: settings::chosen_of(&run.path().join(CONFIG))? })
+    }
+
+    /// The choice, or that among the ways of this best percent alone.
+    pub fn choice(&self, best_percent: Option<f32>) -> Option<Choice> {
+        let choice = self.choice.clone()?;
+        match best_percent {
+            None => Some(choice),
+            Some(percent) => choice.among_best(percent),
+        }
+    }
+
+    /// What was chosen so; the way of `matched`, by which the agent was trained, where nothing was.
+    pub fn chosen(&self, matched: &Play, best_percent: Option<f32>) -> Way {
+        let chosen = self.choice(best_percent).map_or(Way::of(matched), |choice| choice.chosen);
+        Way { best_percent: best_percent.unwrap_or(chosen.best_percent), ..chosen }
+    }
+
+    /// How the run is played by its own settings.
+    pub fn own(&self, matched: &Play) -> Play {
+        let [temperature, return_quantile, best_percent] = self.said;
+        let (chosen, usual) = (self.chosen(matched, best_percent.fixed()), Way::of(matched));
+        let own = |said: Choosable, of: fn(&Way) -> f32| match said {
+            Choosable::Chosen => of(&chosen),
+            Choosable::Fixed(_) => of(&usual),
+        };
+        let way = Way {
+            temperature: own(temperature, |way| way.temperature),
+            return_quantile: own(return_quantile, |way| way.return_quantile),
+            best_percent: chosen.best_percent,
+        };
+        way.playing(matched)
+    }
+}
