@@ -24,7 +24,7 @@ from transformers import DecisionTransformerModel
 def main() -> int:
     run, folder = map(Path, sys.argv[1:3])
     evaluation = json.loads((run / "evaluation-v5.json").read_text())
-    told = json.loads((folder / "overtone.json").read_text())["agent"]
+    told = json.loads((folder / "overtone.json").read_text())["state"]["agent"]
     mean, std = (np.array(told["normalization"][name]) for name in ("mean", "std"))
     context, scale = told["algorithm"]["context_length"], told["return_scale"]
     model = DecisionTransformerModel.from_pretrained(folder).eval()

@@ -143,12 +143,17 @@ fn pairs(n_layers: usize) -> impl Iterator<Item = (String, String, bool)> {
     }))
 }
 
-/// An agent's model as transformers has it.
+/// An agent's model as transformers has it: one that is told returns, or with `best_percent` above
+/// 0 one that acts as in this share of the best episodes, whatever return it is told.
 ///
 /// # Errors
 /// [`ModelError::Config`] where transformers has no such model, with the key that would have to
 /// be another.
-pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTensors), ModelError> {
+pub fn export(
+    agent: &Agent,
+    weights: &NamedTensors,
+    best_percent: f32,
+) -> Result<(Config, NamedTensors), ModelError> {
     let wrong = |key, got: String| Err(config_error(key, got, REASON));
     let Some(ModelConfig::Transformer(model)) = agent.algorithm.model() else {
         return wrong("kind", agent.algorithm.short_name());
@@ -166,13 +171,11 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
     if model.conditioning != Conditioning::Return {
         return wrong("conditioning", format!("{:?}", model.conditioning).to_lowercase());
     }
-    if model.average_return.is_some() {
+    let is_told_returns = best_percent == 0.0;
+    if is_told_returns && model.average_return.is_some() {
         return wrong("return_unit", "rate".into());
     }
-    if !model.best_percents.is_empty() {
-        return wrong("best_percents", format!("{:?}", model.best_percents));
-    }
-    if let Some(returns) = &model.return_model {
+    if let Some(returns) = model.return_model.as_ref().filter(|_| is_told_returns) {
         return wrong("return_head", returns.head.describe());
     }
     if model.attention != AttentionConfig::SOFTMAX {
@@ -191,7 +194,9 @@ pub fn export(agent: &Agent, weights: &NamedTensors) -> Result<(Config, NamedTen
         let tensor = taken(weights, &ours)?;
         theirs.insert(name, if turned { transposed(tensor)? } else { tensor.clone() });
     }
-    if let Some(range) = model.return_range {
+    if !is_told_returns {
+        told_a_share(&model, best_percent, weights, &mut theirs)?;
+    } else if let Some(range) = model.return_range {
         told_as_they_come(range, &mut theirs)?;
     }
     theirs.insert(NORM_BIAS.1.into(), taken(weights, NORM_BIAS.0)?.clone());
@@ -253,6 +258,27 @@ fn told_as_they_come(range: [f32; 2], theirs: &mut NamedTensors) -> Result<(), M
     let (n, moved) = (w.len(), moved.collect::<Vec<_>>());
     theirs.insert(weight.into(), TensorData::new(scaled, [n, 1]));
     theirs.insert(bias.into(), TensorData::new(moved, [n]));
+    Ok(())
+}
+
+/// A share stands where `R̂ W + b` stood: `W` is 0, and `b` is the share's vector.
+fn told_a_share(
+    model: &DecisionTransformerConfig,
+    best_percent: f32,
+    weights: &NamedTensors,
+    theirs: &mut NamedTensors,
+) -> Result<(), ModelError> {
+    let known = &model.best_percents;
+    let Some(place) = known.iter().position(|known| *known == best_percent) else {
+        let expected = format!("0, or one that the agent was told of: {known:?}");
+        return Err(config_error("best_percent", best_percent, expected));
+    };
+    let d = model.d_model;
+    let shares = taken(weights, "best_shares.weight")?;
+    let share: Vec<f32> = shares.iter().skip(place * d).take(d).collect();
+    let [weight, bias] = ["embed_return.weight", "embed_return.bias"];
+    theirs.insert(weight.into(), TensorData::new(vec![0.0f32; d], [d, 1]));
+    theirs.insert(bias.into(), TensorData::new(share, [d]));
     Ok(())
 }
 

@@ -19,6 +19,7 @@ use overtone_model::weights;
 use overtone_train::{RunDir, run_dir::CONFIG};
 
 pub use self::import::{IMPORT_OPTIONS, import};
+use super::evaluate::{OwnChoice, check_best_percent};
 use crate::keys::{self, Keys};
 
 /// Every option of `export` with its default and reason.
@@ -31,6 +32,8 @@ runs = "runs"
 checkpoint = "last"
 # hf: what Hugging Face's transformers reads, which has a place for few agents. safetensors: every agent, with Overtone's own names.
 format = "hf"
+# hf: an agent that was told of shares of the best episodes (model.best_percents) acts as in the best 10 %, say, whatever return it is told; 0: it is told returns. Empty: as was chosen for the run.
+best_percent = ""
 # The folder to write, or the second word without =. Must be given.
 to = ""
 "#;
@@ -54,12 +57,30 @@ pub fn export(words: &[String]) -> Result<()> {
     let checkpoint = super::evaluate::open_checkpoint(&run, &text("checkpoint"))?;
     let agent = Agent::of(&checkpoint)?;
     let own = checkpoint.weights()?;
+    let best_percent = match text("best_percent").as_str() {
+        "" => OwnChoice::of(&run)?.own(&agent.matched()).best_percent,
+        word => word.parse().ok().with_context(|| format!("best_percent={word}: no number"))?,
+    };
     let theirs = match text("format").as_str() {
-        "safetensors" => None,
+        "safetensors" => {
+            let given = text("best_percent");
+            ensure!(
+                given.is_empty(),
+                "best_percent={given} is for format=hf: other files hold all"
+            );
+            None
+        }
         "hf" => {
-            let theirs = hugging_face::export(&agent, &own).with_context(|| {
+            check_best_percent(best_percent, &agent.best_percents())?;
+            let theirs = hugging_face::export(&agent, &own, best_percent).with_context(|| {
                 let path = checkpoint.path.display();
-                format!("{path} cannot be exported for transformers (format=safetensors can)")
+                let others = match agent.best_percents()[..] {
+                    [] => String::new(),
+                    [first, ..] => format!(", and so can best_percent={first}"),
+                };
+                format!(
+                    "{path} cannot be exported for transformers (format=safetensors can{others})"
+                )
             })?;
             Some(theirs)
         }
@@ -74,7 +95,7 @@ pub fn export(words: &[String]) -> Result<()> {
         settings: fs::read_to_string(&config).with_context(|| config.display().to_string())?,
     };
     let card = match theirs {
-        Some(_) => card::for_transformers(&agent, &checkpoint.state),
+        Some(_) => card::for_transformers(&agent, &checkpoint.state, best_percent),
         None => card::own(&agent, &checkpoint.state, &card::returns(&run, &checkpoint.state)),
     };
     let beside = files::beside(&to);
@@ -96,6 +117,12 @@ pub fn export(words: &[String]) -> Result<()> {
         .inspect_err(|_| drop(fs::remove_dir_all(&beside)))
         .with_context(|| format!("to={}", to.display()))?;
     say!("exported {} to {}", checkpoint.path.display(), to.display());
+    if theirs.is_some() && best_percent > 0.0 {
+        say!(
+            "it acts as in the best {best_percent} % of its data, whatever return it is told \
+             (best_percent=0: it is told returns)"
+        );
+    }
     match theirs {
         Some(_) => say!(
             "transformers reads it: DecisionTransformerModel.from_pretrained({:?})",

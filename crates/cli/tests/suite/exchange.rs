@@ -42,6 +42,70 @@ fn one_with_a_range_of_returns_plays_the_same() {
     }
 }
 
+/// transformers knows no shares of the best episodes and no model of returns: an agent that acts as
+/// in a share needs neither.
+#[test]
+fn one_that_acts_as_the_best_is_told_any_return() {
+    let desk = Desk::new();
+    let quick = TINY.replace("best_percents=none", "best_percents=10,100");
+    desk.succeeds(&format!("train {quick}"));
+    desk.refuses("export to=out", &["model.return_unit = rate", "so can best_percent=10"]);
+    desk.refuses("export to=out best_percent=20", &["best_percent=20", "told of 10, 100 %"]);
+    desk.refuses("export to=out best_percent=10 format=safetensors", &["best_percent=10"]);
+    let episodes = |words: &str| -> Value {
+        desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out=told.json"));
+        let text = fs::read(desk.path("told.json")).unwrap();
+        serde_json::from_slice::<Value>(&text).unwrap()["episodes"].clone()
+    };
+    let returns = |words: &str| -> Vec<f64> {
+        let episodes = episodes(words);
+        episodes.as_array().unwrap().iter().map(|e| e["raw_return"].as_f64().unwrap()).collect()
+    };
+    let mut all = Vec::new();
+    for percent in [10, 100] {
+        let said = desk.succeeds(&format!("export to=out{percent} best_percent={percent}"));
+        assert!(said.contains(&format!("as in the best {percent} %")), "{said}");
+        let card = fs::read_to_string(desk.path(&format!("out{percent}/README.md"))).unwrap();
+        assert!(card.contains("whatever return it is told"), "{card}");
+        desk.succeeds(&format!("import out{percent} runs=back{percent}"));
+        let own = returns(&format!("runs=runs best_percent={percent}"));
+        for target in [100, 1800] {
+            assert_eq!(own, returns(&format!("runs=back{percent} target={target}")));
+        }
+        all.push(own);
+    }
+    assert_ne!(all[0], all[1]);
+
+    // What is exported without being asked for is what was chosen for the run.
+    desk.succeeds("evaluate choose runs=runs episodes=1");
+    let choice: Value =
+        serde_json::from_slice(&fs::read(desk.only_run("runs").join("choice.json")).unwrap())
+            .unwrap();
+    match choice["chosen"]["best_percent"].as_f64().unwrap_or(0.0) {
+        0.0 => desk.refuses("export to=out", &["model.return_unit = rate"]),
+        percent => {
+            let said = desk.succeeds("export to=out");
+            assert!(said.contains(&format!("as in the best {percent} %")), "{said}");
+        }
+    };
+}
+
+/// Told returns, an agent needs no vectors of shares.
+#[test]
+fn one_that_is_told_returns_leaves_its_shares_behind() {
+    let desk = Desk::new();
+    let quick = TINY.replace("best_percents=none", "best_percents=10");
+    desk.succeeds(&format!("train {quick} model.return_unit=scale"));
+    desk.succeeds("export to=out");
+    desk.succeeds("import out runs=back");
+    let [own, its] = ["runs", "back"].map(|runs| {
+        desk.succeeds(&format!("evaluate rollouts runs={runs} episodes=2 target=1800 out=e.json"));
+        let text = fs::read(desk.path("e.json")).unwrap();
+        serde_json::from_slice::<Value>(&text).unwrap()["episodes"].clone()
+    });
+    assert_eq!(own, its);
+}
+
 fn goes_out_and_comes_back(words: &str) {
     let desk = Desk::new();
     desk.succeeds(&format!("train {TINY} {words}"));
@@ -209,7 +273,6 @@ fn what_others_do_not_have_is_not_exported() {
         ("head=gaussian model.return_unit=scale", "model.head = "),
         ("attention=fourier model.return_unit=scale", "model.attention = "),
         ("model.return_unit=rate", "model.return_unit = rate"),
-        ("model.return_unit=scale model.best_percents=10", "model.best_percents = "),
         ("model.return_unit=range", "model.return_head = "),
         ("algorithm=behavior_cloning", "model.conditioning = "),
         ("algorithm=td3_bc train.updates=2", "model.kind = "),

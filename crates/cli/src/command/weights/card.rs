@@ -6,15 +6,29 @@ use overtone_agents::Agent;
 use overtone_eval::Evaluation;
 use overtone_train::{RunDir, TrainState};
 
-/// The card of an agent as transformers has it.
-pub fn for_transformers(agent: &Agent, state: &TrainState) -> String {
+/// The card of an agent as transformers has it, which is told returns or, with `best_percent` above
+/// 0, heeds none.
+pub fn for_transformers(agent: &Agent, state: &TrainState, best_percent: f32) -> String {
+    let returns = format!(
+        "Returns-to-go and rewards are divided by {}. Returns in its data: {}.",
+        agent.return_scale,
+        of_data(state)
+    );
+    let told = match best_percent {
+        0.0 => returns,
+        percent => format!(
+            "It acts as in the best {percent} % of its data, whatever return it is told: returns-to-go \
+             of 0 will do. Returns in its data: {}.",
+            of_data(state)
+        ),
+    };
     format!(
         "---\nlibrary_name: transformers\npipeline_tag: reinforcement-learning\ntags:\n- \
          decision-transformer\n- offline-reinforcement-learning\n---\n\n# {task}\n\n{what}, trained \
          by Overtone for {steps} updates.\n\n\
          - Observations are normalized before the model sees them: `(observation - mean) / (std + 1e-6)`, \
          both in `overtone.json` under `state.agent.normalization`.\n\
-         - Returns-to-go and rewards are divided by {scale}. Returns in its data: {returns}.\n\
+         - {told}\n\
          - Context: {context} timesteps. Actions are between -1 and 1.\n\
          - Data: content SHA-256 {hash}.\n\n\
          `overtone import from=THIS_FOLDER` makes a run of it again. A score is no part of these \
@@ -22,8 +36,6 @@ pub fn for_transformers(agent: &Agent, state: &TrainState) -> String {
         task = agent.task.id(),
         what = agent.algorithm.describe(),
         steps = state.step,
-        scale = agent.return_scale,
-        returns = of_data(state),
         context = agent.algorithm.model().map_or(0, |model| model.context_length()),
         hash = state.dataset_hash,
     )

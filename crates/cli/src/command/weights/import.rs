@@ -160,7 +160,7 @@ fn of_transformers(from: &Path, keys: &Keys) -> Result<Found> {
     };
     let Some((known, before)) = known else { return unknown(&agent, tensors, &text("runs")) };
     let state = TrainState { agent: agent.to_value(), ..known.state.clone() };
-    let settings = match before.task == agent.task {
+    let settings = match before.task == agent.task && before.best_percents().is_empty() {
         true => settings_of(&known, &agent, from, &text("runs"))?,
         false => described(&agent, &state, &text("runs"))?,
     };
@@ -273,6 +273,11 @@ fn described(agent: &Agent, state: &TrainState, runs: &str) -> Result<String> {
             format!("model.context_length={}", model.context_length),
             format!("model.dropout={}", model.dropout),
         ]);
+    }
+    if matches!(agent.task.observations, ObservationSpace::Vectors { .. }) {
+        let as_others =
+            ["model.return_unit=scale", "model.return_head=none", "model.best_percents=none"];
+        words.extend(as_others.map(String::from));
     }
     Settings::resolve(&words, train::auto_profile)?.to_toml()
 }
