@@ -112,6 +112,7 @@ test: setup
 
 # Build the Python package as a wheel in target/wheels: the module and the program in one
 wheel: setup
+    scripts/stage-datasets.sh
     .venv/bin/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
     .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python
 

@@ -10,7 +10,11 @@ from pathlib import Path
 
 
 def announce() -> None:
-    """Tells the native program where MuJoCo is, and how it is started again for many runs."""
+    """Tells the native program where MuJoCo and the starter sets are, and how it is started again
+    for many runs."""
+    datasets = Path(__file__).parent / "datasets"
+    if "OVERTONE_PACKAGED_DATASETS" not in os.environ and datasets.is_dir():
+        os.environ["OVERTONE_PACKAGED_DATASETS"] = str(datasets)
     if "OVERTONE_SITE_PACKAGES" not in os.environ:
         found = importlib.util.find_spec("mujoco")
         if found is not None and found.origin is not None:

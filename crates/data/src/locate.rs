@@ -8,7 +8,7 @@ use etcetera::base_strategy::{BaseStrategy, choose_base_strategy};
 use overtone_core::names::plain;
 use overtone_core::{ActionSpace, Task};
 
-use crate::card::{DATASETS_HINT, DatasetCard, find_dataset};
+use crate::card::{DATASETS_HINT, DatasetCard, Named, find_dataset};
 use crate::download::unfinished;
 use crate::error::DataError;
 use crate::minari_id::{MinariId, RecordedEnv};
@@ -120,7 +120,7 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
         if !card.datasets.iter().any(|known| known == dataset) {
             continue;
         }
-        let path = datasets.join(card.place(name, dataset));
+        let path = folder_of(card.kind, datasets)?.join(card.place(name, dataset));
         if let Some(path) = unfinished(&path) {
             return Err(DataError::Unfinished { path });
         }
@@ -160,7 +160,12 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
 pub fn description_of(path: &Path, datasets: &Path) -> Result<Option<DatasetCard>, DataError> {
     let cards = DatasetCard::load_all(datasets)?;
     let place = reader_of(path)?.place(path)?;
-    Ok(cards.into_iter().find(|card| card.describes(&place, datasets).is_some()))
+    Ok(cards.into_iter().find(|card| named(card, &place, datasets).is_some()))
+}
+
+/// What `card` calls the recording at `place`, if it is one of its own.
+fn named(card: &DatasetCard, place: &Path, datasets: &Path) -> Option<Named> {
+    card.describes(place, &folder_of(card.kind, datasets).ok()?)
 }
 
 /// `origin`, of data of `task`.
@@ -185,7 +190,7 @@ fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Locate
     // Without the project's folder there is no description, and that is no error here.
     for card in DatasetCard::load_all(datasets).unwrap_or_default() {
         if card.suite == task.suite
-            && let Some(named) = card.describes(&place, datasets)
+            && let Some(named) = named(&card, &place, datasets)
         {
             return Ok(Located {
                 path,
@@ -228,19 +233,38 @@ fn named_file(path: &Path, task: &Task, dataset: &str) -> Result<Option<PathBuf>
 }
 
 /// The folder of datasets: `OVERTONE_DATASETS` where it is set, else `datasets` here or in
-/// the nearest folder above that has one with a description in it.
+/// the nearest folder above that has one with a description in it; else the one that came with
+/// an installed package, which says so in `OVERTONE_PACKAGED_DATASETS`.
 ///
 /// # Errors
 /// [`DataError::Missing`] when there is none.
 pub fn datasets_folder() -> Result<PathBuf, DataError> {
+    let found = own_folder()?.or_else(packaged_folder);
+    found.ok_or_else(|| DataError::Missing { path: "datasets".into(), hint: DATASETS_HINT.into() })
+}
+
+fn own_folder() -> Result<Option<PathBuf>, DataError> {
     if let Some(folder) = std::env::var_os("OVERTONE_DATASETS") {
-        return Ok(folder.into());
+        return Ok(Some(folder.into()));
     }
     let here = std::env::current_dir().map_err(DataError::io(Path::new("."), "open"))?;
-    here.ancestors()
-        .map(|folder| folder.join("datasets"))
-        .find(|folder| has_descriptions(folder))
-        .ok_or_else(|| DataError::Missing { path: "datasets".into(), hint: DATASETS_HINT.into() })
+    let mut all = here.ancestors().map(|folder| folder.join("datasets"));
+    Ok(all.find(|folder| has_descriptions(folder)))
+}
+
+fn packaged_folder() -> Option<PathBuf> {
+    let folder = std::env::var_os("OVERTONE_PACKAGED_DATASETS").map(PathBuf::from);
+    folder.filter(|folder| has_descriptions(folder))
+}
+
+/// Below which folder recordings of this kind lie that descriptions in `datasets` know: that
+/// folder, or for what is fetched, where an installed package brought it, the user's of caches.
+///
+/// # Errors
+/// When there is no folder of caches.
+pub fn folder_of(kind: Kind, datasets: &Path) -> Result<PathBuf, DataError> {
+    let is_packaged = packaged_folder().is_some_and(|folder| folder == datasets);
+    if is_packaged && kind == Kind::Published { user_folder() } else { Ok(datasets.into()) }
 }
 
 fn has_descriptions(folder: &Path) -> bool {
@@ -254,9 +278,13 @@ fn has_descriptions(folder: &Path) -> bool {
 /// # Errors
 /// When there is neither.
 pub fn cache_folder() -> Result<PathBuf, DataError> {
-    if let Ok(datasets) = datasets_folder() {
-        return Ok(datasets.join("cache"));
+    match own_folder() {
+        Ok(Some(datasets)) => Ok(datasets.join("cache")),
+        _ => user_folder(),
     }
+}
+
+fn user_folder() -> Result<PathBuf, DataError> {
     let user = choose_base_strategy().map(|user| user.cache_dir().join("overtone"));
     user.map_err(|_| DataError::Missing {
         path: "~/.cache".into(),

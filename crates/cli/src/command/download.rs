@@ -12,7 +12,7 @@ use overtone_core::Task;
 use overtone_data::{
     DatasetCard, Kind, MinariId, Selection, datasets_folder,
     download::{DownloadOptions, DownloadPlan, DownloadProgress, Remote, shards, size},
-    minari_folder,
+    folder_of, minari_folder,
 };
 use overtone_env::Suite;
 
@@ -144,7 +144,7 @@ fn files_of(suite: &'static dyn Suite, keys: &Keys, datasets: &Path) -> Result<W
     Ok(Wanted {
         title: format!("{}: {name}, {dataset}", card.title),
         remote: card.remote(&name, &dataset, &[])?,
-        folder: datasets.into(),
+        folder: folder_of(Kind::Published, datasets)?,
         path: card.place(&name, &dataset),
         licence: card.licence,
         train: format!("{}={} dataset={dataset}", suite.key(), task.name),
@@ -185,7 +185,7 @@ fn log_files(
     Ok(Wanted {
         title: format!("{}: {name}, run {run}, {} of {n_files} files", card.title, numbers.len()),
         remote,
-        folder: datasets.into(),
+        folder: folder_of(Kind::Published, datasets)?,
         path: card.place(&name, &run),
         licence: card.licence,
         train: format!("{}={}{words}", suite.key(), task.name),

@@ -68,6 +68,45 @@ fn converted_data_goes_to_the_users_caches() {
     assert_eq!(names(&desk.path("below")), ["runs"]);
 }
 
+/// As the Python package has them: the starter sets are trained on in any folder, and nothing is
+/// written beside them.
+#[test]
+fn starter_sets_come_with_an_installed_package() {
+    let desk = Desk::new();
+    let package = desk.path("package");
+    fs::create_dir_all(package.join("starter/mujoco")).unwrap();
+    let from = project().join("datasets");
+    for file in ["d4rl.toml", "starter-mujoco.toml", "starter/mujoco/hopper_switching.hdf5"] {
+        fs::copy(from.join(file), package.join(file)).unwrap();
+    }
+    fs::create_dir(desk.path("user")).unwrap();
+    let run = |line: &str| {
+        let mut command = command(&desk, line);
+        command.env("OVERTONE_PACKAGED_DATASETS", &package).current_dir(desk.path("user"));
+        said(command.output().unwrap())
+    };
+    let line = "train env=hopper evaluation.episodes=0 model.n_layers=1 model.d_model=16 \
+                model.context_length=4 train.batch_size=4 train.updates=2";
+    let trained = run(line);
+    succeeds(&trained);
+    let path = package.join("starter/mujoco/hopper_switching.hdf5");
+    let told = format!("the starter set in {}", path.display());
+    assert!(trained.stdout.contains(&told), "{}", trained.stdout);
+
+    // What is fetched goes to the user's caches, and is found there before a starter set.
+    let published = desk.path("home/.cache/overtone/published/d4rl");
+    fs::create_dir_all(&published).unwrap();
+    let fetched = published.join("hopper_medium-v2.hdf5");
+    fs::copy(from.join("starter/mujoco/hopper_medium.hdf5"), &fetched).unwrap();
+    let trained = run(&format!("{line} dataset=medium"));
+    succeeds(&trained);
+    let path = fetched.canonicalize().unwrap();
+    assert!(trained.stdout.contains("D4RL"), "{}", trained.stdout);
+    assert!(trained.stdout.contains(&path.display().to_string()), "{}", trained.stdout);
+    assert_eq!(names(&package), ["d4rl.toml", "starter", "starter-mujoco.toml"]);
+    assert_eq!(names(&desk.path("user")), ["runs"]);
+}
+
 #[test]
 fn what_is_not_found_is_said_in_one_sentence() {
     let desk = Desk::new();
