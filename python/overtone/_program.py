@@ -27,7 +27,9 @@ def text(value: object) -> str:
     if isinstance(value, (list, tuple, range)):
         values = cast("Iterable[object]", value)
         return ",".join(text(each) for each in values)
-    return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(cast("os.PathLike[str]", value))
+    return str(value)
 
 
 def words(settings: Mapping[str, object]) -> list[str]:

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 USAGE = """\
 overtone track wandb|mlflow|trackio RUN… [key=value…]
@@ -140,7 +140,10 @@ def flat(table: dict[str, Any], before: str = "") -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in table.items():
         name = f"{before}{key}"
-        values |= flat(value, f"{name}.") if isinstance(value, dict) else {name: value}
+        if isinstance(value, dict):
+            values |= flat(cast("dict[str, Any]", value), f"{name}.")
+        else:
+            values[name] = value
     return values
 
 
