@@ -17,8 +17,10 @@ def announce() -> None:
         os.environ["OVERTONE_PACKAGED_DATASETS"] = str(datasets)
     if "OVERTONE_SITE_PACKAGES" not in os.environ:
         found = importlib.util.find_spec("mujoco")
-        if found is not None and found.origin is not None:
-            os.environ["OVERTONE_SITE_PACKAGES"] = str(Path(found.origin).parent.parent)
+        origin = None if found is None else found.origin
+        # Where it is not, this is where it is missed.
+        folder = sysconfig.get_path("purelib") if origin is None else Path(origin).parent.parent
+        os.environ["OVERTONE_SITE_PACKAGES"] = str(folder)
     if "OVERTONE_PROGRAM" not in os.environ:
         name = "overtone.exe" if sys.platform == "win32" else "overtone"
         for folder in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent)):
