@@ -32,14 +32,14 @@ d_model = 64
 n_layers = 2
 # Attention heads; must divide d_model. The paper has 8.
 n_heads = 4
-# Optimizer steps.
-updates = 400
+# Optimizer steps: about one pass over the text.
+updates = 1000
 # Windows of a step.
 batch = 16
 # Of matrices.
 weight_decay = 0.01
 # Updates between looks at the validation text, for the curves.
-look_every = 80
+look_every = 200
 # Folder of the page, its tables and plots.
 out = "runs/lab/language"
 "#,
@@ -50,6 +50,8 @@ seeds = "1,2"
 attentions = "softmax,fourier4/R1"
 # Enough to be below the frequencies of characters.
 updates = 100
+# Twice.
+look_every = 50
 # Fewer.
 windows = 100
 "#,
