@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from overtone import _overtone, _program
+from overtone import _host, _overtone, _program
 from overtone._program import Teller
 
 
@@ -50,8 +50,17 @@ class Dataset:
 
     @staticmethod
     def open(path: str | Path) -> Dataset:
-        """The recording at a path: HDF5 of D4RL, Minari or d3rlpy, ``.npz``, or a folder."""
-        return Dataset(path)
+        """The recording at a path: HDF5 of D4RL, Minari or d3rlpy, ``.npz``, or a folder.
+
+        Or by name: ``starter:seaquest``, ``starter:hopper/switching``, one of the small recordings
+        that come with the package; ``minari:mujoco/hopper/medium-v0``, where Minari keeps it.
+        """
+        name = os.fspath(path)
+        if not name.startswith(("starter:", "minari:")):
+            return Dataset(path)
+        _host.announce()
+        found, task = _overtone.find(name)
+        return Dataset(found, task=task)
 
     @staticmethod
     def from_arrays(

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import types
 import unittest
+from unittest import mock
 
 import numpy as np
 
 import overtone as ov
 
-from .common import HOPPER, Desk, carts
+from .common import HOPPER, ROOT, TINY, Desk, carts
 
 
 def episodes_of(arrays: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -62,6 +64,20 @@ class Datasets(Desk):
         self.assertEqual(data.hash, ov.Dataset.from_arrays(**arrays).hash)
         with self.assertRaisesRegex(ValueError, "no column 'q'"):
             ov.from_pandas(frame, **{**names, "reward": "q"})
+
+    def test_starter_sets_and_minaris_are_found_by_name(self) -> None:
+        folders = {"OVERTONE_DATASETS": str(ROOT / "datasets"), "MINARI_DATASETS_PATH": str(self.folder)}
+        with mock.patch.dict(os.environ, folders):
+            data = ov.Dataset.open("starter:hopper/switching")
+            self.assertEqual((data.path.name, data.task), ("hopper_switching.hdf5", "mujoco/hopper"))
+            run = ov.train(data, progress="none", **TINY)
+            self.assertIn("mujoco/hopper", run.settings)
+            self.assertEqual(ov.Dataset.open("starter:CartPole-v1").task, "gymnasium/CartPole-v1")
+            self.assertTrue(ov.Dataset.open("starter:bank_heist").path.is_dir())
+            with self.assertRaisesRegex(ov.OvertoneError, "starter set `hopper/midium`.*hopper/medium"):
+                ov.Dataset.open("starter:hopper/midium")
+            with self.assertRaisesRegex(ov.OvertoneError, "overtone download dataset=minari:"):
+                ov.Dataset.open("minari:mujoco/hopper/medium-v0")
 
     def test_arrays_are_copied_and_found_again(self) -> None:
         arrays = carts()

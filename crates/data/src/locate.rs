@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy, choose_base_strategy};
-use overtone_core::names::plain;
+use overtone_core::names::{self, plain};
 use overtone_core::{ActionSpace, Task};
 
 use crate::card::{DATASETS_HINT, DatasetCard, Named, find_dataset};
@@ -150,6 +150,43 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
                 starters.join(", ")
             ),
         },
+    })
+}
+
+/// The starter set that is called `name` in any spelling, `seaquest` or `hopper/switching`, by a
+/// description in the folder `datasets`; and its task as `suite/name`.
+///
+/// # Errors
+/// [`DataError::UnknownName`] when there is none.
+pub fn starter(name: &str, datasets: &Path) -> Result<(PathBuf, String), DataError> {
+    let mut cards = DatasetCard::load_all(datasets)?;
+    cards.retain(|card| card.kind == Kind::Starter);
+    let mut all = Vec::new();
+    for card in &cards {
+        for (task, dataset) in card
+            .tasks
+            .iter()
+            .flat_map(|task| card.datasets.iter().map(move |dataset| (task, dataset)))
+        {
+            let name =
+                if card.datasets.len() == 1 { task.clone() } else { format!("{task}/{dataset}") };
+            all.push((
+                name,
+                datasets.join(card.place(task, dataset)),
+                format!("{}/{task}", card.suite),
+            ));
+        }
+    }
+    let known: Vec<&str> = all.iter().map(|(name, ..)| name.as_str()).collect();
+    let found = names::find(&known, name).map(str::to_owned);
+    let found = all.iter().find(|(name, ..)| Some(name) == found.as_ref());
+    found.map(|(_, path, task)| (path.clone(), task.clone())).ok_or_else(|| {
+        DataError::UnknownName {
+            what: "starter set",
+            name: name.into(),
+            nearest: names::nearest(&known, name).map(str::to_owned),
+            known: known.join(", "),
+        }
     })
 }
 

@@ -2,7 +2,11 @@
 
 use std::path::PathBuf;
 
-use overtone_data::{Dataset, DatasetOptions, Fragment, Recording, read};
+use overtone_console::caller::spoken;
+use overtone_data::{
+    DataError, Dataset, DatasetOptions, Fragment, MinariId, Recording, datasets_folder, read,
+    starter,
+};
 use pyo3::prelude::*;
 
 use crate::program::OvertoneError;
@@ -18,11 +22,28 @@ pub fn content_hash(py: Python<'_>, path: PathBuf) -> PyResult<String> {
         }
         Recording::ReplayLog(_) => Ok(None),
     };
-    let hash = py
-        .detach(hash)
-        .map_err(|error: overtone_data::DataError| OvertoneError::new_err(error.to_string()))?;
+    let hash = py.detach(hash).map_err(failed)?;
     hash.ok_or_else(|| {
         let path = path.display();
         OvertoneError::new_err(format!("{path}: a log of frames has a hash when it is converted"))
     })
+}
+
+/// Where the dataset lies that is called `minari:ID` or `starter:NAME`, and of which task a starter
+/// set is, as `suite/name`.
+#[pyfunction]
+pub fn find(name: &str) -> PyResult<(PathBuf, Option<String>)> {
+    let found = || match (MinariId::of(name)?, name.strip_prefix("starter:")) {
+        (Some(id), _) => Ok((id.find()?, None)),
+        (None, set) => {
+            let (path, task) = starter(set.unwrap_or(name), &datasets_folder()?)?;
+            Ok((path, Some(task)))
+        }
+    };
+    found().map_err(failed)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn failed(error: DataError) -> PyErr {
+    OvertoneError::new_err(spoken(&error.to_string()).into_owned())
 }

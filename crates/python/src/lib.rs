@@ -17,6 +17,7 @@ fn _overtone(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(program::main, module)?)?;
     module.add_function(wrap_pyfunction!(program::run, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::content_hash, module)?)?;
+    module.add_function(wrap_pyfunction!(dataset::find, module)?)?;
     module.add_class::<agents::Agents>()?;
     module.add("OvertoneError", module.py().get_type::<program::OvertoneError>())
 }

@@ -16,7 +16,7 @@ pub const OPTIONS: Options = Options {
 # Fewer steps, seeds and frequencies: a few minutes.
 quick = false
 # Seeds of the weights and of the order of windows.
-seeds = "1,2,3"
+seeds = "1,2,3,4"
 # Seed of the synthetic series.
 data_seed = 1
 # The real series: a description in datasets/series, without .toml.
