@@ -73,6 +73,9 @@ class Training(Desk):
 
     def test_ctrl_c_leaves_a_checkpoint_and_the_same_call_goes_on(self) -> None:
         long = {**TINY, "train": {**TINY["train"], "updates": 100_000, "checkpoint_every": 50_000}}
+        # A shell starts what runs in its background deaf to Ctrl-C.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
         timer = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
         timer.start()
         with self.assertRaises(KeyboardInterrupt):

@@ -53,7 +53,11 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
         }
     }
     let mut header = vec!["run".to_owned(), "asked".into()];
-    header.extend(labels.iter().map(|label| format!("{what} {label}")));
+    let asking = what.trim_end_matches(" or best percent");
+    header.extend(labels.iter().map(|label| match label.contains("best") {
+        true => label.clone(),
+        false => format!("{asking} {label}"),
+    }));
     header.push("chosen".into());
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut table = Table::new(&header);
