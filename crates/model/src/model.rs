@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     contexts::{Contexts, Observed},
-    decision_transformer::{DecisionTransformer, DecisionTransformerConfig},
+    decision_transformer::DecisionTransformer,
+    decision_transformer_config::DecisionTransformerConfig,
     error::{ModelError, config_error},
     head::{Decisions, Head, HeadConfig},
     init::Init,

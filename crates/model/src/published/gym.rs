@@ -8,7 +8,7 @@ use super::{
     Source, head, import, layer, unpublished,
 };
 use crate::{
-    decision_transformer::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
+    decision_transformer_config::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
     tokens::Conditioning, weights::NamedTensors,
 };
 
