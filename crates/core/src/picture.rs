@@ -2,8 +2,9 @@
 //!
 //! Environments and recordings share it, so that an agent learns from what it will see.
 //! As Atari's screens are shown: grey by the luma of ITU-R BT.601, resized by area, four frames
-//! oldest first, zeros before an episode's first. An environment that shows frames `[4, 84, 84]`
-//! of its own is shown as it is.
+//! oldest first, zeros before an episode's first. An environment that shows four frames of its
+//! own is shown as it is: `[4, 84, 84]`, or `[84, 84, 4]` as Dopamine and Stable-Baselines3's
+//! `VecFrameStack` have them, which put the newest last.
 
 /// Frames of an observation.
 pub const STACK: usize = 4;
@@ -14,6 +15,15 @@ pub const SIDE: usize = 84;
 /// Bytes of a frame.
 const FRAME: usize = SIDE * SIDE;
 
+/// The shapes that are understood.
+const UNDERSTOOD: &str = "[height, width], with 1 or 3 colours last or before, or four of those; or \
+                          [84, 84, 4], four frames with the newest last";
+
+/// What is said of `[height, width, 4]` of another size.
+const FOUR_LAST: &str = "[height, width, 3], or four frames as [4, height, width] or [84, 84, 4]: 4 \
+                         as the last axis may be four frames or colours with opacity, and nothing \
+                         says which";
+
 /// How an environment's images become frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
@@ -23,31 +33,39 @@ pub struct Picture {
     channels: usize,
     /// Whether colours are planes, `[channels, rows, columns]`, and not the last axis.
     planar: bool,
+    /// Whether the images of an observation are its last axis, and not its first.
+    images_last: bool,
     /// For each row and column of a frame, the first of the image and the weight of each.
     rows: Vec<(usize, Vec<f32>)>,
     columns: Vec<(usize, Vec<f32>)>,
 }
 
 impl Picture {
-    /// How images of this shape become frames; `None` where it is not known what the axes are.
-    pub fn of(shape: &[usize]) -> Option<Self> {
+    /// How images of this shape become frames.
+    ///
+    /// # Errors
+    /// Which shapes are understood, in words, where it is not known what the axes are.
+    pub fn of(shape: &[usize]) -> Result<Self, &'static str> {
+        let images_last = *shape == [SIDE, SIDE, STACK];
         let (images, size, channels, planar) = match *shape {
             [height, width] => (1, [height, width], 1, false),
-            [height, width, channels @ (1 | 3 | 4)] => (1, [height, width], channels, false),
+            [height, width, STACK] if images_last => (STACK, [height, width], 1, false),
+            [_, _, 4] => return Err(FOUR_LAST),
+            [height, width, channels @ (1 | 3)] => (1, [height, width], channels, false),
             [channels @ (1 | 3), height, width] => (1, [height, width], channels, true),
             [STACK, height, width] => (STACK, [height, width], 1, false),
             [STACK, height, width, channels @ (1 | 3 | 4)] => {
                 (STACK, [height, width], channels, false)
             }
             [STACK, channels @ (1 | 3), height, width] => (STACK, [height, width], channels, true),
-            _ => return None,
+            _ => return Err(UNDERSTOOD),
         };
         let [height, width] = size;
         if height == 0 || width == 0 {
-            return None;
+            return Err(UNDERSTOOD);
         }
         let (rows, columns) = (overlaps(height), overlaps(width));
-        Some(Self { images, size, channels, planar, rows, columns })
+        Ok(Self { images, size, channels, planar, images_last, rows, columns })
     }
 
     /// Bytes of one observation of the environment's.
@@ -62,6 +80,14 @@ impl Picture {
     /// Shows an observation of the environment's in `frames`, `[4, 84, 84]`, which hold what was
     /// shown before; `first`: whether an episode begins with it.
     pub fn show(&self, observation: &[u8], first: bool, frames: &mut [u8]) {
+        if self.images_last {
+            for (pixel, shades) in observation.chunks(STACK).enumerate() {
+                for (frame, &shade) in shades.iter().enumerate() {
+                    frames[frame * FRAME + pixel] = shade;
+                }
+            }
+            return;
+        }
         if self.images == STACK {
             for (image, frame) in observation.chunks(self.image()).zip(frames.chunks_mut(FRAME)) {
                 self.resize(image, frame);
@@ -144,19 +170,38 @@ mod tests {
         let understood: [&[usize]; 7] = [
             &[5, 7],
             &[96, 96, 3],
-            &[210, 160, 4],
+            &[84, 84, 4],
             &[3, 64, 48],
             &[4, 84, 84],
             &[4, 96, 96, 3],
             &[4, 1, 84, 84],
         ];
         for shape in understood {
-            let picture = Picture::of(shape).unwrap_or_else(|| panic!("{shape:?}"));
+            let picture = Picture::of(shape).unwrap_or_else(|why| panic!("{shape:?}: {why}"));
             assert_eq!(picture.size(), shape.iter().product::<usize>(), "{shape:?}");
         }
-        assert_eq!(Picture::of(&[2, 84, 84]), None);
-        assert_eq!(Picture::of(&[0, 84, 3]), None);
-        assert_eq!(Picture::of(&[3, 96, 96, 3]), None);
+        for shape in [&[2, 84, 84][..], &[0, 84, 3], &[3, 96, 96, 3]] {
+            assert_eq!(Picture::of(shape), Err(UNDERSTOOD), "{shape:?}");
+        }
+        for shape in [[210, 160, 4], [96, 96, 4], [84, 83, 4]] {
+            let why = Picture::of(&shape).unwrap_err();
+            assert!(why.contains("four frames or colours with opacity"), "{shape:?}: {why}");
+        }
+    }
+
+    #[test]
+    fn four_frames_may_be_the_last_axis() {
+        let picture = Picture::of(&[84, 84, 4]).unwrap();
+        // Of each pixel the four frames' shades, the oldest first; one pixel differs.
+        let mut stack: Vec<u8> = [10, 20, 30, 40].repeat(FRAME);
+        stack[4 * 85 + 3] = 99;
+        let mut frames = vec![7; STACK * FRAME];
+        for first in [true, false] {
+            picture.show(&stack, first, &mut frames);
+            let mut expected: Vec<u8> = [10, 20, 30, 40].iter().flat_map(|&s| [s; FRAME]).collect();
+            expected[3 * FRAME + 85] = 99;
+            assert!(frames == expected);
+        }
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub use report::LintReport;
 use crate::error::DataError;
 use crate::expected::Expected;
 use crate::findings::{Findings, Severity};
-use crate::read::reader_of;
+use crate::read::reader_as;
 
 /// What one look at a recording gives.
 #[derive(Debug)]
@@ -41,7 +41,15 @@ pub struct Check {
 /// # Errors
 /// When there is no recording at `path`. Whatever is wrong with one that is there is a finding.
 pub fn check(path: &Path, expected: &Expected<'_>) -> Result<Check, DataError> {
-    let reader = reader_of(path)?;
+    check_as(path, "", expected)
+}
+
+/// As [`check`], of a recording in the format called `layout`, as [`reader_as`] finds it.
+///
+/// # Errors
+/// As [`check`], and when no format has that name.
+pub fn check_as(path: &Path, layout: &str, expected: &Expected<'_>) -> Result<Check, DataError> {
+    let reader = reader_as(path, layout)?;
     let place = reader.place(path)?;
     let mut findings = Findings::default();
     findings.expected = *expected;

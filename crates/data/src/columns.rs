@@ -40,6 +40,22 @@ impl Seen {
             Self::Vectors { width, .. } => *width,
         }
     }
+
+    /// A copy of these rows.
+    pub(crate) fn rows_at(&self, rows: &[usize]) -> Self {
+        fn at<T: Copy>(all: &[T], width: usize, rows: &[usize]) -> Vec<T> {
+            rows.iter().flat_map(|&row| &all[row * width..(row + 1) * width]).copied().collect()
+        }
+        let width = self.width();
+        match self {
+            Self::Frames { pixels, shape, stack } => {
+                Self::Frames { pixels: at(pixels, width, rows), shape: *shape, stack: *stack }
+            }
+            Self::Vectors { values, .. } => {
+                Self::Vectors { width, values: at(values, width, rows) }
+            }
+        }
+    }
 }
 
 /// All steps of a recording, in the file's order and units.
@@ -143,7 +159,10 @@ impl Columns {
             ("observations", observed, self.observations.width()),
             ("actions", acted, action_width),
         ] {
-            if length != steps * width {
+            if width == 0 && steps > 0 {
+                return refuse(format!("its {what} have no numbers"));
+            }
+            if Some(length) != steps.checked_mul(width) {
                 return refuse(format!(
                     "its {what} hold {length} numbers, expected {steps} rows of {width}"
                 ));
@@ -155,8 +174,21 @@ impl Columns {
                 "it says of {n} of its {of} episodes whether they are finished"
             ));
         }
-        if self.episodes.iter().map(|episode| episode.length).sum::<usize>() != steps {
-            return refuse("its episodes do not cover its steps".into());
+        let mut end = 0usize;
+        for (at, episode) in self.episodes.iter().enumerate() {
+            let Episode { start, length, .. } = *episode;
+            if start != end || length == 0 {
+                return refuse(format!(
+                    "its episodes do not cover its steps: episode {at} has {length}, from step \
+                     {start} on, where the one before ends at {end}"
+                ));
+            }
+            end = end.saturating_add(episode.length);
+        }
+        if end != steps {
+            return refuse(format!(
+                "its episodes do not cover its steps: they have {end} of {steps}"
+            ));
         }
         if let Acted::Discrete { n_actions, values } = &self.actions
             && let Some(action) = values.iter().find(|&&action| usize::from(action) >= *n_actions)

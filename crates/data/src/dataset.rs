@@ -177,7 +177,8 @@ impl Dataset {
         &self.returns_to_go
     }
 
-    /// What its finished episodes earned, in the units of the rewards.
+    /// What its finished episodes earned, in the units of the rewards; of one that
+    /// [`Selection::Released`](crate::Selection::Released) begins in the middle, what its rest earned.
     pub fn episode_returns(&self) -> EpisodeReturns {
         let episodes = self.episodes().as_slice().iter().zip(&self.finished);
         let finished = episodes.filter(|(_, finished)| **finished);

@@ -190,6 +190,20 @@ pub enum DataError {
         /// What the library says.
         reason: String,
     },
+    /// What was written cannot have its name.
+    #[error(
+        "{}: cannot be given its name ({source}); what was to be there is whole under the name {}: \
+         rename it",
+        path.display(), kept.display()
+    )]
+    Unnamed {
+        /// The name.
+        path: PathBuf,
+        /// The name it has.
+        kept: PathBuf,
+        /// The reason given.
+        source: io::Error,
+    },
     /// The HDF5 library cannot read a file or an array in it.
     #[error("{}: {what} cannot be read ({reason}); fetch or copy the file again", path.display())]
     Hdf5 {
@@ -199,6 +213,16 @@ pub enum DataError {
         what: String,
         /// What the library says.
         reason: String,
+    },
+    /// A D4RL file of a version that does not say where a step limit ended an episode.
+    #[error(
+        "{}: has no `timeouts`: without it the episodes that a step limit ended cannot be told \
+         apart; D4RL's files have it from version 2 on (…-v2.hdf5)",
+        path.display()
+    )]
+    NoTimeouts {
+        /// The file.
+        path: PathBuf,
     },
     /// An HDF5 file without an array that is needed.
     #[error("{}: has no `{dataset}`: {hint}", path.display())]

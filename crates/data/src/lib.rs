@@ -49,7 +49,7 @@ pub mod write;
 
 pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
 pub use card::DatasetCard;
-pub use check::{Check, Inspection, LintReport, check};
+pub use check::{Check, Inspection, LintReport, check, check_as};
 pub use columns::{Columns, Seen};
 pub use dataset::{Acted, Counts, Dataset, Observed};
 pub use episode_index::EpisodeIndex;

@@ -22,7 +22,7 @@ use std::path::Path;
 
 use overtone_core::names::{nearest, plain};
 
-use crate::columns::Columns;
+use crate::columns::{Columns, Seen};
 use crate::error::DataError;
 use crate::recording::{Reader, Recording};
 
@@ -86,6 +86,15 @@ pub fn open(path: &Path) -> Result<Recording, DataError> {
 /// As [`reader_as`], and anything wrong with the files; see [`DataError`].
 pub fn open_as(path: &Path, layout: &str) -> Result<Recording, DataError> {
     reader_as(path, layout)?.open(path)
+}
+
+/// As [`open_as`], with where the last action of each episode led, `[episodes]`, where the format
+/// holds that: what comes after the steps that are trained on.
+///
+/// # Errors
+/// As [`open_as`].
+pub fn open_with_last(path: &Path, layout: &str) -> Result<(Recording, Option<Seen>), DataError> {
+    reader_as(path, layout)?.open_with_last(path)
 }
 
 /// Reads the recording at `path` into memory.

@@ -1,6 +1,6 @@
 //! [`RecordedTask`]: the task of a recording, as the recording itself says it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use overtone_core::Simulation;
 use serde::Deserialize;
@@ -8,7 +8,8 @@ use serde::Deserialize;
 use crate::error::DataError;
 use crate::minari_id::{RecordedEnv, metadata_text};
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::minari_spaces::METADATA;
+use crate::read::hdf5_paths::find_file;
+use crate::read::minari_spaces::description;
 
 /// What a recording says of its task.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,30 +37,28 @@ struct Own {
 }
 
 impl RecordedTask {
-    /// What the recording at `path` says: in `metadata.json` below it or beside it, else in the
-    /// file itself. Nothing where it has no description.
+    /// What the description of the recording at `path` says: the file's own, else the one beside
+    /// it where that is of this file. Nothing where it has none.
     ///
     /// # Errors
     /// When a description is there and cannot be read.
     pub fn of(path: &Path) -> Result<Self, DataError> {
-        let (places, file) = match path.is_dir() {
-            true => {
+        let is_hdf5 = path.extension().is_some_and(|ending| ending == "hdf5" || ending == "h5");
+        let file = match path.is_dir() {
+            true => find_file(path).ok(),
+            false => (is_hdf5 && path.is_file()).then(|| path.to_path_buf()),
+        };
+        let found = match file {
+            Some(file) => description(&Hdf5File::open(&file)?)?,
+            // Of a folder without an HDF5 file that is read, the description alone may be there.
+            None => {
                 let places = ["data/metadata.json", "metadata.json"].map(|name| path.join(name));
-                (places.to_vec(), None)
+                let place = places.into_iter().find(|place| place.is_file());
+                place.map(|place| metadata_text(&place).map(|text| (place, text))).transpose()?
             }
-            false => (vec![path.with_file_name("metadata.json")], Some(path)),
         };
-        let is_hdf5 = |path: &&Path| {
-            path.extension().is_some_and(|ending| ending == "hdf5" || ending == "h5")
-        };
-        if let Some(place) = places.into_iter().find(|place: &PathBuf| place.is_file()) {
-            return Self::parse(&place, &metadata_text(&place)?);
-        }
-        let Some(file) = file.filter(is_hdf5).filter(|file| file.is_file()) else {
-            return Ok(Self::default());
-        };
-        match Hdf5File::open(file)?.text(METADATA) {
-            Some(text) => Self::parse(file, &text),
+        match found {
+            Some((place, text)) => Self::parse(&place, &text),
             None => Ok(Self::default()),
         }
     }

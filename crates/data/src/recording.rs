@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::check::hdf5::look_at;
 use crate::check::inspection::Inspection;
 use crate::check::log::LogInspection;
-use crate::columns::Columns;
+use crate::columns::{Columns, Seen};
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::replay_log::ReplayLog;
@@ -56,6 +56,15 @@ pub trait Reader: Sync {
     /// # Errors
     /// Anything wrong with the file; see [`DataError`].
     fn open(&self, path: &Path) -> Result<Recording, DataError>;
+
+    /// Reads it, and where the last action of each episode led, `[episodes]`, where the format
+    /// holds that.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    fn open_with_last(&self, path: &Path) -> Result<(Recording, Option<Seen>), DataError> {
+        Ok((self.open(path)?, None))
+    }
 
     /// Looks at it once, for what it holds and for what is wrong with it. A format of arrays that
     /// can be read one by one looks at those that are sound even where another is not; without a

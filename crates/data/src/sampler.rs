@@ -32,8 +32,10 @@ pub enum Sampling {
 
 /// Draws windows: a function of the seed and of how many were drawn.
 ///
-/// Each epoch is a permutation of all drawable positions, so every position is drawn once
-/// before any is drawn again; but for [`Sampling::FromStart`], where every draw is for itself.
+/// Each epoch is a permutation of all drawable positions, so every position is drawn once before
+/// any is drawn again. Not so with [`Sampling::FromStart`], where every draw is for itself, and
+/// with [`WindowSampler::with_best`]: there half of the draws are from the best episodes, each for
+/// itself, and take the places that others have in the epoch's order.
 #[derive(Clone, Debug)]
 pub struct WindowSampler {
     index: Arc<EpisodeIndex>,

@@ -6,8 +6,8 @@
 
 mod metadata;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use hdf5::{File, FileBuilder, Group, H5Type};
 use overtone_core::picture::SIDE;
@@ -79,6 +79,8 @@ pub struct MinariWriter<'a> {
     /// None when it was finished.
     file: Option<File>,
     is_folder: bool,
+    /// Whether what was written stays although it is not finished.
+    is_kept: bool,
     hash: Sha256,
     transitions: u64,
     episodes: u64,
@@ -121,7 +123,7 @@ impl<'a> MinariWriter<'a> {
         if let Some(above) = to.parent().filter(|above| !above.as_os_str().is_empty()) {
             fs::create_dir_all(above).map_err(DataError::io(above, "make"))?;
         }
-        let beside = overtone_files::beside(to);
+        let beside = free_beside(to);
         let path = if is_folder { beside.join("data/main_data.hdf5") } else { beside.clone() };
         if is_folder {
             let folder = beside.join("data");
@@ -139,6 +141,7 @@ impl<'a> MinariWriter<'a> {
             beside,
             file: Some(file),
             is_folder,
+            is_kept: false,
             hash: Sha256::new(),
             transitions: 0,
             episodes: 0,
@@ -178,10 +181,12 @@ impl<'a> MinariWriter<'a> {
         self.transitions
     }
 
-    /// Writes the description and gives the recording its name.
+    /// Writes the description, waits until the disk has everything, and gives the recording its
+    /// name.
     ///
     /// # Errors
-    /// When the disk is full, or something took its place meanwhile.
+    /// When the disk is full; then nothing is left. When something took its place meanwhile; then
+    /// both stay, and the error says where the recording is.
     pub fn finish(mut self) -> Result<Written, DataError> {
         let written = Written {
             path: self.to.clone(),
@@ -194,18 +199,34 @@ impl<'a> MinariWriter<'a> {
             let end = || -> hdf5::Result<()> {
                 let bytes = short.as_bytes();
                 let attribute = file.new_attr::<u8>().shape(bytes.len()).create(METADATA)?;
-                attribute.write_raw(bytes)?;
-                file.flush()
+                attribute.write_raw(bytes)
             };
-            end().map_err(|error| failed(&self.to, &error))?;
+            // What HDF5 still holds back it writes when it closes the file.
+            let ended = end().and_then(|()| file.close());
+            ended.map_err(|error| failed(&self.to, &error))?;
         }
-        if self.is_folder {
-            let path = self.beside.join("data/metadata.json");
-            overtone_files::replace(&path, whole.as_bytes())
-                .map_err(DataError::io(&self.to, "write"))?;
+        self.on_disk(&whole).map_err(DataError::io(&self.to, "write"))?;
+        if let Err(source) = overtone_files::put_new(&self.beside, &self.to) {
+            self.is_kept = self.beside.exists();
+            let path = self.to.clone();
+            return Err(match self.is_kept {
+                true => DataError::Unnamed { path, kept: self.beside.clone(), source },
+                false => DataError::Io { path, doing: "write", source },
+            });
         }
-        overtone_files::put(&self.beside, &self.to).map_err(DataError::io(&self.to, "write"))?;
         Ok(written)
+    }
+
+    /// Writes the description of a folder, and waits until the disk has all that was written.
+    fn on_disk(&self, description: &str) -> io::Result<()> {
+        if !self.is_folder {
+            return overtone_files::sync(&self.beside);
+        }
+        let data = self.beside.join("data");
+        overtone_files::replace(&data.join("metadata.json"), description.as_bytes())?;
+        overtone_files::sync(&data.join("main_data.hdf5"))?;
+        overtone_files::sync(&data)?;
+        overtone_files::sync(&self.beside)
     }
 }
 
@@ -213,6 +234,9 @@ impl Drop for MinariWriter<'_> {
     /// Half a recording is of no use.
     fn drop(&mut self) {
         drop(self.file.take());
+        if self.is_kept {
+            return;
+        }
         let _ = match self.is_folder {
             true => fs::remove_dir_all(&self.beside),
             false => fs::remove_file(&self.beside),
@@ -220,30 +244,36 @@ impl Drop for MinariWriter<'_> {
     }
 }
 
-/// Writes all episodes of a recording in memory. It does not hold where the last action of an
-/// episode led: the last observation stands there again.
+/// Writes all episodes of a recording in memory. `last` is where the last action of each episode
+/// led, `[episodes]`; where that is not known, the last observation stands there again.
 ///
 /// # Errors
-/// As [`MinariWriter`].
+/// As [`MinariWriter`], and [`DataError::Inconsistent`] where `last` is not of this recording.
 pub fn write_columns(
     log: &Columns,
+    last: Option<&Seen>,
     to: &Path,
     about: About<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Written, DataError> {
+    if let Some(last) = last {
+        check_last(log, last)?;
+    }
     let mut writer = MinariWriter::create(to, about)?;
-    for (episode, &finished) in log.episodes.iter().zip(&log.finished) {
+    for (at, (episode, &finished)) in log.episodes.iter().zip(&log.finished).enumerate() {
         let rows = episode.range();
-        let repeated = |width: usize| {
-            let of = rows.start * width..rows.end * width;
-            (of.clone(), of.end - width..of.end)
+        // The rows of an episode, and the one that stands for where it led.
+        let rows_of = |width: usize| {
+            let all = rows.start * width..rows.end * width;
+            let end = if last.is_some() { (at + 1) * width } else { all.end };
+            (all, end - width..end)
         };
-        let observations = match &log.observations {
-            Seen::Vectors { width, values } => {
-                let (all, last) = repeated(*width);
-                Seen::Vectors { width: *width, values: [&values[all], &values[last]].concat() }
+        let observations = match (&log.observations, last.unwrap_or(&log.observations)) {
+            (Seen::Vectors { width, values }, Seen::Vectors { values: led, .. }) => {
+                let (all, end) = rows_of(*width);
+                Seen::Vectors { width: *width, values: [&values[all], &led[end]].concat() }
             }
-            Seen::Frames { pixels, shape, stack } => {
+            (Seen::Frames { pixels, shape, stack }, Seen::Frames { pixels: led, .. }) => {
                 if *shape != [SIDE, SIDE] {
                     return Err(DataError::Unread {
                         path: log.path.clone(),
@@ -251,9 +281,13 @@ pub fn write_columns(
                         way_out: format!("frames of [{SIDE}, {SIDE}] are written"),
                     });
                 }
-                let (all, last) = repeated(SIDE * SIDE);
-                let pixels = [&pixels[all], &pixels[last]].concat();
+                let (all, end) = rows_of(SIDE * SIDE);
+                let pixels = [&pixels[all], &led[end]].concat();
                 Seen::Frames { pixels, shape: *shape, stack: *stack }
+            }
+            (Seen::Vectors { .. }, Seen::Frames { .. })
+            | (Seen::Frames { .. }, Seen::Vectors { .. }) => {
+                unreachable!("`check_last` refuses observations of two forms")
             }
         };
         let actions = match &log.actions {
@@ -275,6 +309,43 @@ pub fn write_columns(
         progress(writer.transitions());
     }
     writer.finish()
+}
+
+/// Where a recording is written first: beside what one of the same name was kept as.
+fn free_beside(to: &Path) -> PathBuf {
+    let beside = overtone_files::beside(to);
+    let numbered = |n: u32| {
+        let mut name = beside.clone().into_os_string();
+        name.push(format!("-{n}"));
+        PathBuf::from(name)
+    };
+    let mut all = std::iter::once(beside.clone()).chain((2..).map(numbered));
+    all.find(|path| !path.exists()).unwrap_or(beside)
+}
+
+/// Refuses rows that are not one for each episode of `log`, of the same form as its observations.
+fn check_last(log: &Columns, last: &Seen) -> Result<(), DataError> {
+    let wanted = log.episodes.len() * log.observations.width();
+    let reason = match (&log.observations, last) {
+        (Seen::Vectors { width, .. }, Seen::Vectors { width: here, values })
+            if width == here && values.len() == wanted =>
+        {
+            let is_sound = values.iter().all(|number| number.is_finite());
+            (!is_sound).then_some("a number of an episode's last observation is not finite")
+        }
+        (Seen::Frames { shape, .. }, Seen::Frames { shape: here, pixels, .. })
+            if shape == here && pixels.len() == wanted =>
+        {
+            None
+        }
+        _ => Some("its episodes' last observations are not those of its episodes"),
+    };
+    match reason {
+        None => Ok(()),
+        Some(reason) => {
+            Err(DataError::Inconsistent { path: log.path.clone(), reason: reason.into() })
+        }
+    }
 }
 
 /// Writes all episodes of a converted log of frames, one after the other. It does not hold where

@@ -4,6 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
 /// Writes a file under another name, waits until the disk has it, then renames it to `path`. So
 /// `path` is never half a file, and what was there before stays until then.
 ///
@@ -25,8 +28,51 @@ pub fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
 /// When it cannot be renamed, or `path` is a folder with something in it.
 pub fn put(finished: &Path, path: &Path) -> io::Result<()> {
     fs::rename(finished, path)?;
+    sync(folder_of(path))
+}
+
+/// As [`put`], but never in the place of anything: of two programs that give something the same
+/// name, one fails.
+///
+/// # Errors
+/// When it cannot be renamed, or something is at `path`; then it has its old name.
+pub fn put_new(finished: &Path, path: &Path) -> io::Result<()> {
+    match renameat_with(CWD, finished, CWD, path, RenameFlags::NOREPLACE) {
+        // The file system, or the system itself, cannot rename so.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => rename_new(finished, path)?,
+        renamed => renamed?,
+    }
+    sync(folder_of(path))
+}
+
+/// Renames without the system's help. A file gets its name as a second one, which no two files
+/// have; where it cannot have two, and of a folder, it is only looked whether something is there.
+fn rename_new(finished: &Path, path: &Path) -> io::Result<()> {
+    if finished.is_file() {
+        match fs::hard_link(finished, path) {
+            Ok(()) => return fs::remove_file(finished),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) => {}
+        }
+    }
+    if path.symlink_metadata().is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    fs::rename(finished, path)
+}
+
+/// Waits until the disk has what is in a file, or the names in a folder.
+///
+/// # Errors
+/// When it cannot be opened or written.
+pub fn sync(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// The folder that `path` is in.
+fn folder_of(path: &Path) -> &Path {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new("."))).and_then(|folder| folder.sync_all())
+    folder.unwrap_or(Path::new("."))
 }
 
 /// Whether [`replace`] could write a file at `path`: to be known before the work that fills it.
@@ -62,6 +108,35 @@ mod tests {
         assert!(put(&other, &path).is_err(), "what is there is not lost");
         assert!(put(&folder.path().join("none"), &path).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[track_caller]
+    fn check_new(put: fn(&Path, &Path) -> io::Result<()>) {
+        let folder = tempfile::tempdir().unwrap();
+        let (finished, path) = (folder.path().join(".a"), folder.path().join("a"));
+        let contents = |path: &Path| fs::read_to_string(path).unwrap();
+        fs::write(&finished, "first").unwrap();
+        put(&finished, &path).unwrap();
+        assert_eq!((contents(&path), finished.exists()), ("first".into(), false));
+        // What is there stays, and so does what was to take its place.
+        fs::write(&finished, "second").unwrap();
+        let refused = put(&finished, &path).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!([contents(&path), contents(&finished)], ["first", "second"]);
+        // A folder takes not even the place of an empty one.
+        let (finished, path) = (folder.path().join(".b"), folder.path().join("b"));
+        fs::create_dir(&finished).unwrap();
+        put(&finished, &path).unwrap();
+        fs::create_dir(&finished).unwrap();
+        let refused = put(&finished, &path).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert!(finished.is_dir() && put(&folder.path().join("none"), &finished).is_err());
+    }
+
+    #[test]
+    fn what_is_new_takes_the_place_of_nothing() {
+        check_new(put_new);
+        check_new(rename_new);
     }
 
     #[test]

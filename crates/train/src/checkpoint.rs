@@ -97,11 +97,12 @@ pub struct Best {
 }
 
 impl TrainState {
-    /// Takes down the loss on held-out episodes at this step.
+    /// Takes down the loss on held-out episodes at this step; one that is no finite number is not
+    /// kept, nor the best.
     pub fn measured(&mut self, loss: f64) {
         self.held_out = Some(loss).filter(|loss| loss.is_finite());
         let lowest = self.best.map_or(f64::INFINITY, |best| best.loss);
-        if loss < lowest {
+        if let Some(loss) = self.held_out.filter(|&loss| loss < lowest) {
             self.best = Some(Best { step: self.step, loss });
         }
     }
@@ -371,4 +372,38 @@ fn broken(path: &Path, error: serde_json::Error) -> TrainError {
 
 fn sync_dir(path: &Path) -> Result<(), TrainError> {
     fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(TrainError::io(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_that_is_no_finite_number_is_not_the_best() {
+        let mut state = TrainState {
+            format: FORMAT,
+            step: 1,
+            n_drawn: 0,
+            tokens: 0,
+            seed: 1,
+            agent: serde_json::Value::Null,
+            dataset_hash: String::new(),
+            dataset_kind: String::new(),
+            episode_returns: EpisodeReturns::default(),
+            held_out: None,
+            began: None,
+            best: None,
+            unreported: None,
+        };
+        let mut after = |step, loss| {
+            state.step = step;
+            state.measured(loss);
+            (state.held_out, state.best.map(|best| best.step))
+        };
+        assert_eq!(after(1, f64::NAN), (None, None));
+        assert_eq!(after(2, 0.5), (Some(0.5), Some(2)));
+        assert_eq!(after(3, f64::NEG_INFINITY), (None, Some(2)));
+        assert_eq!(after(4, 0.75), (Some(0.75), Some(2)));
+        assert_eq!(after(5, 0.25), (Some(0.25), Some(5)));
+    }
 }

@@ -12,7 +12,9 @@ pub use overtone_data::Sampling;
 pub struct TrainConfig {
     /// Optimizer steps; 0: as many as `epochs` need.
     pub updates: u64,
-    /// Passes over the data, when `updates` is 0.
+    /// When `updates` is 0: as many contexts are drawn as that many passes over the data have.
+    /// They are passes where each context is drawn once before any is drawn again
+    /// ([`WindowSampler`](overtone_data::WindowSampler)).
     pub epochs: u64,
     /// Contexts per step.
     pub batch_size: usize,

@@ -13,7 +13,9 @@ pub const BATCHES: usize = 16;
 
 /// Mean loss of actions in contexts of held-out episodes, without dropout and without the
 /// head's regulariser, over [`BATCHES`] batches: always the same contexts in the run with seed
-/// `run_seed`, drawn as training's are.
+/// `run_seed`, drawn by [`TrainConfig::sampling`] from all held-out episodes alike. Training draws
+/// half of its contexts from the best episodes where the algorithm has
+/// [`best_percents`](Algorithm::best_percents).
 ///
 /// # Errors
 /// When the data cannot be read, or has no held-out context.

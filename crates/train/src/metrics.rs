@@ -25,6 +25,8 @@ pub struct Metrics {
 struct Csv {
     path: PathBuf,
     file: fs::File,
+    /// The step of its last row, when it was opened.
+    last: Option<u64>,
 }
 
 impl Csv {
@@ -37,11 +39,12 @@ impl Csv {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(TrainError::io(&path)(error)),
         };
+        let last = kept.lines().next_back().and_then(step_of);
         let rows = header.to_owned() + &kept;
         overtone_files::replace(&path, rows.as_bytes()).map_err(TrainError::io(&path))?;
         let file =
             fs::OpenOptions::new().append(true).open(&path).map_err(TrainError::io(&path))?;
-        Ok(Self { path, file })
+        Ok(Self { path, file, last })
     }
 
     fn add(&mut self, row: &str) -> Result<(), TrainError> {
@@ -92,6 +95,11 @@ impl Metrics {
         Ok(Self { training, held_out, measured, run_dir: run_dir.to_owned(), events })
     }
 
+    /// Whether there were figures of the checkpoint after `step` when the metrics were opened there.
+    pub fn has_measured(&self, step: u64) -> bool {
+        self.measured.as_ref().is_some_and(|csv| csv.last == Some(step))
+    }
+
     /// Writes figures of the checkpoint after `step`, by name, which took `seconds` of training.
     ///
     /// # Errors
@@ -111,8 +119,11 @@ impl Metrics {
                 csv.insert(Csv::open(self.run_dir.join(MEASURED), MEASURED_HEADER, step)?)
             }
         };
+        // At once, so that a run that is killed meanwhile has all rows of a checkpoint or none.
+        let rows =
+            figures.iter().map(|(name, figure)| format!("{step},{seconds:.2},{name},{figure}\n"));
+        csv.add(&rows.collect::<String>())?;
         for (name, figure) in figures {
-            csv.add(&format!("{step},{seconds:.2},{name},{figure}\n"))?;
             self.events.scalar(name, *figure as f32, step);
         }
         self.events.flush()
@@ -165,23 +176,15 @@ impl Metrics {
     }
 }
 
-/// Writes an evaluation's scores at `step`, beside the training curves: for each target its
-/// mean raw and normalized return.
+/// Writes an evaluation's scores at `step`, beside the training curves: by the names of their
+/// curves.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_scores(
-    run_dir: &Path,
-    step: u64,
-    targets: &[(f32, f64, Option<f64>)],
-) -> Result<(), TrainError> {
+pub fn write_scores(run_dir: &Path, step: u64, scores: &[(String, f64)]) -> Result<(), TrainError> {
     let mut events = Events::create(run_dir)?;
-    for (target, raw, normalized) in targets {
-        events.scalar(&format!("eval/raw_return/target_{target}"), *raw as f32, step);
-        if let Some(normalized) = normalized {
-            let tag = format!("eval/normalized_return/target_{target}");
-            events.scalar(&tag, *normalized as f32, step);
-        }
+    for (name, score) in scores {
+        events.scalar(name, *score as f32, step);
     }
     events.flush()
 }
@@ -189,10 +192,13 @@ pub fn write_scores(
 /// The rows of steps up to `step`, without the header; a row cut short by a kill is dropped.
 fn rows_until(text: &str, step: u64) -> String {
     let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
-    let rows = whole.split_inclusive('\n').skip(1).filter(|row| {
-        row.split(',').next().and_then(|cell| cell.parse::<u64>().ok()).is_some_and(|s| s <= step)
-    });
-    rows.collect()
+    let rows = whole.split_inclusive('\n').skip(1);
+    rows.filter(|row| step_of(row).is_some_and(|of_row| of_row <= step)).collect()
+}
+
+/// The step that a row begins with.
+fn step_of(row: &str) -> Option<u64> {
+    row.split(',').next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -23,7 +23,8 @@ pub struct StepReport {
     pub timesteps_per_s: f64,
     /// Share of the time so far that was spent waiting for data.
     pub waited_share: f64,
-    /// Seconds since training started or was resumed.
+    /// Seconds since training started or was resumed, those in which checkpoints were measured
+    /// ([`Observer::measured`]) left out.
     pub seconds: f64,
 }
 
@@ -43,9 +44,13 @@ pub trait Observer {
     }
     /// After a planned checkpoint was written: figures of it, by name, to be drawn beside the
     /// training curves. Training waits meanwhile, and that time is not counted as training.
-    fn measured(&mut self, checkpoint: &Checkpoint) -> Vec<(String, f64)> {
+    /// Asked again of the checkpoint that a run goes on from where it has no figures yet.
+    ///
+    /// `None`: it was asked to stop meanwhile. Then training stops here, and this checkpoint is
+    /// measured when it goes on.
+    fn measured(&mut self, checkpoint: &Checkpoint) -> Option<Vec<(String, f64)>> {
         let _ = checkpoint;
-        Vec::new()
+        Some(Vec::new())
     }
 }
 

@@ -42,7 +42,7 @@ use crate::{
 pub struct Finished {
     /// The last checkpoint.
     pub checkpoint: Checkpoint,
-    /// Whether it was stopped before its last step.
+    /// Whether it was stopped before its last step, or while its last checkpoint was measured.
     pub interrupted: bool,
     /// Seconds of training in this process.
     pub seconds: f64,
@@ -258,8 +258,9 @@ impl<A: Algorithm> Trainer<A> {
     /// Trains together with other processes that have made the same trainer, each its share of
     /// every batch's parts ([`TrainConfig::micro_batches`]); the weights do not depend on how
     /// many they are. Process 0 alone writes, measures on held-out episodes and has checkpoints
-    /// measured. The others give what they know of its last checkpoint. When `stop` is set on
-    /// one process, all end after the same step.
+    /// measured: also the one that a run goes on from, where that was not measured. The others
+    /// give what they know of its last checkpoint. When `stop` is set on one process, all end after
+    /// the same step.
     ///
     /// # Errors
     /// As [`Trainer::train`]; also when a process failed, cannot be reached, or has come to other
@@ -296,6 +297,13 @@ impl<A: Algorithm> Trainer<A> {
             true => Some(Metrics::open(run, step, names, holds_out)?),
             false => None,
         };
+        // It stopped while this checkpoint was measured: its weights are there, and no others
+        // will be those of this step.
+        let mut interrupted = false;
+        if let Some(checkpoint) = self.saved.as_ref().filter(|_| self.is_planned()) {
+            let unmeasured = metrics.as_mut().filter(|metrics| !metrics.has_measured(step));
+            interrupted = measure(checkpoint, 0.0, unmeasured, observer, team)?;
+        }
         let mut sampler = self.sampler()?;
         sampler.seek(self.state.n_drawn);
         let mut loader = self.load(sampler, share)?;
@@ -304,8 +312,7 @@ impl<A: Algorithm> Trainer<A> {
         let mut since_report =
             Accumulator::new(self.algorithm.figures(), self.state.unreported.take());
         let mut unread: Vec<Step> = Vec::new();
-        let mut interrupted = false;
-        while self.state.step < self.n_updates {
+        while self.state.step < self.n_updates && !interrupted {
             let is_to_stop = match self.config.micro_batches {
                 1 => {
                     let batch = loader.next()?;
@@ -321,7 +328,7 @@ impl<A: Algorithm> Trainer<A> {
             let last = self.state.step == self.n_updates;
             let logs = last || self.state.step.is_multiple_of(self.config.log_every);
             interrupted = is_to_stop && !last;
-            let planned = last || self.state.step.is_multiple_of(self.config.checkpoint_every);
+            let planned = self.is_planned();
             let saves = planned || interrupted;
             // Nothing is reported or stored before it is known to be finite.
             if logs || saves || unread.len() >= self.read_every {
@@ -348,17 +355,14 @@ impl<A: Algorithm> Trainer<A> {
                 self.state.unreported = since_report.unreported();
                 let checkpoint = self.save(team)?;
                 observer.saved(&checkpoint);
-                if let (true, Some(metrics)) = (planned, &mut metrics) {
+                if planned {
                     let (paused, seconds) = (Instant::now(), started.elapsed().as_secs_f64());
-                    let figures = observer.measured(&checkpoint);
-                    metrics.log_measured(self.state.step, seconds, &figures)?;
+                    let metrics = metrics.as_mut();
+                    interrupted |= measure(&checkpoint, seconds, metrics, observer, team)?;
                     started += paused.elapsed();
                     since_report.since += paused.elapsed();
                 }
                 self.saved = Some(checkpoint);
-            }
-            if interrupted {
-                break;
             }
         }
         let checkpoint = match self.saved.clone() {
@@ -371,6 +375,12 @@ impl<A: Algorithm> Trainer<A> {
             seconds: started.elapsed().as_secs_f64(),
             waited: loader.waited(),
         })
+    }
+
+    /// Whether a checkpoint of this step is written whatever happens.
+    fn is_planned(&self) -> bool {
+        let step = self.state.step;
+        step == self.n_updates || step.is_multiple_of(self.config.checkpoint_every)
     }
 
     /// Measured before the checkpoint is written, so that no checkpoint lacks its row.
@@ -491,4 +501,23 @@ impl<A: Algorithm> Trainer<A> {
             Err(error) => error,
         })
     }
+}
+
+/// Has a checkpoint measured that took `seconds` of training, by the process that holds `metrics`
+/// where it is to be; says whether training is to stop, so that it is measured later.
+fn measure(
+    checkpoint: &Checkpoint,
+    seconds: f64,
+    metrics: Option<&mut Metrics>,
+    observer: &mut dyn Observer,
+    team: &Team,
+) -> Result<bool, TrainError> {
+    let mut stops = false;
+    if let Some(metrics) = metrics {
+        match observer.measured(checkpoint) {
+            Some(figures) => metrics.log_measured(checkpoint.state.step, seconds, &figures)?,
+            None => stops = true,
+        }
+    }
+    Ok(team.meet(0, stops)?.stops)
 }

@@ -67,13 +67,12 @@ fn made_of(name: TaskName, described: Described) -> Result<Known, GymnasiumError
         Shown::Width(0) => return Err(unsuitable("its observations hold no number".into())),
         Shown::Width(width) => (ObservationSpace::Vectors { width: *width }, None),
         Shown::Shape(shape) => match Picture::of(shape) {
-            Some(picture) => {
+            Ok(picture) => {
                 (ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] }, Some(picture))
             }
-            None => {
+            Err(expected) => {
                 return Err(unsuitable(format!(
-                    "its images are of shape {shape:?}; [rows, columns], with 1, 3 or 4 \
-                     colours after or before, and four of those, are understood"
+                    "its images are of shape {shape:?}, expected {expected}"
                 )));
             }
         },

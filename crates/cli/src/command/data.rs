@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{Information, InformationOptions, information, information::SplitLosses};
 use overtone_core::{Task, names::plain};
 use overtone_data::{
-    Check, Dataset, DatasetCard, DatasetOptions, Expected, ReadFrames, Recording, check,
+    Check, Dataset, DatasetCard, DatasetOptions, Expected, ReadFrames, Recording, check_as,
     datasets_folder, description_of, read, read::reader_of,
 };
 
@@ -17,16 +17,20 @@ use crate::{
 
 /// Every option of `data inspect` with its default and reason.
 pub const OPTIONS: &str = r#"
+# The format, where its files do not say it: ogbench.
+layout = ""
 # Vectors: also measure how much a return-to-go says about the actions: the loss of a perceptron on held-out episodes that is told it, beside one that is told another episode's. Half a minute.
 information = false
 "#;
 
-/// `overtone data inspect PATH [--json] [information=true]`.
+/// `overtone data inspect PATH [--json] [layout=ogbench] [information=true]`.
 pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
     let mut keys = keys::flatten(&OPTIONS.parse()?);
     keys::apply(&mut keys, options)?;
     let asked = keys.get("information").and_then(toml::Value::as_bool).unwrap_or(false);
-    let inspection = look(path, None, None, ReadFrames::IfSmall)?.inspection?;
+    let layout = keys.get("layout").map(keys::plain).unwrap_or_default();
+    let data = Data { path: path.to_path_buf(), layout };
+    let inspection = look(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
     let scores = task_of(path)
@@ -34,7 +38,7 @@ pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
         .and_then(|task| task.reference.as_ref());
     let normalized =
         scores.map(|scores| (&scores.convention, scores.normalize(returns.spread.mean)));
-    let found = if asked { Some(measure(path)?) } else { None };
+    let found = if asked { Some(measure(&data)?) } else { None };
     if json {
         let mut value = serde_json::to_value(&inspection)?;
         if let Some(found) = &found {
@@ -57,9 +61,10 @@ pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What returns of the recording at `path` say about its actions.
-fn measure(path: &Path) -> Result<Information> {
-    let Recording::Columns(columns) = read::open(path)? else {
+/// What returns of a recording say about its actions.
+fn measure(data: &Data) -> Result<Information> {
+    let path = &data.path;
+    let Recording::Columns(columns) = read::open_as(path, &data.layout)? else {
         bail!(
             "information=true measures recordings of vectors, and {} is a log of frames",
             path.display()
@@ -93,17 +98,20 @@ fn describe(found: &Information) -> String {
     )
 }
 
-/// `overtone data lint PATH [--json] [--card FILE] [--task SUITE/NAME] [--all-frames]`; gives the
+/// `overtone data lint PATH [--json] [--card FILE] [--task SUITE/NAME] [--layout NAME]
+/// [--all-frames]`; gives the
 /// exit code.
 pub fn lint(
     path: &Path,
+    layout: &str,
     json: bool,
     card: Option<&Path>,
     task: Option<&str>,
     all_frames: bool,
 ) -> Result<u8> {
     let frames = if all_frames { ReadFrames::Always } else { ReadFrames::IfSmall };
-    let report = look(path, card, task, frames)?.report;
+    let data = Data { path: path.to_path_buf(), layout: layout.into() };
+    let report = look(&data, card, task, frames)?.report;
     if json {
         say!("{}", serde_json::to_string_pretty(&report)?);
         return Ok(report.exit_code());
@@ -116,10 +124,11 @@ pub fn lint(
     Ok(report.exit_code())
 }
 
-/// Looks at the recording at `path` once, knowing what the description in `card` says, or else
-/// the one in the project's folder of datasets.
+/// Looks at a recording once, knowing what the description in `card` says, or else the one in the
+/// project's folder of datasets.
 /// `task` is the recording's, where somebody says it.
-fn look(path: &Path, card: Option<&Path>, task: Option<&str>, frames: ReadFrames) -> Result<Check> {
+fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames) -> Result<Check> {
+    let path = &data.path;
     let card = match card {
         Some(card) => Some(DatasetCard::load(card)?),
         // Without the project's folder there is no description, and that is no error here.
@@ -128,9 +137,8 @@ fn look(path: &Path, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
             Err(_) => None,
         },
     };
-    let data = Data { path: path.to_path_buf(), layout: String::new() };
     let task = match task {
-        Some(id) => Some(suites::with_data(id, Some(&data))?),
+        Some(id) => Some(suites::with_data(id, Some(data))?),
         None => task_of(path),
     };
     let recording = card.as_ref().map(|card| &card.recording);
@@ -139,7 +147,8 @@ fn look(path: &Path, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
         None => None,
     };
     let horizon = horizon.map(|steps| steps as u64);
-    Ok(check(path, &Expected { card: card.as_ref(), task, horizon, frames })?)
+    let expected = Expected { card: card.as_ref(), task, horizon, frames };
+    Ok(check_as(path, &data.layout, &expected)?)
 }
 
 /// The task that a path names: files of recordings and their folders begin with it.

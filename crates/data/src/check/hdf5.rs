@@ -5,11 +5,11 @@ use std::fs;
 use hdf5::types::{FloatSize, TypeDescriptor};
 
 use super::inspection::Inspection;
-use super::vectors::{Look, Rows, Steps};
+use super::vectors::{Look, Observations, Rows, Steps};
 use crate::columns::{Columns, Seen};
 use crate::error::DataError;
 use crate::findings::Findings;
-use crate::read::hdf5_arrays::{Arrays, Form};
+use crate::read::hdf5_arrays::{Arrays, FRAME, Form};
 use crate::read::hdf5_file::{Hdf5File, Matrix};
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
 use crate::read::minari_spaces::MinariSpaces;
@@ -25,7 +25,7 @@ pub(crate) fn check_d4rl(
 ) -> Result<Inspection, DataError> {
     let mut look = Look::new(findings.expected);
     let mut arrays = Arrays::read(file, Hdf5Layout::D4rl, None, &MinariSpaces::default());
-    forms(file, "", Hdf5Layout::D4rl, findings);
+    forms(file, "", Hdf5Layout::D4rl, false, findings);
     let refused = look_at_part(file, &mut arrays, &mut None, &mut look, findings);
     if file.has("next_observations") {
         match file.matrix("next_observations") {
@@ -83,7 +83,8 @@ pub(crate) fn check_minari(
     // After the arrays were read as training reads them: what HDF5 finds in a damaged group depends
     // on what it was asked for before.
     if let Some(first) = names.first() {
-        forms(file, &format!("{first}/"), Hdf5Layout::Minari, findings);
+        let shows_pictures = look.frame.is_some();
+        forms(file, &format!("{first}/"), Hdf5Layout::Minari, shows_pictures, findings);
     }
     end(file, Hdf5Layout::Minari, look, findings, refused)
 }
@@ -106,8 +107,12 @@ pub(crate) fn look_at(
         prefix: "",
         n: columns.n_transitions(),
         observations: match &columns.observations {
-            Seen::Vectors { width, values } => Some(Rows { values, width: *width }),
-            Seen::Frames { .. } => None,
+            Seen::Vectors { width, values } => {
+                Observations::Vectors(Rows { values, width: *width })
+            }
+            Seen::Frames { pixels, .. } => {
+                Observations::Pictures { pixels, frame: columns.observations.width() }
+            }
         },
         actions: Some(&columns.actions),
         rewards: Some(&columns.rewards),
@@ -115,8 +120,7 @@ pub(crate) fn look_at(
     };
     look.part(&part, &columns.episodes, &columns.finished, findings);
     look.tell(Hdf5Layout::D4rl, findings);
-    let mut inspection = look.inspection(&columns.path, columns.format);
-    inspection.observation_width = columns.observations.width();
+    let inspection = look.inspection(&columns.path, columns.format);
     Ok(Inspection::Columns(Box::new(inspection)))
 }
 
@@ -134,10 +138,18 @@ fn look_at_part(
     // Of Minari's observations the last is where the last action led.
     let more = usize::from(arrays.layout == Hdf5Layout::Minari);
     let prefix = &arrays.prefix;
-    let observations = arrays.observations.as_ref().map(|Matrix { values, rows, width }| {
-        look.finite("observations", prefix, values, *width);
-        Rows { values: &values[..rows.saturating_sub(more) * width], width: *width }
-    });
+    let observations = match (&arrays.observations, &arrays.frames) {
+        (Some(Matrix { values, rows, width }), _) => {
+            look.finite("observations", prefix, values, *width);
+            let values = &values[..rows.saturating_sub(more) * width];
+            Observations::Vectors(Rows { values, width: *width })
+        }
+        (None, Some(frames)) => {
+            let pixels = &frames[..frames.len().saturating_sub(more * FRAME)];
+            Observations::Pictures { pixels, frame: FRAME }
+        }
+        (None, None) => Observations::Unreadable,
+    };
     let flags = || arrays.terminals.as_ref().map(Vec::len);
     let part = Steps {
         prefix,
@@ -183,13 +195,20 @@ fn end(
 
 /// Tells of forms that are read, and are not D4RL's: types and shapes of the arrays that
 /// `prefix` leads to.
-fn forms(file: &Hdf5File, prefix: &str, layout: Hdf5Layout, findings: &mut Findings<'_>) {
+fn forms(
+    file: &Hdf5File,
+    prefix: &str,
+    layout: Hdf5Layout,
+    shows_pictures: bool,
+    findings: &mut Findings<'_>,
+) {
     for name in ["observations", "actions", "rewards"] {
         let name = format!("{prefix}{name}");
         let Ok(element) = file.element(&name) else { continue };
-        // Minari's rewards are doubles.
+        // Minari's rewards are doubles; pictures stay bytes.
         let usual = layout == Hdf5Layout::Minari && name.ends_with("rewards")
-            || name.ends_with("actions") && file.is_chosen(&name);
+            || name.ends_with("actions") && file.is_chosen(&name)
+            || name.ends_with("observations") && shows_pictures;
         if element != TypeDescriptor::Float(FloatSize::U4) && !usual {
             findings.tell("not-float32", &name, element.to_string());
         }

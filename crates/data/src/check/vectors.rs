@@ -1,4 +1,4 @@
-//! What a recording of vectors holds, looked at part by part and told at the end.
+//! What a recording holds, looked at part by part and told at the end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -38,13 +38,35 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Steps of a recording, in order; an array that cannot be read is `None`.
+/// What was observed in the steps of a part.
+#[derive(Clone, Copy)]
+pub(super) enum Observations<'a> {
+    Vectors(Rows<'a>),
+    /// Frames of `frame` pixels, one after the other.
+    Pictures {
+        pixels: &'a [u8],
+        frame: usize,
+    },
+    /// The array cannot be read.
+    Unreadable,
+}
+
+impl<'a> Observations<'a> {
+    fn vectors(self) -> Option<Rows<'a>> {
+        match self {
+            Self::Vectors(rows) => Some(rows),
+            Self::Pictures { .. } | Self::Unreadable => None,
+        }
+    }
+}
+
+/// Steps of a recording, in order; another array that cannot be read is `None`.
 pub(super) struct Steps<'a> {
     /// Name of the episode's group and a `/`; empty where the part is the whole file.
     pub prefix: &'a str,
     /// How many.
     pub n: usize,
-    pub observations: Option<Rows<'a>>,
+    pub observations: Observations<'a>,
     pub actions: Option<&'a Acted>,
     pub rewards: Option<&'a [f32]>,
     /// Whether it is known where a step limit ended an episode.
@@ -76,8 +98,10 @@ pub(super) struct Look<'a> {
     too_long: Tally,
     unfinished: Tally,
     unfinished_steps: u64,
-    /// By number of a row; empty before the first part.
+    /// By number of a row; empty before the first part, and of pictures.
     observations: Vec<Sums>,
+    /// Pixels of a frame, where pictures were observed.
+    pub(super) frame: Option<usize>,
     actions: Vec<Sums>,
     rewards: Sums,
     /// Actions of a list: one more than the largest.
@@ -119,14 +143,17 @@ impl<'a> Look<'a> {
         finished: &[bool],
         findings: &mut Findings<'_>,
     ) {
-        self.broken |=
-            part.observations.is_none() || part.actions.is_none() || part.rewards.is_none();
+        self.broken |= part.actions.is_none() || part.rewards.is_none();
         self.steps += part.n as u64;
-        if let Some(rows) = part.observations {
-            let wanted = self.expected.task.map(|task| task.observations.size());
-            if self.fits("observations", part, rows.width, wanted, findings) {
-                add_rows(&mut self.observations, rows);
+        match part.observations {
+            Observations::Vectors(rows) => {
+                let wanted = self.expected.task.map(|task| task.observations.size());
+                if self.fits("observations", part, rows.width, wanted, findings) {
+                    add_rows(&mut self.observations, rows);
+                }
             }
+            Observations::Pictures { frame, .. } => self.frame = Some(frame),
+            Observations::Unreadable => self.broken = true,
         }
         if let Some(actions) = part.actions {
             self.actions(part, actions, findings);
@@ -215,7 +242,8 @@ impl<'a> Look<'a> {
         if limit.is_some_and(|limit| length > limit) {
             self.too_long.add(|| format!("{}, {length} steps long", here()));
         }
-        if let Some(Rows { values, width }) = part.observations {
+        // A game's picture may stay the same from step to step; numbers of a robot do not.
+        if let Some(Rows { values, width }) = part.observations.vectors() {
             let row = |row: usize| values.get(row * width..(row + 1) * width);
             for at in episode.range().skip(1).filter(|&at| row(at) == row(at - 1)) {
                 self.repeated_rows.add(|| place(part.prefix, at));
@@ -343,7 +371,7 @@ impl<'a> Look<'a> {
             file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             format,
             transitions: self.steps,
-            observation_width: self.observations.len(),
+            observation_width: self.frame.unwrap_or(self.observations.len()),
             action_width: self.n_actions.unwrap_or(self.actions.len()),
             episodes,
             terminated: self.terminated,
@@ -382,14 +410,22 @@ fn add_rows(sums: &mut Vec<Sums>, rows: Rows<'_>) {
 
 /// A hash of an episode's steps; `None` where an array could not be read.
 fn hash(part: &Steps<'_>, episode: &Episode) -> Option<[u8; 32]> {
-    let mut hash = Sha256::new();
-    let mut add = |numbers: &[f32]| {
+    let add = |hash: &mut Sha256, numbers: &[f32]| {
         numbers.iter().for_each(|number| hash.update(number.to_le_bytes()));
     };
-    add(part.observations?.of(episode)?);
-    add(part.rewards?.get(episode.range())?);
+    let mut hash = Sha256::new();
+    match part.observations {
+        Observations::Vectors(rows) => add(&mut hash, rows.of(episode)?),
+        Observations::Pictures { pixels, frame } => {
+            hash.update(pixels.get(episode.start * frame..episode.end() * frame)?);
+        }
+        Observations::Unreadable => return None,
+    }
+    add(&mut hash, part.rewards?.get(episode.range())?);
     match part.actions? {
-        Acted::Continuous { width, values } => add(Rows { values, width: *width }.of(episode)?),
+        Acted::Continuous { width, values } => {
+            add(&mut hash, Rows { values, width: *width }.of(episode)?);
+        }
         Acted::Discrete { values, .. } => {
             for action in values.get(episode.range())? {
                 hash.update(action.to_le_bytes());

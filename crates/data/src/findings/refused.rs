@@ -6,6 +6,7 @@ use super::Findings;
 use crate::error::DataError;
 
 const AGAIN: &str = "Fetch or copy the file again.";
+const LIMIT: &str = "a flag where a step limit ended an episode";
 const OTHER_KIND: &str = "Take this file away, or name the data it belongs to.";
 
 impl Findings<'_> {
@@ -90,14 +91,19 @@ impl Findings<'_> {
                 let found = format!("in row {row}: {what}");
                 self.error("impossible-value", dataset, "values of a recording", found, AGAIN);
             }
-            // A D4RL file's: Minari's flags have other names.
-            DataError::MissingDataset { dataset, .. } if dataset == "timeouts" => self.error(
+            DataError::NoTimeouts { .. } => self.error(
                 "no-timeouts",
-                dataset,
-                "a flag where a step limit ended an episode",
+                "timeouts",
+                LIMIT,
                 "no such array, as in D4RL's versions 0 and 1",
                 "Fetch version 2 (…-v2.hdf5): without it such episodes run into the next.",
             ),
+            // An .npz file's: Minari's flags have other names.
+            DataError::MissingDataset { dataset, hint, .. } if dataset == "timeouts" => {
+                let advice = "Add the array, zeros alone where no limit ended an episode; of a \
+                              file of OGBench, which has none, say that it is one (layout ogbench).";
+                self.error("no-timeouts", dataset, LIMIT, hint.as_str(), advice);
+            }
             DataError::MissingEpisodes { total, found, .. } => {
                 let expected = format!("{total} episodes, as its total_episodes says");
                 self.error("missing-episodes", "", expected, found.to_string(), AGAIN);
@@ -132,6 +138,7 @@ fn path_of(error: &DataError) -> Option<&Path> {
         | DataError::Npz { path, .. }
         | DataError::Unread { path, .. }
         | DataError::Hdf5 { path, .. }
+        | DataError::NoTimeouts { path }
         | DataError::MissingDataset { path, .. }
         | DataError::DatasetType { path, .. }
         | DataError::DatasetShape { path, .. }

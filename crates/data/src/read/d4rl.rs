@@ -1,7 +1,7 @@
 //! D4RL's files, version 2 (Fu et al. 2020): all steps one after the other, with a flag where
 //! the task ended and one where the step limit did.
 //!
-//! Actions of a list are whole numbers in one dimension. `next_observations`, `infos` and
+//! Actions of a list are one whole number a row. `next_observations`, `infos` and
 //! `metadata` may be there: a check looks at them, and nothing is trained on them.
 
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ impl Reader for D4rl {
         check_d4rl(&file)?;
         let spaces = MinariSpaces::default();
         let parts = std::iter::once_with(|| Arrays::read(&file, Hdf5Layout::D4rl, None, &spaces));
-        columns(&file, Hdf5Layout::D4rl, parts).map(Recording::Columns)
+        Ok(Recording::Columns(columns(&file, Hdf5Layout::D4rl, parts)?.0))
     }
 
     fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {

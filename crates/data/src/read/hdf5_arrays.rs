@@ -14,7 +14,7 @@ use crate::read::minari_spaces::MinariSpaces;
 use crate::read::source::{self, Shown};
 
 /// Bytes of a frame.
-const FRAME: usize = SIDE * SIDE;
+pub(crate) const FRAME: usize = SIDE * SIDE;
 
 /// Arrays that belong together; `None` is one that cannot be read or does not fit the others.
 pub(crate) struct Arrays {
@@ -63,13 +63,7 @@ impl Arrays {
         let [end, limit] = layout.flags();
         let mut errors = Vec::new();
         let timeouts = if layout == Hdf5Layout::D4rl && !file.has(limit) {
-            Err(DataError::MissingDataset {
-                path: file.path().to_path_buf(),
-                dataset: limit.into(),
-                hint: "without it the episodes that a step limit ended cannot be told apart; \
-                       D4RL's files have it from version 2 on (…-v2.hdf5)"
-                    .into(),
-            })
+            Err(DataError::NoTimeouts { path: file.path().to_path_buf() })
         } else {
             file.flags(&named(limit))
         };
@@ -203,7 +197,7 @@ impl Arrays {
     }
 }
 
-/// Puts the parts of a file together.
+/// Puts the parts of a file together; of Minari's also where the last action of each episode led.
 ///
 /// # Errors
 /// The first thing that is wrong with one.
@@ -211,9 +205,10 @@ pub(super) fn columns(
     file: &Hdf5File,
     layout: Hdf5Layout,
     parts: impl Iterator<Item = Arrays>,
-) -> Result<Columns, DataError> {
+) -> Result<(Columns, Option<Seen>), DataError> {
     let (mut first, mut strange) = (None, Strange::default());
     let (mut observed, mut rewards, mut pixels) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut last_observed, mut last_pixels) = (Vec::new(), Vec::new());
     let mut actions: Option<Acted> = None;
     let (mut episodes, mut finished) = (Vec::new(), Vec::new());
     for mut part in parts {
@@ -221,14 +216,22 @@ pub(super) fn columns(
         strange.look(&part);
         let steps = part.steps().unwrap_or(0);
         let (mut here, ends) = part.episodes();
+        let has_last = layout == Hdf5Layout::Minari && !here.is_empty();
         here.iter_mut().for_each(|episode| episode.start += rewards.len());
         episodes.extend(here);
         finished.extend(ends);
         if let Some(mut matrix) = part.observations {
-            matrix.values.truncate(steps * matrix.width);
+            let end = steps * matrix.width;
+            if has_last {
+                last_observed.extend_from_slice(&matrix.values[end..]);
+            }
+            matrix.values.truncate(end);
             append(&mut observed, matrix.values);
         }
         if let Some(mut frames) = part.frames {
+            if has_last {
+                last_pixels.extend_from_slice(&frames[steps * FRAME..]);
+            }
             frames.truncate(steps * FRAME);
             append(&mut pixels, frames);
         }
@@ -252,15 +255,17 @@ pub(super) fn columns(
             (Some(_), Some(_)) => unreachable!("`check` refuses actions of two forms"),
         }
     }
+    let seen = |values, pixels| match first {
+        Some(Form { pictures: true, .. }) => {
+            Seen::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
+        }
+        form => Seen::Vectors { width: form.map_or(0, |form| form.observed), values },
+    };
+    let last = (layout == Hdf5Layout::Minari).then(|| seen(last_observed, last_pixels));
     let mut columns = Columns {
         path: file.path().to_path_buf(),
         format: layout.name(),
-        observations: match first {
-            Some(Form { pictures: true, .. }) => {
-                Seen::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
-            }
-            form => Seen::Vectors { width: form.map_or(0, |form| form.observed), values: observed },
-        },
+        observations: seen(observed, pixels),
         actions: actions.unwrap_or(Acted::Continuous { width: 0, values: Vec::new() }),
         rewards,
         episodes,
@@ -268,7 +273,7 @@ pub(super) fn columns(
         odd: Vec::new(),
     };
     columns.odd = strange.sentences(columns.actions_outside());
-    Ok(columns)
+    Ok((columns, last))
 }
 
 /// The first part of a file may be all of it: it is not copied.

@@ -164,14 +164,16 @@ impl Hdf5File {
         self.numbers(name)
     }
 
-    /// Whether array `name` holds one whole number a row, `[rows]`: an action of a list.
+    /// Whether array `name` holds one whole number a row, `[rows]` or `[rows, 1]`: an action of a
+    /// list.
     pub fn is_chosen(&self, name: &str) -> bool {
         let whole =
             |element| matches!(element, TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_));
-        self.shape(name).is_ok_and(|shape| shape.len() == 1) && self.element(name).is_ok_and(whole)
+        self.shape(name).is_ok_and(|shape| matches!(shape.as_slice(), [_] | [_, 1]))
+            && self.element(name).is_ok_and(whole)
     }
 
-    /// Array `name` of actions: whole numbers from 0, `[rows]`, or vectors, `[rows, width]`.
+    /// Array `name` of actions: one whole number a row, from 0, or vectors, `[rows, width]`.
     ///
     /// # Errors
     /// As [`Hdf5File::matrix`], or when a whole number is none of a list.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::check::hdf5;
 use crate::check::inspection::Inspection;
+use crate::columns::Seen;
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, columns};
@@ -43,13 +44,18 @@ impl Reader for Minari {
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
+        Ok(self.open_with_last(path)?.0)
+    }
+
+    fn open_with_last(&self, path: &Path) -> Result<(Recording, Option<Seen>), DataError> {
         let file = Hdf5File::open(&self.place(path)?)?;
         let names = episode_names(&file)?;
         check_total(&file, names.len())?;
         let spaces = MinariSpaces::of(&file)?;
         let parts =
             names.iter().map(|name| Arrays::read(&file, Hdf5Layout::Minari, Some(name), &spaces));
-        columns(&file, Hdf5Layout::Minari, parts).map(Recording::Columns)
+        let (columns, last) = columns(&file, Hdf5Layout::Minari, parts)?;
+        Ok((Recording::Columns(columns), last))
     }
 
     fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {

@@ -1,4 +1,5 @@
-//! [`MinariSpaces`]: what the description beside Minari's file says of its arrays.
+//! [`MinariSpaces`]: what a description says of the arrays in Minari's file; and where that
+//! description is.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,14 @@ use serde::Deserialize;
 use crate::error::DataError;
 use crate::minari_id::metadata_text;
 use crate::read::hdf5_file::Hdf5File;
+use crate::read::hdf5_layout::{episode_names, is_minari};
 use crate::spaces::Space;
+
+/// Name of the description beside Minari's file.
+const BESIDE: &str = "metadata.json";
+
+/// Name that Minari gives its file.
+const MINARI_FILE: &str = "main_data.hdf5";
 
 /// The attribute of a file of our own that holds what else stands in `metadata.json`, as bytes.
 pub(crate) const METADATA: &str = "metadata_json";
@@ -27,16 +35,14 @@ struct Described {
 }
 
 impl MinariSpaces {
-    /// What `metadata.json` says beside the file, or, where there is none, the file itself.
+    /// What the file's [`description`] says.
     ///
     /// # Errors
     /// When a description is there and is not Minari's, or of data that is not read.
     pub fn of(file: &Hdf5File) -> Result<Self, DataError> {
-        let beside = file.path().with_file_name("metadata.json");
-        match (beside.is_file(), file.text(METADATA)) {
-            (true, _) => Self::parse(&beside, &metadata_text(&beside)?),
-            (false, Some(text)) => Self::parse(file.path(), &text),
-            (false, None) => Ok(Self::default()),
+        match description(file)? {
+            Some((place, text)) => Self::parse(&place, &text),
+            None => Ok(Self::default()),
         }
     }
 
@@ -57,6 +63,36 @@ impl MinariSpaces {
             actions: space("action_space", described.action_space)?,
         })
     }
+}
+
+/// The description of a file, and where it is: in the file itself, or else beside it where it is
+/// of this file. A `metadata.json` may lie beside any other.
+///
+/// # Errors
+/// When it is there and cannot be read.
+pub(crate) fn description(file: &Hdf5File) -> Result<Option<(PathBuf, String)>, DataError> {
+    if let Some(text) = file.text(METADATA) {
+        return Ok(Some((file.path().to_path_buf(), text)));
+    }
+    let beside = file.path().with_file_name(BESIDE);
+    if !beside.is_file() || !is_minari(file) {
+        return Ok(None);
+    }
+    let text = metadata_text(&beside)?;
+    let is_minaris_own = file.path().file_name().is_some_and(|name| name == MINARI_FILE);
+    let is_its = is_minaris_own || counts_episodes_of(file, &text);
+    Ok(is_its.then_some((beside, text)))
+}
+
+/// Whether a description counts as many episodes as `file` has.
+fn counts_episodes_of(file: &Hdf5File, description: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Counted {
+        total_episodes: Option<usize>,
+    }
+    let counted = serde_json::from_str::<Counted>(description).ok();
+    let found = episode_names(file).ok().map(|names| names.len());
+    counted.is_some_and(|counted| counted.total_episodes.is_some_and(|n| Some(n) == found))
 }
 
 /// The description in a folder of Minari's whose data is in another form than HDF5, and the form.

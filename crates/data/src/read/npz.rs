@@ -1,9 +1,9 @@
 //! Arrays of your own, as `numpy.savez` writes them, under D4RL's names: `observations`, `actions`,
 //! `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`).
 //!
-//! Whole numbers in one dimension are actions of a list; bytes with rows and columns are pictures.
+//! One whole number a row is an action of a list; bytes with rows and columns are pictures.
 //! `n_actions` may say how many actions the list has; `action_low` and `action_high`, a number for
-//! each of an action's, between which real-valued ones are.
+//! each of an action's or one for all, between which real-valued ones are.
 //! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is where its
 //! last action led, and has no action of its own.
 
@@ -42,15 +42,7 @@ impl Reader for Npz {
 
     fn action_space(&self, path: &Path) -> Result<Option<Space>, DataError> {
         let file = NpzFile::open(path)?;
-        if file.has("n_actions") {
-            let n = file.wholes("n_actions")?.first().and_then(|&n| usize::try_from(n).ok());
-            return Ok(n.map(|n| Space::Discrete { n, start: 0 }));
-        }
-        if !(file.has("action_low") && file.has("action_high")) {
-            return Ok(None);
-        }
-        let [low, high] = [file.reals("action_low")?, file.reals("action_high")?];
-        Ok(Some(Space::Box { dtype: "float32".into(), shape: vec![low.len()], low, high }))
+        file.space_of(&acted(&file, "actions", None)?)
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
@@ -59,7 +51,9 @@ impl Reader for Npz {
         let limit = either(
             &file,
             ["timeouts", "truncations"],
-            "1 where a step limit ended an episode; for files of OGBench say layout=ogbench",
+            "1 where a step limit ended an episode; of a file of OGBench, which has neither, say so \
+             (train data.layout=ogbench, data inspect layout=ogbench, \
+             data convert --layout ogbench)",
         )?;
         let (terminals, timeouts) = (flags(&file, end)?, flags(&file, limit)?);
         let steps = terminals.len();
@@ -67,6 +61,7 @@ impl Reader for Npz {
         let rewards = column(&file, "rewards")?;
         file.same("rewards", rewards.len(), steps, end)?;
         let (observations, actions) = file.steps(steps, end)?;
+        file.space_of(&actions)?;
         let (episodes, finished) = cut(&terminals, &timeouts);
         let both = terminals.iter().zip(&timeouts).filter(|&(&end, &cut)| end && cut).count();
         let mut columns = Columns {
@@ -104,6 +99,12 @@ impl Reader for Ogbench {
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
+        Ok(self.open_with_last(path)?.0)
+    }
+
+    /// Of a trajectory that the file's end cuts the last row is a step: it stands for where it led
+    /// too.
+    fn open_with_last(&self, path: &Path) -> Result<(Recording, Option<Seen>), DataError> {
         let file = NpzFile::open(path)?;
         let ends = flags(&file, "terminals")?;
         let rows = ends.len();
@@ -128,6 +129,7 @@ impl Reader for Ogbench {
             finished: Vec::new(),
             odd,
         };
+        let mut last_rows = Vec::new();
         for (episode, finished) in whole.into_iter().zip(finished) {
             let length = if finished { episode.length - 1 } else { episode.length };
             if length > 0 {
@@ -135,8 +137,10 @@ impl Reader for Ogbench {
                 let outcome = Outcome::Truncated;
                 columns.episodes.push(Episode { start: episode.start, length, outcome });
                 columns.finished.push(finished);
+                last_rows.push(episode.end() - 1);
             }
         }
+        let last = columns.observations.rows_at(&last_rows);
         let all: Vec<usize> = (0..columns.episodes.len()).collect();
         // A row more, so that what is kept is never all of it.
         let end = Episode { start: rows, length: 0, outcome: Outcome::Truncated };
@@ -144,7 +148,7 @@ impl Reader for Ogbench {
         columns.finished.push(false);
         keep(&mut columns, &all);
         columns.check()?;
-        Ok(Recording::Columns(columns))
+        Ok((Recording::Columns(columns), Some(last)))
     }
 }
 
@@ -174,6 +178,9 @@ struct NpzFile {
     claimed: Cell<u64>,
 }
 
+/// Between which numbers real-valued actions are.
+const LOW_AND_HIGH: [&str; 2] = ["action_low", "action_high"];
+
 /// How many times the file's bytes may be made of it, and how many whatever its size.
 const MOST_OF_A_FILE: u64 = 4096;
 const ALWAYS_ALLOWED: u64 = 1 << 20;
@@ -194,6 +201,88 @@ impl NpzFile {
         let actions = acted(self, "actions", None)?;
         self.same("actions", actions.rows(), steps, other)?;
         Ok((observations.seen(), actions))
+    }
+
+    /// The space of these actions, where an array says it.
+    ///
+    /// # Errors
+    /// When such an array is not one for these actions.
+    fn space_of(&self, actions: &Acted) -> Result<Option<Space>, DataError> {
+        let unlike = |got: &str, expected| {
+            let (path, dataset) = (self.path().to_path_buf(), "actions".into());
+            Err(DataError::DatasetType { path, dataset, got: got.into(), expected })
+        };
+        let has_bounds = LOW_AND_HIGH.map(|name| self.has(name));
+        match actions {
+            Acted::Discrete { n_actions, .. } => {
+                if has_bounds != [false, false] {
+                    let expected = "real numbers, because of `action_low` and `action_high`";
+                    return unlike("actions of a list", expected);
+                }
+                let n = self.has("n_actions").then(|| self.count_above(*n_actions)).transpose()?;
+                Ok(n.map(|n| Space::Discrete { n, start: 0 }))
+            }
+            Acted::Continuous { .. } if self.has("n_actions") => {
+                unlike("real numbers", "one whole number a row, because of `n_actions`")
+            }
+            Acted::Continuous { .. } if has_bounds == [false, false] => Ok(None),
+            Acted::Continuous { width, .. } => {
+                let [low, high] = LOW_AND_HIGH.map(|name| self.bounds(name, *width));
+                let (low, high) = (low?, high?);
+                let is_wrong =
+                    |(low, high): (&f32, &f32)| low.is_nan() || high.is_nan() || low > high;
+                let at = low.iter().zip(&high).position(is_wrong);
+                if let Some(row) = at {
+                    let what = format!(
+                        "{}, expected at most {}, which is `action_high`",
+                        low[row], high[row]
+                    );
+                    let (path, dataset) = (self.path().to_path_buf(), "action_low".into());
+                    return Err(DataError::DatasetValue { path, dataset, row, what });
+                }
+                Ok(Some(Space::Box { dtype: "float32".into(), shape: vec![*width], low, high }))
+            }
+        }
+    }
+
+    /// How long the list of actions is, as `n_actions` says it: at least `chosen`, one more than
+    /// the largest that was chosen.
+    fn count_above(&self, chosen: usize) -> Result<usize, DataError> {
+        let (path, dataset) = (self.path().to_path_buf(), "n_actions".to_owned());
+        let &[n] = self.wholes(&dataset)?.as_slice() else {
+            let (got, expected) = (self.shape(&dataset)?, "one number".into());
+            return Err(DataError::DatasetShape { path, dataset, got, expected });
+        };
+        usize::try_from(n).ok().filter(|&n| n >= chosen.max(1)).ok_or_else(|| {
+            let what =
+                format!("{n}, expected more than the largest of `actions`: {chosen} or more");
+            DataError::DatasetValue { path, dataset, row: 0, what }
+        })
+    }
+
+    /// A bound for each of `width` numbers.
+    fn bounds(&self, name: &str, width: usize) -> Result<Vec<f32>, DataError> {
+        if !self.has(name) {
+            return Err(DataError::MissingDataset {
+                path: self.path().to_path_buf(),
+                dataset: name.into(),
+                hint: format!(
+                    "`{}` and `{}` are needed both, or neither",
+                    LOW_AND_HIGH[0], LOW_AND_HIGH[1]
+                ),
+            });
+        }
+        let bounds = self.reals(name)?;
+        match bounds.len() {
+            1 => Ok(vec![bounds[0]; width]),
+            n if n == width => Ok(bounds),
+            _ => Err(DataError::DatasetShape {
+                path: self.path().to_path_buf(),
+                dataset: name.into(),
+                got: self.shape(name)?,
+                expected: format!("[{width}], a number for each of an action's, or one number"),
+            }),
+        }
     }
 
     /// Refuses array `name` of another length.
@@ -383,7 +472,7 @@ impl Element {
         let known = match letter {
             b'b' => size == 1,
             b'i' | b'u' => [1, 2, 4, 8].contains(&size),
-            b'f' => [4, 8].contains(&size),
+            b'f' => [2, 4, 8].contains(&size),
             _ => false,
         };
         let big_endian = match order {
@@ -406,6 +495,7 @@ impl Element {
     fn real(self, bytes: [u8; 8]) -> f32 {
         let [a, b, c, d, ..] = bytes;
         match (self.letter, self.size) {
+            (b'f', 2) => of_half(u16::from_le_bytes([a, b])),
             (b'f', 4) => f32::from_le_bytes([a, b, c, d]),
             (b'f', _) => f64::from_le_bytes(bytes) as f32,
             (b'u' | b'b', _) => u64::from_le_bytes(bytes) as f32,
@@ -421,5 +511,44 @@ impl Element {
             b'i' => number << unused >> unused,
             _ => number,
         }
+    }
+}
+
+/// A number of 16 bits (IEEE 754): a sign, 5 bits of exponent, 10 of fraction.
+fn of_half(bits: u16) -> f32 {
+    let fraction = f32::from(bits & 0x3ff);
+    let size = match i32::from(bits >> 10 & 0x1f) {
+        0 => fraction * 2f32.powi(-24),
+        31 if fraction == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        exponent => (1024.0 + fraction) * 2f32.powi(exponent - 25),
+    };
+    if bits >> 15 == 1 { -size } else { size }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_half;
+
+    #[test]
+    fn halves_by_hand() {
+        // The smallest, the largest below and the smallest above 2⁻¹⁴; 1, the next, 1/3 rounded,
+        // the largest.
+        for (bits, expected) in [
+            (0x0000, 0.0),
+            (0x0001, 2f32.powi(-24)),
+            (0x03ff, 1023.0 * 2f32.powi(-24)),
+            (0x0400, 2f32.powi(-14)),
+            (0x3555, 1365.0 / 4096.0),
+            (0x3c00, 1.0),
+            (0x3c01, 1.0 + 1.0 / 1024.0),
+            (0xc000, -2.0),
+            (0x7bff, 65504.0),
+            (0x7c00, f32::INFINITY),
+            (0xfc00, f32::NEG_INFINITY),
+        ] {
+            assert_eq!(of_half(bits), expected, "{bits:04x}");
+        }
+        assert!(of_half(0x7e00).is_nan() && of_half(0x8000).is_sign_negative());
     }
 }

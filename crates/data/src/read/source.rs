@@ -242,7 +242,7 @@ fn streamed(
     axes: &[usize],
 ) -> Result<Shown, DataError> {
     let expected = "[height, width], with 3 colours last or none";
-    let picture = Picture::of(axes).ok_or_else(|| wrong_shape(source, name, axes, expected))?;
+    let picture = Picture::of(axes).map_err(|_| wrong_shape(source, name, axes, expected))?;
     let mut seen = AsSeen::new(source, name, rows, picture)?;
     source.streams(name, &mut |row, bytes| {
         let image =
@@ -260,12 +260,10 @@ fn frames(
     rows: usize,
     axes: &[usize],
 ) -> Result<Shown, DataError> {
-    let Some(picture) = Picture::of(axes) else {
-        let expected = "[rows, height, width], with 1, 3 or 4 colours last or 1 or 3 before, or \
-                        four of those";
+    let picture = Picture::of(axes).map_err(|expected| {
         let shape: Vec<usize> = [rows].iter().chain(axes).copied().collect();
-        return Err(wrong_shape(source, name, &shape, expected));
-    };
+        wrong_shape(source, name, &shape, &format!("rows of {expected}"))
+    })?;
     let images = source.bytes(name)?;
     if axes == [SIDE, SIDE] {
         return Ok(Shown::Frames { pixels: images, rows });

@@ -28,7 +28,8 @@ pub struct StoreCounts {
     pub rows: usize,
     /// Of the rows, padding.
     pub padding_rows: usize,
-    /// Episodes, all of them whole.
+    /// Episodes; all of them whole, but for those that [`Selection::Released`] begins where a file
+    /// does, in the middle of one.
     pub episodes: usize,
     /// Agent steps of the log it was drawn from.
     pub log_transitions: u64,

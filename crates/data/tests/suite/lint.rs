@@ -7,7 +7,10 @@ use std::path::Path;
 use hdf5::File;
 use overtone_core::Task;
 use overtone_data::card::CardCounts;
-use overtone_data::{DatasetCard, Expected, LintReport, ReadFrames, Severity, description_of};
+use overtone_data::{
+    Dataset, DatasetCard, DatasetOptions, Expected, LintReport, ReadFrames, Severity,
+    description_of,
+};
 use overtone_testkit::dopamine::{Recorder, Slot};
 
 use crate::robots::{d4rl, minari, observation, put, replace, write_d4rl};
@@ -413,6 +416,51 @@ fn episodes_of_minari() {
         (Warning, "doubled-flag", "episode_3, row 1"),
     ];
     check(&look(&path), &found);
+}
+
+/// A Minari file of pictures with an episode for each word of `steps`, as in [`minari`]; all
+/// pixels of a row are its number.
+fn pictures(steps: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+    let (dir, path) = minari(steps);
+    let file = File::open_rw(&path).unwrap();
+    for (number, episode) in steps.split(' ').enumerate() {
+        let (group, rows) = (file.group(&format!("episode_{number}")).unwrap(), episode.len() + 1);
+        group.unlink("observations").unwrap();
+        let pixels: Vec<u8> = (0..rows).flat_map(|row| vec![row as u8; 84 * 84]).collect();
+        let array = group.new_dataset::<u8>().shape((rows, 84, 84)).create("observations").unwrap();
+        array.write_raw(&pixels).unwrap();
+        group.unlink("actions").unwrap();
+        put(&group, "actions", &vec![1i64; episode.len()], 0);
+    }
+    (dir, path)
+}
+
+#[test]
+fn recordings_of_pictures() {
+    let constant = (Warning, "constant-dimension", "actions");
+    let look = |path: &Path| look(path, ReadFrames::IfSmall);
+    let (_dir, path) = pictures("..t .l");
+    check(&look(&path), &[constant]);
+    let inspection = tasks::inspect_columns(&path).unwrap();
+    assert_eq!((inspection.observation_width, inspection.episodes), (84 * 84, 2));
+    // Nothing that can be trained on.
+    let (_dir, path) = pictures(".. ...");
+    let unfinished = (Warning, "trailing-fragment", "2 without an end");
+    check(&look(&path), &[(Error, "no-episode", "none"), constant, unfinished]);
+    assert!(Dataset::open(&path, &DatasetOptions::default()).is_err());
+    // The same episode twice; rewards are the row's in `minari`.
+    let (_dir, path) = pictures("..t ..t");
+    for episode in [0, 1] {
+        replace(&path, &format!("episode_{episode}/rewards"), &[1.0f64, 2.0, 3.0], 0);
+    }
+    let twice = (Warning, "repeated-episodes", "episode_1, row 0, as the one in episode_0, row 0");
+    check(&look(&path), &[constant, twice]);
+    // Counts are compared with the description's.
+    let counts = CardCounts { transitions: Some(6), episodes: Some(3), ..CardCounts::default() };
+    let mut card = DatasetCard { format: "Minari".into(), ..card("starter-mujoco.toml") };
+    card.counts = [("each".to_owned(), counts)].into();
+    let report = compare(&path, &card);
+    assert!(report.findings.iter().any(|finding| finding.code == "episode-count"), "{report}");
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use hdf5::File;
 use overtone_data::read::columns;
-use overtone_data::{Acted, DataError, Seen};
+use overtone_data::{Acted, DataError, RecordedTask, Seen};
 
-use crate::robots::{minari, put};
+use crate::robots::{d4rl, minari, put};
 
 /// A Minari file of one episode of two steps with `spaces` beside it, whose observations and
 /// actions `write` puts into the episode's group.
@@ -174,6 +174,53 @@ fn arrow_is_refused_with_the_way_out() {
         let error = columns(&folder).unwrap_err().to_string();
         assert!(error.contains("`arrow` is not read") && error.contains("from_minari"), "{error}");
     }
+}
+
+/// A description that lies beside a file of another recording says nothing of it.
+#[test]
+fn a_description_is_of_its_own_file() {
+    let (dir, robot) = d4rl("..t");
+    let says = |path: &Path| RecordedTask::of(path).unwrap().env.map(|env| env.id);
+    let place = |name: &str| dir.path().join(name);
+    let beside = |total: usize| {
+        let other = r#"{"id": "Other-v0", "max_episode_steps": null}"#;
+        let metadata = serde_json::json!({
+            "data_format": "hdf5", "total_episodes": total, "env_spec": other,
+            "observation_space": ONE, "action_space": TWO,
+        });
+        fs::write(place("metadata.json"), metadata.to_string()).unwrap();
+    };
+    beside(7);
+    // D4RL's, NumPy's, and Minari's of another name and number of episodes.
+    let npz = place("own.npz");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    fs::copy(fixtures.join("list.npz"), &npz).unwrap();
+    let (_minari, from) = minari("..t .l");
+    let other = place("hopper.hdf5");
+    fs::copy(&from, &other).unwrap();
+    for path in [&robot, &npz, &other] {
+        assert_eq!(says(path), None, "{}", path.display());
+        columns(path).unwrap();
+    }
+    // Of as many episodes, or under Minari's own name, it is the file's: its spaces are checked.
+    let its = place("main_data.hdf5");
+    fs::copy(&from, &its).unwrap();
+    for (total, path) in [(2, &other), (7, &its)] {
+        beside(total);
+        assert_eq!(says(path).as_deref(), Some("Other-v0"), "{}", path.display());
+        let error = columns(path).unwrap_err().to_string();
+        assert!(error.contains("expected [rows, 1], as its space"), "{error}");
+    }
+    assert_eq!(says(dir.path()).as_deref(), Some("Other-v0"));
+    // What stands in a file comes before what lies beside it.
+    let text = serde_json::json!({ "env_spec": r#"{"id": "Own-v1", "max_episode_steps": 9}"# });
+    let text = text.to_string();
+    let file = File::open_rw(&its).unwrap();
+    let attribute = file.new_attr::<u8>().shape(text.len()).create("metadata_json").unwrap();
+    attribute.write_raw(text.as_bytes()).unwrap();
+    drop((attribute, file));
+    assert_eq!(says(&its).as_deref(), Some("Own-v1"));
+    columns(&its).unwrap();
 }
 
 #[test]

@@ -73,7 +73,18 @@ fn pictures_are_shown_as_environments_show_them() {
 fn the_last_row_of_ogbench_has_no_action() {
     let path = fixture("ogbench.npz");
     let error = columns(&path).unwrap_err().to_string();
-    assert!(error.contains("for files of OGBench say layout=ogbench"), "{error}");
+    for part in ["of a file of OGBench", "train data.layout=ogbench", "convert --layout ogbench"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let found = |layout: &str| {
+        let check = overtone_data::check_as(&path, layout, &Expected::default()).unwrap();
+        assert_eq!(check.inspection.is_ok(), read::open_as(&path, layout).is_ok());
+        check.report.findings.into_iter().map(|f| (f.code, f.advice)).collect::<Vec<_>>()
+    };
+    let [(code, advice)] = &found("")[..] else { panic!("{:?}", found("")) };
+    assert_eq!(*code, "no-timeouts");
+    assert!(advice.contains("Add the array") && !advice.contains("v2.hdf5"), "{advice}");
+    assert!(!found("ogbench").iter().any(|(code, _)| *code == "no-timeouts"));
     let Recording::Columns(log) = read::open_as(&path, "OGbench").unwrap() else { panic!() };
     // Trajectories of 5, 3 and 1 rows are episodes of 4, 2 and none.
     check_episodes(&log, &[(4, Outcome::Truncated, true), (2, Outcome::Truncated, true)]);
@@ -237,9 +248,6 @@ fn what_is_known_of_actions_beside_what_was_recorded() {
     assert_eq!((names(&spaces), spaces.ranges.len()), (4, 0));
     files.push(("n_actions", npy("<i8", &[1], &6i64.to_le_bytes())));
     assert_eq!(names(&shown(&files)), 6);
-    // Fewer than were chosen cannot be.
-    files.last_mut().unwrap().1 = npy("<i8", &[1], &2i64.to_le_bytes());
-    assert_eq!(names(&shown(&files)), 4);
     files.retain(|(name, _)| !["actions", "n_actions"].contains(name));
     files.push(("actions", f4(&[2, 2], &[0.5, -3.0, 1.5, 4.0])));
     let bounded = |low: [f32; 2], high: [f32; 2]| ActionSpace::Continuous {
@@ -263,10 +271,82 @@ fn what_is_known_of_actions_beside_what_was_recorded() {
     let told = "actions: expected actions within the bounds of each number, found 1 steps \
                 outside, the first in row 1: 4";
     assert_eq!(odd(&path), [told]);
+    // One number is for all.
+    files.last_mut().unwrap().1 = f4(&[], &[5.0]);
+    assert_eq!(shown(&files).actions, bounded([0.0, -5.0], [5.0, 5.0]));
     // A log of frames has its game.
     let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../datasets/starter/Seaquest");
     let error = RecordedSpaces::of(&log, "").unwrap_err().to_string();
     assert!(error.contains("say which game it is"), "{error}");
+}
+
+#[test]
+fn what_is_said_of_actions_must_fit_them() {
+    let refused_beside = |actions: Vec<u8>, beside: &[(&'static str, Vec<u8>)], expected: &str| {
+        let mut files = sound();
+        files.retain(|(name, _)| *name != "actions");
+        files.push(("actions", actions));
+        files.extend_from_slice(beside);
+        refused(&zip(&files), expected);
+    };
+    let listed = || npy("|u1", &[2], &[0, 3]);
+    let real = || f4(&[2, 2], &[0.5, -3.0, 1.5, 4.0]);
+    let n = |numbers: &[i64]| {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        ("n_actions", npy("<i8", &[numbers.len()], &bytes))
+    };
+    let said = "`n_actions` holds in row 0 3, expected more than the largest of `actions`: 4";
+    refused_beside(listed(), &[n(&[3])], said);
+    refused_beside(listed(), &[n(&[-1])], "`n_actions` holds in row 0 -1");
+    refused_beside(listed(), &[n(&[4, 4])], "`n_actions` has shape [2], expected one number");
+    let said = "`actions` holds real numbers, expected one whole number a row, because of";
+    refused_beside(real(), &[n(&[4])], said);
+    let low = |shape: &[usize], values: &[f32]| ("action_low", f4(shape, values));
+    let high = |shape: &[usize], values: &[f32]| ("action_high", f4(shape, values));
+    let said = "`actions` holds actions of a list, expected real numbers, because of `action_low`";
+    refused_beside(listed(), &[low(&[1], &[0.0]), high(&[1], &[3.0])], said);
+    let said = "has no `action_high`: `action_low` and `action_high` are needed both, or neither";
+    refused_beside(real(), &[low(&[1], &[-5.0])], said);
+    refused_beside(real(), &[high(&[1], &[5.0])], "has no `action_low`: ");
+    let said = "`action_low` has shape [3], expected [2], a number for each of an action's";
+    refused_beside(real(), &[low(&[3], &[0.0; 3]), high(&[2], &[5.0; 2])], said);
+    let said = "`action_low` holds in row 1 6, expected at most 5, which is `action_high`";
+    refused_beside(real(), &[low(&[2], &[0.0, 6.0]), high(&[1], &[5.0])], said);
+    let nan = [low(&[1], &[f32::NAN]), high(&[1], &[5.0])];
+    refused_beside(real(), &nan, "`action_low` holds in row 0 NaN");
+}
+
+/// `[84, 84, 4]` is four frames, of which the newest is the recorded one, as where it is played.
+#[test]
+fn four_frames_may_be_the_last_axis() {
+    let with = |shape: &[usize], pixels: &[u8]| {
+        let mut files = sound();
+        files[0].1 = npy("|u1", shape, pixels);
+        zip(&files)
+    };
+    let stacks: Vec<u8> =
+        [[1, 2, 3, 4], [2, 3, 4, 5]].iter().flat_map(|s| s.repeat(84 * 84)).collect();
+    let log = read_bytes(&with(&[2, 84, 84, 4], &stacks)).unwrap();
+    let Seen::Frames { pixels, shape: [84, 84], stack: 4 } = &log.observations else { panic!() };
+    assert!(*pixels == [vec![4; 84 * 84], vec![5; 84 * 84]].concat());
+    let said = "`observations` has shape [2, 6, 8, 4], expected rows of [height, width, 3]";
+    refused(&with(&[2, 6, 8, 4], &[0; 2 * 6 * 8 * 4]), said);
+    let said = "may be four frames or colours with opacity";
+    refused(&with(&[2, 6, 8, 4], &[0; 2 * 6 * 8 * 4]), said);
+}
+
+#[test]
+fn numbers_of_16_bits_are_read() {
+    // 1, -2 and 0.5 and 65504.
+    let halves: Vec<u8> =
+        [0x3c00u16, 0xc000, 0x3800, 0x7bff].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let mut files = sound();
+    files[0].1 = npy("<f2", &[2, 2], &halves);
+    files[2].1 = npy("<f2", &[2], &halves[..4]);
+    let log = read_bytes(&zip(&files)).unwrap();
+    let values = vec![1.0, -2.0, 0.5, 65504.0];
+    assert_eq!(log.observations, Seen::Vectors { width: 2, values });
+    assert_eq!(log.rewards, [1.0, -2.0]);
 }
 
 #[test]

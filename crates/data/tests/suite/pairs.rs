@@ -242,7 +242,25 @@ fn columns_that_do_not_belong_together_are_refused() {
     refused(&|columns| columns.rewards.push(0.0), "expected 8 rows of 2");
     refused(&|columns| columns.rewards[3] = f32::NAN, "its rewards is not finite");
     refused(&|columns| columns.episodes[1].length = 1, "do not cover its steps");
-    refused(&|columns| columns.episodes[1].start = 0, "episode");
+    refused(&|columns| columns.episodes[1].start = 0, "episode 1 has 2, from step 0 on");
+    // Beyond the columns; and none at all, beside one that is too long by as much.
+    refused(&|columns| columns.episodes[2].start = 900, "where the one before ends at 5");
+    refused(
+        &|columns| {
+            columns.episodes[1].length = 0;
+            columns.episodes[2].start = 3;
+            columns.episodes[2].length = 4;
+        },
+        "episode 1 has 0",
+    );
+    refused(
+        &|columns| columns.observations = Seen::Vectors { width: 0, values: Vec::new() },
+        "its observations have no numbers",
+    );
+    refused(
+        &|columns| columns.actions = Acted::Continuous { width: 0, values: Vec::new() },
+        "its actions have no numbers",
+    );
     refused(&|columns| columns.finished.truncate(2), "of 2 of its 3 episodes");
     refused(
         &|columns| columns.actions = Acted::Discrete { n_actions: 299, values: vec![299; 7] },

@@ -197,6 +197,19 @@ fn arrays_of_another_type() {
 }
 
 #[test]
+fn whole_numbers_in_a_column_are_a_list_of_actions_too() {
+    let (_dir, path) = d4rl("..t");
+    let listed = Acted::Discrete { n_actions: 3, values: vec![0, 2, 1] };
+    for width in [0, 1] {
+        replace(&path, "actions", &[0i32, 2, 1], width);
+        assert_eq!(columns(&path).unwrap().actions, listed, "{width}");
+    }
+    replace(&path, "actions", &[0.0f32, 2.0, 1.0], 1);
+    let numbers = Acted::Continuous { width: 1, values: vec![0.0, 2.0, 1.0] };
+    assert_eq!(columns(&path).unwrap().actions, numbers);
+}
+
+#[test]
 fn values_that_cannot_be() {
     let nan = |path: &Path| {
         let mut values: Vec<f32> = (0..7).flat_map(observation).collect();

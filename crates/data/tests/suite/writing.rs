@@ -1,16 +1,19 @@
 //! Recordings of our own: written, read back equal, and opened by Minari where that is there.
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use overtone_core::{ActionSpace, ObservationSpace, Outcome, Simulation, Task};
-use overtone_data::read::columns;
+use overtone_data::read::{columns, open_with_last};
 use overtone_data::write::{place_of, write_columns, write_frames};
 use overtone_data::{
-    About, Acted, MinariWriter, Origin, Plan, RecordedTask, ReplayLog, Seen, Selection,
-    WrittenEpisode,
+    About, Acted, DataError, Dataset, DatasetOptions, MinariWriter, Origin, Plan, RecordedTask,
+    Recording, ReplayLog, Seen, Selection, WrittenEpisode,
 };
 use overtone_testkit::dopamine::Recorder;
+
+use crate::robots::observation;
 
 fn task(observations: ObservationSpace, actions: ActionSpace) -> Task {
     Task::own("tiny", observations, actions)
@@ -115,10 +118,10 @@ fn what_is_written_reads_back_equal() {
         assert!(refused.to_string().contains("something is there already"), "{refused}");
     }
     // Nothing half-written is left, and what is not finished is not there.
-    let (names, task) = (std::fs::read_dir(dir.path()).unwrap().count(), vectors());
+    let (names, task) = (fs::read_dir(dir.path()).unwrap().count(), vectors());
     drop(MinariWriter::create(&dir.path().join("third"), about(&task)).unwrap());
     drop(MinariWriter::create(&dir.path().join("third.h5"), about(&task)).unwrap());
-    assert_eq!((names, std::fs::read_dir(dir.path()).unwrap().count()), (4, 4));
+    assert_eq!((names, fs::read_dir(dir.path()).unwrap().count()), (4, 4));
     assert!(place_of("minari:no-id").is_err());
 }
 
@@ -129,7 +132,7 @@ fn a_recording_is_converted() {
     let log = columns(&own).unwrap();
     let task = task(ObservationSpace::Vectors { width: 3 }, ActionSpace::numbered(5));
     let to = dir.path().join("list");
-    let written = write_columns(&log, &to, about(&task), &mut |_| {}).unwrap();
+    let written = write_columns(&log, None, &to, about(&task), &mut |_| {}).unwrap();
     assert_eq!((written.transitions, written.episodes), (9, 4));
     let again = columns(&to).unwrap();
     assert_eq!(again.observations, log.observations);
@@ -138,6 +141,111 @@ fn a_recording_is_converted() {
     assert_eq!(*values, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
     assert_eq!((again.rewards, again.episodes), (log.rewards, log.episodes));
     assert_eq!(again.finished, log.finished);
+}
+
+/// Where the last action of each episode led is kept, and is no part of what is trained on.
+#[test]
+fn where_the_last_action_led_is_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let hash = |path: &Path| {
+        let data = Dataset::open(path, &DatasetOptions::default()).unwrap();
+        data.content_hash().to_owned()
+    };
+    for (name, task) in [("vectors", vectors()), ("pictures", pictures())] {
+        let (from, to) = (dir.path().join(name), dir.path().join(format!("{name}.hdf5")));
+        let written = write(&from, &task, None);
+        let (Recording::Columns(log), last) = open_with_last(&from, "").unwrap() else { panic!() };
+        // Episodes of 3, 1 and 2 steps, each shown a row more: rows 3, 4 and 6.
+        match last.as_ref().unwrap() {
+            Seen::Vectors { width: 3, values } => {
+                let rows = [3.0, 4.0, 6.0].into_iter().flat_map(|row| [row / 8.0f32; 3]);
+                assert_eq!(*values, rows.collect::<Vec<_>>());
+            }
+            Seen::Frames { pixels, shape: [84, 84], stack: 4 } => {
+                assert_eq!(pixels.chunks(84 * 84).map(|row| row[7]).collect::<Vec<_>>(), [3, 4, 6]);
+            }
+            other => panic!("{other:?}"),
+        }
+        // What is converted has the same contents, to the last row.
+        let again = write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| {}).unwrap();
+        assert_eq!(again.content_hash, written.content_hash, "{name}");
+        assert_eq!(open_with_last(&to, "").unwrap().1, last);
+        // Where it is not known, the last observation stands there again.
+        let other = dir.path().join(format!("{name}-unknown.hdf5"));
+        let unknown = write_columns(&log, None, &other, about(&task), &mut |_| {}).unwrap();
+        assert_ne!(unknown.content_hash, written.content_hash, "{name}");
+        assert_eq!([hash(&to), hash(&other)], [hash(&from), hash(&from)], "{name}");
+    }
+}
+
+#[test]
+fn the_last_row_of_an_ogbench_trajectory_is_where_it_led() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ogbench.npz");
+    let (Recording::Columns(log), last) = open_with_last(&own, "ogbench").unwrap() else {
+        panic!()
+    };
+    // Trajectories of 5, 3 and 1 rows: the last of the first two are rows 4 and 7.
+    let values = [4, 7].into_iter().flat_map(observation).collect();
+    assert_eq!(last, Some(Seen::Vectors { width: 3, values }));
+    let task = task(ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(2));
+    let to = dir.path().join("maze.hdf5");
+    write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| {}).unwrap();
+    let (Recording::Columns(again), led) = open_with_last(&to, "").unwrap() else { panic!() };
+    assert_eq!((led, &again.observations), (last, &log.observations));
+    // Rows that are not one for each episode, of its form, or no numbers.
+    for values in [vec![0.0; 3], vec![0.0; 9], vec![f32::NAN; 6]] {
+        let wrong = Seen::Vectors { width: 3, values };
+        let to = dir.path().join("wrong.hdf5");
+        let refused = write_columns(&log, Some(&wrong), &to, about(&task), &mut |_| {});
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("last observation"), "{refused}");
+        assert!(!to.exists());
+    }
+}
+
+/// Two recordings are given one name at once: neither is lost.
+#[test]
+fn what_appeared_meanwhile_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let task = vectors();
+    for name in ["file.hdf5", "folder"] {
+        let to = dir.path().join(name);
+        let written = |reward: f32| {
+            let mut writer = MinariWriter::create(&to, about(&task)).unwrap();
+            let episode = WrittenEpisode {
+                observations: Seen::Vectors { width: 3, values: vec![0.5; 6] },
+                actions: Acted::Continuous { width: 2, values: vec![0.0; 2] },
+                rewards: vec![reward],
+                outcome: Some(Outcome::Terminated),
+                seed: None,
+            };
+            writer.episode(&episode).unwrap();
+            writer
+        };
+        let writer = written(7.0);
+        match name {
+            "folder" => fs::create_dir(&to).unwrap(),
+            _ => fs::write(&to, "another's").unwrap(),
+        }
+        let error = writer.finish().unwrap_err();
+        let DataError::Unnamed { path, kept, .. } = &error else { panic!("{error}") };
+        assert_eq!(path, &to);
+        let said = error.to_string();
+        assert!(said.contains(&kept.display().to_string()) && !said.contains('\n'), "{said}");
+        match name {
+            "folder" => assert_eq!(fs::read_dir(&to).unwrap().count(), 0),
+            _ => assert_eq!(fs::read_to_string(&to).unwrap(), "another's"),
+        }
+        // The next recording of this name does not take the place of the one that was kept.
+        match name {
+            "folder" => fs::remove_dir(&to).unwrap(),
+            _ => fs::remove_file(&to).unwrap(),
+        }
+        written(8.0).finish().unwrap();
+        assert_eq!(columns(kept).unwrap().rewards, [7.0]);
+        assert_eq!(columns(&to).unwrap().rewards, [8.0]);
+    }
 }
 
 /// A log becomes one file that is read as the log was, also where episodes cross its files.

@@ -1,7 +1,8 @@
 //! [`Team`]: what the processes of a run say to each other while it trains.
 //!
 //! All do the same exchanges in the same order: one at the beginning, in every step [`Team::meet`]
-//! and then [`Team::sum`], after some steps [`Team::compare`], and [`Team::close`] at the end. A
+//! and then [`Team::sum`], after some steps [`Team::compare`], after the measurement of a checkpoint
+//! [`Team::meet`] again, and [`Team::close`] at the end. A
 //! process that fails says so where the next meeting is, so that nobody waits for it.
 
 use std::cell::Cell;

@@ -1,0 +1,208 @@
+//! Checkpoints that are measured while training waits: each planned one once, however often the
+//! run was stopped.
+//!
+//! What is trained is a number, to which each step adds one.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+
+use std::{fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
+
+use burn::tensor::{Device, Tensor, TensorData};
+use overtone_core::{Episode, Outcome, seed::Generator};
+use overtone_data::{Acted, Batch, Columns, Dataset, DatasetOptions, Seen};
+use overtone_model::{ModelError, weights::NamedTensors};
+use overtone_train::{
+    Algorithm, Checkpoint, Export, Exported, Finished, Job, Observer, RunDir, StepAt, StepFigures,
+    Stored, TrainConfig, TrainError, Trainer, TrainingData,
+};
+
+struct Counts;
+
+struct Count(f32);
+
+fn tensors(number: f32) -> NamedTensors {
+    [("count".to_owned(), TensorData::new(vec![number], [1]))].into()
+}
+
+impl Export for Count {
+    fn export_model(&self) -> NamedTensors {
+        tensors(self.0)
+    }
+
+    fn export_training(&self) -> NamedTensors {
+        tensors(0.0)
+    }
+}
+
+impl Stored for Count {
+    fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
+        Ok(Self(exported.model["count"].iter().next().unwrap()))
+    }
+
+    fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
+        self.begin(exported)
+    }
+
+    fn n_parameters(&self) -> usize {
+        1
+    }
+}
+
+impl Algorithm for Counts {
+    type State = Count;
+
+    fn figures(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    fn context_length(&self) -> usize {
+        1
+    }
+
+    fn init(
+        &self,
+        _config: &TrainConfig,
+        _device: &Device,
+        _generator: &mut Generator,
+    ) -> Result<Count, TrainError> {
+        Ok(Count(0.0))
+    }
+
+    fn step(
+        &self,
+        state: &mut Count,
+        _batch: &mut Batch,
+        _data: &TrainingData,
+        at: &StepAt<'_>,
+    ) -> StepFigures {
+        state.0 += 1.0;
+        let number = || Tensor::from_data(TensorData::new(vec![1.0f32], [1]), at.device).inner();
+        StepFigures { loss: number(), grad_norm: number(), others: Vec::new() }
+    }
+
+    fn held_out_loss(
+        &self,
+        _state: &Count,
+        _batch: &mut Batch,
+        _data: &TrainingData,
+        device: &Device,
+    ) -> Tensor<1> {
+        Tensor::from_data(TensorData::new(vec![1.0f32], [1]), device)
+    }
+}
+
+/// Measures what a checkpoint counts, twice; when it is asked to measure `stops_at`, it is asked to
+/// stop.
+#[derive(Default)]
+struct Measures {
+    stops_at: Option<u64>,
+    asked: Vec<u64>,
+    stepped: Vec<u64>,
+}
+
+impl Observer for Measures {
+    fn stepped(&mut self, step: u64, _loss: f64) {
+        self.stepped.push(step);
+    }
+
+    fn measured(&mut self, checkpoint: &Checkpoint) -> Option<Vec<(String, f64)>> {
+        let step = checkpoint.state.step;
+        self.asked.push(step);
+        if self.stops_at == Some(step) {
+            return None;
+        }
+        let count: f32 = checkpoint.weights().unwrap()["count"].iter().next().unwrap();
+        Some(vec![("count".into(), count.into()), ("twice".into(), (2.0 * count).into())])
+    }
+}
+
+/// Trains in `run` for 6 steps, from its newest checkpoint where there is one.
+fn train(run: &RunDir, stops_at: Option<u64>) -> (Finished, Measures) {
+    let columns = Columns::new(
+        Seen::Vectors { width: 1, values: vec![0.0, 1.0, 2.0] },
+        Acted::Discrete { n_actions: 2, values: vec![0, 1, 0] },
+        vec![1.0; 3],
+        vec![Episode { start: 0, length: 3, outcome: Outcome::Terminated }],
+    );
+    let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
+    let job = Job {
+        run: run.clone(),
+        config: TrainConfig {
+            updates: 6,
+            batch_size: 2,
+            log_every: 1,
+            checkpoint_every: 2,
+            ..TrainConfig::default()
+        },
+        data: TrainingData::new(Arc::new(data), 1.0),
+        agent: serde_json::json!("counts"),
+        seed: 1,
+        device: Device::flex(),
+        init: None,
+    };
+    let newest = Checkpoint::newest(&run.checkpoints()).ok().map(|(newest, _)| newest);
+    let trainer = Trainer::new(Counts, job, newest.as_ref()).unwrap();
+    let mut observer = Measures { stops_at, ..Measures::default() };
+    let finished = trainer.train(&AtomicBool::new(false), &mut observer).unwrap();
+    (finished, observer)
+}
+
+/// Steps, names and values of what was measured.
+fn rows(run: &Path) -> Vec<String> {
+    let text = fs::read_to_string(run.join("checkpoints.csv")).unwrap_or_default();
+    let without_seconds = |row: &str| {
+        let cells: Vec<&str> = row.split(',').collect();
+        format!("{} {} {}", cells[0], cells[2], cells[3])
+    };
+    text.lines().skip(1).map(without_seconds).collect()
+}
+
+const ALL: [&str; 6] =
+    ["2 count 2", "2 twice 4", "4 count 4", "4 twice 8", "6 count 6", "6 twice 12"];
+
+#[test]
+fn a_checkpoint_whose_measurement_was_stopped_is_measured_when_the_run_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), "run").unwrap();
+    // Stopped twice while the same checkpoint was measured: no step is taken meanwhile.
+    for asked in [vec![2, 4], vec![4]] {
+        let (finished, observer) = train(&run, Some(4));
+        assert_eq!((finished.interrupted, finished.checkpoint.state.step), (true, 4));
+        assert_eq!(observer.asked, asked);
+        assert_eq!(rows(run.path()), ALL[..2]);
+    }
+    let (finished, observer) = train(&run, None);
+    assert_eq!((finished.interrupted, observer.asked), (false, vec![4, 6]));
+    assert_eq!(observer.stepped, [5, 6]);
+    assert_eq!(rows(run.path()), ALL);
+    // What was measured is not measured again.
+    let (finished, observer) = train(&run, None);
+    assert_eq!((finished.interrupted, observer.asked), (false, vec![]));
+    assert_eq!(rows(run.path()), ALL);
+}
+
+#[test]
+fn so_is_the_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), "run").unwrap();
+    let (finished, _) = train(&run, Some(6));
+    assert_eq!((finished.interrupted, finished.checkpoint.state.step), (true, 6));
+    assert_eq!(rows(run.path()), ALL[..4]);
+    let (finished, observer) = train(&run, None);
+    assert_eq!((finished.interrupted, observer.asked), (false, vec![6]));
+    assert_eq!(rows(run.path()), ALL);
+}
+
+/// A run that is killed has the files of one that was stopped, and maybe half a row.
+#[test]
+fn half_a_row_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), "run").unwrap();
+    train(&run, Some(4));
+    let path = run.path().join("checkpoints.csv");
+    let text = fs::read_to_string(&path).unwrap() + "4,0.01,cou";
+    fs::write(&path, text).unwrap();
+    let (_, observer) = train(&run, None);
+    assert_eq!(observer.asked, [4, 6]);
+    assert_eq!(rows(run.path()), ALL);
+}
