@@ -91,7 +91,8 @@ impl Agent {
         self.algorithm.model().map_or_else(Vec::new, |model| model.best_percents().to_vec())
     }
 
-    /// Whether a temperature changes what it does: where actions are drawn from a list.
+    /// Whether a temperature may be chosen for it: where actions are drawn from a list. Bins of
+    /// real values are drawn at the temperature of the play as well.
     pub fn has_temperature(&self) -> bool {
         let is_list = matches!(self.task.actions, ActionSpace::Discrete { .. });
         is_list && self.algorithm.has_distribution()

@@ -19,7 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Agent, AlgorithmConfig, DecisionTransformerOptions};
 
-/// `n_positions` of transformers' own configuration; its forward pass reads the first row alone.
+/// `n_positions` of transformers' own configuration. Its forward pass reads the first row alone, but
+/// takes no more tokens than there are rows.
 const N_POSITIONS: usize = 1024;
 /// Its `max_ep_len` where nobody says one.
 const MAX_EP_LEN: usize = 4096;
@@ -207,8 +208,10 @@ pub fn export(
         let zeros = TensorData::new(vec![0.0f32; horizon * d], [horizon, d]);
         theirs.insert(TIMESTEPS.1.into(), zeros);
     }
+    // A timestep is three tokens.
+    let n_positions = N_POSITIONS.max(3 * model.context_length);
     for (name, shape) in [
-        (POSITIONS, vec![N_POSITIONS, d]),
+        (POSITIONS, vec![n_positions, d]),
         ("encoder.wte.weight", vec![1, d]),
         ("predict_state.weight", vec![width, d]),
         ("predict_state.bias", vec![width]),
@@ -227,7 +230,7 @@ pub fn export(
         max_ep_len: horizon,
         action_tanh: true,
         vocab_size: 1,
-        n_positions: N_POSITIONS,
+        n_positions,
         n_layer: model.n_layers,
         n_head: model.n_heads,
         n_inner: None,
@@ -368,6 +371,40 @@ fn transposed(tensor: &TensorData) -> Result<TensorData, ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use burn::tensor::Device;
+    use overtone_core::seed;
+    use overtone_model::{Init, Model, weights};
+
+    /// 1024 positions hold 341 timesteps.
+    #[test]
+    fn every_token_of_a_context_has_a_position() {
+        let observations = ObservationSpace::Vectors { width: 3 };
+        let task = Task::own("three", observations.clone(), ActionSpace::unit(2));
+        for (context_length, expected) in [(341, 1024), (342, 1026)] {
+            let config = DecisionTransformerConfig {
+                n_layers: 1,
+                d_model: 4,
+                context_length,
+                ..DecisionTransformerConfig::gym(5)
+            };
+            let generator = &mut seed::generator(1, "init");
+            let init = &mut Init::drawn(&Device::flex(), generator);
+            let options = ModelConfig::Transformer(config.clone());
+            let model = Model::init(&options, &observations, &task.actions, init).unwrap();
+            let agent = Agent {
+                task: task.clone(),
+                dataset: String::new(),
+                algorithm: AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(config)),
+                normalization: None,
+                return_scale: 1.0,
+                delayed_reward: false,
+                recording: None,
+            };
+            let (config, theirs) = export(&agent, &weights::export(&model), 0.0).unwrap();
+            assert_eq!(config.n_positions, expected);
+            assert_eq!(theirs[POSITIONS].shape()[..], [expected, 4]);
+        }
+    }
 
     /// transformers adds the first row of its positions behind the norm, whose bias it joins.
     #[test]

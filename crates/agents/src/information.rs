@@ -60,9 +60,9 @@ pub struct SplitLosses {
 }
 
 impl SplitLosses {
-    /// The share of the loss that the return-to-go takes away.
+    /// The share of the loss that the return-to-go takes away; of no loss nothing.
     fn gain(self) -> f64 {
-        1.0 - self.with / self.without
+        if self.without > 0.0 { 1.0 - self.with / self.without } else { 0.0 }
     }
 }
 
@@ -75,22 +75,27 @@ pub struct Information {
     pub splits: Vec<SplitLosses>,
     /// The mean share of the loss that the return-to-go takes away.
     pub gain: f64,
-    /// Its 95 % interval.
+    /// Its 95 % interval. From −∞ to ∞, in JSON both `null`, where nothing is known of it: with one
+    /// split, and where all actions are the same.
     pub interval: [f64; 2],
 }
 
 impl Information {
-    /// Of these splits, of which each held out `held_out` of the episodes.
+    /// Of these splits, of which each held out `ratio` times as many episodes as were learned.
     ///
     /// The interval is Student's with the variance of Nadeau & Bengio (2003),
     /// `s² (1/J + n_test/n_train)`: the splits share most of their episodes.
-    fn of(unit: &'static str, splits: Vec<SplitLosses>, held_out: f64) -> Self {
+    fn of(unit: &'static str, splits: Vec<SplitLosses>, ratio: f64) -> Self {
         let gains: Vec<f64> = splits.iter().map(|split| split.gain()).collect();
-        let n = gains.len() as f64;
+        let n = gains.len().max(1) as f64;
         let gain = gains.iter().sum::<f64>() / n;
-        let variance = gains.iter().map(|x| (x - gain).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        let half = student(gains.len().saturating_sub(1))
-            * (variance * (1.0 / n + held_out / (1.0 - held_out))).sqrt();
+        let is_bounded = gains.len() > 1 && splits.iter().all(|split| split.without > 0.0);
+        let half = if is_bounded {
+            let variance = gains.iter().map(|x| (x - gain).powi(2)).sum::<f64>() / (n - 1.0);
+            student(gains.len() - 1) * (variance * (1.0 / n + ratio)).sqrt()
+        } else {
+            f64::INFINITY
+        };
         Self { unit, splits, gain, interval: [gain - half, gain + half] }
     }
 
@@ -100,15 +105,12 @@ impl Information {
     }
 }
 
-/// The 97.5 % quantile of Student's distribution with so many degrees of freedom.
+/// The 97.5 % quantile of Student's distribution with so many degrees of freedom, at least 1.
 fn student(degrees: usize) -> f64 {
     const QUANTILES: [f64; 10] =
         [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    match degrees {
-        0 => f64::INFINITY,
-        // Beyond the table the last is a little too large, which errs on the safe side.
-        degrees => QUANTILES[degrees.min(QUANTILES.len()) - 1],
-    }
+    // Beyond the table the last is a little too large, which errs on the safe side.
+    QUANTILES[degrees.min(QUANTILES.len()) - 1]
 }
 
 /// Measures it on all of `dataset`.
@@ -121,10 +123,16 @@ pub fn information(
 ) -> Result<Information, TrainError> {
     let table = Table::of(dataset)?;
     let n_episodes = dataset.episodes().as_slice().len();
-    let mut splits = Vec::with_capacity(options.splits);
+    let (mut splits, mut ratio) = (Vec::with_capacity(options.splits), 0.0);
     for nth in 0..options.splits as u64 {
         let split_seed = seed::derive_nth(options.seed, nth);
         let split = Split::draw(n_episodes, options.held_out, split_seed)?;
+        // The same of all splits; a share of few episodes is rounded.
+        ratio = split.held_out.len() as f64 / split.training.len() as f64;
+        if table.has_one_action() {
+            splits.push(SplitLosses { without: 0.0, with: 0.0 });
+            continue;
+        }
         let rows = |episodes: &[usize]| -> Vec<usize> {
             let episodes = episodes.iter().map(|&nth| dataset.episodes().as_slice()[nth]);
             episodes.flat_map(|episode| episode.range()).collect()
@@ -134,7 +142,7 @@ pub fn information(
         let loss = |returns: &[f32]| table.held_out_loss(&parts, returns, options, split_seed);
         splits.push(SplitLosses { without: loss(&other)?, with: loss(&table.returns)? });
     }
-    Ok(Information::of(table.unit(), splits, options.held_out))
+    Ok(Information::of(table.unit(), splits, ratio))
 }
 
 /// A dataset's columns in units of their standard deviations.
@@ -204,6 +212,15 @@ impl Table {
             (0..episode.length).map(move |t| self.returns[other.start + t.min(other.length - 1)])
         });
         told.collect()
+    }
+
+    /// Whether all timesteps have the same action, of which there is nothing to tell.
+    fn has_one_action(&self) -> bool {
+        match &self.actions {
+            // They are standardized: what never changes is 0.
+            Acted::Continuous { values, .. } => values.iter().all(|&x| x == 0.0),
+            Acted::Discrete { values, .. } => values.windows(2).all(|pair| pair[0] == pair[1]),
+        }
     }
 
     fn unit(&self) -> &'static str {
@@ -367,11 +384,67 @@ mod tests {
     fn the_interval_by_hand() {
         let split = |with| SplitLosses { without: 1.0, with };
         let splits = vec![split(0.9), split(0.8), split(0.7)];
-        let found = Information::of("nats", splits, 1.0 / 3.0);
+        let found = Information::of("nats", splits, 0.5);
         let half = 4.303 * (0.01f64 * (1.0 / 3.0 + 0.5)).sqrt();
         assert!((found.gain - 0.2).abs() < 1e-12);
         assert!((found.interval[0] - (0.2 - half)).abs() < 1e-12, "{found:?}");
         assert!((found.interval[1] - (0.2 + half)).abs() < 1e-12, "{found:?}");
         assert!(!found.returns_tell_actions());
+    }
+
+    const QUICK: InformationOptions = InformationOptions {
+        splits: 3,
+        held_out: 0.2,
+        updates: 3,
+        batch_size: 8,
+        width: 4,
+        seed: 1,
+    };
+
+    /// Of three episodes of two steps a fifth is one, which leaves two to learn from: 1/2.
+    #[test]
+    fn the_interval_counts_the_episodes_that_were_held_out() {
+        let found = information(&three_episodes(different()), &QUICK).unwrap();
+        let expected = Information::of(found.unit, found.splits.clone(), 0.5);
+        assert_eq!(found, expected);
+        assert!(found.interval[0] < found.gain && found.gain.is_finite(), "{found:?}");
+    }
+
+    #[test]
+    fn of_one_split_the_interval_has_no_ends() {
+        let one = InformationOptions { splits: 1, ..QUICK };
+        let found = information(&three_episodes(different()), &one).unwrap();
+        assert!(found.gain.is_finite());
+        assert_eq!(found.interval, [f64::NEG_INFINITY, f64::INFINITY]);
+        assert!(!found.returns_tell_actions());
+    }
+
+    #[test]
+    fn of_one_action_nothing_is_told() {
+        let same = |n_actions| Acted::Discrete { n_actions, values: vec![0; 6] };
+        for actions in [same(1), same(4), Acted::Continuous { width: 1, values: vec![0.3; 6] }] {
+            let found = information(&three_episodes(actions), &QUICK).unwrap();
+            assert_eq!((found.gain, found.splits.len()), (0.0, 3));
+            assert_eq!(found.interval, [f64::NEG_INFINITY, f64::INFINITY]);
+            assert!(!found.returns_tell_actions());
+            let written = serde_json::to_value(&found).unwrap();
+            assert_eq!(written["gain"], 0.0);
+        }
+    }
+
+    fn different() -> Acted {
+        Acted::Continuous { width: 1, values: vec![-0.5, 0.3, 0.8, -0.2, 0.1, 0.6] }
+    }
+
+    /// Three episodes of two steps.
+    fn three_episodes(actions: Acted) -> Dataset {
+        let observations =
+            Recorded::Vectors { width: 1, values: vec![0.1, 0.9, 0.4, 0.2, 0.5, 0.7] };
+        let episode =
+            |nth: usize| Episode { start: 2 * nth, length: 2, outcome: Outcome::Truncated };
+        let episodes = (0..3).map(episode).collect();
+        let rewards = vec![1.0, 2.0, 0.0, 1.0, 5.0, 0.0];
+        let columns = Columns::new(observations, actions, rewards, episodes);
+        Dataset::of(columns, &DatasetOptions::default()).unwrap()
     }
 }

@@ -1,11 +1,11 @@
 //! Implicit Q-learning (Kostrikov, Nair & Levine 2022): values of recorded actions alone.
 //!
 //! Beside [critics and a value](crate::value::expectile) with advantages `A` an actor
-//! `N(tanh μ(s), e^σ)` is learned, whose σ is one vector for all states, with all networks as
+//! `N(tanh μ(s), σ²)` is learned, whose ln σ is one vector for all states, with all networks as
 //! before the step:
 //!
 //! ```text
-//! L_π = −mean min(e^{βA}, 100) ln N(a; tanh μ(s), e^σ)
+//! L_π = −mean min(e^{βA}, 100) ln N(a; tanh μ(s), σ²)
 //! ```
 //!
 //! `A` is a constant in it. The actor's learning rate falls as a cosine, to 0 at the run's end.
@@ -13,8 +13,8 @@
 //! `tanh μ(s)`.
 //!
 //! As the paper's code on locomotion and CORL's; differs from the former: `L_Q` has the factor ½
-//! (Adam does not see it), layers begin with PyTorch's default where its are orthogonal, and σ
-//! may be down to −20, not −5.
+//! (Adam does not see it), layers begin with PyTorch's default where its are orthogonal, and
+//! ln σ may be down to −20, not −5.
 
 use std::f64::consts::TAU;
 
@@ -44,7 +44,7 @@ use crate::{
         network::{self, Hidden, constant},
         parts,
         policy::ActorOf,
-        steps::nothing_learned,
+        steps::{nothing_learned, where_finite},
     },
 };
 
@@ -52,7 +52,7 @@ use crate::{
 const NAME: &str = "iql";
 /// The largest weight of an action.
 const LARGEST_WEIGHT: f64 = 100.0;
-/// Between which σ may be.
+/// Between which ln σ may be.
 const LOG_STD: [f64; 2] = [-20.0, 2.0];
 
 /// Options of the algorithm.
@@ -168,12 +168,12 @@ impl AlgorithmOptions for IqlConfig {
     }
 }
 
-/// An actor `N(tanh μ(s), e^σ)`.
+/// An actor `N(tanh μ(s), σ²)`.
 #[derive(Module, Debug)]
 pub struct GaussianActor {
     /// μ, before tanh.
     pub mean: Mlp,
-    /// σ, `[action]`.
+    /// ln σ, `[action]`.
     pub log_std: Param<Tensor<1>>,
 }
 
@@ -184,7 +184,7 @@ impl Matrices for GaussianActor {
 }
 
 impl GaussianActor {
-    /// `ln N(a; tanh μ(s), e^σ)` of every row, `[rows, 1]`.
+    /// `ln N(a; tanh μ(s), σ²)` of every row, `[rows, 1]`.
     pub fn log_likelihood(&self, observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
         let log_std = self.log_std.val().clamp(LOG_STD[0], LOG_STD[1]).unsqueeze::<2>();
         let mean = self.mean.act(observations);
@@ -245,11 +245,12 @@ impl Iql {
         let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
         let total = value.clone() + critic.clone();
         let grad_norm = state.critics.descend(&self.config.critics(), total.clone(), learning_rate);
-        state.step_actor(actor.backward(), actor_rate);
+        let actor_norm = state.step_actor(actor.backward(), actor_rate);
+        let [critic, actor, mean_value] = [critic, actor, mean_value].map(Tensor::inner);
         StepFigures {
             loss: total.inner(),
-            grad_norm,
-            others: [critic, actor, mean_value].map(Tensor::inner).into(),
+            grad_norm: where_finite(grad_norm, [actor.clone(), actor_norm]),
+            others: vec![critic, actor, mean_value],
         }
     }
 

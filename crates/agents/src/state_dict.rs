@@ -30,14 +30,14 @@ pub struct Unsaid {
     pub context_length: usize,
 }
 
-/// The float tensors of a `.pt`, `.pth` or `.bin` file as `f32`, or those of a `.safetensors`
-/// file.
+/// The float tensors of a `.safetensors` file, or of a `.pt`, `.pth` or `.bin` file, as `f32`; the
+/// rest, such as masks, are left out.
 ///
 /// # Errors
 /// When the file cannot be read as one.
 pub fn read(path: &Path) -> Result<NamedTensors, ModelError> {
     if path.extension().is_some_and(|extension| extension == "safetensors") {
-        return weights::load(path);
+        return weights::load_floats(path);
     }
     let unreadable = |reason: String| ModelError::StateDict { path: path.to_owned(), reason };
     let reader = PytorchReader::new(path).map_err(|error| unreadable(one_line(&error)))?;

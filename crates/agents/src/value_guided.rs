@@ -135,6 +135,11 @@ impl AlgorithmOptions for ValueGuidedOptions {
             let expected = "what is guided is a Decision Transformer, which is told returns";
             return Err(config_error("conditioning", "none", expected));
         }
+        if !model.best_percents.is_empty() {
+            let got = format!("{:?}", model.best_percents);
+            let expected = "none: a transformer that values guide is told returns, and no shares";
+            return Err(config_error("best_percents", got, expected));
+        }
         if self.has_distribution() && !matches!(model.head, HeadConfig::Gaussian(_)) {
             let expected = "values lead one action: tanh, pointwise or gaussian, which have one";
             return Err(config_error("head", model.head.name(), expected));

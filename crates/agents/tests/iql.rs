@@ -4,10 +4,15 @@
 
 mod chain;
 
-use burn::{module::Module, tensor::Tensor};
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
 use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
 use overtone_agents::{Iql, IqlConfig, iql::IqlState, value::Rescaling};
+use overtone_core::seed;
 use overtone_data::Dataset;
+use overtone_train::{Algorithm, optimizer::scalar};
 
 fn algorithm(config: IqlConfig) -> Iql {
     Iql::new(config, &observations(), &numbers())
@@ -84,6 +89,19 @@ fn rewards_are_scaled_by_the_returns_of_the_data() {
     let (plain, scaled) = (loss(small(0.7, 0.0)), loss(scaled));
     // Before the first step values are near zero: the loss is nearly the rewards' squares.
     assert!(scaled / plain > 1e5 && scaled / plain < 1e6 * 1.5, "{scaled} {plain}");
+}
+
+/// The training loop looks at the loss and the gradient norm alone, which are the critics'.
+#[test]
+fn a_broken_actor_is_told_in_the_same_step() {
+    let (data, algorithm) = (real_valued(), algorithm(small(0.7, 3.0)));
+    let (device, steps) = (Device::flex().autodiff(), chain::steps(&data));
+    let mut whole = algorithm.init(&config(1), &device, &mut seed::generator(5, "init")).unwrap();
+    let mut broken = IqlState { actor: chain::broken(whole.actor.clone()), ..whole.clone() };
+    let figures = algorithm.learn(&mut broken, &steps, [1e-3, 1e-3]);
+    assert!(scalar(figures.loss).is_finite() && scalar(figures.grad_norm).is_nan());
+    let figures = algorithm.learn(&mut whole, &steps, [1e-3, 1e-3]);
+    assert!(scalar(figures.loss).is_finite() && scalar(figures.grad_norm).is_finite());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use burn::tensor::DType;
 use overtone_agents::{
     AlgorithmConfig,
     state_dict::{self, Unsaid},
@@ -58,6 +59,41 @@ fn a_model_of_vectors_is_the_golden_one() {
     };
     assert_eq!(found.0, expected);
     assert_eq!(ours, published::gym(&expected, &theirs).unwrap());
+}
+
+/// Beside the weights a mask of bytes, and one of them in double precision.
+#[test]
+fn a_safetensors_file_is_read_as_torch_s_is() {
+    let theirs = state_dict::read(&file("gym.pt")).unwrap();
+    let doubled = "transformer.h.1.ln_1.weight";
+    let mut arrays = vec![("transformer.h.0.attn.bias", "U8", vec![2, 2], vec![1u8, 0, 1, 1])];
+    for (name, data) in &theirs {
+        let (dtype, bytes) = if name == doubled {
+            ("F64", data.iter::<f64>().flat_map(f64::to_le_bytes).collect())
+        } else {
+            ("F32", data.as_bytes().to_vec())
+        };
+        arrays.push((name, dtype, data.shape().to_vec(), bytes));
+    }
+    let (mut header, mut numbers) = (serde_json::Map::new(), Vec::new());
+    for (name, dtype, shape, bytes) in arrays {
+        let from = numbers.len();
+        numbers.extend(bytes);
+        let of = serde_json::json!({
+            "dtype": dtype, "shape": shape, "data_offsets": [from, numbers.len()],
+        });
+        header.insert(name.into(), of);
+    }
+    let header = serde_json::to_vec(&header).unwrap();
+    let length = (header.len() as u64).to_le_bytes();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    std::fs::write(&path, [&length[..], &header, &numbers].concat()).unwrap();
+
+    let read = state_dict::read(&path).unwrap();
+    assert!(read.contains_key(doubled));
+    assert_eq!(read, theirs);
+    assert!(read.values().all(|data| data.dtype() == DType::F32));
 }
 
 #[test]

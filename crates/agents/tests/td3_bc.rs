@@ -22,7 +22,7 @@ use overtone_model::{
     head::{HeadConfig, TanhConfig},
     weights,
 };
-use overtone_train::{Algorithm, BatchLoss};
+use overtone_train::{Algorithm, BatchLoss, optimizer::scalar};
 
 fn algorithm(config: Td3BcConfig) -> Td3Bc {
     Td3Bc::new(config, &observations(), &numbers())
@@ -120,6 +120,27 @@ fn without_values_it_is_behaviour_cloning() {
     let largest = ours.iter().zip(&theirs).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
     println!("largest difference: {largest:.1e}");
     assert!(largest < 1e-6, "{largest}");
+}
+
+/// The training loop looks at the loss and the gradient norm alone, which are the critics'. The
+/// actor takes every second step.
+#[test]
+fn a_broken_actor_is_told_in_the_same_step() {
+    let (data, algorithm) = (real_valued(), algorithm(small(2.5)));
+    let (device, steps) = (Device::flex().autodiff(), chain::steps(&data));
+    let whole = algorithm.init(&config(1), &device, &mut seed::generator(5, "init")).unwrap();
+    let broken = ActorCritic { actor: chain::broken(whole.actor.clone()), ..whole.clone() };
+    for (mut state, step, is_told) in [
+        (broken.clone(), 0, false),
+        (broken, 1, true),
+        (whole.clone(), 0, false),
+        (whole, 1, false),
+    ] {
+        let noise = steps.actions.zeros_like();
+        let figures = algorithm.learn(&mut state, &steps, noise, (step, 1e-3));
+        assert!(scalar(figures.loss).is_finite(), "step {step}");
+        assert_eq!(scalar(figures.grad_norm).is_nan(), is_told, "step {step}");
+    }
 }
 
 /// Networks, targets and both optimizers; the third step of the actor comes after a stop.

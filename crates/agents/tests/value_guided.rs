@@ -169,6 +169,7 @@ fn other_options_are_refused() {
     refused("expectile", |options| options.guide.expectile = 1.2);
     refused("hidden", |options| options.guide.hidden = 0);
     refused("conditioning", |options| options.model.conditioning = Conditioning::None);
+    refused("best_percents = [10.0]", |options| options.model.best_percents = vec![10.0]);
     refused("values lead one action", |options| {
         options.model.head = HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(3));
     });

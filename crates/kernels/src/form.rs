@@ -13,8 +13,9 @@ pub enum Form {
     Reference,
     /// Mixed precision: the factors of matrix products and convolutions are rounded to a half
     /// type, forward and backward. Weights, what is between the products, and what is added
-    /// over many elements stay as they are. On a GPU the kernels run, on the CPU the
-    /// reference form.
+    /// over many elements stay as they are; but what is between the encoder's convolutions is
+    /// in the half type, and there their biases are added in it. On a GPU the kernels run, on the
+    /// CPU the reference form.
     Mixed(Half),
 }
 

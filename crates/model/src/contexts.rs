@@ -111,14 +111,10 @@ impl Contexts {
         rows.map(|(row, &n_padding)| row[n_padding.min(time - 1)]).collect()
     }
 
-    /// The same, with each context's newest timestep at all of its places: what the released
-    /// evaluation on Atari tells the table of global positions.
-    pub fn with_newest_timestep(mut self) -> Self {
+    /// `[batch]`: each context's newest timestep.
+    pub fn newest_timesteps(&self) -> Vec<i32> {
         let [_, time] = self.dims();
-        for row in self.timesteps.chunks_exact_mut(time) {
-            row.fill(row[time - 1]);
-        }
-        self
+        self.timesteps.chunks_exact(time).map(|row| row[time - 1]).collect()
     }
 
     /// `shares` of timesteps in a mean, `[batch · time]`, of contexts that were drawn from all
@@ -157,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_s_timestep_is_that_of_its_first_real_place() {
+    fn a_context_s_first_timestep_is_that_of_its_first_real_place() {
         let device = Device::flex();
         let contexts = Contexts {
             observations: Observed::Vectors(Tensor::zeros([2, 3, 1], &device)),
@@ -169,6 +165,6 @@ mod tests {
         };
         assert_eq!(contexts.timesteps, [7, 8, 9, 0, 4, 5]);
         assert_eq!(contexts.first_timesteps(), [7, 4]);
-        assert_eq!(contexts.with_newest_timestep().first_timesteps(), [9, 5]);
+        assert_eq!(contexts.newest_timesteps(), [9, 5]);
     }
 }

@@ -238,11 +238,14 @@ impl DecisionTransformer {
         let Some([low, high]) = self.config.return_range.map(|range| range.map(f64::from)) else {
             return returns_to_go;
         };
-        let place = |returns: Tensor<2>| (returns - low) * (2.0 / (high - low)) - 1.0;
-        match self.config.average_return {
-            Some(average) => place(average.of(returns_to_go, &contexts.timesteps)).clamp(-1.0, 1.0),
-            None => place(returns_to_go),
-        }
+        let returns = match self.config.average_return {
+            Some(average) => average.of(returns_to_go, &contexts.timesteps),
+            None => returns_to_go,
+        };
+        let place = (returns - low) * (2.0 / (high - low)) - 1.0;
+        // A quantile of what may be earned is at most 1, so that training tells no more either.
+        let has_ends = self.config.average_return.is_some() || self.return_model.is_some();
+        if has_ends { place.clamp(-1.0, 1.0) } else { place }
     }
 
     /// `told`, but no more than the [quantile](Self::return_quantile) that is set of what may be
@@ -250,7 +253,8 @@ impl DecisionTransformer {
     fn allowed(&self, contexts: &Contexts, told: Tensor<2>) -> Tensor<2> {
         match (&self.return_model, self.return_quantile, &contexts.observations) {
             (Some(returns), Some(q), Observed::Vectors(observations)) => {
-                told.min_pair(returns.quantiles(observations.clone(), q))
+                // In this order a quantile that is NaN stays, and so do broken weights.
+                returns.quantiles(observations.clone(), q).min_pair(told)
             }
             _ => told,
         }
@@ -312,7 +316,7 @@ impl DecisionTransformer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::average_return::AverageReturn;
+    use crate::{average_return::AverageReturn, return_model::ReturnModelConfig};
     use burn::tensor::Device;
 
     fn spaces() -> (ObservationSpace, ActionSpace) {
@@ -320,22 +324,23 @@ mod tests {
     }
 
     /// Of an episode of 10 steps, 3 asked for at step 0 are a pace of 3 an episode, and 3 still to
-    /// come at step 5 one of 6; 8 and -1 are beyond what was recorded, and told as its ends.
+    /// come at step 5 one of 6; 9 and -1 are beyond what was recorded.
     #[test]
-    fn the_average_return_is_told_by_its_place_and_never_beyond() {
+    fn averages_and_what_a_return_model_knows_are_never_told_beyond_the_range() {
         let (observations, actions) = spaces();
         let device = Device::flex();
-        let told = |average_return| -> Vec<f32> {
+        let told = |average_return, return_model| -> Vec<f32> {
             let config = DecisionTransformerConfig {
                 return_range: Some([0.0, 8.0]),
                 average_return,
+                return_model,
                 ..DecisionTransformerConfig::gym(10)
             };
             let init = &mut Init::shapes(&device);
             let model = DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
             let contexts = Contexts {
                 observations: Observed::Vectors(Tensor::zeros([2, 2, 17], &device)),
-                returns_to_go: Tensor::from_data([[3.0f32, 3.0], [8.0, -1.0]], &device),
+                returns_to_go: Tensor::from_data([[3.0f32, 3.0], [9.0, -1.0]], &device),
                 actions: Acted::Continuous(Tensor::zeros([2, 2, 6], &device)),
                 timesteps: vec![0, 5, 9, 5],
                 n_padding: vec![0, 0],
@@ -343,7 +348,10 @@ mod tests {
             };
             model.told(&contexts).into_data().iter().collect()
         };
-        assert_eq!(told(None), [-0.25, -0.25, 1.0, -1.25]);
-        assert_eq!(told(Some(AverageReturn { horizon: 10 })), [-0.25, 0.5, 1.0, -1.0]);
+        assert_eq!(told(None, None), [-0.25, -0.25, 1.25, -1.25]);
+        assert_eq!(told(Some(AverageReturn { horizon: 10 }), None), [-0.25, 0.5, 1.0, -1.0]);
+        // A model of returns knows none beyond.
+        let returns = Some(ReturnModelConfig::hl_gauss());
+        assert_eq!(told(None, returns), [-0.25, -0.25, 1.0, -1.0]);
     }
 }

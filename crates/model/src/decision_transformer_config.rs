@@ -34,7 +34,8 @@ pub struct DecisionTransformerConfig {
     /// What the model is told before each observation.
     pub conditioning: Conditioning,
     /// Which returns-to-go it is told as −1 and as 1, the others between and beyond them in
-    /// proportion; `None`: they are told as they come, as in the references.
+    /// proportion; `None`: they are told as they come, as in the references. With a
+    /// [`return_model`](Self::return_model) those beyond are told as the nearer end.
     ///
     /// What is told is `R̂ W + b`, and a layer norm follows, which leaves its direction alone. For
     /// `R̂` well above `|b|/|W|` that is the direction of `W`: at the references' initial weights
@@ -50,7 +51,7 @@ pub struct DecisionTransformerConfig {
     pub average_return: Option<AverageReturn>,
     /// Learns what may be earned from each observation as well, so that an agent
     /// [asks for no more](crate::return_model). Returns are told by their place in
-    /// [`return_range`](Self::return_range) then.
+    /// [`return_range`](Self::return_range) then, and never beyond it, where no quantile lies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_model: Option<ReturnModelConfig>,
     /// Shares of the best episodes, in percent, of which it is told in place of returns that a

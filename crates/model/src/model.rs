@@ -18,7 +18,7 @@ use crate::{
     loss::Loss,
     matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
-    positions::PositionsConfig,
+    positions::Positions,
     tokens::Steps,
     transformer::DropoutSeed,
     weights::{self, NamedTensors},
@@ -212,16 +212,6 @@ impl Model {
         }
     }
 
-    /// Whether one timestep tells a whole context's place in its episode.
-    pub fn has_global_positions(&self) -> bool {
-        match self {
-            Self::Transformer(model) => {
-                matches!(model.config.positions, PositionsConfig::LocalAndGlobal { .. })
-            }
-            Self::Perceptron(_) => false,
-        }
-    }
-
     /// From what the model has read to actions.
     pub fn head(&self) -> &Head {
         match self {
@@ -306,6 +296,18 @@ impl Model {
                 Err(config_error("best_percent", percent, expected))
             }
         }
+    }
+
+    /// The same, with the global position of a context, where it has one, that of its newest
+    /// timestep: what the released evaluation on Atari tells.
+    #[must_use]
+    pub fn placed_by_newest(mut self) -> Self {
+        if let Self::Transformer(model) = &mut self
+            && let Positions::LocalAndGlobal(positions) = &mut model.positions
+        {
+            positions.is_of_newest = true;
+        }
+        self
     }
 
     /// The same with its operations in this form.

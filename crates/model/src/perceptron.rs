@@ -203,9 +203,8 @@ impl Perceptron {
         if let Some(average) = self.config.average_return {
             let [_, time] = contexts.dims();
             let newest = contexts.returns_to_go.clone().narrow(1, time - 1, 1);
-            let rows = contexts.timesteps.chunks_exact(time);
-            let timesteps: Vec<i32> = rows.map(|row| row[time - 1]).collect();
-            hidden = Tensor::cat(vec![hidden, average.of(newest, &timesteps)], 1);
+            let told = average.of(newest, &contexts.newest_timesteps());
+            hidden = Tensor::cat(vec![hidden, told], 1);
         }
         let Some(DropoutSeed(step_seed)) = dropout.filter(|_| self.config.dropout > 0.0) else {
             let layers = self.layers.iter().map(HiddenLayer::affine).collect();

@@ -39,9 +39,9 @@ struct Agent {
     observations: Recent<f32>,
     /// As played; one shorter than the rest while an action is due.
     actions: Taken,
-    /// In units of the return scale.
+    /// As told: in units of the return scale.
     returns_to_go: Recent<f32>,
-    /// Return-to-go of the newest timestep.
+    /// Return-to-go of the newest timestep, divided by [`unit`].
     return_to_go: f32,
     /// Timesteps seen so far, the current one included.
     n_seen: usize,
@@ -76,9 +76,9 @@ impl Agent {
         }
     }
 
-    fn see(&mut self, observation: &[f32], return_to_go: f32) {
+    fn see(&mut self, observation: &[f32], return_to_go: f32, told: f32) {
         self.observations.push(observation);
-        self.returns_to_go.push(&[return_to_go]);
+        self.returns_to_go.push(&[told]);
         self.return_to_go = return_to_go;
         self.n_seen += 1;
     }
@@ -160,6 +160,9 @@ impl ModelPolicy {
         if play.best_percent != 0.0 {
             model = model.acting_as_best(play.best_percent)?;
         }
+        if play.global_timestep == GlobalTimestep::Current {
+            model = model.placed_by_newest();
+        }
         let bin_of = match play.fed_back_actions {
             FedBackActions::Environment => None,
             FedBackActions::HeadBins => {
@@ -197,15 +200,16 @@ impl ModelPolicy {
             }
             let play = &self.play;
             let Some(agent) = &mut self.agents[turn.agent] else { continue };
+            let unit = unit(play);
             let return_to_go = match turn.start {
-                Some(start) => start.target_return / play.return_scale,
+                Some(start) => start.target_return / unit,
                 None if play.delayed_reward => agent.return_to_go,
                 None => {
-                    let left = agent.return_to_go - turn.reward / play.return_scale;
+                    let left = agent.return_to_go - turn.reward / unit;
                     if play.integer_returns { left.trunc() } else { left }
                 }
             };
-            agent.see(observation, return_to_go);
+            agent.see(observation, return_to_go, return_to_go / (play.return_scale / unit));
         }
     }
 
@@ -219,11 +223,7 @@ impl ModelPolicy {
         let agents = turns.iter().filter_map(|turn| self.agents[turn.agent].as_ref());
         let histories: Vec<History<'_>> = agents.map(Agent::history).collect();
         let place = (&self.place.0, self.place.1);
-        let mut contexts = Contexts::of_histories(&histories, self.shape(), embedded, place)?;
-        let current = self.play.global_timestep == GlobalTimestep::Current;
-        if current && self.model.has_global_positions() {
-            contexts = contexts.with_newest_timestep();
-        }
+        let contexts = Contexts::of_histories(&histories, self.shape(), embedded, place)?;
         Ok(self.model.decide(&contexts))
     }
 
@@ -323,6 +323,12 @@ impl Policy for ModelPolicy {
         let (order, actions) = self.played_order.as_ref()?;
         Some(Played { probs: &self.played, actions, order: *order })
     }
+}
+
+/// What rewards are divided by before they are taken off a return-to-go: the return scale, and 1
+/// where that is cut to integers, which are the environment's.
+fn unit(play: &Play) -> f32 {
+    if play.integer_returns { 1.0 } else { play.return_scale }
 }
 
 /// In which order a list of actions are bins, and the action of each bin.

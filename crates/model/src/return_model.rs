@@ -34,8 +34,11 @@ use crate::{
 };
 
 /// What the loss of returns counts beside that of actions. The two share no weight, only the
-/// bound on the norm of the gradient, which is to be that of actions alone; and Adam's step does
-/// not depend on the size of a loss.
+/// bound on the norm of the gradient, which is to be that of actions alone.
+///
+/// Adam's step does not depend on the size of a loss only while gradients are far above its ε of
+/// 1e-8. Gradients of 1e-4 to 1e-3, times this and times what the bound leaves of them, come near
+/// it: returns are then learned more slowly, the more so the larger the gradient of actions is.
 pub const WEIGHT: f64 = 1e-3;
 
 /// Options of a [`ReturnModel`].
@@ -166,7 +169,7 @@ impl ReturnModel {
     ///
     /// # Shapes
     /// - `observations`: `[batch, time, width]`
-    /// - result: `[batch, time]`, in [-1, 1]
+    /// - result: `[batch, time]`, in [-1, 1]; NaN where the weights are broken
     pub fn quantiles(&self, observations: Tensor<3>, q: f64) -> Tensor<2> {
         let [batch, time, _] = observations.dims();
         let (device, dtype) = (observations.device(), observations.dtype());

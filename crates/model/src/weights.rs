@@ -209,11 +209,40 @@ pub fn save(
     file.sync_all().map_err(io)
 }
 
-/// Reads every float tensor of a safetensors file.
+/// Reads every tensor of a safetensors file, as `f64` where it is, else as `f32`.
 ///
 /// # Errors
 /// When the file cannot be read, is not safetensors, or holds a tensor that is not of floats.
 pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
+    let tensors = tensors_of(path)?.into_iter().map(|(name, found)| match found {
+        Found::Floats(data) => Ok((name, data)),
+        Found::Other(got) => Err(ModelError::DType { name, got }),
+    });
+    tensors.collect()
+}
+
+/// Reads what others have written: the float tensors of a safetensors file as `f32`. The rest, such
+/// as masks, are left out.
+///
+/// # Errors
+/// When the file cannot be read, or is not safetensors.
+pub fn load_floats(path: &Path) -> Result<NamedTensors, ModelError> {
+    let tensors = tensors_of(path)?.into_iter().filter_map(|(name, found)| match found {
+        Found::Floats(data) => Some((name, data.convert::<f32>())),
+        Found::Other(_) => None,
+    });
+    Ok(tensors.collect())
+}
+
+/// A tensor of a file.
+enum Found {
+    /// Halves are `f32` already.
+    Floats(TensorData),
+    /// Of this type.
+    Other(String),
+}
+
+fn tensors_of(path: &Path) -> Result<Vec<(String, Found)>, ModelError> {
     // Read, not mapped: a file that another program cuts short meanwhile is an error.
     let bytes =
         fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
@@ -221,24 +250,18 @@ pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
-    tensors
-        .tensors()
-        .into_iter()
-        .map(|(name, view)| {
-            let dtype = match view.dtype() {
-                Dtype::F16 => DType::F16,
-                Dtype::BF16 => DType::BF16,
-                Dtype::F32 => DType::F32,
-                Dtype::F64 => DType::F64,
-                other => {
-                    return Err(ModelError::DType { name, got: format!("{other:?}") });
-                }
-            };
-            let data =
-                TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), dtype);
-            Ok((name, if dtype.size() < 4 { data.convert::<f32>() } else { data }))
-        })
-        .collect()
+    let found = |view: TensorView<'_>| {
+        let dtype = match view.dtype() {
+            Dtype::F16 => DType::F16,
+            Dtype::BF16 => DType::BF16,
+            Dtype::F32 => DType::F32,
+            Dtype::F64 => DType::F64,
+            other => return Found::Other(format!("{other:?}")),
+        };
+        let data = TensorData::from_bytes_vec(view.data().to_vec(), view.shape().to_vec(), dtype);
+        Found::Floats(if dtype.size() < 4 { data.convert::<f32>() } else { data })
+    };
+    Ok(tensors.tensors().into_iter().map(|(name, view)| (name, found(view))).collect())
 }
 
 #[cfg(test)]
@@ -265,6 +288,33 @@ mod tests {
         let loaded = import(head(2), &load(&path).unwrap()).unwrap();
         assert_eq!(export(&loaded), tensors);
         assert_ne!(export(&head(2)), tensors);
+    }
+
+    #[test]
+    fn of_others_files_the_floats_are_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("theirs.safetensors");
+        let double = [1.0f64, 0.1].map(f64::to_le_bytes).concat();
+        let (single, mask) = (2.0f32.to_le_bytes(), [1u8, 0, 1]);
+        let tensors = [
+            ("double", TensorView::new(Dtype::F64, vec![2], &double).unwrap()),
+            ("half", TensorView::new(Dtype::F16, vec![1], &[0, 0x3c]).unwrap()),
+            ("mask", TensorView::new(Dtype::U8, vec![3], &mask).unwrap()),
+            ("single", TensorView::new(Dtype::F32, vec![1], &single).unwrap()),
+            ("switch", TensorView::new(Dtype::BOOL, vec![], &[1]).unwrap()),
+        ];
+        fs::write(&path, safetensors::serialize(tensors, None).unwrap()).unwrap();
+        let expected = NamedTensors::from([
+            ("double".into(), TensorData::from([1.0f32, 0.1])),
+            ("half".into(), TensorData::from([1.0f32])),
+            ("single".into(), TensorData::from([2.0f32])),
+        ]);
+        let read = load_floats(&path).unwrap();
+        assert_eq!(read, expected);
+        assert!(read.values().all(|data| data.dtype() == DType::F32));
+        // Our own files hold no others.
+        let error = load(&path).unwrap_err().to_string();
+        assert!(error.ends_with("f16, bf16, f32 or f64 is needed"), "{error}");
     }
 
     #[test]

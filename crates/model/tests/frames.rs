@@ -11,13 +11,14 @@ use overtone_core::{
     seed,
 };
 use overtone_model::{
-    Acted, AttentionConfig, Conditioning, Contexts, DecisionTransformer, DecisionTransformerConfig,
-    FourierKernel, Frames, HeadConfig, Init, Model, ModelPolicy, Observed, RShape,
+    Acted, AttentionConfig, AverageReturn, Conditioning, Contexts, DecisionTransformer,
+    DecisionTransformerConfig, FourierKernel, Frames, HeadConfig, Init, Model, ModelPolicy,
+    Observed, RShape,
     contexts::timesteps_from,
     head::{ActionOrder, FourierHeadConfig, GmmHeadConfig, LinearConfig, TanhConfig},
     positions::Positions,
 };
-use overtone_testkit::assert_close;
+use overtone_testkit::{assert_close, largest_difference};
 use rand::RngExt;
 
 const CONTEXT: usize = 5;
@@ -426,43 +427,76 @@ fn what_cannot_be_played_is_named() {
 #[test]
 fn the_global_timestep_is_the_one_asked_for() {
     let episode = Episode::random(3);
-    for mut model in models() {
-        // Its tables begin as zeros, which would hide them.
-        let Positions::LocalAndGlobal(positions) = &mut model.positions else { panic!() };
-        let table = positions.global.take().unwrap().map(|table| {
-            let rows = Tensor::arange(0..table.dims()[0] as i64, &Device::flex()).float();
-            table + rows.unsqueeze_dim::<2>(1).sin()
-        });
-        positions.global = Some(table);
-        let n_actions = N_ACTIONS;
-        let probs = |global_timestep| {
-            let protocol = Play { global_timestep, ..Play::matched(Simulation::default()) };
-            let mut policy = policy_of(&model, &protocol);
-            let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
-            let mut actions = Vec::new();
-            for t in 0..3 {
-                let turn = Turn { agent: 0, reward: 1.0, start: (t == 0).then_some(start) };
-                let acted = policy.act(&[turn], Observations::Pixels(&episode.stack(t))).unwrap();
-                let Actions::Discrete(ids) = acted else { panic!("{acted:?}") };
-                actions.extend(ids.into_iter().map(|id| id as i32));
-            }
-            (policy.played().unwrap().probs.to_vec(), actions)
-        };
+    for model in models().into_iter().map(with_global_table) {
         for (global_timestep, told) in
             [(GlobalTimestep::WindowFirst, 0), (GlobalTimestep::Current, 2)]
         {
-            let (got, actions) = probs(global_timestep);
+            let (got, actions) = third_step(&model, &episode, global_timestep);
             let known = Episode { actions, ..episode.clone() };
             let contexts = Contexts { timesteps: vec![told; 3], ..known.context(0, 3, 0, 0) };
-            let logits = Model::Transformer(model.clone()).decide(&contexts).actions().unwrap();
-            let expected = logits.probs(0, 1.0);
-            let expected: Vec<f64> = ActionOrder::atari()
-                .action_of()
-                .into_iter()
-                .map(|action| expected[action])
-                .collect();
-            assert_eq!(got.len(), n_actions);
-            assert_close("probs", &got, &expected, 0.0, ROUNDING);
+            assert_close("probs", &got, &probs(&model, &contexts), 0.0, ROUNDING);
         }
     }
+}
+
+/// An average return is told of each step's own timestep, whatever the table of positions is.
+///
+/// Of 10 steps, 20 asked for at step 0, 19 still to come at step 1 and 18 at step 2 are paces of
+/// 20, 21.1 and 22.5 an episode.
+#[test]
+fn the_global_timestep_changes_no_average_return() {
+    let episode = Episode::random(3);
+    let plain = with_global_table(models().swap_remove(0));
+    let mut model = plain.clone();
+    model.config.return_range = Some([0.0, 30.0]);
+    model.config.average_return = Some(AverageReturn { horizon: 10 });
+    let (got, actions) = third_step(&model, &episode, GlobalTimestep::Current);
+    let told_paces = |paces: [f32; 3]| {
+        let returns_to_go = paces.map(|pace| pace / 15.0 - 1.0).to_vec();
+        let known = Episode { actions: actions.clone(), returns_to_go, ..episode.clone() };
+        probs(&plain, &Contexts { timesteps: vec![2; 3], ..known.context(0, 3, 0, 0) })
+    };
+    let expected = told_paces([20.0, 190.0 / 9.0, 180.0 / 8.0]);
+    assert_close("probs", &got, &expected, 0.0, ROUNDING);
+    // As if all three were of step 2.
+    let others = told_paces([200.0 / 8.0, 190.0 / 8.0, 180.0 / 8.0]);
+    let (largest, _) = largest_difference(&expected, &others).unwrap();
+    assert!(largest > 10.0 * ROUNDING, "{largest}: paces do not matter");
+}
+
+/// The table of global positions begins as zeros, which would hide it.
+fn with_global_table(mut model: DecisionTransformer) -> DecisionTransformer {
+    let Positions::LocalAndGlobal(positions) = &mut model.positions else { panic!() };
+    let table = positions.global.take().unwrap().map(|table| {
+        let rows = Tensor::arange(0..table.dims()[0] as i64, &Device::flex()).float();
+        table + rows.unsqueeze_dim::<2>(1).sin()
+    });
+    positions.global = Some(table);
+    model
+}
+
+/// What the third action of `episode` is drawn from where each step pays 1, and all three actions.
+fn third_step(
+    model: &DecisionTransformer,
+    episode: &Episode,
+    global_timestep: GlobalTimestep,
+) -> (Vec<f64>, Vec<i32>) {
+    let protocol = Play { global_timestep, ..Play::matched(Simulation::default()) };
+    let mut policy = policy_of(model, &protocol);
+    let start = EpisodeStart { seed: 5, target_return: episode.returns_to_go[0] };
+    let mut actions = Vec::new();
+    for t in 0..3 {
+        let turn = Turn { agent: 0, reward: 1.0, start: (t == 0).then_some(start) };
+        let acted = policy.act(&[turn], Observations::Pixels(&episode.stack(t))).unwrap();
+        let Actions::Discrete(ids) = acted else { panic!("{acted:?}") };
+        actions.extend(ids.into_iter().map(|id| id as i32));
+    }
+    (policy.played().unwrap().probs.to_vec(), actions)
+}
+
+/// What the newest action of a context is drawn from, around the compass.
+fn probs(model: &DecisionTransformer, contexts: &Contexts) -> Vec<f64> {
+    let logits = Model::Transformer(model.clone()).decide(contexts).actions().unwrap();
+    let probs = logits.probs(0, 1.0);
+    ActionOrder::atari().action_of().into_iter().map(|action| probs[action]).collect()
 }

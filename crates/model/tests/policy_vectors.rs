@@ -3,19 +3,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test's helpers may")]
 
-use burn::tensor::{DType, Device};
+use burn::{
+    module::Module,
+    tensor::{DType, Device, TensorData},
+};
 use overtone_core::{
     ActionSpace, Actions, Normalization, ObservationSpace, Observations, Play, Policy, Simulation,
     Turn, policy::EpisodeStart, protocol::ActionChoice, seed,
 };
 use overtone_model::{
     AverageReturn, Conditioning, ContextShape, Contexts, DecisionTransformer,
-    DecisionTransformerConfig, Head, HeadConfig, History, Init, Model, ModelConfig, ModelPolicy,
-    Past, PerceptronConfig,
+    DecisionTransformerConfig, HeadConfig, History, Init, Model, ModelConfig, ModelPolicy, Past,
+    PerceptronConfig, ReturnModelConfig,
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, FourierHeadConfig, FourierLikelihoodConfig,
         GaussianConfig, GmmLikelihoodConfig, LinearConfig, TanhConfig,
     },
+    weights,
 };
 use overtone_testkit::assert_close;
 use rand::RngExt;
@@ -339,30 +343,119 @@ fn what_cannot_be_played_is_named() {
     assert_eq!(none, Actions::Continuous { width: ACTION_WIDTH, values: Vec::new() });
 }
 
+/// One of a module's parameters made NaN.
+fn broken<M: Module>(module: M, name: &str) -> M {
+    let mut tensors = weights::export(&module);
+    let data = tensors.get_mut(name).unwrap();
+    let shape = data.shape().to_vec();
+    *data = TensorData::new(vec![f32::NAN; shape.iter().product()], shape);
+    weights::import(module, &tensors).unwrap()
+}
+
+#[track_caller]
+fn check_told(model: DecisionTransformer, play: &Play, what: &str) {
+    let model = Model::Transformer(model);
+    for action_choice in [ActionChoice::Mode, ActionChoice::Sample] {
+        let play = Play { action_choice, ..play.clone() };
+        let mut policy = ModelPolicy::new(&model, Some(&normalization()), &play).unwrap();
+        let turn = Episode::random(1, 1).turn(0, 0);
+        let acted = policy.act(&[turn], Observations::Vectors(&[0.0; OBSERVATION_WIDTH]));
+        let error = acted.err().map(|error| error.to_string()).unwrap_or_default();
+        let is_told = error.contains("got NaN, expected finite numbers: are the model's weights");
+        assert!(is_told, "{what}, {action_choice:?}: {error:?}");
+    }
+}
+
+fn transformer(
+    config: DecisionTransformerConfig,
+    actions: &ActionSpace,
+) -> (DecisionTransformerConfig, DecisionTransformer) {
+    let config =
+        DecisionTransformerConfig { d_model: 16, context_length: CONTEXT, n_layers: 1, ..config };
+    let observations = ObservationSpace::Vectors { width: OBSERVATION_WIDTH };
+    let mut generator = seed::generator(2, "init");
+    let init = &mut Init::drawn(&Device::flex(), &mut generator);
+    let model = DecisionTransformer::init(&config, &observations, actions, init).unwrap();
+    (config, model)
+}
+
+/// Every parameter of every head, and of every model of returns.
 #[test]
 fn broken_weights_are_told() {
-    let protocol = protocol(ActionChoice::Mode, false);
-    let mut n_broken = 0;
-    for model in models() {
-        let Model::Transformer(mut model) = model else { continue };
-        model.head = match model.head {
-            Head::Tanh(mut head) => {
-                head.bias = head.bias.map(|bias| bias * f32::NAN);
-                Head::Tanh(head)
+    let play = protocol(ActionChoice::Mode, false);
+    let (list, numbers) = (ActionSpace::numbered(5), ActionSpace::unit(ACTION_WIDTH));
+    let mut n_heads = 0;
+    for (actions, bins) in [(&list, 0), (&numbers, 0), (&numbers, 12)] {
+        for head in HeadConfig::choices(actions, bins).into_iter().map(|choice| choice.config) {
+            let gym = DecisionTransformerConfig { head, ..DecisionTransformerConfig::gym(6) };
+            let (config, model) = transformer(gym, actions);
+            for name in weights::export(&model.head).keys() {
+                let head = broken(model.head.clone(), name);
+                let what = format!("{name} of {}", config.head.name());
+                check_told(DecisionTransformer { head, ..model.clone() }, &play, &what);
             }
-            Head::Linear(mut head) => {
-                head.weight = head.weight.map(|weight| weight * f32::NAN);
-                Head::Linear(head)
-            }
-            _ => continue,
-        };
-        let broken = Model::Transformer(model);
-        let mut policy = ModelPolicy::new(&broken, Some(&normalization()), &protocol).unwrap();
-        let turn = Episode::random(1, 1).turn(0, 0);
-        let error = policy.act(&[turn], Observations::Vectors(&[0.0; 4])).unwrap_err().to_string();
-        assert!(error.contains("are the model's weights finite?"), "{error}");
-        n_broken += 1;
+            n_heads += 1;
+        }
     }
-    // Of two transformers with two heads each.
-    assert_eq!(n_broken, 4);
+    assert_eq!(n_heads, 3 + 5 + 3);
+
+    let asking = Play { return_quantile: 0.9, ..play };
+    for returns in [
+        ReturnModelConfig::hl_gauss(),
+        ReturnModelConfig::new(HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(4))),
+        ReturnModelConfig::new(HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 })),
+        ReturnModelConfig::new(HeadConfig::Gaussian(GaussianConfig {})),
+    ] {
+        for conditioning in [Conditioning::Return, Conditioning::Adaln] {
+            let gym = DecisionTransformerConfig {
+                conditioning,
+                return_range: Some([0.0, 2.0]),
+                return_model: Some(ReturnModelConfig { width: 8, ..returns.clone() }),
+                ..DecisionTransformerConfig::gym(6)
+            };
+            let (_, model) = transformer(gym, &numbers);
+            let parts = weights::export(&model.return_model.clone().unwrap());
+            for name in parts.keys() {
+                let return_model = model.return_model.clone().map(|model| broken(model, name));
+                let what = format!("{name} of returns by {}", returns.head.name());
+                check_told(DecisionTransformer { return_model, ..model.clone() }, &asking, &what);
+            }
+        }
+    }
+}
+
+/// 50 asked for, and 0.75, 2 and 0.5 paid: 49.25 is cut to 49, 47 stays, and 46.5 is cut to 46.
+#[test]
+fn returns_are_cut_to_integers_before_they_are_scaled() {
+    let rewards = vec![0.0, 0.75, 2.0, 0.5];
+    let episode = Episode { rewards, ..Episode::random(1, 4) };
+    assert_eq!(episode.start.target_return, 50.0);
+    for return_scale in [1.0, 50.0, 1000.0] {
+        let returns_to_go = [50.0f32, 49.0, 47.0, 46.0].map(|left| left / return_scale);
+        let mode = protocol(ActionChoice::Mode, false);
+        let play = Play { return_scale, integer_returns: true, ..mode };
+        for model in models() {
+            let mut policy = ModelPolicy::new(&model, None, &play).unwrap();
+            let (played, width) = (play_alone(&mut policy, &episode), width(&model));
+            let ids: Vec<i32> = played.iter().map(|&id| id as i32).collect();
+            for t in 0..episode.length() {
+                let history = History {
+                    observations: &episode.observations[..(t + 1) * OBSERVATION_WIDTH],
+                    actions: match model.spaces().1 {
+                        ActionSpace::Discrete { .. } => Past::Discrete(&ids[..t]),
+                        ActionSpace::Continuous { .. } => Past::Continuous(&played[..t * width]),
+                    },
+                    returns_to_go: &returns_to_go[..=t],
+                    timestep: t,
+                };
+                let expected = match decide(&model, history) {
+                    Decisions::Numbers(numbers) => numbers.mode(0),
+                    Decisions::Actions(logits) => vec![logits.mode(0) as f64],
+                };
+                let expected: Vec<f32> = expected.iter().map(|&x| x as f32).collect();
+                let at = t * width..(t + 1) * width;
+                assert_eq!(played[at], expected, "scale {return_scale}, step {t}: {model:?}");
+            }
+        }
+    }
 }

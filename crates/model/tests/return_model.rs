@@ -112,13 +112,17 @@ fn newest(model: &Model, asked: f32) -> Vec<f32> {
 fn what_is_beyond_a_state_is_not_asked_for() {
     let free = model();
     let bound = model().asking_at_most(0.5).unwrap();
-    assert_ne!(newest(&free, 100.0), newest(&free, 1000.0));
-    assert_eq!(newest(&bound, 100.0), newest(&bound, 1000.0), "both are the state's median");
-    assert_ne!(newest(&bound, 100.0), newest(&free, 100.0));
+    assert_ne!(newest(&free, 9.0), newest(&free, 10.0));
+    assert_eq!(newest(&bound, 9.0), newest(&bound, 10.0), "both are the state's median");
+    assert_ne!(newest(&bound, 10.0), newest(&free, 10.0));
     // Far below the median of any state: what is asked for.
-    assert_eq!(newest(&bound, -1000.0), newest(&free, -1000.0));
+    assert_eq!(newest(&bound, 0.5), newest(&free, 0.5));
+    assert_ne!(newest(&bound, 0.5), newest(&bound, 0.0));
     let higher = model().asking_at_most(0.9).unwrap();
-    assert_ne!(newest(&bound, 100.0), newest(&higher, 100.0));
+    assert_ne!(newest(&bound, 10.0), newest(&higher, 10.0));
+    // Beyond the range no state has a quantile: its ends are told.
+    assert_eq!(newest(&free, 100.0), newest(&free, 10.0));
+    assert_eq!(newest(&free, -100.0), newest(&free, 0.0));
 }
 
 #[test]
@@ -149,6 +153,10 @@ fn the_loss_is_of_actions_and_of_what_is_left_to_earn() {
     let alone = returns.loss(seen, Tensor::full([1, 3], -0.2, &device)).mean();
     let expected = 1e-3 * alone.into_scalar::<f64>();
     assert!((more - expected).abs() < 1e-3 * expected.abs(), "{more} for {expected}");
+    // What is told in training lies where quantiles do.
+    let of_actions = |asked| model.loss(&at(asked), None).action.into_scalar::<f64>();
+    assert_eq!(of_actions(1000.0), of_actions(10.0));
+    assert_ne!(of_actions(10.0), of_actions(9.0));
 }
 
 #[test]

@@ -70,12 +70,14 @@ impl ActorCritic {
         norm
     }
 
-    /// A step of the actor, after which the targets move.
-    pub fn step_actor(&mut self, gradients: Gradients, learning_rate: f64, rate: f64) {
+    /// A step of the actor, after which the targets move; the norm of its gradient, `[1]`.
+    pub fn step_actor(&mut self, gradients: Gradients, learning_rate: f64, rate: f64) -> Tensor<1> {
         let actor = self.actor.clone();
-        (self.actor, _) = self.actor_optimizer.step(actor, gradients, learning_rate);
+        let (actor, norm) = self.actor_optimizer.step(actor, gradients, learning_rate);
+        self.actor = actor;
         self.target_actor = follow(self.target_actor.clone(), &self.actor, rate);
         self.target_critics = follow(self.target_critics.clone(), &self.critics, rate);
+        norm
     }
 
     /// What the target actor does at the next observations, with noise: `clip(π'(s') +

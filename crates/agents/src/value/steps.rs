@@ -132,6 +132,13 @@ pub fn nothing_learned(device: &Device, n_others: usize) -> StepFigures {
     StepFigures { loss: zero(), grad_norm: zero(), others: vec![zero(); n_others] }
 }
 
+/// A step's `grad_norm`; NaN where one of the `others`, each `[1]`, is not finite. The training loop
+/// looks at the loss and this norm alone, and ends the run at a step where one is not finite.
+pub fn where_finite(grad_norm: Tensor<1>, others: [Tensor<1>; 2]) -> Tensor<1> {
+    let others = others.into_iter();
+    others.fold(grad_norm, |norm, other| norm.mask_fill(other.is_finite().bool_not(), f32::NAN))
+}
+
 fn vectors(observations: &BatchObservations) -> &[f32] {
     match observations {
         BatchObservations::Vectors(values) => values,
@@ -168,6 +175,19 @@ mod tests {
         let mut same = [5.0];
         Rescaling::new(None, true).apply(&mut same);
         assert_eq!(same, [5.0]);
+    }
+
+    #[test]
+    fn a_norm_stays_to_the_bit_where_the_others_are_finite() {
+        let number = |x: f32| Tensor::<1>::from_data([x], &Device::flex());
+        let norm = |others: [f32; 2]| {
+            let norm: f32 = where_finite(number(0.1), others.map(number)).into_scalar();
+            norm
+        };
+        assert_eq!(norm([-3.0, 1e30]).to_bits(), 0.1f32.to_bits());
+        for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            assert!(norm([broken, 1.0]).is_nan() && norm([1.0, broken]).is_nan(), "{broken}");
+        }
     }
 
     /// Three steps: one goes on, one is cut off, one ends the task.

@@ -18,7 +18,7 @@ use super::{
     keys::{check_positive, check_shares},
     network::{self, Hidden},
     policy::{ActorOf, ActorPolicy},
-    steps::{Rescaling, Steps, nothing_learned},
+    steps::{Rescaling, Steps, nothing_learned, where_finite},
 };
 
 /// Options of an algorithm that learns as TD3 does.
@@ -106,13 +106,15 @@ impl<O: Td3Options> Td3<O> {
     ) -> StepFigures {
         let Td3Keys { actor_every, target_rate, .. } = self.config.keys();
         let [critic_loss, value] = self.config.critic_loss(state, steps, noise);
-        let grad_norm = state.step_critics(critic_loss.backward(), learning_rate);
+        let mut grad_norm = state.step_critics(critic_loss.backward(), learning_rate);
         let critic_loss = critic_loss.inner();
         let actor_loss = if (step + 1).is_multiple_of(actor_every) {
             let loss = self.config.actor_loss(state, steps);
-            state.step_actor(loss.backward(), learning_rate, target_rate);
+            let norm = state.step_actor(loss.backward(), learning_rate, target_rate);
+            let loss = loss.inner();
+            grad_norm = where_finite(grad_norm, [loss.clone(), norm]);
             // Reports average over all steps, of which the others have no such loss.
-            loss.inner() * actor_every as f64
+            loss * actor_every as f64
         } else {
             critic_loss.zeros_like()
         };

@@ -8,9 +8,16 @@
 
 use std::{fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor, TensorData},
+};
+use overtone_agents::value::{Rescaling, Steps};
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
-use overtone_data::{Acted, Columns, Dataset, DatasetOptions, Fragment, Sampling, Seen};
+use overtone_data::{
+    Acted, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment, Part, Sampling, Seen,
+};
+use overtone_model::weights;
 use overtone_train::{
     AdamWConfig, Algorithm, Checkpoint, Decayed, Job, Observer, Precision, RunDir, ScheduleKind,
     StepReport, TrainConfig, Trainer, TrainingData,
@@ -191,6 +198,25 @@ pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
     data.normalization().unwrap().apply(&mut states);
     change(&mut states);
     Tensor::from_data(TensorData::new(states, [STATES, STATES]), &Device::flex())
+}
+
+/// A batch of drawn steps, as a network sees them that takes normalized observations.
+pub fn steps(data: &Dataset) -> Steps {
+    let mut sampler = data.sampler(Part::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
+    let (mut batch, rescaling) = (Batch::default(), Rescaling::new(data.normalization(), true));
+    let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
+    batch.fill(data, &mut sampler, 32, &asked).unwrap();
+    Steps::of(&batch, &rescaling, &Device::flex()).unwrap()
+}
+
+/// The module with NaN for every weight.
+pub fn broken<M: Module>(module: M) -> M {
+    let mut tensors = weights::export(&module);
+    for data in tensors.values_mut() {
+        let shape = data.shape().to_vec();
+        *data = TensorData::new(vec![f32::NAN; shape.iter().product()], shape);
+    }
+    weights::import(module, &tensors).unwrap()
 }
 
 /// Networks, targets and moments of a run that stopped twice and went on: every file of the last

@@ -153,6 +153,10 @@ impl BinDistributions {
 }
 
 impl Marginals for BinDistributions {
+    fn is_finite(&self, place: usize) -> bool {
+        self.logits(place).iter().all(|logit| logit.is_finite())
+    }
+
     /// The centre of the most probable bin, of equals the lowest.
     fn mode(&self, place: usize) -> f64 {
         self.centres[categorical::most_probable(self.logits(place))]

@@ -72,11 +72,15 @@ impl LogitsDecisions {
 /// Distributions of single numbers: place `row · width + i` is number `i` of a row's action.
 /// What lies outside [-1, 1] is moved to the nearer end by who asks.
 pub trait Marginals {
+    /// Whether the numbers that the head gave for this place are finite. Others describe nothing,
+    /// and who asks is told NaN.
+    fn is_finite(&self, place: usize) -> bool;
+
     /// The most probable value, or the prediction where there is no distribution.
     fn mode(&self, place: usize) -> f64;
 
-    /// A draw; the prediction, and nothing drawn, where there is no distribution. A density has
-    /// no temperature.
+    /// A draw; the prediction, and nothing drawn, where there is no distribution. Bins are drawn at
+    /// the temperature; a density has none.
     fn draw(&self, place: usize, temperature: f32, generator: &mut Generator) -> f64;
 
     /// What lies above a share `q` of the distribution, `q` in (0, 1); the prediction where there
@@ -84,7 +88,8 @@ pub trait Marginals {
     fn quantile(&self, place: usize, q: f64) -> f64;
 }
 
-/// Real-valued actions, row by row.
+/// Real-valued actions, row by row. A number is NaN where the head gave numbers that are not
+/// finite: the weights are broken.
 pub struct NumbersDecisions {
     rows: usize,
     width: usize,
@@ -103,24 +108,28 @@ impl NumbersDecisions {
 
     /// The most probable action, in [-1, 1].
     pub fn mode(&self, row: usize) -> Vec<f64> {
-        self.places(row).map(|place| self.marginals.mode(place).clamp(-1.0, 1.0)).collect()
+        self.numbers(row, |place| self.marginals.mode(place))
     }
 
     /// A draw, in [-1, 1]: what a Gaussian draws outside becomes the nearer end, and what lies
     /// in a bin its centre.
     pub fn draw(&self, row: usize, temperature: f32, generator: &mut Generator) -> Vec<f64> {
-        self.places(row)
-            .map(|place| self.marginals.draw(place, temperature, generator).clamp(-1.0, 1.0))
-            .collect()
+        self.numbers(row, |place| self.marginals.draw(place, temperature, generator))
     }
 
     /// The `q`-quantile of each number, in [-1, 1].
     pub fn quantile(&self, row: usize, q: f64) -> Vec<f64> {
-        self.places(row).map(|place| self.marginals.quantile(place, q).clamp(-1.0, 1.0)).collect()
+        self.numbers(row, |place| self.marginals.quantile(place, q))
     }
 
-    fn places(&self, row: usize) -> std::ops::Range<usize> {
-        row * self.width..(row + 1) * self.width
+    /// What `number` says at each place of a row.
+    fn numbers(&self, row: usize, mut number: impl FnMut(usize) -> f64) -> Vec<f64> {
+        let places = row * self.width..(row + 1) * self.width;
+        // Many distributions would make a finite number of NaN.
+        let checked = |place| {
+            if self.marginals.is_finite(place) { number(place).clamp(-1.0, 1.0) } else { f64::NAN }
+        };
+        places.map(checked).collect()
     }
 }
 
@@ -128,6 +137,10 @@ impl NumbersDecisions {
 pub(super) struct Points(pub(super) Vec<f64>);
 
 impl Marginals for Points {
+    fn is_finite(&self, place: usize) -> bool {
+        self.0[place].is_finite()
+    }
+
     fn mode(&self, place: usize) -> f64 {
         self.0[place]
     }

@@ -78,6 +78,11 @@ impl FourierDensity {
         density
     }
 
+    /// Whether its coefficients are finite, and their squares.
+    pub fn is_finite(&self) -> bool {
+        self.power.is_finite()
+    }
+
     /// `Re Σ_k (antiderivative of k) e^{ikπsz}`, by Horner's rule.
     fn oscillation(&self, z: f64) -> f64 {
         let w = turn(PI * self.stretch * z);

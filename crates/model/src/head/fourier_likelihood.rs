@@ -164,6 +164,10 @@ impl OnNumbers for FourierLikelihoodHead {
 }
 
 impl Marginals for Vec<FourierDensity> {
+    fn is_finite(&self, place: usize) -> bool {
+        self[place].is_finite()
+    }
+
     fn mode(&self, place: usize) -> f64 {
         self[place].mode()
     }

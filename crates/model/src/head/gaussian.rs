@@ -101,18 +101,28 @@ struct Gaussians {
     stds: Vec<f64>,
 }
 
+impl Gaussians {
+    fn std(&self, place: usize) -> f64 {
+        self.stds[place % self.stds.len()]
+    }
+}
+
 impl Marginals for Gaussians {
+    fn is_finite(&self, place: usize) -> bool {
+        self.means[place].is_finite() && self.std(place).is_finite()
+    }
+
     fn mode(&self, place: usize) -> f64 {
         self.means[place]
     }
 
     fn draw(&self, place: usize, _temperature: f32, generator: &mut Generator) -> f64 {
-        self.means[place] + self.stds[place % self.stds.len()] * standard_normal(generator)
+        self.means[place] + self.std(place) * standard_normal(generator)
     }
 
     fn quantile(&self, place: usize, q: f64) -> f64 {
-        let std = self.stds[place % self.stds.len()];
-        GaussianMixture { means: vec![self.means[place]], stds: vec![std] }.quantile(q)
+        let (means, stds) = (vec![self.means[place]], vec![self.std(place)]);
+        GaussianMixture { means, stds }.quantile(q)
     }
 }
 

@@ -133,6 +133,11 @@ impl OnNumbers for GmmLikelihoodHead {
 }
 
 impl Marginals for Vec<GaussianMixture> {
+    fn is_finite(&self, place: usize) -> bool {
+        let GaussianMixture { means, stds } = &self[place];
+        means.iter().chain(stds).all(|number| number.is_finite())
+    }
+
     fn mode(&self, place: usize) -> f64 {
         self[place].mode()
     }
@@ -190,7 +195,8 @@ impl GaussianMixture {
         let mut high = around(1.0).fold(f64::NEG_INFINITY, f64::max);
         loop {
             let middle = 0.5 * (low + high);
-            if middle <= low || middle >= high {
+            // Also where the ends are NaN.
+            if !(low < middle && middle < high) {
                 return middle;
             }
             if self.cdf(middle) < q { low = middle } else { high = middle }
@@ -263,6 +269,8 @@ mod tests {
         assert!((one.quantile(0.5) - 0.3).abs() < 1e-15);
         // Φ⁻¹(0.975) = 1.959963984540054.
         assert!((one.quantile(0.975) - (0.3 + 0.5 * 1.959_963_984_540_054)).abs() < 1e-14);
+        let broken = GaussianMixture { means: vec![f64::NAN; 2], stds: vec![0.1, 0.2] };
+        assert!(broken.quantile(0.5).is_nan());
         for q in [0.001, 0.3, 0.5, 0.95, 0.999] {
             assert!((mixture().cdf(mixture().quantile(q)) - q).abs() < 1e-14, "{q}");
         }

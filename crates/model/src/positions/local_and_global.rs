@@ -10,13 +10,17 @@ use super::{Embedded, rows_of};
 use crate::{contexts::Contexts, init::Init, tokens};
 
 /// Local positions count from each context's first real token; the global one is that of the
-/// context's first real timestep.
+/// context's first real timestep, unless [`is_of_newest`](Self::is_of_newest).
 #[derive(Module, Debug)]
 pub struct LocalAndGlobal {
     /// `[3·context_length + 1, d_model]`: position of a token in the context.
     pub local: Param<Tensor<2>>,
     /// `[max_timestep + 1, d_model]`: position of the context in its episode.
     pub global: Option<Param<Tensor<2>>>,
+    /// Whether the global position is that of the context's newest timestep: so in the released
+    /// evaluation on Atari, never in training.
+    #[module(skip)]
+    pub is_of_newest: bool,
 }
 
 impl LocalAndGlobal {
@@ -30,6 +34,7 @@ impl LocalAndGlobal {
         Self {
             local: init.constant([3 * context_length + 1, d_model], 0.0),
             global: max_timestep.map(|last| init.constant([last + 1, d_model], 0.0)),
+            is_of_newest: false,
         }
     }
 
@@ -41,7 +46,12 @@ impl LocalAndGlobal {
         let placed = tokens + self.local(&contexts.n_padding, n_tokens, n_tokens / time);
         match &self.global {
             Some(table) => {
-                let rows = rows_of(table.val(), contexts.first_timesteps());
+                let timesteps = if self.is_of_newest {
+                    contexts.newest_timesteps()
+                } else {
+                    contexts.first_timesteps()
+                };
+                let rows = rows_of(table.val(), timesteps);
                 placed + rows.unsqueeze_dim::<3>(1)
             }
             None => placed,
