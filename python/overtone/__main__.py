@@ -15,7 +15,11 @@ def main() -> int:
         return _track.main(sys.argv[2:])
     # The program listens to Ctrl-C itself.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    _host.announce()
+    try:
+        _host.announce(sys.argv[1:])
+    except _overtone.OvertoneError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
     return _overtone.main(["overtone", *sys.argv[1:]])
 
 

@@ -455,8 +455,7 @@ def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Pat
         for name, array in arrays.items():
             digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
             digest.update(array.tobytes())
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        place = Path(base) / "overtone" / "arrays" / f"{digest.hexdigest()[:32]}.npz"
+        place = _host.cache() / "arrays" / f"{digest.hexdigest()[:32]}.npz"
         if place.is_file():
             return place
     place.parent.mkdir(parents=True, exist_ok=True)

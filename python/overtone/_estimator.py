@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from overtone._overtone import OvertoneError
 from overtone._policy import Policy
-from overtone._program import Callback, Progress
-from overtone._run import Run, train
+from overtone._program import Callback, Progress, Teller
+from overtone._run import TASK_KEYS, Run, begin
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -99,10 +99,11 @@ class Estimator:
         go on with a run that was interrupted.
 
         Args:
-            data: A :class:`overtone.Dataset`, or the path of a recording; without it, what the
-                settings name.
+            data: A :class:`overtone.Dataset`, or the path of a recording, in place of the one that
+                the settings name.
             y: Not used: actions are in the data.
-            task: As of :func:`overtone.train`.
+            task: What is learned, as ``suite/name``, in place of what the settings name; a dataset
+                that says so needs none.
             n_steps: Updates, ``train__updates``.
             callback: As of :func:`overtone.train`.
 
@@ -112,13 +113,19 @@ class Estimator:
         del y
         settings: dict[str, Any] = {**self._params, "algorithm": self.algorithm}
         settings.pop("target_return")
+        teller = Teller(settings.pop("progress"), callback)
+        settings.setdefault("runs", settings.pop("run_dir"))
+        if data is not None:
+            settings.pop("dataset", None)
+        if task is not None:
+            settings = {key: value for key, value in settings.items() if key not in TASK_KEYS}
         evaluation = settings.get("evaluation")
         if not isinstance(evaluation, dict) or "episodes" not in evaluation:
             if not {"evaluation.episodes", "evaluation__episodes"} & settings.keys():
                 settings["evaluation.episodes"] = 0
         if n_steps is not None:
             settings["train.updates"] = n_steps
-        self.run_ = train(data, task, callback=callback, **settings)
+        self.run_ = begin(data, task, settings, teller)
         self._policy = None
         return self
 

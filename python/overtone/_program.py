@@ -38,6 +38,9 @@ def words(settings: Mapping[str, object]) -> list[str]:
     A key of a section is written as in the program (``**{"train.updates": 500}``), with two
     underscores for its dot (``train__updates=500``), or as a dictionary
     (``train={"updates": 500}``).
+
+    Raises:
+        ValueError: For a list in a list, for which there is no word.
     """
     said: list[str] = []
     for key, value in settings.items():
@@ -45,9 +48,21 @@ def words(settings: Mapping[str, object]) -> list[str]:
         if isinstance(value, Mapping):
             section = cast("Mapping[str, object]", value)
             said += words({f"{key}.{name}": each for name, each in section.items()})
+        elif _is_nested(value):
+            raise ValueError(
+                f"{key}={value}: a list in a list is no setting; several values that are lists "
+                "themselves are an axis in the file of a study (overtone study init FILE.toml)"
+            )
         else:
             said.append(f"{key}={text(value)}")
     return said
+
+
+def _is_nested(value: object) -> bool:
+    if not isinstance(value, (list, tuple)):
+        return False
+    each = cast("Iterable[object]", value)
+    return any(isinstance(part, (list, tuple, range)) for part in each)
 
 
 class Teller:
@@ -112,7 +127,7 @@ def call(said: list[str], teller: Teller, codes: tuple[int, ...] = (0,)) -> None
         OvertoneError: When it cannot do what they say; the message says why.
         KeyboardInterrupt: After Ctrl-C; what was begun can be gone on with.
     """
-    _host.announce()
+    _host.announce(said)
     try:
         code = _overtone.run(said, teller)
     finally:

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A training run: a folder with its settings, metrics, checkpoints and evaluations."""
+    """A training run: a folder with its settings, metrics, checkpoints and evaluations.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        if not (self.path / "config.toml").is_file():
-            raise OvertoneError(f"{self.path} is no run: it has no config.toml")
+    Args:
+        path: The folder, or the name that it has in ``run_dir``.
+        run_dir: Where a name is looked for.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], run_dir: str | os.PathLike[str] = "runs"
+    ) -> None:
+        self.path = _found(path, run_dir)
 
     def __fspath__(self) -> str:
         return str(self.path)
@@ -90,6 +95,22 @@ class Run:
         )
 
 
+def _found(run: str | os.PathLike[str], run_dir: str | os.PathLike[str]) -> Path:
+    """The folder of a run, by its path or its name, as the program finds it.
+
+    Raises:
+        OvertoneError: When there is no such run.
+    """
+    places = [Path(run), Path(run_dir) / run]
+    for place in places:
+        if (place / "config.toml").is_file():
+            return place
+    for place in places:
+        if place.is_dir():
+            raise OvertoneError(f"{place} is no run: it has no config.toml")
+    raise OvertoneError(f"there is no run `{os.fspath(run)}`, here or in {os.fspath(run_dir)}")
+
+
 def _columns(path: Path) -> dict[str, list[float]]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -102,7 +123,7 @@ TASK_KEYS = frozenset({"task", "game", "env", "gymnasium", "own"})
 
 
 def train(
-    data: str | os.PathLike[str] | None = None,
+    data: str | os.PathLike[str] | Mapping[str, object] | None = None,
     task: str | None = None,
     *,
     run_dir: str | Path = "runs",
@@ -115,11 +136,12 @@ def train(
     Args:
         data: A :class:`overtone.Dataset`, or the path of a recording; ``dataset=`` is the same.
             Without it, what ``settings`` name (``game="seaquest"``; ``env="hopper",
-            dataset="medium"``).
+            dataset="medium"``). A dictionary is no recording: it is the section of settings
+            ``data``, as ``data={"best_percent": 50}``; the recording is then ``dataset=``.
         task: What is learned, as ``suite/name``; a dataset that says so needs none. Data without
             an environment is ``own/NAME``: it is trained on and not played.
         run_dir: The folder in which the run gets its own. A run of exactly these settings that
-            was not finished is gone on with.
+            was not finished is gone on with. The program calls it ``runs``, which is the same.
         progress: ``"bar"``, ``"lines"``, ``"none"``, or ``"auto"``: a bar where someone looks.
         callback: Called with each row of progress, on this thread; what it raises stops training
             after a checkpoint, and is raised again.
@@ -127,21 +149,42 @@ def train(
 
     Raises:
         OvertoneError: In one sentence, what is wrong and what to do.
+        ValueError: When two recordings are given.
         KeyboardInterrupt: After Ctrl-C. A checkpoint was written; the same call goes on from it.
     """
-    dataset = settings.get("dataset")
-    if data is None and isinstance(dataset, os.PathLike):
-        data = cast("os.PathLike[str]", dataset)
-        del settings["dataset"]
+    if isinstance(data, Mapping):
+        settings["data"] = data
+        data = None
+    if data is not None and "dataset" in settings:
+        raise ValueError("data and dataset mean the same: give one of them")
+    settings.setdefault("runs", run_dir)
+    return begin(data, task, settings, Teller(progress, callback))
+
+
+def begin(
+    data: str | os.PathLike[str] | None,
+    task: str | None,
+    settings: Mapping[str, object],
+    teller: Teller,
+) -> Run:
+    """Trains as :func:`train` does, whatever its settings are called."""
+    settings = dict(settings)
+    if data is None and isinstance(settings.get("dataset"), os.PathLike):
+        data = cast("os.PathLike[str]", settings.pop("dataset"))
     if task is None and not TASK_KEYS & settings.keys():
         task = getattr(data, "task", None)
     said = ["train"]
     if task is not None:
         said.append(f"task={task}")
     if data is not None:
-        said.append(f"dataset={Path(data).absolute()}")
-    said += [*_program.words(settings), f"runs={run_dir}"]
-    teller = Teller(progress, callback)
+        try:
+            said.append(f"dataset={Path(data).absolute()}")
+        except TypeError:
+            raise TypeError(
+                f"data: a Dataset or a path is expected, not {type(data).__name__}; "
+                "overtone.from_arrays makes a Dataset of arrays"
+            ) from None
+    said += _program.words(settings)
     _program.call(said, teller)
     if teller.run is None:
         # Finished and played before: the newest run of these settings is told in its last line.
@@ -149,32 +192,40 @@ def train(
     return Run(teller.run)
 
 
-def load(path: str | Path) -> Run:
-    """The run in a folder."""
-    return Run(path)
+def load(path: str | os.PathLike[str], run_dir: str | os.PathLike[str] = "runs") -> Run:
+    """The run in a folder, or of a name in ``run_dir``."""
+    return Run(path, run_dir)
 
 
 def evaluate(
-    runs: Run | str | Path | Sequence[Run | str | Path],
+    runs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     *,
     episodes: int = 100,
     target: float | str | Sequence[float | str] = "",
+    run_dir: str | os.PathLike[str] = "runs",
     progress: Progress = "auto",
     **options: object,
 ) -> dict[str, Any]:
     """Plays trained agents in the environment of their task.
 
     Args:
-        runs: One run, or several that meet the same episodes.
+        runs: One run, or several that meet the same episodes: a :class:`Run`, its folder, or its
+            name in ``run_dir``.
         episodes: For each target.
         target: Returns to ask for, as numbers or percentiles of the data (``"p95"``).
+        run_dir: Where names are looked for.
         options: Every option of ``overtone evaluate rollouts --help``.
 
     Returns:
         The evaluations that were written, by the path of their files.
+
+    Raises:
+        OvertoneError: When there is no such run, or it cannot be played.
     """
-    several = [runs] if isinstance(runs, (Run, str, Path)) else list(runs)
-    folders = [_folder(run) for run in several]
+    several = [runs] if isinstance(runs, (str, os.PathLike)) else list(runs)
+    if not several:
+        raise ValueError("runs: there is none")
+    folders = [_found(run, run_dir) for run in several]
     before = {path: path.stat().st_mtime_ns for path in _reports(folders)}
     said = ["evaluate", "rollouts", f"run={_program.text(folders)}", f"episodes={episodes}"]
     said += [f"target={_program.text(target)}", *_program.words(options)]
@@ -186,21 +237,30 @@ def evaluate(
     return {str(path): json.loads(path.read_text(encoding="utf-8")) for path in written}
 
 
-def _folder(run: Run | str | Path) -> Path:
-    return run.path if isinstance(run, Run) else Path(run)
-
-
 def _reports(folders: Sequence[Path]) -> list[Path]:
     return [path for folder in folders for path in sorted(folder.glob("evaluation*.json"))]
 
 
 def report(
-    *runs: Run | str | Path, progress: Progress = "none", **options: object
+    *runs: str | os.PathLike[str],
+    run_dir: str | os.PathLike[str] = "runs",
+    progress: Progress = "none",
+    **options: object,
 ) -> list[str]:
-    """Writes one page about runs: scores with intervals, curves, a video. Gives what it says."""
+    """Writes one page about runs: scores with intervals, curves, a video. Gives what it says.
+
+    Args:
+        runs: Each a :class:`Run`, its folder, or its name in ``run_dir``; none: the newest there.
+        run_dir: The folder of the runs. The program calls it ``runs``, which is the same.
+        progress: As of :func:`train`.
+        options: Every option of ``overtone report --help``.
+    """
+    options.setdefault("runs", run_dir)
     teller = Teller(progress, None)
-    folders = [str(_folder(run)) for run in runs]
-    _program.call(["report", *folders, *_program.words(options)], teller)
+    folders = [_found(run, str(options["runs"])) for run in runs]
+    # A name such as `level=0.9_s1` alone would be an option.
+    said = [str(folder.absolute() if "=" in str(folder) else folder) for folder in folders]
+    _program.call(["report", *said, *_program.words(options)], teller)
     return teller.lines
 
 
@@ -211,6 +271,12 @@ def study(
 
     ``study("run", head=["linear", "fourier"], seed=range(1, 6), game="seaquest")`` begins one;
     ``study("status")``, ``study("resume", name)`` and ``study("report", name)`` follow.
+
+    A list is an axis of the grid. A key whose value is a list itself (``model.best_percents``,
+    ``evaluation.target``, ``evaluation.protocol``) has all of it in every run:
+    ``**{"model.best_percents": [10, 50, 100]}`` makes one run, told of three shares. Several such
+    lists are an axis in a study's file alone (``"model.best_percents" = ["10,50", "10,100"]``
+    below ``[grid]``), and here a ``ValueError``.
     """
     teller = Teller(progress, None)
     _program.call(["study", what, *args, *_program.words(settings)], teller)

@@ -22,7 +22,7 @@ USAGE = """\
 overtone track wandb|mlflow|trackio RUN… [key=value…]
 
   project=overtone   project, or experiment, in which the runs appear
-  runs=runs          folder of the runs
+  runs=runs          folder of the runs, where a RUN that is no path is looked for
   follow=false       true: send what the runs write until they are finished
   every=10           seconds between two looks, with follow=true
 
@@ -241,6 +241,22 @@ def track(
         print(f"sent {n_rows} rows of {run} to {kind}, project {project}", flush=True)
 
 
+def run_of(name: str, root: Path, options: Iterable[str]) -> Path:
+    """The run at a path, or of a name below ``root``."""
+    places = [Path(name), root / name]
+    for place in places:
+        if (place / "config.toml").is_file():
+            return place
+    for place in places:
+        if place.is_dir():
+            raise TrackError(f"{place} is no run: it has no config.toml")
+    nothing = f"there is no run `{name}`, here or in {root}"
+    key, sign, _ = name.partition("=")
+    if sign:
+        nothing += f", and no option `{key}`: there are {', '.join(options)}"
+    raise TrackError(nothing)
+
+
 def main(words: Sequence[str]) -> int:
     """``overtone track``; gives the exit code."""
     options = {"project": "overtone", "runs": "runs", "follow": "false", "every": "10"}
@@ -250,11 +266,10 @@ def main(words: Sequence[str]) -> int:
             print(USAGE)
             return 0 if words else 2
         for word in words[1:]:
-            key, sign, value = word.partition("=")
-            if not sign:
+            key, _, value = word.partition("=")
+            # A run's name may have a `=`, as those of a study do.
+            if "=" not in word or key not in options or Path(word).exists():
                 named.append(word)
-            elif key not in options:
-                raise TrackError(f"there is no option `{key}`: there are {', '.join(options)}")
             else:
                 options[key] = value
         if options["follow"] not in ("true", "false"):
@@ -265,7 +280,7 @@ def main(words: Sequence[str]) -> int:
         if not named:
             raise TrackError("name the runs: overtone track mlflow RUN")
         root = Path(options["runs"])
-        found = [Path(name) if Path(name).is_dir() else root / name for name in named]
+        found = [run_of(name, root, options) for name in named]
         track(words[0], found, options["project"], options["follow"] == "true", every)
     except TrackError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pickle
 import re
 import unittest
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import overtone as ov
 
-from .common import HOPPER, TINY, Desk, carts
+from .common import HOPPER, ROOT, TINY, Desk, carts
 
 ALGORITHMS: list[type[ov.Estimator]] = [
     ov.DecisionTransformer, ov.BehaviorCloning, ov.RvS, ov.DiscreteCQL, ov.TD3BC, ov.IQL, ov.ReBRAC,
@@ -58,6 +60,31 @@ class Estimators(Desk):
         run = self.train(seed=5, run_dir="other")
         last = "checkpoints/step-00000006/model.safetensors"
         self.assertEqual((agent.run_.path / last).read_bytes(), (run.path / last).read_bytes())
+
+    def test_settings_may_name_task_and_data(self) -> None:
+        starters = mock.patch.dict(os.environ, OVERTONE_DATASETS=str(ROOT / "datasets"))
+        starters.start()
+        self.addCleanup(starters.stop)
+        last = "checkpoints/step-00000006/model.safetensors"
+        expected = (self.train(seed=5).path / last).read_bytes()
+        for settings in (
+            {"task": "mujoco/hopper", "dataset": "medium"},
+            {"env": "hopper", "dataset": HOPPER, "data": {"best_percent": 100}},
+            {"env": "hopper", "dataset": "medium", "runs": "beside"},
+        ):
+            agent = ov.DecisionTransformer(progress="none", seed=5, **TINY, **settings).fit()
+            self.assertEqual((agent.run_.path / last).read_bytes(), expected, settings)
+            self.assertEqual(agent.run_.path.parent.name, settings.get("runs", "runs"))
+        # What `fit` is told comes first.
+        named = {"task": "mujoco/walker2d", "dataset": "medium"}
+        agent = ov.DecisionTransformer(progress="none", **named, **TINY)
+        agent.fit(ov.from_arrays(**carts()), task="own/carts")
+        self.assertIn('task = "own/carts"', agent.run_.settings)
+        agent.fit(HOPPER, task="mujoco/hopper")
+        self.assertIn(f'dataset = "{HOPPER}"', agent.run_.settings)
+        for word in ("callback", "data"):
+            with self.assertRaisesRegex(ov.OvertoneError, f"no option `{word}`"):
+                ov.DecisionTransformer(env="hopper", progress="none", **{word: "x"}).fit()
 
     def test_a_row_is_the_first_step_of_an_episode(self) -> None:
         agent = self.fitted(ov.DecisionTransformer, target_return=1200)

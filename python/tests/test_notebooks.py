@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 import overtone as ov
-from overtone import _estimator
+from overtone import _estimator, _run
 
 from .common import ROOT, Desk
 
@@ -78,20 +78,23 @@ class Documents(Desk):
         def smaller(function: Any) -> Any:
             """Sizes of the tests in place of those of the page."""
             def called(*args: Any, **settings: Any) -> Any:
-                kept = {key.replace("__", "."): value for key, value in settings.items()}
-                return function(*args, **{**kept, **small(kept)})
+                return function(*args, **small(settings))
 
             return called
 
+        def begin(data: Any, task: Any, settings: dict[str, Any], teller: Any) -> Any:
+            return _run.begin(data, task, small(settings), teller)
+
         def small(settings: dict[str, Any]) -> dict[str, Any]:
-            episodes = settings.get("evaluation.episodes", 2)
-            return {"train.updates": 6, "evaluation.episodes": min(episodes, 2)}
+            kept = {key.replace("__", "."): value for key, value in settings.items()}
+            episodes = kept.get("evaluation.episodes", 2)
+            return {**kept, "train.updates": 6, "evaluation.episodes": min(episodes, 2)}
 
         for page in PAGES:
             code = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
             with self.subTest(page), mock.patch.multiple(
                 ov, train=smaller(ov.train), study=smaller(ov.study)
-            ), mock.patch.object(_estimator, "train", smaller(ov.train)):
+            ), mock.patch.object(_estimator, "begin", begin):
                 self.run_cells(code)
 
 

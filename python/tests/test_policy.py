@@ -96,6 +96,21 @@ class Policies(Desk):
         with self.assertRaisesRegex(ValueError, "acts as in the best 10 % of the recording"):
             run.policy(best_percent=10).act(seen, target_returns=[3.0])
 
+    def test_a_call_that_is_refused_begins_no_episode(self) -> None:
+        run = self.train()
+        seen = np.random.default_rng(5).normal(size=(2, 11)).astype(np.float32)
+        expected = run.policy(n_agents=2).act(seen)
+        policy = run.policy(n_agents=2)
+        for kind, words, rows, agents in [
+            (ValueError, "agents: row 1 is 5", seen, [0, 5]),
+            (ov.OvertoneError, "2 turns of 1 agents", seen, [0, 0]),
+            (ov.OvertoneError, "finite numbers", np.full_like(seen, np.nan), [0, 1]),
+        ]:
+            with self.assertRaisesRegex(kind, words):
+                policy.act(rows, agents=agents)
+        alone = [policy.act(seen[[agent]], agents=[agent])[0] for agent in (0, 1)]
+        np.testing.assert_allclose(alone, expected, atol=1e-6)
+
     def test_what_does_not_fit_is_refused_by_name(self) -> None:
         policy = self.train().policy(n_agents=2)
         for words, call in [
@@ -105,6 +120,11 @@ class Policies(Desk):
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 call()
+        with self.assertRaisesRegex(ov.OvertoneError, "there is no run `nobody`") as told:
+            ov.Policy("nobody")
+        with self.assertRaises(ov.OvertoneError) as program:
+            ov.command(["resume", "run=nobody"], progress="none")
+        self.assertEqual(str(told.exception), str(program.exception))
         with self.assertRaisesRegex(ValueError, "p101"):
             self.train().policy("p101")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import shutil
 import sys
 import threading
 import time
@@ -83,11 +85,32 @@ class Tracking(unittest.TestCase):
         self.assertEqual((code, [step for step, _ in self.logged]), (0, [10, 20]))
         self.assertIn("sent 2 rows", said)
 
+    def test_a_run_may_have_an_equals_sign_in_its_name(self) -> None:
+        # As the runs of a study do; one is called as an option is.
+        runs = self.run_folder.parent
+        self.write("metrics.csv", HEADER + "10,30,2.5,1e-4\n")
+        for name in ("2026-evaluation.return_quantile=0.9_s1", "project=mine"):
+            shutil.copytree(self.run_folder, runs / name)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(runs)
+        for words in [
+            ("2026-evaluation.return_quantile=0.9_s1",),
+            (str(runs / "2026-evaluation.return_quantile=0.9_s1"), "project=b"),
+            ("project=mine",),
+        ]:
+            self.assertIn("sent 1 rows", self.track("trackio", *words)[1], words)
+        # By its name, below a folder that comes later.
+        os.chdir("/")
+        words = ("2026-evaluation.return_quantile=0.9_s1", "project=c", f"runs={runs}")
+        self.assertIn("sent 1 rows", self.track("trackio", *words)[1])
+        self.assertEqual([how["project"] for how in self.begun], ["overtone", "b", "overtone", "c"])
+
     def test_what_cannot_be_done_is_said_in_a_sentence(self) -> None:
         run = str(self.run_folder)
         for words, part in [
             (("comet", run), "there are wandb, mlflow, trackio"),
-            (("trackio", "nobody"), "nobody is no run"),
+            (("trackio", "nobody"), "there is no run `nobody`, here or in runs"),
+            (("trackio", str(self.run_folder.parent)), "is no run: it has no config.toml"),
             (("trackio", run, "follow=yes"), "true or false"),
             (("trackio", run, "projekt=a"), "no option `projekt`"),
             (("trackio", run, run, "follow=true"), "name one run"),

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import unittest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -119,6 +120,29 @@ class Training(Desk):
         acted = run.policy(0.0, n_agents=20).act(100 * arrays["observations"][:20])
         self.assertTrue(((acted >= -3) & (acted <= [6, 7])).all(), acted)
 
+    def test_data_is_a_recording_or_a_section_of_settings(self) -> None:
+        settings: dict[str, Any] = {"env": "hopper", "progress": "none", **TINY}
+        run = ov.train(data={"best_percent": 50}, dataset=HOPPER, **settings)
+        self.assertIn("best_percent = 50.0", run.settings)
+        same = ov.train(HOPPER, data__best_percent=50, run_dir="other", **settings)
+        last = "checkpoints/step-00000006/model.safetensors"
+        self.assertEqual((run.path / last).read_bytes(), (same.path / last).read_bytes())
+        # A name of a recording stays beside it, and what a dataset says of itself.
+        made = ov.from_arrays(**carts())
+        run = ov.train(dataset=made, data={"delayed_reward": True}, progress="none", **TINY)
+        self.assertIn('task = "own/arrays"', run.settings)
+        self.assertIn("delayed_reward = true", run.settings)
+        with self.assertRaisesRegex(ValueError, "data and dataset mean the same"):
+            ov.train(HOPPER, dataset="medium", **settings)
+        with self.assertRaisesRegex(TypeError, "Dataset or a path is expected, not ndarray"):
+            ov.train(np.zeros(3), **settings)  # type: ignore[arg-type]
+        with self.assertRaisesRegex(ov.OvertoneError, "no option `data.observations`"):
+            ov.train({"observations": [1.0]}, **settings)
+
+    def test_where_runs_go_is_run_dir_or_runs(self) -> None:
+        self.assertEqual(self.train(run_dir="a").path.parent, Path("a"))
+        self.assertEqual(self.train(runs="b").path.parent, Path("b"))
+
     def test_errors_are_exceptions_in_one_sentence(self) -> None:
         with self.assertRaisesRegex(ov.OvertoneError, "head=tanhh.*tanh"):
             self.train(head="tanhh")
@@ -132,6 +156,16 @@ class Training(Desk):
     def test_settings_are_the_programs_words(self) -> None:
         words = ov.words({"train": {"updates": 5}, "head__frequencies": 14, "a.b": [1, 2], "c": True})
         self.assertEqual(words, ["train.updates=5", "head.frequencies=14", "a.b=1,2", "c=true"])
+
+    def test_a_list_in_a_list_is_no_word(self) -> None:
+        # Of a key whose value is a list itself.
+        key = "model.best_percents"
+        self.assertEqual(ov.words({key: [10, 50]}), ov.words({"model": {"best_percents": (10, 50)}}))
+        for values in ([[10, 50], [10, 100]], ((10, 50), (10,)), [range(3)]):
+            with self.assertRaisesRegex(ValueError, "model.best_percents=.*a list in a list"):
+                ov.words({key: values})
+        with self.assertRaisesRegex(ValueError, "an axis in the file of a study"):
+            ov.study("run", env="hopper", model={"best_percents": [[10, 50], [10, 100]]})
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ use std::path::Path;
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
 use overtone::{DEFAULT_TARGET, OwnChoice};
 use overtone_agents::{Agent, policy};
+use overtone_console::caller::spoken;
 use overtone_core::{
     ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn, policy::EpisodeStart,
     protocol::ActionChoice, seed,
@@ -31,7 +32,7 @@ pub struct Agents {
 }
 
 fn failed(error: impl std::fmt::Display) -> PyErr {
-    OvertoneError::new_err(error.to_string())
+    OvertoneError::new_err(spoken(&error.to_string()).into_owned())
 }
 
 /// The numbers of an array that may be absent.
@@ -176,13 +177,12 @@ impl Agents {
                     "agents: row {row} is {agent}, and there are {n_agents}"
                 )));
             };
-            let episode = &mut self.episodes[agent];
-            let begins = *episode == 0 || starts.is_some_and(|starts| starts[row]);
+            let begun = self.episodes[agent];
+            let begins = begun == 0 || starts.is_some_and(|starts| starts[row]);
             let start = begins.then(|| {
                 let of_agent = seed::derive_nth(seed::derive(self.seed, "episodes"), agent as u64);
-                *episode += 1;
                 EpisodeStart {
-                    seed: seed::derive_nth(of_agent, *episode),
+                    seed: seed::derive_nth(of_agent, begun + 1),
                     target_return: targets.map_or(self.target_return, |all| all[row]),
                 }
             });
@@ -210,6 +210,10 @@ impl Agents {
             }
         };
         let acted = acted.map_err(failed)?;
+        // Not before: a call that is refused begins no episode.
+        for turn in turns.iter().filter(|turn| turn.start.is_some()) {
+            self.episodes[turn.agent] += 1;
+        }
         self.played = self.policy.played().map(|played| {
             let bins = played.actions.len();
             // By the environment's numbers, whatever the order of the bins.
