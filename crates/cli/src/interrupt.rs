@@ -6,6 +6,7 @@ use std::sync::{
 };
 
 use anyhow::{Context, Result};
+use overtone_eval::RolloutError;
 
 use crate::host;
 
@@ -34,4 +35,10 @@ pub fn listen() -> Result<Arc<AtomicBool>> {
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(flag)
+}
+
+/// Whether this is what playing says that was asked to end.
+pub fn is_stop(error: &anyhow::Error) -> bool {
+    let is_it = |cause: &RolloutError| matches!(cause, RolloutError::Stopped { .. });
+    error.chain().filter_map(|cause| cause.downcast_ref()).any(is_it)
 }

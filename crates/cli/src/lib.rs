@@ -225,6 +225,9 @@ enum Data {
         /// The task, where the dataset does not say it: its spaces and bounds are compared
         #[arg(long, value_name = "SUITE/NAME")]
         task: Option<String>,
+        /// The format, where its files do not say it: ogbench
+        #[arg(long, value_name = "NAME", default_value = "")]
+        layout: String,
         /// Read the frames of large recordings too, which takes minutes
         #[arg(long)]
         all_frames: bool,
@@ -262,10 +265,10 @@ fn record_help() -> String {
 
 fn train_help() -> String {
     format!(
-        "Options, their defaults (quick profile) and why; where tasks differ, {}:\n{}\n\
+        "Options, their defaults and why; what tasks and algorithms change of these stands at the \
+         end, and what a run had in its config.toml:\n{}\n\
          Examples: overtone train game=seaquest head=fourier head.frequencies=14 seed=231\n          \
          overtone train env=hopper dataset=medium attention=fourier seed=2",
-        "the default for a task with vectors and a list of actions is shown",
         settings::help()
     )
 }
@@ -365,7 +368,13 @@ pub fn main(words: &[OsString]) -> u8 {
     };
     // Where the exit code says how bad the data is, nothing to look at is the worst.
     let is_lint = matches!(command, Command::Data { what: Data::Lint { .. } });
-    errors::exit_code(run(command), if is_lint { 2 } else { 1 })
+    let ended = run(command);
+    let failed = match &ended {
+        Err(error) if interrupt::is_stop(error) => interrupt::EXIT_CODE,
+        _ if is_lint => 2,
+        _ => 1,
+    };
+    errors::exit_code(ended, failed)
 }
 
 /// Does what was asked; gives the exit code.
@@ -398,9 +407,9 @@ fn run(command: Command) -> anyhow::Result<u8> {
         Command::Data { what: Data::Inspect { path, json, options } } => {
             command::data::inspect(&path, json, &options)
         }
-        Command::Data { what: Data::Lint { path, json, card, task, all_frames } } => {
+        Command::Data { what: Data::Lint { path, json, card, task, layout, all_frames } } => {
             let (card, task) = (card.as_deref(), task.as_deref());
-            return command::data::lint(&path, json, card, task, all_frames);
+            return command::data::lint(&path, &layout, json, card, task, all_frames);
         }
     }?;
     Ok(0)

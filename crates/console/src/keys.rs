@@ -4,7 +4,7 @@
 //! `head.frequencies`. `head` and `attention` alone stand for their `kind`, and `targets` for
 //! `target`, which may be several.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Result, bail};
 use toml::{Table, Value};
@@ -90,6 +90,23 @@ pub fn split(word: &str) -> Result<(String, &str)> {
         _ => key.to_owned(),
     };
     Ok((key, text))
+}
+
+/// `words` sorted into options of a command with these `defaults`, and names. A name may have a `=`
+/// in it, as a study's runs do: where its key is unknown, and it names what is there, here or in
+/// the folder that `runs=` says.
+///
+/// # Errors
+/// When `defaults` is no document.
+pub fn sorted(defaults: &str, words: &[String]) -> Result<(Vec<String>, Vec<String>)> {
+    let known = flatten(&defaults.parse()?);
+    let runs = words.iter().rev().find_map(|word| word.strip_prefix("runs="));
+    let runs = Path::new(runs.unwrap_or("runs"));
+    let is_there = |name: &str| Path::new(name).exists() || runs.join(name).exists();
+    let is_option = |word: &String| {
+        split(word).is_ok_and(|(key, _)| known.contains_key(&key) || !is_there(word))
+    };
+    Ok(words.iter().cloned().partition(is_option))
 }
 
 /// A key as it is written before `=`.
@@ -206,6 +223,24 @@ mod tests {
         assert_eq!(keys["head.kind"], Value::String("fourier".into()));
         apply(&mut keys, &["head={normal = 0.5}".to_owned()]).unwrap();
         assert_eq!(keys["head.kind"]["normal"], Value::Float(0.5));
+    }
+
+    #[test]
+    fn a_name_may_have_the_sign_of_an_option_in_it() {
+        let words = ["a=1", "src=1", "b=2", "x", "runs=."].map(str::to_owned);
+        // What is not there is an option that is not known, and is refused as one.
+        let (options, names) = sorted("a = 1\nruns = \"runs\"\n", &words).unwrap();
+        assert_eq!((options, names), (vec_of(&["a=1", "src=1", "b=2", "runs=."]), vec_of(&["x"])));
+        let folder = std::env::temp_dir().join(format!("b=2-{}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let name = folder.display().to_string();
+        let found = sorted("a = 1\n", &["a=1".to_owned(), name.clone()]);
+        std::fs::remove_dir(&folder).unwrap();
+        assert_eq!(found.unwrap(), (vec_of(&["a=1"]), vec![name]));
+    }
+
+    fn vec_of(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
     }
 
     #[test]

@@ -131,6 +131,17 @@ impl Choice {
         serde_json::from_slice(&json).map(Some).map_err(wrong)
     }
 
+    /// Whether there was more than one way to choose from.
+    pub fn is_one(&self) -> bool {
+        self.curve.len() > 1
+    }
+
+    /// What was chosen, as options of a command: ` temperature=0.5 return_quantile=0.9`.
+    pub fn words(&self) -> String {
+        let told = self.heeded(&self.chosen).into_iter();
+        told.map(|(name, of)| format!(" {}={}", name.replace(' ', "_"), of(&self.chosen))).collect()
+    }
+
     /// The settings in which its ways differ.
     pub fn settings(&self) -> Vec<Differing> {
         let differ = |(_, of): &Differing| {
@@ -155,16 +166,23 @@ impl Choice {
     /// A way by those settings: `0.5`, or `0.5 and 0.9`; one that is told a share of the best
     /// episodes by that in place of a quantile, `best 10 %`.
     pub fn label(&self, way: &Way) -> String {
-        let told = if way.best_percent > 0.0 { "return quantile" } else { "best percent" };
-        let settings = self.settings();
-        let n = settings.len();
-        let heeded = settings.into_iter().filter(|(name, _)| n == 1 || *name != told);
         let value = |(name, of): Differing| match name {
             "best percent" if of(way) == 0.0 => "a return".into(),
             "best percent" => format!("best {} %", of(way)),
             _ => of(way).to_string(),
         };
+        let heeded = self.heeded(way).into_iter();
         heeded.map(value).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// Those settings, without the one that a way is not told.
+    fn heeded(&self, way: &Way) -> Vec<Differing> {
+        let other = if way.best_percent > 0.0 { "return quantile" } else { "best percent" };
+        let mut settings = self.settings();
+        if settings.len() > 1 {
+            settings.retain(|(name, _)| *name != other);
+        }
+        settings
     }
 
     /// `temperature 0.5 of 1, 0.5, 0.25: the highest mean … (5 of seed 1001 each, asked for 32)`.

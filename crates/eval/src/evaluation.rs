@@ -77,6 +77,23 @@ pub struct Setting {
     pub command: String,
 }
 
+impl Setting {
+    /// Which settings of play change what the agent does; all, where that is not known.
+    pub fn heeded(&self) -> Heeds {
+        self.heeds.unwrap_or(Heeds::ALL)
+    }
+
+    /// What the agent was told of `target`, to be read: that number, or `best 10 %`; `None` of one
+    /// that is told neither.
+    pub fn told(&self, target: f32) -> Option<String> {
+        match self.protocol.best_percent {
+            _ if self.heeded().target => Some(target.to_string()),
+            0.0 => None,
+            percent => Some(format!("best {percent} %")),
+        }
+    }
+}
+
 /// Smoothness of the distributions that actions were drawn from (see
 /// [`smoothness`](crate::smoothness)): all steps of all episodes of a target, pooled.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,6 +183,17 @@ pub struct Evaluation {
 #[derive(Deserialize)]
 struct Version {
     format: u32,
+}
+
+/// What every version of a report says of the weights.
+#[derive(Deserialize)]
+struct Weights {
+    checkpoint: Option<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    step: u64,
 }
 
 /// Why a report could not be made, written or read.
@@ -315,6 +343,19 @@ impl Evaluation {
             return Err(ReportError::OtherFormat { path: path.to_path_buf(), format });
         }
         serde_json::from_slice(&json).map_err(wrong)
+    }
+
+    /// Updates of the weights that the report in a file is about, of whatever version it is;
+    /// `None` of a policy without weights.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or is no report.
+    pub fn step_in(path: &Path) -> Result<Option<u64>, ReportError> {
+        let json = fs::read(path)
+            .map_err(|source| ReportError::File { path: path.to_path_buf(), source })?;
+        let Weights { checkpoint } = serde_json::from_slice(&json)
+            .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })?;
+        Ok(checkpoint.map(|played| played.step))
     }
 
     /// The result of the return asked for first; `None` where every episode of it failed, and

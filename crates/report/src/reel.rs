@@ -14,13 +14,15 @@ pub struct Reel<W: Write> {
     title: String,
     names: Vec<String>,
     hundredths: u16,
+    /// Whether the agent is told the return that is still asked for.
+    pub is_asked: bool,
 }
 
 impl<W: Write> Reel<W> {
     /// A video into `file`: its title, a name for each action or motor, and the hundredths of a
     /// second that a picture is seen.
     pub fn new(file: W, title: String, names: Vec<String>, hundredths: u16) -> Self {
-        Self { animation: None, file: Some(file), title, names, hundredths }
+        Self { animation: None, file: Some(file), title, names, hundredths, is_asked: true }
     }
 
     /// Adds a picture of this moment.
@@ -28,15 +30,15 @@ impl<W: Write> Reel<W> {
     /// # Errors
     /// When it cannot be written.
     pub fn show(&mut self, screen: &Image, moment: &Moment<'_>) -> Result<(), AnimationError> {
-        let caption = Caption {
-            width: 320,
-            lines: vec![
-                self.title.clone(),
-                format!("step {}", moment.step),
-                format!("return so far {:.1}", moment.raw_return),
-                format!("return still asked for {:.1}", moment.return_to_go),
-            ],
-        };
+        let mut lines = vec![
+            self.title.clone(),
+            format!("step {}", moment.step),
+            format!("return so far {:.1}", moment.raw_return),
+        ];
+        if self.is_asked {
+            lines.push(format!("return still asked for {:.1}", moment.return_to_go));
+        }
+        let caption = Caption { width: 320, lines };
         let caption = Image::of_svg(&caption.to_svg(), 1.0);
         let bars = Image::of_svg(&self.bars(moment).to_svg(), 1.0);
         let height = screen.height().max(caption.height() + bars.height());

@@ -65,6 +65,30 @@ pub enum StudyError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// No study at all.
+    #[error(
+        "there is no study in {folder} yet: `overtone study run FILE.toml` starts one, and \
+         `overtone study init FILE.toml` writes a file to begin with"
+    )]
+    None {
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// A word for a key that stands among others in an axis, or in a cell, of the document.
+    #[error(
+        "{key}={value}: the study's {place} says {key} itself ({known}), of which a word can \
+         choose; for another value edit the file"
+    )]
+    Fixed {
+        /// The key.
+        key: String,
+        /// What was given.
+        value: String,
+        /// Where the key stands.
+        place: String,
+        /// The values there.
+        known: String,
+    },
     /// No study of a name.
     #[error(
         "there is no study `{name}`: neither a file nor a folder in {folder} \

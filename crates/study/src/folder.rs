@@ -41,12 +41,13 @@ impl StudyFolder {
         let all = runs.join(STUDIES);
         let no_study = || StudyError::NoStudy { name: name.to_owned(), folder: all.clone() };
         if name.is_empty() {
-            let entries = fs::read_dir(&all).map_err(|_| no_study())?;
+            let none = || StudyError::None { folder: all.clone() };
+            let entries = fs::read_dir(&all).map_err(|_| none())?;
             let written = |path: PathBuf| {
                 Some((fs::metadata(path.join(DOCUMENT)).ok()?.modified().ok()?, path))
             };
             let newest = entries.flatten().filter_map(|entry| written(entry.path())).max();
-            return newest.map(|(_, path)| Self(path)).ok_or_else(no_study);
+            return newest.map(|(_, path)| Self(path)).ok_or_else(none);
         }
         let places = [all.join(name), PathBuf::from(name)];
         let found = places.into_iter().find(|place| place.join(DOCUMENT).is_file());

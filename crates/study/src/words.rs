@@ -1,5 +1,6 @@
 //! A study in words: `head=linear,fourier seed=1..5 game=seaquest`.
 
+use overtone_console::keys;
 use toml::{Table, Value};
 
 use crate::{
@@ -73,14 +74,18 @@ pub fn seeds(values: &[String]) -> Result<Vec<u64>, StudyError> {
 }
 
 impl Study {
-    /// Adds what was asked for: one value to the settings, several as an axis of the grid.
+    /// Adds what was asked for: one value to the settings, several as an axis of the grid. Among
+    /// values of a key that stand with others, in an axis of tables or in cells, it chooses.
     ///
     /// # Errors
-    /// When a seed is no number.
+    /// When a seed is no number, or none of those tables has a value.
     pub fn add(&mut self, asked: &Asked) -> Result<(), StudyError> {
         let Asked { key, values } = asked;
         if key == "seed" {
             self.seeds = seeds(values)?;
+            return Ok(());
+        }
+        if self.choose(asked)? {
             return Ok(());
         }
         // The grid and the cells would win over the settings.
@@ -102,6 +107,46 @@ impl Study {
         Ok(())
     }
 
+    /// Leaves of the tables that say a key only those that say it as asked; whether there were any.
+    fn choose(&mut self, asked: &Asked) -> Result<bool, StudyError> {
+        let Asked { key, values } = asked;
+        let said = |axis: &str, entry: &Value| match entry {
+            Value::Table(settings) => value_of(settings, key),
+            // The axis of the key itself may have tables and words: of `head`, `"linear"`.
+            value => (full(axis) == full(key)).then(|| keys::plain(value)),
+        };
+        for (axis, entries) in &mut self.grid {
+            let Some(entries) = entries.as_array_mut() else { continue };
+            let in_tables = |entry: &Value| entry.is_table() && said(axis, entry).is_some();
+            if !entries.iter().any(in_tables) {
+                continue;
+            }
+            let known: Vec<String> = entries.iter().filter_map(|entry| said(axis, entry)).collect();
+            match values.iter().all(|value| known.contains(value)) {
+                true => {
+                    entries.retain(|entry| {
+                        said(axis, entry).is_some_and(|value| values.contains(&value))
+                    });
+                    return Ok(true);
+                }
+                // The whole axis goes.
+                false if full(axis) == full(key) => return Ok(false),
+                false => return Err(fixed(asked, format!("axis `{axis}`"), known)),
+            }
+        }
+        let known: Vec<String> = self.cells.iter().filter_map(|cell| value_of(cell, key)).collect();
+        if known.is_empty() {
+            return Ok(false);
+        }
+        let is_asked =
+            |cell: &Table| value_of(cell, key).is_some_and(|value| values.contains(&value));
+        match self.grid.is_empty() && values.iter().all(|value| known.contains(value)) {
+            true => self.cells.retain(is_asked),
+            false => return Err(fixed(asked, "[[cells]]".into(), known)),
+        }
+        Ok(true)
+    }
+
     /// A name for a study of words, the same for the same words.
     pub fn name_of(words: &[String]) -> String {
         let varied: Vec<&str> = words
@@ -113,6 +158,18 @@ impl Study {
         let number = label::fingerprint(&words.join(" "));
         label::file_name(&format!("{}-{number:08x}", name.replace('.', "-")))
     }
+}
+
+/// What settings say of a key, as it is written.
+fn value_of(settings: &Table, key: &str) -> Option<String> {
+    let said = keys::flatten(settings);
+    said.iter().find(|(name, _)| full(name) == full(key)).map(|(_, value)| keys::plain(value))
+}
+
+fn fixed(asked: &Asked, place: String, mut known: Vec<String>) -> StudyError {
+    known.dedup();
+    let Asked { key, values } = asked;
+    StudyError::Fixed { key: key.clone(), value: values.join(","), place, known: known.join(", ") }
 }
 
 /// Sets a dotted key: whatever of the same name stands there, as a word or as a section, goes.
@@ -171,6 +228,44 @@ mod tests {
         study.add(&Asked::new("head.frequencies=9", |_| false).unwrap()).unwrap();
         let words = study.cells().unwrap()[0].words.join(" ");
         assert_eq!(words, "a=3 b.c=4 head.frequencies=9 head=linear seed=1");
+    }
+
+    #[test]
+    fn a_word_chooses_among_what_tables_say() {
+        let document = "[grid]\nagent = [{ algorithm = \"iql\" }, { algorithm = \"rvs\", a = 1 }]\n\
+                        head = [\"linear\", { head.kind = \"fourier\", b = 2 }, \
+                        { head.kind = \"fourier\", b = 3 }]\n";
+        let with = |word: &str| -> Result<Vec<String>, String> {
+            let mut study: Study = toml::from_str(document).unwrap();
+            study.add(&Asked::new(word, |_| false).unwrap()).map_err(|error| error.to_string())?;
+            Ok(study.cells().unwrap().into_iter().map(|cell| cell.words.join(" ")).collect())
+        };
+        assert_eq!(with("algorithm=rvs").unwrap().len(), 3);
+        assert!(with("algorithm=rvs").unwrap().iter().all(|words| words.contains("a=1")));
+        assert_eq!(
+            with("head=fourier").unwrap(),
+            [
+                "algorithm=iql b=2 head=fourier",
+                "algorithm=iql b=3 head=fourier",
+                "a=1 algorithm=rvs b=2 head=fourier",
+                "a=1 algorithm=rvs b=3 head=fourier"
+            ]
+        );
+        // What the key's own axis does not have takes its place; elsewhere it cannot.
+        assert_eq!(with("head=gmm").unwrap().len(), 2);
+        let error = with("algorithm=td3_bc").unwrap_err();
+        assert!(error.contains("axis `agent` says algorithm itself (iql, rvs)"), "{error}");
+        assert!(with("b=9").unwrap_err().contains("axis `head`"), "{}", with("b=9").unwrap_err());
+    }
+
+    #[test]
+    fn a_word_chooses_among_cells() {
+        let mut study: Study =
+            toml::from_str("[[cells]]\na = 1\nb = 1\n[[cells]]\na = 2\n").unwrap();
+        let error = study.add(&Asked::new("a=3", |_| false).unwrap()).unwrap_err().to_string();
+        assert!(error.contains("[[cells]] says a itself (1, 2)"), "{error}");
+        study.add(&Asked::new("a=1", |_| false).unwrap()).unwrap();
+        assert_eq!(study.cells().unwrap()[0].words, ["a=1", "b=1"]);
     }
 
     #[test]

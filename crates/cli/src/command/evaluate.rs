@@ -44,6 +44,9 @@ use crate::{
 pub const NOT_PLAYABLE: &str =
     "the agent could not be played after training (evaluation.episodes=0 trains alone)";
 
+/// A run's report by its own protocol.
+const REPORT: &str = "evaluation.json";
+
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
 # A run's folder or name, or several (a,b), played together; empty: the newest run.
@@ -130,8 +133,8 @@ pub fn rollouts(options: &[String]) -> Result<()> {
             let outs = || batches.iter().flatten().map(|planned| &planned.out);
             if outs().any(|out| planned.iter().any(|planned| planned.out == *out)) {
                 let (step, run) = (checkpoint.state.step, run.path().display());
-                // The best checkpoint may be the last one too; nobody can know before.
-                if names.iter().any(|name| name == "best") && ["best", "last"].contains(&&**name) {
+                // The best checkpoint may be another that is named too; nobody can know before.
+                if names.iter().any(|name| name == "best") {
                     say!("the {name} checkpoint is of update {step}, which is played already");
                     continue;
                 }
@@ -189,6 +192,8 @@ fn plan(
     let agent = Agent::of(checkpoint)?;
     let chosen = OwnChoice::of(run)?;
     let asks = what_to_ask(options, &agent, &checkpoint.state.episode_returns, &chosen)?;
+    let choices = asks.iter().filter_map(|ask| ask.choice.as_ref());
+    choices.into_iter().try_for_each(|choice| ask::check_seed(options.seed, choice))?;
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
         // Scores by another protocol never take the place of those as trained.
@@ -263,17 +268,49 @@ pub fn play(
     play_batches(&batches, &How { options, part, device, stop })
 }
 
-/// Whether all reports that [`play`] writes of a run are there.
+/// Whether all reports that [`play`] writes of a run are there, and are about its newest weights.
 ///
 /// # Errors
-/// When the run has no whole checkpoint, or what `options` say cannot be asked for.
+/// When the run has no whole checkpoint, what `options` say cannot be asked for, or a report
+/// cannot be read.
 pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
     let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
     if choose::is_awaited(run, &checkpoint, options)? {
         return Ok(false);
     }
-    let planned = plan(run, &checkpoint, None, options)?;
-    Ok(planned.iter().all(|planned| planned.out.is_file()))
+    for Planned { out, .. } in plan(run, &checkpoint, None, options)? {
+        // Of a run that was looked at, and then went on, a report is about weights of before.
+        if !out.is_file() || Evaluation::step_in(&out)? != Some(checkpoint.state.step) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether it is still to be chosen how a run is played; of one that cannot be read it is not.
+pub fn is_choice_awaited(run: &RunDir, options: &EvaluationSettings) -> bool {
+    let newest = Checkpoint::newest(&run.checkpoints());
+    newest.is_ok_and(|(newest, _)| choose::is_awaited(run, &newest, options).unwrap_or(false))
+}
+
+/// The file name of a run's report, by its own protocol where it was played so.
+pub fn first_report(run: &RunDir) -> String {
+    let first = reports(run).into_iter().next();
+    let name = first.as_ref().and_then(|path| path.file_name());
+    name.map_or_else(|| REPORT.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The reports in a run's folder, by whatever protocol, that of its own first.
+pub fn reports(run: &RunDir) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(run.path()) else { return Vec::new() };
+    let is_report = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("evaluation") && name.ends_with(".json") && !name.ends_with(".gif.json")
+    };
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut found: Vec<PathBuf> = paths.filter(is_report).collect();
+    found.sort_by_key(|path| (!path.ends_with(REPORT), path.clone()));
+    found
 }
 
 /// Plays one batch after the other, each by a protocol of its own; after several, says their
@@ -292,7 +329,7 @@ fn play_batches(batches: &[Vec<Planned>], how: &How<'_>) -> Result<()> {
                     planned.entry.run.path().display().to_string(),
                     planned.entry.checkpoint.state.step.to_string(),
                     evaluation.setting.protocol.name.clone(),
-                    target.target_return.to_string(),
+                    evaluation.setting.told(target.target_return).unwrap_or_else(|| "-".into()),
                     target.raw_return.n.to_string(),
                     target.raw_return.with_spread(),
                     normalized.unwrap_or_else(|| "-".into()),
@@ -368,14 +405,7 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
         if let Some(warning) = evaluation.warning() {
             eprintln!("warning: {warning}");
         }
-        let scores: Vec<(f32, f64, Option<f64>)> = evaluation
-            .targets
-            .iter()
-            .map(|target| {
-                let normalized = target.normalized.as_ref().map(|summary| summary.mean);
-                (target.target_return, target.raw_return.mean, normalized)
-            })
-            .collect();
+        let scores = curve::scores(evaluation);
         // The curves are of the run's own weights, played by the run's own protocol.
         if !(entry.ask.is_own && entry.is_own()) {
             continue;

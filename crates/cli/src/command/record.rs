@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use overtone_core::Task;
-use overtone_data::read::{open_as, reader_of};
+use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
 use overtone_data::{
     About, MinariWriter, Origin, Plan, RecordedTask, Recording, ReplayLog, Selection, Written,
@@ -41,7 +41,7 @@ epsilon = 0.0
 temperature = "chosen"
 # Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
 actions = "mode"
-# The return that runs are asked for, as in evaluate rollouts (one number or percentile); empty: the first of the task's usual ones, or p95 of the run's data.
+# The return that runs are asked for, as in evaluate rollouts (one number or percentile); empty: as was chosen for the run, or p95 of its data.
 target = ""
 # Steps at least: whole episodes are recorded until there are so many.
 transitions = 10000
@@ -135,6 +135,10 @@ pub fn run(options: &[String]) -> Result<()> {
     Ok(())
 }
 
+/// What a description says of a recording that does not hold it.
+const NO_LAST: &str = " Where the last action of an episode led is not known: its last observation \
+                       stands there again.";
+
 /// `overtone data convert IN OUT`.
 pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Result<()> {
     let recorded = RecordedTask::of(from)?;
@@ -160,29 +164,30 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
     let card = datasets_folder().and_then(|datasets| description_of(from, &datasets));
     let card = card.ok().flatten().map(|card| card.recording);
     let simulation = recorded.simulation.clone().or(card);
-    let about = |format: &str| About {
+    let about = |format: &str, last: &str| About {
         task,
         simulation: simulation.as_ref(),
         env_spec: recorded.env_spec.clone(),
         algorithm: "unknown".into(),
         description: format!(
-            "Converted by Overtone from {} ({format}). Where the last action of an episode led is \
-             not known: its last observation stands there again.",
+            "Converted by Overtone from {} ({format}).{last}",
             from.file_name().unwrap_or_default().to_string_lossy(),
         ),
     };
     let place = place_of(to)?;
     check_free(&place)?;
-    let written = match open_as(from, layout)? {
+    let (recording, last) = open_with_last(from, layout)?;
+    let written = match recording {
         Recording::Columns(columns) => {
             check_fits(&columns, task, from)?;
             let bar = progress::parts("converting", columns.n_transitions());
             let progress = &mut |done| bar.set_position(done);
-            let written = write_columns(&columns, &place, about(columns.format), progress)?;
+            let about = about(columns.format, if last.is_some() { "" } else { NO_LAST });
+            let written = write_columns(&columns, last.as_ref(), &place, about, progress)?;
             bar.finish_and_clear();
             written
         }
-        Recording::ReplayLog(log) => convert_log(log, task, &place, about("DQN-replay"))?,
+        Recording::ReplayLog(log) => convert_log(log, task, &place, about("DQN-replay", NO_LAST))?,
     };
     say!("converted {} transitions in {} episodes", written.transitions, written.episodes);
     say_written(&written);

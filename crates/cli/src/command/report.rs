@@ -73,10 +73,9 @@ impl Wanted {
     }
 }
 
-/// `overtone report RUN… key=value…`: words without `=` are runs, by folder or name.
+/// `overtone report RUN… key=value…`: words that are no option are runs, by folder or name.
 pub fn run(words: &[String]) -> Result<()> {
-    let (options, names): (Vec<String>, Vec<String>) =
-        words.iter().cloned().partition(|word| word.contains('='));
+    let (options, names): (Vec<String>, Vec<String>) = keys::sorted(OPTIONS, words)?;
     let Wanted { root, out, name, video, bootstrap } = Wanted::new(&options)?;
     let runs = match &names[..] {
         [] => vec![RunDir::newest(&root)?],

@@ -11,7 +11,7 @@ mod work;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use overtone_study::{Executor, StudyFolder};
+use overtone_study::{Executor, Study, StudyFolder};
 use toml::{Table, Value};
 
 pub use begin::{resume, run};
@@ -47,7 +47,7 @@ measure = false
 "#;
 
 /// Keys whose values have commas themselves.
-const SEVERAL: [&str; 2] = ["evaluation.target", "evaluation.protocol"];
+const SEVERAL: [&str; 3] = ["evaluation.target", "evaluation.protocol", "model.best_percents"];
 
 /// The words of `study run` or `resume`, sorted.
 struct Given {
@@ -138,10 +138,10 @@ pub fn status(words: &[String], json: bool) -> Result<()> {
 /// The study that `words` name: one that was started, the newest without a name. `runs=` says
 /// where.
 fn started(words: &[String]) -> Result<StudyFolder> {
-    let (mut name, mut runs) = (String::new(), PathBuf::from("runs"));
+    let (mut name, mut runs) = (String::new(), None);
     for word in words {
         match word.split_once('=') {
-            Some(("runs", folder)) => runs = PathBuf::from(folder),
+            Some(("runs", folder)) => runs = Some(PathBuf::from(folder)),
             Some(_) => {
                 bail!("there is no option `{word}`: name a study, and with runs= its folder")
             }
@@ -149,10 +149,12 @@ fn started(words: &[String]) -> Result<StudyFolder> {
             None => bail!("`{word}`: one study at a time"),
         }
     }
-    // By its file, too.
-    let name = match Path::new(&name).extension() {
-        Some(ending) if ending == "toml" => overtone_study::Study::read(Path::new(&name))?.name,
-        _ => name,
-    };
-    Ok(StudyFolder::find(&runs, &name)?)
+    // By its file, too, which may say where the runs lie.
+    if Path::new(&name).extension().is_some_and(|ending| ending == "toml") {
+        let study = Study::read(Path::new(&name))?;
+        let told = study.settings.get("runs").and_then(Value::as_str);
+        runs = runs.or_else(|| told.map(PathBuf::from));
+        name = study.name;
+    }
+    Ok(StudyFolder::find(&runs.unwrap_or_else(|| "runs".into()), &name)?)
 }

@@ -191,6 +191,13 @@ pub fn is_finished(run: &RunDir) -> bool {
     run.path().join(FINISHED).exists()
 }
 
+/// Whether a run has done its last update, and how it is played was chosen where its settings
+/// leave that open.
+pub fn is_trained(run: &RunDir, settings: &Settings) -> bool {
+    let evaluation = &settings.evaluation;
+    is_finished(run) && (evaluation.episodes == 0 || !evaluate::is_choice_awaited(run, evaluation))
+}
+
 fn go_on(settings: &Settings, run: RunDir, prepared: Prepared) -> Result<Plan> {
     let _lock = Some(run.lock()?);
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
@@ -328,24 +335,31 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         .map_err(|error| lost(error, &run))?;
     printer.bar.finish();
     print_finished(&finished);
-    if finished.interrupted {
+    let stopped = || {
         say!("stopped; go on with: just resume run={}", run.path().display());
-        return Ok(interrupt::EXIT_CODE);
+        Ok(interrupt::EXIT_CODE)
+    };
+    if finished.interrupted {
+        return stopped();
     }
     finish(&run)?;
     say_unplayed(&settings, &run)?;
     if evaluation.episodes == 0 {
         return Ok(0);
     }
-    let playing = || format!("evaluating {}", finished.checkpoint.path.display());
-    evaluate::choose_after_training(&run, &finished.checkpoint, evaluation, device_name, &stop)
-        .with_context(playing)?;
-    if then == Then::End {
-        return Ok(0);
+    let checkpoint = &finished.checkpoint;
+    let chosen = evaluate::choose_after_training(&run, checkpoint, evaluation, device_name, &stop);
+    let played = chosen.and_then(|()| match then {
+        Then::End => Ok(()),
+        Then::Play => evaluate::play(&run, checkpoint, evaluation, None, device_name, &stop),
+    });
+    match played {
+        Err(error) if interrupt::is_stop(&error) => stopped(),
+        played => {
+            played.with_context(|| format!("evaluating {}", checkpoint.path.display()))?;
+            Ok(0)
+        }
     }
-    evaluate::play(&run, &finished.checkpoint, evaluation, None, device_name, &stop)
-        .with_context(playing)?;
-    Ok(0)
 }
 
 /// Says how an agent is used that nothing here can play.
@@ -446,20 +460,22 @@ impl Observer for Printer<'_> {
         }
     }
 
-    /// What cannot be played is a gap in the curve, and no reason to stop training.
-    fn measured(&mut self, checkpoint: &Checkpoint) -> Vec<(String, f64)> {
-        let Some(curve) = &self.curve else { return Vec::new() };
+    /// What cannot be played is a gap in the curve, and no reason to stop training. What was
+    /// stopped is played when the run goes on.
+    fn measured(&mut self, checkpoint: &Checkpoint) -> Option<Vec<(String, f64)>> {
+        let Some(curve) = &self.curve else { return Some(Vec::new()) };
         self.bar.suspend(|| match curve.play(checkpoint) {
             Ok((figures, told)) => {
                 if !told.is_empty() {
                     say!("{told}");
                 }
-                figures
+                Some(figures)
             }
+            Err(error) if interrupt::is_stop(&error) => None,
             Err(error) => {
                 let step = checkpoint.state.step;
                 eprintln!("warning: update {step} was not played: {error:#}");
-                Vec::new()
+                Some(Vec::new())
             }
         })
     }

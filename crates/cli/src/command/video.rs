@@ -19,7 +19,7 @@ use overtone_report::{Filmed, Reel};
 use overtone_train::{Checkpoint, RunDir};
 
 use self::camera::Camera;
-use super::evaluate::playing;
+use super::evaluate::{self, playing};
 use crate::{interrupt, keys, progress, suites};
 
 /// Every option with its default and reason.
@@ -28,8 +28,8 @@ pub const OPTIONS: &str = r#"
 run = ""
 # Folder of the runs.
 runs = "runs"
-# The evaluation in the run's folder whose episode is shown.
-evaluation = "evaluation.json"
+# The evaluation in the run's folder whose episode is shown; empty: the first, evaluation.json where it is there.
+evaluation = ""
 # Of several returns asked for, which; empty: the first.
 target = ""
 # Which of its episodes: median, best or worst by the raw return, or a number from 0. The best of many is no typical one.
@@ -83,8 +83,12 @@ impl Request {
             empty if empty.is_empty() => run.path().join("video.gif"),
             path => PathBuf::from(path),
         };
+        let evaluation = match text("evaluation") {
+            empty if empty.is_empty() => evaluate::first_report(&run),
+            name => name,
+        };
         Ok(Self {
-            evaluation: text("evaluation"),
+            evaluation,
             target: text("target"),
             episode: text("episode"),
             steps: count("steps")?,
@@ -140,12 +144,12 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let mut camera = Camera::open(&setting.task, &setting.protocol)?;
     camera.reset(role_seeds(episode.seed).0)?;
     say!(
-        "filming {} of {} (raw return {:.1}, {} steps; target {}) under the {} protocol",
-        format_args!("episode {}", episode.episode),
+        "filming episode {} of {} (raw return {:.1}, {} steps{}) under the {} protocol",
+        episode.episode,
         target.raw_return.n,
         episode.raw_return,
         episode.length,
-        episode.target_return,
+        setting.told(episode.target_return).map_or(String::new(), |told| format!("; told {told}")),
         setting.protocol.name
     );
     let bar = progress::parts("filming", episode.length.min(request.steps) as usize);
@@ -158,6 +162,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     };
     let hundredths = hundredths(&setting.task, &setting.protocol, request.every)?;
     let mut reel = Reel::new(BufWriter::new(file), setting.task.title.clone(), names, hundredths);
+    reel.is_asked = setting.heeded().target;
     let mut failed = None;
     let units = setting.protocol.return_units;
     let again = replay(env.as_mut(), policy.as_mut(), episode, units, &mut |moment| {

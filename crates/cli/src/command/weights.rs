@@ -140,18 +140,15 @@ fn folder(keys: &Keys, key: &str, verb: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(given))
 }
 
-/// The options of `words`, of which those without `=` are values of `places`, in that order.
+/// The options of `words`, of which those that are none are values of `places`, in that order.
 fn given(defaults: &str, words: &[String], places: &[&str]) -> Result<Keys> {
     let mut keys = keys::flatten(&defaults.parse()?);
-    let mut places = places.iter();
-    let words = words.iter().map(|word| match word.contains('=') {
-        true => Ok(word.clone()),
-        false => match places.next() {
-            Some(key) => Ok(format!("{key}={word}")),
-            None => bail!("`{word}` is one folder too many"),
-        },
-    });
-    keys::apply(&mut keys, &words.collect::<Result<Vec<_>>>()?)?;
+    let (mut options, names) = keys::sorted(defaults, words)?;
+    if let Some(word) = names.get(places.len()) {
+        bail!("`{word}` is one folder too many");
+    }
+    options.extend(places.iter().zip(names).map(|(key, name)| format!("{key}={name}")));
+    keys::apply(&mut keys, &options)?;
     Ok(keys)
 }
 

@@ -338,7 +338,32 @@ fn lines_of_help() -> Result<String> {
         let own = lines.chunks(2).filter(|pair| variants::is_of(pair[0].trim(), name));
         own.flatten().map(|line| format!("{line}\n")).collect::<String>()
     });
-    Ok(keys::help(DEFAULTS) + &variants::help()? + &own.collect::<String>())
+    let otherwise = [
+        ("a task that shows vectors", VECTORS.0),
+        ("a task that shows pictures", PIXELS.0),
+        ("a task with real-valued actions", CONTINUOUS.0),
+        ("algorithm=behavior_cloning model.kind=perceptron", PERCEPTRON.0),
+    ];
+    let otherwise = otherwise.into_iter().map(|(of, preset)| (of.to_owned(), preset));
+    let by_algorithm =
+        AlgorithmConfig::ALL.iter().map(|(name, preset)| (format!("algorithm={name}"), *preset));
+    let mut lines = keys::help(DEFAULTS) + &variants::help()? + &own.collect::<String>();
+    lines += "\nDefaults that are otherwise, the later the stronger:\n";
+    for (of, preset) in otherwise.chain(by_algorithm) {
+        let changed = keys::flatten(&preset.parse()?);
+        let is_general = |key: &String| {
+            key.split('.').next().is_some_and(|section| section != "paper")
+                && !AlgorithmConfig::ALL.iter().any(|(name, _)| variants::is_of(key, name))
+        };
+        let words = changed.iter().filter(|(key, _)| is_general(key));
+        let words =
+            words.map(|(key, value)| format!("{}={}", keys::short(key), keys::plain(value)));
+        let words: Vec<String> = words.collect();
+        if !words.is_empty() {
+            lines += &format!("  {of}:\n      {}\n", words.join(" "));
+        }
+    }
+    Ok(lines)
 }
 
 impl Settings {

@@ -97,6 +97,14 @@ fn overrides_win_over_the_profile() {
 #[test]
 fn every_key_has_a_reason() {
     let help = help();
+    let (help, otherwise) = help.split_once("\nDefaults that are otherwise").unwrap();
+    for line in [
+        "  a task that shows vectors:\n      data.return_scale=1000.0 dataset=switching",
+        "  algorithm=iql:\n      data.return_scale=1.0 train.batch_size=256",
+    ] {
+        assert!(otherwise.contains(line), "{line}: {otherwise}");
+    }
+    assert!(!otherwise.contains("iql.expectile") && !otherwise.contains("paper."), "{otherwise}");
     let n_keys = keys::flatten(&DEFAULTS.parse().unwrap()).len();
     // 6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC, 8 of value guidance; 4 of Fourier
     // attention, 7 of heads;

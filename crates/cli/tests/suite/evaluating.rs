@@ -286,8 +286,15 @@ fn acting_as_the_best_is_a_way_to_play() {
     assert_eq!(tenth["protocol"]["best_percent"], 10.0);
     assert_eq!(tenth["heeds"]["target"], false);
     assert!(tenth["command"].as_str().unwrap().contains("best_percent=10"), "{tenth}");
-    let other = returns("best_percent=10 target=p5");
-    assert_eq!(tenth["targets"][0]["raw_return"], other["targets"][0]["raw_return"]);
+    assert!(!tenth["command"].as_str().unwrap().contains("target="), "{tenth}");
+    let said = desk.succeeds("evaluate rollouts episodes=2 best_percent=10 out=told.json");
+    assert!(!said.contains("one way") && said.contains("best 10 %"), "{said}");
+    for other in ["target=p5", "return_quantile=0.5"] {
+        desk.refuses(
+            &format!("evaluate rollouts best_percent=10 {other}"),
+            &[other, "best_percent=10", "told no return"],
+        );
+    }
     let other = returns("best_percent=100");
     assert_ne!(tenth["targets"][0]["raw_return"], other["targets"][0]["raw_return"]);
 
@@ -301,6 +308,9 @@ fn acting_as_the_best_is_a_way_to_play() {
     assert_eq!(asked["choice"]["curve"].as_array().unwrap().len(), 4);
     assert_eq!(asked["choice"]["chosen"], way["way"]);
 
+    // A score is of other episodes than those that chose.
+    desk.refuses("evaluate rollouts seed=1001", &["seed=1001", "chose how this agent is played"]);
+    desk.succeeds("evaluate rollouts seed=1001 episodes=1 best_percent=10 out=told.json");
     desk.refuses(
         "evaluate rollouts best_percent=20",
         &["best_percent=20", "told of 10, 50, 100 %"],

@@ -27,12 +27,15 @@ fn options_of_other_tasks_are_refused() {
     let parts = ["head.bins=50 is for tasks whose actions are real-valued", "ale/seaquest"];
     desk.refuses(&desk.tiny("head.bins=50"), &parts);
     desk.succeeds(ROBOT);
-    desk.refuses("evaluate rollouts temperature=2", &["temperature=2 is for games", "Hopper"]);
+    desk.refuses(
+        "evaluate rollouts temperature=2",
+        &["temperature=2 is for tasks with a list of actions", "Hopper"],
+    );
     desk.refuses("evaluate rollouts released_target=9", &["released_target=9 is for games"]);
     desk.succeeds(&desk.tiny("runs=games"));
     let run = desk.only_run("games");
     let line = format!("evaluate rollouts run={} actions=sample", run.display());
-    desk.refuses(&line, &["actions=sample is for robots", "Seaquest"]);
+    desk.refuses(&line, &["actions=sample is for tasks with real-valued actions", "Seaquest"]);
     let line = format!("evaluate rollouts run={} protocol=v5", run.display());
     desk.refuses(&line, &["protocol=v5", "matched and released"]);
 }

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{
@@ -96,6 +97,32 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
     assert!(stopped < UPDATES);
     desk.succeeds(&format!("resume run={name}"));
     same_run(&run, &whole, UPDATES);
+}
+
+#[test]
+fn ctrl_c_ends_playing_as_it_ends_training() {
+    let desk = Desk::new();
+    let words = "env=hopper model.n_layers=1 model.d_model=16 train.batch_size=3 train.updates=2 \
+                 evaluation.target=1800 evaluation.episodes=20000";
+    let stopped = |line: &str, runs: &str| {
+        let child = desk.command(&format!("{line} {words} runs={runs}")).spawn().unwrap();
+        let runs = desk.path(runs);
+        wait_until("a finished run", || {
+            runs.is_dir() && names(&runs).iter().any(|run| runs.join(run).join("finished").exists())
+        });
+        // It plays for minutes.
+        std::thread::sleep(Duration::from_millis(300));
+        interrupt(child.id());
+        said(child.wait_with_output().unwrap())
+    };
+    let trained = stopped("train", "runs");
+    assert_eq!(trained.code, Some(130), "{trained:?}");
+    assert!(trained.stdout.contains("stopped; go on with: overtone resume run="), "{trained:?}");
+    let study = stopped("study run name=long seed=1", "r");
+    assert_eq!(study.code, Some(130), "{study:?}");
+    assert!(study.stdout.contains("1 cell: 1 stopped"), "{study:?}");
+    let how = "stopped; go on with: overtone study resume long runs=r\n";
+    assert!(study.stdout.contains(how), "{study:?}");
 }
 
 #[test]

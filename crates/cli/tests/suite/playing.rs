@@ -250,7 +250,7 @@ fn an_interrupted_evaluation_reports_nothing() {
     sleep(Duration::from_millis(500));
     interrupt(child.id());
     let said = said(child.wait_with_output().unwrap());
-    assert_eq!(said.code, Some(1), "{said:?}");
+    assert_eq!(said.code, Some(130), "{said:?}");
     let error = said.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
     assert!(error.contains("stopped after") && error.contains("of 4 episodes"), "{error}");
     assert!(!desk.only_run("runs").join("evaluation.json").exists());

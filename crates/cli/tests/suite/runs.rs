@@ -114,3 +114,21 @@ fn a_finished_run_is_not_taken_up_again() {
     assert!(checkpoint(&run, 4) == before);
     assert_eq!(curves(&run).len(), 1);
 }
+
+/// A run that was looked at before its end is played when it has come to it.
+#[test]
+fn scores_of_weights_of_before_are_not_taken_for_a_runs_own() {
+    let desk = Desk::new();
+    let words = "train env=hopper model.n_layers=1 model.d_model=16 train.batch_size=2 \
+                 train.updates=2 evaluation.episodes=1 evaluation.target=1800";
+    desk.succeeds(words);
+    let run = desk.only_run("runs");
+    let path = run.join("evaluation.json");
+    let whole = fs::read_to_string(&path).unwrap();
+    assert!(desk.succeeds("resume").contains("is finished and was played"));
+    fs::write(&path, whole.replace("\"step\": 2", "\"step\": 1")).unwrap();
+    desk.succeeds("resume");
+    let again: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    assert_eq!(again["checkpoint"]["step"], 2);
+}

@@ -107,6 +107,68 @@ fn a_run_is_played_again_as_the_study_says() {
     assert!(page.contains("matched (action choice sample)"), "{page}");
 }
 
+/// Its report has a name of its own then, and counts all the same.
+#[test]
+fn runs_whose_settings_say_how_they_are_played_are_on_the_page() {
+    let desk = Desk::new();
+    let words = format!("{TINY} evaluation.episodes=1 name=q seed=1..2");
+    let quantiles = "evaluation.return_quantile=0.5,0.9";
+    let said = desk.succeeds(&format!("study run {words} {quantiles}"));
+    assert!(said.contains("4 cells: 4 played"), "{said}");
+    let rows = cells_of_page(&desk, "q");
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert!(rows.iter().all(|row| row[5] == "2"), "{rows:?}");
+    desk.succeeds(&format!("study run {words} evaluation.protocol=v5"));
+    // A run's name has the sign of an option in it.
+    let told = status(&desk, "q");
+    assert_eq!(told["counts"], serde_json::json!({ "played": 2 }));
+    let all = runs(&desk);
+    let name = |run: &PathBuf| run.file_name().unwrap().to_string_lossy().into_owned();
+    let run = all.iter().find(|run| name(run).contains("return_quantile=0.5")).unwrap();
+    let name = name(run);
+    desk.succeeds(&format!("report {name} video=false"));
+    assert!(run.join("report.md").is_file());
+    desk.succeeds(&format!("export runs/{name} out format=safetensors"));
+}
+
+#[test]
+fn what_would_take_the_place_of_a_report_is_refused() {
+    let desk = Desk::new();
+    for line in ["evaluation.target=p50", "evaluation.seed=7", "evaluation.episodes=3"] {
+        let file = format!("evaluations = [\"{line}\"]\nseeds = [1]\n");
+        fs::write(desk.path("again.toml"), file).unwrap();
+        let study = format!("study run again.toml {TINY} evaluation.episodes=1");
+        desk.refuses(&study, &[line, "take the place of another report"]);
+    }
+}
+
+/// How a run is played is chosen before its parts are, also where that was cut short.
+#[test]
+fn a_choice_that_is_missing_is_made_before_parts_are_played() {
+    let desk = Desk::new();
+    let words =
+        format!("{} evaluation.episodes=2 parts=2", TINY.replace("evaluation.target=1800", ""));
+    desk.succeeds(&format!("study run {words} name=s seed=1"));
+    let run = &runs(&desk)[0];
+    let choice = fs::read(run.join("choice.json")).unwrap();
+    for name in ["choice.json", "evaluation.json"] {
+        fs::remove_file(run.join(name)).unwrap();
+    }
+    let said = desk.succeeds("study resume s");
+    assert!(said.contains("1 cell: 1 played"), "{said}");
+    assert_eq!(fs::read(run.join("choice.json")).unwrap(), choice);
+    assert!(run.join("evaluation.json").is_file());
+}
+
+#[test]
+fn a_study_is_found_where_its_file_says() {
+    let desk = Desk::new();
+    desk.refuses("study status", &["no study in runs/studies yet", "study run FILE.toml"]);
+    fs::write(desk.path("s.toml"), "seeds = [1]\n[settings]\nruns = \"elsewhere\"\n").unwrap();
+    desk.succeeds(&format!("study run s.toml {TINY} evaluation.episodes=0"));
+    assert!(desk.succeeds("study status s.toml").contains("1 cell: 1 trained"));
+}
+
 #[test]
 fn a_failing_cell_does_not_stop_the_others() {
     let desk = Desk::new();

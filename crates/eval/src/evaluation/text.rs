@@ -95,7 +95,7 @@ impl Evaluation {
         for target in &self.targets {
             let raw = &target.raw_return;
             let mut row = vec![
-                format!("{}", target.target_return),
+                self.setting.told(target.target_return).unwrap_or_else(|| "-".into()),
                 raw.n.to_string(),
                 with_spread(raw, 1),
                 fixed(raw.median, 1),

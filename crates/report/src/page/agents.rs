@@ -82,6 +82,7 @@ fn played_by(
 ) -> Result<(Vec<Block>, Option<usize>), PageError> {
     let (found, mut notes) = found(protocol, rows, cell_of);
     let asked = asked_differently(&found);
+    let trained_differently = trained_differently(&found);
     let agents = agents(found, &mut notes)?;
     let several_tasks = agents.iter().any(|agent| agent.matrix.tasks().len() > 1);
     let mut blocks = Vec::new();
@@ -92,6 +93,7 @@ fn played_by(
         blocks.push(profiles(protocol, &agents, bootstrap)?);
         blocks.extend(improvements(&agents, bootstrap)?);
         notes.extend(asked);
+        notes.extend(trained_differently);
     }
     blocks.extend(notes.into_iter().map(Block::Text));
     Ok((blocks, fewest))
@@ -111,6 +113,8 @@ struct Score {
     configuration: Configuration,
     /// The return asked for first, where it heeds one.
     target: Option<f32>,
+    /// Updates of the weights that were played.
+    step: Option<u64>,
     normalized: f64,
 }
 
@@ -153,6 +157,7 @@ fn found(protocol: &str, rows: &[Row<'_>], cell_of: CellOf<'_, '_>) -> (Vec<Foun
             run: row.run.name.clone(),
             configuration: row.configuration(&[]),
             target: row.asked(),
+            step: row.step(),
             normalized: normalized.mean,
         };
         // The same seed trains the same agent: it counts once.
@@ -227,6 +232,25 @@ fn asked_differently(agents: &[Found]) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// A sentence for each agent and task of which runs were played after different numbers of updates.
+fn trained_differently(agents: &[Found]) -> Vec<String> {
+    let told = |(agent, (task, scores)): (&Found, (&String, &BTreeMap<String, Score>))| {
+        let mut steps: Vec<u64> = scores.values().filter_map(|score| score.step).collect();
+        steps.sort_unstable();
+        steps.dedup();
+        let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
+        (steps.len() > 1).then(|| {
+            format!(
+                "{} in {task}: runs of different lengths are put together (updates: {}).",
+                agent.name,
+                steps.join(", ")
+            )
+        })
+    };
+    let all = agents.iter().flat_map(|agent| std::iter::repeat(agent).zip(&agent.scores));
+    all.filter_map(told).collect()
 }
 
 /// The agents with equally many runs of each of their tasks; a note about each other one.

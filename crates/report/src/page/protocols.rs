@@ -23,7 +23,7 @@ impl Protocol {
     fn of(setting: &Setting) -> Self {
         let names = setting.choice.as_ref().map(Choice::settings).unwrap_or_default();
         let chosen: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        let Heeds { temperature, return_quantile, .. } = setting.heeds.unwrap_or(Heeds::ALL);
+        let Heeds { temperature, return_quantile, .. } = setting.heeded();
         let heeded = [("temperature", temperature), ("return_quantile", return_quantile)];
         let moot = heeded.into_iter().filter(|(_, heeds)| !heeds).map(|(key, _)| key).collect();
         Self { moot, ..Self::new(&setting.protocol, &chosen) }

@@ -7,7 +7,7 @@ use super::run_files::{EvaluationFile, PageError, RunFiles};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::summary::{self, fixed};
 use overtone_eval::table::Table;
-use overtone_eval::{Evaluation, Heeds, ReportError, Summary, TargetResult};
+use overtone_eval::{Evaluation, ReportError, Summary, TargetResult};
 
 /// Which of a run's weights were played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,8 +118,7 @@ impl<'a> Row<'a> {
 
     /// The return that the agent was asked for; `None` where it heeds none.
     pub(super) fn asked(&self) -> Option<f32> {
-        let heeds = self.evaluation().setting.heeds.unwrap_or(Heeds::ALL);
-        heeds.target.then_some(self.target.target_return)
+        self.evaluation().setting.heeded().target.then_some(self.target.target_return)
     }
 
     /// Updates of the weights that were played.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::run_files::PageError;
 use super::scores::{Configuration, Role, Row, cell, estimate, spread};
-use overtone_core::Reference;
+use overtone_core::{ObservationSpace, Reference};
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
 use overtone_eval::table::Table;
 use overtone_eval::{ReportError, Summary};
@@ -25,32 +25,74 @@ pub(super) struct Groups<'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// What rows of one group have in common.
-type Key = (String, Configuration, String, Role, Option<u64>, u32, String);
+/// What rows have in common whose runs were configured and played alike.
+type Alike = (String, Configuration, String, Role, String);
 
-fn key(row: &Row<'_>) -> Key {
+/// What rows of one group have in common beside that: updates, target, recording.
+type Together = (Option<u64>, u32, Option<String>);
+
+fn key(row: &Row<'_>) -> (Alike, Together) {
     let setting = &row.evaluation().setting;
-    // Last checkpoints are of the same step where the configurations are alike.
-    let step = row.step().filter(|_| row.role == Role::Chosen);
-    // Not the data's hash: a seed may draw its own transitions from a recording.
-    let data = format!("{:?} {}", setting.task.reference, setting.policy);
-    let target = row.target.target_return.to_bits();
-    (
+    let alike = (
         setting.task.title.clone(),
         row.configuration(&[]),
         row.protocol.clone(),
         row.role,
-        step,
-        target,
-        data,
-    )
+        format!("{:?} {}", setting.task.reference, setting.policy),
+    );
+    // Where held-out episodes choose the checkpoint, each seed has its own. A run that was stopped
+    // has a last one too, of fewer updates.
+    let step = row.step().filter(|_| row.role != Role::HeldOut);
+    (alike, (step, row.target.target_return.to_bits(), recording(row)))
+}
+
+/// The hash of a recording that all seeds learn from; of a log of frames, from which each seed may
+/// draw its own transitions, `None`.
+pub(super) fn recording(row: &Row<'_>) -> Option<String> {
+    let setting = &row.evaluation().setting;
+    match setting.task.observations {
+        ObservationSpace::Vectors { .. } => setting.dataset_hash.clone(),
+        ObservationSpace::Pixels { .. } => None,
+    }
+}
+
+/// A sentence for runs of one configuration, each of which is alone in its group.
+fn apart(members: &[Vec<(&Row<'_>, String)>]) -> Vec<String> {
+    let mut alone: BTreeMap<Alike, Vec<(&Row<'_>, &str)>> = BTreeMap::new();
+    for rows in members {
+        if let [(row, seed)] = &rows[..] {
+            alone.entry(key(row).0).or_default().push((row, seed));
+        }
+    }
+    let several = |rows: &&Vec<(&Row<'_>, &str)>| rows.iter().any(|(_, seed)| *seed != rows[0].1);
+    let told = |rows: &Vec<(&Row<'_>, &str)>| {
+        let mut runs: Vec<String> = Vec::new();
+        for (row, _) in rows {
+            let updates = row.step().map(|step| format!("update {step}"));
+            let mine = rows.iter().filter(|(other, _)| std::ptr::eq(other.run, row.run));
+            let asked: Vec<String> =
+                mine.filter_map(|(row, _)| Some(row.asked()?.to_string())).collect();
+            let asked = (!asked.is_empty()).then(|| format!("asked for {}", asked.join(" and ")));
+            let how: Vec<String> = updates.into_iter().chain(asked).collect();
+            let run = format!("{} ({})", row.run.name, how.join(", "));
+            if !runs.contains(&run) {
+                runs.push(run);
+            }
+        }
+        format!(
+            "Alike in configuration, but not in updates, in the return asked for or in the \
+             recording, so not put together over seeds: {}.",
+            runs.join("; ")
+        )
+    };
+    alone.values().filter(several).map(told).collect()
 }
 
 impl<'a> Groups<'a> {
     /// Groups of rows, in the order of their first rows. A run counts once in a group, and so
     /// does a seed: the same seed trains the same agent.
     pub(super) fn of(rows: &'a [Row<'a>], bootstrap: &Bootstrap) -> Result<Self, PageError> {
-        let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+        let mut places: BTreeMap<(Alike, Together), usize> = BTreeMap::new();
         let mut members: Vec<Vec<(&Row<'_>, String)>> = Vec::new();
         let mut notes = Vec::new();
         for row in rows {
@@ -80,6 +122,7 @@ impl<'a> Groups<'a> {
                 notes.push(note);
             }
         }
+        notes.extend(apart(&members));
         let groups = members.into_iter().filter(|rows| rows.len() > 1);
         let groups = groups.map(|rows| Group::new(rows, bootstrap)).collect::<Result<_, _>>()?;
         Ok(Self { groups, notes })

@@ -11,6 +11,7 @@ use super::document::Block;
 use super::pictures;
 use super::run_files::{PageError, RunFiles};
 use super::scores::{Role, Row, cell as digits, estimate, spread};
+use super::seeds;
 
 /// Runs without which nothing is said to be better than another.
 const ENOUGH: usize = 4;
@@ -152,6 +153,7 @@ impl<'a> Cells<'a> {
                 self.missing
             )));
         }
+        blocks.extend(self.recordings().map(Block::Text));
         let Bootstrap { replications, level, seed } = bootstrap;
         blocks.push(Block::Text(format!(
             "A cell is named by the settings that are not the same in all of them. A run's score is \
@@ -163,6 +165,24 @@ impl<'a> Cells<'a> {
             100.0 * level
         )));
         blocks
+    }
+
+    /// A sentence for each cell whose runs did not learn from one recording.
+    fn recordings(&self) -> impl Iterator<Item = String> {
+        let mut cells: Vec<&str> = Vec::new();
+        for scored in &self.scored {
+            let first = seeds::recording(scored.rows[0]);
+            let differ = scored.rows.iter().any(|row| seeds::recording(row) != first);
+            if differ && !cells.contains(&scored.cell.label.as_str()) {
+                cells.push(&scored.cell.label);
+            }
+        }
+        cells.into_iter().map(|label| {
+            format!(
+                "Runs of {label} learned from different recordings, though their settings are the \
+                 same: the file was another one meanwhile. They are no seeds of one agent."
+            )
+        })
     }
 
     /// With all digits.

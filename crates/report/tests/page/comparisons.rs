@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_core::protocol::Difference;
+use overtone_core::{ObservationSpace, protocol::Difference};
 use overtone_eval::{Evaluation, FailedEpisode};
 use tempfile::TempDir;
 
@@ -61,6 +61,52 @@ fn runs_that_differ_in_their_seed_are_put_together() {
                     from evaluation.json of s3.";
     assert!(page.to_html().contains(left_out));
     assert!(page.to_html().contains("like s1 was trained on transitions of its own"));
+}
+
+/// A run that was stopped has a last checkpoint too.
+#[test]
+fn runs_of_other_updates_or_recordings_are_not_put_together() {
+    let root = TempDir::new().unwrap();
+    let told = |of: [Evaluation; 3]| {
+        let folders: Vec<PathBuf> =
+            (1..=3).map(|seed| run(&root, &format!("s{seed}"), seed)).collect();
+        for (folder, evaluation) in folders.iter().zip(of) {
+            evaluation.write(&folder.join("evaluation.json")).unwrap();
+            // The last checkpoint is the one that was played.
+            let last = folder.join("checkpoints/step-00000200");
+            if evaluation.setting.checkpoint.as_ref().unwrap().step == 100 {
+                fs::remove_dir(last).unwrap();
+            }
+        }
+        let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+        let rows = file(&page, "report-seeds.csv");
+        (rows.lines().nth(1).unwrap_or_default().to_owned(), page.to_markdown("report"))
+    };
+    let of = |step| evaluation(step, 5, matched());
+    let (row, page) = told([of(200), of(200), of(100)]);
+    assert!(row.contains(",last,16,2,1 2,"), "{row}");
+    assert!(!page.contains("not put together"), "{page}");
+    let (row, page) = told([of(200), of(100), {
+        let mut other = of(200);
+        other.targets.iter_mut().for_each(|target| target.target_return += 1.0);
+        other.episodes.iter_mut().for_each(|episode| episode.target_return += 1.0);
+        other
+    }]);
+    assert_eq!(row, "", "{row}");
+    assert!(
+        page.contains("seeds: s1 (update 200, asked for 16 and 32); s2 (update 100, asked for"),
+        "{page}"
+    );
+
+    let of_vectors = |hash: &str| {
+        let mut evaluation = of(200);
+        evaluation.setting.task.observations = ObservationSpace::Vectors { width: 11 };
+        evaluation.setting.dataset_hash = Some(hash.into());
+        evaluation
+    };
+    let (row, page) = told([of_vectors("beef"), of_vectors("f00d"), of_vectors("cafe")]);
+    assert_eq!(row, "", "{row}");
+    assert!(page.contains("not put together over seeds: s1"), "{page}");
 }
 
 #[test]

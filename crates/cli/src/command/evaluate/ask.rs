@@ -104,12 +104,27 @@ pub fn what_to_ask(
         let best_percent = options.best_percent();
         let said = [options.temperature, options.return_quantile, best_percent];
         if name == MATCHED && said.contains(&Choosable::Chosen) {
-            let choice = chosen.choice(best_percent.fixed());
+            let choice = chosen.choice(best_percent.fixed()).filter(Choice::is_one);
             ask.choice = choice.filter(|choice| choice.chosen == Way::of(&ask.protocol));
         }
         asks.push(ask);
     }
     Ok(asks)
+}
+
+/// Checks that a score is of other episodes than a choice was made by.
+///
+/// # Errors
+/// When a score would be of the episodes that chose how the agent is played.
+pub fn check_seed(seed: u64, choice: &Choice) -> Result<()> {
+    if seed == choice.seed {
+        bail!(
+            "seed={seed}: its episodes chose how this agent is played, so a score of them flatters \
+             it; say another seed, or the way itself{}",
+            choice.words()
+        );
+    }
+    Ok(())
 }
 
 /// How `agent` was trained, on data whose episodes earned `returns`.
@@ -141,6 +156,7 @@ fn protocol(
     let Some(mut play) = preset.or_else(|| suite.protocol(name, matched)) else {
         bail!("protocol={name}: there are {}", listed(&[&[MATCHED], suite.protocols()].concat()))
     };
+    check_one_is_told(options)?;
     let way = chosen.chosen(matched, options.best_percent().fixed());
     match trained.task.actions {
         ActionSpace::Discrete { .. } => match options.temperature {
@@ -171,6 +187,23 @@ fn protocol(
         bail!("temperature={temperature}: must be positive");
     }
     Ok(play)
+}
+
+/// # Errors
+/// When `options` name both a share of the best episodes and a return.
+fn check_one_is_told(options: &EvaluationSettings) -> Result<()> {
+    let Some(percent) = options.best_percent.fixed().filter(|percent| *percent > 0.0) else {
+        return Ok(());
+    };
+    let returns = match options.return_quantile {
+        _ if !options.target.is_empty() => format!("target={}", options.target),
+        Choosable::Fixed(quantile) => format!("return_quantile={quantile}"),
+        Choosable::Chosen => return Ok(()),
+    };
+    bail!(
+        "{returns} and best_percent={percent}: an agent that acts as in a share of the best \
+         episodes is told no return; say one of the two"
+    )
 }
 
 /// Checks that an agent that was told of the shares `known` can be told `best_percent`.

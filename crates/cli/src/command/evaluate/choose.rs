@@ -42,7 +42,7 @@ return_quantiles = "0.9,0.75,0.5,1"
 episodes = ""
 # The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95, or to act as the best episodes do, where the agent was told of them (model.best_percents), whichever earns more.
 target = ""
-# Seed of the episodes. It must be another than that of evaluate rollouts, 1 by default, whose scores are then no part of the choice.
+# Seed of the episodes. Another than that of evaluate rollouts, 1 by default, which plays no score of the episodes that chose.
 seed = 1001
 # Episodes played at once; 0: all, but no more than 100 (robots: 200).
 parallel = 0
@@ -244,11 +244,7 @@ pub fn run(options: &[String]) -> Result<()> {
     let choice = choose(&run, &checkpoint, &how)?;
     choice.write(&out)?;
     say!("chosen: {}; {}", choice.describe(), out.display());
-    let said = choice
-        .settings()
-        .into_iter()
-        .map(|(name, of)| format!(" {}={}", name.replace(' ', "_"), of(&choice.chosen)));
-    let (path, step, said) = (run.path().display(), choice.step, said.collect::<String>());
+    let (path, step, said) = (run.path().display(), choice.step, choice.words());
     say!("play so: just evaluate rollouts run={path} checkpoint={step}{said}");
     Ok(())
 }

@@ -6,6 +6,7 @@
 use std::{sync::atomic::AtomicBool, time::Instant};
 
 use anyhow::{Context, Result};
+use overtone_eval::Evaluation;
 use overtone_model::device::Chosen;
 use overtone_train::{Checkpoint, RunDir};
 
@@ -66,23 +67,39 @@ impl<'a> Curve<'a> {
         let parallel = self.options.parallel;
         let played = playing::play(&[&entry], self.device, parallel, self.stop)?;
         let evaluation = played.into_iter().next().context("nothing was played")??;
-        let (mut figures, mut told) = (Vec::new(), Vec::new());
-        for target in &evaluation.targets {
-            let (asked, raw) = (target.target_return, target.raw_return.mean);
-            figures.push((format!("eval/raw_return/target_{asked}"), raw));
+        let told = evaluation.targets.iter().map(|target| {
             let normalized = target.normalized.as_ref().map(|summary| summary.mean);
-            if let Some(normalized) = normalized {
-                figures.push((format!("eval/normalized_return/target_{asked}"), normalized));
-            }
             let normalized = normalized.map(|n| format!(", normalized {n:.1}")).unwrap_or_default();
-            told.push(format!("{raw:.1}{normalized} (asked for {asked})"));
-        }
+            let told = evaluation.setting.told(target.target_return);
+            let told = told.map(|told| format!(" (told {told})")).unwrap_or_default();
+            format!("{:.1}{normalized}{told}", target.raw_return.mean)
+        });
+        let told: Vec<String> = told.collect();
         let told = format!(
             "update {step}: mean return {} in {} episodes; training waited {:.1} s",
             told.join("; "),
             evaluation.episodes.len(),
             started.elapsed().as_secs_f64()
         );
-        Ok((figures, told))
+        Ok((scores(&evaluation), told))
     }
+}
+
+/// Mean returns of an evaluation by the names of their curves, raw and normalized ones; each curve
+/// is of what the agent was told.
+pub fn scores(evaluation: &Evaluation) -> Vec<(String, f64)> {
+    let Evaluation { setting, targets, .. } = evaluation;
+    let curves = targets.iter().flat_map(|target| {
+        let told = match setting.protocol.best_percent {
+            _ if setting.heeded().target => format!("target_{}", target.target_return),
+            0.0 => "no_target".to_owned(),
+            percent => format!("best_{percent}"),
+        };
+        let raw = (format!("eval/raw_return/{told}"), target.raw_return.mean);
+        let normalized = target.normalized.as_ref();
+        let normalized =
+            normalized.map(|summary| (format!("eval/normalized_return/{told}"), summary.mean));
+        std::iter::once(raw).chain(normalized)
+    });
+    curves.collect()
 }

@@ -96,11 +96,14 @@ impl Entry {
             }
         };
         let mut how = format!("protocol={} {actions}", protocol.name);
-        // What is told in place of a return hides what bounds one.
+        // What is told in place of a return hides it, and what bounds it.
         if protocol.best_percent > 0.0 {
             how += &format!(" best_percent={}", protocol.best_percent);
-        } else if self.agent.has_return_model() {
-            how += &format!(" return_quantile={}", protocol.return_quantile);
+        } else {
+            how += &format!(" target={}", targets.join(","));
+            if self.agent.has_return_model() {
+                how += &format!(" return_quantile={}", protocol.return_quantile);
+            }
         }
         Ok(evaluation::Setting {
             task: task.clone(),
@@ -122,11 +125,10 @@ impl Entry {
             }),
             dataset_hash: Some(state.dataset_hash.clone()),
             command: spoken(&format!(
-                "just evaluate rollouts run={} checkpoint={} episodes={} target={} {how} seed={}",
+                "just evaluate rollouts run={} checkpoint={} episodes={} {how} seed={}",
                 self.run.path().display(),
                 self.checkpoint_name(),
                 self.plan.episodes,
-                targets.join(","),
                 self.plan.seed
             ))
             .into_owned(),

@@ -28,7 +28,11 @@ pub fn check(words: &[String], task: &Task) -> Result<()> {
     for word in words {
         let (key, text) = keys::split(word)?;
         if !is_heeded(&key, suite, task) {
-            let of = suites::nouns(|suite, task| is_heeded(&key, suite, task));
+            let of = match &*key {
+                "temperature" => "tasks with a list of actions".to_owned(),
+                "actions" => "tasks with real-valued actions".to_owned(),
+                key => suites::nouns(|suite, task| is_heeded(key, suite, task)),
+            };
             bail!("{key}={text} is for {of} alone, and this agent plays {}", task.title);
         }
     }

@@ -159,7 +159,7 @@ impl<'a> Rollouts<'a> {
             if self.slots[env].is_some() || room == 0 {
                 continue;
             }
-            let seed = derive_nth(derive(self.rules.seed, "episode"), self.next);
+            let seed = episode_seed(self.rules.seed, self.next);
             let live = Live::new(self.next, seed, self.cast, self.rules.switch);
             envs.push(env);
             seeds.push(role_seeds(seed).0);
@@ -404,6 +404,12 @@ fn random_action(space: &ActionSpace, random: &mut Generator) -> Actions {
     }
 }
 
+/// The seed of an episode of a recording: of other episodes than those of a score with this seed, so
+/// that an agent does not meet there again what it learned from.
+fn episode_seed(seed: u64, number: u64) -> u64 {
+    derive_nth(derive(seed, "recorded episode"), number)
+}
+
 /// Row `row` alone.
 fn one(actions: &Actions, row: usize) -> Actions {
     match actions {
@@ -429,5 +435,20 @@ fn joined(rows: Vec<Actions>, space: &ActionSpace) -> Actions {
         ActionSpace::Continuous { low, .. } => {
             Actions::Continuous { width: low.len(), values: all }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use overtone_core::protocol::ReturnUnits;
+    use overtone_eval::Plan;
+
+    use super::*;
+
+    #[test]
+    fn what_is_recorded_is_no_episode_of_a_score() {
+        let plan = Plan::new(100, vec![1.0], 1, ReturnUnits::Raw);
+        let played: Vec<u64> = (0..100).map(|episode| plan.episode_seed(episode)).collect();
+        assert!((0..100).all(|number| !played.contains(&episode_seed(1, number))));
     }
 }

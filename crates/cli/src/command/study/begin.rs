@@ -84,7 +84,10 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     let under_way = status.cells.iter().filter(|told| told.state.is_under_way()).count();
     if open.is_empty() {
         match under_way {
-            0 => say!("nothing is left to do; `overtone study report {}` compares", study.name),
+            0 => {
+                let name = engines::named(&study, &cells);
+                say!("nothing is left to do; `overtone study report {name}` compares");
+            }
             n => say!("{n} cells are under way, and no other is left to do"),
         }
         return Ok(0);

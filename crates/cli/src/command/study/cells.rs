@@ -60,17 +60,28 @@ fn says_profile(all: &[Resolved]) -> bool {
 }
 
 impl Resolved {
-    fn new(cell: Cell, again: &[String]) -> Result<Self> {
+    fn new(cell: Cell, lines: &[String]) -> Result<Self> {
         let settings = settings_of(&cell.words)?;
         settings.algorithm_config(settings.task()?, Recorded::ANY, None)?;
-        let again = again.iter().map(|line| {
+        let again = lines.iter().map(|line| {
             let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
             if let Some(word) = words.iter().find(|word| !word.starts_with("evaluation.")) {
                 bail!("evaluations: `{word}`: a run is played again by keys of evaluation alone");
             }
             Ok(settings_of(&[&cell.words[..], &words].concat())?.evaluation)
         });
-        let again = again.collect::<Result<_>>()?;
+        let again: Vec<EvaluationSettings> = again.collect::<Result<_>>()?;
+        let mut names = vec![report_of(&settings.evaluation)];
+        for (evaluation, line) in again.iter().zip(lines) {
+            if names.contains(&report_of(evaluation)) {
+                bail!(
+                    "evaluations: `{line}` would take the place of another report of the run, whose \
+                     file is named by how an agent is played alone, not by target, seed or \
+                     episodes: ask for several returns in one, evaluation.target=p50,p95"
+                );
+            }
+            names.push(report_of(evaluation));
+        }
         Ok(Self { cell, settings, again })
     }
 
@@ -84,10 +95,16 @@ impl Resolved {
         let all = std::iter::once(&self.settings.evaluation).chain(&self.again);
         all.filter(|evaluation| evaluation.episodes > 0).filter(|evaluation| {
             // A run whose checkpoints were removed after it was played stays played.
-            let is_there = run.path().join("evaluation.json").is_file();
+            let is_there = !evaluate::reports(run).is_empty();
             !evaluate::is_played(run, evaluation).unwrap_or(is_there)
         })
     }
+}
+
+/// What the name of a report is made of.
+fn report_of(evaluation: &EvaluationSettings) -> impl PartialEq + use<> {
+    let said = [evaluation.temperature, evaluation.return_quantile, evaluation.best_percent()];
+    (evaluation.protocol.clone(), said, evaluation.actions)
 }
 
 fn settings_of(words: &[String]) -> Result<Settings> {

@@ -1,6 +1,7 @@
 //! What carries cells out: processes here, or jobs of a Slurm cluster.
 
 use std::{
+    borrow::Borrow,
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::Ordering,
@@ -82,16 +83,15 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
         phase(second);
     }
     if stop.load(Ordering::Relaxed) {
-        say!("stopped; go on with: overtone study resume {}", study.name);
+        say!("stopped; go on with: overtone study resume {}", named(study, open));
         return Ok(interrupt::EXIT_CODE);
     }
     if failed > 0 {
         eprintln!(
-            "error: {failed} of {n} {} failed; `overtone study status {}` says why, and \
-             `overtone study resume {}` tries them again",
+            "error: {failed} of {n} {} failed; `overtone study status {name}` says why, and \
+             `overtone study resume {name}` tries them again",
             if study.executor.parts < 2 { "cells" } else { "processes" },
-            study.name,
-            study.name
+            name = named(study, open)
         );
         return Ok(1);
     }
@@ -109,12 +109,23 @@ fn phases(study: &Study, open: &[&Resolved]) -> [Vec<Work>; 2] {
     [first, second]
 }
 
-/// The ids of those cells whose runs are at their end.
+/// The ids of those cells whose runs have only to be played.
 fn trained<'a>(open: &[&'a Resolved]) -> Vec<&'a str> {
     let Some(first) = open.first() else { return Vec::new() };
     let known = KnownRuns::read(&first.settings.runs);
-    let is_trained = |resolved: &&&Resolved| known.of(resolved).is_some_and(train::is_finished);
+    let is_trained = |resolved: &&&Resolved| {
+        known.of(resolved).is_some_and(|run| train::is_trained(run, &resolved.settings))
+    };
     open.iter().filter(is_trained).map(|resolved| &*resolved.cell.id).collect()
+}
+
+/// What a study of such cells is called in a command: its name, and where its runs lie.
+pub fn named(study: &Study, cells: &[impl Borrow<Resolved>]) -> String {
+    let runs = cells.first().map(|first| first.borrow().settings.runs.as_path());
+    match runs.filter(|runs| *runs != Path::new("runs")) {
+        None => study.name.clone(),
+        Some(runs) => format!("{} runs={}", study.name, runs.display()),
+    }
 }
 
 /// `3 cells to do`, `3 cells to train`, `12 parts to play`.
@@ -166,7 +177,7 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
         "the page is written by job {report}, when they ended: {}",
         at.join("report.html").display()
     );
-    say!("where they stand: overtone study status {}", study.name);
+    say!("where they stand: overtone study status {}", named(study, open));
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use super::{
     names::{self, Name},
     started,
 };
-use crate::command::report::Wanted;
+use crate::command::{evaluate, report::Wanted, train};
 
 /// `overtone study report [NAME] key=value…`.
 ///
@@ -58,7 +58,7 @@ fn write_to(
                 found.len() - 1
             }
         };
-        match known.of(resolved).filter(|run| is_played(run)) {
+        match known.of(resolved).filter(|run| train::is_finished(run)).filter(has_report) {
             Some(run) => {
                 // By the cell, whose name says what it is: which number a run's folder got in the
                 // end depends on which of its like began first.
@@ -76,7 +76,7 @@ fn write_to(
     Ok(())
 }
 
-/// Whether a run is at its end and has a score, by any protocol.
-fn is_played(run: &RunDir) -> bool {
-    crate::command::train::is_finished(run) && run.path().join("evaluation.json").is_file()
+/// Whether a run has a score, by any protocol.
+fn has_report(run: &&RunDir) -> bool {
+    !evaluate::reports(run).is_empty()
 }

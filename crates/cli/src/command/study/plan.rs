@@ -8,7 +8,7 @@ use overtone_train::RunDir;
 
 use super::cells::{self, Resolved};
 use crate::{
-    command::{provenance, train},
+    command::{evaluate, provenance, train},
     host,
     settings::{Resume, Settings},
 };
@@ -119,7 +119,7 @@ fn of_run(run: &RunDir, resolved: &Resolved) -> Option<Cost> {
     let updates = provenance::updates(run).unwrap_or(steps);
     Some(Cost {
         training_s: seconds / steps as f64 * updates as f64,
-        playing_s: playing_s(run.path(), resolved),
+        playing_s: playing_s(run, resolved),
         bytes: size(run.path()),
     })
 }
@@ -135,8 +135,8 @@ fn last_row(run: &Path) -> Option<(u64, f64)> {
 }
 
 /// Seconds of playing all that a cell asks for, by an evaluation of a run.
-fn playing_s(run: &Path, resolved: &Resolved) -> Option<f64> {
-    let text = fs::read_to_string(run.join("evaluation.json")).ok()?;
+fn playing_s(run: &RunDir, resolved: &Resolved) -> Option<f64> {
+    let text = fs::read_to_string(evaluate::reports(run).first()?).ok()?;
     let evaluation: serde_json::Value = serde_json::from_str(&text).ok()?;
     let steps = evaluation.get("steps")?.as_f64()?;
     let per_second = evaluation.get("steps_per_second")?.as_f64()?;

@@ -51,8 +51,11 @@ pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
             play(&resolved, Some(part), &stop)
         }
     };
-    if let Err(error) = &ended {
-        folder.note_failure(&work, Some(&errors::sentence(error)));
+    match &ended {
+        // What was asked to end did not fail.
+        Err(error) if interrupt::is_stop(error) => return Ok(interrupt::EXIT_CODE),
+        Err(error) => folder.note_failure(&work, Some(&errors::sentence(error))),
+        Ok(_) => {}
     }
     ended
 }
@@ -60,7 +63,7 @@ pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
 fn train(resolved: &Resolved, name: &str, then: Then) -> Result<u8> {
     let settings = &resolved.settings;
     match KnownRuns::read(&settings.runs).of(resolved) {
-        Some(run) if then == Then::End && train::is_finished(run) => Ok(0),
+        Some(run) if then == Then::End && train::is_trained(run, settings) => Ok(0),
         Some(run) => train::take_up(settings, run, then),
         None => train::begin(settings, name, then),
     }

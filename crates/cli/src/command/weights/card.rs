@@ -3,7 +3,7 @@
 use std::fs;
 
 use overtone_agents::Agent;
-use overtone_eval::Evaluation;
+use overtone_eval::{Evaluation, evaluation::Setting};
 use overtone_train::{RunDir, TrainState};
 
 /// The card of an agent as transformers has it, which is told returns or, with `best_percent` above
@@ -93,10 +93,12 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
             let sd = target.raw_return.sd.map_or(String::new(), |sd| format!(" ± {sd:.1}"));
             let normalized = target.normalized.as_ref();
             let normalized = normalized.map_or(String::new(), |score| format!("{:.1}", score.mean));
+            let setting = &evaluation.setting;
             rows += &format!(
-                "| {} | {} | {:.1}{sd} | {normalized} | {} | {} |\n",
-                evaluation.setting.simulator,
-                target.target_return,
+                "| {} | {} | {} | {:.1}{sd} | {normalized} | {} | {} |\n",
+                setting.simulator,
+                played_by(setting),
+                setting.told(target.target_return).unwrap_or_else(|| "-".into()),
                 target.raw_return.mean,
                 target.raw_return.n,
                 evaluation.seed
@@ -107,10 +109,20 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
         "" => "Not evaluated.\n".into(),
         rows => format!(
             "Mean raw return ± standard deviation over episodes, of this one training seed.\n\n\
-             | played in | asked for | raw return | normalized | episodes | seed |\n\
-             | --- | --- | --- | --- | --- | --- |\n{rows}"
+             | played in | protocol | told | raw return | normalized | episodes | seed |\n\
+             | --- | --- | --- | --- | --- | --- | --- |\n{rows}"
         ),
     }
+}
+
+/// `matched, temperature 0.5`
+fn played_by(setting: &Setting) -> String {
+    let (protocol, heeds) = (&setting.protocol, setting.heeded());
+    let temperature = heeds.temperature.then(|| format!("temperature {}", protocol.temperature));
+    let quantile =
+        heeds.return_quantile.then(|| format!("return quantile {}", protocol.return_quantile));
+    let all = std::iter::once(protocol.name.clone()).chain(temperature).chain(quantile);
+    all.collect::<Vec<_>>().join(", ")
 }
 
 fn of_data(state: &TrainState) -> String {

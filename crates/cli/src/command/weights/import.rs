@@ -12,7 +12,7 @@ use overtone_agents::{
 };
 use overtone_core::{Normalization, ObservationSpace, Task};
 use overtone_data::EpisodeReturns;
-use overtone_model::weights::{self, NamedTensors};
+use overtone_model::weights::NamedTensors;
 use overtone_train::{
     Checkpoint, Exported, RunDir, TrainState, checkpoint::FORMAT, run_dir::CONFIG,
 };
@@ -139,11 +139,9 @@ fn of_transformers(from: &Path, keys: &Keys) -> Result<Found> {
     };
     let normalization = normalization(keys, &task, told)?;
     let config: hugging_face::Config = parsed(&from.join(THEIRS))?;
-    let older = from.join("pytorch_model.bin");
-    let tensors = match from.join(WEIGHTS).is_file() || !older.is_file() {
-        true => weights::load(&from.join(WEIGHTS))?,
-        false => state_dict::read(&older)?,
-    };
+    let (newer, older) = (from.join(WEIGHTS), from.join("pytorch_model.bin"));
+    let written = if newer.is_file() || !older.is_file() { newer } else { older };
+    let tensors = state_dict::read(&written)?;
     let (algorithm, tensors) = hugging_face::import(&config, &tensors, &task, context_length)
         .with_context(|| format!("{} cannot be imported", from.display()))?;
     let agent = Agent {
