@@ -80,7 +80,13 @@ fn describe(found: &Information) -> String {
     let n = found.splits.len() as f64;
     let mean = |loss: fn(&SplitLosses) -> f64| found.splits.iter().map(loss).sum::<f64>() / n;
     let percent = |share: f64| format!("{:+.1}", 100.0 * share);
-    let [low, high] = found.interval.map(percent);
+    // Of one split, and where all actions are the same, nothing bounds it.
+    let interval = match found.interval {
+        [low, high] if low.is_finite() && high.is_finite() => {
+            format!("[{}, {}]", percent(low), percent(high))
+        }
+        _ => "(no interval)".into(),
+    };
     let verdict = match found.returns_tell_actions() {
         true => "Returns of this data say something about its actions",
         false => {
@@ -90,7 +96,7 @@ fn describe(found: &Information) -> String {
     };
     format!(
         "held-out action loss {:.4} told another episode's return-to-go and {:.4} told its own \
-         ({}): a gain of {} % [{low}, {high}] over {n} splits. {verdict}.",
+         ({}): a gain of {} % {interval} over {n} splits. {verdict}.",
         mean(|split| split.without),
         mean(|split| split.with),
         found.unit,
@@ -99,8 +105,7 @@ fn describe(found: &Information) -> String {
 }
 
 /// `overtone data lint PATH [--json] [--card FILE] [--task SUITE/NAME] [--layout NAME]
-/// [--all-frames]`; gives the
-/// exit code.
+/// [--all-frames]`; gives the exit code.
 pub fn lint(
     path: &Path,
     layout: &str,
