@@ -351,16 +351,22 @@ fn lines_of_help() -> Result<String> {
     lines += "\nDefaults that are otherwise, the later the stronger:\n";
     for (of, preset) in otherwise.chain(by_algorithm) {
         let changed = keys::flatten(&preset.parse()?);
-        let is_general = |key: &String| {
-            key.split('.').next().is_some_and(|section| section != "paper")
-                && !AlgorithmConfig::ALL.iter().any(|(name, _)| variants::is_of(key, name))
+        let is_own = |key: &str| {
+            key.starts_with("paper.")
+                || AlgorithmConfig::ALL.iter().any(|(name, _)| variants::is_of(key, name))
         };
-        let words = changed.iter().filter(|(key, _)| is_general(key));
-        let words =
-            words.map(|(key, value)| format!("{}={}", keys::short(key), keys::plain(value)));
-        let words: Vec<String> = words.collect();
-        if !words.is_empty() {
-            lines += &format!("  {of}:\n      {}\n", words.join(" "));
+        let (mut always, mut of_vectors) = (Vec::new(), Vec::new());
+        for (key, value) in changed.iter().filter(|(key, _)| !is_own(key)) {
+            let word = |key| format!("{}={}", keys::short(key), keys::plain(value));
+            match key.strip_prefix("vectors.") {
+                Some(key) => of_vectors.push(word(key)),
+                None => always.push(word(key)),
+            }
+        }
+        for (of, words) in [(of.clone(), always), (format!("{of}, with vectors"), of_vectors)] {
+            if !words.is_empty() {
+                lines += &format!("  {of}:\n      {}\n", words.join(" "));
+            }
         }
     }
     Ok(lines)
