@@ -345,6 +345,27 @@ impl Evaluation {
         serde_json::from_slice(&json).map_err(wrong)
     }
 
+    /// A run's report by its own protocol, of its last weights.
+    pub const FILE: &str = "evaluation.json";
+
+    /// The reports in a run's folder, by whatever protocol and of whichever weights,
+    /// [its own](Self::FILE) first, the others by name.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn files(folder: &Path) -> Result<Vec<PathBuf>, ReportError> {
+        let failed = |source| ReportError::File { path: folder.to_path_buf(), source };
+        let mut names = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+        }
+        // Not what is said of a video of that name.
+        let is_report = |name: &str| name.ends_with(".json") && !name.ends_with(".gif.json");
+        names.retain(|name| name.starts_with("evaluation") && is_report(name));
+        names.sort_by_key(|name| (name != Self::FILE, name.clone()));
+        Ok(names.into_iter().map(|name| folder.join(name)).collect())
+    }
+
     /// Updates of the weights that the report in a file is about, of whatever version it is;
     /// `None` of a policy without weights.
     ///

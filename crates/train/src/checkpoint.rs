@@ -371,7 +371,7 @@ fn broken(path: &Path, error: serde_json::Error) -> TrainError {
 }
 
 fn sync_dir(path: &Path) -> Result<(), TrainError> {
-    fs::File::open(path).and_then(|dir| dir.sync_all()).map_err(TrainError::io(path))
+    overtone_files::sync(path).map_err(TrainError::io(path))
 }
 
 #[cfg(test)]

@@ -44,9 +44,6 @@ use crate::{
 pub const NOT_PLAYABLE: &str =
     "the agent could not be played after training (evaluation.episodes=0 trains alone)";
 
-/// A run's report by its own protocol.
-const REPORT: &str = "evaluation.json";
-
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
 # A run's folder or name, or several (a,b), played together; empty: the newest run.
@@ -79,7 +76,7 @@ parallel = 0
 part = ""
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the (first) run was trained.
 device = ""
-# Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run; played otherwise than trained, with what differs before the ending (-released, -t0.5, -v5, -sample). Needed for a checkpoint that is not the run's.
+# Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run, and for one that is not its last; played otherwise than trained, with what differs before the ending (-released, -t0.5, -v5, -sample). Needed for a checkpoint that is not the run's.
 out = ""
 "#;
 
@@ -128,7 +125,9 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         for name in &names {
             let checkpoint = open_checkpoint(&run, name)?;
             family::check(options, &Agent::of(&checkpoint)?.task)?;
-            let step = (names.len() > 1).then_some(checkpoint.state.step);
+            // A run's own report is of its last weights.
+            let has_step = names.len() > 1 || name != "last" && !is_last(&run, &checkpoint);
+            let step = has_step.then_some(checkpoint.state.step);
             let planned = plan(&run, &checkpoint, step, &evaluation)?;
             let outs = || batches.iter().flatten().map(|planned| &planned.out);
             if outs().any(|out| planned.iter().any(|planned| planned.out == *out)) {
@@ -192,8 +191,8 @@ fn plan(
     let agent = Agent::of(checkpoint)?;
     let chosen = OwnChoice::of(run)?;
     let asks = what_to_ask(options, &agent, &checkpoint.state.episode_returns, &chosen)?;
-    let choices = asks.iter().filter_map(|ask| ask.choice.as_ref());
-    choices.into_iter().try_for_each(|choice| ask::check_seed(options.seed, choice))?;
+    let mut choices = asks.iter().filter_map(|ask| ask.choice.as_ref());
+    choices.try_for_each(|choice| ask::check_seed(options.seed, choice))?;
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
         // Scores by another protocol never take the place of those as trained.
@@ -202,6 +201,12 @@ fn plan(
         Planned { entry: Entry::new(run, checkpoint, &agent, ask, counts), out }
     };
     Ok(asks.into_iter().map(planned).collect())
+}
+
+/// Whether a run has no newer weights.
+fn is_last(run: &RunDir, checkpoint: &Checkpoint) -> bool {
+    let newest = Checkpoint::newest(&run.checkpoints());
+    newest.is_ok_and(|(newest, _)| newest.state.step == checkpoint.state.step)
 }
 
 /// # Errors
@@ -297,20 +302,12 @@ pub fn is_choice_awaited(run: &RunDir, options: &EvaluationSettings) -> bool {
 pub fn first_report(run: &RunDir) -> String {
     let first = reports(run).into_iter().next();
     let name = first.as_ref().and_then(|path| path.file_name());
-    name.map_or_else(|| REPORT.to_owned(), |name| name.to_string_lossy().into_owned())
+    name.map_or_else(|| Evaluation::FILE.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// The reports in a run's folder, by whatever protocol, that of its own first.
+/// The reports in a run's folder, none where it cannot be read.
 pub fn reports(run: &RunDir) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(run.path()) else { return Vec::new() };
-    let is_report = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("evaluation") && name.ends_with(".json") && !name.ends_with(".gif.json")
-    };
-    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut found: Vec<PathBuf> = paths.filter(is_report).collect();
-    found.sort_by_key(|path| (!path.ends_with(REPORT), path.clone()));
-    found
+    Evaluation::files(run.path()).unwrap_or_default()
 }
 
 /// Plays one batch after the other, each by a protocol of its own; after several, says their

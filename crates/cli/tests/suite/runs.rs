@@ -120,12 +120,17 @@ fn a_finished_run_is_not_taken_up_again() {
 fn scores_of_weights_of_before_are_not_taken_for_a_runs_own() {
     let desk = Desk::new();
     let words = "train env=hopper model.n_layers=1 model.d_model=16 train.batch_size=2 \
-                 train.updates=2 evaluation.episodes=1 evaluation.target=1800";
+                 train.updates=2 train.checkpoint_every=1 evaluation.episodes=1 \
+                 evaluation.target=1800";
     desk.succeeds(words);
     let run = desk.only_run("runs");
     let path = run.join("evaluation.json");
     let whole = fs::read_to_string(&path).unwrap();
     assert!(desk.succeeds("resume").contains("is finished and was played"));
+    // Weights that are not the last have a report of their own.
+    desk.succeeds("evaluate rollouts checkpoint=1 episodes=1 target=1800");
+    assert!(run.join("evaluation-1.json").is_file());
+    assert_eq!(fs::read_to_string(&path).unwrap(), whole);
     fs::write(&path, whole.replace("\"step\": 2", "\"step\": 1")).unwrap();
     desk.succeeds("resume");
     let again: serde_json::Value =

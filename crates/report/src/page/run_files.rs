@@ -243,13 +243,11 @@ impl Metrics {
 }
 
 fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
-    let mut names = names(folder)?;
-    // Not what is said of a video of that name.
-    let told = |name: &str| name.ends_with(".json") && !name.ends_with(".gif.json");
-    names.retain(|name| name.starts_with("evaluation") && told(name));
-    // The one as recorded before the others.
-    names.sort_by_key(|name| name != "evaluation.json");
-    names.into_iter().map(|name| EvaluationFile::read(&folder.join(&name), name)).collect()
+    let read = |path: PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        EvaluationFile::read(&path, name)
+    };
+    Evaluation::files(folder)?.into_iter().map(read).collect()
 }
 
 /// Videos of at most this many bytes: a page must open.

@@ -1,7 +1,5 @@
 //! The model cards of agents that go out.
 
-use std::fs;
-
 use overtone_agents::Agent;
 use overtone_eval::{Evaluation, evaluation::Setting};
 use overtone_train::{RunDir, TrainState};
@@ -75,16 +73,9 @@ pub fn own(agent: &Agent, state: &TrainState, returns: &str) -> String {
 
 /// What the run's evaluations say of this checkpoint, as lines of a table; or that there are none.
 pub fn returns(run: &RunDir, state: &TrainState) -> String {
-    let entries = fs::read_dir(run.path()).map(|entries| entries.flatten().collect::<Vec<_>>());
-    let mut names: Vec<_> = entries.unwrap_or_default().iter().map(|e| e.file_name()).collect();
-    names.sort();
     let mut rows = String::new();
-    for name in names {
-        let name = name.to_string_lossy();
-        if !(name.starts_with("evaluation") && name.ends_with(".json")) {
-            continue;
-        }
-        let Ok(evaluation) = Evaluation::read(&run.path().join(&*name)) else { continue };
+    for path in Evaluation::files(run.path()).unwrap_or_default() {
+        let Ok(evaluation) = Evaluation::read(&path) else { continue };
         let played = evaluation.setting.checkpoint.as_ref().map(|checkpoint| checkpoint.step);
         if played != Some(state.step) {
             continue;
