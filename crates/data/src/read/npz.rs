@@ -495,7 +495,7 @@ impl Element {
     fn real(self, bytes: [u8; 8]) -> f32 {
         let [a, b, c, d, ..] = bytes;
         match (self.letter, self.size) {
-            (b'f', 2) => of_half(u16::from_le_bytes([a, b])),
+            (b'f', 2) => half::f16::from_le_bytes([a, b]).to_f32(),
             (b'f', 4) => f32::from_le_bytes([a, b, c, d]),
             (b'f', _) => f64::from_le_bytes(bytes) as f32,
             (b'u' | b'b', _) => u64::from_le_bytes(bytes) as f32,
@@ -511,44 +511,5 @@ impl Element {
             b'i' => number << unused >> unused,
             _ => number,
         }
-    }
-}
-
-/// A number of 16 bits (IEEE 754): a sign, 5 bits of exponent, 10 of fraction.
-fn of_half(bits: u16) -> f32 {
-    let fraction = f32::from(bits & 0x3ff);
-    let size = match i32::from(bits >> 10 & 0x1f) {
-        0 => fraction * 2f32.powi(-24),
-        31 if fraction == 0.0 => f32::INFINITY,
-        31 => f32::NAN,
-        exponent => (1024.0 + fraction) * 2f32.powi(exponent - 25),
-    };
-    if bits >> 15 == 1 { -size } else { size }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::of_half;
-
-    #[test]
-    fn halves_by_hand() {
-        // The smallest, the largest below and the smallest above 2⁻¹⁴; 1, the next, 1/3 rounded,
-        // the largest.
-        for (bits, expected) in [
-            (0x0000, 0.0),
-            (0x0001, 2f32.powi(-24)),
-            (0x03ff, 1023.0 * 2f32.powi(-24)),
-            (0x0400, 2f32.powi(-14)),
-            (0x3555, 1365.0 / 4096.0),
-            (0x3c00, 1.0),
-            (0x3c01, 1.0 + 1.0 / 1024.0),
-            (0xc000, -2.0),
-            (0x7bff, 65504.0),
-            (0x7c00, f32::INFINITY),
-            (0xfc00, f32::NEG_INFINITY),
-        ] {
-            assert_eq!(of_half(bits), expected, "{bits:04x}");
-        }
-        assert!(of_half(0x7e00).is_nan() && of_half(0x8000).is_sign_negative());
     }
 }
