@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use overtone_core::{
     ActionSpace, Normalization, Play, Policy, Simulation, Task, protocol::ReturnUnits,
 };
-use overtone_model::ModelConfig;
+use overtone_model::{ModelConfig, PositionsConfig};
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +96,17 @@ impl Agent {
     pub fn has_temperature(&self) -> bool {
         let is_list = matches!(self.task.actions, ActionSpace::Discrete { .. });
         is_list && self.algorithm.has_distribution()
+    }
+
+    /// Whether its model reads where in an episode a context is, by a table of its own
+    /// ([`PositionsConfig::LocalAndGlobal`]).
+    pub fn reads_global_timestep(&self) -> bool {
+        match self.algorithm.model() {
+            Some(ModelConfig::Transformer(model)) => {
+                matches!(model.positions, PositionsConfig::LocalAndGlobal { .. })
+            }
+            _ => false,
+        }
     }
 
     /// Units of the returns in its data.

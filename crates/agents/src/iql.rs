@@ -13,8 +13,9 @@
 //! `tanh μ(s)`.
 //!
 //! As the paper's code on locomotion and CORL's; differs from the former: `L_Q` has the factor ½
-//! (Adam does not see it), layers begin with PyTorch's default where its are orthogonal, and
-//! ln σ may be down to −20, not −5.
+//! (Adam does not see it), layers begin with PyTorch's default where its are orthogonal, ln σ may
+//! be down to −20, not −5, observations are normalized, recorded actions may be -1 and 1, which it
+//! draws in by 1e-5, and critics and actor see the value before its step, as in CORL.
 
 use std::f64::consts::TAU;
 

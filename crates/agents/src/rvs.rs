@@ -4,8 +4,9 @@
 //! There is no attention and no history: what a sequence model must beat to be worth its cost.
 //!
 //! Differs from the published implementation: observations are normalized; the quick profile
-//! takes batches of 256 steps, theirs have 16,384; and any head that fits the actions may be
-//! used.
+//! takes batches of 256 steps, theirs have 16,384; any head that fits the actions may be used; and
+//! while it plays, what it is told follows what it has earned, without bounds, where theirs stays
+//! what was asked for at the start.
 //!
 //! [`perceptron`]: overtone_model::perceptron
 

@@ -1,8 +1,12 @@
 //! Ctrl-C.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    error::Error,
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Context, Result};
@@ -37,8 +41,21 @@ pub fn listen() -> Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Whether this is what playing says that was asked to end.
+/// Work other than playing that was asked to end, and what is left of it.
+#[derive(Debug)]
+pub struct Stopped(pub &'static str);
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stopped; {}", self.0)
+    }
+}
+
+impl Error for Stopped {}
+
+/// Whether this is what work says that was asked to end.
 pub fn is_stop(error: &anyhow::Error) -> bool {
-    let is_it = |cause: &RolloutError| matches!(cause, RolloutError::Stopped { .. });
-    error.chain().filter_map(|cause| cause.downcast_ref()).any(is_it)
+    error.chain().any(|cause| {
+        cause.is::<Stopped>() || matches!(cause.downcast_ref(), Some(RolloutError::Stopped { .. }))
+    })
 }

@@ -144,21 +144,19 @@ fn elsewhere(name: &str, unknown: &UnknownTask, asked: &dyn Suite) -> Option<Str
     known.iter().find(|(name, _)| name == found).map(|(_, id)| id.clone())
 }
 
-/// The task of a dataset that lies on this machine: a suite's own, or else Gymnasium's.
+/// The task of a dataset that lies on this machine ([`of_data`]).
 ///
 /// # Errors
 /// When the dataset is not there, does not name an environment, or no suite has it.
 pub fn of_minari(id: &MinariId) -> Result<&'static Task> {
-    let path = id.find()?;
-    let env = RecordedEnv::of(&path)?;
-    let env = env.with_context(|| {
+    let data = Data { path: id.find()?, layout: String::new() };
+    let task = of_data(&data).with_context(|| format!("where {id} was recorded"))?;
+    task.with_context(|| {
         format!(
             "{id} does not say in which environment it was recorded: say which task (task=…, or \
              task=own/NAME without any)"
         )
-    })?;
-    of_env(&env, &Data { path, layout: String::new() })
-        .with_context(|| format!("{id} was recorded in {}", env.id))
+    })
 }
 
 /// The task that `data` says it is of; `None` where it says none.
@@ -188,11 +186,12 @@ fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
 /// How `env` simulates `task`, where the task's suite simulates revisions of it, and this one.
 pub fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
     task.simulation.get("revision")?;
+    let suite = of(task).ok()?;
     let mut simulation = task.simulation.with("revision", env.name_and_version().1?);
     if let Some(steps) = env.max_episode_steps {
-        simulation = simulation.with("max_steps", steps);
+        simulation = suite.limited(&simulation, steps)?;
     }
-    of(task).ok()?.simulator(task, &simulation).ok()?;
+    suite.simulator(task, &simulation).ok()?;
     Some(simulation)
 }
 

@@ -76,6 +76,22 @@ impl ActionSpace {
             .map(|(position, _)| position)
             .collect()
     }
+
+    /// Between which two each number of a random action is drawn: its bounds, or where one is
+    /// missing, [-1, 1] as far as the other allows, where agents act too. Where it allows none of
+    /// that, the two units beside it. Nothing for a list of actions.
+    pub fn drawn_between(&self) -> Vec<[f32; 2]> {
+        let Self::Continuous { low, high } = self else { return Vec::new() };
+        let between = |(&low, &high): (&f32, &f32)| match (is_finite(low), is_finite(high)) {
+            (true, true) => [low, high.max(low)],
+            (true, false) if low >= 1.0 => [low, low + 2.0],
+            (false, true) if high <= -1.0 => [high - 2.0, high],
+            (true, false) => [low.max(-1.0), 1.0],
+            (false, true) => [-1.0, high.min(1.0)],
+            (false, false) => [-1.0, 1.0],
+        };
+        low.iter().zip(high).map(between).collect()
+    }
 }
 
 #[cfg(test)]
@@ -116,6 +132,10 @@ mod tests {
         assert_eq!(ActionScale::of(&no_bounds), None);
         assert_eq!(no_bounds.unbounded(), [0, 1]);
         assert!(space(&[[-2.0, 2.0]]).unbounded().is_empty());
+        let drawn = [[-1.0, 1.0], [0.0, 1.0]];
+        assert_eq!(no_bounds.drawn_between(), drawn);
+        let far = space(&[[3.0, f32::INFINITY], [f32::NEG_INFINITY, -7.0], [-0.4, 0.7]]);
+        assert_eq!(far.drawn_between(), [[3.0, 5.0], [-9.0, -7.0], [-0.4, 0.7]]);
         // Beside a number with bounds, the others are left to the bit.
         let scale = ActionScale::of(&space(&[[f32::NEG_INFINITY, 1.0], [-1.0, 1.0], [0.0, 4.0]]));
         let scale = scale.unwrap();

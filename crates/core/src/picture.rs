@@ -2,9 +2,9 @@
 //!
 //! Environments and recordings share it, so that an agent learns from what it will see.
 //! As Atari's screens are shown: grey by the luma of ITU-R BT.601, resized by area, four frames
-//! oldest first, zeros before an episode's first. An environment that shows four frames of its
-//! own is shown as it is: `[4, 84, 84]`, or `[84, 84, 4]` as Dopamine and Stable-Baselines3's
-//! `VecFrameStack` have them, which put the newest last.
+//! oldest first, zeros before an episode's first. Of an environment that shows four frames of its
+//! own the newest is taken, and stacked as any other: `[4, 84, 84]`, or `[84, 84, 4]` as Dopamine
+//! and Stable-Baselines3's `VecFrameStack` have them, which put the newest last.
 
 /// Frames of an observation.
 pub const STACK: usize = 4;
@@ -27,7 +27,7 @@ const FOUR_LAST: &str = "[height, width, 3], or four frames as [4, height, width
 /// How an environment's images become frames.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Picture {
-    /// Images of one observation: 1, of which four are stacked, or 4.
+    /// Images of one observation: 1, or 4 of which the last is the newest.
     images: usize,
     size: [usize; 2],
     channels: usize,
@@ -79,26 +79,21 @@ impl Picture {
 
     /// Shows an observation of the environment's in `frames`, `[4, 84, 84]`, which hold what was
     /// shown before; `first`: whether an episode begins with it.
+    ///
+    /// Of an environment's own stack the newest image counts: a recording keeps that alone, and
+    /// what comes before an episode is black in every batch, whatever the environment shows there.
     pub fn show(&self, observation: &[u8], first: bool, frames: &mut [u8]) {
-        if self.images_last {
-            for (pixel, shades) in observation.chunks(STACK).enumerate() {
-                for (frame, &shade) in shades.iter().enumerate() {
-                    frames[frame * FRAME + pixel] = shade;
-                }
-            }
-            return;
-        }
-        if self.images == STACK {
-            for (image, frame) in observation.chunks(self.image()).zip(frames.chunks_mut(FRAME)) {
-                self.resize(image, frame);
-            }
-            return;
-        }
         match first {
             true => frames.fill(0),
             false => frames.copy_within(FRAME.., 0),
         }
-        self.resize(observation, &mut frames[(STACK - 1) * FRAME..]);
+        let newest = &mut frames[(STACK - 1) * FRAME..];
+        if self.images_last {
+            let shades = observation.iter().skip(STACK - 1).step_by(STACK);
+            newest.iter_mut().zip(shades).for_each(|(pixel, &shade)| *pixel = shade);
+        } else {
+            self.resize(&observation[(self.images - 1) * self.image()..], newest);
+        }
     }
 
     fn resize(&self, image: &[u8], frame: &mut [u8]) {
@@ -189,16 +184,23 @@ mod tests {
         }
     }
 
+    /// Also where an environment's stack repeats its first image, as Gymnasium's does.
     #[test]
-    fn four_frames_may_be_the_last_axis() {
-        let picture = Picture::of(&[84, 84, 4]).unwrap();
-        // Of each pixel the four frames' shades, the oldest first; one pixel differs.
-        let mut stack: Vec<u8> = [10, 20, 30, 40].repeat(FRAME);
-        stack[4 * 85 + 3] = 99;
-        let mut frames = vec![7; STACK * FRAME];
-        for first in [true, false] {
-            picture.show(&stack, first, &mut frames);
-            let mut expected: Vec<u8> = [10, 20, 30, 40].iter().flat_map(|&s| [s; FRAME]).collect();
+    fn of_four_frames_the_newest_is_stacked() {
+        let (last, first) =
+            (Picture::of(&[84, 84, 4]).unwrap(), Picture::of(&[4, 84, 84]).unwrap());
+        for (picture, at) in [(last, 4 * 85 + 3), (first, 3 * FRAME + 85)] {
+            let stack = |shades: [u8; STACK]| match picture.images_last {
+                true => shades.repeat(FRAME),
+                false => shades.iter().flat_map(|&shade| [shade; FRAME]).collect(),
+            };
+            let mut frames = vec![7; STACK * FRAME];
+            picture.show(&stack([10; STACK]), true, &mut frames);
+            let mut next = stack([10, 10, 10, 20]);
+            // One pixel differs.
+            next[at] = 99;
+            picture.show(&next, false, &mut frames);
+            let mut expected: Vec<u8> = [0, 0, 10, 20].iter().flat_map(|&s| [s; FRAME]).collect();
             expected[3 * FRAME + 85] = 99;
             assert!(frames == expected);
         }

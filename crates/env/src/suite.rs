@@ -143,6 +143,12 @@ pub trait Suite: Sync {
         None
     }
 
+    /// The same simulation with at most `steps` actions an episode; `None` where it has no limit
+    /// to set.
+    fn limited(&self, _simulation: &Simulation, _steps: u32) -> Option<Simulation> {
+        None
+    }
+
     /// Gymnasium's `EnvSpec` of `task` as JSON, where it has one: what a recording says of its
     /// environment, for Python.
     fn env_spec(&self, _task: &Task) -> Option<String> {

@@ -39,11 +39,20 @@ pub struct Heeds {
     pub temperature: bool,
     /// [`Play::return_quantile`].
     pub return_quantile: bool,
+    /// [`Play::best_percent`]; true in older reports.
+    #[serde(default = "heeded")]
+    pub best_percent: bool,
+}
+
+/// What is taken of a setting of which nothing is known.
+fn heeded() -> bool {
+    true
 }
 
 impl Heeds {
     /// What an agent heeds of which nothing is known.
-    pub const ALL: Self = Self { target: true, temperature: true, return_quantile: true };
+    pub const ALL: Self =
+        Self { target: true, temperature: true, return_quantile: true, best_percent: true };
 }
 
 /// What was played, and how: the part of a report that is known before the start.

@@ -40,18 +40,13 @@ impl Policy for RandomPolicy {
                 }
                 Ok(Actions::Discrete(actions))
             }
-            ActionSpace::Continuous { low, high } => {
-                let width = low.len();
+            ActionSpace::Continuous { low, .. } => {
+                let (width, bounds) = (low.len(), self.space.drawn_between());
                 let mut values = Vec::with_capacity(turns.len() * width);
                 for turn in turns {
                     let generator = begun(&mut self.generators, turn.agent)?;
-                    let bounds = low.iter().zip(high);
-                    values.extend(bounds.map(|(&low, &high)| {
-                        // As an agent acts where there are no bounds.
-                        let bounded = (high - low).is_finite() && low <= high;
-                        let [low, high] = if bounded { [low, high] } else { [-1.0, 1.0] };
-                        generator.random_range(low..=high)
-                    }));
+                    let draw = |&[low, high]: &[f32; 2]| generator.random_range(low..=high);
+                    values.extend(bounds.iter().map(draw));
                 }
                 Ok(Actions::Continuous { width, values })
             }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::ReturnUnits;
-use overtone_core::{Actions, Observations, Played, Policy, Turn};
+use overtone_core::{Actions, Observations, Play, Played, Policy, Turn};
 use overtone_env::VectorEnv;
 
 use crate::rollout::role_seeds;
@@ -32,7 +32,8 @@ pub struct Moment<'a> {
 }
 
 /// Plays `episode` again in the first environment of `env`, and says how it went. `look` is
-/// called before each action is taken; breaking ends the episode where it is.
+/// called before each action is taken; breaking ends the episode where it is. `play` is how the
+/// policy plays: what its rewards are told in, and how its return-to-go falls.
 ///
 /// # Errors
 /// When the environment or the policy fails.
@@ -40,7 +41,7 @@ pub fn replay(
     env: &mut dyn VectorEnv,
     policy: &mut dyn Policy,
     episode: &PlayedEpisode,
-    units: ReturnUnits,
+    play: &Play,
     look: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
 ) -> Result<PlayedEpisode, RolloutError> {
     let (env_seed, agent_seed) = role_seeds(episode.seed);
@@ -63,8 +64,13 @@ pub fn replay(
         }
         let steps = env.step(&[0], &actions)?;
         let Some(step) = steps.first() else { return Err(RolloutError::NoEnvironment) };
-        reward = units.of(step.reward);
-        return_to_go -= reward;
+        reward = play.return_units.of(step.reward);
+        if !play.delayed_reward {
+            return_to_go -= reward;
+        }
+        if play.integer_returns {
+            return_to_go = return_to_go.trunc();
+        }
         again.length += 1;
         again.raw_return += f64::from(step.reward);
         again.clipped_return += f64::from(ReturnUnits::Clipped.of(step.reward));

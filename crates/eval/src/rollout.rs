@@ -12,8 +12,8 @@
 //! nothing depends on which thread is faster.
 //!
 //! An environment that fails takes its episode with it and nothing else: the episode is
-//! reported as failed, in no statistic, and the environment is reset for the next. One that
-//! cannot even begin an episode is given up.
+//! reported as failed, in no statistic, and the environment is reset for the next, also where
+//! it could not begin: each episode of the queue is tried once, whatever the others did.
 
 mod group;
 mod pace;
@@ -32,7 +32,7 @@ use crate::Pooled;
 use group::{Failed, Group, Seen, Work};
 use pace::Clock;
 pub use pace::Pace;
-use slot::{Queue, Slot};
+use slot::Queue;
 use tally::Tally;
 
 /// Which episodes to play.
@@ -304,7 +304,6 @@ pub fn rollout_together(
         }
         Ok(())
     })?;
-    game.give_up_the_rest();
     let (wall_seconds, pace) = game.clock.stop(n_slots, game.progress.steps);
     let finished = |record: Record<'_>| record.finish(n_slots, wall_seconds, pace);
     Ok(game.records.into_iter().map(finished).collect())
@@ -357,30 +356,21 @@ impl Game<'_> {
             let Some(outcome) = step.outcome else { continue };
             slot.episode.outcome = outcome;
             record.played[slot.number] = Some(Ok(slot.episode.clone()));
-            let next = self.queue.next();
-            self.go_on(group, env, next);
+            self.go_on(group, env);
         }
-        for Failed { env, reason, at_start } in &seen.failed {
+        for Failed { env, reason } in &seen.failed {
             let Some(slot) = group.slot(*env) else { continue };
             self.records[slot.player].played[slot.number] = Some(Err(slot.failed(reason.clone())));
-            let next = if *at_start { None } else { self.queue.next() };
-            self.go_on(group, *env, next);
+            self.go_on(group, *env);
         }
     }
 
-    /// Counts the episode in `env` as done, and begins `next` there.
-    fn go_on(&mut self, group: &mut Group, env: usize, next: Option<Slot>) {
+    /// Counts the episode in `env` as done, and begins the next there.
+    fn go_on(&mut self, group: &mut Group, env: usize) {
+        let next = self.queue.next();
         self.progress.episodes_done += 1;
         self.progress.live -= usize::from(next.is_none());
         group.begin(env, next);
-    }
-
-    /// What is left in the queue when the last environment was given up has failed.
-    fn give_up_the_rest(&mut self) {
-        for slot in &mut self.queue {
-            let reason = "no environment was left to play it in".to_owned();
-            self.records[slot.player].played[slot.number] = Some(Err(slot.failed(reason)));
-        }
     }
 
     /// Lets each player act in the environments of a group that wait for an action.

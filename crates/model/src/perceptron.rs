@@ -12,6 +12,8 @@
 //! Differs from the reference implementation:
 //! - There padding holds zeros *before* normalization while training and *after* it while
 //!   playing; here always after it.
+//! - Gradients are clipped to a norm of 0.25 in `profile=paper`, as the transformer's; there they
+//!   are not.
 //! - Any [`Head`] that fits the actions may read them; the reference's is
 //!   [tanh](crate::head::TanhHead).
 

@@ -219,14 +219,20 @@ fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
     let mut cloning = evaluation(&[8.0], 500.0);
     cloning.setting.policy = "perceptron".into();
     cloning.setting.protocol.temperature = 0.5;
+    cloning.setting.protocol.best_percent = 10.0;
+    cloning.setting.protocol.return_scale = 1000.0;
     let asked = evaluation(&[16.0], 900.0);
     runs.add("asked", &config(1, ""), &asked);
     runs.add("cloning", &(config(1, "") + "\n[model]\nd_model = 9\n"), &cloning);
     let markdown = runs.markdown();
     assert!(agents(&markdown).is_empty(), "of different protocols, until it is known: {markdown}");
 
-    cloning.setting.heeds =
-        Some(Heeds { target: false, temperature: false, return_quantile: false });
+    cloning.setting.heeds = Some(Heeds {
+        target: false,
+        temperature: false,
+        return_quantile: false,
+        best_percent: false,
+    });
     cloning.write(&runs.1[1].join("evaluation.json")).unwrap();
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown).len(), 2, "{markdown}");

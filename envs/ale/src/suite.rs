@@ -124,6 +124,12 @@ impl Suite for Ale {
         Some((emulation.max_frames / emulation.frame_skip.max(1)) as usize)
     }
 
+    fn limited(&self, simulation: &Simulation, steps: u32) -> Option<Simulation> {
+        let emulation = emulation(simulation).ok()?;
+        let max_frames = steps.checked_mul(emulation.frame_skip)?;
+        Some(Emulation { max_frames, ..emulation }.to_simulation())
+    }
+
     /// Most of it in loading the ROM.
     fn seconds_to_start(&self) -> f64 {
         0.1

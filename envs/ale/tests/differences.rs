@@ -47,6 +47,7 @@ fn told(trained: &Play, played: &Play, all_matter: bool, targets: &[f32]) -> Str
         reads_returns: all_matter,
         own_action_order: all_matter,
         has_density: all_matter,
+        reads_global_timestep: all_matter,
     };
     let told = agent.deviations(played, targets).into_iter().map(|deviation| {
         let idle = deviation.idle.map(|idle| format!("  changes nothing: {idle}\n"));
@@ -82,6 +83,7 @@ fn the_released_protocol_differs_in_what_it_is_known_for() {
         reads_returns: true,
         own_action_order: true,
         has_density: true,
+        reads_global_timestep: true,
     };
     let released = Ale.protocol("released", &play).unwrap();
     let found = agent.differences(&released, &[1150.0]);

@@ -90,6 +90,10 @@ impl Suite for Gymnasium {
         read(simulation).ok()?.horizon()
     }
 
+    fn limited(&self, _: &Simulation, steps: u32) -> Option<Simulation> {
+        Some(GymnasiumSimulation { max_steps: steps }.to_simulation())
+    }
+
     fn env_spec(&self, task: &Task) -> Option<String> {
         tasks::env_spec(task)
     }

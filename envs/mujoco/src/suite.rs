@@ -108,6 +108,11 @@ impl Suite for Mujoco {
         Some(read(simulation).ok()?.max_steps as usize)
     }
 
+    fn limited(&self, simulation: &Simulation, steps: u32) -> Option<Simulation> {
+        let limited = RobotSimulation { max_steps: steps, ..read(simulation).ok()? };
+        Some(limited.to_simulation())
+    }
+
     fn episodes_at_once(&self) -> usize {
         200
     }

@@ -38,6 +38,7 @@ fn told(trained: &Play, played: &Play, all_matter: bool, targets: &[f32]) -> Str
         reads_returns: all_matter,
         own_action_order: all_matter,
         has_density: all_matter,
+        reads_global_timestep: all_matter,
     };
     let told = agent.deviations(played, targets).into_iter().map(|deviation| {
         let idle = deviation.idle.map(|idle| format!("  changes nothing: {idle}\n"));

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{ActionScale, Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
-    Columns, Dataset, Kind, Located, MinariId, Plan, RecordedEnv, RecordedTask, Recording,
-    ReplayLog, Split, cache_folder, datasets_folder, locate, read,
+    Columns, Dataset, Kind, Located, MinariId, Plan, RecordedTask, Recording, ReplayLog, Split,
+    cache_folder, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
@@ -166,16 +166,12 @@ impl Settings {
         // Own data needs no folder of datasets; where one is needed, it is missed by its name.
         let datasets = datasets_folder().unwrap_or_else(|_| "datasets".into());
         let mut located = locate(task, dataset, path, &datasets)?;
-        if path.is_some() && located.origin.recording.is_none() {
+        if (path.is_some() || minari.is_some()) && located.origin.recording.is_none() {
             let recorded = RecordedTask::of(&located.path)?;
             let of_env = || suites::simulation_of(task, recorded.env.as_ref()?);
             let own = recorded.simulation.clone();
             let own = own.filter(|_| recorded.task.as_deref() == Some(&task.id()));
             located.origin.recording = own.or_else(of_env);
-        }
-        if path.is_none() && minari.is_some() {
-            let env = RecordedEnv::of(&located.path)?;
-            located.origin.recording = env.and_then(|env| suites::simulation_of(task, &env));
         }
         // A folder of the user's own may have any name, but not another task's.
         let named = located.task.as_deref().unwrap_or_default();

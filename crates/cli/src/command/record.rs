@@ -9,13 +9,14 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use overtone_core::Task;
+use overtone_core::{Simulation, Task};
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
 use overtone_data::{
     About, MinariWriter, Origin, Plan, RecordedTask, Recording, ReplayLog, Selection, Written,
     cache_folder, datasets_folder, description_of,
 };
+use overtone_env::Suite;
 
 use crate::command::evaluate::playing;
 use crate::suites::{self, Data};
@@ -87,6 +88,9 @@ pub fn run(options: &[String]) -> Result<()> {
         0 => suite.episodes_at_once().min(transitions.div_ceil(1000).max(16)),
         parallel => parallel,
     };
+    if limit > 0 {
+        cast.protocol.simulation = limited(suite, task, &cast.protocol.simulation, limit)?;
+    }
     let mut env = playing::open(task, &cast.protocol, slots)?;
     let (simulation, told) = (cast.protocol.simulation.clone(), cast.told.clone());
     let about = About {
@@ -101,7 +105,7 @@ pub fn run(options: &[String]) -> Result<()> {
     };
     let mut writer = MinariWriter::create(&place_of(&text("to"))?, about)?;
     say!("recording {} by {}, {slots} episodes at once", task.id(), told);
-    let rules = Rules { transitions, limit, epsilon, seed, switch: cast.switch };
+    let rules = Rules { transitions, epsilon, seed, switch: cast.switch };
     let stop = interrupt::listen()?;
     let bar = progress::recording(transitions);
     let started = Instant::now();
@@ -112,7 +116,7 @@ pub fn run(options: &[String]) -> Result<()> {
         }
         bar.set_position((writer.transitions()).min(transitions as u64));
         if stop.load(Ordering::Relaxed) {
-            bail!("stopped; nothing was kept");
+            return Err(interrupt::Stopped("nothing was kept").into());
         }
     }
     bar.finish_and_clear();
@@ -133,6 +137,18 @@ pub fn run(options: &[String]) -> Result<()> {
     );
     say_written(&written);
     Ok(())
+}
+
+/// The same simulation with episodes of at most `steps` actions; no longer than they are.
+fn limited(
+    suite: &dyn Suite,
+    task: &Task,
+    simulation: &Simulation,
+    steps: usize,
+) -> Result<Simulation> {
+    let steps = suite.horizon(task, simulation).map_or(steps, |horizon| horizon.min(steps));
+    let limited = u32::try_from(steps).ok().and_then(|steps| suite.limited(simulation, steps));
+    limited.with_context(|| format!("episode_steps={steps}: {} has no such limit", task.id()))
 }
 
 /// What a description says of a recording that does not hold it.

@@ -327,6 +327,9 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
     }
     host::began(run.path());
     let (done, n_updates) = (trainer.state().step, trainer.n_updates());
+    if done < n_updates {
+        OwnChoice::forget(&run)?;
+    }
     let curve = Curve::of(&settings, n_updates, &run, &device, &stop);
     let mut printer = Printer::new(done, n_updates, curve);
     let finished = trainer

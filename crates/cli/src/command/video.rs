@@ -164,8 +164,8 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let mut reel = Reel::new(BufWriter::new(file), setting.task.title.clone(), names, hundredths);
     reel.is_asked = setting.heeded().target;
     let mut failed = None;
-    let units = setting.protocol.return_units;
-    let again = replay(env.as_mut(), policy.as_mut(), episode, units, &mut |moment| {
+    let play = &setting.protocol;
+    let again = replay(env.as_mut(), policy.as_mut(), episode, play, &mut |moment| {
         bar.set_position(moment.step);
         if moment.step >= request.steps || stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
@@ -185,7 +185,9 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     bar.finish_and_clear();
     let finished = again.map_err(anyhow::Error::from).and_then(|again| match failed {
         Some(error) => Err(error),
-        None if stop.load(Ordering::Relaxed) => bail!("stopped"),
+        None if stop.load(Ordering::Relaxed) => {
+            Err(interrupt::Stopped("no video was written").into())
+        }
         None => finish(reel).map(|()| again),
     });
     let again = match finished {

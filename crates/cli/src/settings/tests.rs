@@ -1,4 +1,4 @@
-use overtone_agents::GuideConfig;
+use overtone_agents::{GuideConfig, RebracConfig};
 use overtone_core::seed;
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
@@ -132,14 +132,28 @@ fn the_paper_profile_is_the_reference_s() {
     assert_eq!((train.updates, train.warmup_updates, train.batch_size), (100_000, 10_000, 64));
     assert_eq!((train.learning_rate, train.optimizer.clip_norm), (1e-4, 0.25));
 
-    for (algorithm, rate) in [("td3_bc", 3e-4), ("iql", 3e-4), ("rebrac", 1e-3)] {
+    for (algorithm, rate, batch) in
+        [("td3_bc", 3e-4, 256), ("iql", 3e-4, 256), ("rebrac", 1e-3, 1024)]
+    {
         let settings = resolve(&format!("env=hopper algorithm={algorithm} profile=paper")).unwrap();
         let train = &settings.train;
-        assert_eq!((train.updates, train.warmup_updates, train.batch_size), (50_000, 0, 256));
+        assert_eq!((train.updates, train.warmup_updates, train.batch_size), (50_000, 0, batch));
         assert_eq!((train.learning_rate, settings.data.return_scale), (rate, 1.0));
         let quick = resolve(&format!("env=hopper algorithm={algorithm} profile=quick")).unwrap();
         assert!(quick.train.updates < train.updates);
     }
+
+    let rebrac = |profile: &str| {
+        algorithm(&format!("env=hopper algorithm=rebrac profile={profile}")).unwrap()
+    };
+    assert_eq!(rebrac("paper"), AlgorithmConfig::Rebrac(RebracConfig::default()));
+    let quick = RebracConfig {
+        actor_penalty: 0.3,
+        target_rate: 0.02,
+        normalize: true,
+        ..RebracConfig::default()
+    };
+    assert_eq!(rebrac("quick"), AlgorithmConfig::Rebrac(quick));
 
     let rvs = |line: &str| match algorithm(line).unwrap() {
         AlgorithmConfig::Rvs(RvsConfig(model)) => (model, resolve(line).unwrap().train),

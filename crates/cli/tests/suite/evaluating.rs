@@ -309,7 +309,11 @@ fn acting_as_the_best_is_a_way_to_play() {
     assert_eq!(asked["choice"]["chosen"], way["way"]);
 
     // A score is of other episodes than those that chose.
-    desk.refuses("evaluate rollouts seed=1001", &["seed=1001", "chose how this agent is played"]);
+    let chose = &["seed=1001", "chose how this agent is played"];
+    desk.refuses("evaluate rollouts seed=1001", chose);
+    // Also by the other name of how the data was recorded; and another protocol has its choice too.
+    desk.refuses("evaluate rollouts seed=1001 protocol=v4", chose);
+    assert_eq!(returns("protocol=v5")["choice"], choice);
     desk.succeeds("evaluate rollouts seed=1001 episodes=1 best_percent=10 out=told.json");
     desk.refuses(
         "evaluate rollouts best_percent=20",

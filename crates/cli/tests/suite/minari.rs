@@ -90,6 +90,23 @@ fn a_dataset_is_fetched_and_trained_on_by_its_id() {
     assert_eq!(lint.code, Some(0), "{}", lint.stdout);
 }
 
+/// Its own description says how a recording of ours was simulated, by its id as by its path.
+#[test]
+fn how_an_own_dataset_was_recorded_is_known() {
+    let desk = Desk::new();
+    let words = "record env=hopper transitions=60 episode_steps=20 to=minari:mine/short-v0";
+    succeeds(run(&desk, words));
+    for dataset in ["minari:mine/short-v0", "./minari/mine/short-v0"] {
+        let text = succeeds(run(&desk, &format!("train dataset={dataset} {TINY} resume=never")));
+        assert!(!text.contains("is not known"), "{text}");
+    }
+    for name in names(&desk.path("runs")) {
+        let state = desk.path(&format!("runs/{name}/checkpoints/step-00000002/state.json"));
+        let state: serde_json::Value = serde_json::from_slice(&fs::read(state).unwrap()).unwrap();
+        assert_eq!(state["agent"]["recording"]["max_steps"], 20, "{state}");
+    }
+}
+
 #[test]
 fn datasets_that_do_not_fit() {
     let (desk, (_server, address)) = (Desk::new(), hub());
@@ -119,5 +136,5 @@ fn datasets_that_do_not_fit() {
     fs::write(data.join("metadata.json"), metadata.replace("env_spec", "spec")).unwrap();
     refuses(&train, &["does not say in which environment", "task=…"]);
     fs::write(data.join("metadata.json"), "{").unwrap();
-    refuses(&train, &["metadata.json", "it is not Minari's"]);
+    refuses(&train, &["metadata.json", "is not Minari's"]);
 }

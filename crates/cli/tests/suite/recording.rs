@@ -64,6 +64,59 @@ fn pictures_and_real_valued_actions_are_recorded() {
     said(&desk, &format!("train dataset=pendulum.hdf5 {TINY} evaluation.episodes=0 seed=9"));
 }
 
+/// A user's own environments: one that breaks at each step, and one with the bounds that are said.
+const OWN: &str = "
+import gymnasium
+from gymnasium import spaces
+
+class Raises(gymnasium.Env):
+    observation_space = spaces.Box(-1, 1, (2,), 'float32')
+    action_space = spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.observation_space.low, {}
+    def step(self, action):
+        raise RuntimeError('always')
+
+class Lever(Raises):
+    action_space = spaces.Box(-BOUND, BOUND, (1,), 'float32')
+    def step(self, action):
+        return self.observation_space.low, float(action[0]), False, False, {}
+";
+
+fn write_own(desk: &Desk, bound: &str) {
+    fs::write(desk.path("own_envs.py"), OWN.replace("BOUND", bound)).unwrap();
+}
+
+#[test]
+fn an_environment_that_always_fails_is_given_up() {
+    let desk = Desk::new();
+    write_own(&desk, "2");
+    desk.run("record task=gymnasium/own_envs:Raises transitions=50 to=there")
+        .refused(&["episodes failed one after the other", "RuntimeError: always"]);
+    assert!(!desk.path("there").exists());
+}
+
+/// A step limit is a part of how a recording was simulated, and an agent is played as that says.
+/// Where the environment is no longer what an agent learned in, its recording would lie.
+#[test]
+fn a_recording_says_how_its_environment_was() {
+    let desk = Desk::new();
+    write_own(&desk, "2");
+    let task = "task=gymnasium/own_envs:Lever";
+    said(&desk, &format!("record {task} episode_steps=30 transitions=100 to=first"));
+    let metadata = fs::read_to_string(desk.path("first/data/metadata.json")).unwrap();
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    let simulation = &metadata["overtone"]["simulation"];
+    assert_eq!(simulation["max_episode_steps"], 30, "{metadata}");
+    let words = TINY.replace("evaluation.episodes=2", "evaluation.episodes=0");
+    said(&desk, &format!("train dataset=./first {words}"));
+    let run = &names(&desk.path("runs"))[0];
+    write_own(&desk, "5");
+    let line = format!("record policy={run} episode_steps=30 transitions=50 to=second");
+    desk.run(&line).refused(&["has other actions here"]);
+}
+
 #[test]
 fn words_that_are_wrong() {
     let desk = Desk::new();

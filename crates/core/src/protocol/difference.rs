@@ -55,6 +55,8 @@ pub struct Trained {
     pub own_action_order: bool,
     /// Whether the head gives a distribution over actions, and not one action.
     pub has_density: bool,
+    /// Whether the model reads where in its episode a context is.
+    pub reads_global_timestep: bool,
 }
 
 /// Playing as trained but for one setting.
@@ -194,6 +196,7 @@ mod tests {
             reads_returns: true,
             own_action_order: true,
             has_density: true,
+            reads_global_timestep: true,
         }
     }
 
@@ -286,6 +289,11 @@ mod tests {
         };
         assert_eq!(idle("return_units"), Some("the agent reads no return-to-go"));
         assert_eq!(idle("simulation.colour"), Some("nobody sees colours"));
+        let critic = Trained { has_density: false, reads_global_timestep: false, ..agent() };
+        let found = critic.differences(&other(), &[10.0]);
+        for setting in ["global_timestep", "action_choice", "temperature"] {
+            assert!(!settings(&found).contains(&setting), "{setting}");
+        }
     }
 
     #[test]

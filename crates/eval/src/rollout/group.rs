@@ -43,8 +43,6 @@ pub(super) struct Failed {
     pub env: usize,
     /// What its simulator said.
     pub reason: String,
-    /// Whether it could not even begin its episode: then it is of no use any more.
-    pub at_start: bool,
 }
 
 /// One group: its thread owns the environments until the rollout ends.
@@ -147,14 +145,14 @@ fn carry_out(env: &mut dyn VectorEnv, order: Order) -> Result<Seen, EnvError> {
     if !reset.is_empty()
         && let Err(error) = env.reset(&reset, &seeds)
     {
-        keep_others(error, true, &mut steps, &mut failed)?;
+        keep_others(error, &mut steps, &mut failed)?;
     }
     let mut acting = reset;
     acting.retain(|env| failed.iter().all(|failed: &Failed| failed.env != *env));
     for Work { envs, actions } in work {
         match env.step(&envs, &actions) {
             Ok(of_envs) => steps.extend(envs.into_iter().zip(of_envs)),
-            Err(error) => keep_others(error, false, &mut steps, &mut failed)?,
+            Err(error) => keep_others(error, &mut steps, &mut failed)?,
         }
     }
     acting.extend(steps.iter().filter(|(_, step)| step.outcome.is_none()).map(|&(env, _)| env));
@@ -169,7 +167,6 @@ fn carry_out(env: &mut dyn VectorEnv, order: Order) -> Result<Seen, EnvError> {
 /// With `error`, where it is another.
 fn keep_others(
     error: EnvError,
-    at_start: bool,
     steps: &mut Vec<(usize, Step)>,
     failed: &mut Vec<Failed>,
 ) -> Result<(), EnvError> {
@@ -177,7 +174,7 @@ fn keep_others(
     steps.extend(of_others);
     failed.extend(failures.into_iter().map(|Failure { env, cause }| {
         let reason = one_line(&*cause);
-        Failed { env, reason, at_start }
+        Failed { env, reason }
     }));
     Ok(())
 }

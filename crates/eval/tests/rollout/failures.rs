@@ -111,20 +111,21 @@ fn an_episode_whose_environment_dies_fails_and_the_rest_is_played() {
 }
 
 #[test]
-fn an_environment_that_cannot_begin_is_given_up() {
+fn an_episode_that_cannot_begin_is_lost_alone() {
     let plan = plan(9, &[1.0]);
-    let sound = random_play(1, &plan);
-    // One of three environments goes, and the others play the rest.
-    let played = dying_play(&[3], &plan, &[(1, 0)]);
-    assert_eq!((played.failed.len(), played.failed[0].episode), (1, 1));
-    let expected: Vec<_> = sound.episodes.iter().filter(|e| e.episode != 1).cloned().collect();
-    assert_eq!(played.episodes, expected);
-    // Where the last one goes, what is left has failed, and what was played is kept.
-    let played = dying_play(&[1], &plan, &[(4, 0)]);
-    assert_eq!(played.episodes, sound.episodes[..4]);
-    let reasons: Vec<&str> = played.failed.iter().map(|f| f.reason.as_str()).collect();
-    assert_eq!(reasons[0], "the walker of environment 0 broke a leg");
-    assert_eq!(reasons[1..], ["no environment was left to play it in"; 4]);
+    let mut expected = random_play(1, &plan).episodes;
+    expected.retain(|episode| ![1, 4, 8].contains(&episode.episode));
+    for groups in [&[1][..], &[3], &[30], &[2, 1]] {
+        let played = dying_play(groups, &plan, &[(1, 0), (4, 0), (8, 0)]);
+        assert_eq!(played.episodes, expected, "{groups:?}");
+        let failed: Vec<_> = played.failed.iter().map(|f| (f.episode, f.length)).collect();
+        assert_eq!(failed, [(1, 0), (4, 0), (8, 0)]);
+    }
+    // Where none can begin, each has failed by itself.
+    let all: Vec<_> = (0..9).map(|episode| (episode, 0)).collect();
+    let played = dying_play(&[2], &plan, &all);
+    assert_eq!(played.failed.len(), 9);
+    assert!(played.failed.iter().all(|failed| failed.reason.contains("broke a leg")));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use overtone_core::Observations;
+use overtone_core::protocol::ReturnUnits;
+use overtone_core::{Observations, Play, Simulation};
 use overtone_env::{Corridor, VectorEnv};
 use overtone_eval::rollout::role_seeds;
 use overtone_eval::{Moment, Plan, PlayedEpisode, RandomPolicy, replay, rollout};
@@ -74,6 +75,8 @@ fn the_next_episode_goes_to_the_first_free_slot() {
 fn an_episode_played_again_is_the_same() {
     let plan = plan(4, &[1.0, 3.0]);
     let played = random_play(3, &plan);
+    let matched = Play::matched(Simulation::default());
+    let play = Play { return_units: ReturnUnits::Clipped, ..matched };
     for episode in &played.episodes {
         let mut env = Corridor::new(2, 6, 40, 0.2);
         let mut policy = RandomPolicy::new(env.action_space().clone(), 1);
@@ -85,10 +88,22 @@ fn an_episode_played_again_is_the_same() {
             assert!(matches!(moment.observation, Observations::Vectors([_, _])));
             ControlFlow::Continue(())
         };
-        let again = replay(&mut env, &mut policy, episode, plan.return_units, &mut look).unwrap();
+        let again = replay(&mut env, &mut policy, episode, &play, &mut look).unwrap();
         assert_eq!(again, *episode);
         assert_eq!(steps, (0..episode.length).collect::<Vec<_>>());
         assert_eq!(to_go[0], episode.target_return);
+        let mut asked = |play: &Play| {
+            let mut to_go = Vec::new();
+            let look = &mut |moment: &Moment<'_>| {
+                to_go.push(moment.return_to_go);
+                ControlFlow::Continue(())
+            };
+            replay(&mut env, &mut policy, episode, play, look).unwrap();
+            to_go
+        };
+        // A policy whose reward comes at the end is told the target until then.
+        let to_go = asked(&Play { delayed_reward: true, ..play.clone() });
+        assert!(to_go.iter().all(|&left| left == episode.target_return));
     }
     // It ends where the one who looks has seen enough.
     let mut env = Corridor::new(1, 6, 40, 0.2);
@@ -98,6 +113,6 @@ fn an_episode_played_again_is_the_same() {
         _ => ControlFlow::Continue(()),
     };
     let episode = &played.episodes[0];
-    let again = replay(&mut env, &mut policy, episode, plan.return_units, &mut look).unwrap();
+    let again = replay(&mut env, &mut policy, episode, &play, &mut look).unwrap();
     assert_eq!((again.length, again.seed), (2, episode.seed));
 }

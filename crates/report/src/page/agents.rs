@@ -67,7 +67,9 @@ pub(super) fn section(
              how far runs fall short of {EXPERT} on average. Intervals are over runs, stratified \
              by task; an agent with one run of each task has none. P(X > Y), the probability of \
              improvement: that a run of X scores higher than a run of Y on the same task, ties as \
-             half, averaged over tasks. An interval that holds 0.5 leaves open which is better."
+             half, averaged over tasks. An interval that holds 0.5 leaves open which is better. With \
+             few runs intervals are too narrow: one of no width says only that all runs of one lie \
+             above all of the other."
         )));
     }
     Ok(blocks)

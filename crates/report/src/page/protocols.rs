@@ -12,7 +12,7 @@ use overtone_eval::{Choice, Heeds, Setting, table::Table};
 struct Protocol {
     name: String,
     settings: Vec<(String, String)>,
-    /// Settings that change nothing that the agent does.
+    /// Settings that change nothing that the agent does, or that no agent has otherwise.
     moot: Vec<&'static str>,
 }
 
@@ -23,8 +23,17 @@ impl Protocol {
     fn of(setting: &Setting) -> Self {
         let names = setting.choice.as_ref().map(Choice::settings).unwrap_or_default();
         let chosen: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
-        let Heeds { temperature, return_quantile, .. } = setting.heeded();
-        let heeded = [("temperature", temperature), ("return_quantile", return_quantile)];
+        let Heeds { target, temperature, return_quantile, best_percent } = setting.heeded();
+        let is_told = target || setting.protocol.best_percent > 0.0;
+        let heeded = [
+            ("temperature", temperature),
+            ("return_quantile", return_quantile),
+            ("best_percent", best_percent),
+            ("integer_returns", is_told),
+            ("delayed_reward", is_told),
+            // An agent's own unit: nobody plays it with another.
+            ("return_scale", false),
+        ];
         let moot = heeded.into_iter().filter(|(_, heeds)| !heeds).map(|(key, _)| key).collect();
         Self { moot, ..Self::new(&setting.protocol, &chosen) }
     }
@@ -107,7 +116,8 @@ impl Protocols {
         };
         let mut words: Vec<String> = Vec::new();
         for (key, _) in alike.iter().flat_map(|other| &other.settings) {
-            let Some(own) = protocol.value(key) else { continue };
+            let own = protocol.value(key).filter(|_| !protocol.moot.contains(&key.as_str()));
+            let Some(own) = own else { continue };
             let differs = alike.iter().any(|other| other.value(key) != Some(own));
             let word = format!("{} {own}", key.rsplit('.').next().unwrap_or(key).replace('_', " "));
             if differs && !words.contains(&word) {

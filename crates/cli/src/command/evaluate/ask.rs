@@ -103,9 +103,15 @@ pub fn what_to_ask(
         // A choice in which nothing was left to choose is none.
         let best_percent = options.best_percent();
         let said = [options.temperature, options.return_quantile, best_percent];
-        if name == MATCHED && said.contains(&Choosable::Chosen) {
+        if said.contains(&Choosable::Chosen) {
             let choice = chosen.choice(best_percent.fixed()).filter(Choice::is_one);
-            ask.choice = choice.filter(|choice| choice.chosen == Way::of(&ask.protocol));
+            // Elsewhere the temperature is the reference's, whatever was chosen.
+            let applies = |choice: &Choice| {
+                let mut settings = choice.settings().into_iter();
+                ask.protocol.name == MATCHED || settings.all(|(name, _)| name != "temperature")
+            };
+            let is_played = |choice: &Choice| choice.chosen == Way::of(&ask.protocol);
+            ask.choice = choice.filter(|choice| applies(choice) && is_played(choice));
         }
         asks.push(ask);
     }
@@ -140,6 +146,7 @@ pub fn trained(agent: &Agent, returns: &EpisodeReturns) -> Result<Trained> {
         reads_returns: agent.algorithm.reads_returns(),
         own_action_order: agent.has_own_action_order(),
         has_density: agent.algorithm.has_distribution(),
+        reads_global_timestep: agent.reads_global_timestep(),
     })
 }
 
@@ -162,7 +169,7 @@ fn protocol(
         ActionSpace::Discrete { .. } => match options.temperature {
             Choosable::Fixed(temperature) => play.temperature = temperature,
             // What the reference does it does at its own.
-            Choosable::Chosen if name == MATCHED => play.temperature = way.temperature,
+            Choosable::Chosen if play.name == MATCHED => play.temperature = way.temperature,
             Choosable::Chosen => {}
         },
         ActionSpace::Continuous { .. } => {
@@ -279,7 +286,7 @@ fn example(suite: &dyn Suite) -> String {
     })
 }
 
-/// The protocol by which the data was recorded.
+/// What a protocol is called by which the data was recorded, whatever the user calls it.
 const MATCHED: &str = "matched";
 
 /// What an agent is asked for where nobody says: what the best of the recorded episodes earned.
@@ -385,6 +392,7 @@ mod tests {
             reads_returns: true,
             own_action_order: false,
             has_density: true,
+            reads_global_timestep: true,
         };
         (trained, suite)
     }

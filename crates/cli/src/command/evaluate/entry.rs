@@ -116,6 +116,7 @@ impl Entry {
                 target: self.agent.algorithm.reads_returns() && protocol.best_percent == 0.0,
                 temperature: self.agent.has_temperature(),
                 return_quantile: self.agent.has_return_model() && protocol.best_percent == 0.0,
+                best_percent: !self.agent.best_percents().is_empty(),
             }),
             choice: self.ask.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {

@@ -1,6 +1,8 @@
 //! [`OwnChoice`]: what was chosen for a run, and what its settings leave of that.
 
-use anyhow::Result;
+use std::{fs, io::ErrorKind};
+
+use anyhow::{Context, Result};
 use overtone_core::Play;
 use overtone_eval::{Choice, Way};
 use overtone_train::{RunDir, run_dir::CONFIG};
@@ -24,6 +26,22 @@ impl OwnChoice {
     pub fn of(run: &RunDir) -> Result<Self> {
         let choice = Choice::read(&run.path().join(Choice::FILE))?;
         Ok(Self { choice, said: settings::chosen_of(&run.path().join(CONFIG))? })
+    }
+
+    /// Takes away what was chosen for weights that `run` trains on.
+    ///
+    /// # Errors
+    /// When it is there and cannot be removed.
+    pub fn forget(run: &RunDir) -> Result<()> {
+        let path = run.path().join(Choice::FILE);
+        match fs::remove_file(&path) {
+            Ok(()) => say!("{}: was of earlier weights, and is taken away", path.display()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => {
+                return Err(error).with_context(|| format!("removing {}", path.display()));
+            }
+        }
+        Ok(())
     }
 
     /// The choice, or that among the ways of this best percent alone.

@@ -62,6 +62,8 @@ impl Cast {
             if let Some(other) = task.filter(|task| *task != own) {
                 bail!("policy={name} plays {}, and {} is recorded", own.id(), other.id());
             }
+            // Else the recording would hold actions in the units of another environment.
+            crate::suites::of(own)?.check(&agent.task)?;
             task = Some(own);
             let options = EvaluationSettings {
                 episodes: 1,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use overtone_core::picture::{SIDE, STACK};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::seed::{Generator, derive, derive_nth};
@@ -22,8 +22,6 @@ use super::cast::Cast;
 pub struct Rules {
     /// Steps at least.
     pub transitions: usize,
-    /// Steps after which an episode is cut; 0 for none.
-    pub limit: usize,
     /// Probability of a random action.
     pub epsilon: f64,
     /// Of everything that is drawn.
@@ -37,6 +35,9 @@ const FRAME: usize = SIDE * SIDE;
 
 /// Episodes under way before the length of one is known.
 const BLIND: usize = 16;
+
+/// So many episodes, and as many as are played at once, may fail one after the other.
+const MOST_IN_A_ROW: usize = 20;
 
 /// Episodes under way.
 pub struct Rollouts<'a> {
@@ -55,6 +56,8 @@ pub struct Rollouts<'a> {
     returns: Vec<f64>,
     failed: usize,
     first_failure: String,
+    /// Since one came to its end.
+    failed_in_a_row: usize,
 }
 
 /// An episode under way.
@@ -90,6 +93,7 @@ impl<'a> Rollouts<'a> {
             returns: Vec::new(),
             failed: 0,
             first_failure: String::new(),
+            failed_in_a_row: 0,
         }
     }
 
@@ -107,18 +111,22 @@ impl<'a> Rollouts<'a> {
     /// steps enough.
     ///
     /// # Errors
-    /// When a policy or all environments fail.
+    /// When a policy or all environments fail, or one episode after the other does.
     pub fn step(&mut self) -> Result<Option<Vec<WrittenEpisode>>> {
         if self.steps >= self.rules.transitions {
             return Ok(None);
         }
         self.begin()?;
+        if self.failed_in_a_row > self.slots.len() + MOST_IN_A_ROW {
+            bail!(
+                "{} episodes failed one after the other, the first because: {}",
+                self.failed_in_a_row,
+                self.first_failure
+            );
+        }
         let envs: Vec<usize> =
             (0..self.slots.len()).filter(|&env| self.slots[env].is_some()).collect();
         if envs.is_empty() {
-            if self.failed > self.returns.len() + self.slots.len() {
-                return Err(anyhow!("every episode fails: {}", self.first_failure));
-            }
             return Ok(Some(self.handed_out()));
         }
         self.look(&envs);
@@ -146,6 +154,7 @@ impl<'a> Rollouts<'a> {
                 let episode = live.written(self.env.observation_space(), self.env.action_space());
                 let episode = WrittenEpisode { outcome: Some(outcome), ..episode };
                 self.waiting.insert(number, Some(episode));
+                self.failed_in_a_row = 0;
             }
         }
         Ok(Some(self.handed_out()))
@@ -204,6 +213,7 @@ impl<'a> Rollouts<'a> {
             self.first_failure = reason.to_owned();
         }
         self.failed += 1;
+        self.failed_in_a_row += 1;
     }
 
     /// Notes what is shown now.
@@ -309,8 +319,7 @@ impl<'a> Rollouts<'a> {
         if let (0, Some(turns)) = (live.left, self.rules.switch) {
             live.change(self.cast, turns);
         }
-        let cut = self.rules.limit > 0 && live.rewards.len() >= self.rules.limit;
-        step.outcome.or(cut.then_some(Outcome::Truncated))
+        step.outcome
     }
 
     /// The episodes that no earlier one is missing before, until there are steps enough.
@@ -383,23 +392,17 @@ impl Live {
     }
 }
 
-/// Any action, each as likely; of a number without bounds one between -1 and 1.
+/// Any action, each as likely ([`ActionSpace::drawn_between`]).
 fn random_action(space: &ActionSpace, random: &mut Generator) -> Actions {
     match space {
         ActionSpace::Discrete { names } => {
             Actions::Discrete(vec![random.random_range(0..names.len().max(1))])
         }
-        ActionSpace::Continuous { low, high } => {
-            let unbounded = space.unbounded();
-            let bounds = low.iter().zip(high).enumerate();
-            let values = bounds.map(|(at, (&low, &high))| {
-                let draw = random.random::<f32>();
-                match unbounded.contains(&at) {
-                    true => (2.0 * draw - 1.0).clamp(low.min(high), high),
-                    false => (low + draw * (high - low)).clamp(low, high),
-                }
-            });
-            Actions::Continuous { width: low.len(), values: values.collect() }
+        ActionSpace::Continuous { low, .. } => {
+            let draw =
+                |[low, high]: [f32; 2]| (low + random.random::<f32>() * (high - low)).min(high);
+            let values = space.drawn_between().into_iter().map(draw).collect();
+            Actions::Continuous { width: low.len(), values }
         }
     }
 }

@@ -44,13 +44,15 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         },
     );
     comparison.field(
-        None,
+        (!agent.reads_global_timestep).then_some("the agent is told no time of the episode"),
         "global_timestep",
         |play| &mut play.global_timestep,
         |_, _| "from an episode's second step on, the model is told another time than in training",
     );
+    let draws_nothing =
+        (!agent.has_density).then_some("the head gives one action and no distribution");
     comparison.field(
-        (!agent.has_density).then_some("the head gives one action and no distribution"),
+        draws_nothing,
         "action_choice",
         |play| &mut play.action_choice,
         |_, now| match now {
@@ -59,7 +61,7 @@ pub(super) fn compare(comparison: &mut Comparison<'_>, agent: &Trained, targets:
         },
     );
     comparison.field(
-        None,
+        draws_nothing,
         "temperature",
         |play| &mut play.temperature,
         |before, now| {
