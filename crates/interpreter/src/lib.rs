@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use overtone_env::virtual_envs;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
+use pyo3::types::PyList;
 
 /// The module whose import says that Overtone runs inside of Python, not Python inside of it.
 const EXTENSION: &str = "overtone._overtone";
@@ -56,14 +57,31 @@ pub fn add_packages(py: Python<'_>, wanted: &str) -> Result<Option<PathBuf>, Pac
             None => Ok(None),
         };
     };
-    // As text: Python skips path objects here.
-    let packages = packages_of(venv).to_string_lossy().into_owned();
-    let path = sys.getattr("path")?;
-    if !path.contains(&packages)? {
-        // Before the system's packages, as in the virtual environment itself.
-        path.call_method1("insert", (0, &packages))?;
-    }
+    importing(py, || put_first(py, &packages_of(venv)))?;
     Ok(Some(venv.clone()))
+}
+
+/// Puts the packages of the folder `packages` before the system's, as in the virtual environment
+/// itself.
+///
+/// Its name alone would not do: packages that are installed as editable are elsewhere, and named
+/// in the folder's `.pth` files, which only Python's `site` reads.
+fn put_first(py: Python<'_>, packages: &Path) -> PyResult<()> {
+    // As text: Python skips path objects here.
+    let packages = packages.to_string_lossy().into_owned();
+    let path = py.import("sys")?.getattr("path")?.cast_into::<PyList>()?;
+    if path.contains(&packages)? {
+        return Ok(());
+    }
+    let before = path.get_slice(0, path.len());
+    py.import("site")?.call_method1("addsitedir", (&packages,))?;
+    let first = PyList::empty(py);
+    for entry in path.get_slice(0, path.len()) {
+        if !before.contains(&entry)? {
+            first.append(entry)?;
+        }
+    }
+    path.set_slice(0, path.len(), &first.add(before)?)
 }
 
 /// Does what imports packages, while no other thread does: two threads that import modules which
@@ -82,8 +100,11 @@ pub fn importing<T>(py: Python<'_>, import: impl FnOnce() -> T) -> T {
 pub fn add_current_folder(py: Python<'_>) -> Result<(), PackagesError> {
     let path = py.import("sys")?.getattr("path")?;
     let here = std::env::current_dir().unwrap_or_default().to_string_lossy().into_owned();
-    if !path.contains(&here)? {
-        path.call_method1("append", (&here,))?;
-    }
-    Ok(())
+    // Not while another thread finds packages: it would take the folder for one of theirs.
+    importing(py, || {
+        if !path.contains(&here)? {
+            path.call_method1("append", (&here,))?;
+        }
+        Ok(())
+    })
 }

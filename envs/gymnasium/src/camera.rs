@@ -5,7 +5,7 @@ use overtone_core::Actions;
 use overtone_env::{Camera, EnvError, Picture};
 use pyo3::prelude::*;
 
-use crate::python::{failed, helper, made, options};
+use crate::python::{failed, helper, made, options, raised};
 use crate::{GymnasiumError, TaskName};
 
 /// An environment that goes through the same episode as one of
@@ -33,7 +33,13 @@ impl Rendered {
     }
 
     fn look(&mut self, py: Python<'_>, image: PyResult<Bound<'_, PyAny>>) -> Result<(), EnvError> {
-        let image = image.map_err(|error| made(py, &self.name, &error))?;
+        let image = image.map_err(|error| {
+            let [kind, message] = raised(py, &error);
+            GymnasiumError::Environment(format!(
+                "{} cannot be filmed: {kind}: {message}",
+                self.name
+            ))
+        })?;
         let image: PyReadonlyArray3<'_, u8> = image.extract().map_err(|_| {
             GymnasiumError::Environment(format!("{} renders no picture", self.name))
         })?;
@@ -71,5 +77,15 @@ impl Camera for Rendered {
 
     fn picture(&self) -> Picture {
         Picture::Screen { size: self.size, rgb: self.rgb.clone() }
+    }
+}
+
+impl Drop for Rendered {
+    /// The environment is closed here and now.
+    fn drop(&mut self) {
+        Python::attach(|py| {
+            // Nothing is to be done about one that does not close.
+            let _ = self.camera.bind(py).call_method0("close");
+        });
     }
 }

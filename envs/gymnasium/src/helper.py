@@ -57,9 +57,30 @@ def plain(name):
 
 
 def make(name, options, max_steps):
-    """One environment; `max_steps` is what limits its episodes, where it is not None."""
+    """One environment; `max_steps` is what limits its episodes, where it is not None; 0 is none.
+
+    Raises Unsuitable where the environment has a shorter limit of its own.
+    """
     with IMPORTING:
-        return made(name, options, max_steps)
+        env = made(name, options, max_steps)
+    own = step_limit(env)
+    if max_steps is not None and own != (max_steps or None):
+        env.close()
+        raise Unsuitable(
+            f"it ends its episodes after {own} actions, and max_episode_steps is "
+            f"{max_steps or '0, no limit'}: make it without a limit of its own"
+        )
+    return env
+
+
+def step_limit(env):
+    """Actions after which the wrappers of an environment cut its episodes; None where none does."""
+    limits = []
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, gymnasium.wrappers.TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return min(limits, default=None)
 
 
 def made(name, options, max_steps):
@@ -73,7 +94,7 @@ def made(name, options, max_steps):
             return env
     if max_steps is not None:
         options = {**options, "max_episode_steps": max_steps or -1}
-    # The checker looks at every first step and warns; what is wrong is seen here too.
+    # The checker only warns, at first steps: here the size of every observation is checked.
     return gymnasium.make(name, disable_env_checker=True, **options)
 
 
@@ -140,14 +161,33 @@ def parts_of(space):
     return list(enumerate(space.spaces))
 
 
+def misshapen(value, row):
+    """The exception for an observation of another shape than the row that it belongs in."""
+    return ValueError(
+        f"observed an array of shape {numpy.shape(value)}, its space has the shape {row.shape}"
+    )
+
+
+def numbers(row, value):
+    """Writes an observation of one axis, of as many numbers as the row."""
+    # Assignment alone would repeat one number along the row.
+    if len(value) != len(row):
+        raise misshapen(value, row)
+    row[...] = value
+
+
 def writer(space):
-    """What writes an observation into a row of numbers."""
+    """What writes an observation into a row of numbers, and raises where its size is another.
+
+    None is for `numbers`, which `Batch.step` has without the call.
+    """
     if isinstance(space, spaces.Box):
-        if len(space.shape) == 1:
-            return None  # the row takes it as it is
+        # One number may also be shown without an axis.
+        if len(space.shape) == 1 and space.shape != (1,):
+            return None
 
         def box(row, value):
-            row[:] = numpy.asarray(value).reshape(-1)
+            row[:] = numpy.asarray(value).reshape(row.shape)
 
         return box
     if isinstance(space, spaces.Discrete):
@@ -164,7 +204,7 @@ def writer(space):
     if isinstance(space, spaces.MultiBinary):
 
         def bits(row, value):
-            row[:] = numpy.asarray(value).reshape(-1)
+            row[:] = numpy.asarray(value).reshape(row.shape)
 
         return bits
     if isinstance(space, spaces.MultiDiscrete):
@@ -173,7 +213,7 @@ def writer(space):
         offsets = numpy.concatenate([[0], numpy.cumsum(sizes)[:-1]])
 
         def one_hots(row, value):
-            index = numpy.asarray(value).reshape(-1).astype(int) - starts
+            index = numpy.asarray(value).reshape(starts.shape).astype(int) - starts
             if ((index < 0) | (index >= sizes)).any():
                 raise ValueError(f"observed {value}, which is not in {space}")
             row[:] = 0
@@ -183,26 +223,30 @@ def writer(space):
     pieces, at = [], 0
     for key, part in parts_of(space):
         width = flat(part, str(key))[0]
-        pieces.append((key, slice(at, at + width), writer(part)))
+        pieces.append((key, slice(at, at + width), writer(part) or numbers))
         at += width
 
     def all_parts(row, value):
         for key, place, write in pieces:
-            if write is None:
-                row[place] = value[key]
-            else:
-                write(row[place], value[key])
+            write(row[place], value[key])
 
     return all_parts
 
 
-# As many actions as a list has names for.
-MOST_ACTIONS = 4096
+# As many combinations as a list has names for.
+MOST_COMBINATIONS = 4096
+
+# Recordings number the actions of a list with 16 bits, and 65535 is none of them.
+MOST_ACTIONS = 65535
 
 
 def acted(space):
     """What an environment takes, as a document, and what makes its own actions of ours."""
     if isinstance(space, spaces.Discrete):
+        if space.n > MOST_ACTIONS:
+            raise Unsuitable(
+                f"its actions are a list of {space.n}, and at most {MOST_ACTIONS} are taken"
+            )
         actions = [numpy.int64(space.start + i) for i in range(int(space.n))]
         return {"names": [str(action) for action in actions]}, actions.__getitem__
     if isinstance(space, (spaces.MultiDiscrete, spaces.MultiBinary)):
@@ -211,15 +255,17 @@ def acted(space):
         else:
             sizes, starts = space.nvec, numpy.asarray(space.start)
         n = math.prod(int(size) for size in sizes.reshape(-1))
-        if n > MOST_ACTIONS:
+        if n > MOST_COMBINATIONS:
             raise Unsuitable(
-                f"its actions are {n} combinations, and at most {MOST_ACTIONS} are taken as a list"
+                f"its actions are {n} combinations, and at most {MOST_COMBINATIONS} are taken as "
+                "a list"
             )
         # The last component changes fastest.
         actions = numpy.stack(numpy.unravel_index(numpy.arange(n), sizes.reshape(-1)), axis=1)
         actions = (actions.reshape(n, *sizes.shape) + starts).astype(space.dtype)
         names = ["|".join(str(part) for part in action.reshape(-1)) for action in actions]
-        return {"names": names}, actions.__getitem__
+        # A copy: an environment may change its action in place.
+        return {"names": names}, lambda index: actions[index].copy()
     if isinstance(space, spaces.Box):
         if not numpy.issubdtype(space.dtype, numpy.floating):
             raise Unsuitable(f"its actions are a Box of {space.dtype}: only real numbers are taken")
@@ -227,7 +273,8 @@ def acted(space):
         shape, dtype = space.shape, space.dtype
 
         def reshaped(values):
-            return values.reshape(shape).astype(dtype)
+            # A bound of 64 bits may lie inside of its 32 bits, in which actions come.
+            return numpy.clip(values.reshape(shape), space.low, space.high).astype(dtype)
 
         plain = len(shape) == 1 and dtype == numpy.float32
         bounds = {"low": [str(x) for x in low.tolist()], "high": [str(x) for x in high.tolist()]}
@@ -243,7 +290,13 @@ class Batch:
 
     def __init__(self, name, options, max_steps, n):
         self.how = (name, options, max_steps)
-        self.envs = [make(*self.how) for _ in range(n)]
+        self.envs = []
+        try:
+            for _ in range(n):
+                self.envs.append(make(*self.how))
+        except BaseException:
+            self.close()
+            raise
         first = self.envs[0]
         width, image = flat(first.observation_space, "observation")
         self.write = writer(first.observation_space)
@@ -259,32 +312,36 @@ class Batch:
             try:
                 if self.envs[index] is None:
                     self.envs[index] = make(*self.how)
-                observation, _ = self.envs[index].reset(seed=seeds[position])
-                self.show(index, observation)
+                answer = self.envs[index].reset(seed=seeds[position])
+                # An observation alone, as Gym's `reset` gave, may have two parts as well.
+                if not (
+                    isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict)
+                ):
+                    raise TypeError("reset gave no tuple of an observation and a dict")
+                self.show(index, answer[0])
             except BaseException as error:
                 self.give_up(index)
                 failures.append((position, told(error)))
         return failures
 
     def show(self, index, observation):
-        if self.write is None:
-            self.row[index][...] = observation
-        else:
-            self.write(self.row[index], observation)
+        (self.write or numbers)(self.row[index], observation)
 
     def step(self, indices, actions):
         """Rewards, endings (0 none, 1 the task's, 2 a limit's) and what failed."""
-        envs, row, write = self.envs, self.row, self.write
+        envs, row, write, width = self.envs, self.row, self.write, self.rows.shape[1]
         rewards, endings, failures = [], [], []
         if self.decode is not None:
             actions = map(self.decode, actions)
         for index, action in zip(indices, actions):
             try:
                 observation, reward, terminated, truncated, _ = envs[index].step(action)
-                if write is None:
+                if write is not None:
+                    write(row[index], observation)
+                elif len(observation) == width:
                     row[index][...] = observation
                 else:
-                    write(row[index], observation)
+                    raise misshapen(observation, row[index])
                 rewards.append(float(reward))
                 endings.append(1 if terminated else 2 if truncated else 0)
             except BaseException as error:
@@ -296,7 +353,7 @@ class Batch:
         return rewards, endings, failures
 
     def give_up(self, index):
-        """An environment that failed is made anew for its next episode."""
+        """An environment that failed is made anew for its next episode. Twice is as once."""
         env, self.envs[index] = self.envs[index], None
         try:
             if env is not None:
@@ -335,3 +392,6 @@ class Camera:
 
     def picture(self):
         return numpy.ascontiguousarray(self.env.render(), numpy.uint8)
+
+    def close(self):
+        self.env.close()

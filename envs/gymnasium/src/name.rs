@@ -10,7 +10,8 @@ use crate::GymnasiumError;
 /// An environment's id, with its module before a colon where it has one, and keyword arguments
 /// after commas: `my_module:MyEnv-v0,size=5,shape=[2,3],mode=hard`.
 ///
-/// A value is read as JSON where it is some, else as a text.
+/// A value is read as JSON where it is some, as Python's where it is `True`, `False` or `None`,
+/// else as a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskName {
     /// `CartPole-v1`, or `my_module:MyEnv-v0`.
@@ -46,8 +47,7 @@ impl TaskName {
         let mut options = BTreeMap::new();
         for part in parts {
             let Some((key, text)) = split(&part) else { continue };
-            let value =
-                serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+            let value = value_of(text).unwrap_or_else(|| Value::String(text.to_owned()));
             if options.insert(key.to_owned(), value).is_some() {
                 return Err(wrong(&format!("the keyword argument {key} is given twice")));
             }
@@ -77,14 +77,24 @@ fn split(part: &str) -> Option<(&str, &str)> {
     (!key.is_empty() && key.chars().all(word)).then_some((key, value))
 }
 
+/// What `text` says as JSON or as a word of Python's; `None` where it is a text.
+fn value_of(text: &str) -> Option<Value> {
+    match text {
+        "True" => Some(Value::Bool(true)),
+        "False" => Some(Value::Bool(false)),
+        "None" => Some(Value::Null),
+        text => serde_json::from_str(text).ok(),
+    }
+}
+
 impl fmt::Display for TaskName {
     /// Equal tasks have equal names: keyword arguments are sorted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.id)?;
         for (key, value) in &self.options {
             match value {
-                // A text that is no JSON is read back as it is.
-                Value::String(text) if serde_json::from_str::<Value>(text).is_err() => {
+                // A text that is nothing else is read back as it is.
+                Value::String(text) if value_of(text).is_none() => {
                     write!(f, ",{key}={text}")?;
                 }
                 value => write!(f, ",{key}={value}")?,
@@ -116,6 +126,12 @@ mod tests {
             "my_pkg.envs:ns/Mine-v0",
             json!({"a": -1.5, "b": false, "mode": "hard"}),
             "my_pkg.envs:ns/Mine-v0,a=-1.5,b=false,mode=hard",
+        );
+        check(
+            "A-v0,a=True,b=False,c=None,d=\"None\",e=none",
+            "A-v0",
+            json!({"a": true, "b": false, "c": null, "d": "None", "e": "none"}),
+            "A-v0,a=true,b=false,c=null,d=\"None\",e=none",
         );
         let listed = "Maze-v3,map=[[1,0],[0,1]],name=\"5\"";
         check(listed, "Maze-v3", json!({"map": [[1, 0], [0, 1]], "name": "5"}), listed);

@@ -158,8 +158,8 @@ pub(crate) fn options<'py>(
 
 /// Why an environment could not be made.
 pub(crate) fn made(py: Python<'_>, name: &TaskName, error: &PyErr) -> GymnasiumError {
-    let (task, message) = (name.to_string(), one_line(&error.value(py).to_string()));
-    let kind = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
+    let task = name.to_string();
+    let [kind, message] = raised(py, error);
     match kind.as_str() {
         "Unsuitable" => GymnasiumError::Unsuitable { task, reason: message },
         "DependencyNotInstalled" | "ModuleNotFoundError" => {
@@ -169,6 +169,12 @@ pub(crate) fn made(py: Python<'_>, name: &TaskName, error: &PyErr) -> GymnasiumE
         }
         kind => GymnasiumError::Make { task, message: format!("{kind}: {message}") },
     }
+}
+
+/// The class of an exception and what it says, without line breaks.
+pub(crate) fn raised(py: Python<'_>, error: &PyErr) -> [String; 2] {
+    let kind = error.get_type(py).name().map_or_else(|_| String::new(), |name| name.to_string());
+    [kind, one_line(&error.value(py).to_string())]
 }
 
 /// What Python said, without line breaks.

@@ -111,12 +111,20 @@ fn same(task: &Task) -> Result<&'static Known, GymnasiumError> {
     let known = of(task)?;
     let parts = [
         ("observations", known.task.observations == task.observations),
-        ("actions", known.task.actions == task.actions),
+        ("actions", same_actions(&known.task.actions, &task.actions)),
     ];
     match parts.into_iter().find(|(_, same)| !same) {
         None => Ok(known),
         Some((what, _)) => Err(GymnasiumError::Changed { task: task.name.clone(), what }),
     }
+}
+
+/// Whether an agent that learned the actions `learned` can take those that there are `here`.
+///
+/// A recording of ours numbers a list from 0, whatever the environment calls its actions.
+fn same_actions(here: &ActionSpace, learned: &ActionSpace) -> bool {
+    let is_list = matches!(here, ActionSpace::Discrete { .. });
+    here == learned || (is_list && *learned == ActionSpace::numbered(here.size()))
 }
 
 pub fn check(task: &Task) -> Result<(), GymnasiumError> {

@@ -103,8 +103,7 @@ impl GymnasiumVectorEnv {
         failures: Vec<(usize, String)>,
         first: bool,
     ) -> Result<Vec<Result<(), GymnasiumError>>, GymnasiumError> {
-        let batch = self.batch.clone_ref(py);
-        let rows = batch.bind(py).getattr(intern!(py, "rows")).map_err(failed("looking"))?;
+        let rows = self.batch.bind(py).getattr(intern!(py, "rows")).map_err(failed("looking"))?;
         let rows = match &self.shown {
             Shown::Numbers { .. } => rows.extract().map(Rows::Numbers),
             Shown::Pictures { .. } => rows.extract().map(Rows::Images),
@@ -120,13 +119,17 @@ impl GymnasiumVectorEnv {
             if result.is_ok() {
                 *result = self.show(&rows, env, first);
                 if result.is_err() {
-                    // What shows nonsense is made anew for its next episode.
-                    let given_up = batch.bind(py).call_method1("give_up", (env,));
-                    given_up.map_err(failed("closing an environment"))?;
+                    self.give_up(py, env)?;
                 }
             }
         }
         Ok(results)
+    }
+
+    /// Closes environment `env`, which failed: it is made anew for its next episode.
+    fn give_up(&self, py: Python<'_>, env: usize) -> Result<(), GymnasiumError> {
+        let given_up = self.batch.bind(py).call_method1(intern!(py, "give_up"), (env,));
+        given_up.map(drop).map_err(failed("closing an environment"))
     }
 }
 
@@ -192,9 +195,18 @@ impl VectorEnv for GymnasiumVectorEnv {
             let answer: PyResult<Answer> = answer.and_then(|answer| answer.extract());
             let (rewards, endings, failures) = answer.map_err(failed("playing"))?;
             let results = self.collect(py, envs, failures, false)?;
-            let steps = results.into_iter().zip(rewards).zip(endings);
-            let steps = steps.map(|((result, reward), ending)| result.and(step(reward, ending)));
-            Ok::<Vec<_>, GymnasiumError>(steps.collect())
+            let paid = rewards.into_iter().zip(endings);
+            let steps: Vec<_> = results
+                .into_iter()
+                .zip(paid)
+                .map(|(seen, (reward, ending))| seen.and_then(|()| step(reward, ending)))
+                .collect();
+            for (&env, step) in envs.iter().zip(&steps) {
+                if step.is_err() {
+                    self.give_up(py, env)?;
+                }
+            }
+            Ok::<_, GymnasiumError>(steps)
         })?;
         self.slots.stepped(envs, results)
     }

@@ -166,6 +166,17 @@ fn keyword_arguments_and_limits_reach_the_environment() {
     assert_eq!((made.horizon, made.name.as_str()), (None, "overtone_own:endless,length=7"));
     assert_eq!(steps(made, &made.simulation), (7, Outcome::Terminated));
     assert_eq!(steps(made, &shorter), (2, Outcome::Truncated));
+    let limited = Gymnasium.task("overtone_own:limited").unwrap();
+    assert_eq!(limited.horizon, Some(7));
+    assert_eq!(steps(limited, &limited.simulation), (7, Outcome::Truncated));
+    assert_eq!(steps(limited, &shorter), (2, Outcome::Truncated));
+    for (name, own, max_steps) in [("limited", 7, 0), ("limited", 7, 20), ("capped", 3, 20)] {
+        let made = Gymnasium.task(&format!("overtone_own:{name}")).unwrap();
+        let longer = GymnasiumSimulation { max_steps }.to_simulation();
+        let refused = Gymnasium.open(made, &longer, 1).err().unwrap().to_string();
+        let expected = format!("after {own} actions, and max_episode_steps is {max_steps}");
+        assert!(refused.contains(&expected), "{refused}");
+    }
 }
 
 #[test]
@@ -175,6 +186,10 @@ fn what_changed_since_training_is_refused() {
     let refused = Gymnasium.check(&other).unwrap_err().to_string();
     assert!(refused.starts_with("CartPole-v1 has other actions here"), "{refused}");
     Gymnasium.check(task).unwrap();
+    // A recording of ours numbers from 0 what is named `0|10` to `1|12` here.
+    let numbered = |n| Task { actions: ActionSpace::numbered(n), ..own("AllSpaces").clone() };
+    Gymnasium.check(&numbered(6)).unwrap();
+    assert!(Gymnasium.check(&numbered(5)).is_err());
 }
 
 /// Pushes the cart to where the pole falls.

@@ -66,6 +66,17 @@ fn what_is_no_number_is_a_failure() {
 }
 
 #[test]
+fn what_paid_no_number_is_made_anew() {
+    let mut env = open(own("StickyNan"), 2);
+    env.reset(&[0, 1], &[1, 2]).unwrap();
+    let error = env.step(&[1, 0], &discrete(&[0, 2])).unwrap_err();
+    let EnvError::Partly { failures, .. } = &error else { panic!("{error}") };
+    assert_eq!((failures.len(), failures[0].env), (1, 0));
+    env.reset(&[0], &[3]).unwrap();
+    assert_eq!(env.step(&[0], &discrete(&[0])).unwrap()[0].reward, 0.0);
+}
+
+#[test]
 fn an_environment_that_exits_does_not_end_the_program() {
     let (time, envs, message) = failure("Exiting", &[0; 3]);
     assert_eq!((time, envs.len()), (0, 3));
@@ -74,12 +85,32 @@ fn an_environment_that_exits_does_not_end_the_program() {
 
 #[test]
 fn observations_of_another_shape_fail_the_reset() {
-    let task = own("OneWide");
-    let mut env = open(task, 2);
-    let error = env.reset(&[0, 1], &[1, 2]).unwrap_err();
-    let EnvError::Partly { failures, .. } = &error else { panic!("{error}") };
-    assert_eq!(failures.len(), 2);
-    assert!(failures[0].cause.to_string().contains("could not broadcast"), "{error}");
+    let refused = |name: &str, expected: &str| {
+        let mut env = open(own(name), 2);
+        let error = env.reset(&[0, 1], &[1, 2]).unwrap_err();
+        let EnvError::Partly { failures, .. } = &error else { panic!("{name}: {error}") };
+        assert_eq!(failures.len(), 2, "{name}");
+        let message = failures[0].cause.to_string();
+        assert!(message.contains(expected), "{name}: {message}");
+    };
+    refused("OneWide", "observed an array of shape (3,), its space has the shape (2,)");
+    for kind in ["numbers", "part"] {
+        let shapes = "observed an array of shape (1,), its space has the shape (2,)";
+        refused(&format!("OneShort,kind={kind}"), shapes);
+    }
+    for kind in ["square", "bits", "places"] {
+        refused(&format!("OneShort,kind={kind}"), "cannot reshape array of size 1");
+    }
+    refused("OldReset", "reset gave no tuple of an observation and a dict");
+}
+
+#[test]
+fn environments_are_closed_when_another_cannot_be_made() {
+    let task = own("Licensed");
+    let refused = Gymnasium.open(task, &task.simulation, 3).err().unwrap().to_string();
+    assert!(refused.contains("no licence is left"), "{refused}");
+    drop(Gymnasium.camera(task, &task.simulation).unwrap().unwrap());
+    open(task, 2);
 }
 
 #[test]
@@ -103,6 +134,12 @@ fn an_environment_is_filmed() {
     let overtone_env::Picture::Screen { size, rgb } = camera.picture() else { panic!("limbs") };
     assert_eq!((size, &rgb[..3], rgb.len()), ([8, 6], &[10, 0, 255][..], 8 * 6 * 3));
     assert_eq!(Gymnasium.seconds_per_action(task, &task.simulation).unwrap(), 0.05);
+    let unlit = own("Unlit");
+    let mut camera = Gymnasium.camera(unlit, &unlit.simulation).unwrap().unwrap();
+    camera.reset(1).unwrap();
+    let message = camera.step(&discrete(&[1])).unwrap_err().to_string();
+    let expected = "cannot be filmed: RuntimeError: the window is gone";
+    assert_eq!(message, format!("overtone_own:OvertoneUnlit-v0 {expected}"));
 }
 
 #[test]

@@ -73,6 +73,28 @@ fn without_gymnasium_the_setup_is_named() {
 }
 
 #[test]
+fn packages_that_are_installed_as_editable_are_found() {
+    let (folder, packages) = folder_with_venv("editable", &built_for());
+    let write = |name: &str, text: &str| {
+        let file = packages.join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    write("gymnasium/__init__.py", "__version__ = '1.4.0'\nregistry = {}\nspaces = None\n");
+    write("numpy/__init__.py", "");
+    let sources = folder.join("sources");
+    std::fs::create_dir(&sources).unwrap();
+    let module = "import sys\ndef make():\n    raise RuntimeError(sys.path[0])\n";
+    std::fs::write(sources.join("edited.py"), module).unwrap();
+    write("__editable__.edited-0.1.pth", &format!("{}\n", sources.display()));
+    // The module was imported, and the packages are before the system's.
+    let first = packages.canonicalize().unwrap();
+    let expected = format!("edited:make cannot be made: RuntimeError: {}", first.display());
+    assert_eq!(said(&folder, "edited:make"), expected);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn another_python_is_named() {
     let (folder, _) = folder_with_venv("other-python", "3.0");
     let other = said(&folder, "CartPole-v1");

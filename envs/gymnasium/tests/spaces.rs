@@ -31,6 +31,15 @@ fn a_dict_is_its_parts_in_order_and_combinations_are_a_list() {
 }
 
 #[test]
+fn an_action_is_the_same_after_an_environment_changed_it_in_place() {
+    let mut env = open(own("Greedy"), 1);
+    env.reset(&[0], &[1]).unwrap();
+    // The third of 2 times 3 combinations is (0, 2).
+    let rewards = [(); 2].map(|()| env.step(&[0], &discrete(&[2])).unwrap()[0].reward);
+    assert_eq!(rewards, [2.0, 2.0]);
+}
+
+#[test]
 fn a_list_of_actions_may_begin_anywhere() {
     let task = own("Started");
     let ActionSpace::Discrete { names } = &task.actions else { panic!("{:?}", task.actions) };
@@ -51,6 +60,22 @@ fn each_number_of_an_action_has_its_own_bounds() {
     env.reset(&[0], &[1]).unwrap();
     let actions = Actions::Continuous { width: 4, values: vec![-2.0, 4.0, 0.5, 100.0] };
     assert_eq!(env.step(&[0], &actions).unwrap()[0].reward, 102.5);
+}
+
+#[test]
+fn actions_stay_within_bounds_that_32_bits_round_outwards() {
+    let mut env = open(own("Tight"), 1);
+    env.reset(&[0], &[1]).unwrap();
+    let actions = Actions::Continuous { width: 2, values: vec![-0.1, 0.1] };
+    assert_eq!(env.step(&[0], &actions).unwrap()[0].reward, 1.0);
+}
+
+#[test]
+fn one_number_may_be_shown_without_an_axis() {
+    let mut env = open(own("Bare"), 1);
+    env.reset(&[0], &[1]).unwrap();
+    env.step(&[0], &discrete(&[0])).unwrap();
+    assert_eq!(shown(&*env, 0), [1.0]);
 }
 
 #[test]
@@ -114,4 +139,5 @@ fn what_has_no_counterpart_is_refused_by_name() {
     refused("Beside", "its observation.image is an image beside other parts");
     refused("Ordered", "its actions are a Dict space");
     refused("Whole", "its actions are a Box of int64");
+    refused("Listed", "its actions are a list of 65536, and at most 65535 are taken");
 }

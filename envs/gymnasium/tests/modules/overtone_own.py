@@ -61,16 +61,66 @@ class BadReward(Own):
         return seen, numpy.inf, terminated, truncated, info
 
 
+class StickyNan(Own):
+    """Pays NaN from action 2 on, in later episodes too."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.total = 0.0
+
+    def step(self, action):
+        seen, _, *rest = super().step(action)
+        if action == 2:
+            self.total = numpy.nan
+        return seen, self.total, *rest
+
+
 class Exiting(Own):
     def step(self, action):
         raise SystemExit(3)
 
 
 class OneWide(Own):
-    """Shows one number where its space says two."""
+    """Shows three numbers where its space says two."""
 
     def see(self):
         return numpy.zeros((3,), numpy.float32)
+
+
+class OneShort(Own):
+    """Shows one number where its space says more."""
+
+    KINDS = {
+        "numbers": spaces.Box(-1, 1, (2,)),
+        "square": spaces.Box(-1, 1, (2, 2)),
+        "bits": spaces.MultiBinary(2),
+        "places": spaces.MultiDiscrete([2, 3]),
+        "part": spaces.Dict({"a": spaces.Box(-1, 1, (2,))}),
+    }
+
+    def __init__(self, kind, **options):
+        super().__init__(**options)
+        self.observation_space = self.KINDS[kind]
+
+    def see(self):
+        one = numpy.zeros((1,), numpy.float32)
+        return {"a": one} if isinstance(self.observation_space, spaces.Dict) else one
+
+
+class OldReset(Own):
+    """Begins episodes as Gym did: with the observation alone."""
+
+    def reset(self, **options):
+        return super().reset(**options)[0]
+
+
+class Bare(Own):
+    """Shows its one number without an axis."""
+
+    observation_space = spaces.Box(0, 9, (1,))
+
+    def see(self):
+        return self.time
 
 
 class AllSpaces(Own):
@@ -97,6 +147,18 @@ class AllSpaces(Own):
         return seen, 100.0 * action[0] + action[1], *rest
 
 
+class Greedy(Own):
+    """Changes its actions in place."""
+
+    action_space = spaces.MultiDiscrete([2, 3])
+
+    def step(self, action):
+        seen, _, *rest = super().step(action)
+        reward = 100.0 * action[0] + action[1]
+        action += 1
+        return seen, reward, *rest
+
+
 class Started(Own):
     """Actions that begin at -1."""
 
@@ -120,6 +182,12 @@ class Bounded(Own):
         return seen, float(action.sum()), *rest
 
 
+class Tight(Own):
+    """Bounds that 32 bits round outwards."""
+
+    action_space = spaces.Box(-0.1, 0.1, (2,), numpy.float64)
+
+
 class Painted(Own):
     """Colour images."""
 
@@ -130,6 +198,28 @@ class Painted(Own):
         image[:, :48, 0] = 200
         image[10:40, 50:, 1] = 40 * self.time
         return image
+
+
+class Unlit(Own):
+    def render(self):
+        if self.time == 1:
+            raise RuntimeError("the window\nis gone")
+        return super().render()
+
+
+class Licensed(Own):
+    """Of which two may be open at once."""
+
+    free = 2
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        if Licensed.free == 0:
+            raise RuntimeError("no licence is left")
+        Licensed.free -= 1
+
+    def close(self):
+        Licensed.free += 1
 
 
 class Worded(Own):
@@ -152,6 +242,10 @@ class Whole(Own):
     action_space = spaces.Box(0, 5, (2,), numpy.int64)
 
 
+class Listed(Own):
+    action_space = spaces.Discrete(65536)
+
+
 def endless(length=1000):
     """No id: something that makes an environment."""
     env = Own()
@@ -159,8 +253,18 @@ def endless(length=1000):
     return env
 
 
-NAMES = "Own Raising NotFinite BadReward Exiting OneWide AllSpaces Started Bounded Painted Worded \
-Beside Ordered Whole"
+def limited():
+    """An environment with a limit of its own."""
+    return gymnasium.make("CartPole-v1", max_episode_steps=7)
+
+
+def capped():
+    """The same, which has no specification to say so."""
+    return gymnasium.wrappers.TimeLimit(Own(), 3)
+
+
+NAMES = "Own Raising NotFinite BadReward StickyNan Exiting OneWide OneShort OldReset Bare \
+AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Beside Ordered Whole Listed"
 for name in NAMES.split():
     id = f"Overtone{name}-v0"
     if id not in gymnasium.registry:
