@@ -202,6 +202,12 @@ pub fn accuracy(probs: &[Vec<f64>], classes: &[usize]) -> f64 {
     100.0 * right.count() as f64 / classes.len() as f64
 }
 
+/// One standard error of an accuracy in percent, as another test set of `n` sequences would move
+/// it.
+pub fn standard_error(accuracy: f64, n: usize) -> f64 {
+    (accuracy * (100.0 - accuracy) / n as f64).sqrt()
+}
+
 /// Training and test sequences.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Split {
@@ -281,6 +287,12 @@ mod tests {
 
     fn config(kind: Kind, head: Option<FourierHeadConfig>) -> Config {
         Config { kind, size: SIZE, head, n_classes: 2 }
+    }
+
+    #[test]
+    fn a_share_has_a_binomials_error() {
+        // √(0.5 · 0.5 / 25) is a tenth.
+        assert_eq!(standard_error(50.0, 25), 10.0);
     }
 
     #[test]

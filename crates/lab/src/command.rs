@@ -20,6 +20,7 @@ use std::{error::Error, path::PathBuf, str::FromStr, time::Instant};
 
 use anyhow::{Context, Result, bail};
 use overtone_console::keys::{self, Keys};
+use overtone_data::{DataError, datasets_folder};
 use overtone_lab::Page;
 
 use crate::progress;
@@ -30,7 +31,8 @@ pub struct Options {
     pub name: &'static str,
     /// Every key with its default.
     pub full: &'static str,
-    /// The keys that `quick=true` changes; empty where there is no `quick`.
+    /// The keys that `quick=true` changes, beside the folder: `-quick` follows its name, so that
+    /// the page of a long run stays. Empty where there is no `quick`.
     pub quick: &'static str,
 }
 
@@ -47,7 +49,8 @@ impl Options {
     pub fn help(&self) -> String {
         let mut text = format!("Options, their defaults and why:\n{}", keys::help(self.full));
         if !self.quick.is_empty() {
-            text += &format!("\nWith quick=true:\n{}", keys::help(self.quick));
+            text += "\nWith quick=true, which writes beside the folder, to out=…-quick:\n";
+            text += &keys::help(self.quick);
         }
         text
     }
@@ -62,6 +65,9 @@ impl Options {
         keys::apply(&mut asked, words)?;
         if asked.get("quick").and_then(toml::Value::as_bool) == Some(true) {
             defaults.extend(keys::flatten(&self.quick.parse()?));
+            if let Some(toml::Value::String(out)) = defaults.get_mut("out") {
+                out.push_str("-quick");
+            }
             asked = defaults.clone();
             keys::apply(&mut asked, words)?;
         }
@@ -108,27 +114,27 @@ impl Asked {
     /// Names separated by commas, at least one.
     ///
     /// # Errors
-    /// When one of them is not known.
-    pub fn names<T: FromStr<Err: Error + Send + Sync + 'static>>(
+    /// When one of them is not known, or is there twice.
+    pub fn names<T: PartialEq + FromStr<Err: Error + Send + Sync + 'static>>(
         &self,
         key: &str,
     ) -> Result<Vec<T>> {
         let text = self.keys.get(key).map(keys::plain).unwrap_or_default();
         let name = |part: &str| part.trim().parse().with_context(|| format!("{key}={text}"));
-        text.split(',').map(name).collect()
+        once(key, &text, text.split(',').map(name).collect::<Result<_>>()?)
     }
 
     /// Whole numbers separated by commas, at least one.
     ///
     /// # Errors
-    /// When one of them is none, or does not lie between `least` and `most`.
+    /// When one of them is none, does not lie between `least` and `most`, or is there twice.
     pub fn list(&self, key: &str, least: u64, most: u64) -> Result<Vec<u64>> {
         let text = self.keys.get(key).map(keys::plain).unwrap_or_default();
         let number = |part: &str| match part.trim().parse() {
             Ok(number) => within(key, number, least, most),
             Err(_) => bail!("{key}={text}: expected whole numbers separated by commas"),
         };
-        text.split(',').map(number).collect()
+        once(key, &text, text.split(',').map(number).collect::<Result<_>>()?)
     }
 
     /// A value as it was written.
@@ -168,13 +174,27 @@ impl Asked {
     }
 }
 
-/// Runs with a bar, and says how long it took.
-pub fn with_bar<F>(n_runs: usize, run: impl FnOnce(&(dyn Fn() + Sync)) -> F) -> F {
-    let bar = progress::parts("runs", n_runs);
+/// The folder of datasets that comes with the project.
+///
+/// # Errors
+/// When there is none.
+pub fn datasets() -> Result<PathBuf> {
+    match datasets_folder() {
+        Err(DataError::Missing { .. }) => bail!(
+            "there is no folder datasets; run in the project's folder, or name its datasets in \
+             OVERTONE_DATASETS"
+        ),
+        found => Ok(found?),
+    }
+}
+
+/// Runs with a bar over `n` parts, which are `what`, and says how long they took.
+pub fn with_bar<F>(what: &'static str, n: usize, run: impl FnOnce(&(dyn Fn() + Sync)) -> F) -> F {
+    let bar = progress::parts(what, n);
     let start = Instant::now();
     let found = run(&|| bar.inc(1));
     bar.finish_and_clear();
-    say!("{n_runs} runs in {:.0} s", start.elapsed().as_secs_f64());
+    say!("{n} {what} in {:.0} s", start.elapsed().as_secs_f64());
     found
 }
 
@@ -184,6 +204,15 @@ fn within(key: &str, number: i64, least: u64, most: u64) -> Result<u64> {
         _ if most == u64::MAX => bail!("{key}={number}: must be {least} or more"),
         _ => bail!("{key}={number}: must be between {least} and {most}"),
     }
+}
+
+/// The list, of which nothing may be there twice: two runs from one seed are equal, and would count
+/// as two.
+fn once<T: PartialEq>(key: &str, text: &str, list: Vec<T>) -> Result<Vec<T>> {
+    if (1..list.len()).any(|i| list[..i].contains(&list[i])) {
+        bail!("{key}={text}: name each once");
+    }
+    Ok(list)
 }
 
 #[cfg(test)]
@@ -204,7 +233,26 @@ mod tests {
     fn quick_changes_defaults_and_words_win() {
         let n = |line: &str| asked(line).unwrap().whole("n", 0, 99).unwrap();
         assert_eq!([n(""), n("quick=true"), n("n=5 quick=true"), n("quick=false")], [9, 3, 5, 9]);
-        assert!(OPTIONS.help().contains("With quick=true:\n  n=3\n      Fewer."));
+        assert!(OPTIONS.help().contains("out=…-quick:\n  n=3\n      Fewer."));
+    }
+
+    #[test]
+    fn a_quick_page_does_not_replace_a_long_runs() {
+        let out = |line: &str| asked(line).unwrap().text("out");
+        assert_eq!(out(""), "there");
+        assert_eq!(out("quick=true"), "there-quick");
+        assert_eq!(out("quick=true out=elsewhere"), "elsewhere");
+    }
+
+    #[test]
+    fn nothing_is_counted_twice() {
+        let seeds = asked("seeds=1,2,1").unwrap();
+        let refused = seeds.list("seeds", 0, 9).unwrap_err().to_string();
+        assert_eq!(refused, "seeds=1,2,1: name each once");
+        assert!(seeds.names::<String>("seeds").is_err());
+        // The same attention in two spellings.
+        let kinds = asked("seeds=fourier4,fourier4/R1").unwrap();
+        assert!(kinds.names::<overtone_lab::transformer::Kind>("seeds").is_err());
     }
 
     #[test]

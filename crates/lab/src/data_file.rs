@@ -1,21 +1,33 @@
-//! Text files that come with the project in `datasets/lab`.
+//! Text files that come with the project in `datasets/lab` and `datasets/series`.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::{fs, io};
+
+/// Largest file that is read, in bytes.
+const MOST_BYTES: u64 = 100_000_000;
 
 /// Why there is no data.
 #[derive(Debug, thiserror::Error)]
 pub enum DataFileError {
     /// A file cannot be read.
-    #[error("cannot read {}; it comes with the project: restore it", path.display())]
+    #[error("cannot read {}; if it came with the project, restore it", path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
+    /// A file too large to be read.
+    #[error("{} has {bytes} bytes, and at most {MOST_BYTES} are read", path.display())]
+    Large {
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: u64,
+    },
     /// A line that is not of the file's format.
-    #[error("{}: line {line}: {reason}; restore the file", path.display())]
+    #[error("{}: line {line}: {reason}; if the file came with the project, restore it", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -25,7 +37,7 @@ pub enum DataFileError {
         reason: String,
     },
     /// A file whose lines do not fit together.
-    #[error("{}: {reason}; restore the file", path.display())]
+    #[error("{}: {reason}; if the file came with the project, restore it", path.display())]
     Content {
         /// The file.
         path: PathBuf,
@@ -37,9 +49,14 @@ pub enum DataFileError {
 /// A file's text.
 ///
 /// # Errors
-/// When it cannot be read, or is no text.
+/// When it cannot be read, is no text, or larger than 100 MB.
 pub fn read_text(path: &Path) -> Result<String, DataFileError> {
-    fs::read_to_string(path).map_err(|source| DataFileError::File { path: path.to_owned(), source })
+    let failed = |source| DataFileError::File { path: path.to_owned(), source };
+    let bytes = fs::metadata(path).map_err(failed)?.len();
+    if bytes > MOST_BYTES {
+        return Err(DataFileError::Large { path: path.to_owned(), bytes });
+    }
+    fs::read_to_string(path).map_err(failed)
 }
 
 /// What `read` makes of each line that it has something to say about.
@@ -48,9 +65,20 @@ pub fn read_text(path: &Path) -> Result<String, DataFileError> {
 /// When the file cannot be read, `read` refuses a line with a reason, or nothing is left.
 pub fn read_lines<T>(
     path: &Path,
+    read: impl FnMut(&str) -> Result<Option<T>, String>,
+) -> Result<Vec<T>, DataFileError> {
+    lines_of(path, &read_text(path)?, read)
+}
+
+/// The same of the `text` that `path` holds.
+///
+/// # Errors
+/// When `read` refuses a line with a reason, or nothing is left.
+pub fn lines_of<T>(
+    path: &Path,
+    text: &str,
     mut read: impl FnMut(&str) -> Result<Option<T>, String>,
 ) -> Result<Vec<T>, DataFileError> {
-    let text = read_text(path)?;
     let lines = text.lines().enumerate();
     let rows: Vec<T> = lines
         .filter_map(|(i, line)| {
@@ -69,8 +97,8 @@ pub fn read_lines<T>(
 ///
 /// # Errors
 /// When the cell holds none.
-pub fn number(cell: &str) -> Result<f32, String> {
-    let number = cell.trim().parse().ok().filter(|number: &f32| number.is_finite());
+pub fn number<T: FromStr + Copy + Into<f64>>(cell: &str) -> Result<T, String> {
+    let number = cell.trim().parse().ok().filter(|&number: &T| number.into().is_finite());
     number.ok_or_else(|| format!("`{cell}` is no number"))
 }
 
@@ -84,7 +112,7 @@ mod tests {
         let path = folder.path().join("a.txt");
         let read = |text: &str| {
             fs::write(&path, text).unwrap();
-            read_lines(&path, |line| (line != "#").then(|| number(line)).transpose())
+            read_lines(&path, |line| (line != "#").then(|| number::<f32>(line)).transpose())
         };
         assert_eq!(read("1\n#\n-2.5\n").unwrap(), [1.0, -2.5]);
         for (text, part) in [("1\nx\n", "line 2: `x` is no number"), ("#\n", "it has no data")] {

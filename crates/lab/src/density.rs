@@ -17,6 +17,7 @@ use overtone_eval::{Pooled, Smoothness};
 
 pub use compare::Metric;
 
+use crate::classifier::likeliest;
 use crate::toy::data::{BINS, Samples, Split, bin_centre};
 use crate::toy::findings::{self, Example, TestSet, example_row};
 use crate::toy::study::Settings;
@@ -158,11 +159,6 @@ impl Test {
             smoothness,
         }
     }
-}
-
-/// The first of the largest.
-fn likeliest(probs: &[f64]) -> usize {
-    (1..probs.len()).fold(0, |best, j| if probs[j] > probs[best] { j } else { best })
 }
 
 /// A study of two datasets that takes no time, for the tests of what is said about one.

@@ -1,7 +1,8 @@
 //! Kinds of attention times learning rates: the ways that most experiments compare.
 
-use crate::comparison::{Comparison, Metric, Names, Run};
+use crate::comparison::{Comparison, Costs, Metric, Names, Run};
 use crate::learning::{Cost, Training};
+use crate::page::listed;
 use crate::transformer::{Kind, Size};
 
 /// What is compared, from which seeds.
@@ -46,7 +47,6 @@ impl Grid {
     /// In a sentence's words.
     pub fn describe(&self) -> String {
         let rates: Vec<String> = self.rates.iter().map(f64::to_string).collect();
-        let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
         format!(
             "A transformer of plain burn modules (`crates/lab/src/transformer.rs`), {}, is trained \
              with AdamW (weight decay {}), the learning rate rising to {} over the first tenth and \
@@ -56,7 +56,7 @@ impl Grid {
             self.size,
             self.training.weight_decay,
             rates.join(" or "),
-            seeds.join(", ")
+            listed(&self.seeds)
         )
     }
 
@@ -81,7 +81,9 @@ impl Grid {
             let (kind, training) = self.at(i);
             cost(kind, training)
         };
-        Comparison::run(metrics, self.names(), &self.seeds, &train, &cost, progress)
+        // A step costs as much at each rate.
+        let costs = Costs { n: self.kinds.len(), of: &cost };
+        Comparison::run(metrics, self.names(), &self.seeds, &train, costs, progress)
     }
 }
 

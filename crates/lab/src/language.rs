@@ -7,7 +7,7 @@ pub mod text;
 use std::f64::consts::LN_2;
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, ParamId},
     nn::Linear,
     tensor::{Device, Int, Tensor},
 };
@@ -19,8 +19,8 @@ use overtone_train::optimizer::scalar;
 use crate::comparison::{Comparison, Mean, Metric, Run};
 use crate::grid::Grid;
 use crate::learning::{self, Cost, Training};
-use crate::page::Page;
-use crate::transformer::{EMBEDDING, Kind, Sight, Size, Transformer, linear};
+use crate::page::{Page, titled};
+use crate::transformer::{Embeddings, Kind, Sight, Size, Transformer, linear};
 use text::{Text, Windows, random_starts, spread_starts, windows};
 
 const METRICS: [Metric; 4] = [
@@ -36,8 +36,7 @@ const PART: usize = 32;
 /// Embeddings of characters and places, a decoder, and a linear head.
 #[derive(Module, Debug)]
 pub struct Language {
-    characters: Param<Tensor<2>>,
-    positions: Param<Tensor<2>>,
+    characters: Embeddings,
     transformer: Transformer,
     output: Linear,
 }
@@ -52,24 +51,14 @@ impl Language {
     /// Of so many characters and places.
     pub fn new(kind: Kind, size: Size, n: usize, context: usize, init: &mut Init<'_>) -> Self {
         let d = size.d_model;
-        let characters = init.normal([n, d], EMBEDDING);
-        let positions = init.normal([context, d], EMBEDDING);
+        let characters = Embeddings::new(n, context, d, init);
         let transformer = Transformer::new(kind, size, Sight::Past, init);
-        Self { characters, positions, transformer, output: linear(d, n, init) }
-    }
-
-    /// `[windows, context, d_model]`
-    fn embed(&self, read: Tensor<2, Int>) -> Tensor<3> {
-        let [n, context] = read.dims();
-        let rows = self.characters.val().select(0, read.reshape([n * context]));
-        let [_, d] = rows.dims();
-        let positions = self.positions.val().narrow(0, 0, context).unsqueeze_dim::<3>(0);
-        rows.reshape([n, context, d]) + positions
+        Self { characters, transformer, output: linear(d, n, init) }
     }
 
     /// Logits of what comes next, `[windows · context, characters]`.
     pub fn logits(&self, read: Tensor<2, Int>) -> Tensor<2> {
-        let hidden = self.transformer.forward(self.embed(read), None);
+        let hidden = self.transformer.forward(self.characters.forward(read), None);
         let [n, context, d] = hidden.dims();
         self.output.forward(hidden.reshape([n * context, d]))
     }
@@ -124,7 +113,7 @@ pub fn run(settings: &Settings, text: &Text, progress: &(dyn Fn() + Sync)) -> Co
         let bits = network.bits(&text.validation, &starts, *context);
         let first = &starts[..starts.len().min(PART)];
         let read = windows(&text.validation, first, *context, &Device::flex()).read;
-        let distances = network.transformer.head_distances(network.embed(read));
+        let distances = network.transformer.head_distances(network.characters.forward(read));
         let mean = distances.iter().sum::<f64>() / distances.len() as f64;
         Run {
             seed,
@@ -158,7 +147,7 @@ fn layers(found: &Comparison, n_layers: usize) -> Table {
 pub fn page(settings: &Settings, found: &Comparison, command: &str) -> Page {
     let Settings { grid, context, windows } = settings;
     let title = "A character model of Shakespeare with softmax and Fourier attention";
-    let mut page = Page::new("language", title, command);
+    let mut page = Page::new("language", &titled(title, grid.seeds.len(), "seed"), command);
     page.text(&format!(
         "A decoder reads windows of {context} characters of Shakespeare's plays \
          (`datasets/lab/README.md`) and says which comes next; nine tenths of the text are to \
@@ -184,34 +173,45 @@ pub fn page(settings: &Settings, found: &Comparison, command: &str) -> Page {
          softmax 6.20 ± 2.30, Fourier 7.45 ± 2.50. A distance grows with the number of tokens.",
     );
     let d_head = grid.size.d_model / grid.size.n_heads;
-    let depth = |power: usize, r: usize| power * r * r * d_head / 9;
+    let depth = |power: f64, r: f64| power * r * r * d_head as f64 / 9.0;
     page.text(&format!(
         "At first queries and keys are independent with a variance of 1/3 in each of {d_head} \
          dimensions, and the logarithm of a key's weight, `power Σ ln sinc R(q − k)`, is about \
-         `−power R² Σ(q − k)²/6`: −{} on average for power 2 and `R` 1, −{} for power 4, −{} and \
-         −{} for power 4 and `R` 2 and 3. The larger, the more a query sees its nearest key alone. \
-         Then any two heads are far apart because each sees something else by chance: a large \
+         `−power R² Σ(q − k)²/6`: −{:.1} on average for power 2 and `R` 1, −{:.1} for power 4, \
+         −{:.1} and −{:.1} for power 4 and `R` 2 and 3. The larger, the more a query sees its \
+         nearest key alone. Then any two heads are far apart because each sees something else by chance: a large \
          distance is no sign by itself that heads are useful.",
-        depth(2, 1),
-        depth(4, 1),
-        depth(4, 2),
-        depth(4, 3)
+        depth(2.0, 1.0),
+        depth(4.0, 1.0),
+        depth(4.0, 2.0),
+        depth(4.0, 3.0)
     ));
     page.heading("The paper's Tables 7 and 8");
     page.text(
         "Perplexity of a word on WikiText-103, 16 layers, 8 heads, keys of 128, 256 tokens; means \
-         over 5 seeds without a spread. Words are not characters, and ours is thousands of times \
-         smaller: levels cannot be compared.",
+         over 5 seeds without a spread. Its own setting is power 4 and a first `R` of 2, which is \
+         `fourier4/R2` here. Words are not characters, and ours is thousands of times smaller: \
+         levels cannot be compared.",
     );
     page.table("language-paper", &paper::table());
     page.heading("What may be concluded, and what not");
-    page.text(
+    let falling = match found.falling() {
+        [n, all] if n == all => {
+            "every curve still falls at the end, so what is compared is how quickly each attention \
+             learns"
+                .to_owned()
+        }
+        [n, all] => format!(
+            "{n} of {all} curves still fall at the end; of these ways it is compared how quickly \
+             they learn"
+        ),
+    };
+    page.text(&format!(
         "The lines under the first table say which differences these seeds show after these \
-         updates, which are few: every curve still falls at the end, so what is compared is how \
-         quickly each attention learns. The paper finds every Fourier attention with an even power \
-         ahead of softmax, power 6 about as good as 4 and both ahead of 2, an initial `R` of 1, 2 \
-         or 3 alike, and one `R` for each dimension slightly ahead.",
-    );
+         updates, which are few: {falling}. The paper finds every Fourier attention with an even \
+         power ahead of softmax, power 6 about as good as 4 and both ahead of 2, an initial `R` of \
+         1, 2 or 3 alike, and one `R` for each dimension slightly ahead.",
+    ));
     page.text(
         "Nothing follows for networks that are trained to the end, for words, or for heads wider \
          than these: the paper sees its gain grow with the width of queries and keys. All ways have \
@@ -259,6 +259,14 @@ mod tests {
         let lengths = [0, 1].map(|way: usize| found.ways[way].runs[0].detail.len());
         assert_eq!(lengths, [1, 2]);
         let page = page(&settings, &found, "just lab language");
-        assert!(page.markdown().contains("| fourier4/R1 |"), "{}", page.markdown());
+        let text = page.markdown();
+        assert!(text.contains("| fourier4/R1 |") && text.contains("(2 seeds, no"), "{text}");
+        // 2 · 4 / 9 and so on: heads are four wide.
+        assert!(text.contains("−0.9 on average for power 2 and `R` 1, −1.8 for"), "{text}");
+        let mut flat = found.clone();
+        flat.ways[0].runs.iter_mut().for_each(|run| run.curve = vec![[20.0, 1.0], [40.0, 1.0]]);
+        flat.ways[1].runs.iter_mut().for_each(|run| run.curve = vec![[20.0, 2.0], [40.0, 1.0]]);
+        let text = super::page(&settings, &flat, "").markdown().to_owned();
+        assert!(text.contains("1 of 2 curves still fall"), "{text}");
     }
 }

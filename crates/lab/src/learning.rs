@@ -7,7 +7,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use overtone_core::seed::{self, Generator};
-use overtone_model::{Init, Matrices};
+use overtone_model::{Init, Matrices, weights::n_parameters};
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 use rand::RngExt;
 
@@ -49,6 +49,13 @@ pub fn network<M>(weight_seed: u64, new: impl FnOnce(&mut Init<'_>) -> M) -> M {
     new(&mut Init::drawn(&Device::flex().autodiff(), generator))
 }
 
+/// Puts rows in a random order (Fisher and Yates).
+pub fn shuffle<T>(rows: &mut [T], generator: &mut Generator) {
+    for i in (1..rows.len()).rev() {
+        rows.swap(i, generator.random_range(0..=i));
+    }
+}
+
 /// Rows in a random order, over and over; each is drawn once before any is drawn again.
 pub struct Order {
     rows: Vec<usize>,
@@ -68,9 +75,7 @@ impl Order {
             .map(|_| {
                 if self.at == self.rows.len() {
                     self.at = 0;
-                    for i in (1..self.rows.len()).rev() {
-                        self.rows.swap(i, self.generator.random_range(0..=i));
-                    }
+                    shuffle(&mut self.rows, &mut self.generator);
                 }
                 self.at += 1;
                 self.rows[self.at - 1]
@@ -89,28 +94,54 @@ pub struct Trained<M> {
     pub loss: f64,
 }
 
-/// Trains a network. `loss` is of the next batch, put on the device it is given; `look` measures the network every [`Training::look_every`] updates and at the end.
-pub fn train<M: Module + Matrices>(
+/// Descends a loss for so many updates, each at the `rate` of how many were done before it. `loss`
+/// is of the next batch, put on the device it is given, each `[1]`: what is differentiated, and what
+/// is told of it. `after` sees how many were done, and the network.
+///
+/// The network without gradients, and what was told.
+pub fn descend<M: Module + Matrices>(
     mut network: M,
+    mut optimizer: AdamW,
+    updates: usize,
+    rate: impl Fn(usize) -> f64,
+    mut loss: impl FnMut(&M, &Device) -> [Tensor<1>; 2],
+    mut after: impl FnMut(usize, &M),
+) -> (M, Vec<f64>) {
+    let device = Device::flex().autodiff();
+    let mut losses = Vec::with_capacity(updates);
+    for done in 0..updates {
+        let [total, told] = loss(&network, &device);
+        losses.push(scalar(told.inner()));
+        network = optimizer.step(network, total.backward(), rate(done)).0;
+        after(done + 1, &network);
+    }
+    (network.valid(), losses)
+}
+
+/// Trains a network. `loss` is as of [`descend`], both at once; `look` measures the network every
+/// [`Training::look_every`] updates and at the end.
+pub fn train<M: Module + Matrices>(
+    network: M,
     training: Training,
     mut loss: impl FnMut(&M, &Device) -> Tensor<1>,
     mut look: impl FnMut(&M) -> f64,
 ) -> Trained<M> {
-    let device = Device::flex().autodiff();
-    let mut optimizer = training.optimizer();
-    let (mut curve, mut losses) = (Vec::new(), Vec::new());
-    for done in 0..training.updates {
-        let loss = loss(&network, &device);
-        losses.push(scalar(loss.clone().inner()));
-        network = optimizer.step(network, loss.backward(), training.rate(done)).0;
-        let done = done + 1;
+    let mut curve = Vec::new();
+    let rate = |done| training.rate(done);
+    let loss = |network: &M, device: &Device| {
+        let loss = loss(network, device);
+        [loss.clone(), loss]
+    };
+    let after = |done: usize, network: &M| {
         if done.is_multiple_of(training.look_every) || done == training.updates {
             curve.push([done as f64, look(&network.valid())]);
         }
-    }
+    };
+    let (network, losses) =
+        descend(network, training.optimizer(), training.updates, rate, loss, after);
     let last = &losses[losses.len() - losses.len().div_ceil(10)..];
     let loss = last.iter().sum::<f64>() / last.len().max(1) as f64;
-    Trained { network: network.valid(), curve, loss }
+    Trained { network, curve, loss }
 }
 
 /// What a step of one thread costs: the quickest of several, and the memory beside weights and the
@@ -129,6 +160,19 @@ pub struct Cost {
     pub infer_bytes: usize,
 }
 
+impl Cost {
+    /// Of two measurements of one network the shorter times, and the larger memory.
+    pub fn better(self, other: Self) -> Self {
+        Self {
+            parameters: self.parameters,
+            train_ms: self.train_ms.min(other.train_ms),
+            train_bytes: self.train_bytes.max(other.train_bytes),
+            infer_ms: self.infer_ms.min(other.infer_ms),
+            infer_bytes: self.infer_bytes.max(other.infer_bytes),
+        }
+    }
+}
+
 /// Updates and losses of which the quickest counts.
 const TIMED: usize = 7;
 
@@ -140,7 +184,7 @@ pub fn cost<M: Module + Matrices>(
 ) -> Cost {
     let device = Device::flex().autodiff();
     let mut optimizer = training.optimizer();
-    let parameters = crate::transformer::n_parameters(&network);
+    let parameters = n_parameters(&network);
     let mut train = [f64::INFINITY, 0.0];
     // Of the first update the optimizer's memory stays.
     for update in 0..=TIMED {

@@ -7,7 +7,7 @@ mod command;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use overtone_console::{errors, flags, progress};
 use overtone_lab::memory::Counting;
 
@@ -23,22 +23,21 @@ struct Cli {
     what: Lab,
 }
 
+#[derive(Args)]
+struct Words {
+    /// Options of the experiment
+    #[arg(value_name = "KEY=VALUE")]
+    words: Vec<String>,
+}
+
 #[derive(Subcommand)]
 enum Lab {
     /// Linear, mixture and Fourier heads on known distributions
     #[command(after_help = command::density::OPTIONS.help())]
-    Density {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    Density(Words),
     /// Fourier densities and Gaussian mixtures trained by likelihood, without bins
     #[command(after_help = command::likelihood::OPTIONS.help())]
-    Likelihood {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    Likelihood(Words),
     /// The smoothness metric on noise and square waves, or on the distributions in a file
     #[command(after_help = command::smoothness::OPTIONS.help())]
     Smoothness {
@@ -48,67 +47,31 @@ enum Lab {
     },
     /// Forecasts of time series with linear and Fourier heads, uniform and mixed-precision bins
     #[command(after_help = command::forecast::OPTIONS.help())]
-    Forecast {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    Forecast(Words),
     /// Time series in classes with softmax and Fourier attention
     #[command(after_help = command::series::OPTIONS.help())]
-    Series {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    Series(Words),
     /// Handwritten digits with softmax and Fourier attention
     #[command(after_help = command::images::OPTIONS.help())]
-    Images {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    Images(Words),
     /// A character model of Shakespeare with softmax and Fourier attention
     #[command(after_help = command::language::OPTIONS.help())]
-    Language {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    Language(Words),
     /// Numbers from German to English with softmax and Fourier attention
     #[command(after_help = command::translation::OPTIONS.help())]
-    Translation {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    Translation(Words),
     /// The tempo of a metronome with linear and Fourier heads
     #[command(after_help = command::tempo::OPTIONS.help())]
-    Tempo {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    Tempo(Words),
     /// FourierFormer's estimators: its synthetic examples, and rates of the error
     #[command(after_help = command::fourier_integral::OPTIONS.help())]
-    FourierIntegral {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    FourierIntegral(Words),
     /// The Fourier head's theorem: fit and smoothness against the number of frequencies
     #[command(after_help = command::scaling_law::OPTIONS.help())]
-    ScalingLaw {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    ScalingLaw(Words),
     /// Which head tells best what may still be earned, on held-out episodes of recordings
     #[command(after_help = command::return_heads::OPTIONS.help())]
-    ReturnHeads {
-        /// Options of the experiment
-        #[arg(value_name = "KEY=VALUE")]
-        words: Vec<String>,
-    },
+    ReturnHeads(Words),
 }
 
 fn main() -> ExitCode {
@@ -121,17 +84,17 @@ fn main() -> ExitCode {
 
 fn run(what: Lab) -> anyhow::Result<()> {
     match what {
-        Lab::Density { words } => command::density::run(&words),
-        Lab::Likelihood { words } => command::likelihood::run(&words),
+        Lab::Density(Words { words }) => command::density::run(&words),
+        Lab::Likelihood(Words { words }) => command::likelihood::run(&words),
         Lab::Smoothness { words } => command::smoothness::run(&words),
-        Lab::Forecast { words } => command::forecast::run(&words),
-        Lab::Series { words } => command::series::run(&words),
-        Lab::Images { words } => command::images::run(&words),
-        Lab::Language { words } => command::language::run(&words),
-        Lab::Translation { words } => command::translation::run(&words),
-        Lab::Tempo { words } => command::tempo::run(&words),
-        Lab::FourierIntegral { words } => command::fourier_integral::run(&words),
-        Lab::ScalingLaw { words } => command::scaling_law::run(&words),
-        Lab::ReturnHeads { words } => command::return_heads::run(&words),
+        Lab::Forecast(Words { words }) => command::forecast::run(&words),
+        Lab::Series(Words { words }) => command::series::run(&words),
+        Lab::Images(Words { words }) => command::images::run(&words),
+        Lab::Language(Words { words }) => command::language::run(&words),
+        Lab::Translation(Words { words }) => command::translation::run(&words),
+        Lab::Tempo(Words { words }) => command::tempo::run(&words),
+        Lab::FourierIntegral(Words { words }) => command::fourier_integral::run(&words),
+        Lab::ScalingLaw(Words { words }) => command::scaling_law::run(&words),
+        Lab::ReturnHeads(Words { words }) => command::return_heads::run(&words),
     }
 }

@@ -8,6 +8,32 @@ use overtone_eval::table::Table;
 
 use overtone_plot::LinePlot;
 
+/// Seeds that a comparison takes.
+const ENOUGH: usize = 4;
+
+/// A title that says so where `n` repetitions, each a `what` such as a seed, are too few for a
+/// comparison.
+pub fn titled(title: &str, n: usize, what: &str) -> String {
+    match n {
+        ENOUGH.. => title.to_owned(),
+        1 => format!("{title} (1 {what}, no comparison)"),
+        _ => format!("{title} ({n} {what}s, no comparison)"),
+    }
+}
+
+/// Seeds for a sentence.
+pub fn listed(seeds: &[u64]) -> String {
+    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// `0.1695 ± 0.0523`, or the mean alone.
+pub fn plus_minus(mean: f64, sd: Option<f64>, digits: usize) -> String {
+    match sd {
+        Some(sd) => format!("{mean:.digits$} ± {sd:.digits$}"),
+        None => format!("{mean:.digits$}"),
+    }
+}
+
 /// A page and the files it names, in memory until [`Page::write`].
 #[derive(Clone, Debug)]
 pub struct Page {
@@ -62,9 +88,19 @@ impl Page {
     /// work that fills them.
     ///
     /// # Errors
-    /// When they cannot.
+    /// When they cannot, or a folder in it has a name as a page's files have.
     pub fn check_writable(folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder)?;
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let is_named_as_a_file = path.extension().is_some_and(|end| {
+                ["md", "csv", "svg", "png"].iter().any(|written| end == *written)
+            });
+            if is_named_as_a_file && path.is_dir() {
+                let reason = format!("{} is a folder", path.display());
+                return Err(io::Error::new(io::ErrorKind::IsADirectory, reason));
+            }
+        }
         overtone_files::check_writable(&folder.join("page"))
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))
     }
@@ -116,6 +152,23 @@ mod tests {
             read("curve.svg").starts_with(b"<svg") && read("curve.png").starts_with(b"\x89PNG")
         );
         assert_eq!(fs::read_dir(&inside).unwrap().count(), 5, "and nothing else");
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_a_file_is_found_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("other")).unwrap();
+        Page::check_writable(folder.path()).unwrap();
+        fs::create_dir(folder.path().join("images.csv")).unwrap();
+        let refused = Page::check_writable(folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("images.csv is a folder"), "{refused}");
+    }
+
+    #[test]
+    fn few_seeds_are_no_comparison() {
+        assert_eq!(titled("Heads", 4, "seed"), "Heads");
+        assert_eq!(titled("Heads", 3, "seed"), "Heads (3 seeds, no comparison)");
+        assert_eq!(titled("Heads", 1, "split"), "Heads (1 split, no comparison)");
     }
 
     #[test]

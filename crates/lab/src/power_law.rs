@@ -1,5 +1,30 @@
 //! Power laws read off measurements: straight lines through logarithms, by least squares.
 
+/// A straight line through points by least squares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct StraightLine {
+    /// Its slope.
+    pub(crate) slope: f64,
+    /// Its value at 0.
+    pub(crate) at_zero: f64,
+    /// `Σ (x − x̄)²`; where it is 0, slope and value are no numbers.
+    pub(crate) xx: f64,
+}
+
+impl StraightLine {
+    /// Through these points.
+    pub(crate) fn fit(points: &[[f64; 2]]) -> Self {
+        let n = points.len() as f64;
+        let mean = [0, 1].map(|axis| points.iter().map(|point| point[axis]).sum::<f64>() / n);
+        let moment = |f: fn([f64; 2]) -> f64| -> f64 {
+            points.iter().map(|point| f([point[0] - mean[0], point[1] - mean[1]])).sum()
+        };
+        let (xx, xy) = (moment(|[x, _]| x * x), moment(|[x, y]| x * y));
+        let slope = xy / xx;
+        Self { slope, at_zero: mean[1] - slope * mean[0], xx }
+    }
+}
+
 /// `y = constant · x^exponent`, fitted to points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PowerLaw {
@@ -28,33 +53,18 @@ impl PowerLaw {
             .filter(|point| point.iter().all(|&x| x > 0.0 && x.is_finite()))
             .map(|point| point.map(f64::ln))
             .collect();
-        let n = logs.len() as f64;
-        if logs.len() < 3 {
+        let StraightLine { slope, at_zero, xx } = StraightLine::fit(&logs);
+        if logs.len() < 3 || xx <= 0.0 {
             return None;
         }
-        let mean = [0, 1].map(|axis| logs.iter().map(|point| point[axis]).sum::<f64>() / n);
-        let moment = |f: fn([f64; 2]) -> f64| -> f64 {
-            logs.iter().map(|point| f([point[0] - mean[0], point[1] - mean[1]])).sum()
-        };
-        let (xx, xy) = (moment(|[x, _]| x * x), moment(|[x, y]| x * y));
-        if xx <= 0.0 {
-            return None;
-        }
-        let exponent = xy / xx;
-        let at_one = mean[1] - exponent * mean[0];
-        let left: f64 = logs.iter().map(|[x, y]| (y - at_one - exponent * x).powi(2)).sum();
-        let standard_error = (left / (n - 2.0) / xx).sqrt();
-        Some(Self { exponent, standard_error, constant: at_one.exp() })
+        let left: f64 = logs.iter().map(|[x, y]| (y - at_zero - slope * x).powi(2)).sum();
+        let standard_error = (left / (logs.len() as f64 - 2.0) / xx).sqrt();
+        Some(Self { exponent: slope, standard_error, constant: at_zero.exp() })
     }
 
     /// The exponent with its standard error, for a table.
     pub fn show(law: Option<Self>) -> String {
         law.map_or("-".into(), |law| format!("{:.2} ± {:.2}", law.exponent, law.standard_error))
-    }
-
-    /// Its `y` at `x`.
-    pub fn at(self, x: f64) -> f64 {
-        self.constant * x.powf(self.exponent)
     }
 }
 
@@ -70,7 +80,7 @@ mod tests {
         let law = PowerLaw::fit([[1.0, 1.0], [e, e], [e * e, 1.0]]).unwrap();
         assert!(law.exponent.abs() < 1e-12, "{law:?}");
         assert!((law.standard_error - (1f64 / 3.0).sqrt()).abs() < 1e-12, "{law:?}");
-        assert!((law.at(1.0) - (1f64 / 3.0).exp()).abs() < 1e-12, "{law:?}");
+        assert!((law.constant - (1f64 / 3.0).exp()).abs() < 1e-12, "{law:?}");
     }
 
     #[test]

@@ -118,14 +118,28 @@ pub fn run(
     settings: &Settings,
     progress: &(dyn Fn() + Sync),
 ) -> Result<Findings, ReturnHeadsError> {
+    let paths = recording::paths(&settings.data)?;
+    // Files are found unfit before the work on others, and not held at once.
+    for path in paths.iter().skip(1) {
+        held_out(&Recorded::read(path, settings.horizon)?, settings, settings.seed)?;
+    }
     let mut files = Vec::new();
     let mut runs = Vec::new();
-    for path in recording::paths(&settings.data)? {
+    for path in paths {
         let recorded = Recorded::read(&path, settings.horizon)?;
         runs.extend(measure(&recorded, settings, progress)?);
         files.push(recorded.name);
     }
     Ok(Findings { settings: settings.clone(), files, runs })
+}
+
+/// Which episodes are asked about.
+fn held_out(
+    recorded: &Recorded,
+    settings: &Settings,
+    split_seed: u64,
+) -> Result<Split, ReturnHeadsError> {
+    Ok(Split::draw(recorded.episodes.len(), settings.held_out, split_seed)?)
 }
 
 /// Every split and head of one recording.
@@ -139,7 +153,7 @@ fn measure(
         splits.flat_map(|split| settings.heads.iter().map(move |&head| (split, head))).collect();
     let one = |&(split, head): &(usize, ReturnHead)| {
         let split_seed = seed::derive_nth(settings.seed, split as u64);
-        let drawn = Split::draw(recorded.episodes.len(), settings.held_out, split_seed)?;
+        let drawn = held_out(recorded, settings, split_seed)?;
         let learner =
             train(head, recorded, &recorded.rows(&drawn.training), settings.training, split_seed)?;
         let mut asked = recorded.rows(&drawn.held_out);
@@ -246,6 +260,26 @@ mod tests {
         assert!((found.against_best("c", ReturnHead::HlGauss, 0) - 1.3).abs() < 1e-12);
         let worse = self::found([[1.02, 1.0], [1.02, 1.0], [1.0, 1.0]]);
         assert!(!worse.rule(ReturnHead::Fourier).is_met());
+    }
+
+    #[test]
+    fn an_unfit_file_is_found_before_the_work() {
+        let starter = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../datasets/starter/mujoco/hopper_medium.hdf5");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(starter, folder.path().join("a.hdf5")).unwrap();
+        std::fs::write(folder.path().join("b.hdf5"), "").unwrap();
+        let settings = Settings {
+            data: folder.path().to_owned(),
+            training: Training { updates: 1, batch_size: 2, width: 4 },
+            ..found([[1.0; 2]; 3]).settings
+        };
+        let done = std::sync::atomic::AtomicUsize::new(0);
+        let count = || {
+            done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        };
+        assert!(run(&settings, &count).unwrap_err().to_string().contains("b.hdf5"));
+        assert_eq!(done.into_inner(), 0);
     }
 
     /// A file of forty episodes, of which half earn 1 a step.

@@ -8,7 +8,7 @@ pub mod target;
 use overtone_eval::{FourierTransform, Smoothness};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use crate::power_law::PowerLaw;
+use crate::power_law::{PowerLaw, StraightLine};
 use best_fit::Fitter;
 use target::{Shape, Target, on_bins};
 
@@ -261,12 +261,7 @@ impl Finding {
         let within = self.truncations.iter().filter(|cut| (range[0]..=range[1]).contains(&cut.n));
         let points: Vec<[f64; 2]> =
             within.map(|cut| [(cut.n as f64).powf(-exponent), cut.smoothness]).collect();
-        let n = points.len() as f64;
-        let mean = [0, 1].map(|axis| points.iter().map(|point| point[axis]).sum::<f64>() / n);
-        let sum = |f: &dyn Fn(&[f64; 2]) -> f64| points.iter().map(f).sum::<f64>();
-        let slope =
-            sum(&|[x, y]| (x - mean[0]) * (y - mean[1])) / sum(&|[x, _]| (x - mean[0]).powi(2));
-        mean[1] - slope * mean[0]
+        StraightLine::fit(&points).at_zero
     }
 }
 

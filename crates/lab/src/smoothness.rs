@@ -196,7 +196,8 @@ impl Findings {
             ];
             for (what, pooled, (mean, sd)) in pairs {
                 let off = (pooled.mean - mean).abs() / sd;
-                if off > 1.0 {
+                let is_near = off <= 1.0;
+                if !is_near {
                     far.push(format!("{} {what}: {off:.1} sd", noise.colour.name()));
                 }
             }
@@ -342,6 +343,9 @@ mod tests {
         assert_eq!(found.far_from_paper(), [""; 0]);
         found.noise[1].smoothness.mean += 0.0005;
         assert_eq!(found.far_from_paper(), ["pink smoothness: 2.5 sd"]);
+        let mut broken = found.clone();
+        broken.noise[0].entropy.mean = f64::NAN;
+        assert_eq!(broken.far_from_paper().len(), 2, "what is no number is not near");
         assert!(found.page("x").markdown().contains("deviations: pink smoothness: 2.5 sd."));
     }
 

@@ -10,9 +10,9 @@ use overtone_plot::{Line, LinePlot};
 use rand::RngExt;
 
 use crate::classifier::{self, Config, Split, likeliest};
-use crate::comparison::{Comparison, Metric, Names, Run};
+use crate::comparison::{Comparison, Costs, Metric, Names, Run};
 use crate::learning::Training;
-use crate::page::Page;
+use crate::page::{Page, listed, titled};
 use crate::transformer::{Kind, Size};
 use clips::{BIN, BINS, TEMPI};
 
@@ -116,8 +116,9 @@ pub fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Findings {
         Run { detail: network.probs(&split.test).swap_remove(shown), ..run }
     };
     let cost = |way: usize| classifier::cost(&settings.config(way), &split, settings.training);
-    let comparison =
-        Comparison::run(&METRICS, settings.names(), &settings.seeds, &train, &cost, progress);
+    let names = settings.names();
+    let costs = Costs { n: names.len(), of: &cost };
+    let comparison = Comparison::run(&METRICS, names, &settings.seeds, &train, costs, progress);
     Findings { comparison, shown: split.test.classes[shown] }
 }
 
@@ -154,9 +155,8 @@ impl Findings {
     /// The page.
     pub fn page(&self, settings: &Settings, command: &str) -> Page {
         let Settings { train_each, test_each, training, .. } = settings;
-        let seeds: Vec<String> = settings.seeds.iter().map(u64::to_string).collect();
         let title = "The tempo of a metronome with linear and Fourier heads";
-        let mut page = Page::new("tempo", title, command);
+        let mut page = Page::new("tempo", &titled(title, settings.seeds.len(), "seed"), command);
         page.text(&format!(
             "Clips of 5.12 s are generated (`crates/lab/src/tempo/clips.rs`; data seed {}): clicks \
              at 50 to 210 beats a minute in noise, {train_each} of each tempo to learn, {test_each} \
@@ -172,7 +172,7 @@ impl Findings {
             training.batch,
             training.weight_decay,
             training.learning_rate,
-            seeds.join(", ")
+            listed(&settings.seeds)
         ));
         page.heading("F1");
         self.comparison.write(&mut page, "tempo", "Macro F1 on test clips while training");

@@ -11,14 +11,14 @@ mod kind;
 use std::fmt;
 
 use burn::{
-    module::{Module, ModuleVisitor, Param, ParamId},
+    module::{Module, Param, ParamId},
     nn::{
         LayerNorm, LayerNormConfig, Linear,
         attention::{
             MhaInput, MultiHeadAttention, MultiHeadAttentionConfig, generate_autoregressive_mask,
         },
     },
-    tensor::{Bool, Tensor, activation::gelu},
+    tensor::{Bool, Int, Tensor, activation::gelu},
 };
 use overtone_model::{FourierAttention, FourierAttentionConfig, Init, Matrices, RShape};
 
@@ -54,6 +54,32 @@ pub enum Attention {
 /// Standard deviation of embeddings: about that of what a linear layer makes of standardized
 /// numbers. With GPT's 0.02 between layers as large as these, places hardly count at first.
 pub const EMBEDDING: f64 = 0.5;
+
+/// Embeddings of tokens and places.
+#[derive(Module, Debug)]
+pub struct Embeddings {
+    tokens: Param<Tensor<2>>,
+    positions: Param<Tensor<2>>,
+}
+
+impl Embeddings {
+    /// Of `n` tokens, and of so many places.
+    pub fn new(n: usize, places: usize, d_model: usize, init: &mut Init<'_>) -> Self {
+        let [tokens, positions] = [n, places].map(|n| init.normal([n, d_model], EMBEDDING));
+        Self { tokens, positions }
+    }
+
+    /// # Shapes
+    /// - `tokens`: `[rows, time]`, `time` at most the number of places
+    /// - result: `[rows, time, d_model]`
+    pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let [rows, time] = tokens.dims();
+        let found = self.tokens.val().select(0, tokens.reshape([rows * time]));
+        let [_, d_model] = found.dims();
+        let positions = self.positions.val().narrow(0, 0, time).unsqueeze_dim::<3>(0);
+        found.reshape([rows, time, d_model]) + positions
+    }
+}
 
 /// A linear layer drawn as PyTorch draws it.
 pub fn linear(inputs: usize, outputs: usize, init: &mut Init<'_>) -> Linear {
@@ -302,24 +328,12 @@ impl Matrices for Transformer {
     }
 }
 
-/// Numbers that a network learns.
-pub fn n_parameters<M: Module>(network: &M) -> usize {
-    struct Count(usize);
-    impl ModuleVisitor for Count {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            self.0 += param.lazy_shape().num_elements();
-        }
-    }
-    let mut count = Count(0);
-    network.visit(&mut count);
-    count.0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use burn::tensor::{Device, Int, TensorData};
+    use burn::tensor::{Device, TensorData};
     use overtone_core::seed;
+    use overtone_model::weights::n_parameters;
 
     const KINDS: [Kind; 2] =
         [Kind::Softmax, Kind::Fourier { power: 4, initial: 1.0, vector: true }];

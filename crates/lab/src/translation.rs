@@ -8,20 +8,19 @@ pub mod numbers;
 use std::collections::BTreeSet;
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, ParamId},
     nn::Linear,
     tensor::{Bool, Device, Int, Tensor, TensorData},
 };
 use overtone_core::seed;
 use overtone_eval::table::Table;
 use overtone_model::{Init, Matrices, head::cross_entropy};
-use rand::RngExt;
 
 use crate::comparison::{Comparison, Metric, Run};
 use crate::grid::Grid;
 use crate::learning::{self, Cost, Order, Training};
-use crate::page::Page;
-use crate::transformer::{EMBEDDING, Kind, Memory, Sight, Size, Transformer, linear};
+use crate::page::{Page, titled};
+use crate::transformer::{Embeddings, Kind, Memory, Sight, Size, Transformer, linear};
 
 const METRICS: [Metric; 3] = [
     Metric { name: "exact, %", digits: 1, more_is_better: Some(true) },
@@ -64,10 +63,7 @@ impl Corpus {
     pub fn draw(data_seed: u64, below: u32, n_train: usize, n_test: usize) -> Self {
         assert!(n_train + n_test <= below as usize, "{below} numbers are too few");
         let mut all: Vec<u32> = (0..below).collect();
-        let generator = &mut seed::generator(data_seed, "numbers");
-        for i in (1..all.len()).rev() {
-            all.swap(i, generator.random_range(0..=i));
-        }
+        learning::shuffle(&mut all, &mut seed::generator(data_seed, "numbers"));
         let germans: Vec<String> = all.iter().map(|n| numbers::german(*n)).collect();
         let letters: BTreeSet<char> = germans.iter().flat_map(|word| word.chars()).collect();
         let words: BTreeSet<&str> = all.iter().flat_map(|n| numbers::english(*n)).collect();
@@ -114,28 +110,6 @@ fn padded(rows: &[&[i32]], device: &Device) -> (Tensor<2, Int>, Tensor<2, Bool>)
     }
     let tokens = Tensor::from_data(TensorData::new(tokens, shape), device);
     (tokens, Tensor::from_data(TensorData::new(real, shape), device))
-}
-
-/// Embeddings of tokens and places.
-#[derive(Module, Debug)]
-struct Embeddings {
-    tokens: Param<Tensor<2>>,
-    positions: Param<Tensor<2>>,
-}
-
-impl Embeddings {
-    fn new(n: usize, places: usize, d: usize, init: &mut Init<'_>) -> Self {
-        let [tokens, positions] = [n, places].map(|n| init.normal([n, d], EMBEDDING));
-        Self { tokens, positions }
-    }
-
-    fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
-        let [rows, time] = tokens.dims();
-        let found = self.tokens.val().select(0, tokens.reshape([rows * time]));
-        let [_, d] = found.dims();
-        let positions = self.positions.val().narrow(0, 0, time).unsqueeze_dim::<3>(0);
-        found.reshape([rows, time, d]) + positions
-    }
 }
 
 /// An encoder of letters and a decoder of words.
@@ -257,7 +231,7 @@ pub fn run(grid: &Grid, corpus: &Corpus, progress: &(dyn Fn() + Sync)) -> Compar
 /// The page.
 pub fn page(grid: &Grid, corpus: &Corpus, found: &Comparison, command: &str) -> Page {
     let title = "Numbers from German to English with softmax and Fourier attention";
-    let mut page = Page::new("translation", title, command);
+    let mut page = Page::new("translation", &titled(title, grid.seeds.len(), "seed"), command);
     page.text(&format!(
         "Numbers spelled in German, letter by letter (`siebenundsechzig`), are said in English, \
          word by word (`sixty seven`): {} to learn, {} others to be judged by \

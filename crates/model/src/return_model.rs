@@ -188,7 +188,10 @@ impl ReturnModel {
     }
 
     /// What the head reads of each observation, `[batch · time, width]`.
-    fn hidden(&self, observations: Tensor<3>) -> Tensor<2> {
+    ///
+    /// # Shapes
+    /// - `observations`: `[batch, time, width]`
+    pub fn hidden(&self, observations: Tensor<3>) -> Tensor<2> {
         let [batch, time, width] = observations.dims();
         let (rows, device) = (batch * time, observations.device());
         let dtype = observations.dtype();

@@ -54,8 +54,9 @@ pub fn run(words: &[String]) -> Result<()> {
         return Ok(());
     }
     asked.check_writable()?;
-    let found =
-        with_bar(jobs::<density::Metric>(&settings).len(), |tick| density::run(&settings, tick));
+    let found = with_bar("runs", jobs::<density::Metric>(&settings).len(), |tick| {
+        density::run(&settings, tick)
+    });
     say!("{}", found.headline_table());
     say!("{}", found.far_text());
     say!("{}", found.linear_text());

@@ -1,12 +1,11 @@
 //! `overtone-lab forecast`.
 
 use anyhow::{Result, bail};
-use overtone_data::datasets_folder;
 use overtone_lab::forecast::{
     self, Settings, evaluation::SamplingConfig, series_file, training::TrainingConfig,
 };
 
-use super::Options;
+use super::{Options, datasets};
 use crate::progress;
 
 /// The options.
@@ -74,13 +73,14 @@ steps = 80
 pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let whole = |key, least, most| asked.whole(key, least, most).map(|n| n as usize);
-    let mut frequencies = asked.list("frequencies", 1, 4096)?;
+    let bins = asked.whole("bins", 8, 4096)?;
+    // A density of as many frequencies as bins could be anything.
+    let mut frequencies = asked.list("frequencies", 1, bins - 1)?;
     frequencies.sort_unstable();
-    frequencies.dedup();
     let settings = Settings {
         data_seed: asked.whole("data_seed", 0, u64::MAX)?,
         seeds: asked.list("seeds", 0, u64::MAX)?,
-        bins: whole("bins", 8, 4096)?,
+        bins: bins as usize,
         mixed_alone: asked.is("mixed_alone"),
         sparse: asked.number("sparse", 0.0, 0.99)?,
         dense: asked.number("dense", 0.1, 0.9999)?,
@@ -104,16 +104,25 @@ pub fn run(words: &[String]) -> Result<()> {
         },
     };
     let name = asked.text("series");
-    let path = datasets_folder()?.join("series").join(format!("{name}.toml"));
+    let path = datasets()?.join("series").join(format!("{name}.toml"));
     let (card, real) = series_file::read(&path)?;
     let needed = settings.context + settings.horizon;
+    if settings.context <= real.season {
+        let season = real.season;
+        bail!(
+            "context={}: must be more than {season}, the values of a cycle of {name}, by which \
+             MASE is scaled",
+            settings.context
+        );
+    }
     if real.values.len() < needed {
         bail!("series={name}: it has {} values, a window {needed}", real.values.len());
     }
     asked.check_writable()?;
     let bar = progress::parts("training", settings.units());
-    let found = forecast::run(&settings, &card, &real, &|| bar.inc(1))?;
+    let found = forecast::run(&settings, &card, &real, &|| bar.inc(1));
     bar.finish_and_clear();
+    let found = found?;
     say!("{}", found.table());
     say!("{}", found.claims_table());
     asked.write(&found.page(&asked.command()))

@@ -3,8 +3,7 @@
 use anyhow::Result;
 use overtone_lab::fourier_integral::{self, Settings};
 
-use super::Options;
-use crate::progress;
+use super::{Options, with_bar};
 
 /// The options.
 pub const OPTIONS: Options = Options {
@@ -83,9 +82,7 @@ pub fn run(words: &[String]) -> Result<()> {
         rate_points: [list("rate_points_1d")?, list("rate_points_2d")?],
     };
     asked.check_writable()?;
-    let bar = progress::parts("estimating", settings.units());
-    let found = fourier_integral::run(&settings, &|| bar.inc(1));
-    bar.finish_and_clear();
+    let found = with_bar("parts", settings.units(), |tick| fourier_integral::run(&settings, tick));
     for sentence in found.example_text() {
         say!("{sentence}");
     }

@@ -45,7 +45,7 @@ out = "runs/lab/images"
 seeds = "1,2"
 # One.
 learning_rate = "0.005"
-# Softmax and the paper's.
+# Softmax and one other.
 attentions = "softmax,fourier4/R1"
 # Enough to be above chance.
 updates = 100
@@ -62,7 +62,7 @@ pub fn run(words: &[String]) -> Result<()> {
     }
     let split = images::optdigits::read(&data_folder()?, patch)?;
     asked.check_writable()?;
-    let found = with_bar(grid.units(), |tick| classifier::compare(&grid, &split, tick));
+    let found = with_bar("runs", grid.units(), |tick| classifier::compare(&grid, &split, tick));
     say!("{}", found.table());
     asked.write(&images::page(&grid, patch, &found, &asked.command()))
 }

@@ -16,7 +16,8 @@ pub const OPTIONS: Options = Options {
 # Fewer seeds and updates, two kinds of attention.
 quick = false
 # The first is what others are compared with: softmax, fourierP/Rx, fourierP/Rx/vector. Powers, an
-# R at the start and one R for each dimension, as in the paper's Tables 7 and 8.
+# R at the start and one R for each dimension, as in the paper's Tables 7 and 8, but around a first
+# R of 1: the paper's own setting is fourier4/R2.
 attentions = "softmax,fourier2/R1,fourier4/R1,fourier6/R1,fourier4/R0.5,fourier4/R2,fourier4/R3,fourier4/R1/vector"
 # Each attention at each of them.
 learning_rate = "0.003"
@@ -46,7 +47,7 @@ out = "runs/lab/language"
     quick: r#"
 # Two have a spread, if a wide one.
 seeds = "1,2"
-# Softmax and the paper's.
+# Softmax and one other; the paper's first R is 2, not 1.
 attentions = "softmax,fourier4/R1"
 # Enough to be below the frequencies of characters.
 updates = 100
@@ -69,8 +70,14 @@ pub fn run(words: &[String]) -> Result<()> {
     if settings.context >= text.validation.len() {
         bail!("context={}: the validation text is shorter", settings.context);
     }
+    let fit = language::text::n_windows(&text.validation, settings.context);
+    if settings.windows > fit {
+        let (windows, context) = (settings.windows, settings.context);
+        bail!("windows={windows}: of context={context}, {fit} fit into the validation text");
+    }
     asked.check_writable()?;
-    let found = with_bar(settings.grid.units(), |tick| language::run(&settings, &text, tick));
+    let found =
+        with_bar("runs", settings.grid.units(), |tick| language::run(&settings, &text, tick));
     say!("{}", found.table());
     asked.write(&language::page(&settings, &found, &asked.command()))
 }

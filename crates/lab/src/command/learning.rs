@@ -3,18 +3,17 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use overtone_data::datasets_folder;
 use overtone_lab::{
     grid::Grid,
     learning::Training,
     transformer::{Kind, Size},
 };
 
-use super::Asked;
+use super::{Asked, datasets};
 
 /// The folder of the lab's data, which comes with the project.
 pub fn data_folder() -> Result<PathBuf> {
-    Ok(datasets_folder()?.join("lab"))
+    Ok(datasets()?.join("lab"))
 }
 
 /// Of the network.

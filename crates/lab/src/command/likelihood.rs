@@ -42,7 +42,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let settings = settings(&asked)?;
     asked.check_writable()?;
-    let found = with_bar(jobs::<likelihood::Metric>(&settings).len(), |tick| {
+    let found = with_bar("runs", jobs::<likelihood::Metric>(&settings).len(), |tick| {
         likelihood::run(&settings, tick)
     });
     say!("{}", found.headline_table());

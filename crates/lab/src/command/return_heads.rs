@@ -57,7 +57,7 @@ pub fn run(words: &[String]) -> Result<()> {
         held_out: asked.number("held_out", 0.01, 0.9)?,
         asked: size("asked", 1_000_000)?,
         training: Training {
-            updates: asked.whole("updates", 1, 1_000_000)?,
+            updates: size("updates", 1_000_000)?,
             batch_size: size("batch", 65_536)?,
             width: size("width", 4096)?,
         },
@@ -67,8 +67,9 @@ pub fn run(words: &[String]) -> Result<()> {
     let n_runs = recording::paths(&settings.data)?.len() * settings.splits * settings.heads.len();
     let bar = progress::parts("runs", n_runs);
     let start = Instant::now();
-    let found = return_heads::run(&settings, &|| bar.inc(1))?;
+    let found = return_heads::run(&settings, &|| bar.inc(1));
     bar.finish_and_clear();
+    let found = found?;
     say!("{n_runs} runs in {:.0} s", start.elapsed().as_secs_f64());
     say!("{}", found.headline_table());
     say!("{}", found.verdict_text());

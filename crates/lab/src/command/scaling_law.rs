@@ -3,8 +3,7 @@
 use anyhow::{Result, bail};
 use overtone_lab::scaling_law::{self, Settings};
 
-use super::Options;
-use crate::progress;
+use super::{Options, with_bar};
 
 /// The options.
 pub const OPTIONS: Options = Options {
@@ -54,10 +53,16 @@ pub fn run(words: &[String]) -> Result<()> {
         to: asked.whole("to", 2 * from, bins / 8)? as usize,
         most_fitted: asked.whole("most_fitted", 4, bins / 8)? as usize,
     };
+    let Settings { from, to, .. } = settings;
+    let read_off = settings.frequencies().into_iter().filter(|n| (from..=to).contains(n)).count();
+    if read_off < 3 {
+        bail!(
+            "to={to}: from={from} up to there are {read_off} numbers of frequencies, and an \
+             exponent takes three"
+        );
+    }
     asked.check_writable()?;
-    let bar = progress::parts("fitting", settings.units());
-    let found = scaling_law::run(&settings, &|| bar.inc(1));
-    bar.finish_and_clear();
+    let found = with_bar("targets", settings.units(), |tick| scaling_law::run(&settings, tick));
     say!("{}", found.smoothness_table());
     say!("{}", found.fit_table());
     say!("{}\n{}\n{}", found.verdict(), found.directions(), found.negative());

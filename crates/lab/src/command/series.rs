@@ -1,6 +1,8 @@
 //! `overtone-lab series`.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Result, bail};
 use overtone_lab::{classifier, series};
 
 use super::{
@@ -45,7 +47,7 @@ out = "runs/lab/series"
 seeds = "1,2"
 # One.
 learning_rate = "0.003"
-# Softmax and the paper's.
+# Softmax and one other.
 attentions = "softmax,fourier4/R1"
 # Enough to be above chance.
 epochs = 8
@@ -61,20 +63,23 @@ pub fn run(words: &[String]) -> Result<()> {
     let sets = asked.names::<String>("sets")?;
     let mut all = Vec::new();
     for set in sets {
+        if Path::new(&set).file_name() != Some(set.as_ref()) {
+            bail!("sets={set}: a set is a name, and its files are in {}", folder.display());
+        }
         let split = series::uea::read(&folder, &set)?;
         let updates = (epochs * split.train.lengths.len()).div_ceil(batch);
         all.push((set, split, grid_of(&asked, updates)?));
     }
     asked.check_writable()?;
     let n_runs = all.iter().map(|(_, _, grid)| grid.units()).sum();
-    let found: Vec<series::Found> = with_bar(n_runs, |tick| {
-        let compare = |(set, split, grid): (String, _, _)| {
+    let found: Vec<series::Found> = with_bar("runs", n_runs, |tick| {
+        let compare = |(set, split, grid): (String, classifier::Split, _)| {
             let comparison = classifier::compare(&grid, &split, tick);
-            (set, grid, comparison)
+            series::Found { set, n_test: split.test.lengths.len(), grid, comparison }
         };
         all.into_iter().map(compare).collect()
     });
-    for (set, _, comparison) in &found {
+    for series::Found { set, comparison, .. } in &found {
         say!("{set}\n{}", comparison.table());
     }
     asked.write(&series::page(&found, &asked.command()))

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use anyhow::{Result, bail};
 use overtone_eval::{Pooled, Smoothness, smoothness::spectral_entropy, table::Table};
 use overtone_lab::{
+    page::plus_minus,
     pmf_file,
     smoothness::{self, Settings},
 };
@@ -71,10 +72,7 @@ fn measure(file: &Path) -> Result<()> {
     }
     for (m, (_, pooled)) in &by_bins {
         let mut row = vec![format!("all {}", pooled[0].n), m.to_string()];
-        row.extend(pooled.each_ref().map(|pooled| match pooled.sd() {
-            Some(sd) => format!("{:.6} ± {sd:.6}", pooled.mean),
-            None => format!("{:.6}", pooled.mean),
-        }));
+        row.extend(pooled.each_ref().map(|pooled| plus_minus(pooled.mean, pooled.sd(), 6)));
         table.row(row);
     }
     say!("{table}");

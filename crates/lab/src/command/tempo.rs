@@ -69,7 +69,7 @@ pub fn run(words: &[String]) -> Result<()> {
         training: training(&asked, updates(&asked)?)?,
     };
     asked.check_writable()?;
-    let found = with_bar(settings.units(), |tick| tempo::run(&settings, tick));
+    let found = with_bar("runs", settings.units(), |tick| tempo::run(&settings, tick));
     say!("{}", found.comparison.table());
     asked.write(&found.page(&settings, &asked.command()))
 }

@@ -73,7 +73,7 @@ pub fn run(words: &[String]) -> Result<()> {
     let data_seed = asked.whole("data_seed", 0, u64::MAX)?;
     let corpus = Corpus::draw(data_seed, below as u32, n_train as usize, n_test as usize);
     asked.check_writable()?;
-    let found = with_bar(grid.units(), |tick| translation::run(&grid, &corpus, tick));
+    let found = with_bar("runs", grid.units(), |tick| translation::run(&grid, &corpus, tick));
     say!("{}", found.table());
     asked.write(&translation::page(&grid, &corpus, &found, &asked.command()))
 }

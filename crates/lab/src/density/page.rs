@@ -3,11 +3,11 @@
 use overtone_eval::table::Table;
 
 use super::{Findings, Metric, true_smoothness};
-use crate::page::Page;
+use crate::page::{Page, listed, plus_minus, titled};
 use crate::toy::data::BINS;
-use crate::toy::findings::{MeanSd, Metric as _};
+use crate::toy::findings::Metric as _;
 use crate::toy::head::gamma_text;
-use crate::toy::study::{CHANCE, listed, names, plus_minus};
+use crate::toy::study::names;
 use crate::toy::{Dataset, HeadKind};
 
 /// N of the paper's tables.
@@ -18,7 +18,7 @@ const PAPER_EPOCHS: usize = 500;
 
 impl Findings {
     /// Heads of the paper's Tables 1, 5 and 6.
-    fn headline(&self, dataset: Dataset) -> Vec<HeadKind> {
+    fn headline_heads(&self, dataset: Dataset) -> Vec<HeadKind> {
         let wanted = |kind: &HeadKind| match kind {
             HeadKind::Fourier { frequencies, gamma } => *frequencies == HEADLINE && *gamma == 0.0,
             _ => true,
@@ -29,28 +29,8 @@ impl Findings {
     /// Every head on every dataset: our numbers, the spread between data seeds and between
     /// weight seeds, and the paper's.
     pub fn headline_table(&self) -> Table {
-        let mut table =
-            Table::new(&["dataset", "head", "metric", "ours", "between weights", "paper"]);
-        for &dataset in &self.settings.datasets {
-            for kind in self.headline(dataset) {
-                for metric in [Metric::Kl, Metric::Smoothness, Metric::Mse] {
-                    if !metric.fits(kind) {
-                        continue;
-                    }
-                    let (mean, sd) = metric.ours(self, dataset, kind);
-                    let over_weights = self.spread(metric, dataset, kind).over_weights;
-                    table.row(vec![
-                        dataset.to_string(),
-                        kind.to_string(),
-                        metric.name().into(),
-                        plus_minus(mean, sd),
-                        over_weights.map_or("–".into(), |sd| format!("{sd:.4}")),
-                        published_text(metric.published(dataset, kind)),
-                    ]);
-                }
-            }
-        }
-        table
+        let metrics = [Metric::Kl, Metric::Smoothness, Metric::Mse];
+        self.headline(|dataset| self.headline_heads(dataset), &metrics)
     }
 
     /// Every head on one dataset, every metric.
@@ -64,8 +44,8 @@ impl Findings {
             row.push(kind.frequencies().map_or("–".into(), |n| n.to_string()));
             for &metric in Metric::ALL {
                 let (mean, sd) = metric.ours(self, dataset, kind);
-                let ours = if metric.fits(kind) { plus_minus(mean, sd) } else { "–".into() };
-                row.extend([ours, published_text(metric.published(dataset, kind))]);
+                let ours = if metric.fits(kind) { plus_minus(mean, sd, 4) } else { "–".into() };
+                row.extend([ours, Self::published_text(metric.published(dataset, kind))]);
             }
             table.row(row);
         }
@@ -104,9 +84,9 @@ impl Findings {
 
     /// A page about all of it; `command` is what was run.
     pub fn page(&self, command: &str) -> Page {
-        let title = "Heads on distributions that are known";
-        let mut page = Page::new("density", title, command);
         let settings = &self.settings;
+        let title = titled("Heads on distributions that are known", settings.runs_each(), "run");
+        let mut page = Page::new("density", &title, command);
         page.text(&format!(
             "The toy example of the Fourier head's paper (Section 4.1, Appendix C.2): a perceptron \
              2 → 64 → 32 with different heads learns the distribution of `z` given `x` and `y` \
@@ -126,7 +106,8 @@ impl Findings {
              *Paper*: the numbers saved with its released code, of which its Tables 1, 5 and 6 \
              print N = {HEADLINE}, γ = 0 to three digits; for pointwise regression, Table 6. One of \
              them belongs to an older file: the smoothness of the GMM head on gmm2, for which the \
-             saved distributions give 0.0464 ± 0.0068.",
+             saved distributions give 0.0464 ± 0.0068. And the MSE that Table 6 prints of the \
+             linear head on gaussian, 0.013 ± 0.001, is the saved MSE (argmax).",
             settings.epochs,
             listed(&settings.data_seeds),
             settings.weight_seeds.len(),
@@ -140,7 +121,7 @@ impl Findings {
             page.heading(&format!("All heads on {dataset}"));
             page.table(&format!("density-{dataset}"), &self.sweep_table(dataset));
         }
-        page.text(&format!("{}\n{CHANCE}", self.far_text()));
+        page.text(&format!("{}\n{}", self.far_text(), self.chance_text()));
         page.heading("Against the number of frequencies (Figure 8)");
         for &dataset in &settings.datasets {
             for metric in [Metric::Kl, Metric::Mse, Metric::Smoothness] {
@@ -149,11 +130,17 @@ impl Findings {
             }
         }
         page.heading("Over the epochs");
-        page.text(
-            "The test set's KL of one run jumps between epochs, and the linear head is best long \
-             before the end. The best epoch is chosen on the test set itself, so the first column \
-             flatters; it shows how much of the number at the end is overfitting.",
-        );
+        let linear = settings
+            .datasets
+            .iter()
+            .map(|&dataset| format!("{:.0} on {dataset}", self.best(dataset, HeadKind::Linear).1));
+        page.text(&format!(
+            "The test set's KL of one run jumps between epochs. Of {} epochs, the linear head's \
+             best one is on average {}. The best epoch is chosen on the test set itself, so the \
+             first column flatters; it shows how much of the number at the end is overfitting.",
+            settings.epochs,
+            linear.collect::<Vec<_>>().join(", ")
+        ));
         page.table("density-best", &self.best_table());
         for &dataset in &settings.datasets {
             page.plot(&format!("density-{dataset}-epochs"), &self.epochs_plot(dataset));
@@ -175,7 +162,7 @@ impl Findings {
     fn true_text(&self) -> String {
         let smoothness = true_smoothness(&self.settings);
         let parts = smoothness.iter().map(|(dataset, pooled)| {
-            format!("{} on {dataset}", plus_minus(pooled.mean, pooled.sd()))
+            format!("{} on {dataset}", plus_minus(pooled.mean, pooled.sd(), 4))
         });
         let parts: Vec<String> = parts.collect();
         format!(
@@ -201,10 +188,6 @@ impl Findings {
     }
 }
 
-fn published_text(published: Option<MeanSd>) -> String {
-    published.map_or("–".into(), |(mean, sd)| plus_minus(mean, Some(sd)))
-}
-
 #[cfg(test)]
 mod tests {
     use crate::density::small;
@@ -221,6 +204,8 @@ mod tests {
             "| fourier | 1e-6 | 12 |",
             "density-beta-smoothness.svg",
             "of 50 means lie further",
+            "Of 2 epochs, the linear head's best one is on average 2 on gaussian",
+            "chance alone would put 33 % of its means",
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");
         }

@@ -9,6 +9,9 @@ use crate::toy::study::{Run, Spread};
 use crate::toy::{Dataset, HeadKind};
 use overtone_plot::{Line, LinePlot, Stroke};
 
+/// At the vertical axis.
+const OF_A_BIN: &str = "probability of a bin";
+
 impl Findings {
     /// Figure 8: a metric over N, with the baselines as levels.
     pub(super) fn against_frequencies(&self, metric: Metric, dataset: Dataset) -> LinePlot {
@@ -68,33 +71,19 @@ impl Findings {
 
     /// Figure 2: the distributions of the example row.
     pub(super) fn learned(&self, dataset: Dataset) -> LinePlot {
-        let mut lines = Vec::new();
-        if let Some(example) = self.examples.get(&dataset) {
-            lines.push(
-                Line::new("truth", over_bins(&example.truth)).colour(6).stroke(Stroke::Dashed),
-            );
-        }
         let kinds = [
             HeadKind::Linear,
             HeadKind::Gmm { components: dataset.components() },
             HeadKind::Fourier { frequencies: HEADLINE, gamma: 0.0 },
         ];
-        for (colour, kind) in kinds.into_iter().enumerate() {
-            if let Some(probs) = self.learned_by(dataset, kind) {
-                lines.push(Line::new(kind.to_string(), over_bins(probs)).colour(colour));
-            }
-        }
-        self.example_plot(dataset, "learned distributions", lines)
+        self.learned_plot(dataset, ["learned distributions", OF_A_BIN], &kinds, over_bins)
     }
 
     /// Figure 10: where pointwise regression puts the example row.
     pub(super) fn pointwise(&self, dataset: Dataset) -> LinePlot {
-        let mut lines = Vec::new();
+        let mut lines = self.truth(dataset, over_bins);
         if let Some(example) = self.examples.get(&dataset) {
             let most = example.truth.iter().copied().fold(0.0, f64::max);
-            lines.push(
-                Line::new("truth", over_bins(&example.truth)).colour(6).stroke(Stroke::Dashed),
-            );
             let first = self.settings.data_seeds.first().copied();
             let here = |run: &&Run<Evaluation>| Some(run.job.data_seed) == first;
             for run in self.of(dataset, HeadKind::Pointwise).filter(here) {
@@ -103,17 +92,7 @@ impl Findings {
                 lines.extend(at.map(|&at| Line::new(name, vec![[at, 0.0], [at, most]]).colour(1)));
             }
         }
-        self.example_plot(dataset, "pointwise regression", lines)
-    }
-
-    fn example_plot(&self, dataset: Dataset, what: &str, lines: Vec<Line>) -> LinePlot {
-        LinePlot {
-            title: format!("{dataset}: {what} {}", self.at_example(dataset)),
-            x_label: "z".into(),
-            y_label: "probability of a bin".into(),
-            lines,
-            ..LinePlot::default()
-        }
+        self.example_plot(dataset, ["pointwise regression", OF_A_BIN], lines)
     }
 }
 

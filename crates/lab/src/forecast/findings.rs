@@ -10,7 +10,7 @@ use super::evaluation::{Accuracy, Evaluation, Forecast};
 use super::series_file::SeriesCard;
 use super::tokens::{LIMIT, Window};
 use super::{Settings, Variant, paper};
-use crate::page::Page;
+use crate::page::{Page, listed, plus_minus, titled};
 
 /// One training.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,11 +99,8 @@ impl VariantFinding {
 }
 
 /// Mean ± sample standard deviation.
-fn plus_minus(pooled: &Pooled, digits: usize) -> String {
-    match pooled.sd() {
-        Some(sd) => format!("{:.digits$} ± {sd:.digits$}", pooled.mean),
-        None => format!("{:.digits$}", pooled.mean),
-    }
+fn pooled_text(pooled: &Pooled, digits: usize) -> String {
+    plus_minus(pooled.mean, pooled.sd(), digits)
 }
 
 impl Findings {
@@ -125,9 +122,9 @@ impl Findings {
         for found in &self.variants {
             let variant = &found.variant;
             let mut row = vec![variant.head(), variant.bins().into(), variant.gamma()];
-            row.push(plus_minus(&found.mase(&self.naive), 3));
-            row.push(plus_minus(&found.wql(&self.naive), 3));
-            row.push(plus_minus(&found.smoothness(), 4));
+            row.push(pooled_text(&found.mase(&self.naive), 3));
+            row.push(pooled_text(&found.wql(&self.naive), 3));
+            row.push(pooled_text(&found.smoothness(), 4));
             if let Some(paper) = paper::row_of(variant) {
                 row.extend([paper.mase, paper.wql].map(|x| format!("{x:.3}")));
                 row.push(format!("{:.4}", paper.smoothness[0]));
@@ -160,9 +157,9 @@ impl Findings {
                 let over = |of: fn(&Evaluation) -> f64| -> Pooled {
                     found.runs.iter().map(|run| of(&run.evaluations[set])).collect()
                 };
-                row.push(plus_minus(&over(|found| found.accuracy.mase), 3));
-                row.push(plus_minus(&over(|found| found.accuracy.wql), 3));
-                row.push(plus_minus(&over(|found| found.nats), 3));
+                row.push(pooled_text(&over(|found| found.accuracy.mase), 3));
+                row.push(pooled_text(&over(|found| found.accuracy.wql), 3));
+                row.push(pooled_text(&over(|found| found.nats), 3));
             }
             table.row(row);
         }
@@ -210,8 +207,9 @@ impl Findings {
 
     /// A page about all of it; `command` is what was run.
     pub fn page(&self, command: &str) -> Page {
-        let mut page =
-            Page::new("forecast", "Forecasting with the Fourier head, at a small scale", command);
+        let title = "Forecasting with the Fourier head, at a small scale";
+        let title = titled(title, self.settings.seeds.len(), "seed");
+        let mut page = Page::new("forecast", &title, command);
         page.text(&self.introduction());
         page.heading("Accuracy and smoothness (Tables 3 and 8)");
         page.text(&self.reading());
@@ -249,7 +247,6 @@ impl Findings {
     fn introduction(&self) -> String {
         let settings = &self.settings;
         let training = &settings.training;
-        let seeds: Vec<String> = settings.seeds.iter().map(u64::to_string).collect();
         format!(
             "A decoder-only transformer of {} layers, {} heads and width {} reads {} values, \
              scaled by their mean absolute value and put into {} bins between -{LIMIT} and \
@@ -264,7 +261,7 @@ impl Findings {
              **This is not the paper's experiment.** The paper trains 20 million parameters for \
              200,000 steps on the series of Chronos, with 4096 bins; this is small enough for a \
              desk. Levels cannot be compared, only which way things go.\n\n\
-             Forecasts are measured on {} synthetic series from another seed, and without any \
+             Forecasts are measured on {} other synthetic series, drawn alike, and without any \
              training on such data (zero-shot) on every {} values of a real one: {}, in {}. \
              {} Source: {}.\n\n\
              Of mixed-precision bins a share d = {} lies outside the dense interval, here from \
@@ -283,7 +280,7 @@ impl Findings {
             settings.training_series,
             settings.data_seed,
             training.learning_rate,
-            seeds.join(", "),
+            listed(&settings.seeds),
             settings.test_series,
             settings.horizon,
             self.card.title,
@@ -339,7 +336,8 @@ impl Findings {
             for (what, ours, theirs) in pairs {
                 let Some(sd) = ours.sd() else { continue };
                 compared += 1;
-                if (ours.mean - theirs).abs() > sd {
+                let is_near = (ours.mean - theirs).abs() <= sd;
+                if !is_near {
                     let head = found.variant.head();
                     far.push(format!("{head} {what} ({:+.3})", ours.mean - theirs));
                 }
@@ -417,5 +415,8 @@ mod tests {
         }
         let far = found.far_from_paper();
         assert!(far.contains(": Linear WQL (+0.110)."), "{far}");
+        found.naive[0].mase = f64::NAN;
+        let far = found.far_from_paper();
+        assert!(far.contains("Linear MASE (NaN)"), "what is no number is not near: {far}");
     }
 }

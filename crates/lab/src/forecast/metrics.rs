@@ -66,9 +66,10 @@ impl Scores {
     }
 
     /// Mean absolute scaled error of the median forecast: each forecast's mean absolute error
-    /// over its history's seasonal error, averaged over forecasts.
+    /// over its history's seasonal error, averaged over forecasts; no number where no history has
+    /// such an error.
     pub fn mase(&self) -> f64 {
-        self.mase.mean
+        if self.mase.n == 0 { f64::NAN } else { self.mase.mean }
     }
 
     /// Weighted quantile loss: `2 Σ ρ_q / Σ |x|` over all values, averaged over
@@ -105,6 +106,10 @@ mod tests {
         let mut quantiles = vec![vec![0.0; 2]; 9];
         quantiles[MEDIAN] = vec![2.0, 1.0];
         let mut scores = Scores::default();
+        // A history of one cycle has no seasonal error.
+        scores.add(&history, 4, &truth, &quantiles);
+        assert!(scores.mase().is_nan());
+        scores = Scores::default();
         scores.add(&history, 1, &truth, &quantiles);
         // (1 + 4)/2 / 2
         close(scores.mase(), 1.25);

@@ -3,16 +3,13 @@
 //! The first column of the CSV file names the row; all others are values in the order of
 //! time, row after row: a value a row, or a year a row with a column a month.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::Path;
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
 use super::series::Series;
-
-/// Largest file that is read, in bytes.
-const MOST_BYTES: u64 = 10_000_000;
+use crate::data_file::{DataFileError, lines_of, number, read_text};
 
 /// A series' description, as it stands in `datasets/series/`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -38,104 +35,44 @@ pub struct SeriesCard {
     pub season: usize,
 }
 
-/// Why there is no series.
-#[derive(Debug, thiserror::Error)]
-pub enum SeriesFileError {
-    /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file too large to be a series.
-    #[error("{} has {bytes} bytes; a series has at most {MOST_BYTES}", path.display())]
-    Large {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        bytes: u64,
-    },
-    /// The description is not TOML of this form.
-    #[error("{} describes no series: {reason}", path.display())]
-    Card {
-        /// The description.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The file is not the described one.
-    #[error("{} has SHA-256 {got}, and its description says {expected}; restore the file", path.display())]
-    Hash {
-        /// The CSV file.
-        path: PathBuf,
-        /// Of its bytes.
-        got: String,
-        /// Of the description.
-        expected: String,
-    },
-    /// A cell that is no finite number.
-    #[error("{}: line {line}: `{cell}` is no number", path.display())]
-    Cell {
-        /// The CSV file.
-        path: PathBuf,
-        /// From 1.
-        line: usize,
-        /// The cell.
-        cell: String,
-    },
-}
-
 /// Reads a description and the series it describes.
 ///
 /// # Errors
-/// When a file is missing, larger than 10 MB, malformed, or not the one described.
-pub fn read(card_path: &Path) -> Result<(SeriesCard, Series), SeriesFileError> {
-    let card_error = |reason: &str| SeriesFileError::Card {
-        path: card_path.to_path_buf(),
-        reason: reason.to_owned(),
-    };
-    let text = read_text(card_path)?;
-    let card: SeriesCard = toml::from_str(&text).map_err(|error| card_error(error.message()))?;
+/// When a file is missing, larger than 100 MB, malformed, or not the one described.
+pub fn read(card_path: &Path) -> Result<(SeriesCard, Series), DataFileError> {
+    let refused =
+        |path: &Path, reason: String| DataFileError::Content { path: path.to_owned(), reason };
+    let card: SeriesCard = toml::from_str(&read_text(card_path)?)
+        .map_err(|error| refused(card_path, error.message().to_owned()))?;
     if card.season == 0 {
-        return Err(card_error("season = 0; a series without a cycle has season = 1"));
+        let reason = "season = 0; a series without a cycle has season = 1";
+        return Err(refused(card_path, reason.into()));
     }
     if Path::new(&card.file).file_name() != Some(card.file.as_ref()) {
-        return Err(card_error("`file` must name a file in the same folder"));
+        return Err(refused(card_path, "`file` must name a file in the same folder".into()));
     }
     let path = card_path.with_file_name(&card.file);
     let text = read_text(&path)?;
     let got: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
     if got != card.sha256 {
-        return Err(SeriesFileError::Hash { path, got, expected: card.sha256 });
+        let expected = &card.sha256;
+        let reason = format!("SHA-256 {got}, and its description says {expected}");
+        return Err(refused(&path, reason));
     }
-    let mut values = Vec::new();
-    for (i, line) in text.lines().enumerate().skip(1) {
-        for cell in line.split(',').skip(1) {
-            let value = cell.trim().parse().ok().filter(|value: &f64| value.is_finite());
-            values.push(value.ok_or_else(|| SeriesFileError::Cell {
-                path: path.clone(),
-                line: i + 1,
-                cell: cell.to_owned(),
-            })?);
-        }
-    }
+    let mut is_header = true;
+    let rows = lines_of(&path, &text, |line| {
+        let is_values = !std::mem::take(&mut is_header);
+        let values = || line.split(',').skip(1).map(number::<f64>).collect::<Result<Vec<_>, _>>();
+        is_values.then(values).transpose()
+    })?;
     let season = card.season;
-    Ok((card, Series { season, values }))
-}
-
-fn read_text(path: &Path) -> Result<String, SeriesFileError> {
-    let error = |source| SeriesFileError::File { path: path.to_path_buf(), source };
-    let bytes = fs::metadata(path).map_err(error)?.len();
-    if bytes > MOST_BYTES {
-        return Err(SeriesFileError::Large { path: path.to_path_buf(), bytes });
-    }
-    fs::read_to_string(path).map_err(error)
+    Ok((card, Series { season, values: rows.concat() }))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::PathBuf};
+
     use super::*;
 
     fn shipped() -> PathBuf {
@@ -180,9 +117,10 @@ mod tests {
         check("season = 3", "season = 0", csv, "season = 0");
         check("file = \"a.csv\"", "file = \"../a.csv\"", csv, "same folder");
         check("file = \"a.csv\"", "file = \"b.csv\"", csv, "cannot read");
-        check("sha256 = \"", "sha256 = \"0", csv, "restore the file");
+        check("sha256 = \"", "sha256 = \"0", csv, "restore it");
         check("name", "name", "x\na,1\nb,x\n", "line 3: `x`");
         check("name", "name", "x\na,inf\n", "line 2: `inf`");
+        check("name", "name", "x\n", "no data");
         assert!(read(Path::new("absent.toml")).is_err());
     }
 }

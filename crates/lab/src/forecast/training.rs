@@ -1,14 +1,15 @@
 //! Training a forecaster on windows drawn from series, as Chronos is trained: AdamW, clipping
 //! by the global norm, a learning rate that falls linearly to zero, no warm-up.
 
-use burn::{module::Module, tensor::Device};
+use burn::tensor::Device;
 use overtone_core::seed;
 use overtone_model::{ModelError, head::Binning};
-use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
+use overtone_train::{AdamW, AdamWConfig};
 
 use super::forecaster::{Forecaster, ForecasterConfig, Tokens};
 use super::series::Series;
 use super::tokens::{Window, random_window};
+use crate::learning::descend;
 
 /// Stretches of training whose mean loss is kept.
 pub const STRETCHES: usize = 20;
@@ -56,21 +57,20 @@ pub fn train(
     weight_seed: u64,
 ) -> Result<Trained, ModelError> {
     let device = Device::flex().autodiff();
-    let mut model = Forecaster::init(config, &device, &mut seed::generator(weight_seed, "init"))?;
+    let model = Forecaster::init(config, &device, &mut seed::generator(weight_seed, "init"))?;
     // As Chronos: PyTorch's AdamW without weight decay, gradients clipped to norm 1.
-    let mut optimizer = AdamW::new(AdamWConfig::default());
+    let optimizer = AdamW::new(AdamWConfig::default());
     let mut windows = seed::generator(weight_seed, "windows");
-    let mut losses = Vec::with_capacity(training.steps);
-    for step in 0..training.steps {
+    let rate = |done: usize| training.learning_rate * (1.0 - done as f64 / training.steps as f64);
+    let loss = |model: &Forecaster, device: &Device| {
         let batch: Vec<Window> = (0..training.batch)
             .map(|_| random_window(series, config.context, config.horizon, &mut windows))
             .collect();
-        let loss = model.loss(&to_tokens(&batch, binning, &device));
-        losses.push(scalar(loss.cross_entropy.inner()));
-        let rate = training.learning_rate * (1.0 - step as f64 / training.steps as f64);
-        model = optimizer.step(model, loss.total.backward(), rate).0;
-    }
+        let loss = model.loss(&to_tokens(&batch, binning, device));
+        [loss.total, loss.cross_entropy]
+    };
+    let (model, losses) = descend(model, optimizer, training.steps, rate, loss, |_, _| ());
     let stretch = losses.len().div_ceil(STRETCHES).max(1);
     let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
-    Ok(Trained { model: model.valid(), losses: losses.chunks(stretch).map(mean).collect() })
+    Ok(Trained { model, losses: losses.chunks(stretch).map(mean).collect() })
 }

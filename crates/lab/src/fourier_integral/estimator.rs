@@ -38,13 +38,8 @@ impl<'a, const D: usize> Points<'a, D> {
     }
 
     /// The number of points.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.columns[0].len()
-    }
-
-    /// Whether there is no point; there always is one.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// `Σᵢ Πⱼ φ(sin(R(kⱼ − kᵢⱼ)) / (R(kⱼ − kᵢⱼ)))` at `k` = `at` for each of [`POWERS`], and the

@@ -5,7 +5,7 @@
 //! ℝ^D is made of three integrals over ℝ:
 //! `M₀ = ∫ p̂²`, `M₁ = ∫ p̂²(1−K)`, `M₂ = ∫ p̂²(1−K)²`, each over 2π.
 
-use std::f64::consts::{PI, TAU};
+use std::f64::consts::PI;
 
 use super::kernel::{Kernel, gaussian_transform};
 
@@ -211,23 +211,25 @@ pub fn best_radius(target: Target, dimensions: usize, kernel: Kernel, n: f64) ->
     (ln.exp(), error(ln))
 }
 
-/// `∫ p²`, the error of estimating nothing.
-pub fn nothing(target: Target, dimensions: usize) -> f64 {
-    let one = match target {
-        Target::Gaussian => PI.sqrt() / TAU,
-        Target::Laplace => 0.25,
-    };
-    one.powi(dimensions as i32)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::f64::consts::TAU;
+
     use super::super::kernel::POWERS;
     use super::*;
 
     #[track_caller]
     fn close(left: f64, right: f64, relative: f64) {
         assert!((left - right).abs() <= relative * right.abs(), "{left} is not {right}");
+    }
+
+    /// `∫ p²`, the error of estimating nothing.
+    fn nothing(target: Target, dimensions: usize) -> f64 {
+        let one = match target {
+            Target::Gaussian => PI.sqrt() / TAU,
+            Target::Laplace => 0.25,
+        };
+        one.powi(dimensions as i32)
     }
 
     /// For φ(z) = z the derivative of equation 26 vanishes where `p̂²(R) = 1/(N+1)`.

@@ -67,8 +67,10 @@ impl Finding {
             false => format!("{times:.1} times {side} the paper's"),
         };
         format!(
-            "{}: the least error, {} with {} at R = {:.2}, lies {lies}.",
+            "{}: the least of {} errors (chosen on the test points themselves), {} with {} at R = \
+             {:.2}, lies {lies}.",
             self.example.name(),
+            POWERS.len() * self.errors.len(),
             spread(least),
             phi(POWERS[p]),
             radii[r]
@@ -489,6 +491,8 @@ mod tests {
         finding.errors[1][2].mean = 4e-6;
         let said = finding.sentence(&[1.0, 2.0]);
         assert!(said.ends_with("φ = z⁴ at R = 2.00, lies 3.2 times below the paper's."), "{said}");
+        // Four kernels, two radii.
+        assert!(said.contains("the least of 8 errors (chosen on the test points"), "{said}");
         assert_eq!(finding.reaches(0, &[1.0, 2.0]), Some([2.0, 2.0]));
         finding.errors[1] = [pooled(1.2e-5, 1e-6); 4];
         let said = finding.sentence(&[1.0, 2.0]);

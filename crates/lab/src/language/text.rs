@@ -70,9 +70,17 @@ pub fn random_starts(
     (0..n).map(|_| generator.random_range(0..tokens.len() - context)).collect()
 }
 
+/// How many windows fit into a text one after the other.
+///
+/// # Panics
+/// When the text is empty.
+pub fn n_windows(tokens: &[i32], context: usize) -> usize {
+    (tokens.len() - 1) / context
+}
+
 /// Places of windows that follow each other, spread over the text, at most so many.
 pub fn spread_starts(tokens: &[i32], most: usize, context: usize) -> Vec<usize> {
-    let n = (tokens.len() - 1) / context;
+    let n = n_windows(tokens, context);
     let taken = most.min(n);
     (0..taken).map(|i| i * n / taken * context).collect()
 }

@@ -4,11 +4,11 @@ use overtone_eval::table::Table;
 
 use super::{Evaluation, Findings, GRID, Test, heads};
 use crate::density::GAMMAS;
-use crate::page::Page;
+use crate::page::{Page, listed, titled};
 use crate::toy::data::bin_centre;
 use crate::toy::findings::{self, MeanSd, Metric as _};
 use crate::toy::head::gamma_text;
-use crate::toy::study::{CHANCE, Settings, Spread, listed};
+use crate::toy::study::{Settings, Spread, sd_text};
 use crate::toy::{Dataset, HeadKind};
 use overtone_plot::{Line, LinePlot, Stroke};
 
@@ -29,6 +29,8 @@ impl findings::Metric for Metric {
     const ALL: &'static [Self] = &[Self::Kl, Self::Perplexity];
     const KL: Self = Self::Kl;
     const DIGITS: usize = 3;
+    const DEPENDENT: &'static str = "They share the rows, which decide most of the perplexity and \
+         a part of KL, so both lie nearer.";
 
     fn heads(settings: &Settings, dataset: Dataset) -> Vec<HeadKind> {
         heads(settings, dataset)
@@ -73,25 +75,12 @@ impl findings::Metric for Metric {
 impl Findings {
     /// The heads of Table 7, our numbers and the paper's.
     pub fn headline_table(&self) -> Table {
-        let mut table =
-            Table::new(&["dataset", "head", "metric", "ours", "between weights", "paper"]);
-        for &dataset in &self.settings.datasets {
-            for kind in self.heads(dataset) {
-                for &metric in Metric::ALL {
-                    let Some((mean, sd)) = metric.published(dataset, kind) else { continue };
-                    let ours = self.spread(metric, dataset, kind);
-                    table.row(vec![
-                        dataset.to_string(),
-                        kind.to_string(),
-                        metric.name().into(),
-                        ours.text(),
-                        digits(ours.over_weights),
-                        format!("{mean:.3} ± {sd:.3}"),
-                    ]);
-                }
-            }
-        }
-        table
+        let in_table = |dataset| {
+            let mut heads = self.heads(dataset);
+            heads.retain(|&kind| Metric::Kl.published(dataset, kind).is_some());
+            heads
+        };
+        self.headline(in_table, Metric::ALL)
     }
 
     fn sweep_table(&self) -> Table {
@@ -118,7 +107,7 @@ impl Findings {
                 ];
                 for &metric in Metric::ALL {
                     let spread = self.spread(metric, dataset, kind);
-                    row.extend([spread.text(), digits(spread.over_weights)]);
+                    row.extend([spread.text(), sd_text(spread.over_weights)]);
                 }
                 row.extend([at_best.text(), format!("{epoch:.0}")]);
                 table.row(row);
@@ -127,38 +116,23 @@ impl Findings {
         table
     }
 
-    /// How the comparison with the paper ends, in a sentence.
-    pub fn far_text(&self) -> String {
-        match self.far_from_paper() {
-            far if far.is_empty() => {
-                "Every mean lies within one of the paper's standard deviations.".to_owned()
-            }
-            far => format!(
-                "Further than one of the paper's standard deviations from the paper's: {}.",
-                far.join("; ")
-            ),
-        }
-    }
-
     /// Which head is nearer to the truth, in a sentence for each dataset.
     pub fn order_text(&self) -> String {
         let sentence = |&dataset: &Dataset| {
             let mixture = HeadKind::GmmLikelihood { components: dataset.components() };
             let mixture = self.spread(Metric::Kl, dataset, mixture).mean;
-            let (best, best_kl) = self.best_fourier(dataset)?;
-            let order = if best_kl < mixture { "below" } else { "above" };
-            Some(format!(
-                "On {dataset} the lowest mean KL of a Fourier head is {best_kl:.4} ({best}), \
-                 {order} the mixture's {mixture:.4}."
-            ))
+            let (kl, best) = self.best_fourier(dataset)?;
+            let order = if kl < mixture { "below" } else { "above" };
+            Some(format!("{best}, {order} the mixture's {mixture:.4}."))
         };
         self.settings.datasets.iter().filter_map(sentence).collect::<Vec<_>>().join("\n")
     }
 
     /// A page about all of it; `command` is what was run.
     pub fn page(&self, command: &str) -> Page {
-        let mut page = Page::new("likelihood", "Densities learned by their likelihood", command);
         let settings = &self.settings;
+        let title = titled("Densities learned by their likelihood", settings.runs_each(), "run");
+        let mut page = Page::new("likelihood", &title, command);
         page.text(&format!(
             "The toy example of the Fourier head's paper without bins (Appendix C.3): the same \
              perceptron and data, a Fourier density or a mixture of Gaussians trained by \
@@ -177,7 +151,7 @@ impl Findings {
         ));
         page.heading("Table 7");
         page.table("likelihood-headline", &self.headline_table());
-        page.text(&format!("{}\n{CHANCE}", self.far_text()));
+        page.text(&format!("{}\n{}", self.far_text(), self.chance_text()));
         page.text(&self.order_text());
         page.heading("All heads");
         page.text("The best epoch is chosen on the test set itself, so its column flatters.");
@@ -256,29 +230,9 @@ impl Findings {
             let height = |p: f64| p * GRID as f64 / 2.0;
             probs.iter().enumerate().map(|(i, &p)| [bin_centre(i, GRID), height(p)]).collect()
         };
-        let mut lines = Vec::new();
-        if let Some(example) = self.examples.get(&dataset) {
-            let line = Line::new("truth", density(&example.truth));
-            lines.push(line.colour(6).stroke(Stroke::Dashed));
-        }
-        for (colour, kind) in self.drawn(dataset).into_iter().enumerate() {
-            let probs = self.learned_by(dataset, kind);
-            lines.extend(
-                probs.map(|probs| Line::new(kind.to_string(), density(probs)).colour(colour)),
-            );
-        }
-        LinePlot {
-            title: format!("{dataset}: learned densities {}", self.at_example(dataset)),
-            x_label: "z".into(),
-            y_label: "density".into(),
-            lines,
-            ..LinePlot::default()
-        }
+        let kinds = self.drawn(dataset);
+        self.learned_plot(dataset, ["learned densities", "density"], &kinds, density)
     }
-}
-
-fn digits(sd: Option<f64>) -> String {
-    sd.map_or("–".into(), |sd| format!("{sd:.4}"))
 }
 
 #[cfg(test)]
@@ -321,7 +275,7 @@ mod tests {
         }
         assert_eq!(
             found.far_text(),
-            "Every mean lies within one of the paper's standard deviations."
+            "All 4 means lie within one of the paper's standard deviations."
         );
         // Both data seeds of the mixture, the first head.
         found.runs[..2].iter_mut().for_each(|run| run.evaluations[1].kl += 0.0015);

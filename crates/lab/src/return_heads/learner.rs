@@ -1,15 +1,10 @@
 //! [`train`]: a perceptron with a [`ReturnHead`] learns a recording's returns for a number of
 //! updates that was fixed before; nothing is chosen by what it says of held-out steps.
 
-use burn::{
-    module::Module,
-    tensor::{Device, Tensor, TensorData},
-};
+use burn::tensor::{Device, Tensor, TensorData};
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_model::{
-    Acted, Contexts, Init, ModelError, Observed, PerceptronConfig, perceptron::Perceptron,
-};
-use overtone_train::{AdamW, AdamWConfig, BatchLoss, Supervised};
+use overtone_model::{Init, ModelError, PerceptronConfig, ReturnModel, perceptron::Perceptron};
+use overtone_train::{AdamW, AdamWConfig};
 use rand::RngExt;
 
 use super::{
@@ -17,12 +12,13 @@ use super::{
     recording::Recorded,
     score::{Answers, LEVELS},
 };
+use crate::learning::descend;
 
 /// How long it learns, and how wide it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Training {
     /// Steps of the optimizer.
-    pub updates: u64,
+    pub updates: usize,
     /// Timesteps of each.
     pub batch_size: usize,
     /// Width of the two hidden layers.
@@ -45,7 +41,7 @@ const ASKED_AT_ONCE: usize = 1024;
 #[derive(Debug)]
 pub struct Learner {
     kind: ReturnHead,
-    perceptron: Perceptron,
+    model: ReturnModel,
 }
 
 /// Learns the returns of `rows`. Every head begins with the same hidden layers and sees the same
@@ -61,29 +57,32 @@ pub fn train(
     run_seed: u64,
 ) -> Result<Learner, ModelError> {
     let device = Device::flex().autodiff();
-    let model = perceptron(kind, recorded.width, training.width, run_seed, &device)?;
-    let mut learned = Supervised { model, optimizer: AdamW::new(AdamWConfig::default()) };
+    let model = model(kind, recorded.width, training.width, run_seed, &device)?;
     let mut generator = seed::generator(run_seed, "rows");
-    for update in 0..training.updates {
+    let rate = |done: usize| {
+        let progress = done as f64 / training.updates as f64;
+        LEARNING_RATE * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
+    };
+    let loss = |model: &ReturnModel, device: &Device| {
         let mut draw = |_| rows[generator.random_range(0..rows.len())];
         let batch: Vec<usize> = (0..training.batch_size).map(&mut draw).collect();
-        let hidden = learned.model.hidden(&contexts(recorded, &batch, &device), None);
-        let total = kind.loss(&learned.model.head, hidden, &recorded.told(&batch));
-        let progress = update as f64 / training.updates as f64;
-        let rate = LEARNING_RATE * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos());
-        learned.descend(BatchLoss { total, figures: Vec::new() }, rate);
-    }
-    Ok(Learner { kind, perceptron: learned.model.valid() })
+        let hidden = model.hidden(observations(recorded, &batch, device));
+        let total = kind.loss(&model.perceptron.head, hidden, &recorded.told(&batch));
+        [total.clone(), total]
+    };
+    let optimizer = AdamW::new(AdamWConfig::default());
+    let (model, _) = descend(model, optimizer, training.updates, rate, loss, |_, _| ());
+    Ok(Learner { kind, model })
 }
 
-/// Two hidden layers and the head.
-fn perceptron(
+/// Two hidden layers and the head, which may be one that the library has no return model with.
+fn model(
     kind: ReturnHead,
     observed: usize,
     width: usize,
     run_seed: u64,
     device: &Device,
-) -> Result<Perceptron, ModelError> {
+) -> Result<ReturnModel, ModelError> {
     let config = PerceptronConfig {
         n_layers: 2,
         width,
@@ -95,7 +94,8 @@ fn perceptron(
     let observations = ObservationSpace::Vectors { width: observed };
     let mut generator = seed::generator(run_seed, "init");
     let init = &mut Init::drawn(device, &mut generator);
-    Perceptron::init(&config, &observations, &ActionSpace::unit(1), init)
+    let perceptron = Perceptron::init(&config, &observations, &ActionSpace::unit(1), init)?;
+    Ok(ReturnModel { perceptron, smoothing: 0.0 })
 }
 
 impl Learner {
@@ -105,8 +105,8 @@ impl Learner {
         let mut log_density = self.kind.has_density().then(Vec::new);
         let mut quantiles = Vec::with_capacity(rows.len());
         for rows in rows.chunks(ASKED_AT_ONCE) {
-            let hidden = self.perceptron.hidden(&contexts(recorded, rows, &device), None);
-            let head = &self.perceptron.head;
+            let hidden = self.model.hidden(observations(recorded, rows, &device));
+            let head = &self.model.perceptron.head;
             let told = recorded.told(rows);
             if let Some(all) = &mut log_density {
                 all.extend(self.kind.log_density(head, hidden.clone(), &told).unwrap_or_default());
@@ -117,18 +117,10 @@ impl Learner {
     }
 }
 
-/// These rows as contexts of one step, of which a perceptron reads the observation alone.
-fn contexts(recorded: &Recorded, rows: &[usize], device: &Device) -> Contexts {
-    let n = rows.len();
-    let observations = TensorData::new(recorded.observations(rows), [n, 1, recorded.width]);
-    Contexts {
-        observations: Observed::Vectors(Tensor::from_data(observations, device)),
-        actions: Acted::Continuous(Tensor::zeros([n, 1, 1], device)),
-        returns_to_go: Tensor::zeros([n, 1], device),
-        timesteps: vec![0; n],
-        n_padding: vec![0; n],
-        best: Vec::new(),
-    }
+/// The observations of these rows, `[rows, 1, width]`.
+fn observations(recorded: &Recorded, rows: &[usize], device: &Device) -> Tensor<3> {
+    let shape = [rows.len(), 1, recorded.width];
+    Tensor::from_data(TensorData::new(recorded.observations(rows), shape), device)
 }
 
 #[cfg(test)]
@@ -186,17 +178,17 @@ mod tests {
         let points = 20_001;
         let recorded = Recorded::arms(points, |q, _| 2.0 * q - 1.0);
         for kind in ReturnHead::ALL {
-            let perceptron = perceptron(kind, 1, 16, 3, &device).unwrap();
+            let model = model(kind, 1, 16, 3, &device).unwrap();
             let qs: Vec<f64> = (1..200).map(|i| f64::from(i) / 200.0).collect();
-            let hidden = perceptron.hidden(&contexts(&recorded, &[0, 1], &device), None);
-            for row in kind.quantiles(&perceptron.head, hidden, &qs) {
+            let hidden = model.hidden(observations(&recorded, &[0, 1], &device));
+            for row in kind.quantiles(&model.perceptron.head, hidden, &qs) {
                 assert_eq!(row.len(), qs.len());
                 assert!(row.is_sorted(), "{kind}");
                 assert!(row.iter().all(|z| (-1.0..=1.0).contains(z)), "{kind}");
             }
             // Arm 0 at every return between the ends.
             let rows: Vec<usize> = (0..points).map(|i| 2 * i).collect();
-            let answers = Learner { kind, perceptron }.answers(&recorded, &rows);
+            let answers = Learner { kind, model }.answers(&recorded, &rows);
             let Some(nats) = answers.log_density else { continue };
             let total = nats.iter().map(|nats| nats.exp()).sum::<f64>() * 2.0 / points as f64;
             match kind {

@@ -8,7 +8,7 @@ use super::{
     head::ReturnHead,
     score::{LEVELS, Score},
 };
-use crate::page::Page;
+use crate::page::{Page, titled};
 
 impl Findings {
     /// A row a head: means over files of the means over splits.
@@ -160,20 +160,23 @@ impl Findings {
 
     /// The whole page; `command` is what made it.
     pub fn page(&self, command: &str) -> Page {
-        let title = "Which head tells best what may still be earned";
-        let mut page = Page::new("return-heads", title, command);
         let settings = &self.settings;
+        let title = "Which head tells best what may still be earned";
+        let title = titled(title, settings.splits, "split");
+        let mut page = Page::new("return-heads", &title, command);
         page.text(&format!(
             "A perceptron with two hidden layers of {width} reads one observation and says how \
              probable each return is, `p(z | o)`: the average return still to come, by its place \
              between the 5th and the 95th percentile of the file's, from −1 to 1, beyond as the \
-             nearer end (`model.return_unit=rate`). Heads differ, all else is the same: {splits} \
-             splits of the episodes of each of {files} files with {held_out} % held out, {updates} \
-             updates of {batch} steps (AdamW, learning rate 0.001 falling to 0 as a cosine), a \
+             nearer end (`model.return_unit=rate`). Percentiles, and the mean and deviation by which \
+             observations are standardized, are of all episodes of a file, held-out ones with them. \
+             Heads differ, all else is the same: {splits} split{s} of the episodes of each of \
+             {files} files with {held_out} % held out, {updates} updates of {batch} steps (AdamW, learning rate 0.001 falling to 0 as a cosine), a \
              number fixed before. The figures are of up to {asked} held-out steps of each split, \
              the same for every head; nothing was stopped early or chosen by them. Nobody played.",
             width = settings.training.width,
             splits = settings.splits,
+            s = if settings.splits == 1 { "" } else { "s" },
             files = self.files.len(),
             held_out = (100.0 * settings.held_out).round(),
             updates = settings.training.updates,
@@ -192,9 +195,10 @@ impl Findings {
              loss of any head on that file, at that level. *Nats*: log density of the held-out \
              returns for a unit of `z`, bins taken as piecewise constant; higher is better. *Share \
              below*: of held-out returns, those that do not exceed the predicted quantile; it \
-             should be the number at the top, and *miscalibration* is the mean distance from it. \
-             One in ten returns lies exactly at an end, where they are clamped. Bins and narrow \
-             peaks can put mass there, smooth densities cannot, so log densities of the kinds are \
+             should be the number at the top, and *miscalibration* is the mean distance from it. A \
+             return told as 1 was at least that, and no quantile of a density on [−1, 1] reaches 1: \
+             it counts as below one within a bin's width (1/60) of 1. One in ten returns lies exactly \
+             at an end, where they are clamped. Bins and narrow peaks can put mass there, smooth densities cannot, so log densities of the kinds are \
              to be compared with care; pinball losses are not touched by that.",
         );
         page.table("heads", &self.headline_table());

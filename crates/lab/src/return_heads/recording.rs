@@ -40,7 +40,7 @@ pub struct Recorded {
     pub name: String,
     /// Numbers of an observation.
     pub width: usize,
-    /// `[rows, width]`, in units of their standard deviations.
+    /// `[rows, width]`, in units of their standard deviations over all rows, held-out ones too.
     observations: Vec<f32>,
     /// `[rows]`, in [-1, 1]: the place of the average return still to come between the 5th and
     /// the 95th percentile of all of them.

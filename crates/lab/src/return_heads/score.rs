@@ -1,7 +1,13 @@
 //! [`Score`]: how well predicted quantiles and densities fit returns that were not learned.
 
+use super::head::BINS;
+
 /// The quantiles that heads are asked for.
 pub const LEVELS: [f64; 4] = [0.5, 0.9, 0.95, 0.99];
+
+/// From here on, a quantile says that the return is at its upper end: a bin's width below 1.
+/// Returns beyond 1 are told as 1, which a quantile of a density on [-1, 1] never reaches.
+const END: f64 = 1.0 - 2.0 / BINS as f64;
 
 /// What a head says about some steps.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +25,8 @@ pub struct Score {
     pub nats: Option<f64>,
     /// Mean pinball loss at each of [`LEVELS`].
     pub pinball: [f64; LEVELS.len()],
-    /// Share of the returns that do not exceed the quantile, at each of [`LEVELS`].
+    /// Share of the returns that do not exceed the quantile, at each of [`LEVELS`]; of those at the
+    /// upper end, that the quantile is there too.
     pub below: [f64; LEVELS.len()],
 }
 
@@ -35,7 +42,7 @@ impl Score {
         Self {
             nats: answers.log_density.as_ref().map(|nats| nats.iter().sum::<f64>() / n),
             pinball: places.map(|level| mean(&|z, at| pinball(LEVELS[level], z, at), level)),
-            below: places.map(|level| mean(&|z, at| f64::from(u8::from(z <= at)), level)),
+            below: places.map(|level| mean(&|z, at| f64::from(u8::from(is_below(z, at))), level)),
         }
     }
 
@@ -44,6 +51,11 @@ impl Score {
         let off = self.below.iter().zip(LEVELS).map(|(share, level)| (share - level).abs());
         off.sum::<f64>() / LEVELS.len() as f64
     }
+}
+
+/// Whether a return does not exceed a quantile; at the upper end, whether the quantile is there too.
+fn is_below(z: f64, at: f64) -> bool {
+    z <= at || (z >= 1.0 && at >= END)
 }
 
 /// What a `q`-quantile `at` costs where the return is `z`: least, on average, at the true one.
@@ -69,6 +81,17 @@ mod tests {
         }
         assert_eq!(score.below, [0.5, 0.5, 1.0, 1.0]);
         assert!((score.miscalibration() - (0.4 + 0.05 + 0.01) / 4.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_return_at_the_end_does_not_exceed_a_quantile_there() {
+        let score = |at: f64| {
+            let answers = Answers { log_density: None, quantiles: vec![vec![at; 4]; 2] };
+            Score::of(&answers, &[1.0, 0.0])
+        };
+        assert_eq!(score(0.999).below, [1.0; 4]);
+        assert_eq!(score(0.98).below, [0.5; 4]);
+        assert_eq!(score(-0.5).below, [0.0; 4]);
     }
 
     #[test]

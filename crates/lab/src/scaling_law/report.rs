@@ -152,11 +152,11 @@ impl Findings {
                 .map(|finding| finding.target.shape.name())
                 .collect();
             match not.is_empty() {
-                true => format!("{what} for every target, at every step of N."),
+                true => format!("{what} at every step of N, for every target."),
                 false => format!("{what} at every step of N, but not for {}.", not.join("; ")),
             }
         };
-        say("s(y^(N)) does not fall", &rises) + "\n" + &say("The fit gets no worse", &fits)
+        say("s(y^(N)) rises or stays", &rises) + "\n" + &say("The fit stays or gets better", &fits)
     }
 
     /// What becomes of the claim that a truncated density is not negative.
@@ -391,7 +391,7 @@ mod tests {
             "m = 1024",
             "power, t = 2.5",
             "For no target with t ≥ 2 does the exponent agree",
-            "s(y^(N)) does not fall for every target",
+            "s(y^(N)) rises or stays at every step of N, for every target.",
             "have truncations with negative bins",
             "lacking-by-width.svg",
         ] {

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use overtone_eval::table::Table;
-use overtone_plot::{Line, LinePlot, Scale};
+use overtone_plot::{Line, LinePlot, Scale, Stroke};
 
 use super::data::{Dataset, Samples, Split};
 use super::head::HeadKind;
-use super::study::{Job, Run, Settings, Spread, mean, names, run_all, sd};
+use super::study::{Job, Run, Settings, Spread, chance_far, mean, names, run_all, sd, sd_text};
 use super::trainer::{Rows, Trainer};
+use crate::page::plus_minus;
 
 /// Mean and sample standard deviation.
 pub type MeanSd = (f64, f64);
@@ -28,6 +29,8 @@ pub trait Metric: Copy + Debug + PartialEq + 'static {
     const KL: Self;
     /// Digits of the paper's numbers.
     const DIGITS: usize;
+    /// Of which quantities the paper's runs and ours are not independent, in a sentence.
+    const DEPENDENT: &'static str;
 
     /// The heads on a dataset.
     fn heads(settings: &Settings, dataset: Dataset) -> Vec<HeadKind>;
@@ -165,11 +168,21 @@ impl<M: Metric> Findings<M> {
         (kl, epoch.mean)
     }
 
-    /// The Fourier head of the lowest mean KL after the last epoch, and that KL.
-    pub(crate) fn best_fourier(&self, dataset: Dataset) -> Option<(HeadKind, f64)> {
-        let fourier = self.heads(dataset).into_iter().filter(|kind| kind.frequencies().is_some());
-        let kl = |kind| (kind, self.spread(M::KL, dataset, kind).mean);
-        fourier.map(kl).min_by(|a, b| a.1.total_cmp(&b.1))
+    /// The lowest mean KL of a Fourier head after the last epoch, and how the sentence begins that
+    /// says it.
+    pub(crate) fn best_fourier(&self, dataset: Dataset) -> Option<(f64, String)> {
+        let mut fourier = self.heads(dataset);
+        fourier.retain(|kind| kind.frequencies().is_some());
+        let kl = |&kind: &HeadKind| (kind, self.spread(M::KL, dataset, kind).mean);
+        let (best, kl) = fourier.iter().map(kl).min_by(|a, b| a.1.total_cmp(&b.1))?;
+        let n = fourier.len();
+        Some((
+            kl,
+            format!(
+                "On {dataset} the lowest mean KL of {n} Fourier heads, chosen on the test set \
+                 itself, is {kl:.4} ({best})"
+            ),
+        ))
     }
 
     /// Everything that the paper has a number for.
@@ -186,24 +199,92 @@ impl<M: Metric> Findings<M> {
         all
     }
 
-    /// How many of our means can be compared with the paper's.
-    pub(crate) fn compared(&self) -> usize {
-        self.published().len()
-    }
-
-    /// Our means that lie further from the paper's than its deviation, in words.
-    pub fn far_from_paper(&self) -> Vec<String> {
+    /// Our means that lie further from the paper's than its deviation: of what, and in words.
+    fn far(&self) -> Vec<(M, String)> {
         let mut far = Vec::new();
         for (dataset, kind, metric, (mean, sd)) in self.published() {
             let ours = metric.ours(self, dataset, kind).0;
-            if (ours - mean).abs() > sd {
+            let is_near = (ours - mean).abs() <= sd;
+            if !is_near {
                 let (name, digits) = (metric.name(), M::DIGITS);
-                far.push(format!(
+                let said = format!(
                     "{dataset}, {kind}: {name} {ours:.4}, not {mean:.digits$} ± {sd:.digits$}"
-                ));
+                );
+                far.push((metric, said));
             }
         }
         far
+    }
+
+    /// The same in words alone.
+    pub fn far_from_paper(&self) -> Vec<String> {
+        self.far().into_iter().map(|(_, said)| said).collect()
+    }
+
+    /// How the comparison with the paper ends, in a sentence.
+    pub fn far_text(&self) -> String {
+        let (far, published) = (self.far(), self.published());
+        let all = published.len();
+        if far.is_empty() {
+            return format!("All {all} means lie within one of the paper's standard deviations.");
+        }
+        let counts = M::ALL.iter().map(|&metric| {
+            let far = far.iter().filter(|(of, _)| *of == metric).count();
+            let all = published.iter().filter(|(_, _, of, _)| *of == metric).count();
+            format!("{far} of {all} of {}", metric.name())
+        });
+        let said: Vec<&str> = far.iter().map(|(_, said)| said.as_str()).collect();
+        format!(
+            "{} of {all} means lie further than one of the paper's standard deviations from the \
+             paper's ({}): {}.",
+            far.len(),
+            counts.collect::<Vec<_>>().join(", "),
+            said.join("; ")
+        )
+    }
+
+    /// How many means to expect far from the paper's, in sentences.
+    pub(crate) fn chance_text(&self) -> String {
+        let n = self.settings.runs_each();
+        format!(
+            "The paper has four runs of each head, and its standard deviations are of the same \
+             four. Were they and our {n} independent, chance alone would put {:.0} % of its means \
+             that far from ours (Student's t with 3 degrees of freedom). {}",
+            100.0 * chance_far(n),
+            M::DEPENDENT
+        )
+    }
+
+    /// A number of the paper's for a table.
+    pub(crate) fn published_text(published: Option<MeanSd>) -> String {
+        published.map_or("–".into(), |(mean, sd)| plus_minus(mean, Some(sd), M::DIGITS))
+    }
+
+    /// Some heads and quantities: our numbers, the spread between data seeds and between weight
+    /// seeds, and the paper's.
+    pub(crate) fn headline(
+        &self,
+        kinds: impl Fn(Dataset) -> Vec<HeadKind>,
+        metrics: &[M],
+    ) -> Table {
+        let mut table =
+            Table::new(&["dataset", "head", "metric", "ours", "between weights", "paper"]);
+        for &dataset in &self.settings.datasets {
+            for kind in kinds(dataset) {
+                for &metric in metrics.iter().filter(|metric| metric.fits(kind)) {
+                    let (mean, sd) = metric.ours(self, dataset, kind);
+                    table.row(vec![
+                        dataset.to_string(),
+                        kind.to_string(),
+                        metric.name().into(),
+                        plus_minus(mean, sd, 4),
+                        sd_text(self.spread(metric, dataset, kind).over_weights),
+                        Self::published_text(metric.published(dataset, kind)),
+                    ]);
+                }
+            }
+        }
+        table
     }
 
     /// Epoch, mean KL over runs, and their sample standard deviation.
@@ -260,14 +341,49 @@ impl<M: Metric> Findings<M> {
         table
     }
 
-    /// What the first run of a head says about the dataset's example.
-    pub(crate) fn learned_by(&self, dataset: Dataset, kind: HeadKind) -> Option<&[f64]> {
-        Some(self.of(dataset, kind).next()?.examples.first()?)
+    /// What the first run of each head says about the dataset's example, beside the truth.
+    pub(crate) fn learned_plot(
+        &self,
+        dataset: Dataset,
+        [what, y_label]: [&str; 2],
+        kinds: &[HeadKind],
+        points: impl Fn(&[f64]) -> Vec<[f64; 2]>,
+    ) -> LinePlot {
+        let mut lines = self.truth(dataset, &points);
+        for (colour, kind) in kinds.iter().enumerate() {
+            let run = self.of(dataset, *kind).next();
+            if let Some(probs) = run.and_then(|run| run.examples.first()) {
+                lines.push(Line::new(kind.to_string(), points(probs)).colour(colour));
+            }
+        }
+        self.example_plot(dataset, [what, y_label], lines)
     }
 
-    /// Where the dataset's example is, for a plot's title.
-    pub(crate) fn at_example(&self, dataset: Dataset) -> String {
+    /// The line of the example's true distribution, if there is an example.
+    pub(crate) fn truth(
+        &self,
+        dataset: Dataset,
+        points: impl Fn(&[f64]) -> Vec<[f64; 2]>,
+    ) -> Vec<Line> {
+        let line = |example: &Example| Line::new("truth", points(&example.truth));
+        let truth = self.examples.get(&dataset).map(line);
+        truth.map(|line| line.colour(6).stroke(Stroke::Dashed)).into_iter().collect()
+    }
+
+    /// A plot about the dataset's example.
+    pub(crate) fn example_plot(
+        &self,
+        dataset: Dataset,
+        [what, y_label]: [&str; 2],
+        lines: Vec<Line>,
+    ) -> LinePlot {
         let at = self.examples.get(&dataset).map_or([0.0; 2], |example| example.at);
-        format!("at x = {:.2}, y = {:.2}", at[0], at[1])
+        LinePlot {
+            title: format!("{dataset}: {what} at x = {:.2}, y = {:.2}", at[0], at[1]),
+            x_label: "z".into(),
+            y_label: y_label.into(),
+            lines,
+            ..LinePlot::default()
+        }
     }
 }

@@ -8,13 +8,16 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterato
 
 use super::data::{Dataset, Samples, Split};
 use super::head::{HeadKind, gamma_text};
+use crate::page::plus_minus;
 
-/// How many of the paper's means to expect far from ours, in words: a standard deviation over
-/// four runs, and means of four, are themselves uncertain.
-pub const CHANCE: &str = "The paper has four runs of each head, and its standard deviations are \
-     of the same four. By chance alone 14 % of its means would lie that far from the exact ones, \
-     18 % from those of twelve runs and 25 % from those of four (Student's t with 3 degrees of \
-     freedom, at 2, √3 and √2).";
+/// Of two means of independent runs from one distribution, the chance that they are more than one
+/// standard deviation apart: one is of `n` runs, the other of the four that the deviation is of.
+///
+/// By Student's t with 3 degrees of freedom, at `√(1 / (1/4 + 1/n))`.
+pub fn chance_far(n: usize) -> f64 {
+    let u = 1.0 / (3.0 * (0.25 + 1.0 / n as f64)).sqrt();
+    1.0 - std::f64::consts::FRAC_2_PI * (u / (1.0 + u * u) + u.atan())
+}
 
 /// Which runs a study has, and how long they are.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,11 +68,6 @@ pub fn names(dataset: Dataset, kind: HeadKind) -> [String; 4] {
     ]
 }
 
-/// Seeds for a sentence.
-pub fn listed(seeds: &[u64]) -> String {
-    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
-}
-
 /// A run and its evaluations, from the first epoch to the last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run<E> {
@@ -103,6 +101,11 @@ impl<E> Run<E> {
 }
 
 impl Settings {
+    /// Runs of each head on a dataset.
+    pub fn runs_each(&self) -> usize {
+        self.data_seeds.len() * self.weight_seeds.len()
+    }
+
     /// Every combination with these heads, weight seeds fastest.
     pub fn jobs(&self, heads: impl Fn(Dataset) -> Vec<HeadKind>) -> Vec<Job> {
         let mut jobs = Vec::new();
@@ -186,16 +189,13 @@ impl Spread {
 
     /// `0.1695 ± 0.0523`: the spread between data seeds.
     pub fn text(&self) -> String {
-        plus_minus(self.mean, self.over_data)
+        plus_minus(self.mean, self.over_data, 4)
     }
 }
 
-/// `0.1695 ± 0.0523`, or the mean alone.
-pub fn plus_minus(mean: f64, sd: Option<f64>) -> String {
-    match sd {
-        Some(sd) => format!("{mean:.4} ± {sd:.4}"),
-        None => format!("{mean:.4}"),
-    }
+/// A standard deviation for a table, if there is one.
+pub fn sd_text(sd: Option<f64>) -> String {
+    sd.map_or("–".into(), |sd| format!("{sd:.4}"))
 }
 
 /// The mean; not a number for none.
@@ -254,6 +254,14 @@ mod tests {
         assert_eq!((alone.over_data, alone.over_weights), (None, None));
         assert_eq!(alone.text(), "1.0000");
         assert_eq!(spread.text(), "5.5000 ± 3.3912");
+    }
+
+    #[test]
+    fn chance_puts_some_means_far_apart() {
+        // In tables of Student's t with 3 degrees of freedom, at √3, √(8/3) and √2.
+        for (n, expected) in [(12, 0.182), (8, 0.201), (4, 0.252)] {
+            assert!((chance_far(n) - expected).abs() < 5e-4, "{n}: {}", chance_far(n));
+        }
     }
 
     #[test]

@@ -72,13 +72,8 @@ impl<T: Number> Rows<T> {
     }
 
     /// Their number.
-    pub fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.bins.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.bins.is_empty()
     }
 
     /// Appends a row of another set.

@@ -16,15 +16,19 @@ fn n_grams(sentence: &[i32], n: usize) -> HashMap<&[i32], usize> {
 
 /// In percent: the geometric mean of the corpus's clipped precisions of 1- to 4-grams, times
 /// `exp(1 − r/c)` where the translations' `c` tokens are fewer than the references' `r`. One
-/// reference each, no smoothing.
+/// reference each, no smoothing. Where no reference has so many words, longer n-grams are left out.
 ///
 /// # Panics
 /// When there is not one reference for each translation.
 pub fn bleu(translations: &[Vec<i32>], references: &[Vec<i32>]) -> f64 {
     assert_eq!(translations.len(), references.len(), "one reference each");
     let length = |sentences: &[Vec<i32>]| sentences.iter().map(Vec::len).sum::<usize>() as f64;
+    let longest = references.iter().map(Vec::len).max().unwrap_or(0).min(LONGEST);
+    if longest == 0 {
+        return 0.0;
+    }
     let mut logs = 0.0;
-    for n in 1..=LONGEST {
+    for n in 1..=longest {
         let (mut right, mut all) = (0, 0);
         for (translation, reference) in translations.iter().zip(references) {
             let there = n_grams(reference, n);
@@ -36,7 +40,7 @@ pub fn bleu(translations: &[Vec<i32>], references: &[Vec<i32>]) -> f64 {
         if right == 0 {
             return 0.0;
         }
-        logs += (right as f64 / all as f64).ln() / LONGEST as f64;
+        logs += (right as f64 / all as f64).ln() / longest as f64;
     }
     let brevity = (1.0 - length(references) / length(translations)).min(0.0);
     100.0 * (logs + brevity).exp()
@@ -60,6 +64,12 @@ mod tests {
         // A word said twice is right once; no pair is.
         assert_eq!(bleu(&[vec![1, 1]], &reference), 0.0);
         assert_eq!(bleu(&[vec![]], &reference), 0.0);
+        // Of two words there are no longer n-grams: 3 of 4 words, 1 of 2 pairs.
+        let short = vec![vec![1, 2], vec![3, 4]];
+        assert!((bleu(&short, &short) - 100.0).abs() < 1e-9);
+        let got = bleu(&[vec![1, 2], vec![3, 5]], &short);
+        assert!((got - 100.0 * (0.75f64 * 0.5).sqrt()).abs() < 1e-9, "{got}");
+        assert_eq!(bleu(&[vec![]], &[vec![]]), 0.0);
     }
 
     #[test]

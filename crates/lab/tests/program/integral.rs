@@ -17,7 +17,7 @@ fn the_fourier_integral_is_repeatable_and_has_the_papers_numbers() {
     }
     let page = "fourier-integral.md";
     let read = |name: &str| fs::read_to_string(desk.path(name)).unwrap();
-    let first = read(&format!("runs/lab/fourier-integral/{page}"));
+    let first = read(&format!("runs/lab/fourier-integral-quick/{page}"));
     for part in ["quick=true", "radii=3", "2.42e-5", "500 points", "[100, 50]", "[50, 100]"] {
         assert_eq!(first.contains(part), part != "[100, 50]", "{part:?} in {first}");
     }
@@ -52,5 +52,7 @@ fn nonsense_is_refused() {
     desk.refuses("fourier-integral radius=3", &["`radius`", "`radii`"]);
     desk.refuses("scaling-law bins=1001", &["bins=1001", "even"]);
     desk.refuses("scaling-law from=16 to=20", &["to=20"]);
+    let too_few = "scaling-law bins=64 from=1 to=2 most_fitted=4";
+    desk.refuses(too_few, &["to=2", "2 numbers of frequencies"]);
     desk.refuses("scaling-law floor=0.5", &["floor=0.5"]);
 }

@@ -23,6 +23,7 @@ fn a_tiny_run_is_tabled_plotted_and_repeatable() {
     let page = fs::read_to_string(folder.join("return-heads.md")).unwrap();
     assert!(page.contains("just lab return-heads asked=40 batch=8"), "{page}");
     assert!(page.contains("| hopper_medium |"), "{page}");
+    assert!(page.contains("earned (1 split, no comparison)\n"), "{page}");
     for named in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
         assert!(folder.join(named).is_file(), "{named} is not there");
     }

@@ -46,6 +46,17 @@ fn where_nothing_can_be_written_nothing_is_computed() {
     }
 }
 
+/// Outside the project and without its data.
+#[test]
+fn what_is_missing_is_asked_for_in_the_labs_own_words() {
+    let desk = desk();
+    let mut command = desk.command("series");
+    let said =
+        overtone_testkit::desk::said(command.env_remove("OVERTONE_DATASETS").output().unwrap());
+    said.refused(&["no folder datasets", "OVERTONE_DATASETS"]);
+    assert!(!said.stderr.contains("dataset="), "{said:?}");
+}
+
 #[test]
 fn flags_are_written_as_keys() {
     let said = desk().run("density --epochs 3");
