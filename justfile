@@ -19,6 +19,8 @@ features := ""
 cargo_args := "--workspace --locked --features '" + features + "'"
 programs := env("CARGO_TARGET_DIR", "target") / "release"
 overtone := programs / "overtone"
+# What is said here, maturin takes in place of what stands in pyproject.toml.
+wheel_features := if features == "" { "" } else { "--features 'extension-module " + features + "'" }
 
 # List the commands
 default:
@@ -27,41 +29,41 @@ default:
 # Train an agent, then evaluate it: just train game=seaquest | env=hopper [key=value...]
 [no-exit-message]
 train *args: build
-    @{{ overtone }} train "$@"
+    @"{{ overtone }}" train "$@"
 
 # Play a run's agent: just evaluate rollouts [run=... episodes=100 target=16,32]
 evaluate *args: build
-    @{{ overtone }} evaluate "$@"
+    @"{{ overtone }}" evaluate "$@"
 
 # Write one page about runs: scores with intervals, curves, a video: just report [RUN...]
 report *args: build
-    @{{ overtone }} report "$@"
+    @"{{ overtone }}" report "$@"
 
 # Record a video of one episode of the last evaluation: just video [run=... episode=best]
 video *args: build
-    @{{ overtone }} video "$@"
+    @"{{ overtone }}" video "$@"
 
 # Record episodes as a dataset: just record task=gymnasium/CartPole-v1 to=records/cartpole [policy=random|RUN,...]
 record *args: build
-    @{{ overtone }} record "$@"
+    @"{{ overtone }}" record "$@"
 
 # Change one setting of the protocol at a time and play: the effect of each [run=... episodes=100 seed=1]
 protocol-ablation *args: build
-    @{{ overtone }} evaluate ablation "$@"
+    @"{{ overtone }}" evaluate ablation "$@"
 
 # A grid of runs and its report: just study run game=seaquest head=linear,fourier seed=1..5 | status | report
 [no-exit-message]
 study *args: build
-    @{{ overtone }} study "$@"
+    @"{{ overtone }}" study "$@"
 
 # Continue an interrupted run, the newest by default: just resume [run=...]
 [no-exit-message]
 resume *args: build
-    @{{ overtone }} resume "$@"
+    @"{{ overtone }}" resume "$@"
 
 # Fetch a published dataset: just download game=seaquest [files=10 plan=true] | env=hopper dataset=medium
 download *args: build
-    @{{ overtone }} download "$@"
+    @"{{ overtone }}" download "$@"
 
 # Send curves to a tracker: just track wandb|mlflow|trackio RUN... [project=... follow=true]
 [no-exit-message]
@@ -70,23 +72,23 @@ track *args:
 
 # An agent as files: just export RUN format=safetensors FOLDER; for transformers: to=FOLDER [run=...]
 export *args: build
-    @{{ overtone }} export "$@"
+    @"{{ overtone }}" export "$@"
 
 # A run of an exported agent: just import FOLDER [task=... statistics=...]
 import *args: build
-    @{{ overtone }} import "$@"
+    @"{{ overtone }}" import "$@"
 
 # Inspect or check a dataset: just data inspect PATH [--json] | lint PATH [--json] | convert IN OUT
 data *args: build
-    @{{ overtone }} data "$@"
+    @"{{ overtone }}" data "$@"
 
 # Repeat the papers' experiments: just lab density [quick=true key=value...]; --help lists all
 lab *args: (build "overtone-lab")
-    @{{ programs }}/overtone-lab "$@"
+    @"{{ programs }}/overtone-lab" "$@"
 
 # Check a GPU against the CPU and time it: just features=overtone/cuda gpu-check [key=value...]
 gpu-check *args: (build "overtone-gpu-check")
-    @scripts/gpu-check.sh {{ programs }}/overtone-gpu-check "$@"
+    @scripts/gpu-check.sh "{{ programs }}/overtone-gpu-check" "$@"
 
 # Show the curves of every run in the browser
 tensorboard *args: setup
@@ -108,13 +110,13 @@ build program="overtone": setup
 test: setup
     cargo test --release {{ cargo_args }}
     cargo build --release {{ cargo_args }} --lib --bin overtone
-    scripts/python_tests.sh {{ programs }}
+    scripts/python_tests.sh "{{ programs }}"
 
 # Build the Python package as a wheel in target/wheels: the module and the program in one
 wheel: setup
     scripts/stage-datasets.sh
     .venv/bin/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
-    .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python
+    .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python {{ wheel_features }}
 
 # Build the documentation as a site in target/site; nothing in it is fetched from elsewhere
 site: site-setup
@@ -129,12 +131,12 @@ notebooks *args: wheel site-setup
 
 [private]
 site-setup:
-    @[ -x .venv-site/bin/python ] || python3 -m venv .venv-site
+    @.venv-site/bin/python -c 'import pip' 2>/dev/null || python3 -m venv --clear .venv-site
     @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/site/requirements.txt
 
 # Give damaged and hostile files to every reader: a table [n=100000 target=npy seed=1]
 hostile *args: (build "overtone-hostile")
-    @{{ programs }}/overtone-hostile "$@"
+    @"{{ programs }}/overtone-hostile" "$@"
 
 # Compare with the reference's recorded numbers in DIR
 golden dir: setup
@@ -155,4 +157,4 @@ bench *args: setup
 # Time the same work here and in PyTorch by turns: just bench-peers [training|rollouts|robots|job|density]; agents beside d3rlpy's: just bench-peers parity|score data=FOLDER
 bench-peers *args: build (build "overtone-lab")
     @scripts/peers/setup.sh >&2
-    @.venv-peers/bin/python scripts/peers/bench.py --programs {{ programs }} --features '{{ features }}' "$@"
+    @.venv-peers/bin/python scripts/peers/bench.py --programs "{{ programs }}" --features '{{ features }}' "$@"

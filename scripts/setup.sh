@@ -4,7 +4,7 @@
 #
 # Quick when nothing is to be done. As root on Debian or Ubuntu it installs missing system
 # packages; otherwise it names them in one sentence. PYTHON=/path/to/python3 chooses the
-# interpreter.
+# interpreter; without it the one of a .venv that works stays.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -50,8 +50,9 @@ PYTHON
 
 # Prints the first interpreter that suits.
 find_python() {
-    local name path
-    for name in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python3.10}; do
+    local name path names=(python3 python3.14 python3.13 python3.12 python3.11 python3.10)
+    [ -z "${PYTHON:-}" ] || names=("$PYTHON")
+    for name in "${names[@]}"; do
         while read -r path; do
             if suits "$path"; then
                 echo "$path"
@@ -67,8 +68,22 @@ command -v make >/dev/null || packages "make is missing" build-essential
 
 # What a finished set-up depends on; the mark is written last.
 mark=".venv/setup.done"
-wanted="$(cksum <"$requirements") ${PYTHON:-}"
-if [ -f "$mark" ] && [ "$(cat "$mark")" = "$wanted" ] && .venv/bin/python -c '' 2>/dev/null; then
+wanted=$(cksum <"$requirements" | cut -d ' ' -f 1,2)
+
+# Prints version and place of the Python behind an interpreter.
+#   of_python PYTHON
+of_python() { "$1" -c 'import sys; print(sys.version_info[:2], sys.base_prefix)' 2>/dev/null; }
+
+# Whether .venv is whole. One that was being made, or that `uv venv` made, has no pip.
+is_venv() { .venv/bin/python -c 'import pip' 2>/dev/null; }
+
+# Whether nothing is to be done. Older marks have a third word.
+is_done() {
+    [ -f "$mark" ] && [ "$(cut -d ' ' -f 1,2 "$mark")" = "$wanted" ] && is_venv &&
+        { [ -z "${PYTHON:-}" ] || [ "$(of_python "$PYTHON")" = "$(of_python .venv/bin/python)" ]; }
+}
+
+if is_done; then
     exit 0
 fi
 
@@ -76,12 +91,16 @@ fi
 if command -v flock >/dev/null; then
     exec 9<"$requirements"
     flock 9
-    if [ -f "$mark" ] && [ "$(cat "$mark")" = "$wanted" ] && .venv/bin/python -c '' 2>/dev/null; then
+    if is_done; then
         exit 0
     fi
 fi
 
-python=$(find_python)
+if [ -z "${PYTHON:-}" ] && is_venv && suits .venv/bin/python; then
+    python=.venv/bin/python
+else
+    python=$(find_python)
+fi
 if [ -z "$python" ]; then
     if [ -n "${PYTHON:-}" ]; then
         die "PYTHON=$PYTHON is not a Python 3.10 or newer with a shared library and the venv module."
@@ -96,9 +115,7 @@ if [ -z "$python" ]; then
     [ -n "$python" ] || die "The system's Python is older than 3.10 or has no shared library: install Python 3.10 or newer (with --enable-shared) and set PYTHON to it."
 fi
 
-if ! .venv/bin/python -c '' 2>/dev/null ||
-    [ "$("$python" -c 'import sys; print(sys.version_info[:2], sys.base_prefix)')" != \
-        "$(.venv/bin/python -c 'import sys; print(sys.version_info[:2], sys.base_prefix)')" ]; then
+if ! is_venv || [ "$(of_python "$python")" != "$(of_python .venv/bin/python)" ]; then
     say "making .venv with $("$python" --version)"
     rm -rf .venv
     "$python" -m venv .venv || die "\`$python -m venv .venv\` failed."

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -84,7 +84,8 @@ class Dataset:
             observations: ``[steps, …]``: numbers, or ``uint8`` pictures.
             actions: ``[steps]`` whole numbers from 0, or ``[steps, width]`` real ones.
             rewards: ``[steps]``.
-            terminations: ``[steps]``, true where the task ended (``terminals`` is the same).
+            terminations: ``[steps]``, true (or 1) where the task ended, else false (or 0);
+                ``terminals`` is the same.
             truncations: ``[steps]``, true where a limit cut the episode (``timeouts`` is the same);
                 without it, what comes after the last termination is one cut episode.
             n_actions: How many actions there are to choose from; one more than the largest recorded
@@ -144,6 +145,9 @@ class Dataset:
 
         An observation more than actions, where the last one led, is left out. What else can be
         given is as in :meth:`from_arrays`.
+
+        Raises:
+            ValueError: Names the array, with the episode or the row.
         """
         parts: dict[str, list[NDArray[Any]]] = {
             name: [] for name in ("observations", "actions", "rewards", "ends", "limits")
@@ -158,11 +162,18 @@ class Dataset:
                 raise ValueError(
                     f"episode {number}: {len(observations)} observations and {n} rewards"
                 )
-            ended = np.asarray(_field(episode, number, "terminations", "terminated", "terminals"))
+            actions = np.atleast_1d(np.asarray(_field(episode, number, "actions")))
+            if len(actions) != n:
+                raise ValueError(f"episode {number}: {len(actions)} actions and {n} rewards")
+            said = np.asarray(_field(episode, number, "terminations", "terminated", "terminals"))
+            ended = _flags(f"episode {number}: terminations", said.reshape(-1))
+            # One flag, or one for each step; and where the last observation led, with one more.
+            if len(ended) not in (1, n, n + 1):
+                raise ValueError(f"episode {number}: {len(ended)} terminations and {n} rewards")
             flags = np.zeros(n, bool)
-            flags[-1] = bool(ended.reshape(-1)[-1])
+            flags[-1] = ended[-1]
             parts["observations"].append(observations[:n])
-            parts["actions"].append(np.asarray(_field(episode, number, "actions")))
+            parts["actions"].append(actions)
             parts["rewards"].append(rewards)
             parts["ends"].append(flags)
             limit = np.zeros(n, bool)
@@ -259,7 +270,8 @@ def from_pandas(
     path: str | Path | None = None,
     task: str = OWN_TASK,
 ) -> Dataset:
-    """A dataset of a table with a row for each step, in order.
+    """A dataset of a table with a row for each step: the rows of an episode stand together, in
+    order.
 
     Args:
         frame: A ``pandas.DataFrame``.
@@ -267,24 +279,51 @@ def from_pandas(
         observation: The columns of numbers that are observed.
         action: The column of whole numbers, or the columns of real ones.
         reward: The column of rewards.
-        termination: The column that is true where the task ended; without it every episode was
-            cut by a limit.
+        termination: The column that is true (or 1) where the task ended, else false (or 0);
+            without it every episode was cut by a limit.
+        path: As in :meth:`Dataset.from_arrays`.
+        task: As in :meth:`Dataset.from_arrays`.
+
+    Raises:
+        ValueError: Names the column that is missing, or the array and the row.
     """
     names = [episode, *observation, reward, *([action] if isinstance(action, str) else action)]
+    names += [] if termination is None else [termination]
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise ValueError(f"frame: no column {', '.join(map(repr, missing))}")
-    ids = frame[episode].to_numpy()
+    if len(frame) == 0:
+        raise ValueError("frame: there is no row")
+    ids = frame[episode].factorize()[0]
     last = np.ones(len(ids), bool)
     last[:-1] = ids[1:] != ids[:-1]
+    if int(last.sum()) != len(np.unique(ids)):
+        raise ValueError(
+            f"frame: rows of one episode do not stand together: sort by {episode!r} and time"
+        )
     ended = np.zeros(len(ids), bool)
     if termination is not None:
-        ended = frame[termination].to_numpy().astype(bool)
-    actions = frame[action if isinstance(action, str) else list(action)].to_numpy()
-    return Dataset.from_arrays(
-        frame[list(observation)].to_numpy(), actions, frame[reward].to_numpy(),
-        ended, last & ~ended, path=path, task=task,
+        ended = _flags("termination", _column(frame[termination]))
+    seen = np.column_stack([_column(frame[name]) for name in observation])
+    acted = (
+        _column(frame[action]) if isinstance(action, str)
+        else np.column_stack([_column(frame[name]) for name in action])
     )
+    return Dataset.from_arrays(
+        seen, acted, _column(frame[reward]), ended, last & ~ended, path=path, task=task
+    )
+
+
+def _column(values: Any) -> NDArray[Any]:
+    """A column of a table; one of pandas' own kinds of numbers as NumPy's, NaN where there is
+    none."""
+    # Kinds that may lack a value say which of NumPy's they are; they would become objects.
+    kind = getattr(values.dtype, "numpy_dtype", None)
+    if kind is None or kind.kind not in "biuf":
+        return np.asarray(values.to_numpy())
+    if values.isna().any():
+        return np.asarray(values.to_numpy(np.float64, na_value=np.nan))
+    return np.asarray(values.to_numpy(kind))
 
 
 def _said(words: list[str]) -> str:
@@ -345,10 +384,12 @@ def _spaces(
     if low is None or high is None:
         return {}
     width = actions.shape[1]
-    bounds = {
-        name: np.broadcast_to(np.asarray(bound, np.float32).reshape(-1), (width,)).copy()
-        for name, bound in (("action_low", low), ("action_high", high))
-    }
+    bounds: dict[str, NDArray[Any]] = {}
+    for name, bound in (("action_low", low), ("action_high", high)):
+        given = np.asarray(bound, np.float32).reshape(-1)
+        if len(given) not in (1, width):
+            raise ValueError(f"{name}: {len(given)} numbers, and actions have {width}")
+        bounds[name] = np.broadcast_to(given, (width,)).copy()
     if not (bounds["action_low"] <= bounds["action_high"]).all():
         raise ValueError("action_low: one of them is above action_high")
     return bounds
@@ -430,6 +471,13 @@ def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name}: one flag for each step is expected, not shape {array.shape}")
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name}: true or false, 1 or 0 is expected, not {array.dtype}")
+    # NaN is neither.
+    wrong = (array != 0) & (array != 1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(f"{name}: row {row} is {array[row]}, not 0 or 1")
     return array.astype(bool)
 
 
@@ -459,13 +507,14 @@ def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Pat
         if place.is_file():
             return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    # There as a whole or not at all.
-    with tempfile.NamedTemporaryFile(dir=place.parent, suffix=".npz", delete=False) as file:
-        try:
+    # There as a whole or not at all, and for whom the umask lets read it: `tempfile` makes files
+    # for their owner alone.
+    begun = place.with_name(f"{secrets.token_hex(8)}.npz")
+    try:
+        with begun.open("xb") as file:
             np.savez(file, **cast("dict[str, Any]", arrays))
-            file.close()
-            Path(file.name).replace(place)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+        begun.replace(place)
+    except BaseException:
+        begun.unlink(missing_ok=True)
+        raise
     return place

@@ -8,12 +8,14 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from overtone import _host
 from overtone._overtone import OvertoneError
 from overtone._policy import Policy
 from overtone._program import Callback, Progress, Teller
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 #: Observations that :meth:`Estimator.predict` passes through the model at once.
 BATCH = 256
+
+#: A policy's probabilities are those of its last call: held for both.
+ACTING = threading.RLock()
 
 
 class Estimator:
@@ -67,8 +72,8 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(said)})"
 
     def __getstate__(self) -> dict[str, object]:
-        # A policy belongs to the thread that made it; it is made again when it is needed.
-        return {**self.__dict__, "_policy": None}
+        # A policy is made again when it is needed. A copy has settings of its own.
+        return {**self.__dict__, "_params": dict(self._params), "_policy": None}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """What it was made with, as it was given; ``deep`` changes nothing."""
@@ -76,10 +81,14 @@ class Estimator:
         return dict(self._params)
 
     def set_params(self, **params: object) -> Self:
-        """Changes settings; what was fitted stays until the next :meth:`fit`."""
+        """Changes settings, the last word counts; what was fitted stays until the next
+        :meth:`fit`."""
         if "algorithm" in params:
             raise ValueError(f"algorithm: {type(self).__name__} is {self.algorithm}")
-        self._params.update(params)
+        for key, value in params.items():
+            # It goes to the end: `train.updates` may be said in several ways.
+            self._params.pop(key, None)
+            self._params[key] = value
         self._policy = None
         return self
 
@@ -104,7 +113,7 @@ class Estimator:
             y: Not used: actions are in the data.
             task: What is learned, as ``suite/name``, in place of what the settings name; a dataset
                 that says so needs none.
-            n_steps: Updates, ``train__updates``.
+            n_steps: Updates, in place of ``train__updates``.
             callback: As of :func:`overtone.train`.
 
         Raises:
@@ -124,6 +133,7 @@ class Estimator:
             if not {"evaluation.episodes", "evaluation__episodes"} & settings.keys():
                 settings["evaluation.episodes"] = 0
         if n_steps is not None:
+            settings.pop("train.updates", None)
             settings["train.updates"] = n_steps
         self.run_ = begin(data, task, settings, teller)
         self._policy = None
@@ -148,6 +158,9 @@ class Estimator:
 
         Returns:
             ``[n]`` indices of actions, or ``[n, width]`` numbers, in the environment's units.
+
+        Raises:
+            ValueError: Names the argument that does not fit.
         """
         return np.concatenate([acted for acted, _ in self._acted(observations, target_returns)])
 
@@ -180,6 +193,7 @@ class Estimator:
         self, observations: ArrayLike, target_returns: ArrayLike | None
     ) -> list[tuple[NDArray[Any], NDArray[np.float64] | None]]:
         """Actions and their probabilities, a batch at a time."""
+        _host.refuse_in_child()
         if self._policy is None:
             self._policy = self.policy(n_agents=BATCH, deterministic=True)
         policy, rows = self._policy, np.asarray(observations)
@@ -188,14 +202,21 @@ class Estimator:
             raise ValueError("observations: there is no row")
         asked = None
         if target_returns is not None:
-            asked = np.broadcast_to(np.asarray(target_returns, np.float32), (n,))
+            asked = np.asarray(target_returns, np.float32)
+            if asked.shape not in ((), (1,), (n,)):
+                raise ValueError(
+                    f"target_returns: shape {asked.shape}, and one for each of {n} rows, or one "
+                    "for all, is expected"
+                )
+            asked = np.broadcast_to(asked, (n,))
         acted: list[tuple[NDArray[Any], NDArray[np.float64] | None]] = []
         for first in range(0, n, BATCH):
             part = slice(first, min(first + BATCH, n))
             m = part.stop - first
             targets = None if asked is None else asked[part]
-            action = policy.act(rows[part], None, [True] * m, range(m), target_returns=targets)
-            acted.append((action, policy.probabilities))
+            with ACTING:
+                action = policy.act(rows[part], None, [True] * m, range(m), target_returns=targets)
+                acted.append((action, policy.probabilities))
         return acted
 
 

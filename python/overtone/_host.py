@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import os
@@ -10,7 +11,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 from overtone import _overtone
@@ -27,6 +29,68 @@ PYTHONPATH={packages}${{PYTHONPATH:+:$PYTHONPATH}}
 export PYTHONPATH
 exec {python} -m overtone "$@"
 """
+
+#: Whether threads that compute were started here, or in what this process was forked from.
+_computed = False
+#: Whether a fork has left those threads behind: what waits for one waits for ever.
+_forked = False
+
+
+def _in_child() -> None:
+    global _forked
+    _forked = _computed
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def refuse_in_child() -> None:
+    """Refuses to compute where a fork has left the threads for it behind.
+
+    Raises:
+        OvertoneError: There, and says what to do.
+    """
+    if _forked:
+        raise _overtone.OvertoneError(
+            "this process was forked from one in which Overtone had computed, and has none of its "
+            "threads: start workers with multiprocessing.get_context('spawn')"
+        )
+
+
+@contextlib.contextmanager
+def noticing_threads(surely: bool = False) -> Generator[None, None, None]:
+    """Around what may start threads that compute, and stay; ``surely``: around what does."""
+    global _computed
+    if _computed:
+        yield
+        return
+    before = _n_threads()
+    try:
+        yield
+    finally:
+        if surely or _are_more(before):
+            _computed = True
+
+
+def _are_more(before: int) -> bool:
+    """Whether there are more threads than before, and stay."""
+    # One that has ended is counted for a moment more.
+    for _ in range(50):
+        if _n_threads() <= before:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def _n_threads() -> int:
+    """This process's threads, those of its libraries too; 0 where the system does not tell."""
+    try:
+        # A folder for each, and two links of its own.
+        return os.stat("/proc/self/task").st_nlink - 2
+    except OSError:
+        return 0
+
 
 
 def announce(words: Sequence[str] = ()) -> None:

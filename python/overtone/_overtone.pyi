@@ -1,6 +1,7 @@
 """The native module. Private: its interface is the package's."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ def main(words: list[str]) -> int: ...
 def run(words: list[str], told: Callable[[str, Any], None]) -> int: ...
 
 def content_hash(path: str) -> str: ...
-def find(name: str) -> tuple[str, str | None]: ...
+def find(name: str) -> tuple[Path, str | None]: ...
 
 class Agents:
     def __init__(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +16,10 @@ class Policy:
     """An agent that was trained, acting in ``n_agents`` episodes at once.
 
     Each agent has an episode of its own, with its history: the observations, actions and rewards
-    that came before. The actions of an episode depend on nothing else.
+    that came before. The actions of an episode depend on nothing else. Any thread may call it.
 
     Args:
-        path: A run's folder, or a checkpoint's.
+        path: A :class:`overtone.Run`, its folder or name, or a checkpoint's folder.
         target_return: The return to ask for: a number, or a percentile of the data's returns;
             ``None``: the agent is played as was chosen for the run, told a return (``"p95"``) or
             how the best episodes act.
@@ -35,13 +35,13 @@ class Policy:
         best_percent: Of agents that were told of shares of the best episodes: to act as in the best
             10 % of the recording, say; 0: they are told a return; ``None``: what was chosen for
             the run, where neither ``target_return`` nor ``return_quantile`` is given.
-        seed: Of everything that is drawn.
+        seed: Of everything that is drawn: from 0 to 2**64 - 1.
         device: ``"cpu"``, ``"cuda"`` or ``"auto"``.
     """
 
     def __init__(
         self,
-        path: str | Path,
+        path: str | os.PathLike[str],
         target_return: float | str | None = None,
         *,
         n_agents: int = 1,
@@ -55,16 +55,17 @@ class Policy:
     ) -> None:
         if n_agents < 1:
             raise ValueError(f"n_agents={n_agents}: there must be one or more")
+        if not 0 <= int(seed) < 1 << 64:
+            raise ValueError(f"seed={seed}: must lie between 0 and 2**64 - 1")
         _host.announce()
         self.n_agents = n_agents
-        self._make: tuple[Any, ...] = (
-            str(path), str(checkpoint), "" if target_return is None else str(target_return),
+        self._agents = _overtone.Agents(
+            os.fspath(path), str(checkpoint), "" if target_return is None else str(target_return),
             n_agents, deterministic,
             None if temperature is None else float(temperature),
             None if return_quantile is None else float(return_quantile),
             None if best_percent is None else float(best_percent), int(seed), device,
         )
-        self._agents = _overtone.Agents(*self._make)
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
@@ -105,8 +106,8 @@ class Policy:
         """One action for each agent.
 
         Args:
-            observations: ``[n, …]``, in the environment's own units (``float32`` vectors or
-                ``uint8`` pixels; other types are converted).
+            observations: ``[n, …]``, in the environment's own units: vectors of any numbers, or
+                pixels, whole numbers from 0 to 255.
             rewards: ``[n]``, for each agent's previous action; 0 where an episode begins.
             starts: ``[n]``, true where an episode begins. An agent's first turn always begins one.
             agents: Which agents act, each at most once; all by default.
@@ -115,22 +116,35 @@ class Policy:
 
         Returns:
             ``[n]`` indices of actions, or ``[n, width]`` numbers, in the environment's units.
+
+        Raises:
+            ValueError: Names the argument that does not fit.
+            OvertoneError: When these agents cannot act, in a forked process for example.
         """
-        who = None if agents is None else np.asarray(agents, dtype=np.int64)
+        _host.refuse_in_child()
+        who = None if agents is None else _indices(agents)
         n = self.n_agents if who is None else len(who)
-        array = np.ascontiguousarray(observations, dtype=self._dtype)
-        if array.shape != (n, *self._shape):
+        shown = np.asarray(observations)
+        if shown.shape == self._shape:
             raise ValueError(
-                f"observations: shape {array.shape}, and {(n, *self._shape)} is expected: a row "
+                "observations: rows are expected; one observation is observation[None]"
+            )
+        if shown.shape != (n, *self._shape):
+            raise ValueError(
+                f"observations: shape {shown.shape}, and {(n, *self._shape)} is expected: a row "
                 f"for each of {n} agents"
             )
-        return self._agents.act(
-            array,
-            who,
-            _row("rewards", rewards, n, np.float32),
-            _row("starts", starts, n, np.bool_),
-            _row("target_returns", target_returns, n, np.float32),
-        )
+        if self._dtype is np.uint8:
+            _check_pixels(shown)
+        array = np.ascontiguousarray(shown, dtype=self._dtype)
+        with _host.noticing_threads():
+            return self._agents.act(
+                array,
+                who,
+                _row("rewards", rewards, n, np.float32),
+                _row("starts", starts, n, np.bool_),
+                _row("target_returns", target_returns, n, np.float32),
+            )
 
     def predict(
         self,
@@ -179,6 +193,26 @@ class D3rlpyActor:
     def reset(self) -> None:
         """The next call begins an episode."""
         self._starts = True
+
+
+def _indices(agents: Sequence[int]) -> NDArray[np.int64]:
+    """Which agents act, ``[n]``; a mask or fractions are none."""
+    who = np.asarray(agents)
+    # An empty list is one of real numbers to NumPy.
+    if who.ndim != 1 or (who.size and who.dtype.kind not in "iu"):
+        raise ValueError("agents: whole numbers are expected, one for each row of observations")
+    return np.ascontiguousarray(who, dtype=np.int64)
+
+
+def _check_pixels(shown: NDArray[Any]) -> None:
+    """Refuses what is not 0, 1, … 255, whatever its type; scaled pixels for example."""
+    if shown.dtype == np.uint8:
+        return
+    is_number = shown.dtype.kind in "iuf"
+    if not is_number or not ((shown >= 0) & (shown <= 255) & (shown == np.trunc(shown))).all():
+        raise ValueError(
+            "observations: whole numbers from 0 to 255 are expected, as the environment shows them"
+        )
 
 
 def _row(

@@ -8,6 +8,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from overtone import _host, _overtone
 
 #: What one row of progress holds: ``step``, ``updates``, ``loss``, the algorithm's own figures,
@@ -19,12 +22,19 @@ Progress = Literal["auto", "lines", "bar", "none"]
 #: Exit code of a command that Ctrl-C ended.
 STOPPED = 130
 
+#: Commands that compute, on threads that stay for the next one.
+COMPUTING = frozenset({"train", "resume", "evaluate", "video"})
+#: Commands that do so or not, by their settings.
+AT_TIMES_COMPUTING = frozenset({"record", "report"})
+
 
 def text(value: object) -> str:
     """A value as the program's words have it: ``True`` as ``true``, lists with commas."""
-    if isinstance(value, bool):
+    if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
-    if isinstance(value, (list, tuple, range)):
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return text(cast("NDArray[Any]", value)[()])
+    if isinstance(value, (list, tuple, range, np.ndarray)):
         values = cast("Iterable[object]", value)
         return ",".join(text(each) for each in values)
     if isinstance(value, os.PathLike):
@@ -49,6 +59,7 @@ def words(settings: Mapping[str, object]) -> list[str]:
             section = cast("Mapping[str, object]", value)
             said += words({f"{key}.{name}": each for name, each in section.items()})
         elif _is_nested(value):
+            value = value.tolist() if isinstance(value, np.ndarray) else value
             raise ValueError(
                 f"{key}={value}: a list in a list is no setting; several values that are lists "
                 "themselves are an axis in the file of a study (overtone study init FILE.toml)"
@@ -59,10 +70,12 @@ def words(settings: Mapping[str, object]) -> list[str]:
 
 
 def _is_nested(value: object) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.ndim > 1
     if not isinstance(value, (list, tuple)):
         return False
     each = cast("Iterable[object]", value)
-    return any(isinstance(part, (list, tuple, range)) for part in each)
+    return any(isinstance(part, (list, tuple, range, np.ndarray)) for part in each)
 
 
 class Teller:
@@ -71,6 +84,8 @@ class Teller:
     def __init__(self, progress: Progress, callback: Callback | None) -> None:
         if progress not in ("auto", "lines", "bar", "none"):
             raise ValueError(f"progress={progress!r}: auto, lines, bar or none")
+        if progress == "bar" and not _has_tqdm():
+            raise ValueError("progress='bar': needs tqdm (pip install tqdm); 'lines' does not")
         if progress == "auto":
             progress = "bar" if _has_tqdm() and _is_watched() else "lines"
         self.progress = progress
@@ -125,11 +140,16 @@ def call(said: list[str], teller: Teller, codes: tuple[int, ...] = (0,)) -> None
 
     Raises:
         OvertoneError: When it cannot do what they say; the message says why.
-        KeyboardInterrupt: After Ctrl-C; what was begun can be gone on with.
+        KeyboardInterrupt: After Ctrl-C, when what was begun has ended so that it can be gone on
+            with; after a second one at once.
     """
+    command = said[0] if said else ""
+    if command in COMPUTING | AT_TIMES_COMPUTING:
+        _host.refuse_in_child()
     _host.announce(said)
     try:
-        code = _overtone.run(said, teller)
+        with _host.noticing_threads(command in COMPUTING):
+            code = _overtone.run(said, teller)
     finally:
         teller.close()
     if code == STOPPED:

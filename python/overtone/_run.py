@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from overtone import _program
+from overtone._dataset import Dataset
 from overtone._overtone import OvertoneError
 from overtone._program import Callback, Progress, Teller
 
@@ -35,6 +36,10 @@ class Run:
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"
+
+    def __getstate__(self) -> dict[str, Path]:
+        # It is the same run where another process works in another folder.
+        return {"path": self.path.absolute()}
 
     @property
     def settings(self) -> str:
@@ -134,8 +139,9 @@ def train(
     """Trains an agent, and plays it where its task can be played.
 
     Args:
-        data: A :class:`overtone.Dataset`, or the path of a recording; ``dataset=`` is the same.
-            Without it, what ``settings`` name (``game="seaquest"``; ``env="hopper",
+        data: A :class:`overtone.Dataset`, the path of a recording, or a name that
+            :meth:`overtone.Dataset.open` takes (``"starter:…"``, ``"minari:…"``); ``dataset=`` is
+            the same. Without it, what ``settings`` name (``game="seaquest"``; ``env="hopper",
             dataset="medium"``). A dictionary is no recording: it is the section of settings
             ``data``, as ``data={"best_percent": 50}``; the recording is then ``dataset=``.
         task: What is learned, as ``suite/name``; a dataset that says so needs none. Data without
@@ -169,8 +175,12 @@ def begin(
 ) -> Run:
     """Trains as :func:`train` does, whatever its settings are called."""
     settings = dict(settings)
-    if data is None and isinstance(settings.get("dataset"), os.PathLike):
-        data = cast("os.PathLike[str]", settings.pop("dataset"))
+    named = settings.get("dataset")
+    # Other names are the program's, which finds them.
+    if data is None and (isinstance(named, os.PathLike) or str(named).startswith("starter:")):
+        data = cast("str | os.PathLike[str]", settings.pop("dataset"))
+    if isinstance(data, str) and data.startswith(("starter:", "minari:")):
+        data = Dataset.open(data)
     if task is None and not TASK_KEYS & settings.keys():
         task = getattr(data, "task", None)
     said = ["train"]
@@ -276,8 +286,12 @@ def study(
     ``evaluation.target``, ``evaluation.protocol``) has all of it in every run:
     ``**{"model.best_percents": [10, 50, 100]}`` makes one run, told of three shares. Several such
     lists are an axis in a study's file alone (``"model.best_percents" = ["10,50", "10,100"]``
-    below ``[grid]``), and here a ``ValueError``.
+    below ``[grid]``), and here a ``ValueError``. A :class:`overtone.Dataset` that knows its task
+    brings it along, as in :func:`overtone.train`; not where a file is named, which may say another.
     """
+    task = getattr(settings.get("dataset"), "task", None)
+    if task is not None and not args and not TASK_KEYS & settings.keys():
+        settings["task"] = task
     teller = Teller(progress, None)
     _program.call(["study", what, *args, *_program.words(settings)], teller)
     return teller.lines

@@ -194,15 +194,18 @@ class Sending:
         noted = self._noted()
         sent: dict[str, int] = noted.setdefault(self._place, {})
         n_rows = 0
-        for table in TABLES:
-            for step, values in rows_of(self.run, table, sent.get(table, -1)):
-                self._tracker.log(step, values)
-                sent[table] = step
-                n_rows += 1
-        if n_rows:
-            beside = self.run / f"{SENT}.new"
-            beside.write_text(json.dumps(noted, indent=1), encoding="utf-8")
-            beside.replace(self.run / SENT)
+        try:
+            for table in TABLES:
+                for step, values in rows_of(self.run, table, sent.get(table, -1)):
+                    self._tracker.log(step, values)
+                    sent[table] = step
+                    n_rows += 1
+        finally:
+            # What was sent before an interruption is not sent again.
+            if n_rows:
+                beside = self.run / f"{SENT}.new"
+                beside.write_text(json.dumps(noted, indent=1), encoding="utf-8")
+                beside.replace(self.run / SENT)
         return n_rows
 
     def _noted(self) -> dict[str, dict[str, int]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import stat
+import sys
 import types
 import unittest
 from unittest import mock
@@ -64,6 +66,21 @@ class Datasets(Desk):
         self.assertEqual(data.hash, ov.Dataset.from_arrays(**arrays).hash)
         with self.assertRaisesRegex(ValueError, "no column 'q'"):
             ov.from_pandas(frame, **{**names, "reward": "q"})
+        # pandas' own kinds of numbers, which may lack a value.
+        nullable = frame.convert_dtypes()
+        self.assertEqual(ov.from_pandas(nullable, **names, termination="end").hash, data.hash)
+        frame["step"] = frame.groupby("id").cumcount()
+        lacking = frame["end"].astype(float)
+        lacking[3] = np.nan
+        for words, changed in [
+            ("no column 'end'", frame.drop(columns="end")),
+            ("termination: row 3 is nan, not 0 or 1", frame.assign(end=lacking)),
+            ("termination: true or false, 1 or 0 is", frame.assign(end=frame["end"].astype(str))),
+            ("sort by 'id' and time", frame.sort_values(["step", "id"])),
+            ("there is no row", frame[:0]),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                ov.from_pandas(changed, **names, termination="end")
 
     def test_starter_sets_and_minaris_are_found_by_name(self) -> None:
         folders = {"OVERTONE_DATASETS": str(ROOT / "datasets"), "MINARI_DATASETS_PATH": str(self.folder)}
@@ -72,12 +89,19 @@ class Datasets(Desk):
             self.assertEqual((data.path.name, data.task), ("hopper_switching.hdf5", "mujoco/hopper"))
             run = ov.train(data, progress="none", **TINY)
             self.assertIn("mujoco/hopper", run.settings)
+            for named in ("data", "dataset"):
+                again = {named: "starter:hopper/switching", "run_dir": named}
+                same = ov.train(progress="none", **TINY, **again)
+                expected = run.settings.replace('runs = "runs"', f'runs = "{named}"')
+                self.assertEqual(same.settings, expected)
             self.assertEqual(ov.Dataset.open("starter:CartPole-v1").task, "gymnasium/CartPole-v1")
             self.assertTrue(ov.Dataset.open("starter:bank_heist").path.is_dir())
             with self.assertRaisesRegex(ov.OvertoneError, "starter set `hopper/midium`.*hopper/medium"):
                 ov.Dataset.open("starter:hopper/midium")
             with self.assertRaisesRegex(ov.OvertoneError, "overtone download dataset=minari:"):
                 ov.Dataset.open("minari:mujoco/hopper/medium-v0")
+            with self.assertRaisesRegex(ov.OvertoneError, "overtone download dataset=minari:"):
+                ov.train("minari:mujoco/hopper/medium-v0", progress="none")
 
     def test_arrays_are_copied_and_found_again(self) -> None:
         arrays = carts()
@@ -87,6 +111,14 @@ class Datasets(Desk):
         arrays["observations"][:] = 0
         self.assertEqual(ov.Dataset.open(first.path).hash, before)
         self.assertNotEqual(ov.Dataset.from_arrays(**arrays).path, first.path)
+
+    @unittest.skipIf(sys.platform == "win32", "files have other rights there")
+    def test_a_file_can_be_read_by_whom_the_umask_lets(self) -> None:
+        self.addCleanup(os.umask, os.umask(0o027))
+        for path in (None, "own.npz"):
+            data = ov.from_arrays(**carts(), path=path)
+            self.assertEqual(stat.S_IMODE(data.path.stat().st_mode), 0o640)
+            self.assertEqual([each.suffix for each in data.path.parent.glob("*.npz")], [".npz"])
 
     def test_what_is_wrong_is_told_by_array_and_row(self) -> None:
         def refused(words: str, **changed: object) -> None:
@@ -106,8 +138,24 @@ class Datasets(Desk):
         refused("n_actions: for actions of a list", n_actions=2, **real)
         refused("give both", action_low=0, **real)
         refused("above action_high", action_low=[0, 1], action_high=[1, 0], **real)
+        refused("action_low: 3 numbers", action_low=[0, 1, 2], action_high=9, **real)
+        ends = carts()["terminations"]
+        refused("terminations: true or false, .* not <U", terminations=ends.astype(str))
+        refused("truncations: row 2 is 0.5, not 0 or 1", truncations=[0, 1, 0.5, *ends[3:]])
         with self.assertRaisesRegex(ValueError, "episode 0: there is no actions"):
             ov.Dataset.from_episodes([{"observations": np.zeros((2, 1)), "rewards": [1, 1], "terminations": [0, 1]}])
+        episode = {
+            "observations": np.zeros((2, 1)), "actions": [0, 1], "rewards": [1, 1],
+            "terminations": [0, 1],
+        }
+        for words, changed in [
+            ("episode 1: 1 actions and 2 rewards", {"actions": [0]}),
+            ("episode 1: 3 actions and 2 rewards", {"actions": [0, 1, 0]}),
+            ("episode 1: 0 terminations and 2 rewards", {"terminations": []}),
+            ("episode 1: terminations: row 1 is nan", {"terminations": [0, np.nan]}),
+        ]:
+            with self.assertRaisesRegex(ValueError, words):
+                ov.Dataset.from_episodes([episode, {**episode, **changed}])
         with self.assertRaises(FileNotFoundError):
             ov.Dataset.open("lost.npz")
 

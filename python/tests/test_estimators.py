@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import os
 import pickle
 import re
 import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -150,13 +153,40 @@ class Estimators(Desk):
         self.assertEqual(params["seed"], 3)
         with self.assertRaisesRegex(ValueError, "IQL is iql"):
             ov.IQL(algorithm="rvs")
+        other = copy.copy(agent).set_params(seed=5)
+        self.assertEqual([each.get_params()["seed"] for each in (agent, other)], [4, 5])
+
+    def test_the_last_word_of_a_setting_counts(self) -> None:
+        def check(updates: int, agent: ov.Estimator, **fit: Any) -> None:
+            agent.fit(HOPPER, task="mujoco/hopper", **fit)
+            self.assertEqual(agent.run_.checkpoints[-1], updates, agent)
+
+        agent = ov.DecisionTransformer(progress="none", **TINY)
+        agent.set_params(train__updates=4)
+        check(2, agent.set_params(train={**TINY["train"], "updates": 2}))
+        settings = {"train.updates": 4, **TINY}
+        check(2, ov.DecisionTransformer(progress="none", **settings), n_steps=2)
 
     def test_it_is_pickled_with_the_place_of_its_run(self) -> None:
         agent = self.fitted(ov.DecisionTransformer)
         seen = np.zeros((2, 11))
         acted = agent.predict(seen)
-        again = pickle.loads(pickle.dumps(agent))
+        pickled = pickle.dumps(agent)
+        # In another folder it is the same run.
+        Path("elsewhere").mkdir()
+        os.chdir("elsewhere")
+        again = pickle.loads(pickled)
         np.testing.assert_array_equal(again.predict(seen), acted)
+
+    def test_threads_share_it(self) -> None:
+        arrays = carts()
+        agent = ov.BehaviorCloning(progress="none", **TINY).fit(ov.from_arrays(**arrays))
+        rows = np.array_split(arrays["observations"], 8)
+        alone = [agent.predict_proba(each) for each in rows]
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(agent.predict_proba, rows))
+        for mine, its in zip(together, alone):
+            np.testing.assert_array_equal(mine, its)
 
     @unittest.skipUnless(importlib.util.find_spec("sklearn"), "scikit-learn is not installed")
     def test_scikit_learn_clones_it(self) -> None:
@@ -175,6 +205,10 @@ class Estimators(Desk):
             agent.predict(np.zeros((2, 10)))
         with self.assertRaisesRegex(ValueError, "there is no row"):
             agent.predict(np.zeros((0, 11)))
+        with self.assertRaisesRegex(ValueError, r"observation\[None\]"):
+            agent.predict(np.zeros(11))
+        with self.assertRaisesRegex(ValueError, r"target_returns: shape \(2,\), .* 5 rows"):
+            agent.predict(np.zeros((5, 11)), [1, 2])
         with self.assertRaises(TypeError):
             ov.Estimator()
 

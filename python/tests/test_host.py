@@ -16,7 +16,7 @@ from unittest import mock
 import overtone as ov
 from overtone import __main__, _host
 
-from .common import HOPPER, TINY, Desk
+from .common import HOPPER, TINY, Desk, carts
 
 
 class Host(Desk):
@@ -121,6 +121,11 @@ class Host(Desk):
         check("2 cells", head=["tanh", "gaussian"])
         check("1 cell:", evaluation={"target": ["p50", "p90"], "episodes": 3})
         check("1 cell:", model={"best_percents": [10, 50, 100]})
+        # A dataset brings its task.
+        said = ov.study(
+            "run", dataset=ov.from_arrays(**carts()), seed=[1, 2], plan=True, progress="none"
+        )
+        self.assertTrue(any(": 2 cells" in line for line in said), said)
         Path("shares.toml").write_text('[grid]\n"model.best_percents" = ["10,50", "10,100"]\n')
         said = ov.study(
             "run", "shares.toml", dataset=HOPPER, env="hopper", plan=True, progress="none"

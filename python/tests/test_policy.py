@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import unittest
+from unittest import mock
 
 import gymnasium
 import numpy as np
@@ -111,15 +114,63 @@ class Policies(Desk):
         alone = [policy.act(seen[[agent]], agents=[agent])[0] for agent in (0, 1)]
         np.testing.assert_allclose(alone, expected, atol=1e-6)
 
+    def test_a_policy_acts_and_ends_on_any_thread(self) -> None:
+        policy = self.train().policy()
+        seen = np.random.default_rng(6).normal(size=(1, 11)).astype(np.float32)
+        expected = policy.act(seen)
+        policy.reset()
+        acted: list[np.ndarray] = []
+        policies = [policy]
+        del policy
+
+        def work() -> None:
+            acted.append(policies[0].act(seen))
+            self.assertEqual(policies[0].task, "mujoco/hopper")
+            # The last that knows it: it ends here.
+            policies.clear()
+
+        with mock.patch.object(sys, "unraisablehook") as lost:
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+        np.testing.assert_array_equal(acted, [expected])
+        self.assertEqual((policies, lost.call_args_list), ([], []))
+
+    def test_pixels_are_whole_numbers_from_0_to_255(self) -> None:
+        frames = np.random.default_rng(7).integers(0, 256, (40, 4, 84, 84)).astype(np.uint8)
+        data = ov.from_arrays(
+            frames, np.arange(40) % 2, np.ones(40), np.arange(40) % 10 == 9, task="own/screens"
+        )
+        model = {"d_model": 16, "n_layers": 1, "n_heads": 1}
+        run = ov.train(data, progress="none", **{**TINY, "model": model})
+        policy = run.policy()
+
+        def likely(shown: np.ndarray) -> np.ndarray:
+            policy.act(shown, starts=[True])
+            assert policy.probabilities is not None
+            return policy.probabilities
+
+        expected = likely(frames[:1])
+        for kind in (np.int64, np.float32):
+            np.testing.assert_array_equal(likely(frames[:1].astype(kind)), expected)
+        for wrong in (frames[:1] / 255, frames[:1] + np.int64(256), frames[:1] - np.int64(300)):
+            with self.assertRaisesRegex(ValueError, "whole numbers from 0 to 255 are expected"):
+                policy.act(wrong)
+
     def test_what_does_not_fit_is_refused_by_name(self) -> None:
         policy = self.train().policy(n_agents=2)
         for words, call in [
             ("observations: shape", lambda: policy.act(np.zeros((2, 10)))),
             ("rewards: shape", lambda: policy.act(np.zeros((2, 11)), [1.0])),
             ("agents: row 1 is 7", lambda: policy.act(np.zeros((2, 11)), agents=[0, 7])),
+            ("agents: whole numbers", lambda: policy.act(np.zeros((2, 11)), agents=[True, False])),
+            ("agents: whole numbers", lambda: policy.act(np.zeros((2, 11)), agents=[0.2, 1.7])),
+            (r"observation\[None\]", lambda: policy.act(np.zeros(11))),
+            ("seed=-1: must lie", lambda: self.train().policy(seed=-1)),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 call()
+        self.assertEqual(policy.act(np.zeros((0, 11)), agents=[]).shape, (0, 3))
         with self.assertRaisesRegex(ov.OvertoneError, "there is no run `nobody`") as told:
             ov.Policy("nobody")
         with self.assertRaises(ov.OvertoneError) as program:

@@ -19,7 +19,8 @@ class Runs(Desk):
         self.assertEqual(run.path, Path("runs") / name)
         self.assertEqual(ov.load(name).path, run.path)
         self.assertEqual(ov.load(run).path, run.path)
-        self.assertEqual(ov.Policy(name).task, "mujoco/hopper")
+        for called in (name, run, run.path):
+            self.assertEqual(ov.Policy(called).task, "mujoco/hopper")
         for called in (name, run, str(run.path), [Path(name)]):
             told = ov.evaluate(called, episodes=1, target=3000, progress="none")
             self.assertEqual(list(told), [str(run.path / "evaluation.json")], called)

@@ -70,6 +70,21 @@ class Tracking(unittest.TestCase):
         self.assertIn("sent 4 rows", self.track("trackio", str(self.run_folder))[1])
         self.assertEqual(len({str(how["name"]) for how in self.begun}), 1)
 
+    def test_an_interruption_sends_no_row_twice(self) -> None:
+        self.write("metrics.csv", HEADER + "10,30,2.5,1e-4\n20,60,2.0,1e-4\n30,90,1.5,2e-4\n")
+        words = ("trackio", str(self.run_folder))
+        log = _track.Trackio.log
+
+        def lose(tracker: _track.Trackio, step: int, values: dict[str, float]) -> None:
+            if step == 30:
+                raise KeyboardInterrupt
+            log(tracker, step, values)
+
+        with mock.patch.object(_track.Trackio, "log", lose):
+            self.assertEqual(self.track(*words)[0], 130)
+        self.assertIn("sent 1 rows", self.track(*words)[1])
+        self.assertEqual([step for step, _ in self.logged], [10, 20, 30])
+
     def test_following_ends_with_the_run(self) -> None:
         self.write("metrics.csv", HEADER + "10,30,2.5,1e-4\n")
 

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import pickle
 import signal
+import socket
 import subprocess
+import sys
 import threading
+import time
 import unittest
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import overtone as ov
+from overtone import _host
 
 from .common import HOPPER, ROOT, TINY, Desk, carts
 
@@ -86,6 +94,86 @@ class Training(Desk):
         (step,) = ov.load(folder).checkpoints
         self.assertGreater(step, 0)
 
+    def test_a_second_ctrl_c_ends_what_listens_to_none(self) -> None:
+        pressed: list[float] = []
+        ended = threading.Event()
+
+        def press(*_: object) -> None:
+            pressed.append(time.monotonic())
+            raise KeyboardInterrupt
+
+        def press_twice() -> None:
+            # The download has begun, and waits for an answer.
+            with server.accept()[0]:
+                for n in (1, 2):
+                    signal.raise_signal(signal.SIGINT)
+                    while len(pressed) < n and not ended.wait(0.01):
+                        pass
+                # Where it does not end by that, it does when the connection is lost.
+                ended.wait(10)
+            server.close()
+
+        before = signal.signal(signal.SIGINT, press)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        os.environ["MINARI_DATASETS_PATH"] = str(self.folder)
+        self.addCleanup(os.environ.pop, "MINARI_DATASETS_PATH")
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            server.settimeout(30)
+            address = f"http://127.0.0.1:{server.getsockname()[1]}"
+            thread = threading.Thread(target=press_twice)
+            thread.start()
+            words = ["download", "dataset=minari:mujoco/hopper/medium-v0", f"from={address}"]
+            try:
+                with self.assertRaises(KeyboardInterrupt):
+                    ov.command(words, progress="none")
+            finally:
+                ended.set()
+                thread.join()
+        self.assertEqual(len(pressed), 2)
+        self.assertLess(time.monotonic() - pressed[1], 5)
+
+    @unittest.skipUnless(sys.platform == "linux", "elsewhere, processes are forked by none")
+    def test_a_forked_process_is_told_that_it_cannot_compute(self) -> None:
+        run = self.train()
+        policy, seen = run.policy(), np.zeros((1, 11))
+        calls: list[Callable[[], object]] = [
+            lambda: self.train(seed=9), run.resume, lambda: policy.act(seen),
+            lambda: run.policy().act(seen), lambda: ov.Dataset.open(HOPPER).summary(),
+        ]
+        # By fork, as multiprocessing does here before Python 3.14.
+        context = multiprocessing.get_context("fork")
+        ours, theirs = context.Pipe()
+
+        def work() -> None:
+            for call in calls:
+                try:
+                    call()
+                    theirs.send("")
+                except ov.OvertoneError as error:
+                    theirs.send(str(error))
+
+        process = context.Process(target=work, daemon=True)
+        process.start()
+        self.addCleanup(process.join)
+        self.addCleanup(process.kill)
+        told = [ours.recv() if ours.poll(60) else "nothing" for _ in calls]
+        for each in told[:-1]:
+            self.assertRegex(each, r"^this process was forked .*get_context\('spawn'\)$")
+        self.assertEqual(told[-1], "")
+        policy.act(seen)
+
+    def test_who_looks_at_data_may_fork(self) -> None:
+        with mock.patch.object(_host, "_computed", False):
+            data = ov.Dataset.open(HOPPER)
+            self.assertGreater(len(data.hash) + len(data), 0)
+            self.assertFalse(_host._computed)
+            self.train()
+            self.assertTrue(_host._computed)
+
+    def test_errors_cross_processes(self) -> None:
+        again = pickle.loads(pickle.dumps(ov.OvertoneError("why")))
+        self.assertEqual((type(again), str(again)), (ov.OvertoneError, "why"))
+
     def test_other_threads_work_meanwhile(self) -> None:
         counted, done = [0], threading.Event()
 
@@ -152,16 +240,24 @@ class Training(Desk):
             ov.load(self.folder)
         with self.assertRaisesRegex(ValueError, "progress"):
             ov.train(env="hopper", progress="loud")  # type: ignore[arg-type]
+        no_tqdm = mock.patch.dict(sys.modules, {"tqdm": None})
+        with no_tqdm, self.assertRaisesRegex(ValueError, "progress='bar': needs tqdm"):
+            ov.train(env="hopper", progress="bar")
 
     def test_settings_are_the_programs_words(self) -> None:
         words = ov.words({"train": {"updates": 5}, "head__frequencies": 14, "a.b": [1, 2], "c": True})
         self.assertEqual(words, ["train.updates=5", "head.frequencies=14", "a.b=1,2", "c=true"])
+        words = ov.words({
+            "a": np.bool_(True), "b": np.arange(1, 3), "c": np.float32(0.1), "d": np.array(2),
+            "e": [np.bool_(False), np.int64(7)],
+        })
+        self.assertEqual(words, ["a=true", "b=1,2", "c=0.1", "d=2", "e=false,7"])
 
     def test_a_list_in_a_list_is_no_word(self) -> None:
         # Of a key whose value is a list itself.
         key = "model.best_percents"
         self.assertEqual(ov.words({key: [10, 50]}), ov.words({"model": {"best_percents": (10, 50)}}))
-        for values in ([[10, 50], [10, 100]], ((10, 50), (10,)), [range(3)]):
+        for values in ([[10, 50], [10, 100]], ((10, 50), (10,)), [range(3)], np.eye(2)):
             with self.assertRaisesRegex(ValueError, "model.best_percents=.*a list in a list"):
                 ov.words({key: values})
         with self.assertRaisesRegex(ValueError, "an axis in the file of a study"):

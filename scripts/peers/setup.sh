@@ -11,7 +11,7 @@ if [ -f "$mark" ] && [ "$(cat "$mark")" = "$wanted" ]; then
     exit 0
 fi
 echo "setup: installing PyTorch and d3rlpy into .venv-peers (5 GB, minutes)" >&2
-[ -x .venv-peers/bin/python ] || .venv/bin/python -m venv .venv-peers
+.venv-peers/bin/python -c 'import pip' 2>/dev/null || .venv/bin/python -m venv --clear .venv-peers
 .venv-peers/bin/python -m pip install --quiet --disable-pip-version-check \
     --requirement "$requirements"
 .venv-peers/bin/python -c "import torch, d3rlpy, ale_py, cv2" 2>.venv-peers/setup.log || {

@@ -92,7 +92,9 @@ pub type PolicyError = Box<dyn Error + Send + Sync>;
 /// far as sums are rounded alike in batches of another size. On a CPU probabilities of a game's
 /// actions were seen to differ by 1e-9, and no draw fell differently for it. On a GPU, and from one
 /// device or machine to another, a draw may. The same batches give the same bits.
-pub trait Policy {
+///
+/// A policy may be handed to another thread; it acts on one at a time.
+pub trait Policy: Send {
     /// Acts for the agents in `turns`; row `i` of `observations` belongs to `turns[i]`.
     ///
     /// # Errors

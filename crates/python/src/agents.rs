@@ -1,6 +1,9 @@
 //! [`Agents`]: a trained agent that acts, many episodes at once.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{Mutex, PoisonError},
+};
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
 use overtone::{DEFAULT_TARGET, OwnChoice};
@@ -16,10 +19,12 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 
 use crate::program::OvertoneError;
 
-/// A checkpoint's agent, acting in several episodes that know nothing of one another.
-#[pyclass(unsendable, module = "overtone._overtone")]
+/// A checkpoint's agent, acting in several episodes that know nothing of one another; on any
+/// thread, on one at a time.
+#[pyclass(module = "overtone._overtone")]
 pub struct Agents {
-    policy: Box<dyn Policy>,
+    /// Never waited for: a call has the whole of it. Python asks that references may be shared.
+    policy: Mutex<Box<dyn Policy>>,
     agent: Agent,
     target_return: f32,
     /// Told in place of a return; 0: a return is told.
@@ -103,7 +108,7 @@ impl Agents {
                 if deterministic { ActionChoice::Mode } else { ActionChoice::Sample };
         }
         let device = device::choose(device).map_err(failed)?;
-        let policy = policy(&checkpoint, &play, &device.device).map_err(failed)?;
+        let policy = Mutex::new(policy(&checkpoint, &play, &device.device).map_err(failed)?);
         let episodes = vec![0; n_agents];
         let best_percent = play.best_percent;
         Ok(Self { policy, agent, target_return, best_percent, seed, episodes, played: None })
@@ -195,18 +200,19 @@ impl Agents {
                 wrong(format!("observations: {got} numbers for {n} agents, {size} each expected"))
             })
         };
+        let policy = self.policy.get_mut().unwrap_or_else(PoisonError::into_inner);
         let acted = match self.agent.task.observations {
             ObservationSpace::Vectors { .. } => {
                 let array: PyReadonlyArrayDyn<'_, f32> = observations.extract()?;
                 let numbers = array.as_slice()?;
                 check(numbers.len())?;
-                self.policy.act(&turns, Observations::Vectors(numbers))
+                policy.act(&turns, Observations::Vectors(numbers))
             }
             ObservationSpace::Pixels { .. } => {
                 let array: PyReadonlyArrayDyn<'_, u8> = observations.extract()?;
                 let pixels = array.as_slice()?;
                 check(pixels.len())?;
-                self.policy.act(&turns, Observations::Pixels(pixels))
+                policy.act(&turns, Observations::Pixels(pixels))
             }
         };
         let acted = acted.map_err(failed)?;
@@ -214,7 +220,7 @@ impl Agents {
         for turn in turns.iter().filter(|turn| turn.start.is_some()) {
             self.episodes[turn.agent] += 1;
         }
-        self.played = self.policy.played().map(|played| {
+        self.played = policy.played().map(|played| {
             let bins = played.actions.len();
             // By the environment's numbers, whatever the order of the bins.
             let mut probs = vec![0.0; played.probs.len()];

@@ -16,7 +16,7 @@ use overtone::host::{self, Event};
 use overtone_console::errors;
 use pyo3::{create_exception, exceptions::PyException, prelude::*, types::PyDict};
 
-create_exception!(_overtone, OvertoneError, PyException, "What could not be done, and why.");
+create_exception!(overtone, OvertoneError, PyException, "What could not be done, and why.");
 
 /// Memory for a command's calls: as a process has.
 const STACK: usize = 16 << 20;
@@ -35,7 +35,8 @@ pub fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
 ///
 /// `told(kind, value)` is called for each line (`"said"`, text), for a run's folder (`"began"`,
 /// path) and for progress of training (`"logged"`, a dict), on the calling thread. What it raises
-/// ends the command as Ctrl-C does, and is raised again when it has ended.
+/// ends the command as Ctrl-C does, and is raised again when it has ended. A second Ctrl-C is raised
+/// at once, and the command goes on without anyone listening.
 #[pyfunction]
 pub fn run(py: Python<'_>, words: Vec<String>, told: Bound<'_, PyAny>) -> PyResult<u8> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -59,8 +60,12 @@ pub fn run(py: Python<'_>, words: Vec<String>, told: Bound<'_, PyAny>) -> PyResu
             Err(RecvTimeoutError::Disconnected) => break,
         };
         if let Err(error) = answer.and_then(|()| py.check_signals()) {
+            // As in a shell, a second Ctrl-C waits for nothing: not every command looks at the flag.
+            if raised.is_some() {
+                return Err(error);
+            }
             stop.store(true, Ordering::Relaxed);
-            raised.get_or_insert(error);
+            raised = Some(error);
         }
     }
     let ended = py.detach(|| worker.join());
