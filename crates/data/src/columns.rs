@@ -11,6 +11,14 @@ use crate::error::DataError;
 /// What each number of an action should be.
 pub const ACTION_RANGE: RangeInclusive<f32> = -1.0..=1.0;
 
+/// How a reader begins to say that actions are outside of [`ACTION_RANGE`].
+pub const OUTSIDE: &str = "actions outside [-1, 1]";
+
+/// What there is in place of a number that is finite.
+pub(crate) fn not_finite(number: f32, place: usize) -> String {
+    format!("{number} at place {place}, expected a finite number")
+}
+
 /// What each action of a recording was chosen on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
@@ -41,6 +49,22 @@ impl Seen {
         }
     }
 
+    /// Adds `more` rows; whether they are of the same form.
+    pub(crate) fn extend(&mut self, more: Self) -> bool {
+        match (self, more) {
+            (Self::Vectors { width, values }, Self::Vectors { width: here, values: more })
+                if *width == here =>
+            {
+                append(values, more);
+            }
+            (Self::Frames { pixels, .. }, Self::Frames { pixels: more, .. }) => {
+                append(pixels, more);
+            }
+            _ => return false,
+        }
+        true
+    }
+
     /// A copy of these rows.
     pub(crate) fn rows_at(&self, rows: &[usize]) -> Self {
         fn at<T: Copy>(all: &[T], width: usize, rows: &[usize]) -> Vec<T> {
@@ -55,6 +79,15 @@ impl Seen {
                 Self::Vectors { width, values: at(values, width, rows) }
             }
         }
+    }
+}
+
+/// Adds `more`; the first part of a recording may be all of it, and is not copied.
+pub(crate) fn append<T>(all: &mut Vec<T>, mut more: Vec<T>) {
+    if all.is_empty() {
+        *all = more;
+    } else {
+        all.append(&mut more);
     }
 }
 
@@ -137,7 +170,8 @@ impl Columns {
     /// Refuses columns of different lengths, and values that no recording can hold.
     ///
     /// # Errors
-    /// [`DataError::Inconsistent`], which says what is wrong.
+    /// [`DataError::Inconsistent`], which says what is wrong; [`DataError::DatasetValue`] for a
+    /// number that is not finite.
     pub fn check(&self) -> Result<(), DataError> {
         let steps = self.n_transitions();
         let refuse =
@@ -203,12 +237,18 @@ impl Columns {
             Acted::Continuous { values, .. } => values,
             Acted::Discrete { .. } => &[],
         };
-        for (what, column) in
-            [("observations", observed), ("actions", acted), ("rewards", &self.rewards)]
-        {
-            if column.iter().any(|number| !number.is_finite()) {
-                return refuse(format!("a number of its {what} is not finite"));
-            }
+        for (name, column, width) in [
+            ("observations", observed, self.observations.width()),
+            ("actions", acted, action_width),
+            ("rewards", &self.rewards, 1),
+        ] {
+            let Some(at) = column.iter().position(|number| !number.is_finite()) else { continue };
+            return Err(DataError::DatasetValue {
+                path: self.path.clone(),
+                dataset: name.into(),
+                row: at / width,
+                what: not_finite(column[at], at % width),
+            });
         }
         Ok(())
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use overtone_core::{Episodes, Normalization, returns_to_go};
 
+use crate::columns::append;
 use crate::episode_index::EpisodeIndex;
 use crate::episode_returns::EpisodeReturns;
 use crate::error::DataError;
@@ -59,6 +60,27 @@ impl Acted {
             Self::Discrete { values, .. } => values.len(),
             Self::Continuous { width, values } => values.len() / (*width).max(1),
         }
+    }
+
+    /// Adds `more` rows; whether they are of the same form.
+    pub(crate) fn extend(&mut self, more: Self) -> bool {
+        match (self, more) {
+            (
+                Self::Discrete { n_actions, values },
+                Self::Discrete { n_actions: here, values: more },
+            ) => {
+                *n_actions = here.max(*n_actions);
+                append(values, more);
+            }
+            (
+                Self::Continuous { width, values },
+                Self::Continuous { width: here, values: more },
+            ) if *width == here => {
+                append(values, more);
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// Numbers of a real-valued action, or how many actions there are to choose from.

@@ -11,14 +11,11 @@ use crate::dataset::{Acted, Counts, Dataset, Observed};
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::held_out::Split;
-use crate::hex::hex;
+use crate::hex::{hash_reals, hex};
 use crate::options::{DatasetOptions, Fragment, best_episodes, delay_rewards, keep};
 use crate::outcome_code::outcome_code;
 use crate::read;
 use crate::store::frames::FrameStore;
-
-/// Numbers hashed at a time: quick to hash and small to hold.
-const PIECE: usize = 1 << 14;
 
 impl Dataset {
     /// Reads the recording at `path` into memory and makes of it what `options` say.
@@ -147,7 +144,7 @@ fn digest(
         hash.update((number as u64).to_le_bytes());
     }
     match observations {
-        Seen::Vectors { values, .. } => add(&mut hash, values),
+        Seen::Vectors { values, .. } => hash_reals(&mut hash, values),
         Seen::Frames { pixels, shape, stack } => {
             // Vectors with real-valued actions came first, and nothing says so in their hash.
             hash.update(b"frames");
@@ -158,26 +155,20 @@ fn digest(
         }
     }
     match actions {
-        Acted::Continuous { values, .. } => add(&mut hash, values),
+        Acted::Continuous { values, .. } => hash_reals(&mut hash, values),
         Acted::Discrete { values, .. } => {
             hash.update(b"discrete");
             hash.update(values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
         }
     }
-    add(&mut hash, rewards);
+    hash_reals(&mut hash, rewards);
     if let Some(Normalization { mean, std }) = statistics {
-        add(&mut hash, mean);
-        add(&mut hash, std);
+        hash_reals(&mut hash, mean);
+        hash_reals(&mut hash, std);
     }
     for episode in episodes.as_slice() {
         hash.update((episode.length as u64).to_le_bytes());
         hash.update([outcome_code(episode.outcome)]);
     }
     hex(&hash.finalize())
-}
-
-fn add(hash: &mut Sha256, column: &[f32]) {
-    for piece in column.chunks(PIECE) {
-        hash.update(piece.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
-    }
 }

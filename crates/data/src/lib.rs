@@ -60,7 +60,7 @@ pub use findings::{Finding, Findings, Severity};
 pub use held_out::{Part, Split};
 pub use loader::{Loader, LoaderConfig, Share};
 pub use locate::{
-    Located, cache_folder, datasets_folder, description_of, folder_of, locate, starter,
+    Located, cache_folder, check_named, datasets_folder, description_of, folder_of, locate, starter,
 };
 pub use minari_id::{MinariId, RecordedEnv, minari_folder};
 pub use options::{DatasetOptions, Fragment};

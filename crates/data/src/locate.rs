@@ -1,19 +1,23 @@
 //! Where the data of a task comes from.
 
+use std::cmp::Reverse;
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use etcetera::base_strategy::{BaseStrategy, choose_base_strategy};
 use overtone_core::names::{self, plain};
-use overtone_core::{ActionSpace, Task};
+use overtone_core::{ActionSpace, ObservationSpace, Task};
 
 use crate::card::{DATASETS_HINT, DatasetCard, Named, find_dataset};
 use crate::download::unfinished;
 use crate::error::DataError;
-use crate::minari_id::{MinariId, RecordedEnv};
+use crate::minari_id::MinariId;
 use crate::origin::{Kind, Origin};
+use crate::read::minari_spaces::MINARI_FILE;
 use crate::read::reader_of;
+use crate::read::run_folder::{FIRST_RUN, RunFolder, UNKNOWN};
+use crate::recorded_task::RecordedTask;
 
 /// Data that was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,8 +55,8 @@ impl fmt::Display for Located {
 /// named `minari:…` is where Minari keeps it.
 ///
 /// # Errors
-/// When no description knows the dataset (the nearest name is given), when there is no data,
-/// and when its download is not finished.
+/// When no description knows the dataset (the nearest name is given), when there is no data or
+/// another run of a game, when a description cannot be read, and when a download is not finished.
 pub fn locate(
     task: &Task,
     dataset: &str,
@@ -69,7 +73,7 @@ pub fn locate(
 /// A dataset of Minari's hub.
 fn of_minari(id: &MinariId, task: &Task) -> Result<Located, DataError> {
     let path = id.find()?;
-    let env = RecordedEnv::of(&path)?;
+    let env = RecordedTask::of(&path)?.env;
     Ok(Located {
         task: env.map(|env| env.name_and_version().0.to_owned()),
         path,
@@ -221,11 +225,18 @@ fn is_there(path: &Path) -> bool {
 
 /// Data at a path of the user's choice, which may be one that a description knows.
 fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Located, DataError> {
-    let path = named_file(path, task, dataset)?.unwrap_or_else(|| path.to_path_buf());
-    let reader = reader_of(&path)?;
-    let place = reader.place(&path)?;
-    // Without the project's folder there is no description, and that is no error here.
-    for card in DatasetCard::load_all(datasets).unwrap_or_default() {
+    let by_name = named_file(path, task, dataset)?;
+    let path = by_name.or_else(|| run_in(path, dataset)).unwrap_or_else(|| path.to_path_buf());
+    let found = reader_of(&path).and_then(|reader| Ok((reader, reader.place(&path)?)));
+    check_finished(&path, dataset, found.as_ref().ok().map(|(_, place)| place.as_path()))?;
+    let (reader, place) = found?;
+    check_run(&path, task, dataset)?;
+    let cards = match DatasetCard::load_all(datasets) {
+        // Without the project's folder there is no description, and that is no error here.
+        Err(DataError::Missing { path, .. }) if path == datasets => Vec::new(),
+        read => read?,
+    };
+    for card in cards {
         if card.suite == task.suite
             && let Some(named) = named(&card, &place, datasets)
         {
@@ -249,25 +260,110 @@ fn at(path: &Path, task: &Task, dataset: &str, datasets: &Path) -> Result<Locate
     })
 }
 
+/// The folder of `run` in a game's folder, where another run would be taken.
+fn run_in(path: &Path, run: &str) -> Option<PathBuf> {
+    let folder = path.join(run);
+    let is_there = !run.is_empty() && folder.join("replay_logs").is_dir();
+    let is_taken = || RunFolder::find(path).is_ok_and(|found| found.run == run);
+    (is_there && !is_taken()).then_some(folder)
+}
+
+/// Refuses a log of another run than `run`; of the first one, which is asked for unless somebody
+/// says otherwise, any will do.
+fn check_run(path: &Path, task: &Task, run: &str) -> Result<(), DataError> {
+    let (ObservationSpace::Pixels { .. }, Ok(found)) = (&task.observations, RunFolder::find(path))
+    else {
+        return Ok(());
+    };
+    if ["", FIRST_RUN, &found.run].contains(&run) || found.run == UNKNOWN {
+        return Ok(());
+    }
+    Err(DataError::NoLog {
+        path: path.to_path_buf(),
+        reason: format!("run {run} is not here (data.run={run}); run {} is", found.run),
+    })
+}
+
+/// Refuses data that is still being fetched: in `place`, where its files are; else in `path`.
+fn check_finished(path: &Path, dataset: &str, place: Option<&Path>) -> Result<(), DataError> {
+    let folders = match place {
+        Some(log) if log.is_dir() => vec![log.to_path_buf()],
+        // With its description; beside any other file lie other recordings.
+        Some(file) if file.ends_with(MINARI_FILE) => {
+            file.parent().map(Into::into).into_iter().collect()
+        }
+        Some(_) => Vec::new(),
+        None => vec![path.to_path_buf(), path.join(dataset)],
+    };
+    match folders.iter().find_map(|folder| unfinished(folder)) {
+        Some(path) => Err(DataError::Unfinished { path }),
+        None => Ok(()),
+    }
+}
+
+/// Endings of the files of recordings that are looked for in a folder.
+const ENDINGS: [&str; 3] = ["hdf5", "h5", "npz"];
+
+/// The files of recordings in a folder, each with its name without a version such as `-v2`; later
+/// versions first.
+fn files_in(folder: &Path) -> Result<Vec<(PathBuf, String)>, DataError> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).map_err(DataError::io(folder, "list"))? {
+        let file = entry.map_err(DataError::io(folder, "list"))?.path();
+        let ending = file.extension().unwrap_or_default();
+        if !ENDINGS.iter().any(|known| ending == *known) || !file.is_file() {
+            continue;
+        }
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let (name, version) = match stem.rsplit_once("-v") {
+            Some((name, version)) if version.parse::<u32>().is_ok() => (name, version.parse().ok()),
+            _ => (&*stem, None::<u32>),
+        };
+        files.push((Reverse(version), file, name.to_owned()));
+    }
+    files.sort();
+    Ok(files.into_iter().map(|(_, file, name)| (file, name)).collect())
+}
+
 /// In a folder, the file named for the task and the dataset: `hopper_medium-v2.hdf5` as
-/// published, or `hopper_medium.hdf5`.
+/// published, or `hopper_medium.hdf5`; of several versions the latest.
 fn named_file(path: &Path, task: &Task, dataset: &str) -> Result<Option<PathBuf>, DataError> {
     if !path.is_dir() || dataset.is_empty() {
         return Ok(None);
     }
     let wanted = plain(&format!("{}{dataset}", task.name));
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(DataError::io(path, "list"))? {
-        let file = entry.map_err(DataError::io(path, "list"))?.path();
-        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let unversioned = stem.split_once("-v").map_or(&*stem, |(name, _)| name);
-        if file.is_file() && plain(unversioned) == wanted {
-            files.push(file);
-        }
-    }
-    files.sort();
-    Ok(files.into_iter().next())
+    let mut files = files_in(path)?.into_iter();
+    Ok(files.find(|(_, name)| plain(name) == wanted).map(|(file, _)| file))
 }
+
+/// Refuses a folder that has files named for `task`, and none for this dataset of it.
+///
+/// # Errors
+/// [`DataError::NoLog`], which names some of them; or when the folder cannot be listed.
+pub fn check_named(folder: &Path, task: &Task, dataset: &str) -> Result<(), DataError> {
+    if !folder.is_dir() || named_file(folder, task, dataset)?.is_some() {
+        return Ok(());
+    }
+    let mut others = files_in(folder)?;
+    others.retain(|(_, name)| plain(name).starts_with(&plain(&task.name)));
+    let names = others.iter().take(NAMES_SHOWN).filter_map(|(file, _)| file.file_name()?.to_str());
+    let names: Vec<&str> = names.collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(DataError::NoLog {
+        path: folder.to_path_buf(),
+        reason: format!(
+            "it has no {}_{}; it has {}: say which (dataset=…)",
+            task.name,
+            dataset.replace('-', "_"),
+            names.join(", ")
+        ),
+    })
+}
+
+/// Names that an error lists at most.
+const NAMES_SHOWN: usize = 12;
 
 /// The folder of datasets: `OVERTONE_DATASETS` where it is set, else `datasets` here or in
 /// the nearest folder above that has one with a description in it; else the one that came with

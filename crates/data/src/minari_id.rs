@@ -119,32 +119,6 @@ pub(crate) fn metadata_text(path: &Path) -> Result<String, DataError> {
 }
 
 impl RecordedEnv {
-    /// What the dataset in `folder` says; none where it does not say it.
-    ///
-    /// # Errors
-    /// When its description cannot be read.
-    pub fn of(folder: &Path) -> Result<Option<Self>, DataError> {
-        Self::read(&folder.join("data/metadata.json"))
-    }
-
-    /// As [`RecordedEnv::of`], from the description `path`.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn read(path: &Path) -> Result<Option<Self>, DataError> {
-        #[derive(Deserialize)]
-        struct Metadata {
-            env_spec: Option<String>,
-        }
-        let text = metadata_text(path)?;
-        let metadata: Metadata = serde_json::from_str(&text).map_err(|why| DataError::NoLog {
-            path: path.to_path_buf(),
-            reason: format!("it is not Minari's: {why}"),
-        })?;
-        // A document in a string, which may hold numbers that are no JSON.
-        Ok(metadata.env_spec.and_then(|spec| serde_json::from_str(&spec).ok()))
-    }
-
     /// Its id with its keyword arguments: `Pendulum-v1,g=9.81`.
     pub fn with_kwargs(&self) -> String {
         let kwargs = self.kwargs.iter().map(|(key, value)| format!(",{key}={value}"));
@@ -164,6 +138,7 @@ impl RecordedEnv {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorded_task::RecordedTask;
 
     #[test]
     fn ids() {
@@ -201,7 +176,7 @@ mod tests {
         fs::create_dir(dir.path().join("data")).unwrap();
         let of = |text: &str| {
             fs::write(dir.path().join("data/metadata.json"), text).unwrap();
-            RecordedEnv::of(dir.path())
+            RecordedTask::of(dir.path()).map(|said| said.env)
         };
         let text = r#"{"env_spec": "{\"id\": \"ALE/Pong-v5\", \"max_episode_steps\": 7}"}"#;
         let env = of(text).unwrap().unwrap();
@@ -221,6 +196,6 @@ mod tests {
             assert!(of(bad).unwrap_err().to_string().contains("metadata.json"), "{bad}");
         }
         fs::remove_dir_all(dir.path().join("data")).unwrap();
-        assert!(RecordedEnv::of(dir.path()).unwrap_err().to_string().contains("metadata.json"));
+        assert_eq!(RecordedTask::of(dir.path()).unwrap(), RecordedTask::default());
     }
 }

@@ -43,6 +43,11 @@ pub trait Reader: Sync {
         None
     }
 
+    /// Whether it holds logs of frames, which are converted before they are trained on.
+    fn is_log(&self) -> bool {
+        false
+    }
+
     /// The space of its actions, where it describes that.
     ///
     /// # Errors

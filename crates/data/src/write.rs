@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use crate::columns::{Columns, Seen};
 use crate::dataset::{Acted, Dataset};
 use crate::error::DataError;
-use crate::hex::hex;
+use crate::hex::{hash_reals, hex};
 use crate::minari_id::MinariId;
 use crate::outcome_code::outcome_code;
 use crate::read::minari_spaces::METADATA;
@@ -438,23 +438,18 @@ fn failed(path: &Path, error: &hdf5::Error) -> DataError {
 /// Adds an episode to the hash of the contents.
 fn digest(hash: &mut Sha256, episode: &WrittenEpisode) {
     let number = |hash: &mut Sha256, number: usize| hash.update((number as u64).to_le_bytes());
-    let reals = |hash: &mut Sha256, values: &[f32]| {
-        for piece in values.chunks(1 << 14) {
-            hash.update(piece.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
-        }
-    };
     number(hash, episode.rewards.len());
     number(hash, episode.observations.width());
     match &episode.observations {
-        Seen::Vectors { values, .. } => reals(hash, values),
+        Seen::Vectors { values, .. } => hash_reals(hash, values),
         Seen::Frames { pixels, .. } => hash.update(pixels),
     }
     match &episode.actions {
         Acted::Discrete { values, .. } => {
             hash.update(values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
         }
-        Acted::Continuous { values, .. } => reals(hash, values),
+        Acted::Continuous { values, .. } => hash_reals(hash, values),
     }
-    reals(hash, &episode.rewards);
+    hash_reals(hash, &episode.rewards);
     hash.update([episode.outcome.map_or(u8::MAX, outcome_code)]);
 }

@@ -1,8 +1,9 @@
-//! Files that are there as a whole or not at all.
+//! Files that are there as a whole or not at all, and files that one process holds.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
@@ -90,6 +91,33 @@ pub fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}", std::process::id()))
 }
 
+/// How long [`lock`] waits for whoever asks [`is_locked`], which holds the file for an instant.
+const LOOKED_AT: Duration = Duration::from_millis(200);
+
+/// Locks a file, until it is dropped or the process ends. Whoever only looks whether it is locked
+/// is waited for.
+///
+/// # Errors
+/// `WouldBlock` when another process has it locked, `Error` when the file system has no locks.
+pub fn lock(file: &File) -> Result<(), TryLockError> {
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if started.elapsed() < LOOKED_AT => {
+                std::thread::sleep(LOOKED_AT / 20);
+            }
+            locked => return locked,
+        }
+    }
+}
+
+/// Whether a process has the file at `path` locked. Where the file system has no locks, or the
+/// file cannot be opened, none has.
+pub fn is_locked(path: &Path) -> bool {
+    let file = File::open(path);
+    file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,6 +165,28 @@ mod tests {
     fn what_is_new_takes_the_place_of_nothing() {
         check_new(put_new);
         check_new(rename_new);
+    }
+
+    #[test]
+    fn one_holds_a_file_and_who_looks_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".lock");
+        assert!(!is_locked(&path), "it is not there");
+        let open = || File::create(&path).unwrap();
+        let (first, second) = (open(), open());
+        lock(&first).unwrap();
+        assert!(is_locked(&path));
+        assert!(matches!(lock(&second), Err(TryLockError::WouldBlock)));
+        drop(first);
+        assert!(!is_locked(&path));
+        let looked_at = open();
+        looked_at.try_lock_shared().unwrap();
+        let looking = std::thread::spawn(move || {
+            std::thread::sleep(LOOKED_AT / 4);
+            drop(looked_at);
+        });
+        lock(&second).unwrap();
+        looking.join().unwrap();
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl LinePlot {
     /// The picture as SVG.
     pub fn to_svg(&self) -> String {
         let frame = Frame::new(self);
-        let mut svg = svg::opening([frame.width, SIZE[1]]);
+        let mut svg = svg::opening([frame.width, frame.height]);
         frame.grid(self, &mut svg);
         for (i, line) in self.lines.iter().enumerate() {
             frame.curve(line, colour(i, line), &mut svg);
@@ -148,6 +148,8 @@ struct Frame {
     y: Axis,
     /// Of the whole picture.
     width: f64,
+    /// The same; more than the curves have where the legend is longer.
+    height: f64,
 }
 
 impl Frame {
@@ -163,7 +165,9 @@ impl Frame {
             0 => 0.0,
             longest => 44.0 + CHARACTER * longest as f64,
         };
-        Self { x, y, width: SIZE[0] + legend.round() }
+        let n_named = plot.lines.iter().filter(|line| !line.name.is_empty()).count();
+        let height = SIZE[1].max(row_of_legend(n_named));
+        Self { x, y, width: SIZE[0] + legend.round(), height }
     }
 
     /// Where a point is drawn, `None` if it cannot be shown.
@@ -231,7 +235,8 @@ impl Frame {
             let style = format!("stroke=\"{colour}\" stroke-width=\"1.5\"{dashes}");
             path(svg, &style, &places);
         }
-        if matches!(line.stroke, Stroke::Dots | Stroke::Marked) {
+        // One point joins nothing.
+        if matches!(line.stroke, Stroke::Dots | Stroke::Marked) || places.len() == 1 {
             let radius = if places.len() > 100 { 1.2 } else { 2.8 };
             for [x, y] in places {
                 let _ = writeln!(
@@ -246,7 +251,7 @@ impl Frame {
     fn legend(&self, plot: &LinePlot, svg: &mut String) {
         let named = plot.lines.iter().enumerate().filter(|(_, line)| !line.name.is_empty());
         for (row, (i, line)) in named.enumerate() {
-            let y = MARGINS[2] + 10.0 + 17.0 * row as f64;
+            let y = row_of_legend(row);
             let x = SIZE[0];
             let colour = colour(i, line);
             match line.stroke {
@@ -269,6 +274,11 @@ impl Frame {
             text(svg, [x + 32.0, y + 4.0], "", &line.name);
         }
     }
+}
+
+/// How far from the top the legend's row of this number is, from 0.
+fn row_of_legend(row: usize) -> f64 {
+    MARGINS[2] + 10.0 + 17.0 * row as f64
 }
 
 /// Joins places on the picture. Inside a level stretch, points draw nothing and are left out.
@@ -340,6 +350,25 @@ mod tests {
         assert_eq!(svg.matches("stroke-dasharray").count(), 2);
         // Two points and the legend's.
         assert_eq!(svg.matches(&format!("fill=\"{}\"/>", COLOURS[1])).count(), 3);
+    }
+
+    #[test]
+    fn a_point_alone_is_a_dot() {
+        let svg = of(vec![Line::new("", vec![[1.0, 1.0]])]).to_svg();
+        assert_eq!(svg.matches("<circle").count(), 1, "{svg}");
+    }
+
+    #[test]
+    fn a_long_legend_makes_the_picture_higher() {
+        let line = |i: usize| Line::new(format!("run {i}"), vec![[0.0, 0.0], [1.0, i as f64]]);
+        let height = |n: usize| {
+            let svg = of((0..n).map(line).collect()).to_svg();
+            let (_, view) = svg.split_once("viewBox=\"0 0 ").unwrap();
+            view.split(['"', ' ']).nth(1).unwrap().parse::<f64>().unwrap()
+        };
+        assert_eq!([height(2), height(20)], [400.0; 2]);
+        // The last of 26 is written at 475.
+        assert!(height(26) > 480.0);
     }
 
     #[test]

@@ -132,12 +132,7 @@ impl StudyFolder {
 
     /// Whether a process does one of these works. Where there are no locks, none is known of.
     pub fn is_worked_on(&self, works: &[Work]) -> bool {
-        works.iter().any(|work| {
-            let file = fs::File::open(self.file(work, "lock"));
-            file.is_ok_and(|file| {
-                matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock))
-            })
-        })
+        works.iter().any(|work| overtone_files::is_locked(&self.file(work, "lock")))
     }
 
     fn file(&self, work: &Work, ending: &str) -> PathBuf {
@@ -185,7 +180,7 @@ impl StudyFolder {
 /// Makes a file and locks it; none where another process has it locked.
 fn locked(path: &Path) -> Result<Option<fs::File>, StudyError> {
     let file = fs::File::create(path).map_err(StudyError::file(path))?;
-    match file.try_lock() {
+    match overtone_files::lock(&file) {
         Ok(()) => Ok(Some(file)),
         Err(fs::TryLockError::WouldBlock) => Ok(None),
         Err(fs::TryLockError::Error(source)) => {
@@ -229,7 +224,15 @@ mod tests {
         assert!(folder.lock(&first).unwrap_err().to_string().contains("another process"));
         assert!(folder.is_worked_on(&[second.clone(), first.clone()]));
         assert!(!folder.is_worked_on(std::slice::from_ref(&second)));
+        // Who only looks is waited for.
+        let looked_at = fs::File::create(folder.file(&second, "lock")).unwrap();
+        looked_at.try_lock_shared().unwrap();
+        let looking = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            drop(looked_at);
+        });
         folder.lock(&second).unwrap();
+        looking.join().unwrap();
         drop(held);
         folder.lock(&first).unwrap();
         folder.note_failure(&first, None);

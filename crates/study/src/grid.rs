@@ -1,7 +1,7 @@
 //! A study as a document, and its cells: every combination of the values of a grid, cells
 //! beside it, and each of them with every seed.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use overtone_console::keys;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use crate::{error::StudyError, label};
 
-/// Cells that a study may have: one array of jobs takes no more.
+/// Cells that a study may have: each is checked before anything starts, and has files of its own.
 const MOST_CELLS: usize = 10_000;
 
 /// A study. Its document has these keys.
@@ -101,13 +101,23 @@ impl Study {
         if study.name.is_empty() {
             study.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
-        if study.name != label::file_name(&study.name) || study.name.starts_with('.') {
-            return Err(wrong(format!(
-                "name = \"{}\": a name has letters, digits, `-` and `_` alone",
-                study.name
-            )));
-        }
+        Self::check_name(&study.name).map_err(|error| wrong(error.to_string()))?;
         Ok(study)
+    }
+
+    /// Checks that a study may be called so, as its folder is.
+    ///
+    /// # Errors
+    /// When it has other characters, too many, or begins with `.`.
+    pub fn check_name(name: &str) -> Result<(), StudyError> {
+        if name.is_empty() || name.starts_with('.') || name != label::file_name(name) {
+            return Err(StudyError::Value {
+                key: "name".into(),
+                value: name.into(),
+                what: label::NAME,
+            });
+        }
+        Ok(())
     }
 
     /// The study as a document.
@@ -132,6 +142,12 @@ impl Study {
             variants = self.combinations()?;
         }
         variants.extend(self.cells.iter().map(words_of));
+        if !self.seeds.is_empty() {
+            let own = variants.iter().flatten().find(|(key, _)| key == "seed");
+            if let Some((key, text)) = own {
+                return Err(seed_below(key, text));
+            }
+        }
         if variants.is_empty() && !(common.is_empty() && self.seeds.is_empty()) {
             variants.push(Words::new());
         }
@@ -145,11 +161,12 @@ impl Study {
         }
         let labels = label::labels(&variants);
         let mut cells: Vec<Cell> = Vec::with_capacity(n);
+        let mut known: BTreeMap<String, &str> = BTreeMap::new();
         let seeds: Vec<Option<u64>> = match self.seeds.is_empty() {
             true => vec![None],
             false => self.seeds.iter().copied().map(Some).collect(),
         };
-        for (variant, label) in variants.iter().zip(labels) {
+        for (variant, label) in variants.iter().zip(&labels) {
             for seed in &seeds {
                 let own: Words =
                     seed.map(|seed| ("seed".into(), seed.to_string())).into_iter().collect();
@@ -158,11 +175,15 @@ impl Study {
                     .map(|(key, text)| format!("{}={text}", keys::short(&key)))
                     .collect();
                 let name = seed.map_or(label.clone(), |seed| format!("{label} s{seed}"));
-                let cell = Cell { label: label.clone(), id: label::file_name(&name), words };
-                if cells.iter().any(|other| other.id == cell.id) {
+                let mut id = label::file_name(&name);
+                // Another cell, whose name differs in what a file's name cannot have.
+                if known.get(&id).is_some_and(|other| other != label) {
+                    id = format!("{id}-{:08x}", label::fingerprint(&name));
+                }
+                if known.insert(id.clone(), label).is_some() {
                     return Err(StudyError::Twice { label: name });
                 }
-                cells.push(cell);
+                cells.push(Cell { label: label.clone(), id, words });
             }
         }
         Ok(cells)
@@ -173,11 +194,7 @@ impl Study {
         let mut found = vec![Words::new()];
         for (axis, values) in &self.grid {
             if axis == "seed" {
-                return Err(StudyError::Value {
-                    key: "grid.seed".into(),
-                    value: values.to_string(),
-                    what: "seeds stand above the grid: write seeds = [1, 2, 3, 4]",
-                });
+                return Err(seed_below("grid.seed", &values.to_string()));
             }
             let values = axis_values(axis, values)?;
             let n = found.len().saturating_mul(values.len());
@@ -190,6 +207,15 @@ impl Study {
                 .collect();
         }
         Ok(found)
+    }
+}
+
+/// A seed where it would name a cell, and not be its run's.
+fn seed_below(key: &str, text: &str) -> StudyError {
+    StudyError::Value {
+        key: key.into(),
+        value: text.into(),
+        what: "seeds stand above the grid: write seeds = [1, 2, 3, 4]",
     }
 }
 
@@ -298,12 +324,39 @@ mod tests {
     }
 
     #[test]
+    fn cells_whose_names_differ_in_a_sign_have_files_of_their_own() {
+        let found = cells("seeds = [1]\n[grid]\na = [\"x_y\", \"x y\", \"x/y\"]\n").unwrap();
+        let ids: Vec<&str> = found.iter().map(|cell| &*cell.id).collect();
+        assert_eq!(ids[0], "a=x_y_s1");
+        assert!(ids[1..].iter().all(|id| id.starts_with("a=x_y_s1-")), "{ids:?}");
+        assert_ne!(ids[1], ids[2]);
+        let error = cells("[grid]\na = [\"x_y\", \"x y\", \"x y\"]\n").unwrap_err();
+        assert!(error.contains("`a=x y` is there twice"), "{error}");
+    }
+
+    #[test]
+    fn a_name_has_what_a_folder_takes() {
+        let longest = "x".repeat(100);
+        for name in ["a", "lr=3", "heads-2.1_b", &longest] {
+            Study::check_name(name).unwrap();
+        }
+        let longer = "x".repeat(101);
+        for name in ["", ".a", "a/b", "ä", &longer] {
+            let error = Study::check_name(name).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("name={name}: ")), "{error}");
+            assert!(error.contains("letters, digits") && error.contains("100"), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_no_study_is_refused() {
         for (text, expected) in [
             ("", "no cell"),
             ("[grid]\na = []\n", "grid.a=[]: an axis needs a value"),
             ("[grid]\nhead.a = [1]\nhead.b = [2]\n", "in quotes"),
             ("[grid]\nseed = [1]\n", "seeds stand above the grid"),
+            ("seeds = [1]\n[[cells]]\nseed = 9\n", "seed=9: seeds stand above the grid"),
+            ("seeds = [1]\n[grid]\na = [{ b = 1, seed = 9 }]\n", "seed=9: seeds stand above"),
             ("[grid]\na = [1, 1]\n", "`a=1` is there twice"),
             ("sedes = [1]\n", "unknown field"),
             ("seeds = [-1]\n", "invalid value"),

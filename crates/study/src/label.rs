@@ -32,6 +32,10 @@ pub(crate) fn labels(variants: &[Vec<(String, String)>]) -> Vec<String> {
         .collect()
 }
 
+/// What a study's name has.
+pub(crate) const NAME: &str =
+    "a name has letters, digits and `-_.=` alone, 100 at most, and begins with no `.`";
+
 /// A name that any folder takes: letters, digits and `-_.=` alone.
 pub(crate) fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.=".contains(c) { c } else { '_' };

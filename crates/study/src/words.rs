@@ -39,10 +39,13 @@ impl Asked {
         for part in parts {
             match range(part) {
                 None => values.push(part.to_owned()),
-                Some((first, last)) if first <= last && last - first < 10_000 => {
-                    values.extend((first..=last).map(|n| n.to_string()));
+                Some((first, last)) if first > last => {
+                    return Err(wrong("a range goes up: 1..5 is 1, 2, 3, 4 and 5"));
                 }
-                Some(_) => return Err(wrong("a range goes up: 1..5 is 1, 2, 3, 4 and 5")),
+                Some((first, last)) if last - first >= 10_000 => {
+                    return Err(wrong("a range has at most 10,000 numbers"));
+                }
+                Some((first, last)) => values.extend((first..=last).map(|n| n.to_string())),
             }
         }
         if values.len() > 1 && values.iter().any(String::is_empty) {
@@ -89,16 +92,8 @@ impl Study {
             return Ok(());
         }
         // The grid and the cells would win over the settings.
-        let is_it = |name: &str| full(name) == full(key);
-        self.grid.retain(|axis, values| {
-            // `data.transitions = […]` is a table in a table.
-            if let Some(inner) = values.as_table_mut() {
-                inner.retain(|name, _| !is_it(&format!("{axis}.{name}")));
-                return !inner.is_empty();
-            }
-            !is_it(axis)
-        });
-        self.settings.retain(|name, _| !is_it(name));
+        remove(&mut self.grid, "", key);
+        remove(&mut self.settings, "", key);
         let texts: Vec<Value> = values.iter().cloned().map(Value::String).collect();
         match &texts[..] {
             [text] => drop(insert(&mut self.settings, key, text.clone())),
@@ -172,10 +167,31 @@ fn fixed(asked: &Asked, place: String, mut known: Vec<String>) -> StudyError {
     StudyError::Fixed { key: key.clone(), value: values.join(","), place, known: known.join(", ") }
 }
 
-/// Sets a dotted key: whatever of the same name stands there, as a word or as a section, goes.
+/// Takes a key out of a table that is the section `section` of a document, or all of it where
+/// that is empty. `data.transitions = 5` is a table in a table; of the section `head`, the key
+/// `head` is `kind` alone.
+fn remove(table: &mut Table, section: &str, key: &str) {
+    table.retain(|name, value| {
+        let path = if section.is_empty() { name.to_owned() } else { format!("{section}.{name}") };
+        let whole = full(&path);
+        match value.as_table_mut() {
+            Some(inner) if whole != full(key) || whole != path => {
+                remove(inner, &path, key);
+                !inner.is_empty()
+            }
+            _ => whole != full(key),
+        }
+    });
+}
+
+/// Sets a dotted key, in the place of what is there: of the section `head`, the key `head` is
+/// `kind` alone.
 fn insert(table: &mut Table, key: &str, value: Value) -> Option<Value> {
     let Some((section, rest)) = key.split_once('.') else {
-        return table.insert(key.to_owned(), value);
+        return match table.get_mut(key) {
+            Some(Value::Table(inner)) if full(key) != key => inner.insert("kind".into(), value),
+            _ => table.insert(key.to_owned(), value),
+        };
     };
     // `head = "linear"` is `head.kind`.
     let inner = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
@@ -231,6 +247,29 @@ mod tests {
     }
 
     #[test]
+    fn a_word_for_a_variant_leaves_the_other_keys_of_its_section() {
+        for document in [
+            "[settings]\nhead.kind = \"linear\"\nhead.bins = 9\n",
+            "[settings]\n\"head.kind\" = \"linear\"\nhead.bins = 9\n",
+            "[settings]\nhead.bins = 9\n[grid]\nhead.kind = [\"linear\", \"gmm\"]\n",
+        ] {
+            let with = |word: &str| -> Vec<String> {
+                let mut study: Study = toml::from_str(document).unwrap();
+                study.add(&Asked::new(word, |_| false).unwrap()).unwrap();
+                // As it is written and read again.
+                let study: Study = toml::from_str(&study.to_toml().unwrap()).unwrap();
+                study.cells().unwrap().into_iter().map(|cell| cell.words.join(" ")).collect()
+            };
+            for word in ["head=fourier", "head.kind=fourier"] {
+                assert_eq!(with(word), ["head.bins=9 head=fourier"], "{document}");
+            }
+            let both = ["head.bins=9 head=tanh", "head.bins=9 head=fourier"];
+            assert_eq!(with("head=tanh,fourier"), both, "{document}");
+            assert!(with("head.bins=4")[0].starts_with("head.bins=4 head="), "{document}");
+        }
+    }
+
+    #[test]
     fn a_word_chooses_among_what_tables_say() {
         let document = "[grid]\nagent = [{ algorithm = \"iql\" }, { algorithm = \"rvs\", a = 1 }]\n\
                         head = [\"linear\", { head.kind = \"fourier\", b = 2 }, \
@@ -273,6 +312,7 @@ mod tests {
         for (line, expected) in [
             ("seed=x", "seed=x: expected a whole number"),
             ("seed=5..1", "a range goes up"),
+            ("seed=0..10000", "at most 10,000 numbers"),
             ("a=1,,2", "between two commas"),
             ("a", "key=value"),
         ] {

@@ -17,7 +17,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::{Duration, Instant},
 };
 
 use crate::error::TrainError;
@@ -28,9 +27,6 @@ pub const CONFIG: &str = "config.toml";
 /// A run's folder.
 #[derive(Clone, Debug)]
 pub struct RunDir(PathBuf);
-
-/// How long a lock is waited for that is held for an instant.
-const LOOKED_AT: Duration = Duration::from_millis(200);
 
 /// Held by the one process that trains in a run's folder; the system releases it when the
 /// process ends, however it ends.
@@ -109,20 +105,11 @@ impl RunDir {
     pub fn lock(&self) -> Result<RunLock, TrainError> {
         let path = self.0.join(".lock");
         let file = fs::File::create(&path).map_err(TrainError::io(&path))?;
-        let started = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(RunLock(file)),
-                // Whoever asks whether the run is worked on holds it for an instant.
-                Err(fs::TryLockError::WouldBlock) if started.elapsed() < LOOKED_AT => {
-                    std::thread::sleep(LOOKED_AT / 20);
-                }
-                Err(fs::TryLockError::WouldBlock) => {
-                    return Err(TrainError::Locked { run: self.0.clone() });
-                }
-                Err(fs::TryLockError::Error(source)) => {
-                    return Err(TrainError::NoLocks { run: self.0.clone(), source });
-                }
+        match overtone_files::lock(&file) {
+            Ok(()) => Ok(RunLock(file)),
+            Err(fs::TryLockError::WouldBlock) => Err(TrainError::Locked { run: self.0.clone() }),
+            Err(fs::TryLockError::Error(source)) => {
+                Err(TrainError::NoLocks { run: self.0.clone(), source })
             }
         }
     }
@@ -130,8 +117,7 @@ impl RunDir {
     /// Whether a process trains or plays here. Where the file system has no locks, or its file
     /// cannot be opened, nobody can: no process does.
     pub fn is_worked_on(&self) -> bool {
-        let file = fs::File::open(self.0.join(".lock"));
-        file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
+        overtone_files::is_locked(&self.0.join(".lock"))
     }
 
     /// The folder.
@@ -189,7 +175,7 @@ mod tests {
         assert_ne!(first.path(), second.path());
         first.write(CONFIG, b"x = 1\n").unwrap();
         assert_eq!(RunDir::newest(root.path()).unwrap().path(), first.path());
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep(std::time::Duration::from_millis(20));
         second.write(CONFIG, b"x = 1\n").unwrap();
         assert_eq!(RunDir::newest(root.path()).unwrap().path(), second.path());
         assert_eq!(RunDir::open(root.path(), "a-2").unwrap().path(), second.path());

@@ -1,13 +1,13 @@
 //! `overtone data`: what a recording holds, and what is wrong with it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::{Information, InformationOptions, information, information::SplitLosses};
 use overtone_core::{Task, names::plain};
 use overtone_data::{
-    Check, Dataset, DatasetCard, DatasetOptions, Expected, ReadFrames, Recording, check_as,
-    datasets_folder, description_of, read, read::reader_of,
+    Check, Dataset, DatasetCard, DatasetOptions, Expected, ReadFrames, RecordedTask, Recording,
+    check_as, datasets_folder, description_of, read, read::reader_of,
 };
 
 use crate::{
@@ -33,7 +33,7 @@ pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
     let inspection = look(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
-    let scores = task_of(path)
+    let scores = known_task(path)
         .filter(|_| inspection.episodes() > 0 && returns.units == "raw")
         .and_then(|task| task.reference.as_ref());
     let normalized =
@@ -144,7 +144,7 @@ fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
     };
     let task = match task {
         Some(id) => Some(suites::with_data(id, Some(data))?),
-        None => task_of(path),
+        None => known_task(path),
     };
     let recording = card.as_ref().map(|card| &card.recording);
     let horizon = match task {
@@ -156,13 +156,34 @@ fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
     Ok(check_as(path, &data.layout, &expected)?)
 }
 
-/// The task that a path names: files of recordings and their folders begin with it.
+/// The tasks that are known without asking an environment.
+fn tasks() -> impl Iterator<Item = &'static Task> {
+    SUITES.into_iter().flat_map(|suite| suite.tasks())
+}
+
+/// The task of the recording at `path`: what it says of itself, else what its name says. None where
+/// it is one that only its environment knows.
+pub fn known_task(path: &Path) -> Option<&'static Task> {
+    // A description that cannot be read says nothing.
+    let said = RecordedTask::of(path).unwrap_or_default();
+    match (&said.task, &said.env) {
+        (Some(id), _) => tasks().find(|task| task.id() == *id),
+        (None, Some(env)) => {
+            let name = plain(env.name_and_version().0);
+            tasks().find(|task| env.kwargs.is_empty() && plain(&task.title) == name)
+        }
+        (None, None) => task_of(path),
+    }
+}
+
+/// The task that the recording at `path` is named for: its file's name begins with it, or of a log
+/// the game's folder's. Folders above may be called anything.
 pub fn task_of(path: &Path) -> Option<&'static Task> {
-    let place = reader_of(path).and_then(|reader| reader.place(path)).ok()?;
-    let tasks = || SUITES.into_iter().flat_map(|suite| suite.tasks());
-    let named = |part: &str| tasks().find(|task| plain(&task.name) == plain(part));
-    let mut parts = place.iter().rev().map(|part| part.to_string_lossy().into_owned());
-    parts.find_map(|part| beginnings(&part).into_iter().find_map(named))
+    let reader = reader_of(path).ok()?;
+    let stem = |file: PathBuf| Some(file.file_stem()?.to_string_lossy().into_owned());
+    let name = reader.task(path).or_else(|| stem(reader.place(path).ok()?))?;
+    let named = |name: &str| tasks().find(|task| plain(&task.name) == plain(name));
+    beginnings(&name).into_iter().find_map(named)
 }
 
 /// What `name` begins with, up to each separator, the longest first: of `bank_heist-v2`, that,

@@ -86,8 +86,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     keys::apply(&mut keys, options)?;
     let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
     let root = PathBuf::from(text("runs"));
-    let runs =
-        text("run").split(',').map(|name| open_run(&root, name)).collect::<Result<Vec<_>>>()?;
+    let runs = open_runs(&root, &text("run"))?;
     let names: Vec<String> = text("checkpoint").split(',').map(str::to_owned).collect();
     let table = keys::unflatten(&keys);
     let number = |key: &str| table.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
@@ -235,6 +234,15 @@ fn check_out(out: &Path) -> Result<()> {
 /// The run of this name; the newest without a name.
 fn open_run(root: &Path, name: &str) -> Result<RunDir> {
     Ok(if name.is_empty() { RunDir::newest(root)? } else { RunDir::open(root, name)? })
+}
+
+/// The runs of these names, separated by commas; one whose own name has a comma by that.
+fn open_runs(root: &Path, names: &str) -> Result<Vec<RunDir>> {
+    match open_run(root, names) {
+        Ok(run) => Ok(vec![run]),
+        Err(error) if !names.contains(',') => Err(error),
+        Err(_) => names.split(',').map(|name| open_run(root, name)).collect(),
+    }
 }
 
 /// `last`, `best`, a step, or a folder.

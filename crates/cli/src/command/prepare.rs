@@ -10,13 +10,13 @@ use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{ActionScale, Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
     Columns, Dataset, Kind, Located, MinariId, Plan, RecordedTask, Recording, ReplayLog, Split,
-    cache_folder, datasets_folder, locate, read,
+    cache_folder, check_named, columns::OUTSIDE, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
 use overtone_train::{Initial, TrainingData};
 
-use super::evaluate::NOT_PLAYABLE;
+use super::{data::known_task, evaluate::NOT_PLAYABLE};
 use crate::{
     progress,
     settings::{Profile, Recorded, Settings, is_path},
@@ -137,10 +137,13 @@ impl Settings {
     pub fn describe_profile(&self) -> String {
         let (updates, batch) = (self.train.updates, self.train.batch_size);
         match (self.profile, updates) {
-            (Profile::Paper, 0) => format!(
-                "paper ({} epochs of {} transitions, batch {batch})",
-                self.train.epochs, self.data.transitions
-            ),
+            (Profile::Paper, 0) => {
+                let drawn = match self.is_log() {
+                    true => format!("{} transitions", self.data.transitions),
+                    false => "all transitions".into(),
+                };
+                format!("paper ({} epochs of {drawn}, batch {batch})", self.train.epochs)
+            }
             (Profile::Paper, _) => format!("paper ({updates} updates of {batch} contexts)"),
             (Profile::Auto | Profile::Quick, _) => format!(
                 "quick, {updates} updates of {batch} contexts, for a first look; the reference's \
@@ -163,6 +166,9 @@ impl Settings {
             ObservationSpace::Pixels { .. } if minari.is_none() => &self.data.run,
             ObservationSpace::Pixels { .. } | ObservationSpace::Vectors { .. } => &self.dataset,
         };
+        if self.names_dataset(task)? {
+            check_named(&self.data.path, task, &self.dataset)?;
+        }
         // Own data needs no folder of datasets; where one is needed, it is missed by its name.
         let datasets = datasets_folder().unwrap_or_else(|_| "datasets".into());
         let mut located = locate(task, dataset, path, &datasets)?;
@@ -174,11 +180,15 @@ impl Settings {
             located.origin.recording = own.or_else(of_env);
         }
         // A folder of the user's own may have any name, but not another task's.
-        let named = located.task.as_deref().unwrap_or_default();
-        if find_in_table(suites::of(task)?, named).is_ok_and(|other| other != task) {
+        let named = match &located.task {
+            Some(name) => find_in_table(suites::of(task)?, name).ok(),
+            None => known_task(&located.path).filter(|other| other.suite == task.suite),
+        };
+        if let Some(other) = named.filter(|other| *other != task) {
             bail!(
-                "{} holds {named}, and {}={} was asked for; change one of them",
+                "{} holds {}, and {}={} was asked for; change one of them",
                 located.path.display(),
+                located.task.as_ref().unwrap_or(&other.name),
                 suites::of(task)?.key(),
                 task.name
             );
@@ -242,9 +252,6 @@ impl Settings {
         Ok(dataset)
     }
 }
-
-/// How a reader begins to say that actions are not within [-1, 1].
-const OUTSIDE: &str = "actions outside [-1, 1]";
 
 /// Says how much of the data is held out, where any of it is.
 fn say_held_out(split: &Split, episodes: &Episodes) {

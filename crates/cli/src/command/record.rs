@@ -3,18 +3,18 @@
 mod cast;
 mod rollouts;
 
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
+use std::{fs, process};
 
 use anyhow::{Context, Result, bail};
-use overtone_core::{Simulation, Task};
+use overtone_core::{ObservationSpace, Simulation, Task};
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
 use overtone_data::{
-    About, MinariWriter, Origin, Plan, RecordedTask, Recording, ReplayLog, Selection, Written,
-    cache_folder, datasets_folder, description_of,
+    About, DataError, MinariWriter, Origin, Plan, RecordedTask, Recording, ReplayLog, Selection,
+    Written, cache_folder, datasets_folder, description_of,
 };
 use overtone_env::Suite;
 
@@ -177,9 +177,12 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
             }
         },
     };
-    let card = datasets_folder().and_then(|datasets| description_of(from, &datasets));
-    let card = card.ok().flatten().map(|card| card.recording);
-    let simulation = recorded.simulation.clone().or(card);
+    let card = match datasets_folder().and_then(|datasets| description_of(from, &datasets)) {
+        // Without the project's folder there is no description, and that is no error here.
+        Err(DataError::Missing { .. }) => None,
+        read => read?,
+    };
+    let simulation = recorded.simulation.clone().or(card.map(|card| card.recording));
     let about = |format: &str, last: &str| About {
         task,
         simulation: simulation.as_ref(),
@@ -213,10 +216,19 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
 /// Writes a log of frames as one file, by way of the store that training reads, which is taken
 /// away again.
 fn convert_log(log: ReplayLog, task: &Task, place: &Path, about: About<'_>) -> Result<Written> {
+    if !matches!(task.observations, ObservationSpace::Pixels { .. }) {
+        bail!(
+            "{}: a log of a game's frames, and {} shows {} numbers",
+            log.folder.folder.display(),
+            task.id(),
+            task.observations.size()
+        );
+    }
     let n_actions = Some(task.actions.size());
     let origin = Origin { n_actions, ..Origin::other() };
     let all = usize::try_from(log.counts.transitions).unwrap_or(usize::MAX);
-    let plan = Plan::new(log, origin, Selection::uniform(all), 0, &cache_folder()?)?;
+    let folder = Converting(cache_folder()?.join(format!("converting-{}", process::id())));
+    let plan = Plan::new(log, origin, Selection::uniform(all), 0, &folder.0)?;
     say!("plan: {plan}");
     let bar = progress::bytes("inflating", plan.ready);
     let dataset = plan.ensure(&mut |done, total| {
@@ -224,21 +236,27 @@ fn convert_log(log: ReplayLog, task: &Task, place: &Path, about: About<'_>) -> R
         bar.set_position(done);
     })?;
     bar.finish_and_clear();
-    dataset.check_spaces(&task.title, &task.observations, &task.actions)?;
+    dataset
+        .check_spaces(&task.title, &task.observations, &task.actions)
+        .with_context(|| format!("converting {}", plan.log().folder.folder.display()))?;
     let bar = progress::parts("writing", dataset.n_transitions());
     let written = write_frames(&dataset, place, about, &mut |done| bar.set_position(done));
     bar.finish_and_clear();
-    if !plan.ready
-        && let Some(folder) = plan.store.parent()
-    {
-        fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
-    }
     Ok(written?)
+}
+
+/// A folder of this process for a log while it is converted, which is taken away again.
+struct Converting(PathBuf);
+
+impl Drop for Converting {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
 }
 
 /// Refuses a recording of other spaces than the task's.
 fn check_fits(columns: &overtone_data::Columns, task: &Task, from: &Path) -> Result<()> {
-    use overtone_core::{ActionSpace, ObservationSpace};
+    use overtone_core::ActionSpace;
     use overtone_data::{Acted, Seen};
     let seen = match (&columns.observations, &task.observations) {
         (Seen::Vectors { width, .. }, ObservationSpace::Vectors { width: wanted }) => {

@@ -24,7 +24,7 @@ use crate::keys::{self, Keys};
 pub const OPTIONS: &str = r#"
 # What the study is called, and its folder in runs/studies; empty: as its file, or made of its words.
 name = ""
-# Who carries it out. local: processes on this machine. slurm: one array of jobs on a cluster; the program returns at once.
+# Who carries it out. local: processes on this machine. slurm: arrays of jobs on a cluster; the program returns at once.
 engine = "local"
 # Cells at once. 0: here one for each core, eight at most; on Slurm as many as it starts.
 jobs = 0
@@ -49,9 +49,12 @@ measure = false
 /// Keys whose values have commas themselves.
 const SEVERAL: [&str; 3] = ["evaluation.target", "evaluation.protocol", "model.best_percents"];
 
+/// What a word begins with that says where the runs lie.
+const RUNS: &str = "runs=";
+
 /// The words of `study run` or `resume`, sorted.
 struct Given {
-    /// The words without `=`.
+    /// The words that name a study.
     names: Vec<String>,
     options: Keys,
     /// Options that were given, and not left to their defaults.
@@ -61,7 +64,8 @@ struct Given {
 }
 
 impl Given {
-    fn new(words: &[String]) -> Result<Self> {
+    /// A word with `=` is no option where `is_name` says so, and its key is none of ours.
+    fn new(words: &[String], is_name: impl Fn(&str) -> bool) -> Result<Self> {
         let mut options = keys::flatten(&OPTIONS.parse()?);
         let (mut names, mut said, mut settings) = (Vec::new(), Vec::new(), Vec::new());
         for word in words {
@@ -71,6 +75,7 @@ impl Given {
                     said.push(key.to_owned());
                     keys::apply(&mut options, std::slice::from_ref(word))?;
                 }
+                Some(_) if is_name(word) => names.push(word.clone()),
                 Some(_) => settings.push(word.clone()),
             }
         }
@@ -90,17 +95,17 @@ impl Given {
 
     /// `executor`, with the options that were given on top.
     fn executor(&self, executor: &Executor) -> Result<Executor> {
-        let mut table = Table::try_from(executor)?;
+        let mut executor = executor.clone();
         for key in self.said.iter().filter(|key| !["name", "plan", "measure"].contains(&&***key)) {
+            let mut table = Table::try_from(&executor)?;
             table.insert(key.clone(), self.options[key].clone());
+            executor = table.try_into().map_err(|error: toml::de::Error| {
+                let what = error.message().trim().replace('\n', " ");
+                let what = what.replace("expected usize", "expected a whole number, 0 or more");
+                anyhow::anyhow!("{key}={}: {what}", self.text(key))
+            })?;
         }
-        let what = || {
-            let said = |key: &String| format!("{key}={}", self.text(key));
-            self.said.iter().map(said).collect::<Vec<_>>().join(" ")
-        };
-        table.try_into().map_err(|error: toml::de::Error| {
-            anyhow::anyhow!("{}: {}", what(), error.message().replace('\n', " "))
-        })
+        Ok(executor)
     }
 }
 
@@ -138,17 +143,17 @@ pub fn status(words: &[String], json: bool) -> Result<()> {
 /// The study that `words` name: one that was started, the newest without a name. `runs=` says
 /// where.
 fn started(words: &[String]) -> Result<StudyFolder> {
-    let (mut name, mut runs) = (String::new(), None);
-    for word in words {
-        match word.split_once('=') {
-            Some(("runs", folder)) => runs = Some(PathBuf::from(folder)),
-            Some(_) => {
-                bail!("there is no option `{word}`: name a study, and with runs= its folder")
-            }
-            None if name.is_empty() => name.clone_from(word),
-            None => bail!("`{word}`: one study at a time"),
+    let mut name = String::new();
+    for word in words.iter().filter(|word| !word.starts_with(RUNS)) {
+        if !is_name(word, words) {
+            bail!("there is no option `{word}`: name a study, and with runs= its folder");
         }
+        if !name.is_empty() {
+            bail!("`{word}`: one study at a time");
+        }
+        name.clone_from(word);
     }
+    let mut runs = runs_of(words);
     // By its file, too, which may say where the runs lie.
     if Path::new(&name).extension().is_some_and(|ending| ending == "toml") {
         let study = Study::read(Path::new(&name))?;
@@ -157,4 +162,16 @@ fn started(words: &[String]) -> Result<StudyFolder> {
         name = study.name;
     }
     Ok(StudyFolder::find(&runs.unwrap_or_else(|| "runs".into()), &name)?)
+}
+
+/// The folder that `runs=` says among `words`.
+fn runs_of(words: &[String]) -> Option<PathBuf> {
+    words.iter().rev().find_map(|word| word.strip_prefix(RUNS)).map(PathBuf::from)
+}
+
+/// Whether one of `words` names a study and is no option. With a `=` in it, it does where there is
+/// such a study.
+fn is_name(word: &str, words: &[String]) -> bool {
+    let runs = runs_of(words).unwrap_or_else(|| "runs".into());
+    !word.contains('=') || Path::new(word).is_file() || StudyFolder::find(&runs, word).is_ok()
 }

@@ -9,7 +9,7 @@ use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 use toml::Value;
 
-use super::variants;
+use super::{recording, variants};
 use crate::keys::{self, Keys};
 
 /// A key, or all of a section, that has a meaning only where another has one of these values.
@@ -42,18 +42,27 @@ const VECTORS: &[&str] = &["vectors"];
 const LIST: &[&str] = &["a list"];
 const NUMBERS: &[&str] = &["real-valued"];
 
-/// What a task shows and takes stands among the keys under these names.
+const LOG: &[&str] = &["a log of frames"];
+const ARRAYS: &[&str] = &["a file of arrays"];
+
+/// What a task shows and takes, and what it was recorded in, stands among the keys under these
+/// names.
 const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
+const RECORDING: &str = "the recording";
 
-const ONLY: [Only; 32] = [
+const ONLY: [Only; 40] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
     only("data.cache", OBSERVATIONS, PIXELS),
-    only("data.fragment", OBSERVATIONS, VECTORS),
-    only("data.best_percent", OBSERVATIONS, VECTORS),
-    only("data.delayed_reward", OBSERVATIONS, VECTORS),
+    only("data.run", RECORDING, LOG),
+    only("data.selection", RECORDING, LOG),
+    only("data.transitions", RECORDING, LOG),
+    only("data.cache", RECORDING, LOG),
+    only("data.fragment", RECORDING, ARRAYS),
+    only("data.best_percent", RECORDING, ARRAYS),
+    only("data.delayed_reward", RECORDING, ARRAYS),
     only("model.timestep_std", OBSERVATIONS, VECTORS),
     only("train.frames_on_gpu_gb", OBSERVATIONS, PIXELS),
     only("head.bins", ACTIONS, NUMBERS),
@@ -75,6 +84,7 @@ const ONLY: [Only; 32] = [
         "model.return_head",
         &["hl_gauss", "fourier", "gmm", "gaussian"],
     ),
+    only("evaluation.return_quantile", "algorithm", TOLD),
     only("model.best_percents", "algorithm", &["decision_transformer"]),
     only("model.best_percents", "model.conditioning", &["token"]),
     only("evaluation.best_percent", "algorithm", &["decision_transformer"]),
@@ -83,6 +93,9 @@ const ONLY: [Only; 32] = [
     only("model.timestep_std", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.time", &["episode"]),
     only("attention.*", "model.kind", TRANSFORMER),
+    only("train.warmup_updates", "train.schedule", &["constant"]),
+    only("train.warmup_tokens", "train.schedule", &["cosine"]),
+    only("train.decay_horizon", "train.schedule", &["cosine"]),
 ];
 
 /// Whether every key of `words` (each `key=value`) does something, `keys` being all that came
@@ -100,7 +113,8 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
         ActionSpace::Discrete { .. } => LIST,
         ActionSpace::Continuous { .. } => NUMBERS,
     };
-    for (key, value) in [(OBSERVATIONS, observations), (ACTIONS, actions)] {
+    let recording = if recording::of_log(task, &keys) { LOG } else { ARRAYS };
+    for (key, value) in [(OBSERVATIONS, observations), (ACTIONS, actions), (RECORDING, recording)] {
         keys.insert(key.into(), Value::String(value[0].into()));
     }
     for word in words {
@@ -115,6 +129,9 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
                 continue;
             }
             let (key, of, values) = (keys::short(&given), keys::short(of), values.join(" or "));
+            if of == RECORDING {
+                bail!("{key}={text} is for {values}; this recording is {chosen}");
+            }
             if of.contains(' ') {
                 bail!(
                     "{key}={text} is for tasks whose {} are {values}; those of {} are {chosen}",
@@ -129,6 +146,13 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
         let mut others = AlgorithmConfig::ALL.iter().filter(|(name, _)| *name != chosen);
         if let Some((name, _)) = others.find(|(name, _)| variants::is_of(&given, name)) {
             bail!("{given}={text} is for algorithm={name}; this run has algorithm={chosen}");
+        }
+        if given == "evaluation.every_episodes"
+            && keys.get("evaluation.every").is_some_and(|n| n.as_integer() == Some(0))
+        {
+            bail!(
+                "{given}={text} is for evaluation.every=1 and more; this run has evaluation.every=0"
+            );
         }
         if given == "train.epochs"
             && keys.get("train.updates").is_some_and(|n| n.as_integer() != Some(0))

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use overtone_data::MinariId;
+use anyhow::Result;
+use overtone_core::{ObservationSpace, Task};
+use overtone_data::{MinariId, read::reader_as};
 
-use super::Settings;
+use super::{Settings, resolve::default_dataset};
 use crate::{
     keys::{self, Keys},
     suites::Data,
@@ -15,12 +17,46 @@ impl Settings {
     pub fn recording(&self) -> Option<Data> {
         given(&self.dataset, &self.data.path, &self.data.layout)
     }
+
+    /// Whether what is trained on is a log of frames, of which transitions are drawn.
+    pub fn is_log(&self) -> bool {
+        let is_of = |task| is_log(task, &self.dataset, self.recording().as_ref());
+        self.task().is_ok_and(is_of)
+    }
+
+    /// Whether one of the recordings of `task` in a folder is asked for by name, and not the one
+    /// that is meant unless somebody says otherwise.
+    ///
+    /// # Errors
+    /// When the defaults cannot be read.
+    pub fn names_dataset(&self, task: &Task) -> Result<bool> {
+        let is_name = matches!(task.observations, ObservationSpace::Vectors { .. })
+            && !self.data.path.as_os_str().is_empty()
+            && matches!(MinariId::of(&self.dataset), Ok(None))
+            && !is_path(&self.dataset);
+        Ok(is_name && self.dataset != default_dataset(task)?)
+    }
 }
 
 /// Whether a dataset's name is the path of a file or folder.
 pub fn is_path(name: &str) -> bool {
     let endings = [".hdf5", ".h5", ".npz"];
     name.contains('/') || endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// Whether a recording of `task` called `dataset`, or the one `given`, is a log of frames.
+fn is_log(task: &Task, dataset: &str, given: Option<&Data>) -> bool {
+    let reader = given.and_then(|data| reader_as(&data.path, &data.layout).ok());
+    let is_of_arrays = || reader.map(|reader| !reader.is_log());
+    let is_minari = || !matches!(MinariId::of(dataset), Ok(None));
+    matches!(task.observations, ObservationSpace::Pixels { .. })
+        && !is_of_arrays().unwrap_or_else(is_minari)
+}
+
+/// As [`Settings::is_log`], of these keys.
+pub(super) fn of_log(task: &Task, keys: &Keys) -> bool {
+    let dataset = keys.get("dataset").map(keys::plain).unwrap_or_default();
+    is_log(task, &dataset, of_keys(keys).as_ref())
 }
 
 /// The recording that these keys give.

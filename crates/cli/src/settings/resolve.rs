@@ -312,6 +312,16 @@ fn of_task(task: &Task) -> Result<Keys> {
     Ok(keys)
 }
 
+/// Which dataset of `task` is meant where nobody says one.
+///
+/// # Errors
+/// When the defaults cannot be read.
+pub(super) fn default_dataset(task: &Task) -> Result<String> {
+    let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
+    keys.extend(of_task(task)?);
+    Ok(keys.get("dataset").map(keys::plain).unwrap_or_default())
+}
+
 /// Every key with its default, those of all algorithms, heads and attentions among them.
 fn all_keys() -> Result<Keys> {
     let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);

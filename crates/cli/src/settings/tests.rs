@@ -367,6 +367,31 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
              algorithm=decision_transformer",
         ),
         (
+            "game=seaquest train.warmup_updates=500",
+            "train.warmup_updates=500 is for train.schedule=constant; this run has \
+             train.schedule=cosine",
+        ),
+        (
+            "env=hopper train.schedule=constant train.warmup_tokens=9",
+            "train.warmup_tokens=9 is for train.schedule=cosine; this run has \
+             train.schedule=constant",
+        ),
+        (
+            "env=hopper profile=paper train.decay_horizon=2",
+            "train.decay_horizon=2 is for train.schedule=cosine; this run has \
+             train.schedule=constant",
+        ),
+        (
+            "env=hopper algorithm=td3_bc evaluation.return_quantile=0.5",
+            "evaluation.return_quantile=0.5 is for algorithm=decision_transformer or \
+             value_guided; this run has algorithm=td3_bc",
+        ),
+        (
+            "env=hopper evaluation.every_episodes=3",
+            "evaluation.every_episodes=3 is for evaluation.every=1 and more; this run has \
+             evaluation.every=0",
+        ),
+        (
             "game=seaquest algorithm=discrete_cql head=fourier",
             "head=fourier is for algorithm=decision_transformer or behavior_cloning or rvs or \
              value_guided; this run has algorithm=discrete_cql",

@@ -1,7 +1,7 @@
 //! Studies on a real Slurm of three nodes, started in a folder of its own. Where Slurm is not
-//! installed, nothing is tested, and that is said.
+//! installed, nothing of that is tested, and that is said.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command, time::Duration};
 
 use serde_json::Value;
 
@@ -159,5 +159,39 @@ fn a_requeued_cell_and_a_lost_node_change_nothing_and_the_page_is_the_same() {
             around(&there),
             around(&local)
         );
+    }
+}
+
+/// What is handed to Slurm, by an `sbatch` that takes everything and numbers it.
+#[test]
+fn more_tasks_than_an_array_has_are_several_arrays() {
+    // Two cells, and 501 parts of each.
+    let words = "study run env=hopper seed=1,2 name=many engine=slurm parts=501";
+    for (jobs, after) in [("jobs=0", "1"), ("jobs=7", "2")] {
+        let desk = Desk::new();
+        let asked = desk.path("asked");
+        let sbatch = desk.path("bin/sbatch");
+        fs::create_dir(desk.path("bin")).unwrap();
+        let asked_by = format!("#!/bin/sh\necho \"$*\" >> '{0}'\nwc -l < '{0}'\n", asked.display());
+        fs::write(&sbatch, asked_by).unwrap();
+        fs::set_permissions(&sbatch, fs::Permissions::from_mode(0o755)).unwrap();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = desk.command(&format!("{words} {jobs}"));
+        command.env("PATH", format!("{}:{path}", desk.path("bin").display()));
+        let said = crate::desk::said(command.output().unwrap());
+        assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""), "{said:?}");
+        let text = fs::read_to_string(&asked).unwrap();
+        let has = |line: usize, parts: &[&str]| {
+            let line = text.lines().nth(line).unwrap();
+            assert!(parts.iter().all(|part| line.contains(part)), "{parts:?} in {line}");
+        };
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(!text.lines().next().unwrap().contains("--dependency"), "{text}");
+        has(0, &["--array=0-1", "job.sh cells-1.txt"]);
+        has(1, &["--array=0-999", "--dependency=afterany:1 ", "job.sh cells-2.txt"]);
+        has(2, &["--array=0-1", &format!("--dependency=afterany:{after} "), "cells-3.txt"]);
+        has(3, &["--dependency=afterany:2:3 ", "report.sh"]);
+        let list = fs::read_to_string(desk.path("runs/studies/many/cells-3.txt")).unwrap();
+        assert_eq!(list, "all_s2 part=500/501\nall_s2 part=501/501\n");
     }
 }

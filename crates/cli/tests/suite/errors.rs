@@ -106,6 +106,9 @@ fn data_that_is_not_there() {
     refuses("data.path=nowhere", &["nowhere does not exist", "the folder of a DQN-replay game"]);
     refuses("data.path=.", &["no DQN-replay files", "replay_logs"]);
     refuses("data.run=4", &["published/dqn-replay/Seaquest/4 does not exist", "data.path="]);
+    let own = project_data("Seaquest");
+    let parts = ["run 4 is not here (data.run=4)", "run 1 is"];
+    refuses(&format!("data.path={} data.run=4", own.display()), &parts);
     fs::write(desk.path("file"), "").unwrap();
     refuses("data.cache=file/cache", &["file/cache/Seaquest", "cannot open it (Not a directory"]);
     let other = project_data("Gravitar");

@@ -178,6 +178,16 @@ fn a_video_of_an_evaluation_that_is_no_more_is_filmed_again() {
     assert!(page().contains(" (median), "), "{}", page());
 }
 
+#[test]
+fn a_runs_folder_may_have_a_comma_in_its_name() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny(""));
+    let run = desk.only_run("runs").with_file_name("a,b");
+    fs::rename(desk.only_run("runs"), &run).unwrap();
+    desk.succeeds("evaluate rollouts run=a,b episodes=1 target=100");
+    assert!(run.join("evaluation.json").is_file());
+}
+
 /// It is the run's own from then on, and everything else has a name that tells.
 #[test]
 fn a_temperature_is_chosen_after_training() {

@@ -1,6 +1,6 @@
 //! What was given and would do nothing, or could not be done at the end.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use crate::desk::{Desk, names};
 
@@ -38,6 +38,26 @@ fn options_of_other_tasks_are_refused() {
     desk.refuses(&line, &["actions=sample is for tasks with real-valued actions", "Seaquest"]);
     let line = format!("evaluate rollouts run={} protocol=v5", run.display());
     desk.refuses(&line, &["protocol=v5", "matched and released"]);
+}
+
+/// A log of frames and pictures in a file have different keys.
+#[test]
+fn options_of_another_kind_of_recording_are_refused() {
+    let desk = Desk::new();
+    let parts = ["data.best_percent=50 is for a file of arrays; this recording is a log of frames"];
+    desk.refuses(&desk.tiny("data.best_percent=50"), &parts);
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/tests/fixtures/pictures.npz");
+    let line = format!(
+        "train task=own/camera dataset={} model.n_layers=1 model.d_model=16 \
+         model.context_length=2 train.batch_size=2 train.updates=2",
+        own.display()
+    );
+    for word in ["data.run=3", "data.transitions=50", "data.selection=released"] {
+        let told = format!("{word} is for a log of frames; this recording is a file of arrays");
+        desk.refuses(&format!("{line} {word}"), &[&told]);
+    }
+    let said = desk.succeeds(&format!("{line} data.best_percent=50"));
+    assert!(said.contains("4 not among the best"), "{said}");
 }
 
 /// A game's folder has one name, and its run is found again under any spelling.

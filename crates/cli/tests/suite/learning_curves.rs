@@ -51,6 +51,17 @@ fn every_second_checkpoint_is_played_and_training_is_the_same() {
     assert_eq!(steps, [3, 6]);
 }
 
+/// Also where it is no multiple, and is not played after training.
+#[test]
+fn the_last_checkpoint_ends_the_curve() {
+    let desk = Desk::new();
+    let words = "evaluation.episodes=0 evaluation.every=4 evaluation.every_episodes=1";
+    desk.succeeds(&format!("{TINY}runs {words}"));
+    let rows = fs::read_to_string(desk.only_run("runs").join("checkpoints.csv")).unwrap();
+    let steps: Vec<&str> = rows.lines().skip(1).map(|row| row.split(',').next().unwrap()).collect();
+    assert_eq!(steps, ["4", "4", "6", "6"], "{rows}");
+}
+
 #[test]
 fn a_resumed_run_plays_what_is_to_come() {
     let desk = Desk::new();

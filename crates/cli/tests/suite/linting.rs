@@ -1,6 +1,6 @@
 //! `data lint`: what is said, and the exit code.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use overtone_testkit::dopamine::Recorder;
 
@@ -60,6 +60,23 @@ fn the_exit_code_is_the_severity() {
     ] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
+}
+
+/// Folders above a file may be called as a game is; its own name says its task.
+#[test]
+fn folders_above_a_file_say_nothing_of_it() {
+    let desk = Desk::new();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/tests/fixtures/stored.npz");
+    fs::create_dir_all(desk.path("venture/hopper")).unwrap();
+    fs::copy(&own, desk.path("venture/hopper/plant.npz")).unwrap();
+    fs::copy(&own, desk.path("venture/hopper_own.npz")).unwrap();
+    let said = desk.run("data lint venture/hopper/plant.npz");
+    assert!(said.code != Some(2) && !said.stdout.contains("wrong-width"), "{said:?}");
+    let text = desk.succeeds("data inspect venture/hopper/plant.npz");
+    assert!(!text.contains("normalized"), "{text}");
+    desk.run("data convert venture/hopper/plant.npz out").refused(&["which task is it of?"]);
+    let said = desk.run("data lint venture/hopper_own.npz");
+    assert!(said.code == Some(2) && said.stdout.contains("as hopper has"), "{said:?}");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::desk::{Desk, names};
+use overtone_testkit::dopamine::Recorder;
+
+use crate::desk::{self, Desk, names};
 
 const TINY: &str = "evaluation.episodes=2 model.n_layers=1 model.d_model=16 \
                     model.context_length=4 train.batch_size=4 train.updates=3 runs=runs";
@@ -115,6 +117,24 @@ fn a_recording_says_how_its_environment_was() {
     write_own(&desk, "5");
     let line = format!("record policy={run} episode_steps=30 transitions=50 to=second");
     desk.run(&line).refused(&["has other actions here"]);
+}
+
+/// What is inflated on the way goes again, and what can be refused is refused before.
+#[test]
+fn a_log_is_converted_and_leaves_nothing() {
+    let desk = Desk::new();
+    let mut recorder = Recorder::new(&desk.path(""), "Seaquest", 60);
+    (0..3).for_each(|_| recorder.episode(30));
+    let run = |line: &str| {
+        let mut command = desk.command(line);
+        desk::said(command.env("OVERTONE_DATASETS", desk.path("datasets")).output().unwrap())
+    };
+    let told = run("data convert Seaquest robot --task mujoco/hopper");
+    told.refused(&["Seaquest", "a log of a game's frames", "mujoco/hopper shows 11 numbers"]);
+    assert!(!told.stderr.contains("cache") && !desk.path("datasets/cache").exists(), "{told:?}");
+    let told = run("data convert Seaquest own");
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert_eq!(names(&desk.path("datasets/cache")), [""; 0]);
 }
 
 #[test]

@@ -259,6 +259,18 @@ fn what_cannot_be_is_refused() {
     let other = project().join("datasets/starter/mujoco/walker2d_medium.hdf5");
     let parts = ["holds walker2d", "env=hopper was asked for"];
     desk.refuses(&format!("train env=hopper dataset={}", other.display()), &parts);
+    // Also where no description knows the file, and the sizes are the same.
+    let cheetah = project().join("datasets/starter/mujoco/halfcheetah_medium.hdf5");
+    fs::create_dir(desk.path("data")).unwrap();
+    fs::copy(&cheetah, desk.path("data/halfcheetah_medium-v2.hdf5")).unwrap();
+    let parts = ["holds halfcheetah", "env=walker2d was asked for"];
+    for words in ["dataset=data/halfcheetah_medium-v2.hdf5", "dataset=medium data.path=data"] {
+        desk.refuses(&format!("train env=walker2d {words}"), &parts);
+    }
+    // Another dataset than the one that was asked for; what nobody asked for may be any.
+    let parts = ["data: it has no halfcheetah_expert", "it has halfcheetah_medium-v2.hdf5"];
+    desk.refuses("train env=halfcheetah dataset=expert data.path=data", &parts);
+    desk.succeeds(&tiny("env=halfcheetah data.path=data runs=any"));
     // Where no name tells, the sizes do.
     fs::copy(&other, desk.path("unnamed.hdf5")).unwrap();
     let unnamed = desk.path("unnamed.hdf5");

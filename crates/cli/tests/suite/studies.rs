@@ -243,6 +243,113 @@ fn a_killed_study_goes_on_to_the_same_end() {
     assert_eq!(processes.lines().count(), 3, "{processes}");
 }
 
+#[test]
+fn a_study_under_way_grows_and_is_not_replaced() {
+    let desk = Desk::new();
+    let line = format!("study run {TINY} {LONG} name=long jobs=1");
+    let has_begun = || runs(&desk).iter().any(|run| !steps(run).is_empty());
+    let child = Running::start(desk.command(&format!("{line} seed=1")));
+    wait_until("a checkpoint", has_begun);
+    let under_way = ["the study long is under way", "`all_s1`", "another name="];
+    desk.refuses(&format!("{line} seed=1 train.updates=7"), &under_way);
+    desk.refuses(&format!("{line} seed=3,9"), &under_way);
+    desk.succeeds("study run long seed=1,2");
+    child.finish();
+    assert_eq!(status(&desk, "long")["counts"], serde_json::json!({ "trained": 2 }));
+}
+
+#[test]
+fn a_cell_that_was_done_by_other_settings_is_told() {
+    let desk = Desk::new();
+    let line = format!("study run {TINY} {LONG} name=long jobs=1 seed=1,2");
+    let mut child = desk.command(&line).spawn().unwrap();
+    let document = desk.path("runs/studies/long/study.toml");
+    wait_until("a checkpoint", || runs(&desk).iter().any(|run| !steps(run).is_empty()));
+    let text = fs::read_to_string(&document).unwrap();
+    assert!(text.contains("\"400\""), "{text}");
+    fs::write(&document, text.replace("\"400\"", "\"7\"")).unwrap();
+    let ended = child.wait_with_output_of();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stdout.contains("2 cells: 1 trained, 1 waiting"), "{ended:?}");
+    assert!(ended.stderr.contains("error: the cell `all_s2` is not done"), "{ended:?}");
+}
+
+/// As Slurm stops and restarts it.
+#[test]
+fn playing_that_no_job_has_time_for_fails() {
+    let desk = Desk::new();
+    let words = format!("{TINY} evaluation.episodes=20000 seed=1 name=p");
+    let child = desk.command(&format!("study run {words}")).spawn().unwrap();
+    wait_until("a finished run", || runs(&desk).iter().any(|run| run.join("finished").exists()));
+    interrupt(child.id());
+    let stopped = said(child.wait_with_output().unwrap());
+    assert_eq!(stopped.code, Some(130), "{stopped:?}");
+    for (restarts, code) in [("0", 130), ("1", 1)] {
+        let mut command = desk.command("study cell runs/studies/p all_s1");
+        let child = command.env("SLURM_RESTART_COUNT", restarts).spawn().unwrap();
+        wait_until("the cell", || status(&desk, "p")["cells"][0]["state"] == "running");
+        // What is at its end is played at once.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        interrupt(child.id());
+        let ended = said(child.wait_with_output().unwrap());
+        assert_eq!(ended.code, Some(code), "{ended:?}");
+    }
+    let told = status(&desk, "p");
+    assert_eq!(told["counts"], serde_json::json!({ "failed": 1 }));
+    let error = told["cells"][0]["error"].as_str().unwrap();
+    assert!(error.contains("playing was stopped") && error.contains("parts="), "{error}");
+}
+
+#[test]
+fn cells_of_the_same_settings_are_refused() {
+    let desk = Desk::new();
+    let rates = format!("study run {TINY} seed=1,2 train.learning_rate=0.001,1e-3");
+    let both = ["train.learning_rate=0.001_s1", "train.learning_rate=1e-3_s1", "one run"];
+    desk.refuses(&rates, &both);
+    // 14 frequencies are what it has where nobody says.
+    let file = "seeds = [1]\n[settings]\ngame = \"seaquest\"\nhead.kind = \"fourier\"\n\
+                [[cells]]\nhead.frequencies = 14\n[[cells]]\nhead.gamma = 1e-6\n";
+    fs::write(desk.path("same.toml"), file).unwrap();
+    desk.refuses("study run same.toml plan=true", &["head.frequencies=14_s1", "same settings"]);
+    assert!(!desk.path("runs").exists());
+}
+
+#[test]
+fn names_and_folders_may_have_the_sign_of_an_option() {
+    let desk = Desk::new();
+    let tiny = format!("{TINY} evaluation.episodes=0");
+    desk.succeeds(&format!("study run {tiny} seed=1 name=q runs=k=v"));
+    for line in ["study status k=v/studies/q", "study status q runs=k=v"] {
+        assert!(desk.succeeds(line).contains("1 cell: 1 trained"), "{line}");
+    }
+    // As the job of Slurm that writes the page names it.
+    let folder = desk.path("k=v/studies/q");
+    let report = format!("study report {}", folder.display());
+    desk.refuses(&report, &["no cell of q was played yet"]);
+    fs::write(desk.path("rate=3.toml"), "seeds = [1]\n").unwrap();
+    desk.succeeds(&format!("study run rate=3.toml {tiny}"));
+    for line in ["study status rate=3", "study status rate=3.toml", "study resume rate=3"] {
+        desk.succeeds(line);
+    }
+    desk.refuses("study status rate=4", &["no option `rate=4`"]);
+}
+
+#[test]
+fn a_cell_that_begins_with_a_run_is_measured() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("train {TINY} evaluation.episodes=0"));
+    let run = desk.only_run("runs");
+    let name = run.file_name().unwrap().to_string_lossy();
+    let study = format!("study run init={name} train.batch_size=3 evaluation.episodes=0 seed=2");
+    let said = desk.succeeds(&format!("{study} train.updates=40 plan=true measure=true"));
+    assert!(said.contains("measuring all_s2") && said.contains("1 cells to do"), "{said}");
+    assert_eq!(runs(&desk).len(), 1);
+    let open = format!("{study} train.updates=0 train.epochs=1 plan=true measure=true");
+    let ended = desk.run(&open);
+    ended.refused(&["train.updates=0", "say train.updates"]);
+    assert!(!ended.stdout.contains("measuring"), "{ended:?}");
+}
+
 /// Output of a child that was spawned with its streams piped.
 trait Output {
     fn wait_with_output_of(&mut self) -> crate::desk::Said;
@@ -271,9 +378,13 @@ fn every_cell_is_checked_before_anything_starts() {
         ("env=hopper dataset=medium,lost", vec!["cell dataset=lost"]),
         ("nothing seed=1", vec!["no study `nothing`", "study init nothing.toml"]),
         ("env=hopper seed=1 runs=a,b", vec!["one folder"]),
+        ("env=hopper seed=1 jobs=-1 plan=true", vec!["jobs=-1: ", "a whole number, 0 or more"]),
+        ("env=hopper seed=1 name=a/b", vec!["name=a/b: ", "letters, digits"]),
     ] {
         desk.refuses(&format!("study run {words}"), &parts);
     }
+    let long = "x".repeat(120);
+    desk.refuses(&format!("study run env=hopper seed=1 name={long}"), &["100 at most"]);
     desk.refuses("study status", &["there is no study"]);
     desk.refuses("study resume a head=tanh", &["`head=tanh`", "study run"]);
     assert!(names(&desk.path("runs")).is_empty());

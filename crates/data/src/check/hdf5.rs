@@ -6,13 +6,14 @@ use hdf5::types::{FloatSize, TypeDescriptor};
 
 use super::inspection::Inspection;
 use super::vectors::{Look, Observations, Rows, Steps};
-use crate::columns::{Columns, Seen};
+use crate::columns::{Columns, OUTSIDE, Seen};
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, FRAME, Form};
 use crate::read::hdf5_file::{Hdf5File, Matrix};
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
 use crate::read::minari_spaces::MinariSpaces;
+use crate::read::source::{column, same};
 use crate::spaces::Space;
 
 /// Looks at a D4RL file.
@@ -25,19 +26,16 @@ pub(crate) fn check_d4rl(
 ) -> Result<Inspection, DataError> {
     let mut look = Look::new(findings.expected);
     let mut arrays = Arrays::read(file, Hdf5Layout::D4rl, None, &MinariSpaces::default());
-    forms(file, "", Hdf5Layout::D4rl, false, findings);
+    forms(file, "", Hdf5Layout::D4rl, arrays.frames.is_some(), findings);
     let refused = look_at_part(file, &mut arrays, &mut None, &mut look, findings);
-    if file.has("next_observations") {
+    if arrays.frames.is_none() && file.has("next_observations") {
         match file.matrix("next_observations") {
             Ok(next) => {
                 look.finite("next_observations", "", &next.values, next.width);
-                match arrays.steps().filter(|&steps| steps != next.rows) {
-                    Some(steps) => {
-                        let (got, other) = (next.rows, "observations");
-                        let error = file.wrong_length("next_observations", got, steps, other);
-                        findings.refused(&error);
-                    }
-                    None => look.jumps(&arrays, &next),
+                let steps = arrays.steps().unwrap_or(next.rows);
+                match same(file, "next_observations", next.rows, steps, "observations") {
+                    Ok(()) => look.jumps(&arrays, &next),
+                    Err(error) => findings.refused(&error),
                 }
             }
             Err(error) => findings.refused(&error),
@@ -48,7 +46,7 @@ pub(crate) fn check_d4rl(
         // What is neither a column nor a matrix is left alone: nothing needs it.
         if let Ok(matrix) = file.matrix(&name) {
             look.finite(&name, "", &matrix.values, matrix.width);
-        } else if let Ok(column) = file.column(&name) {
+        } else if let Ok(column) = column(file, &name) {
             look.finite(&name, "", &column, 1);
         }
     }
@@ -64,15 +62,16 @@ pub(crate) fn check_minari(
     findings: &mut Findings<'_>,
 ) -> Result<Inspection, DataError> {
     let names = episode_names(file)?;
-    let mut refused = check_total(file, names.len());
-    if let Err(error) = &refused {
-        findings.refused(error);
-    }
+    let mut refused = Ok(());
     let spaces = MinariSpaces::of(file).unwrap_or_else(|error| {
         findings.refused(&error);
         refused = Err(error);
         MinariSpaces::default()
     });
+    if let Err(error) = check_total(file, spaces.total_episodes, names.len()) {
+        findings.refused(&error);
+        refused = refused.and(Err(error));
+    }
     let (mut look, mut form) = (Look::new(findings.expected), None);
     look.described(spaces.actions.as_ref());
     for name in &names {
@@ -119,6 +118,10 @@ pub(crate) fn look_at(
         limited: true,
     };
     look.part(&part, &columns.episodes, &columns.finished, findings);
+    // Actions outside of their bounds are counted below.
+    for odd in columns.odd.iter().filter(|odd| !odd.starts_with(OUTSIDE)) {
+        findings.tell("as-read", "", odd.as_str());
+    }
     look.tell(Hdf5Layout::D4rl, findings);
     let inspection = look.inspection(&columns.path, columns.format);
     Ok(Inspection::Columns(Box::new(inspection)))

@@ -12,6 +12,7 @@ use crate::columns::ACTION_RANGE;
 use crate::dataset::Acted;
 use crate::expected::Expected;
 use crate::findings::{Findings, Tally};
+use crate::hex::hash_reals;
 use crate::read::hdf5_arrays::{Arrays, Strange, place};
 use crate::read::hdf5_file::Matrix;
 use crate::read::hdf5_layout::Hdf5Layout;
@@ -410,21 +411,18 @@ fn add_rows(sums: &mut Vec<Sums>, rows: Rows<'_>) {
 
 /// A hash of an episode's steps; `None` where an array could not be read.
 fn hash(part: &Steps<'_>, episode: &Episode) -> Option<[u8; 32]> {
-    let add = |hash: &mut Sha256, numbers: &[f32]| {
-        numbers.iter().for_each(|number| hash.update(number.to_le_bytes()));
-    };
     let mut hash = Sha256::new();
     match part.observations {
-        Observations::Vectors(rows) => add(&mut hash, rows.of(episode)?),
+        Observations::Vectors(rows) => hash_reals(&mut hash, rows.of(episode)?),
         Observations::Pictures { pixels, frame } => {
             hash.update(pixels.get(episode.start * frame..episode.end() * frame)?);
         }
         Observations::Unreadable => return None,
     }
-    add(&mut hash, part.rewards?.get(episode.range())?);
+    hash_reals(&mut hash, part.rewards?.get(episode.range())?);
     match part.actions? {
         Acted::Continuous { width, values } => {
-            add(&mut hash, Rows { values, width: *width }.of(episode)?);
+            hash_reals(&mut hash, Rows { values, width: *width }.of(episode)?);
         }
         Acted::Discrete { values, .. } => {
             for action in values.get(episode.range())? {

@@ -10,7 +10,7 @@ use crate::dataset::Acted;
 use crate::error::DataError;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_paths::find_file;
-use crate::read::source::{Source, acted, column, observed};
+use crate::read::source::{Source, acted, column, observed, same};
 use crate::recording::{Reader, Recording};
 
 /// d3rlpy's format.
@@ -67,14 +67,11 @@ fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), Data
     let named = |name: &str| format!("{name}_{number}");
     let rewards = column(file, &named("rewards"))?;
     let steps = rewards.len();
-    let same = |name: &str, got: usize| match got == steps {
-        true => Ok(()),
-        false => Err(file.wrong_length(&named(name), got, steps, &named("rewards"))),
-    };
-    let seen = observed(file, &named("observations"), None)?;
-    same("observations", seen.rows())?;
-    let done = acted(file, &named("actions"), None)?;
-    same("actions", done.rows())?;
+    let (observations, actions) = (named("observations"), named("actions"));
+    let seen = observed(file, &observations, None)?;
+    same(file, &observations, seen.rows(), steps, &named("rewards"))?;
+    let done = acted(file, &actions, None)?;
+    same(file, &actions, done.rows(), steps, &named("rewards"))?;
     let ended = file.wholes(&named("terminated"))?;
     let outcome = match ended.as_slice() {
         [0] => Outcome::Truncated,
@@ -89,31 +86,12 @@ fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), Data
         path: file.path().to_path_buf(),
         reason: format!("`{}` is of another form than `{name}_0`", named(name)),
     };
-    match (&mut columns.observations, seen.seen()) {
-        (all, here) if first => *all = here,
-        (Seen::Vectors { width, values }, Seen::Vectors { width: here, values: more })
-            if *width == here =>
-        {
-            values.extend(more);
-        }
-        (Seen::Frames { pixels, .. }, Seen::Frames { pixels: more, .. }) => pixels.extend(more),
-        _ => return Err(other("observations")),
-    }
-    match (&mut columns.actions, done) {
-        (all, here) if first => *all = here,
-        (
-            Acted::Discrete { n_actions, values },
-            Acted::Discrete { n_actions: here, values: more },
-        ) => {
-            *n_actions = here.max(*n_actions);
-            values.extend(more);
-        }
-        (Acted::Continuous { width, values }, Acted::Continuous { width: here, values: more })
-            if *width == here =>
-        {
-            values.extend(more);
-        }
-        _ => return Err(other("actions")),
+    if first {
+        (columns.observations, columns.actions) = (seen.seen(), done);
+    } else if !columns.observations.extend(seen.seen()) {
+        return Err(other("observations"));
+    } else if !columns.actions.extend(done) {
+        return Err(other("actions"));
     }
     if steps > 0 {
         columns.episodes.push(Episode { start: columns.rewards.len(), length: steps, outcome });

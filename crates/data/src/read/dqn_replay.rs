@@ -32,6 +32,10 @@ impl Reader for DqnReplay {
         RunFolder::find(path).ok().map(|run| run.game)
     }
 
+    fn is_log(&self) -> bool {
+        true
+    }
+
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
         ReplayLog::open(path).map(Recording::ReplayLog)
     }

@@ -4,7 +4,7 @@
 use overtone_core::picture::{SIDE, STACK};
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{Columns, Seen};
+use crate::columns::{Columns, OUTSIDE, Seen, append};
 use crate::dataset::Acted;
 use crate::error::DataError;
 use crate::findings::Tally;
@@ -65,18 +65,16 @@ impl Arrays {
         let timeouts = if layout == Hdf5Layout::D4rl && !file.has(limit) {
             Err(DataError::NoTimeouts { path: file.path().to_path_buf() })
         } else {
-            file.flags(&named(limit))
+            source::flags(file, &named(limit))
         };
         let timeouts = kept(timeouts, &mut errors);
-        let terminals = kept(file.flags(&named(end)), &mut errors);
-        let (observed, acted) = (named("observations"), named("actions"));
-        let (observations, actions) = match layout {
-            Hdf5Layout::D4rl => (file.matrix(&observed).map(Into::into), file.actions(&acted)),
-            Hdf5Layout::Minari => (
-                source::observed(file, &observed, spaces.observations.as_ref()),
-                source::acted(file, &acted, spaces.actions.as_ref()),
-            ),
+        let terminals = kept(source::flags(file, &named(end)), &mut errors);
+        let observed = named("observations");
+        let observations = match layout {
+            Hdf5Layout::D4rl => source::one(file, &observed, None),
+            Hdf5Layout::Minari => source::observed(file, &observed, spaces.observations.as_ref()),
         };
+        let actions = source::acted(file, &named("actions"), spaces.actions.as_ref());
         let (observations, frames) = match kept(observations, &mut errors) {
             None => (None, None),
             Some(Shown::Numbers { values, rows, width }) => {
@@ -91,7 +89,7 @@ impl Arrays {
             observations,
             frames,
             actions: kept(actions, &mut errors),
-            rewards: kept(file.column(&named("rewards")), &mut errors),
+            rewards: kept(source::column(file, &named("rewards")), &mut errors),
             errors,
             prefix,
         };
@@ -102,7 +100,10 @@ impl Arrays {
     /// Steps, where the array that says it for the others was read.
     pub fn steps(&self) -> Option<usize> {
         match self.layout {
-            Hdf5Layout::D4rl => self.observations.as_ref().map(|matrix| matrix.rows),
+            Hdf5Layout::D4rl => match (&self.observations, &self.frames) {
+                (Some(matrix), _) => Some(matrix.rows),
+                (None, frames) => frames.as_ref().map(|frames| frames.len() / FRAME),
+            },
             Hdf5Layout::Minari => self.actions.as_ref().map(Acted::rows),
         }
     }
@@ -116,11 +117,8 @@ impl Arrays {
         };
         let (prefix, errors, [end, limit]) = (&self.prefix, &mut self.errors, self.layout.flags());
         let mut wrong = |name: &str, got: usize, expected: usize| {
-            if got != expected {
-                let (name, other) = (format!("{prefix}{name}"), format!("{prefix}{other}"));
-                errors.push(file.wrong_length(&name, got, expected, &other));
-            }
-            got != expected
+            let (name, other) = (format!("{prefix}{name}"), format!("{prefix}{other}"));
+            kept(source::same(file, &name, got, expected, &other), errors).is_none()
         };
         self.observations.take_if(|matrix| wrong("observations", matrix.rows, steps + more));
         self.frames.take_if(|frames| wrong("observations", frames.len() / FRAME, steps + more));
@@ -239,20 +237,9 @@ pub(super) fn columns(
         match (&mut actions, part.actions) {
             (_, None) => {}
             (None, here) => actions = here,
-            (
-                Some(Acted::Discrete { n_actions, values }),
-                Some(Acted::Discrete { n_actions: n_here, values: here }),
-            ) => {
-                *n_actions = n_here.max(*n_actions);
-                values.extend(here);
+            (Some(all), Some(here)) => {
+                assert!(all.extend(here), "`check` refuses actions of two forms");
             }
-            (
-                Some(Acted::Continuous { values, .. }),
-                Some(Acted::Continuous { values: here, .. }),
-            ) => {
-                values.extend(here);
-            }
-            (Some(_), Some(_)) => unreachable!("`check` refuses actions of two forms"),
         }
     }
     let seen = |values, pixels| match first {
@@ -274,15 +261,6 @@ pub(super) fn columns(
     };
     columns.odd = strange.sentences(columns.actions_outside());
     Ok((columns, last))
-}
-
-/// The first part of a file may be all of it: it is not copied.
-fn append<T>(all: &mut Vec<T>, mut here: Vec<T>) {
-    if all.is_empty() {
-        *all = here;
-    } else {
-        all.append(&mut here);
-    }
 }
 
 /// Flags that are not as the formats have them.
@@ -327,7 +305,7 @@ impl Strange {
                 self.both.count,
                 "steps flagged as the task's end and as a limit's, taken as the task's",
             ),
-            (outside as u64, "actions outside [-1, 1]"),
+            (outside as u64, OUTSIDE),
         ];
         let some = counted.into_iter().filter(|(count, _)| *count > 0);
         some.map(|(count, what)| format!("{what}: {count}")).collect()
@@ -339,12 +317,6 @@ pub(crate) fn place(prefix: &str, row: usize) -> String {
     match prefix.trim_end_matches('/') {
         "" => format!("row {row}"),
         episode => format!("{episode}, row {row}"),
-    }
-}
-
-impl From<Matrix> for Shown {
-    fn from(Matrix { values, rows, width }: Matrix) -> Self {
-        Self::Numbers { values, rows, width }
     }
 }
 

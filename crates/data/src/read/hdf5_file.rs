@@ -12,18 +12,16 @@ mod before;
 mod locked;
 mod stream_lengths;
 
-use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use hdf5::plist::dataset_create::Layout;
 use hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenArray};
 use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType};
-use memmap2::Mmap;
 
-use crate::dataset::Acted;
+use crate::columns::not_finite;
 use crate::error::DataError;
-use crate::read::source::{EachStream, Kind, Source};
+use crate::read::source::{Claims, EachStream, Kind, Source, allowed};
 
 /// Most rows of an array: row numbers are stored in 32 bits.
 const MAX_ROWS: usize = u32::MAX as usize;
@@ -31,25 +29,16 @@ const MAX_ROWS: usize = u32::MAX as usize;
 const MAX_WIDTH: usize = 1 << 16;
 /// Most numbers of a row of several axes: four pictures of 640 by 480 pixels in colour.
 const MAX_PICTURE: usize = 4 * 640 * 480 * 3;
-/// How many times its stored bytes an array may hold, and how many times the file's bytes all
-/// arrays together. Deflate reaches 1032.
-const MOST_COMPRESSED: u64 = 4096;
-/// Bytes that are allowed without any being stored.
-const ALWAYS_ALLOWED: u64 = 1 << 20;
 /// The most bytes of an attribute that is read as a text.
 const MAX_TEXT: usize = 4 << 20;
-/// Names that an error lists at most.
-const NAMES_SHOWN: usize = 12;
 
 /// An HDF5 file that is open for reading.
 #[derive(Debug)]
 pub(crate) struct Hdf5File {
     path: PathBuf,
     file: hdf5::File,
-    /// Its size, which what it says of itself cannot exceed.
-    bytes: u64,
-    /// Bytes of all arrays read so far: many names may lead to one array.
-    claimed: Cell<u64>,
+    /// What was made of it so far; its size, which what it says of itself cannot exceed.
+    claims: Claims,
 }
 
 /// Rows of numbers.
@@ -73,20 +62,17 @@ impl Hdf5File {
         // Asked of the system first, which says better why a file cannot be opened.
         let missing = || DataError::open(path, "name an HDF5 file that is there");
         let file = fs::File::open(path).map_err(missing())?;
-        let bytes = file.metadata().map_err(missing())?.len();
-        // SAFETY: the map is only read, and gone before the library opens the file; a file that
-        // another program cuts short meanwhile can fault, as for every memory map.
-        let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;
-        if let Some(reason) = before::refusal(&map) {
+        let metadata = file.metadata().map_err(missing())?;
+        let refusal = before::refusal_of(&file, &metadata).map_err(DataError::io(path, "map"))?;
+        if let Some(reason) = refusal {
             return Err(DataError::Hdf5 {
                 path: path.to_path_buf(),
                 what: "it".into(),
                 reason: reason.into(),
             });
         }
-        drop(map);
-        let file = locked::open(path)?;
-        let opened = Self { path: path.to_path_buf(), file, bytes, claimed: Cell::new(0) };
+        let claims = Claims::new(metadata.len());
+        let opened = Self { path: path.to_path_buf(), file: locked::open(path)?, claims };
         opened.check_links("", &opened.file)?;
         Ok(opened)
     }
@@ -128,10 +114,20 @@ impl Hdf5File {
     /// # Errors
     /// When there is no such array, or its elements are of a type unknown here.
     pub fn element(&self, name: &str) -> Result<TypeDescriptor, DataError> {
-        let of_type = self.dataset(name)?.dtype();
-        of_type
-            .and_then(|of_type| of_type.to_descriptor())
-            .map_err(|error| self.wrong_type(name, error.to_string(), "numbers or booleans"))
+        self.element_of(name, &self.dataset(name)?)
+    }
+
+    fn element_of(&self, name: &str, dataset: &Dataset) -> Result<TypeDescriptor, DataError> {
+        let of_type = dataset.dtype().map_err(|error| self.unreadable(name, &error))?;
+        of_type.to_descriptor().map_err(|error| match error.to_string() {
+            // Of half precision, or of the machine's longest.
+            reason if reason.contains("float") => DataError::Unread {
+                path: self.path.clone(),
+                what: format!("`{name}` (float{})", 8 * of_type.size()),
+                way_out: "save it as float32".into(),
+            },
+            reason => self.wrong_type(name, reason, "numbers or booleans"),
+        })
     }
 
     /// Names of the arrays and groups in group `group`; none where there is no such group.
@@ -155,15 +151,6 @@ impl Hdf5File {
         Ok(Matrix { values: self.numbers(name)?, rows, width })
     }
 
-    /// Array `name` of one number a row, `[rows]` or `[rows, 1]`, finite or not.
-    ///
-    /// # Errors
-    /// As [`Hdf5File::matrix`].
-    pub fn column(&self, name: &str) -> Result<Vec<f32>, DataError> {
-        self.check_column(name)?;
-        self.numbers(name)
-    }
-
     /// Whether array `name` holds one whole number a row, `[rows]` or `[rows, 1]`: an action of a
     /// list.
     pub fn is_chosen(&self, name: &str) -> bool {
@@ -173,63 +160,6 @@ impl Hdf5File {
             && self.element(name).is_ok_and(whole)
     }
 
-    /// Array `name` of actions: one whole number a row, from 0, or vectors, `[rows, width]`.
-    ///
-    /// # Errors
-    /// As [`Hdf5File::matrix`], or when a whole number is none of a list.
-    pub fn actions(&self, name: &str) -> Result<Acted, DataError> {
-        if !self.is_chosen(name) {
-            let Matrix { values, width, .. } = self.matrix(name)?;
-            return Ok(Acted::Continuous { width, values });
-        }
-        let dataset = self.dataset(name)?;
-        self.check_claim(name, &dataset)?;
-        let numbers = self.read::<i64>(name, &dataset)?;
-        let action = |(row, &number): (usize, &i64)| {
-            u16::try_from(number).ok().filter(|&action| action < u16::MAX).ok_or_else(|| {
-                self.wrong_value(name, row, format!("{number}, expected an action of a list"))
-            })
-        };
-        let values: Vec<u16> = numbers.iter().enumerate().map(action).collect::<Result<_, _>>()?;
-        let n_actions = values.iter().max().map_or(0, |&last| usize::from(last) + 1);
-        Ok(Acted::Discrete { n_actions, values })
-    }
-
-    /// Array `name` of booleans, or of numbers that are all 0 or 1; `[rows]` or `[rows, 1]`.
-    ///
-    /// # Errors
-    /// When it is not there, of another shape or type, or holds another number.
-    pub fn flags(&self, name: &str) -> Result<Vec<bool>, DataError> {
-        self.check_column(name)?;
-        let dataset = self.dataset(name)?;
-        let numbers: Vec<f64> = match self.check_claim(name, &dataset)? {
-            // A byte may hold more than 0 and 1 even where the type says boolean.
-            TypeDescriptor::Boolean | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
-                let integers = self.read::<i64>(name, &dataset)?;
-                integers.into_iter().map(|integer| integer as f64).collect()
-            }
-            TypeDescriptor::Float(_) => self.read(name, &dataset)?,
-            other => return Err(self.wrong_type(name, other.to_string(), "booleans")),
-        };
-        let flag = |(row, &number): (usize, &f64)| match number {
-            0.0 => Ok(false),
-            1.0 => Ok(true),
-            _ => Err(self.wrong_value(name, row, format!("{number}, expected 0 or 1"))),
-        };
-        numbers.iter().enumerate().map(flag).collect()
-    }
-
-    /// The error for an array that has `got` rows where `other` has `expected`.
-    pub fn wrong_length(&self, name: &str, got: usize, expected: usize, other: &str) -> DataError {
-        DataError::DatasetLength {
-            path: self.path.clone(),
-            dataset: name.into(),
-            got,
-            expected,
-            other: other.into(),
-        }
-    }
-
     /// The error for an array of another shape.
     pub fn wrong_shape(&self, name: &str, got: &[usize], expected: &str) -> DataError {
         DataError::DatasetShape {
@@ -237,17 +167,6 @@ impl Hdf5File {
             dataset: name.into(),
             got: got.to_vec(),
             expected: expected.into(),
-        }
-    }
-
-    /// What there is beside an array that is not: `it has actions, rewards`.
-    pub fn what_it_has(&self) -> String {
-        let names = self.file.member_names().unwrap_or_default();
-        let shown: Vec<_> = names.iter().take(NAMES_SHOWN).map(String::as_str).collect();
-        match (shown.join(", "), names.len().saturating_sub(NAMES_SHOWN)) {
-            (none, _) if none.is_empty() => "it is empty".into(),
-            (shown, 0) => format!("it has {shown}"),
-            (shown, more) => format!("it has {shown} and {more} more"),
         }
     }
 
@@ -308,14 +227,6 @@ impl Hdf5File {
         }
     }
 
-    fn check_column(&self, name: &str) -> Result<(), DataError> {
-        let shape = self.shape(name)?;
-        match shape.as_slice() {
-            [_] | [_, 1] => Ok(()),
-            _ => Err(self.wrong_shape(name, &shape, "[rows] or [rows, 1]")),
-        }
-    }
-
     fn numbers(&self, name: &str) -> Result<Vec<f32>, DataError> {
         let dataset = self.dataset(name)?;
         Ok(match self.check_claim(name, &dataset)? {
@@ -333,8 +244,12 @@ impl Hdf5File {
     /// [`DataError::DatasetValue`], which says where the first one is.
     pub fn check_finite(&self, name: &str, values: &[f32], width: usize) -> Result<(), DataError> {
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            let what = format!("{} at place {}, expected a finite number", values[at], at % width);
-            return Err(self.wrong_value(name, at / width, what));
+            return Err(DataError::DatasetValue {
+                path: self.path.clone(),
+                dataset: name.into(),
+                row: at / width,
+                what: not_finite(values[at], at % width),
+            });
         }
         Ok(())
     }
@@ -350,10 +265,7 @@ impl Hdf5File {
             let expected = format!("at most [{MAX_ROWS}, {most}]");
             return Err(self.wrong_shape(name, &shape, &expected));
         }
-        let of_type = dataset.dtype().map_err(|error| self.unreadable(name, &error))?;
-        let descriptor = of_type
-            .to_descriptor()
-            .map_err(|error| self.wrong_type(name, error.to_string(), "numbers or booleans"))?;
+        let descriptor = self.element_of(name, dataset)?;
         let bytes_of = |axes: &[usize]| {
             let elements = axes.iter().fold(1, |n: u64, &axis| n.saturating_mul(axis as u64));
             elements.saturating_mul(descriptor.size() as u64)
@@ -362,35 +274,20 @@ impl Hdf5File {
             let (path, dataset) = (self.path.clone(), name.into());
             Err(DataError::DatasetClaim { path, dataset, claimed, stored })
         };
-        let allowed =
-            |stored: u64| stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED);
         // Pieces say how long they are: together no longer than the file.
-        let stored = dataset.storage_size();
-        if stored > self.bytes {
-            return refused(stored, self.bytes);
+        let (stored, file) = (dataset.storage_size(), self.claims.bytes);
+        if stored > file {
+            return refused(stored, file);
         }
         // A chunk is held whole while it is read, whatever the array's shape is.
         let chunk = dataset.chunk().map_or(0, |chunk| bytes_of(&chunk));
         let claimed = bytes_of(&shape).max(chunk);
-        if claimed > allowed(stored) {
+        // Zeros that were never written take no room; no larger than the file they are no bomb.
+        if claimed > allowed(stored).max(file) {
             return refused(claimed, stored);
         }
-        self.claimed.set(self.claimed.get().saturating_add(claimed));
-        if self.claimed.get() > allowed(self.bytes) {
-            return refused(self.claimed.get(), self.bytes);
-        }
+        self.claim(name, claimed)?;
         Ok(descriptor)
-    }
-
-    /// Refuses to make so many bytes of array `name`, beside what was made before.
-    fn claim_more(&self, name: &str, bytes: u64) -> Result<(), DataError> {
-        self.claimed.set(self.claimed.get().saturating_add(bytes));
-        let allowed = self.bytes.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED);
-        if self.claimed.get() <= allowed {
-            return Ok(());
-        }
-        let (path, dataset) = (self.path.clone(), name.into());
-        Err(DataError::DatasetClaim { path, dataset, claimed: bytes, stored: self.bytes })
     }
 
     /// The attribute `name` of the file itself, where there is one and it is a short text.
@@ -415,10 +312,6 @@ impl Hdf5File {
     fn wrong_type(&self, name: &str, got: String, expected: &'static str) -> DataError {
         DataError::DatasetType { path: self.path.clone(), dataset: name.into(), got, expected }
     }
-
-    fn wrong_value(&self, name: &str, row: usize, what: String) -> DataError {
-        DataError::DatasetValue { path: self.path.clone(), dataset: name.into(), row, what }
-    }
 }
 
 impl Source for Hdf5File {
@@ -436,8 +329,8 @@ impl Source for Hdf5File {
         self.has(name).then(|| self.file.group(name).ok()?.member_names().ok()).flatten()
     }
 
-    fn what_it_has(&self) -> String {
-        Self::what_it_has(self)
+    fn listed(&self) -> Vec<String> {
+        self.file.member_names().unwrap_or_default()
     }
 
     fn shape(&self, name: &str) -> Result<Vec<usize>, DataError> {
@@ -490,9 +383,9 @@ impl Source for Hdf5File {
             TypeDescriptor::VarLenArray(of) if *of == TypeDescriptor::Unsigned(IntSize::U1) => {
                 let longest = stream_lengths::longest(&self.path, &dataset)
                     .map_err(DataError::io(&self.path, "read"))?;
-                if longest > self.bytes {
+                if longest > self.claims.bytes {
                     let (path, dataset) = (self.path.clone(), name.into());
-                    let (claimed, stored) = (longest, self.bytes);
+                    let (claimed, stored) = (longest, self.claims.bytes);
                     return Err(DataError::DatasetClaim { path, dataset, claimed, stored });
                 }
                 for row in 0..rows {
@@ -500,7 +393,7 @@ impl Source for Hdf5File {
                     let read = dataset.read_slice_1d::<VarLenArray<u8>, _>(row..row + 1);
                     let read = read.map_err(unreadable)?;
                     let Some(bytes) = read.first() else { continue };
-                    self.claim_more(name, bytes.len() as u64)?;
+                    self.claim(name, bytes.len() as u64)?;
                     each(row, bytes)?;
                 }
                 Ok(())
@@ -509,7 +402,7 @@ impl Source for Hdf5File {
         }
     }
 
-    fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError> {
-        self.claim_more(name, bytes)
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 }

@@ -4,6 +4,7 @@ use overtone_core::{Episode, Outcome};
 
 use crate::error::DataError;
 use crate::read::hdf5_file::Hdf5File;
+use crate::read::source::Source;
 
 /// How an HDF5 file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,12 +78,17 @@ pub(crate) fn episode_names(file: &Hdf5File) -> Result<Vec<String>, DataError> {
     Ok(numbered.into_iter().map(|(_, name)| name).collect())
 }
 
-/// Refuses a file that says it has another number of episodes than `found`.
+/// Refuses a file that has `found` episodes where it says another number itself, or else its
+/// description has `described`.
 ///
 /// # Errors
-/// [`DataError::Inconsistent`].
-pub(crate) fn check_total(file: &Hdf5File, found: usize) -> Result<(), DataError> {
-    let total = file.attribute("total_episodes");
+/// [`DataError::MissingEpisodes`].
+pub(crate) fn check_total(
+    file: &Hdf5File,
+    described: Option<i64>,
+    found: usize,
+) -> Result<(), DataError> {
+    let total = file.attribute("total_episodes").or(described);
     match total.filter(|&total| usize::try_from(total) != Ok(found)) {
         None => Ok(()),
         Some(total) => {

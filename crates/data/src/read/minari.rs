@@ -50,8 +50,8 @@ impl Reader for Minari {
     fn open_with_last(&self, path: &Path) -> Result<(Recording, Option<Seen>), DataError> {
         let file = Hdf5File::open(&self.place(path)?)?;
         let names = episode_names(&file)?;
-        check_total(&file, names.len())?;
         let spaces = MinariSpaces::of(&file)?;
+        check_total(&file, spaces.total_episodes, names.len())?;
         let parts =
             names.iter().map(|name| Arrays::read(&file, Hdf5Layout::Minari, Some(name), &spaces));
         let (columns, last) = columns(&file, Hdf5Layout::Minari, parts)?;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::error::DataError;
 use crate::minari_id::metadata_text;
@@ -15,21 +16,25 @@ use crate::spaces::Space;
 const BESIDE: &str = "metadata.json";
 
 /// Name that Minari gives its file.
-const MINARI_FILE: &str = "main_data.hdf5";
+pub(crate) const MINARI_FILE: &str = "main_data.hdf5";
 
 /// The attribute of a file of our own that holds what else stands in `metadata.json`, as bytes.
 pub(crate) const METADATA: &str = "metadata_json";
 
-/// The spaces of a dataset's observations and actions, where it says them.
+/// The spaces of a dataset's observations and actions, and how many episodes it has, where it says
+/// that.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct MinariSpaces {
     pub observations: Option<Space>,
     pub actions: Option<Space>,
+    /// How many episodes the dataset has.
+    pub total_episodes: Option<i64>,
 }
 
 #[derive(Deserialize)]
 struct Described {
     data_format: Option<String>,
+    total_episodes: Option<Value>,
     observation_space: Option<String>,
     action_space: Option<String>,
 }
@@ -61,6 +66,7 @@ impl MinariSpaces {
         Ok(Self {
             observations: space("observation_space", described.observation_space)?,
             actions: space("action_space", described.action_space)?,
+            total_episodes: described.total_episodes.and_then(|total| total.as_i64()),
         })
     }
 }

@@ -7,19 +7,18 @@
 //! [`Ogbench`] reads OGBench's files, of the same format: the last row of a trajectory is where its
 //! last action led, and has no action of its own.
 
-use std::cell::Cell;
 use std::fs;
 use std::path::Path;
 
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{Columns, Seen};
+use crate::columns::{Columns, OUTSIDE, Seen};
 use crate::dataset::Acted;
 use crate::error::DataError;
 use crate::options::keep;
 use crate::read::hdf5_layout::cut;
 use crate::read::npy::{Header, header_bytes};
-use crate::read::source::{Kind, Source, acted, column, flags, observed};
+use crate::read::source::{Claims, EachStream, Kind, Source, acted, column, flags, observed, same};
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
 use crate::spaces::Space;
@@ -57,9 +56,9 @@ impl Reader for Npz {
         )?;
         let (terminals, timeouts) = (flags(&file, end)?, flags(&file, limit)?);
         let steps = terminals.len();
-        file.same(limit, timeouts.len(), steps, end)?;
+        same(&file, limit, timeouts.len(), steps, end)?;
         let rewards = column(&file, "rewards")?;
-        file.same("rewards", rewards.len(), steps, end)?;
+        same(&file, "rewards", rewards.len(), steps, end)?;
         let (observations, actions) = file.steps(steps, end)?;
         file.space_of(&actions)?;
         let (episodes, finished) = cut(&terminals, &timeouts);
@@ -78,7 +77,7 @@ impl Reader for Npz {
         let outside = columns.actions_outside();
         for (count, what) in [
             (both, "steps flagged as the task's end and as a limit's, taken as the task's"),
-            (outside, "actions outside [-1, 1]"),
+            (outside, OUTSIDE),
         ] {
             if count > 0 {
                 columns.odd.push(format!("{what}: {count}"));
@@ -116,7 +115,7 @@ impl Reader for Ogbench {
             odd.push("it has no rewards, and all are taken as 0: every return is the same".into());
             vec![0.0; rows]
         };
-        file.same("rewards", rewards.len(), rows, "terminals")?;
+        same(&file, "rewards", rewards.len(), rows, "terminals")?;
         // As trajectories of all rows; then each without its last.
         let (whole, finished) = cut(&ends, &vec![false; rows]);
         let mut columns = Columns {
@@ -173,17 +172,12 @@ fn either(file: &NpzFile, names: [&'static str; 2], what: &str) -> Result<&'stat
 #[derive(Debug)]
 struct NpzFile {
     archive: Archive,
-    /// The file's bytes, and those made of it so far.
-    bytes: u64,
-    claimed: Cell<u64>,
+    claims: Claims,
 }
 
 /// Between which numbers real-valued actions are.
 const LOW_AND_HIGH: [&str; 2] = ["action_low", "action_high"];
 
-/// How many times the file's bytes may be made of it, and how many whatever its size.
-const MOST_OF_A_FILE: u64 = 4096;
-const ALWAYS_ALLOWED: u64 = 1 << 20;
 /// The most bytes of elements that are read at a time.
 const PIECE: usize = 1 << 16;
 
@@ -191,15 +185,15 @@ impl NpzFile {
     fn open(path: &Path) -> Result<Self, DataError> {
         let archive = Archive::open(path)?;
         let bytes = fs::metadata(path).map_err(DataError::io(path, "read"))?.len();
-        Ok(Self { archive, bytes, claimed: Cell::new(0) })
+        Ok(Self { archive, claims: Claims::new(bytes) })
     }
 
     /// What was observed and done, in so many steps.
     fn steps(&self, steps: usize, other: &str) -> Result<(Seen, Acted), DataError> {
         let observations = observed(self, "observations", None)?;
-        self.same("observations", observations.rows(), steps, other)?;
+        same(self, "observations", observations.rows(), steps, other)?;
         let actions = acted(self, "actions", None)?;
-        self.same("actions", actions.rows(), steps, other)?;
+        same(self, "actions", actions.rows(), steps, other)?;
         Ok((observations.seen(), actions))
     }
 
@@ -283,15 +277,6 @@ impl NpzFile {
                 expected: format!("[{width}], a number for each of an action's, or one number"),
             }),
         }
-    }
-
-    /// Refuses array `name` of another length.
-    fn same(&self, name: &str, got: usize, expected: usize, other: &str) -> Result<(), DataError> {
-        if got == expected {
-            return Ok(());
-        }
-        let (path, dataset, other) = (self.path().to_path_buf(), name.into(), other.into());
-        Err(DataError::DatasetLength { path, dataset, got, expected, other })
     }
 
     fn entry(&self, name: &str) -> Option<&Entry> {
@@ -395,14 +380,9 @@ impl Source for NpzFile {
         None
     }
 
-    fn what_it_has(&self) -> String {
+    fn listed(&self) -> Vec<String> {
         let names = self.archive.entries().iter().map(|entry| entry.name.trim_end_matches(".npy"));
-        let shown: Vec<&str> = names.take(NAMES_SHOWN).collect();
-        match (self.archive.entries().len().saturating_sub(NAMES_SHOWN), shown.is_empty()) {
-            (_, true) => "it is empty".into(),
-            (0, _) => format!("it has {}", shown.join(", ")),
-            (more, _) => format!("it has {} and {more} more", shown.join(", ")),
-        }
+        names.map(str::to_owned).collect()
     }
 
     fn shape(&self, name: &str) -> Result<Vec<usize>, DataError> {
@@ -433,19 +413,22 @@ impl Source for NpzFile {
         self.read(name, |_, bytes| bytes[0])
     }
 
-    fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError> {
-        self.claimed.set(self.claimed.get().saturating_add(bytes));
-        let allowed = self.bytes.saturating_mul(MOST_OF_A_FILE).saturating_add(ALWAYS_ALLOWED);
-        if self.claimed.get() <= allowed {
-            return Ok(());
+    /// Only one row is held at a time.
+    fn rows(&self, name: &str, size: usize, each: &mut EachStream<'_>) -> Result<(), DataError> {
+        let Array { mut file, count, .. } = self.array(name)?;
+        self.claim(name, count as u64)?;
+        let mut bytes = vec![0; size.min(count)];
+        for row in 0..count.checked_div(size).unwrap_or(0) {
+            file.read_exact(&mut bytes)?;
+            each(row, &bytes)?;
         }
-        let (path, dataset) = (self.path().to_path_buf(), name.into());
-        Err(DataError::DatasetClaim { path, dataset, claimed: bytes, stored: self.bytes })
+        file.finish()
+    }
+
+    fn claims(&self) -> &Claims {
+        &self.claims
     }
 }
-
-/// Names that an error lists at most.
-const NAMES_SHOWN: usize = 12;
 
 /// An array that is being read.
 struct Array {

@@ -6,6 +6,11 @@ use std::path::{Path, PathBuf};
 
 use crate::error::DataError;
 
+/// The run that is taken of a game's folder with several.
+pub const FIRST_RUN: &str = "1";
+/// A run or a game of which no folder's name says which it is.
+pub(crate) const UNKNOWN: &str = "unknown";
+
 /// A stored column of a replay log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
@@ -87,7 +92,7 @@ impl RunFolder {
             }),
             1 => Ok(runs.remove(0)),
             n => {
-                let first = runs.iter().position(|found| found.run == "1");
+                let first = runs.iter().position(|found| found.run == FIRST_RUN);
                 first.map(|first| runs.swap_remove(first)).ok_or_else(|| DataError::NoLog {
                     path: path.to_path_buf(),
                     reason: format!("{n} runs here and none is called 1; name the run's folder"),
@@ -111,7 +116,7 @@ impl RunFolder {
         }
         let named = |path: Option<&Path>| {
             path.and_then(Path::file_name)
-                .map_or_else(|| "unknown".to_owned(), |name| name.to_string_lossy().into_owned())
+                .map_or_else(|| UNKNOWN.to_owned(), |name| name.to_string_lossy().into_owned())
         };
         let (run, game) = if folder.ends_with("replay_logs") {
             (folder.parent(), folder.parent().and_then(Path::parent))

@@ -1,6 +1,7 @@
 //! [`Source`]: arrays by name, in whatever kind of file, and what observations and actions are
 //! made of them.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
 use overtone_core::Picture;
@@ -39,8 +40,19 @@ pub(crate) trait Source {
     /// Names of the arrays in group `name`; `None` where it is no group.
     fn parts(&self, name: &str) -> Option<Vec<String>>;
 
-    /// What there is, in words.
-    fn what_it_has(&self) -> String;
+    /// Names of the arrays and groups at the top.
+    fn listed(&self) -> Vec<String>;
+
+    /// What there is beside an array that is not: `it has actions, rewards`.
+    fn what_it_has(&self) -> String {
+        let names = self.listed();
+        let shown = names[..names.len().min(NAMES_SHOWN)].join(", ");
+        match names.len().saturating_sub(NAMES_SHOWN) {
+            _ if names.is_empty() => "it is empty".into(),
+            0 => format!("it has {shown}"),
+            more => format!("it has {shown} and {more} more"),
+        }
+    }
 
     /// The shape of an array.
     fn shape(&self, name: &str) -> Result<Vec<usize>, DataError>;
@@ -69,9 +81,55 @@ pub(crate) trait Source {
         })
     }
 
+    /// The rows of an array of bytes, `[rows, size]`, each given to `each` with its number.
+    fn rows(&self, name: &str, size: usize, each: &mut EachStream<'_>) -> Result<(), DataError> {
+        let bytes = self.bytes(name)?;
+        bytes.chunks_exact(size).enumerate().try_for_each(|(row, bytes)| each(row, bytes))
+    }
+
+    /// What was made of the file so far.
+    fn claims(&self) -> &Claims;
+
     /// Refuses to make so many bytes of an array, beside what was made before, where the file is
     /// too small for them.
-    fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError>;
+    fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError> {
+        let Claims { bytes: stored, claimed } = self.claims();
+        claimed.set(claimed.get().saturating_add(bytes));
+        if claimed.get() <= allowed(*stored) {
+            return Ok(());
+        }
+        let (path, dataset) = (self.path().to_path_buf(), name.into());
+        Err(DataError::DatasetClaim { path, dataset, claimed: claimed.get(), stored: *stored })
+    }
+}
+
+/// Names that an error lists at most.
+const NAMES_SHOWN: usize = 12;
+
+/// Bytes that were made of a file so far: many names may lead to one array.
+#[derive(Debug)]
+pub(crate) struct Claims {
+    /// The file's size.
+    pub bytes: u64,
+    claimed: Cell<u64>,
+}
+
+impl Claims {
+    /// None yet, of a file of `bytes`.
+    pub fn new(bytes: u64) -> Self {
+        Self { bytes, claimed: Cell::new(0) }
+    }
+}
+
+/// How many times its stored bytes an array may hold, and how many times the file's bytes all
+/// arrays together. Deflate reaches 1032.
+const MOST_COMPRESSED: u64 = 4096;
+/// Bytes that are allowed without any being stored.
+const ALWAYS_ALLOWED: u64 = 1 << 20;
+
+/// The most bytes that may be made of so many stored ones.
+pub(crate) fn allowed(stored: u64) -> u64 {
+    stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED)
 }
 
 /// What an array of observations holds.
@@ -173,16 +231,10 @@ fn side_by_side(
                 let what = format!("`{name}`, a picture beside other parts,");
                 return Err(unread(source, what, "record one of them alone".into()));
             }
-            Shown::Numbers { rows: here, .. } if *here != rows => {
-                return Err(DataError::DatasetLength {
-                    path: source.path().into(),
-                    dataset: name.clone(),
-                    got: *here,
-                    expected: rows,
-                    other: parts[0].0.clone(),
-                });
+            Shown::Numbers { values, rows: here, width } => {
+                same(source, name, *here, rows, &parts[0].0)?;
+                matrices.push((values, *width));
             }
-            Shown::Numbers { values, width, .. } => matrices.push((values, *width)),
         }
     }
     let width = matrices.iter().map(|(_, width)| width).sum();
@@ -195,8 +247,15 @@ fn side_by_side(
     Ok(Shown::Numbers { values, rows, width })
 }
 
-/// Observations that are one array.
-fn one(source: &dyn Source, name: &str, space: Option<&Space>) -> Result<Shown, DataError> {
+/// What agents would see of the observations in array `name`, as [`observed`].
+///
+/// # Errors
+/// As [`observed`], and when it is a group.
+pub(crate) fn one(
+    source: &dyn Source,
+    name: &str,
+    space: Option<&Space>,
+) -> Result<Shown, DataError> {
     let shape = source.shape(name)?;
     let Some((&rows, axes)) = shape.split_first() else {
         return Err(wrong_shape(source, name, &shape, "[rows, width]"));
@@ -264,13 +323,15 @@ fn frames(
         let shape: Vec<usize> = [rows].iter().chain(axes).copied().collect();
         wrong_shape(source, name, &shape, &format!("rows of {expected}"))
     })?;
-    let images = source.bytes(name)?;
     if axes == [SIDE, SIDE] {
-        return Ok(Shown::Frames { pixels: images, rows });
+        return Ok(Shown::Frames { pixels: source.bytes(name)?, rows });
     }
     let size = picture.size();
     let mut seen = AsSeen::new(source, name, rows, picture)?;
-    images.chunks_exact(size).for_each(|image| seen.push(image));
+    source.rows(name, size, &mut |_, image| {
+        seen.push(image);
+        Ok(())
+    })?;
     Ok(Shown::Frames { pixels: seen.pixels, rows })
 }
 
@@ -473,6 +534,24 @@ fn check_column(source: &dyn Source, name: &str) -> Result<(), DataError> {
         [_] | [_, 1] => Ok(()),
         _ => Err(wrong_shape(source, name, &shape, "[rows] or [rows, 1]")),
     }
+}
+
+/// Refuses array `name` of `got` rows where `other` has `expected`.
+///
+/// # Errors
+/// [`DataError::DatasetLength`].
+pub(crate) fn same(
+    source: &dyn Source,
+    name: &str,
+    got: usize,
+    expected: usize,
+    other: &str,
+) -> Result<(), DataError> {
+    if got == expected {
+        return Ok(());
+    }
+    let (path, dataset, other) = (path(source), name.into(), other.into());
+    Err(DataError::DatasetLength { path, dataset, got, expected, other })
 }
 
 fn wrong_shape(source: &dyn Source, name: &str, got: &[usize], expected: &str) -> DataError {

@@ -56,7 +56,7 @@ pub struct StoreManifest {
     pub n_actions: usize,
     /// How the transitions were chosen.
     pub selection: Selection,
-    /// The seed they were chosen with.
+    /// The seed they were chosen with first; another may choose the same.
     pub seed: u64,
     /// SHA-256 of which slots were chosen.
     pub selection_hash: String,

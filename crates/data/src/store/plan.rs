@@ -223,8 +223,9 @@ fn fingerprint(log: &ReplayLog, manifest: &StoreManifest) -> Result<String, Data
         }
         hash.update(file.add_count.to_le_bytes());
     }
-    let StoreManifest { format, game, run, origin, n_actions, selection_hash, seed, .. } = manifest;
-    let facts = serde_json::json!([format, game, run, origin, n_actions, selection_hash, seed]);
+    // What is drawn is in the hash of the selection, whichever seed drew it.
+    let StoreManifest { format, game, run, origin, n_actions, selection_hash, .. } = manifest;
+    let facts = serde_json::json!([format, game, run, origin, n_actions, selection_hash]);
     hash.update(facts.to_string());
     Ok(hex(&hash.finalize()))
 }

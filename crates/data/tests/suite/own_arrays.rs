@@ -205,7 +205,7 @@ fn arrays_that_are_wrong() {
     refused(&zip(&[]), "has no `terminals`: it is empty");
     refused_with("rewards", f4(&[3], &[0.0; 3]), "`rewards` has 3 rows, expected 2 because of");
     refused_with("rewards", f4(&[2, 2], &[0.0; 4]), "`rewards` has shape [2, 2]");
-    refused_with("rewards", f4(&[2], &[0.0, f32::NAN]), "a number of its rewards is not finite");
+    refused_with("rewards", f4(&[2], &[0.0, f32::NAN]), "`rewards` holds in row 1 NaN at place 0");
     refused_with("rewards", npy("|O", &[2], b"\x80\x04"), "pickled Python objects");
     refused_with("rewards", npy("<c8", &[2], &[0; 16]), "`rewards` holds <c8, expected numbers");
     refused_with("rewards", f4(&[2], &[0.0; 3]), "`rewards` claims 8 bytes where 12 are stored");
@@ -333,6 +333,35 @@ fn four_frames_may_be_the_last_axis() {
     refused(&with(&[2, 6, 8, 4], &[0; 2 * 6 * 8 * 4]), said);
     let said = "may be four frames or colours with opacity";
     refused(&with(&[2, 6, 8, 4], &[0; 2 * 6 * 8 * 4]), said);
+}
+
+/// Rows are read one by one: each is shown as its own frame.
+#[test]
+fn pictures_of_any_size_keep_their_order() {
+    let mut files = sound();
+    files[0].1 = npy("|u1", &[2, 6, 8, 3], &[[7; 144], [200; 144]].concat());
+    let log = read_bytes(&zip(&files)).unwrap();
+    let Seen::Frames { pixels, .. } = &log.observations else { panic!("no frames") };
+    assert!(*pixels == [vec![7; 84 * 84], vec![200; 84 * 84]].concat());
+}
+
+/// What training says of a recording, `lint` tells too.
+#[test]
+fn what_is_odd_is_told_as_a_finding() {
+    let told = |path: &Path, layout: &str| {
+        let check = overtone_data::check_as(path, layout, &Expected::default()).unwrap();
+        let findings = check.report.findings.into_iter();
+        let odd: Vec<_> = findings.filter(|finding| finding.code == "as-read").collect();
+        odd.into_iter().map(|finding| finding.found).collect::<Vec<_>>()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("own.npz");
+    let mut files = sound();
+    files[4].1 = npy("|b1", &[2], &[0, 1]);
+    fs::write(&path, zip(&files)).unwrap();
+    assert_eq!(told(&path, ""), columns(&path).unwrap().odd);
+    assert!(told(&path, "")[0].starts_with("steps flagged as the task's end and as a limit's"));
+    assert!(told(&fixture("ogbench.npz"), "ogbench")[0].starts_with("it has no rewards"));
 }
 
 #[test]

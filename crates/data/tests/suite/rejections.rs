@@ -194,6 +194,41 @@ fn places_and_games() {
     assert!(matches!(error, DataError::Card { .. }), "{error}");
 }
 
+/// What a broken description would say of data at a path is not known: it is not passed over.
+#[test]
+fn a_broken_description_is_told_of_data_at_a_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = Recorder::new(folder.path(), "Seaquest", 10);
+    write_gz(&recorder.folder.join("$store$_action_ckpt.0.gz"), b"");
+    let at = || locate(&tasks::seaquest(), "1", Some(recorder.game()), folder.path());
+    at().unwrap();
+    fs::write(folder.path().join("bad.toml"), "name = 3").unwrap();
+    let error = at().unwrap_err();
+    assert!(matches!(error, DataError::Card { .. }), "{error}");
+}
+
+#[test]
+fn the_run_that_is_asked_for_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = Recorder::new(folder.path(), "Seaquest", 10);
+    for run in ["1", "2"] {
+        let logs = recorder.game().join(run).join("replay_logs");
+        fs::create_dir_all(&logs).unwrap();
+        write_gz(&logs.join("$store$_action_ckpt.0.gz"), b"");
+    }
+    let at = |run: &str, path: &Path| {
+        locate(&tasks::seaquest(), run, Some(path), &folder.path().join("none"))
+    };
+    assert_eq!(at("1", recorder.game()).unwrap().path, recorder.game());
+    assert!(at("2", recorder.game()).unwrap().path.ends_with("Seaquest/2"));
+    // Unless somebody says otherwise run 1 is asked for, and a run's folder is that run.
+    at("1", &recorder.game().join("2")).unwrap();
+    for path in [recorder.game().to_path_buf(), recorder.game().join("1")] {
+        let error = at("3", &path).unwrap_err().to_string();
+        assert!(error.contains("run 3 is not here (data.run=3); run 1 is"), "{error}");
+    }
+}
+
 #[test]
 fn selections_that_leave_nothing() {
     let dir = tempfile::tempdir().unwrap();

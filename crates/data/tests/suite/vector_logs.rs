@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use hdf5::File;
 use overtone_core::{Episode, Outcome};
 use overtone_data::read::{self, columns};
-use overtone_data::{Acted, Columns, DataError, Dataset, DatasetOptions, Origin, Seen};
+use overtone_data::{
+    Acted, Columns, DataError, Dataset, DatasetOptions, Origin, Seen, check_named, locate,
+};
 
 use crate::robots::{WIDTHS, action, d4rl, minari, observation, put, replace, reward, write_d4rl};
-use crate::tasks::inspect_columns;
+use crate::starter::datasets;
+use crate::tasks::{inspect_columns, robot};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -171,7 +174,7 @@ fn arrays_of_another_shape_or_length() {
         file.unlink("actions").unwrap();
         file.new_dataset::<f32>().shape((7, 0)).create("actions").unwrap();
     };
-    check_spoiled(flat, "`actions` has shape [7, 0], expected [rows, width], at least one wide");
+    check_spoiled(flat, "`actions` has shape [7, 0], expected [rows, width]");
 }
 
 #[test]
@@ -254,6 +257,18 @@ fn claims_are_compared_with_what_is_stored() {
         drop(array);
     };
     check_spoiled(piece, "`rewards` claims 1073741824 bytes");
+    // Zeros that were never written, in a file that is larger than they are.
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("zeros.hdf5");
+    let rows = 1_100_000;
+    let file = File::create(&path).unwrap();
+    for name in ["observations", "actions", "rewards"] {
+        put(&file, name, &vec![0.5f32; rows], usize::from(name != "rewards"));
+    }
+    put(&file, "terminals", &(1..=rows).map(|row| row == rows).collect::<Vec<bool>>(), 0);
+    file.new_dataset::<bool>().shape(rows).create("timeouts").unwrap();
+    drop(file);
+    assert_eq!(columns(&path).unwrap().finished, [true]);
 }
 
 #[test]
@@ -362,6 +377,14 @@ fn episodes_of_minari_that_do_not_fit() {
         check_error(&path, expected);
     };
     spoiled(&|file| file.unlink("episode_1").unwrap(), "says total_episodes is 2, and has 1");
+    // Minari 0.5 says it in the description beside the file alone.
+    let (dir, path) = minari("..t .l");
+    File::open_rw(&path).unwrap().delete_attr("total_episodes").unwrap();
+    columns(&path).unwrap();
+    fs::write(dir.path().join("metadata.json"), r#"{"total_episodes": 10}"#).unwrap();
+    check_error(&path, "says total_episodes is 10, and has 2");
+    let check = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap();
+    assert!(check.report.findings.iter().any(|found| found.code == "missing-episodes"));
     spoiled(
         &|file| file.unlink("episode_1/truncations").unwrap(),
         "has no `episode_1/truncations`",
@@ -446,7 +469,7 @@ fn actions_of_a_list_are_whole_numbers() {
     let origin = Origin { n_actions: Some(6), ..Origin::other() };
     let options = DatasetOptions { origin, ..DatasetOptions::default() };
     assert_eq!(Dataset::open(&path, &options).unwrap().actions().size(), 6);
-    for (bad, said) in [(-1i64, "holds in row 4 -1"), (65_535, "65535, expected an action")] {
+    for (bad, said) in [(-1i64, "holds in row 4 -1"), (65_535, "65535, expected one of 65535")] {
         replace(&path, "actions", &[3i64, 0, 1, 2, bad], 0);
         let error = columns(&path).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
@@ -473,6 +496,17 @@ fn folders_and_formats() {
     write_d4rl(&dir.path().join("other.h5"), "t");
     let error = columns(dir.path()).unwrap_err().to_string();
     assert!(error.contains("2 HDF5 files here; name one"), "{error}");
+    // Of a folder the latest version, and no half of a file or copy of one.
+    let task = robot("hopper", WIDTHS);
+    for name in ["medium-v1.hdf5", "medium-v10.hdf5", "medium-v2.hdf5", "medium-v11.hdf5.bak"] {
+        write_d4rl(&dir.path().join(format!("hopper_{name}")), "t");
+    }
+    let found = locate(&task, "medium", Some(dir.path()), &datasets()).unwrap();
+    assert!(found.path.ends_with("hopper_medium-v10.hdf5"), "{}", found.path.display());
+    check_named(dir.path(), &task, "medium").unwrap();
+    check_named(dir.path(), &robot("walker2d", WIDTHS), "medium").unwrap();
+    let error = check_named(dir.path(), &task, "medium-replay").unwrap_err().to_string();
+    assert!(error.contains("has no hopper_medium_replay; it has hopper_medium-v10"), "{error}");
     let empty = tempfile::tempdir().unwrap();
     assert_eq!(format(empty.path()), "DQN replay");
     assert!(matches!(columns(empty.path()), Err(DataError::NoLog { .. })));

@@ -7,8 +7,8 @@ use std::{
 
 use anyhow::Result;
 use overtone_data::{
-    Dataset, DatasetCard, DatasetOptions, Expected, Fragment, MinariId, RecordedEnv, RecordedTask,
-    Space, check, read,
+    Dataset, DatasetCard, DatasetOptions, Expected, Fragment, MinariId, RecordedTask, Space, check,
+    read,
 };
 
 use super::{MIB, Seed, Target};
@@ -59,7 +59,7 @@ pub(super) fn targets() -> Vec<Target> {
         },
         Target {
             name: "minari",
-            about: "Minari's descriptions and its hub's lists: `RecordedEnv`, `MinariId::listed`",
+            about: "lists of Minari's hub: `MinariId::listed`",
             gzip: false,
             native: false,
             share: 10,
@@ -181,25 +181,18 @@ fn below(path: &Path) {
 }
 
 fn minari() -> Vec<Seed> {
-    let metadata = include_bytes!(
-        "../../../cli/tests/fixtures/minari/mujoco/hopper/tiny-v0/data/metadata.json"
-    );
     let list = r#"[{"type":"directory","oid":"0","size":0,"path":"hopper/tiny-v0/data"},
         {"type":"file","oid":"1","size":9,"path":"hopper/tiny-v0/data/metadata.json"},
         {"type":"file","oid":"2","size":9,"path":"hopper/tiny-v0/data/main_data.hdf5","lfs":{
         "oid":"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef","size":9}}]"#;
-    vec![Seed::new("metadata.json", &metadata[..]), Seed::new("list.json", list)]
+    vec![Seed::new("list.json", list)]
 }
 
-/// Reads a description or a list; every file that would be fetched must lie below its folder.
+/// Reads a list; every file that would be fetched must lie below its folder.
 ///
 /// # Panics
 /// When one does not: that is the fault.
 fn read_minari(path: &Path) -> Result<()> {
-    if path.ends_with("metadata.json") {
-        RecordedEnv::read(path)?;
-        return Ok(());
-    }
     let Some(id) = MinariId::of("minari:mujoco/hopper/tiny-v0")? else { return Ok(()) };
     let remote = id.listed("https://huggingface.co", &fs::read_to_string(path)?)?;
     remote.files.iter().for_each(|file| below(&file.path));

@@ -20,8 +20,10 @@ pub struct Curve<'a> {
     options: EvaluationSettings,
     /// Updates between two that are played.
     every: u64,
-    /// The run's last update, which is played after training anyway; 0 where it is not.
-    played_after: u64,
+    /// The run's last update.
+    last: u64,
+    /// Whether that is played after training anyway.
+    is_played_after: bool,
     device: &'a Chosen,
     stop: &'a AtomicBool,
 }
@@ -44,7 +46,8 @@ impl<'a> Curve<'a> {
                 ..evaluation.clone()
             },
             every,
-            played_after: if evaluation.episodes > 0 { n_updates } else { 0 },
+            last: n_updates,
+            is_played_after: evaluation.episodes > 0,
             device,
             stop,
         })
@@ -57,7 +60,11 @@ impl<'a> Curve<'a> {
     /// When it cannot be played, or playing is stopped.
     pub fn play(&self, checkpoint: &Checkpoint) -> Result<(Vec<(String, f64)>, String)> {
         let step = checkpoint.state.step;
-        if !step.is_multiple_of(self.every) || step == self.played_after {
+        let is_due = match step == self.last {
+            true => !self.is_played_after,
+            false => step.is_multiple_of(self.every),
+        };
+        if !is_due {
             return Ok((Vec::new(), String::new()));
         }
         let started = Instant::now();

@@ -3,18 +3,23 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use overtone_study::{Asked, Engine, State, Study, StudyFolder};
+use overtone_study::{Asked, CellStatus, Engine, State, Study, StudyFolder};
 use toml::Value;
 
 use super::{
-    Given, SEVERAL,
+    Given, RUNS, SEVERAL,
     cells::{self, Resolved},
-    engines, plan, started,
+    engines, is_name, plan, started,
 };
 
 /// `overtone study run [FILE.toml | NAME] key=value…`; gives the exit code.
 pub fn run(words: &[String]) -> Result<u8> {
-    let given = Given::new(words)?;
+    // Of a `=` in a study's name alone nobody knows whether it is a setting's.
+    let is_there = |word: &str| {
+        let path = Path::new(word);
+        path.is_file() || path.join("study.toml").is_file()
+    };
+    let given = Given::new(words, is_there)?;
     let mut study = study_of(&given)?;
     study.executor = given.executor(&study.executor)?;
     carry_out(study, &given)
@@ -22,9 +27,9 @@ pub fn run(words: &[String]) -> Result<u8> {
 
 /// `overtone study resume [NAME] key=value…`: options alone; gives the exit code.
 pub fn resume(words: &[String]) -> Result<u8> {
-    let given = Given::new(words)?;
+    let given = Given::new(words, |word| is_name(word, words))?;
     let (runs, others): (Vec<String>, Vec<String>) =
-        given.settings.iter().cloned().partition(|word| word.starts_with("runs="));
+        given.settings.iter().cloned().partition(|word| word.starts_with(RUNS));
     if let Some(word) = others.first() {
         bail!(
             "`{word}`: a study goes on as it was started; `study run` starts it with other words"
@@ -42,7 +47,7 @@ fn study_of(given: &Given) -> Result<Study> {
         None => Study { name: Study::name_of(&given.settings), ..Study::default() },
         Some(name) if Path::new(name).is_file() => Study::read(Path::new(name))?,
         Some(name) => {
-            let runs = given.settings.iter().find_map(|word| word.strip_prefix("runs="));
+            let runs = given.settings.iter().find_map(|word| word.strip_prefix(RUNS));
             StudyFolder::find(Path::new(runs.unwrap_or("runs")), name)?.study()?
         }
     };
@@ -51,9 +56,7 @@ fn study_of(given: &Given) -> Result<Study> {
     }
     let name = given.text("name");
     if !name.is_empty() {
-        if !name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c)) {
-            bail!("name={name}: a name has letters, digits, `-` and `_` alone");
-        }
+        Study::check_name(&name)?;
         study.name = name;
     }
     Ok(study)
@@ -65,10 +68,12 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     let Some(first) = cells.first() else { bail!("the study has no cell") };
     let runs = first.settings.runs.clone();
     let folder = StudyFolder::of(&runs, &study.name);
+    cells::check_different(&cells)?;
     if given.is("plan") {
         return plan::plan(&study, &folder, &cells, given.is("measure")).map(|()| 0);
     }
     cells::check(&cells)?;
+    check_under_way(&folder, &cells)?;
     fix_profile(&mut study, &cells)?;
     folder.write(&study)?;
     folder.check_locks()?;
@@ -100,10 +105,51 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
             if ended.cells.iter().any(|told| matches!(told.state, State::Played)) {
                 super::page::write(&study, &folder, &cells)?;
             }
-            Ok(code)
+            let begun: Vec<&str> = open.iter().map(|resolved| &*resolved.cell.id).collect();
+            let is_left =
+                |told: &&CellStatus| begun.contains(&&*told.cell) && !told.state.is_done();
+            match ended.cells.iter().find(is_left) {
+                Some(left) if code == 0 => {
+                    eprintln!(
+                        "error: the cell `{}` is not done, although its process ended well: it \
+                         had other settings if {} was changed meanwhile",
+                        left.cell,
+                        folder.path().join("study.toml").display()
+                    );
+                    Ok(1)
+                }
+                _ => Ok(code),
+            }
         }
         Engine::Slurm => engines::slurm(&study, &folder, &open).map(|()| 0),
     }
+}
+
+/// Checks that no study under way is replaced: whoever carries it out reads its cells in its
+/// folder when they begin.
+///
+/// # Errors
+/// Names a cell that is not done yet, and would be another or none.
+fn check_under_way(folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
+    // What cannot be read, nobody carries out.
+    let Ok(before) = folder.study() else { return Ok(()) };
+    let Ok(known) = cells::resolve(&before) else { return Ok(()) };
+    let told = cells::status(&before, folder, &known).cells;
+    if !told.iter().any(|told| told.state.is_under_way()) {
+        return Ok(());
+    }
+    for (old, _) in known.iter().zip(&told).filter(|(_, told)| !told.state.is_done()) {
+        let same = cells.iter().find(|new| new.cell.id == old.cell.id);
+        if !same.is_some_and(|new| new.is_like(old)) {
+            bail!(
+                "the study {} is under way, and by these words its cell `{}` would be another, or \
+                 none: wait for it, stop it, or give this one another name=",
+                before.name,
+                old.cell.id
+            );
+        }
+    }
+    Ok(())
 }
 
 /// What `profile=auto` is here, it is on every machine.

@@ -1,7 +1,7 @@
 //! The cells of a study as settings, and their runs: a cell's run is the one of its settings.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -85,6 +85,12 @@ impl Resolved {
         Ok(Self { cell, settings, again })
     }
 
+    /// Whether this cell and another have the same run, and it is played in the same ways.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let [own, its] = [self, other].map(|resolved| anywhere(resolved.settings.clone()));
+        own == its && self.again == other.again
+    }
+
     /// Whether nothing is left to do in `run`.
     pub fn is_done(&self, run: &RunDir) -> bool {
         train::is_finished(run) && self.awaited(run).next().is_none()
@@ -126,6 +132,24 @@ pub fn check(cells: &[Resolved]) -> Result<()> {
             .check_data()
             .and_then(|()| settings.check_playable())
             .with_context(|| format!("cell {}", cell.id))?;
+    }
+    Ok(())
+}
+
+/// Checks that each cell has a run of its own: a run is found by its settings alone.
+///
+/// # Errors
+/// Names the first two that would have one together.
+pub fn check_different(cells: &[Resolved]) -> Result<()> {
+    let mut known = BTreeMap::new();
+    for Resolved { cell, settings, .. } in cells {
+        if let Some(other) = known.insert(anywhere(settings.clone()).to_toml()?, &cell.id) {
+            bail!(
+                "cells {other} and {} come to the same settings, so they would be one run: leave \
+                 one of them out",
+                cell.id
+            );
+        }
     }
     Ok(())
 }

@@ -163,16 +163,29 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
             folder.write_file(name, &script)?;
         }
     }
-    let mut before = None;
+    let at_once = study.executor.jobs;
+    // The arrays of the phase before.
+    let mut before = Vec::new();
     for works in phases(study, open).into_iter().filter(|works| !works.is_empty()) {
-        let list = folder.list(&works)?;
-        let job = slurm::submit(&at, &list, works.len(), study.executor.jobs, before)?;
-        folder.add_job(job, &list)?;
-        say!("in Slurm's queue as job {job}: {}", told(&works));
-        before = Some(job);
+        let mut arrays = Vec::new();
+        for works in works.chunks(slurm::MOST_TASKS) {
+            // At most so many at once are those of one array: then arrays follow each other.
+            let after = match arrays.last() {
+                Some(last) if at_once > 0 => std::slice::from_ref(last),
+                _ => &before[..],
+            };
+            let list = folder.list(works)?;
+            let job = slurm::submit(&at, &list, works.len(), at_once, after)?;
+            folder.add_job(job, &list)?;
+            say!("in Slurm's queue as job {job}: {}", told(works));
+            arrays.push(job);
+        }
+        before = arrays;
     }
-    let Some(last) = before else { return Ok(()) };
-    let report = slurm::submit_report(&at, last)?;
+    if before.is_empty() {
+        return Ok(());
+    }
+    let report = slurm::submit_report(&at, &before)?;
     say!(
         "the page is written by job {report}, when they ended: {}",
         at.join("report.html").display()

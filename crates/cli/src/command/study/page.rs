@@ -9,7 +9,9 @@ use overtone_study::{Study, StudyFolder};
 use overtone_train::RunDir;
 
 use super::{
+    RUNS,
     cells::{self, KnownRuns, Resolved},
+    is_name,
     names::{self, Name},
     started,
 };
@@ -20,7 +22,7 @@ use crate::command::{evaluate, report::Wanted, train};
 /// # Errors
 /// When there is no such study, no run of it was played, or the page cannot be written.
 pub fn report(words: &[String]) -> Result<()> {
-    let about_study = |word: &String| !word.contains('=') || word.starts_with("runs=");
+    let about_study = |word: &String| word.starts_with(RUNS) || is_name(word, words);
     let (names, options): (Vec<String>, Vec<String>) = words.iter().cloned().partition(about_study);
     let folder = started(&names)?;
     let wanted = Wanted::new(&options)?;

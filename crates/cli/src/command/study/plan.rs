@@ -115,7 +115,7 @@ fn is_like(run: &Settings, wanted: &Settings) -> bool {
 
 /// What a finished run took; none where its metrics do not tell.
 fn of_run(run: &RunDir, resolved: &Resolved) -> Option<Cost> {
-    let (steps, seconds) = last_row(run.path())?;
+    let (steps, seconds) = trained(run.path())?;
     let updates = provenance::updates(run).unwrap_or(steps);
     Some(Cost {
         training_s: seconds / steps as f64 * updates as f64,
@@ -124,14 +124,26 @@ fn of_run(run: &RunDir, resolved: &Resolved) -> Option<Cost> {
     })
 }
 
-/// Steps and seconds in the last row of the metrics.
-fn last_row(run: &Path) -> Option<(u64, f64)> {
-    let text = fs::read_to_string(run.join("metrics.csv")).ok()?;
+/// Steps of a run, and the seconds that they took in all of its processes.
+fn trained(run: &Path) -> Option<(u64, f64)> {
+    trained_by(&fs::read_to_string(run.join("metrics.csv")).ok()?)
+}
+
+/// The same by the text of its metrics, whose seconds begin at 0 in each process.
+fn trained_by(text: &str) -> Option<(u64, f64)> {
     let mut lines = text.lines();
-    let seconds = lines.next()?.split(',').position(|name| name == "seconds")?;
-    let cells: Vec<&str> = lines.next_back()?.split(',').collect();
-    let steps: u64 = cells.first()?.parse().ok()?;
-    Some((steps, cells.get(seconds)?.parse().ok()?)).filter(|(steps, _)| *steps > 0)
+    let column = lines.next()?.split(',').position(|name| name == "seconds")?;
+    let (mut steps, mut before, mut last) = (0, 0.0, 0.0);
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        steps = cells.first()?.parse().ok()?;
+        let seconds: f64 = cells.get(column)?.parse().ok()?;
+        if seconds < last {
+            before += last;
+        }
+        last = seconds;
+    }
+    Some((steps, before + last)).filter(|_| steps > 0)
 }
 
 /// Seconds of playing all that a cell asks for, by an evaluation of a run.
@@ -156,11 +168,24 @@ fn measured(resolved: &Resolved) -> Result<Cost> {
 }
 
 fn measured_in(folder: &Path, resolved: &Resolved) -> Result<Cost> {
+    let updates = match resolved.settings.train.updates {
+        0 => bail!(
+            "cell {}: train.updates=0: how many updates its epochs are is not known before it runs; \
+             say train.updates",
+            resolved.cell.id
+        ),
+        n => n as f64,
+    };
     say!("measuring {}", resolved.cell.id);
     let program = host::program()?;
+    // `init=` by the run's folder: its name is looked for in runs=, which is another one here.
+    let init = Some(&resolved.settings.init).filter(|init| !init.is_empty());
+    let is_kept =
+        |word: &&String| !["train.epochs=", "init="].iter().any(|key| word.starts_with(key));
     let output = Command::new(program)
         .arg("train")
-        .args(resolved.cell.words.iter().filter(|word| !word.starts_with("train.epochs=")))
+        .args(resolved.cell.words.iter().filter(is_kept))
+        .args(init.map(|init| format!("init={init}")))
         .args([
             format!("train.updates={MEASURED}"),
             "train.log_every=1".into(),
@@ -176,16 +201,8 @@ fn measured_in(folder: &Path, resolved: &Resolved) -> Result<Cost> {
     let runs = RunDir::all(folder);
     let run = runs.first().context("the run that was measured cannot be found")?;
     let (steps, seconds) =
-        last_row(run.path()).context("the run that was measured tells nothing")?;
+        trained(run.path()).context("the run that was measured tells nothing")?;
     let keep = resolved.settings.train.keep_checkpoints.max(1) as u64;
-    let updates = match resolved.settings.train.updates {
-        0 => bail!(
-            "cell {}: train.updates=0: how many updates its epochs are is not known before it runs; \
-             say train.updates",
-            resolved.cell.id
-        ),
-        n => n as f64,
-    };
     Ok(Cost {
         training_s: seconds / steps as f64 * updates,
         playing_s: None,
@@ -205,4 +222,20 @@ fn size(folder: &Path) -> u64 {
             Err(_) => 0,
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::trained_by;
+
+    #[test]
+    fn seconds_of_all_processes_count() {
+        let rows = |rows: &str| trained_by(&format!("step,seconds,loss\n{rows}"));
+        assert_eq!(rows("10,3,1\n20,7,1\n"), Some((20, 7.0)));
+        // Three processes: 7 s, 5 s and 2 s.
+        assert_eq!(rows("10,3,1\n20,7,1\n30,5,1\n40,1,1\n50,2,1\n"), Some((50, 14.0)));
+        assert_eq!(rows(""), None);
+        assert_eq!(rows("10,x,1\n"), None);
+        assert_eq!(trained_by("step,loss\n10,1\n"), None);
+    }
 }

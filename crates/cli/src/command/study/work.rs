@@ -1,14 +1,17 @@
 //! One cell, or a share of it, done by a process of its own.
 
 use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    fs,
     io::Read,
     path::Path,
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use overtone_console::errors;
-use overtone_eval::Part;
+use overtone_eval::{Choice, Part};
 use overtone_study::{Share, StudyFolder, Work};
 use overtone_train::Checkpoint;
 
@@ -38,9 +41,10 @@ pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
     }
     let _lock = folder.lock(&work)?;
     folder.note_failure(&work, None);
+    let before = if is_restarted() { kept_of_playing(&resolved) } else { None };
     // Of the cell alone: `-2` and `-3` behind it would depend on who began first.
     let name = format!("{}-{}", study.name, resolved.cell.id);
-    let ended = match work.share {
+    let mut ended = match work.share {
         Share::All => train(&resolved, &name, Then::Play).and_then(|code| match code {
             0 => play(&resolved, None, &stop),
             code => Ok(code),
@@ -51,13 +55,50 @@ pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
             play(&resolved, Some(part), &stop)
         }
     };
-    match &ended {
-        // What was asked to end did not fail.
-        Err(error) if interrupt::is_stop(error) => return Ok(interrupt::EXIT_CODE),
-        Err(error) => folder.note_failure(&work, Some(&errors::sentence(error))),
-        Ok(_) => {}
+    let is_stopped = match &ended {
+        Ok(code) => *code == interrupt::EXIT_CODE,
+        Err(error) => interrupt::is_stop(error),
+    };
+    if is_stopped {
+        // What was asked to end did not fail; but a job that keeps nothing would begin for ever.
+        if before.is_none() || before != kept_of_playing(&resolved) {
+            return Ok(interrupt::EXIT_CODE);
+        }
+        ended = Err(anyhow!(
+            "playing was stopped in one job after the other, and begins anew in each: give a \
+             longer time= (remove job.sh first), or parts="
+        ));
+    }
+    if let Err(error) = &ended {
+        folder.note_failure(&work, Some(&errors::sentence(error)));
     }
     ended
+}
+
+/// Whether this process is of a job that Slurm began before.
+fn is_restarted() -> bool {
+    let restarts = std::env::var("SLURM_RESTART_COUNT").ok().and_then(|n| n.parse::<u64>().ok());
+    restarts.is_some_and(|n| n > 0)
+}
+
+/// The files that playing a cell's run has left: reports, parts of them, and the choice of a way
+/// to play. None where the run is not at its end.
+fn kept_of_playing(resolved: &Resolved) -> Option<BTreeSet<OsString>> {
+    let known = KnownRuns::read(&resolved.settings.runs);
+    let run = known.of(resolved).filter(|run| train::is_finished(run))?;
+    let names = |folder: &Path| -> Vec<OsString> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.file_name()).collect()
+    };
+    let mut kept = BTreeSet::new();
+    for name in names(run.path()) {
+        let text = name.to_string_lossy();
+        if text == Choice::FILE || text.starts_with("evaluation") {
+            kept.extend(names(&run.path().join(&name)));
+            kept.insert(name);
+        }
+    }
+    Some(kept)
 }
 
 fn train(resolved: &Resolved, name: &str, then: Then) -> Result<u8> {

@@ -13,7 +13,15 @@
 //! heaps (III.E), one object after the other, each with its size. The library goes on by that
 //! size, and where it comes to 0 it never ends.
 
+use std::collections::BTreeSet;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use memchr::memmem;
+use memmap2::Mmap;
 
 const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 /// A local heap's signature and its version, the only one.
@@ -29,9 +37,40 @@ const END: u64 = 1;
 /// Bytes of a free piece at least: the next one's offset, and its own length.
 const PIECE: usize = 16;
 
+/// Seconds after a change from which on a file's time of change tells it from a later one.
+const SETTLED: i64 = 2;
+
+/// Files that nothing was against: their device, number and size, and when they were changed, in
+/// seconds and nanoseconds. To look at a large one takes as long as to read it.
+static PASSED: Mutex<BTreeSet<(u64, u64, u64, i64, i64)>> = Mutex::new(BTreeSet::new());
+
+/// As [`refusal`], of a file with this `metadata`; one that was looked at before, and not changed
+/// since, is not looked at again.
+///
+/// # Errors
+/// When the file cannot be mapped.
+pub(super) fn refusal_of(file: &File, metadata: &Metadata) -> io::Result<Option<&'static str>> {
+    let changed = (metadata.ctime(), metadata.ctime_nsec());
+    let key = (metadata.dev(), metadata.ino(), metadata.len(), changed.0, changed.1);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
+    let is_settled = i64::try_from(now).is_ok_and(|now| now - changed.0 > SETTLED);
+    let passed = || PASSED.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_settled && passed().contains(&key) {
+        return Ok(None);
+    }
+    // SAFETY: the map is only read, and gone before the library opens the file; a file that
+    // another program cuts short meanwhile can fault, as for every memory map.
+    let map = unsafe { Mmap::map(file) }?;
+    let refusal = refusal(&map);
+    if is_settled && refusal.is_none() {
+        passed().insert(key);
+    }
+    Ok(refusal)
+}
+
 /// Why the library may not see the file that holds `bytes`; `None` where nothing is against it,
 /// or where it is no HDF5 file, which the library says better.
-pub(super) fn refusal(bytes: &[u8]) -> Option<&'static str> {
+fn refusal(bytes: &[u8]) -> Option<&'static str> {
     let start = superblock(bytes)?;
     let file = &bytes[start..];
     // Version, and where the widths and the addresses are, of which the fourth is the block's.

@@ -8,8 +8,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use overtone_core::Task;
 use overtone_data::download::{DownloadError, DownloadPlan, Presence, RemoteFile};
+use overtone_data::{DataError, locate};
 use overtone_testkit::web_server::{Request, WebServer, answer_head, answer_part};
+
+use crate::robots::write_d4rl;
+use crate::tasks;
 
 use super::{
     ALL, TAG, check_error, check_whole, content, fetch, good, options, remote, remote_file, sha256,
@@ -147,6 +152,34 @@ fn what_is_there_already_is_gone_on_with() {
     let remote = remote(&server, vec![remote_file(&server, "a.bin")]);
     let plan = DownloadPlan::new(remote, dir.path(), options()).unwrap();
     assert_eq!((plan.bytes, plan.files[0].presence), (50_000, Presence::Partial(250_000)));
+}
+
+/// Also where somebody names the place.
+#[test]
+fn what_is_not_finished_is_refused_by_its_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |task: &Task, name: &str, path: &Path| {
+        let error = locate(task, name, Some(path), &dir.path().join("none")).unwrap_err();
+        assert!(matches!(error, DataError::Unfinished { .. }), "{error}");
+    };
+    let (game, robot) = (tasks::seaquest(), tasks::hopper());
+    let path = dir.path().join("Seaquest");
+    let logs = path.join("1/replay_logs");
+    fs::create_dir_all(&logs).unwrap();
+    fs::write(logs.join("$store$_action_ckpt.3.gz.partial"), "").unwrap();
+    refused(&game, "1", &path);
+    fs::write(logs.join("$store$_action_ckpt.2.gz"), "").unwrap();
+    for path in [&path, &path.join("1"), &logs] {
+        refused(&game, "1", path);
+    }
+    let (own, file) = (dir.path().join("own"), "hopper_medium-v2.hdf5");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join(format!("{file}.partial")), "").unwrap();
+    refused(&robot, "medium", &own);
+    refused(&robot, "medium", &own.join(file));
+    // Beside a file that is whole another one may be on its way.
+    write_d4rl(&own.join("hopper_expert-v2.hdf5"), "..t");
+    locate(&robot, "expert", Some(&own), &dir.path().join("none")).unwrap();
 }
 
 /// A server that sends a file in half a minute.
