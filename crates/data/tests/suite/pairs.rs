@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome};
 use overtone_data::{
-    Acted, Batch, BatchActions, BatchObservations, BatchOptions, Columns, Dataset,
-    DatasetOptions, Loader, LoaderConfig, Observed, Part, Sampling, Seen, Split, Transitions,
+    Acted, Batch, BatchActions, BatchObservations, BatchOptions, Columns, Dataset, DatasetOptions,
+    Loader, LoaderConfig, Observed, Part, Sampling, Seen, Split, Transitions,
 };
 
 /// Three episodes: of 3 steps to the task's end, of 2 to a step limit, of 2 to the end.

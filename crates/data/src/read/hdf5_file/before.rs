@@ -40,9 +40,11 @@ const PIECE: usize = 16;
 /// Seconds after a change from which on a file's time of change tells it from a later one.
 const SETTLED: i64 = 2;
 
-/// Files that nothing was against: their device, number and size, and when they were changed, in
-/// seconds and nanoseconds. To look at a large one takes as long as to read it.
-static PASSED: Mutex<BTreeSet<(u64, u64, u64, i64, i64)>> = Mutex::new(BTreeSet::new());
+/// A file as it was: device, number and size, and when it was changed, in seconds and nanoseconds.
+type Known = ([u64; 3], [i64; 2]);
+
+/// Files that nothing was against. To look at a large one takes as long as to read it.
+static PASSED: Mutex<BTreeSet<Known>> = Mutex::new(BTreeSet::new());
 
 /// As [`refusal`], of a file with this `metadata`; one that was looked at before, and not changed
 /// since, is not looked at again.
@@ -50,10 +52,10 @@ static PASSED: Mutex<BTreeSet<(u64, u64, u64, i64, i64)>> = Mutex::new(BTreeSet:
 /// # Errors
 /// When the file cannot be mapped.
 pub(super) fn refusal_of(file: &File, metadata: &Metadata) -> io::Result<Option<&'static str>> {
-    let changed = (metadata.ctime(), metadata.ctime_nsec());
-    let key = (metadata.dev(), metadata.ino(), metadata.len(), changed.0, changed.1);
+    let changed = [metadata.ctime(), metadata.ctime_nsec()];
+    let key = ([metadata.dev(), metadata.ino(), metadata.len()], changed);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
-    let is_settled = i64::try_from(now).is_ok_and(|now| now - changed.0 > SETTLED);
+    let is_settled = i64::try_from(now).is_ok_and(|now| now - changed[0] > SETTLED);
     let passed = || PASSED.lock().unwrap_or_else(PoisonError::into_inner);
     if is_settled && passed().contains(&key) {
         return Ok(None);
