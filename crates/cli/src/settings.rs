@@ -271,6 +271,15 @@ impl Settings {
         Self { resume, ..self }
     }
 
+    /// The settings as those of other runs are compared with them, all saying the same about
+    /// unfinished runs: without the options of algorithms that are not this one, whose defaults
+    /// differ from version to version and change nothing here.
+    pub fn compared(self) -> Self {
+        let Self { algorithm, mut algorithms, .. } = self.clone();
+        algorithms.retain(|name, _| *name == algorithm);
+        Self { algorithms, ..self.with(Resume::Auto) }
+    }
+
     /// The configuration as a document.
     ///
     /// # Errors
