@@ -36,6 +36,7 @@ pub use self::recording::is_path;
 use self::resolve::DEFAULTS;
 pub use self::resolve::{chosen_of, device_of, help, named_task};
 pub use self::targets::targets;
+pub(crate) use self::variants::one_line;
 use crate::suites;
 
 /// The algorithms that learn a model of logged actions, which `[model]` describes.
@@ -64,8 +65,8 @@ pub struct Settings {
     pub model: ModelSettings,
     pub attention: AttentionConfig,
     pub head: HeadConfig,
-    /// Of algorithms that have options of their own, by the algorithm's name. In a document
-    /// they are sections beside the others.
+    /// The options of the algorithm, where it has some of its own, by its name. In a document they
+    /// are a section beside the others.
     #[serde(default)]
     pub algorithms: BTreeMap<String, toml::Table>,
     pub train: TrainConfig,
@@ -271,15 +272,6 @@ impl Settings {
         Self { resume, ..self }
     }
 
-    /// The settings as those of other runs are compared with them, all saying the same about
-    /// unfinished runs: without the options of algorithms that are not this one, whose defaults
-    /// differ from version to version and change nothing here.
-    pub fn compared(self) -> Self {
-        let Self { algorithm, mut algorithms, .. } = self.clone();
-        algorithms.retain(|name, _| *name == algorithm);
-        Self { algorithms, ..self.with(Resume::Auto) }
-    }
-
     /// The configuration as a document.
     ///
     /// # Errors
@@ -352,7 +344,7 @@ impl Settings {
             (VALUE_GUIDED, options) => match model()? {
                 ModelConfig::Transformer(model) => {
                     let guide = options.cloned().unwrap_or_default();
-                    let guide = guide.try_into().map_err(variants::one_line)?;
+                    let guide = guide.try_into().map_err(one_line)?;
                     AlgorithmConfig::ValueGuided(ValueGuidedOptions { model, guide })
                 }
                 ModelConfig::Perceptron(_) => bail!(
@@ -363,7 +355,7 @@ impl Settings {
             (name, options) => {
                 let mut options = options.cloned().unwrap_or_default();
                 options.insert("algorithm".into(), name.into());
-                options.try_into().map_err(variants::one_line)?
+                options.try_into().map_err(one_line)?
             }
         };
         config.validate(task)?;
@@ -399,7 +391,5 @@ impl Settings {
 fn read(path: &Path) -> Result<toml::Table> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    text.parse()
-        .map_err(variants::one_line)
-        .with_context(|| format!("{} is damaged", path.display()))
+    text.parse().map_err(one_line).with_context(|| format!("{} is damaged", path.display()))
 }

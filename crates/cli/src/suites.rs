@@ -172,12 +172,17 @@ pub fn of_data(data: &Data) -> Result<Option<&'static Task>> {
     }
 }
 
-/// The task that is played in an environment of Gymnasium's, in which `data` was recorded.
-fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
+/// The task of a suite's table that is played in an environment of Gymnasium's. Those are as they
+/// come, without keyword arguments.
+pub fn in_tables(env: &RecordedEnv) -> Option<&'static Task> {
     let name = plain(env.name_and_version().0);
     let mut tasks = SUITES.into_iter().flat_map(Suite::tasks);
-    // A suite's own tasks are as they come, without keyword arguments.
-    match tasks.find(|task| env.kwargs.is_empty() && plain(&task.title) == name) {
+    tasks.find(|task| env.kwargs.is_empty() && plain(&task.title) == name)
+}
+
+/// The task that is played in an environment of Gymnasium's, in which `data` was recorded.
+fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
+    match in_tables(env) {
         Some(task) => Ok(task),
         None => with_data(&format!("gymnasium/{}", env.with_kwargs()), Some(data)),
     }

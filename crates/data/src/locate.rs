@@ -17,6 +17,7 @@ use crate::origin::{Kind, Origin};
 use crate::read::minari_spaces::MINARI_FILE;
 use crate::read::reader_of;
 use crate::read::run_folder::{FIRST_RUN, RunFolder, UNKNOWN};
+use crate::read::source::NAMES_SHOWN;
 use crate::recorded_task::RecordedTask;
 
 /// Data that was found.
@@ -361,9 +362,6 @@ pub fn check_named(folder: &Path, task: &Task, dataset: &str) -> Result<(), Data
         ),
     })
 }
-
-/// Names that an error lists at most.
-const NAMES_SHOWN: usize = 12;
 
 /// The folder of datasets: `OVERTONE_DATASETS` where it is set, else `datasets` here or in
 /// the nearest folder above that has one with a description in it; else the one that came with

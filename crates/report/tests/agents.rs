@@ -280,3 +280,21 @@ fn a_video_says_which_episode_it_shows() {
     let error = RunFiles::read(&runs.1[0]).unwrap_err();
     assert!(matches!(error, PageError::Filmed(_)), "{error}");
 }
+
+/// Runs of earlier versions have the options of every algorithm in their settings, with the
+/// defaults of that version.
+#[test]
+fn options_of_other_algorithms_make_no_other_agent() {
+    let mut runs = Runs::new();
+    let of = |seed: u64, others: &str| {
+        config(seed, "best_percent = 10.0").replace("game", "algorithm = \"iql\"\ngame") + others
+    };
+    let played = evaluation(&[16.0], 500.0);
+    runs.add("a", &of(1, "\n[iql]\nbeta = 3.0\n\n[rebrac]\nactor_penalty = 0.01\n"), &played);
+    runs.add("b", &of(2, "\n[iql]\nbeta = 3.0\n"), &played);
+    let markdown = runs.markdown();
+    assert!(markdown.contains("Over training seeds"), "{markdown}");
+    // Its own make one.
+    runs.add("c", &of(3, "\n[iql]\nbeta = 9.0\n"), &played);
+    assert_eq!(agents(&runs.markdown()).len(), 2, "{}", runs.markdown());
+}

@@ -168,10 +168,7 @@ pub fn known_task(path: &Path) -> Option<&'static Task> {
     let said = RecordedTask::of(path).unwrap_or_default();
     match (&said.task, &said.env) {
         (Some(id), _) => tasks().find(|task| task.id() == *id),
-        (None, Some(env)) => {
-            let name = plain(env.name_and_version().0);
-            tasks().find(|task| env.kwargs.is_empty() && plain(&task.title) == name)
-        }
+        (None, Some(env)) => suites::in_tables(env),
         (None, None) => task_of(path),
     }
 }

@@ -18,7 +18,10 @@ pub use begin::{resume, run};
 pub use page::report;
 pub use work::cell;
 
-use crate::keys::{self, Keys};
+use crate::{
+    keys::{self, Keys},
+    settings::one_line,
+};
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
@@ -100,9 +103,7 @@ impl Given {
             let mut table = Table::try_from(&executor)?;
             table.insert(key.clone(), self.options[key].clone());
             executor = table.try_into().map_err(|error: toml::de::Error| {
-                let what = error.message().trim().replace('\n', " ");
-                let what = what.replace("expected usize", "expected a whole number, 0 or more");
-                anyhow::anyhow!("{key}={}: {what}", self.text(key))
+                anyhow::anyhow!("{key}={}: {}", self.text(key), one_line(error))
             })?;
         }
         Ok(executor)

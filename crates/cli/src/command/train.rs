@@ -173,10 +173,10 @@ fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<Plan> {
 /// The newest run of exactly these settings whose last update is missing or which was not
 /// played as they say, and in which no process works.
 fn unfinished(settings: &Settings) -> Option<RunDir> {
-    let wanted = settings.clone().compared();
     RunDir::all(&settings.runs).into_iter().find(|run| {
-        let same =
-            Settings::load(&run.path().join(CONFIG)).is_ok_and(|other| other.compared() == wanted);
+        // Whatever the run says about going on with it.
+        let same = Settings::load(&run.path().join(CONFIG))
+            .is_ok_and(|other| other.with(settings.resume) == *settings);
         let evaluation = &settings.evaluation;
         let awaited = || {
             // What cannot be read cannot be played either.

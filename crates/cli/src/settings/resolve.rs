@@ -383,10 +383,13 @@ fn lines_of_help() -> Result<String> {
 }
 
 impl Settings {
-    /// What [`Settings::to_table`] gives.
+    /// What [`Settings::to_table`] gives. Options of algorithms that were not chosen change nothing,
+    /// and are left out: their defaults differ from version to version.
     fn from_table(mut table: Table) -> Result<Self> {
-        let own = AlgorithmConfig::ALL.iter().filter_map(|(name, _)| table.remove_entry(*name));
-        let own: Table = own.collect();
+        let all = AlgorithmConfig::ALL.iter().filter_map(|(name, _)| table.remove_entry(*name));
+        let mut own: Table = all.collect();
+        let chosen = table.get("algorithm").and_then(Value::as_str).unwrap_or_default();
+        own.retain(|name, _| name == chosen);
         table.insert("algorithms".into(), Value::Table(own));
         table.try_into().map_err(variants::one_line)
     }

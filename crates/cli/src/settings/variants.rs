@@ -189,7 +189,7 @@ pub(super) fn is_of(key: &str, algorithm: &str) -> bool {
 }
 
 /// What a TOML reader says, without the picture of the place.
-pub(super) fn one_line(error: toml::de::Error) -> anyhow::Error {
+pub(crate) fn one_line(error: toml::de::Error) -> anyhow::Error {
     let message = error.message().trim().replace('\n', " ");
     let whole = ["usize", "u64", "u32"].iter().fold(message, |message, name| {
         message.replace(&format!("expected {name}"), "expected a whole number, 0 or more")

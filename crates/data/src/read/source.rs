@@ -104,7 +104,7 @@ pub(crate) trait Source {
 }
 
 /// Names that an error lists at most.
-const NAMES_SHOWN: usize = 12;
+pub(crate) const NAMES_SHOWN: usize = 12;
 
 /// Bytes that were made of a file so far: many names may lead to one array.
 #[derive(Debug)]

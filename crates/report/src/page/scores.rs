@@ -55,6 +55,9 @@ pub(super) type Configuration = BTreeMap<String, String>;
 /// it is played, and what it was computed on.
 const BESIDE: [&str; 5] = ["seed", "runs", "resume", "device", "evaluation"];
 
+/// Algorithms whose options earlier versions wrote into the settings of every run.
+const EARLIER: [&str; 5] = ["discrete_cql", "td3_bc", "iql", "rebrac", "value_guided"];
+
 /// The episodes of one target, in numbers computed here from the episodes themselves.
 pub(super) struct Row<'a> {
     pub(super) run: &'a RunFiles,
@@ -135,6 +138,9 @@ impl<'a> Row<'a> {
             key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         settings.retain(|key, _| !BESIDE.iter().chain(without).any(|table| inside(key, table)));
+        let own = settings.get("algorithm").cloned().unwrap_or_default();
+        let others = || EARLIER.iter().filter(|name| **name != own);
+        settings.retain(|key, _| !others().any(|table| inside(key, table)));
         settings
     }
 

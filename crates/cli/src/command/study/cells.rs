@@ -11,7 +11,7 @@ use overtone_train::{RunDir, run_dir::CONFIG};
 
 use crate::{
     command::{evaluate, provenance, train},
-    settings::{EvaluationSettings, Recorded, Settings},
+    settings::{EvaluationSettings, Recorded, Resume, Settings},
 };
 
 /// A cell, and what its words come to.
@@ -180,7 +180,7 @@ impl KnownRuns {
 
 /// The same settings, wherever the run lies and whatever it says about going on.
 fn anywhere(settings: Settings) -> Settings {
-    Settings { runs: PathBuf::new(), ..settings.compared() }
+    Settings { runs: PathBuf::new(), ..settings.with(Resume::Auto) }
 }
 
 /// Where every cell of a study stands.

@@ -10,7 +10,7 @@ use super::cells::{self, Resolved};
 use crate::{
     command::{evaluate, provenance, train},
     host,
-    settings::Settings,
+    settings::{Resume, Settings},
 };
 
 /// Updates that are measured where no run is there to tell.
@@ -104,7 +104,7 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
 /// Whether a run tells how long one by `wanted` takes: all is the same but the seed.
 fn is_like(run: &Settings, wanted: &Settings) -> bool {
     let alike = |settings: &Settings| {
-        let mut settings = settings.clone().compared();
+        let mut settings = settings.clone().with(Resume::Auto);
         settings.seed = 0;
         settings.runs.clone_from(&wanted.runs);
         settings.evaluation.clone_from(&wanted.evaluation);
