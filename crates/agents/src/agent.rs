@@ -1,5 +1,7 @@
 //! [`Agent`]: what was learned, as a checkpoint says it beside the weights.
 
+use std::path::Path;
+
 use burn::tensor::Device;
 use overtone_core::{
     ActionSpace, Normalization, Play, Policy, Simulation, Task, protocol::ReturnUnits,
@@ -53,11 +55,17 @@ impl Agent {
     /// # Errors
     /// When the checkpoint describes none that this program knows.
     pub fn of(checkpoint: &Checkpoint) -> Result<Self, TrainError> {
-        serde_json::from_value(checkpoint.state.agent.clone()).map_err(|error| {
-            TrainError::Checkpoint {
-                path: checkpoint.path.clone(),
-                reason: format!("it describes no agent of this version: {error}"),
-            }
+        Self::from_value(&checkpoint.state.agent, &checkpoint.path)
+    }
+
+    /// The agent that `value` in the file or checkpoint at `path` describes.
+    ///
+    /// # Errors
+    /// When it describes none that this program knows.
+    pub fn from_value(value: &serde_json::Value, path: &Path) -> Result<Self, TrainError> {
+        serde_json::from_value(value.clone()).map_err(|error| TrainError::Checkpoint {
+            path: path.to_owned(),
+            reason: format!("it describes no agent of this version: {error}"),
         })
     }
 

@@ -32,10 +32,6 @@ macro_rules! algorithms {
             /// a section of its name.
             pub const ALL: &'static [(&'static str, &'static str)] = &[$(($name, $presets)),*];
 
-            fn options(&self) -> &(dyn AlgorithmOptions + 'static) {
-                match self { $(Self::$variant(options) => options,)* }
-            }
-
             /// Training of an agent for `task`, of whatever algorithm: it learns real-valued
             /// actions in [-1, 1], and [`policy`](crate::policy) scales what it does back.
             ///
@@ -48,7 +44,15 @@ macro_rules! algorithms {
                 resume: Option<&Checkpoint>,
             ) -> Result<Box<dyn Training>, TrainError> {
                 let job = Job { data: job.data.with_actions_of(&task.actions), ..job };
-                self.options().trainer(task, job, resume)
+                (**self).trainer(task, job, resume)
+            }
+        }
+
+        impl std::ops::Deref for AlgorithmConfig {
+            type Target = dyn AlgorithmOptions;
+
+            fn deref(&self) -> &Self::Target {
+                match self { $(Self::$variant(options) => options,)* }
             }
         }
     };
@@ -71,12 +75,4 @@ algorithms! {
     "rebrac" Rebrac(RebracConfig) include_str!("rebrac.toml"),
     /// Logged actions as a Decision Transformer, and better ones by values.
     "value_guided" ValueGuided(ValueGuidedOptions) include_str!("value_guided.toml"),
-}
-
-impl std::ops::Deref for AlgorithmConfig {
-    type Target = dyn AlgorithmOptions;
-
-    fn deref(&self) -> &Self::Target {
-        self.options()
-    }
 }

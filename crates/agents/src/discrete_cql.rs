@@ -44,7 +44,16 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 pub use self::{network::QNetwork, policy::GreedyPolicy};
-use crate::options::AlgorithmOptions;
+use crate::{
+    options::AlgorithmOptions,
+    value::{
+        keys::{check_positive, check_shares},
+        parts::{self, Parts},
+    },
+};
+
+/// The name after `algorithm=`, and of the options' section.
+const NAME: &str = "discrete_cql";
 
 /// Options of the algorithm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,41 +87,29 @@ impl Default for DiscreteCqlConfig {
     }
 }
 
-impl DiscreteCqlConfig {
-    /// # Errors
-    /// Names the first key whose value describes no algorithm for such actions.
-    pub fn check(&self, actions: &ActionSpace) -> Result<(), ModelError> {
+impl AlgorithmOptions for DiscreteCqlConfig {
+    fn validate(
+        &self,
+        _observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
         if let ActionSpace::Continuous { .. } = actions {
             let expected = "the task's actions are real-valued; this algorithm chooses from a list";
-            return Err(config_error("algorithm", "discrete_cql", expected));
+            return Err(config_error("algorithm", NAME, expected));
         }
-        for (key, value) in [("alpha", self.alpha), ("gamma", self.gamma)] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(config_error(key, value, "must be 0 or positive"));
-            }
-        }
-        if self.gamma > 1.0 {
-            return Err(config_error("gamma", self.gamma, "must be at most 1"));
-        }
-        if !(0.0..=1.0).contains(&self.epsilon) {
-            return Err(config_error("epsilon", self.epsilon, "must lie in [0, 1]"));
-        }
+        check_positive(NAME, &[("alpha", self.alpha)])?;
+        check_shares(NAME, &[("gamma", self.gamma), ("epsilon", self.epsilon)])?;
         for (key, value) in [
             ("quantiles", self.quantiles),
             ("hidden", self.hidden),
             ("target_every", self.target_every as usize),
         ] {
             if !(1..=1 << 16).contains(&value) {
+                let key = format!("{NAME}.{key}");
                 return Err(config_error(key, value, "must lie in 1 to 65536"));
             }
         }
         Ok(())
-    }
-}
-
-impl AlgorithmOptions for DiscreteCqlConfig {
-    fn validate(&self, task: &Task) -> Result<(), ModelError> {
-        self.check(&task.actions)
     }
 
     fn describe(&self) -> String {
@@ -147,7 +144,7 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         play: &Play,
         device: &Device,
     ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(task)?;
+        self.validate(&task.observations, &task.actions)?;
         // A draw is the best action but for the share of random ones.
         let epsilon = match play.action_choice {
             ActionChoice::Sample => self.epsilon,
@@ -188,22 +185,17 @@ impl Export for DiscreteCqlState {
     }
 
     fn export_training(&self) -> NamedTensors {
-        let target = weights::export(&self.target).into_iter();
-        let target = target.map(|(name, tensor)| (format!("{TARGET}{name}"), tensor));
-        self.optimizer.export().into_iter().chain(target).collect()
+        let mut tensors = Parts::default().with(TARGET, &self.target).into_tensors();
+        tensors.extend(self.optimizer.export());
+        tensors
     }
 }
 
 impl Stored for DiscreteCqlState {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
-        let target: NamedTensors = exported
-            .training
-            .iter()
-            .filter_map(|(name, data)| Some((name.strip_prefix(TARGET)?.to_owned(), data.clone())))
-            .collect();
         Ok(Self {
             online: weights::import(self.online, &exported.model)?,
-            target: weights::import(self.target, &target)?,
+            target: parts::module(self.target, TARGET, &exported.training)?,
             ..self
         })
     }
@@ -215,12 +207,12 @@ impl Stored for DiscreteCqlState {
     }
 
     fn n_parameters(&self) -> usize {
-        weights::n_parameters(&self.online)
+        self.online.num_params()
     }
 }
 
-/// Before the names of the target's tensors in a checkpoint.
-const TARGET: &str = "target.";
+/// The target network's part of a checkpoint's tensors.
+const TARGET: &str = "target";
 
 /// What one batch costs; each `[1]`.
 pub struct CqlLoss {
@@ -267,7 +259,7 @@ impl Algorithm for DiscreteCql {
         device: &Device,
         generator: &mut Generator,
     ) -> Result<DiscreteCqlState, TrainError> {
-        self.config.check(&self.actions)?;
+        self.config.validate(&self.observations, &self.actions)?;
         let mut init = Init::drawn(device, generator);
         let online = QNetwork::init(&self.config, &self.observations, &self.actions, &mut init)?;
         let online = QNetwork { form: config.precision.form(), ..online };
@@ -285,15 +277,23 @@ impl Algorithm for DiscreteCql {
         self.learn(state, self.steps(batch, data, at.device), (at.step, at.learning_rate))
     }
 
+    /// It is an error of values that the network gives to itself.
+    fn held_out_selects(&self) -> bool {
+        false
+    }
+
+    /// The quantile loss.
     fn held_out_loss(
         &self,
         state: &DiscreteCqlState,
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-    ) -> Tensor<1> {
-        let steps = self.steps(batch, data, device);
-        self.loss(state, &state.online.valid(), steps).temporal_difference
+    ) -> Option<Tensor<1>> {
+        let next = batch.transitions.as_ref()?;
+        let teaches = next.terminated.iter().chain(&next.next_is_known).any(|&is| is);
+        let steps = teaches.then(|| self.steps(batch, data, device))?;
+        Some(self.loss(state, &state.online.valid(), steps).temporal_difference)
     }
 }
 

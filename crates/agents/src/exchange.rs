@@ -64,10 +64,7 @@ impl Description {
     /// # Errors
     /// When it is none that this program knows.
     pub fn agent(&self, folder: &Path) -> Result<Agent, TrainError> {
-        serde_json::from_value(self.state.agent.clone()).map_err(|error| TrainError::Checkpoint {
-            path: folder.join(DESCRIPTION),
-            reason: format!("it describes no agent of this version: {error}"),
-        })
+        Agent::from_value(&self.state.agent, &folder.join(DESCRIPTION))
     }
 }
 

@@ -156,8 +156,10 @@ pub fn export(
     best_percent: f32,
 ) -> Result<(Config, NamedTensors), ModelError> {
     let wrong = |key, got: String| Err(config_error(key, got, REASON));
-    let Some(ModelConfig::Transformer(model)) = agent.algorithm.model() else {
-        return wrong("kind", agent.algorithm.short_name());
+    let model = match agent.algorithm.model() {
+        Some(ModelConfig::Transformer(model)) => model,
+        Some(ModelConfig::Perceptron(_)) => return wrong("model.kind", "perceptron".into()),
+        None => return wrong("algorithm", agent.algorithm.describe()),
     };
     let horizon = match model.positions {
         PositionsConfig::Timestep { horizon, .. } => horizon,
@@ -170,14 +172,14 @@ pub fn export(
         return wrong("encoder", "pixels".into());
     };
     if model.conditioning != Conditioning::Return {
-        return wrong("conditioning", format!("{:?}", model.conditioning).to_lowercase());
+        return wrong("model.conditioning", format!("{:?}", model.conditioning).to_lowercase());
     }
     let is_told_returns = best_percent == 0.0;
     if is_told_returns && model.average_return.is_some() {
-        return wrong("return_unit", "rate".into());
+        return wrong("model.return_unit", "rate".into());
     }
     if let Some(returns) = model.return_model.as_ref().filter(|_| is_told_returns) {
-        return wrong("return_head", returns.head.describe());
+        return wrong("model.return_head", returns.head.describe());
     }
     if model.attention != AttentionConfig::SOFTMAX {
         return wrong("attention", model.attention.describe());
@@ -427,7 +429,7 @@ mod tests {
         assert!(lost.contains("encoder.ln_f.bias"), "{lost}");
         let leaky = Config { activation_function: "gelu_new".into(), ..config };
         let told = import(&leaky, &theirs, &task, 7).unwrap_err().to_string();
-        assert!(told.contains("activation_function = gelu_new: relu"), "{told}");
+        assert_eq!(told, "activation_function = gelu_new: relu");
     }
 
     #[test]

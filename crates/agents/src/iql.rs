@@ -49,7 +49,7 @@ use crate::{
     },
 };
 
-/// The name after `algorithm=`.
+/// The name after `algorithm=`, and of the options' section.
 const NAME: &str = "iql";
 /// The largest weight of an action.
 const LARGEST_WEIGHT: f64 = 100.0;
@@ -94,18 +94,6 @@ impl Default for IqlConfig {
 }
 
 impl IqlConfig {
-    /// # Errors
-    /// Names the first key whose value describes no algorithm for such a task.
-    pub fn check(
-        &self,
-        observations: &ObservationSpace,
-        actions: &ActionSpace,
-    ) -> Result<(), ModelError> {
-        network::widths(NAME, observations, actions)?;
-        check_positive(&[("beta", self.beta)])?;
-        self.critics().check()
-    }
-
     fn critics(&self) -> ExpectileKeys {
         let Self { expectile, gamma, target_rate, .. } = *self;
         ExpectileKeys { expectile, gamma, target_rate, hidden: self.layers() }
@@ -117,8 +105,14 @@ impl IqlConfig {
 }
 
 impl AlgorithmOptions for IqlConfig {
-    fn validate(&self, task: &Task) -> Result<(), ModelError> {
-        self.check(&task.observations, &task.actions)
+    fn validate(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
+        network::widths(NAME, observations, actions)?;
+        check_positive(NAME, &[("beta", self.beta)])?;
+        self.critics().check(NAME)
     }
 
     fn describe(&self) -> String {
@@ -154,7 +148,7 @@ impl AlgorithmOptions for IqlConfig {
         _play: &Play,
         device: &Device,
     ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(task)?;
+        self.validate(&task.observations, &task.actions)?;
         // The deviation plays no part; what is left are the weights of the mean.
         let mean = parts::of_part("mean", weights);
         let actor = ActorOf {
@@ -287,7 +281,7 @@ impl Algorithm for Iql {
         device: &Device,
         generator: &mut Generator,
     ) -> Result<IqlState, TrainError> {
-        self.config.check(&self.observations, &self.actions)?;
+        self.config.validate(&self.observations, &self.actions)?;
         let widths = network::widths(NAME, &self.observations, &self.actions)?;
         let (hidden, form) = (self.config.layers(), config.precision.form());
         let mut init = Init::drawn(device, generator);
@@ -314,6 +308,11 @@ impl Algorithm for Iql {
         self.learn(state, &steps, [at.learning_rate, at.learning_rate * falling])
     }
 
+    /// It is an error of values that critics and value give to each other.
+    fn held_out_selects(&self) -> bool {
+        false
+    }
+
     /// The loss of critics and value.
     fn held_out_loss(
         &self,
@@ -321,11 +320,9 @@ impl Algorithm for Iql {
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-    ) -> Tensor<1> {
-        let Some(steps) = self.steps(batch, data, device) else {
-            return Tensor::zeros([1], device);
-        };
+    ) -> Option<Tensor<1>> {
+        let steps = self.steps(batch, data, device)?;
         let IqlLosses { value, critic, .. } = self.losses(state, &steps);
-        (value + critic).inner()
+        Some((value + critic).inner())
     }
 }

@@ -1,7 +1,7 @@
 //! [`AlgorithmOptions`]: what every algorithm says of itself.
 
 use burn::tensor::Device;
-use overtone_core::{Normalization, Play, Policy, Task};
+use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, Task};
 use overtone_model::{ModelConfig, ModelError, weights::NamedTensors};
 use overtone_train::{Checkpoint, Job, TrainError, Training};
 
@@ -10,8 +10,12 @@ pub trait AlgorithmOptions {
     /// Checks what the types cannot.
     ///
     /// # Errors
-    /// When they describe no agent for `task`.
-    fn validate(&self, task: &Task) -> Result<(), ModelError>;
+    /// Names the first key whose value describes no agent that sees and does such.
+    fn validate(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError>;
 
     /// In a few words: `Decision Transformer, linear head, softmax attention`.
     fn describe(&self) -> String;

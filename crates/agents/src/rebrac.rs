@@ -38,7 +38,7 @@ use crate::{
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,
-        network::{Hidden, constant},
+        network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
         twin::{beside, squared_errors},
     },
@@ -94,25 +94,17 @@ impl Default for RebracConfig {
     }
 }
 
-impl RebracConfig {
-    /// # Errors
-    /// Names the first key whose value describes no algorithm for such a task.
-    pub fn check(
+impl AlgorithmOptions for RebracConfig {
+    fn validate(
         &self,
         observations: &ObservationSpace,
         actions: &ActionSpace,
     ) -> Result<(), ModelError> {
-        Td3::new(self.clone(), observations, actions).check()?;
-        check_positive(&[
-            ("actor_penalty", self.actor_penalty),
-            ("critic_penalty", self.critic_penalty),
-        ])
-    }
-}
-
-impl AlgorithmOptions for RebracConfig {
-    fn validate(&self, task: &Task) -> Result<(), ModelError> {
-        self.check(&task.observations, &task.actions)
+        network::widths(Self::NAME, observations, actions)?;
+        self.keys().check(Self::NAME)?;
+        let penalties =
+            [("actor_penalty", self.actor_penalty), ("critic_penalty", self.critic_penalty)];
+        check_positive(Self::NAME, &penalties)
     }
 
     fn describe(&self) -> String {
@@ -147,7 +139,7 @@ impl AlgorithmOptions for RebracConfig {
         _play: &Play,
         device: &Device,
     ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(task)?;
+        self.validate(&task.observations, &task.actions)?;
         Td3::policy(self, task, weights, normalization, device)
     }
 }

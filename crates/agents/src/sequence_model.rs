@@ -92,8 +92,8 @@ impl Algorithm for SequenceModel {
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-    ) -> Tensor<1> {
-        state.model.valid().loss(&data.contexts(batch, device), None).action
+    ) -> Option<Tensor<1>> {
+        Some(state.model.valid().loss(&data.contexts(batch, device), None).action)
     }
 }
 
@@ -160,9 +160,13 @@ pub trait LearnsActions {
 }
 
 impl<O: LearnsActions> AlgorithmOptions for O {
-    fn validate(&self, task: &Task) -> Result<(), ModelError> {
+    fn validate(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
         self.check_told()?;
-        self.learned().validate(&task.observations, &task.actions)
+        self.learned().validate(observations, actions)
     }
 
     fn describe(&self) -> String {
@@ -222,7 +226,7 @@ impl LearnsActions for DecisionTransformerOptions {
     fn check_told(&self) -> Result<(), ModelError> {
         if self.0.conditioning == Conditioning::None {
             let expected = "a Decision Transformer is told returns; behaviour cloning is not";
-            return Err(config_error("conditioning", "none", expected));
+            return Err(config_error("model.conditioning", "none", expected));
         }
         Ok(())
     }
@@ -252,7 +256,7 @@ impl LearnsActions for BehaviorCloningConfig {
         match &self.0 {
             ModelConfig::Transformer(model) if model.conditioning != Conditioning::None => {
                 let expected = "behaviour cloning is told no returns; a Decision Transformer is";
-                Err(config_error("conditioning", "return", expected))
+                Err(config_error("model.conditioning", "return", expected))
             }
             ModelConfig::Perceptron(PerceptronConfig { average_return: Some(_), .. }) => {
                 let expected = "behaviour cloning is told no returns; RvS is";

@@ -36,7 +36,7 @@ use crate::{
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,
-        network::{Hidden, constant},
+        network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
         twin::{beside, squared_errors},
     },
@@ -85,22 +85,15 @@ impl Default for Td3BcConfig {
     }
 }
 
-impl Td3BcConfig {
-    /// # Errors
-    /// Names the first key whose value describes no algorithm for such a task.
-    pub fn check(
+impl AlgorithmOptions for Td3BcConfig {
+    fn validate(
         &self,
         observations: &ObservationSpace,
         actions: &ActionSpace,
     ) -> Result<(), ModelError> {
-        Td3::new(self.clone(), observations, actions).check()?;
-        check_positive(&[("alpha", self.alpha)])
-    }
-}
-
-impl AlgorithmOptions for Td3BcConfig {
-    fn validate(&self, task: &Task) -> Result<(), ModelError> {
-        self.check(&task.observations, &task.actions)
+        network::widths(Self::NAME, observations, actions)?;
+        self.keys().check(Self::NAME)?;
+        check_positive(Self::NAME, &[("alpha", self.alpha)])
     }
 
     fn describe(&self) -> String {
@@ -132,7 +125,7 @@ impl AlgorithmOptions for Td3BcConfig {
         _play: &Play,
         device: &Device,
     ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(task)?;
+        self.validate(&task.observations, &task.actions)?;
         Td3::policy(self, task, weights, normalization, device)
     }
 }

@@ -55,7 +55,7 @@ use crate::{
     },
 };
 
-/// The name after `algorithm=`.
+/// The name after `algorithm=`, and of the options' section.
 const NAME: &str = "value_guided";
 
 /// Options of the algorithm.
@@ -115,37 +115,40 @@ impl GuideConfig {
     /// # Errors
     /// Names the first key whose value guides nothing.
     pub fn check(&self) -> Result<(), ModelError> {
-        self.critics().check()?;
-        check_positive(&[
-            ("guidance", self.guidance),
-            ("critic_learning_rate", self.critic_learning_rate),
-        ])?;
+        self.critics().check(NAME)?;
+        let keys =
+            [("guidance", self.guidance), ("critic_learning_rate", self.critic_learning_rate)];
+        check_positive(NAME, &keys)?;
         match self.critic_updates {
             1..=64 => Ok(()),
-            n => Err(config_error("critic_updates", n, "must lie in 1 to 64")),
+            n => Err(config_error("value_guided.critic_updates", n, "must lie in 1 to 64")),
         }
     }
 }
 
 impl AlgorithmOptions for ValueGuidedOptions {
-    fn validate(&self, task: &Task) -> Result<(), ModelError> {
+    fn validate(
+        &self,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), ModelError> {
         let Self { model, guide } = self;
-        network::widths(NAME, &task.observations, &task.actions)?;
+        network::widths(NAME, observations, actions)?;
         guide.check()?;
         if model.conditioning == Conditioning::None {
             let expected = "what is guided is a Decision Transformer, which is told returns";
-            return Err(config_error("conditioning", "none", expected));
+            return Err(config_error("model.conditioning", "none", expected));
         }
         if !model.best_percents.is_empty() {
             let got = format!("{:?}", model.best_percents);
             let expected = "none: a transformer that values guide is told returns, and no shares";
-            return Err(config_error("best_percents", got, expected));
+            return Err(config_error("model.best_percents", got, expected));
         }
         if self.has_distribution() && !matches!(model.head, HeadConfig::Gaussian(_)) {
             let expected = "values lead one action: tanh, pointwise or gaussian, which have one";
             return Err(config_error("head", model.head.name(), expected));
         }
-        model.validate(&task.observations, &task.actions)
+        model.validate(observations, actions)
     }
 
     fn describe(&self) -> String {
@@ -332,10 +335,10 @@ impl Algorithm for ValueGuided {
         at: &StepAt<'_>,
     ) -> StepFigures {
         let device = at.device.clone().inner();
-        let zero = || Tensor::zeros([1], &device);
+        let none = || Tensor::full([1], f32::NAN, &device);
         let [critic_loss, mean_value] = match self.steps(batch, data, &device) {
             Some(steps) => self.learn_values(&mut state.critics, &steps),
-            None => [zero(), zero()],
+            None => [none(), none()],
         };
         let contexts = data.contexts(batch, at.device);
         let (loss, actions) = state.actor.loss_and_points(&contexts, Some(at.seed));
@@ -348,7 +351,7 @@ impl Algorithm for ValueGuided {
                 let verdict = Verdict::of(critics, observations, [actions, recorded], shares);
                 (loss.total - verdict.relative * self.options.guide.guidance, verdict.gain.inner())
             }
-            _ => (loss.total, zero()),
+            _ => (loss.total, none()),
         };
         let grad_norm = state.step_actor(total.backward(), at.learning_rate);
         StepFigures {
@@ -365,7 +368,7 @@ impl Algorithm for ValueGuided {
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-    ) -> Tensor<1> {
-        state.actor.valid().loss(&data.contexts(batch, device), None).action
+    ) -> Option<Tensor<1>> {
+        Some(state.actor.valid().loss(&data.contexts(batch, device), None).action)
     }
 }

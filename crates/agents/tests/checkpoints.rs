@@ -5,12 +5,12 @@
 
 mod pong;
 
-use std::{fs, sync::atomic::AtomicBool};
+use std::{collections::BTreeMap, fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
 use overtone_agents::policy;
 use overtone_model::weights;
-use overtone_train::{Algorithm, Checkpoint, TrainConfig, TrainError, Trainer};
+use overtone_train::{Algorithm, Checkpoint, Initial, RunDir, TrainConfig, TrainError, Trainer};
 use pong::{BATCH, Bench, Witness, config, files};
 
 #[test]
@@ -47,8 +47,27 @@ fn model_and_optimizer_come_back_as_they_were() {
         stored["second.transformer.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0)
     );
     let copy = bench.dir.path().join("copy");
-    let saved = Checkpoint::save(&copy, &checkpoint.state, &state, 1).unwrap();
+    let saved = Checkpoint::save(&copy, &checkpoint.state, &state, 1, 1).unwrap();
     assert!(files(&saved.path) == files(&bench.step(3)));
+}
+
+/// Such files are others': ours are in `f32`.
+#[test]
+fn training_goes_on_in_single_precision() {
+    let bench = Bench::new();
+    let (_, whole) = bench.train(config(3));
+    fs::remove_file(bench.step(2).join("SHA256SUMS")).unwrap();
+    for file in ["model.safetensors", "optimizer.safetensors"] {
+        let path = bench.step(2).join(file);
+        let doubles = weights::load(&path).unwrap().into_iter();
+        let doubles = doubles.map(|(name, data)| (name, data.convert::<f64>())).collect();
+        weights::save(&doubles, &BTreeMap::new(), &path).unwrap();
+    }
+    let checkpoint = Checkpoint::at_step(&bench.run.checkpoints(), 2).unwrap();
+    let mut witness = Witness::default();
+    let trainer = bench.trainer(config(3), Some(&checkpoint));
+    trainer.train(&AtomicBool::new(false), &mut witness).unwrap();
+    assert!(witness.0[&3] == whole.0[&3]);
 }
 
 #[test]
@@ -113,6 +132,56 @@ fn going_back_behind_a_broken_checkpoint() {
     Checkpoint::newest(&bench.run.checkpoints()).unwrap();
 }
 
+/// A copy that a person made, and others' files.
+#[test]
+fn what_is_no_checkpoint_stays_and_stops_nothing() {
+    let bench = Bench::new();
+    let folder = bench.run.checkpoints();
+    let others = [".step-00000001.old", "step-00000001-backup", "step-1", "step-best"];
+    for name in others {
+        fs::create_dir(folder.join(name)).unwrap();
+    }
+    fs::write(folder.join("step-notes"), "the third is good").unwrap();
+    fs::write(folder.join("step-00000009"), "no folder").unwrap();
+    bench.train(config(4)).0.unwrap();
+    let mut expected = [&others[..], &["step-notes", "step-00000009"]].concat();
+    expected.extend(["step-00000003", "step-00000004"]);
+    expected.sort_unstable();
+    assert_eq!(bench.steps(), expected);
+    let (newest, skipped) = Checkpoint::newest(&folder).unwrap();
+    assert_eq!((newest.state.step, skipped.len()), (4, 0));
+}
+
+/// Two are kept; the run is stopped after update 5, and again after update 6, which is planned.
+#[test]
+fn a_stop_costs_no_planned_checkpoint() {
+    let bench = Bench::new();
+    let config = TrainConfig { checkpoint_every: 3, ..config(9) };
+    let stops = |resume: Option<&Checkpoint>| {
+        let stop = AtomicBool::new(true);
+        let trainer = bench.trainer(config.clone(), resume);
+        trainer.train(&stop, &mut Witness::default()).unwrap().checkpoint
+    };
+    let mut last = stops(None);
+    while last.state.step < 5 {
+        last = stops(Some(&last));
+    }
+    assert_eq!(bench.steps(), ["step-00000003", "step-00000005"]);
+    stops(Some(&last));
+    assert_eq!(bench.steps(), ["step-00000003", "step-00000006"]);
+}
+
+#[test]
+fn a_copy_that_cannot_be_written_is_named() {
+    let bench = Bench::new();
+    let checkpoint = bench.train(config(1)).0.unwrap().checkpoint;
+    let other = RunDir::create(bench.dir.path(), "other").unwrap();
+    let in_the_way = other.path().join("init/model.safetensors");
+    fs::create_dir_all(&in_the_way).unwrap();
+    let error = Initial { checkpoint, run: "run".into() }.keep_in(&other).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: ", in_the_way.display())), "{error}");
+}
+
 /// The first versions wrote no sums, so a state can claim anything.
 #[test]
 fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
@@ -173,9 +242,13 @@ fn another_model_or_other_data_is_refused() {
 fn a_loss_that_is_no_number_changes_nothing() {
     let bench = Bench::new();
     let (finished, witness) = bench.train(TrainConfig { learning_rate: 1e30, ..config(9) });
-    let TrainError::NonFinite { step, what, value, indices } = finished.unwrap_err() else {
-        panic!("another error");
+    let error = finished.unwrap_err();
+    let said = error.to_string();
+    let TrainError::NonFinite { step, what, value, indices, .. } = error else {
+        panic!("{said}");
     };
+    let expected = format!("; the checkpoint of update {} is whole. Try a lower", step - 1);
+    assert!(said.starts_with(&format!("update {step}: ")) && said.contains(&expected), "{said}");
     assert!(step >= 2 && !value.is_finite(), "{step}: {value}");
     let record: serde_json::Value = serde_json::from_slice(&fs::read(indices).unwrap()).unwrap();
     assert_eq!(record["step"], step);

@@ -81,7 +81,10 @@ fn a_loss_that_is_no_number_is_found_at_the_reading() {
             ..config(50)
         };
         let error = bench.train(config).0.unwrap_err();
-        let TrainError::NonFinite { step, what, value, indices } = error else { panic!("{error}") };
+        assert!(error.to_string().contains("; there is no checkpoint yet. Try"), "{error}");
+        let TrainError::NonFinite { step, what, value, indices, .. } = error else {
+            panic!("{error}")
+        };
         assert!(Checkpoint::newest(&bench.run.checkpoints()).is_err(), "nothing was saved");
         (step, what, value.to_string(), fs::read(indices).unwrap())
     };

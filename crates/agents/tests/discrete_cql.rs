@@ -10,10 +10,13 @@
 mod chain;
 
 use chain::{GAMMA, STATES, check_resuming, config, learned, listed};
-use overtone_agents::{DiscreteCql, DiscreteCqlConfig, discrete_cql::DiscreteCqlState};
+use overtone_agents::{
+    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig, discrete_cql::DiscreteCqlState,
+};
 use overtone_core::ActionSpace;
 use overtone_data::Dataset;
 use overtone_model::contexts::Observed;
+use overtone_train::{Precision, TrainConfig};
 
 fn algorithm(config: DiscreteCqlConfig) -> DiscreteCql {
     DiscreteCql {
@@ -38,7 +41,7 @@ fn values(state: &DiscreteCqlState, data: &Dataset) -> Vec<[f64; 2]> {
 
 #[test]
 fn without_conservatism_the_values_are_the_optimum() {
-    let data = listed(0.5);
+    let data = listed(0.5, 0.0);
     let state = learned(&algorithm(small(0.0)), &data, config(3000));
     for (s, [left, right]) in values(&state, &data).into_iter().enumerate() {
         let power = |n: usize| GAMMA.powi(n as i32);
@@ -50,7 +53,7 @@ fn without_conservatism_the_values_are_the_optimum() {
 
 #[test]
 fn with_much_of_it_the_agent_does_what_was_recorded() {
-    let data = listed(0.8);
+    let data = listed(0.8, 0.0);
     let state = learned(&algorithm(small(100.0)), &data, config(300));
     for [left, right] in values(&state, &data) {
         assert!(left > right, "{left} {right}");
@@ -61,11 +64,43 @@ fn with_much_of_it_the_agent_does_what_was_recorded() {
 #[test]
 fn resuming_is_never_having_stopped() {
     let algorithm = algorithm(DiscreteCqlConfig { target_every: 5, ..small(1.0) });
-    check_resuming(&algorithm, &listed(0.5));
+    check_resuming(&algorithm, &listed(0.5, 0.0));
 }
 
 #[test]
-fn real_valued_actions_are_refused() {
-    let error = small(0.0).check(&ActionSpace::unit(3)).unwrap_err().to_string();
-    assert!(error.contains("real-valued"), "{error}");
+fn no_checkpoint_is_the_best_by_errors_of_values() {
+    chain::check_held_out(&algorithm(small(1.0)), &listed(0.5, 0.25));
+}
+
+#[test]
+fn mixed_precision_is_that_of_vectors_too() {
+    let data = listed(0.5, 0.0);
+    let [exact, mixed] = [Precision::F32, Precision::Bf16].map(|precision| {
+        let config = TrainConfig { precision, ..config(1) };
+        chain::first_loss(&algorithm(small(1.0)), &data, config)
+    });
+    assert_ne!(exact, mixed);
+    assert!((exact - mixed).abs() < 0.02 * exact, "{exact} {mixed}");
+}
+
+#[test]
+fn other_actions_and_options_are_refused() {
+    let refused = |config: DiscreteCqlConfig, actions: &ActionSpace, expected: &str| {
+        let error = config.validate(&chain::observations(), actions).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    };
+    let listed = algorithm(small(0.0)).actions;
+    refused(
+        small(0.0),
+        &ActionSpace::unit(3),
+        "algorithm = discrete_cql: the task's actions are real",
+    );
+    refused(small(-1.0), &listed, "discrete_cql.alpha = -1: ");
+    refused(DiscreteCqlConfig { gamma: 1.5, ..small(0.0) }, &listed, "discrete_cql.gamma = 1.5: ");
+    refused(DiscreteCqlConfig { epsilon: -0.5, ..small(0.0) }, &listed, "discrete_cql.epsilon = ");
+    refused(
+        DiscreteCqlConfig { quantiles: 0, ..small(0.0) },
+        &listed,
+        "discrete_cql.quantiles = 0",
+    );
 }

@@ -161,9 +161,9 @@ fn check_td3<O: Td3Options>(options: O) {
             let (steps, noise) = (case.steps(step), case.column("noise", step));
             let figures = algorithm.learn(&mut state, &steps, noise, (step, LEARNING_RATE));
             case.check_loss("critic", step, figures.loss);
-            // Only every second step has an actor's loss, and reports it twice.
+            // Only every second step has an actor's loss.
             if step % 2 == 1 {
-                case.check_loss("actor", step, figures.others[0].clone() / 2.0);
+                case.check_loss("actor", step, figures.others[0].clone());
             }
         }
         case.check_final(&state, "actor");

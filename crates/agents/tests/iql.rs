@@ -9,7 +9,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
-use overtone_agents::{Iql, IqlConfig, iql::IqlState, value::Rescaling};
+use overtone_agents::{AlgorithmOptions, Iql, IqlConfig, iql::IqlState, value::Rescaling};
 use overtone_core::seed;
 use overtone_data::Dataset;
 use overtone_train::{Algorithm, optimizer::scalar};
@@ -43,7 +43,7 @@ fn played(state: &IqlState, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
 /// Towards 1 the expectile is the best recorded action's value, `γ^(4 − s)`.
 #[test]
 fn with_a_high_expectile_the_actor_walks_right_and_values_are_the_optimum() {
-    let data = real_valued();
+    let data = real_valued(0.0);
     let state = learned(&algorithm(small(0.98, 30.0)), &data, config(4000));
     let (actions, values) = played(&state, &data);
     for (s, (action, value)) in actions.into_iter().zip(values).enumerate() {
@@ -59,7 +59,7 @@ fn with_a_high_expectile_the_actor_walks_right_and_values_are_the_optimum() {
 /// the step to the right. With β = 0 the actor clones it: the mean of [-1, 1] is 0.
 #[test]
 fn with_the_mean_values_are_those_of_the_recorded_policy() {
-    let data = real_valued();
+    let data = real_valued(0.0);
     let state = learned(&algorithm(small(0.5, 0.0)), &data, config(4000));
     let (actions, values) = played(&state, &data);
     let mut expected = [0.0f64; STATES];
@@ -81,7 +81,7 @@ fn with_the_mean_values_are_those_of_the_recorded_policy() {
 /// The chain's episodes return 0 or 1, so rewards become a thousand times as large.
 #[test]
 fn rewards_are_scaled_by_the_returns_of_the_data() {
-    let data = real_valued();
+    let data = real_valued(0.0);
     assert_eq!(data.episode_returns().ends(), Some([0.0, 1.0]));
     let scaled = IqlConfig { scale_rewards: true, ..small(0.7, 0.0) };
     let short = config(1);
@@ -94,7 +94,7 @@ fn rewards_are_scaled_by_the_returns_of_the_data() {
 /// The training loop looks at the loss and the gradient norm alone, which are the critics'.
 #[test]
 fn a_broken_actor_is_told_in_the_same_step() {
-    let (data, algorithm) = (real_valued(), algorithm(small(0.7, 3.0)));
+    let (data, algorithm) = (real_valued(0.0), algorithm(small(0.7, 3.0)));
     let (device, steps) = (Device::flex().autodiff(), chain::steps(&data));
     let mut whole = algorithm.init(&config(1), &device, &mut seed::generator(5, "init")).unwrap();
     let mut broken = IqlState { actor: chain::broken(whole.actor.clone()), ..whole.clone() };
@@ -105,9 +105,14 @@ fn a_broken_actor_is_told_in_the_same_step() {
 }
 
 #[test]
+fn no_checkpoint_is_the_best_by_errors_of_values() {
+    chain::check_held_out(&algorithm(small(0.7, 3.0)), &real_valued(0.25));
+}
+
+#[test]
 fn resuming_is_never_having_stopped() {
     let options = IqlConfig { scale_rewards: true, ..small(0.7, 3.0) };
-    check_resuming(&algorithm(options), &real_valued());
+    check_resuming(&algorithm(options), &real_valued(0.0));
 }
 
 #[test]
@@ -118,7 +123,7 @@ fn other_options_are_refused() {
         ("gamma", IqlConfig { gamma: f64::NAN, ..small(0.7, 1.0) }),
         ("hidden", IqlConfig { hidden: 0, ..small(0.7, 1.0) }),
     ] {
-        let error = config.check(&observations(), &numbers()).unwrap_err().to_string();
-        assert!(error.contains(key), "{error}");
+        let error = config.validate(&observations(), &numbers()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("iql.{key} = ")), "{error}");
     }
 }

@@ -11,7 +11,7 @@ use burn::{
 };
 use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
 use overtone_agents::{
-    SequenceModel, Td3Bc, Td3BcConfig,
+    AlgorithmOptions, SequenceModel, Td3Bc, Td3BcConfig,
     value::{ActorCritic, Rescaling, Steps, twin::beside},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
@@ -22,7 +22,7 @@ use overtone_model::{
     head::{HeadConfig, TanhConfig},
     weights,
 };
-use overtone_train::{Algorithm, BatchLoss, optimizer::scalar};
+use overtone_train::{Algorithm, BatchLoss, Checkpoint, TrainConfig, optimizer::scalar};
 
 fn algorithm(config: Td3BcConfig) -> Td3Bc {
     Td3Bc::new(config, &observations(), &numbers())
@@ -51,7 +51,7 @@ fn played(state: &ActorCritic, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
 
 #[test]
 fn with_a_large_alpha_the_actor_walks_right_and_its_values_are_the_optimum() {
-    let data = real_valued();
+    let data = real_valued(0.0);
     let state = learned(&algorithm(small(50.0)), &data, config(3000));
     let (actions, values) = played(&state, &data);
     for (s, (action, value)) in actions.into_iter().zip(values).enumerate() {
@@ -66,7 +66,7 @@ fn with_a_large_alpha_the_actor_walks_right_and_its_values_are_the_optimum() {
 /// weights, batches and rates. Largest difference seen: 0.
 #[test]
 fn without_values_it_is_behaviour_cloning() {
-    let (data, config) = (real_valued(), config(1));
+    let (data, config) = (real_valued(0.0), config(1));
     let td3 = algorithm(Td3BcConfig { actor_every: 1, ..small(0.0) });
     let perceptron = PerceptronConfig {
         n_layers: 2,
@@ -126,7 +126,7 @@ fn without_values_it_is_behaviour_cloning() {
 /// actor takes every second step.
 #[test]
 fn a_broken_actor_is_told_in_the_same_step() {
-    let (data, algorithm) = (real_valued(), algorithm(small(2.5)));
+    let (data, algorithm) = (real_valued(0.0), algorithm(small(2.5)));
     let (device, steps) = (Device::flex().autodiff(), chain::steps(&data));
     let whole = algorithm.init(&config(1), &device, &mut seed::generator(5, "init")).unwrap();
     let broken = ActorCritic { actor: chain::broken(whole.actor.clone()), ..whole.clone() };
@@ -139,28 +139,65 @@ fn a_broken_actor_is_told_in_the_same_step() {
         let noise = steps.actions.zeros_like();
         let figures = algorithm.learn(&mut state, &steps, noise, (step, 1e-3));
         assert!(scalar(figures.loss).is_finite(), "step {step}");
+        let has_loss = step == 1 && !is_told;
+        assert_eq!(scalar(figures.others[0].clone()).is_finite(), has_loss, "step {step}");
         assert_eq!(scalar(figures.grad_norm).is_nan(), is_told, "step {step}");
     }
+}
+
+/// The actor learns at every second step: a row of the metrics is the mean over these, however many
+/// steps it is of, and where the run stops.
+#[test]
+fn a_row_s_actor_loss_is_that_of_the_steps_that_have_one() {
+    let (data, algorithm) = (real_valued(0.0), algorithm(small(2.5)));
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, log_every, resume: Option<&Checkpoint>| {
+        let config = TrainConfig { log_every, ..config(9) };
+        let folder = folder.path().join(name);
+        let last = chain::train(&folder, &data, (algorithm.clone(), config), resume);
+        (chain::metrics(&last, "actor_loss"), last)
+    };
+    let (each, _) = run("each", 1, None);
+    for (i, loss) in each.iter().enumerate() {
+        assert_eq!(loss.is_nan(), i % 2 == 0, "update {}: {loss}", i + 1);
+    }
+    // Of the updates 1 to 3, 4 to 6 and 7 to 9.
+    let (thirds, whole) = run("thirds", 3, None);
+    assert_eq!(thirds, [each[1], (each[3] + each[5]) / 2.0, each[7]]);
+    // There is a checkpoint after update 7.
+    let stopped = Checkpoint::at_step(whole.path.parent().unwrap(), 7).unwrap();
+    assert_eq!(run("rest", 3, Some(&stopped)).0, [each[7]]);
+}
+
+#[test]
+fn no_checkpoint_is_the_best_by_errors_of_values() {
+    chain::check_held_out(&algorithm(small(2.5)), &real_valued(0.25));
 }
 
 /// Networks, targets and both optimizers; the third step of the actor comes after a stop.
 #[test]
 fn resuming_is_never_having_stopped() {
-    check_resuming(&algorithm(small(2.5)), &real_valued());
+    check_resuming(&algorithm(small(2.5)), &real_valued(0.0));
 }
 
 #[test]
 fn other_tasks_and_options_are_refused() {
     let listed = ActionSpace::numbered(4);
-    let error = small(0.0).check(&observations(), &listed).unwrap_err().to_string();
-    assert!(error.contains("discrete_cql"), "{error}");
+    let error = small(0.0).validate(&observations(), &listed).unwrap_err().to_string();
+    assert!(error.starts_with("algorithm = td3_bc: ") && error.contains("discrete_cql"), "{error}");
     let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
-    let error = small(0.0).check(&pixels, &numbers()).unwrap_err().to_string();
+    let error = small(0.0).validate(&pixels, &numbers()).unwrap_err().to_string();
     assert!(error.contains("pixels"), "{error}");
-    let wrong =
-        |config: Td3BcConfig| config.check(&observations(), &numbers()).unwrap_err().to_string();
+    // Of a configuration that a program makes too, which nobody validated.
+    let wrong = |config: Td3BcConfig| {
+        let device = Device::flex().autodiff();
+        let generator = &mut seed::generator(5, "init");
+        let ended = algorithm(config).init(&chain::config(1), &device, generator);
+        ended.map(drop).unwrap_err().to_string()
+    };
     for (key, config) in [
         ("alpha", small(-1.0)),
+        ("alpha", small(f64::NAN)),
         ("gamma", Td3BcConfig { gamma: 1.5, ..small(1.0) }),
         ("target_rate", Td3BcConfig { target_rate: f64::NAN, ..small(1.0) }),
         ("noise_clip", Td3BcConfig { noise_clip: f64::INFINITY, ..small(1.0) }),
@@ -169,6 +206,6 @@ fn other_tasks_and_options_are_refused() {
         ("hidden", Td3BcConfig { hidden: 0, ..small(1.0) }),
     ] {
         let error = wrong(config);
-        assert!(error.contains(key), "{error}");
+        assert!(error.starts_with(&format!("td3_bc.{key} = ")), "{error}");
     }
 }

@@ -11,3 +11,12 @@ pub mod study;
 pub mod train;
 pub mod video;
 pub mod weights;
+
+/// The first of `words` (each `key=value`) that says something of one of `keys`.
+fn said<'a>(words: &'a [String], keys: &[&str]) -> Option<&'a String> {
+    let is_said = |word: &&String| {
+        let (key, text) = crate::keys::split(word).unwrap_or_default();
+        !text.is_empty() && keys.contains(&&*key)
+    };
+    words.iter().find(is_said)
+}

@@ -34,7 +34,7 @@ pub fn listen() -> Result<Arc<AtomicBool>> {
             std::process::exit(EXIT_CODE.into());
         }
         if !overtone_console::host::is_quiet() {
-            eprintln!("\nending what is under way (again to quit at once)");
+            warn!("\nending what is under way (again to quit at once)");
         }
     })
     .context("cannot listen for Ctrl-C")?;

@@ -12,7 +12,7 @@ pub mod suites;
 
 use std::ffi::OsString;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use overtone_console::{errors, flags, keys, progress};
 
 pub use command::{
@@ -33,17 +33,10 @@ struct Cli {
 enum Command {
     /// Train an agent on the dataset of a task, then play it
     #[command(after_help = train_help())]
-    Train {
-        /// Options, `key=value`; task=SUITE/NAME or its short form (game=…, env=…) must be given
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
-    },
+    Train(OfTask),
     /// Continue an interrupted run
-    Resume {
-        /// `run=…`: the folder or name of a run; the newest by default
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(command::train::RESUME_OPTIONS, RESUME))]
+    Resume(Options),
     /// Play a trained agent
     Evaluate {
         /// What to evaluate
@@ -51,26 +44,18 @@ enum Command {
         what: Evaluate,
     },
     /// Write one page about runs: scores with intervals, protocol, curves, actions, a video
-    #[command(after_help = report_help())]
+    #[command(after_help = keys::after_help(&command::report::options(), REPORT))]
     Report {
         /// Runs, by folder or name (the newest by default), and options, `key=value`
         #[arg(value_name = "RUN | KEY=VALUE")]
         words: Vec<String>,
     },
     /// Record a video of one episode, next to the action probabilities
-    #[command(after_help = video_help())]
-    Video {
-        /// Options, `key=value`
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(command::video::OPTIONS, VIDEO))]
+    Video(Options),
     /// Record episodes of agents, or of random actions, as a dataset
-    #[command(after_help = record_help())]
-    Record {
-        /// Options, `key=value`
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(command::record::OPTIONS, RECORD))]
+    Record(Options),
     /// Train and play a grid of runs, here or on a Slurm cluster, and compare them
     Study {
         /// What to do
@@ -79,26 +64,22 @@ enum Command {
     },
     /// Write an agent into a folder: as Hugging Face's transformers reads it, or every agent as
     /// safetensors
-    #[command(after_help = export_help())]
+    #[command(after_help = keys::after_help(command::weights::EXPORT_OPTIONS, EXPORT))]
     Export {
         /// A run and the folder to write, or `run=RUN to=FOLDER`, and options, `key=value`
         #[arg(value_name = "RUN FOLDER | KEY=VALUE")]
         words: Vec<String>,
     },
     /// Make a run of an agent that was exported, here or by Hugging Face's transformers
-    #[command(after_help = import_help())]
+    #[command(after_help = keys::after_help(command::weights::IMPORT_OPTIONS, IMPORT))]
     Import {
         /// The folder, or `from=FOLDER`, and options, `key=value`
         #[arg(value_name = "FOLDER | KEY=VALUE")]
         words: Vec<String>,
     },
     /// Fetch a published dataset into datasets/
-    #[command(after_help = download_help())]
-    Download {
-        /// Options, `key=value`; task=SUITE/NAME or its short form (game=…, env=…) must be given
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(command::download::OPTIONS, DOWNLOAD))]
+    Download(OfTask),
     /// Inspect or check a dataset
     Data {
         /// What to do with it
@@ -107,30 +88,40 @@ enum Command {
     },
 }
 
+#[derive(Args)]
+struct Options {
+    /// Options, `key=value`
+    #[arg(value_name = "KEY=VALUE")]
+    options: Vec<String>,
+}
+
+#[derive(Args)]
+struct OfTask {
+    /// Options, `key=value`; task=SUITE/NAME or its short form (game=…, env=…), or a dataset
+    /// that says its task, must be given
+    #[arg(value_name = "KEY=VALUE")]
+    options: Vec<String>,
+}
+
+#[derive(Args)]
+struct Started {
+    /// A study, by name or folder (the newest by default), and options
+    #[arg(value_name = "NAME | KEY=VALUE")]
+    words: Vec<String>,
+}
+
 #[derive(Subcommand)]
 enum Evaluate {
     /// Change one setting of the protocol at a time and play: the effect of each
-    #[command(after_help = ablation_help())]
-    Ablation {
-        /// Options, `key=value`
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(command::evaluate::ABLATION_OPTIONS, ABLATION))]
+    Ablation(Options),
     /// Play episodes in the real environment and report the scores
-    #[command(after_help = evaluate_help())]
-    Rollouts {
-        /// Options, `key=value`
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(command::evaluate::OPTIONS, ROLLOUTS))]
+    Rollouts(Options),
     /// Play in several ways (temperature, return quantile), and choose one in episodes that no score
     /// is made of
-    #[command(after_help = choose_help())]
-    Choose {
-        /// Options, `key=value`
-        #[arg(value_name = "KEY=VALUE")]
-        options: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(command::evaluate::CHOOSE_OPTIONS, CHOOSE))]
+    Choose(Options),
 }
 
 #[derive(Subcommand)]
@@ -141,7 +132,7 @@ enum Study {
         file: std::path::PathBuf,
     },
     /// Start a study: what has run already is not run again
-    #[command(after_help = study_help())]
+    #[command(after_help = keys::after_help(&command::study::run_options(), STUDY_RUN))]
     Run {
         /// A study (FILE.toml, or the name of one that was started), options and settings
         #[arg(value_name = "FILE.toml | NAME | KEY=VALUE")]
@@ -157,19 +148,11 @@ enum Study {
         json: bool,
     },
     /// Do what is not finished of a study that was started
-    #[command(after_help = study_help())]
-    Resume {
-        /// A study, by name or folder (the newest by default), and options
-        #[arg(value_name = "NAME | KEY=VALUE")]
-        words: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(&command::study::resume_options(), STUDY_RESUME))]
+    Resume(Started),
     /// Write the page that compares the cells
-    #[command(after_help = report_help())]
-    Report {
-        /// A study, by name or folder (the newest by default), and options
-        #[arg(value_name = "NAME | KEY=VALUE")]
-        words: Vec<String>,
-    },
+    #[command(after_help = keys::after_help(&command::study::report_options(), STUDY_REPORT))]
+    Report(Started),
     /// Do one cell: what `run` starts
     #[command(hide = true)]
     Cell {
@@ -186,7 +169,7 @@ enum Study {
 #[derive(Subcommand)]
 enum Data {
     /// Print what a dataset holds: transitions, episodes, returns, actions, anything unusual
-    #[command(after_help = inspect_help())]
+    #[command(after_help = keys::after_help(command::data::OPTIONS, INSPECT))]
     Inspect {
         /// A folder of DQN-replay files (of a game, or of one run), or a D4RL or Minari file (HDF5)
         path: std::path::PathBuf,
@@ -242,26 +225,16 @@ docs/data.md explains each code.
 
 Example: overtone data lint datasets/starter/Seaquest";
 
-fn inspect_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Example: overtone data inspect datasets/starter/mujoco/hopper_medium.hdf5 information=true",
-        keys::help(command::data::OPTIONS)
-    )
-}
+const INSPECT: &str = "\
+Example: overtone data inspect datasets/starter/mujoco/hopper_medium.hdf5 information=true";
 
 const CONVERT_HELP: &str = "\
 Examples: overtone data convert own.npz records/own --task gymnasium/CartPole-v1
           overtone data convert hopper_medium-v2.hdf5 minari:mine/hopper-v0 --task mujoco/hopper";
 
-fn record_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Examples: overtone record task=gymnasium/CartPole-v1 to=records/cartpole\n          \
-         overtone record policy=RUN,random share=3,1 switch=50..200 to=records/mixed",
-        keys::help(command::record::OPTIONS)
-    )
-}
+const RECORD: &str = "\
+Examples: overtone record task=gymnasium/CartPole-v1 to=records/cartpole
+          overtone record policy=RUN,random share=3,1 switch=50..200 to=records/mixed";
 
 fn train_help() -> String {
     format!(
@@ -273,88 +246,52 @@ fn train_help() -> String {
     )
 }
 
-fn evaluate_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Example: overtone evaluate rollouts episodes=100 target=p50,p90,p99",
-        keys::help(command::evaluate::OPTIONS)
-    )
-}
+const ROLLOUTS: &str = "Example: overtone evaluate rollouts episodes=100 target=p50,p90,p99";
 
-fn report_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Example: overtone report RUN-s123 RUN-s231 RUN-s312 out=runs/reports",
-        keys::help(command::report::OPTIONS)
-    )
-}
+const REPORT: &str = "Example: overtone report RUN-s123 RUN-s231 RUN-s312 name=seaquest";
 
-fn study_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Every other key is a setting of all runs (overtone train --help), or several, a,b or \
-         1..5, an axis of the grid.\n\n\
-         Examples: overtone study run game=seaquest head=linear,fourier seed=1..5\n          \
-         overtone study run studies/atari-heads.toml plan=true\n          \
-         overtone study run studies/frequencies.toml engine=slurm partition=gpu time=04:00:00 gpus=1",
-        keys::help(command::study::OPTIONS)
-    )
-}
+const STUDY_REPORT: &str = "Example: overtone study report atari-heads out=pages level=0.9";
 
-fn video_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Example: overtone video episode=best every=1",
-        keys::help(command::video::OPTIONS)
-    )
-}
+const STUDY_RUN: &str = "\
+Every other key is a setting of all runs (overtone train --help), or several, a,b or 1..5, an \
+axis of the grid.
 
-fn export_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         format=hf writes a Decision Transformer of vectors with the tanh head and softmax \
-         attention; others are refused with the reason.\n\n\
-         Examples: overtone export runs/RUN format=safetensors agents/seaquest\n          \
-         overtone export run=runs/RUN to=hopper-medium",
-        keys::help(command::weights::EXPORT_OPTIONS)
-    )
-}
+Examples: overtone study run game=seaquest head=linear,fourier seed=1..5
+          overtone study run studies/atari-heads.toml plan=true
+          overtone study run studies/frequencies.toml engine=slurm partition=gpu time=04:00:00 gpus=1";
 
-fn import_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Examples: overtone import agents/seaquest\n          \
-         overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json",
-        keys::help(command::weights::IMPORT_OPTIONS)
-    )
-}
+const STUDY_RESUME: &str = "\
+A study goes on as it was started. For other settings or more seeds start it again: overtone study \
+run NAME seed=1..8
 
-fn ablation_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Example: overtone evaluate ablation episodes=100 only=sticky_probability,target_return",
-        keys::help(command::evaluate::ABLATION_OPTIONS)
-    )
-}
+Example: overtone study resume atari-heads jobs=2";
 
-fn choose_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Example: overtone evaluate choose temperatures=1,0.5 episodes=50",
-        keys::help(command::evaluate::CHOOSE_OPTIONS)
-    )
-}
+const RESUME: &str = "Example: overtone resume run=RUN device=cuda";
 
-fn download_help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         The program prints a plan first: files, size, time, room on the disk. Run the same \
-         command again to continue an interrupted download. Training finds the files by itself.\n\n\
-         Examples: overtone download game=seaquest files=10 plan=true\n          \
-         overtone download env=hopper dataset=medium",
-        keys::help(command::download::OPTIONS)
-    )
-}
+const VIDEO: &str = "Example: overtone video episode=best every=1";
+
+const EXPORT: &str = "\
+format=hf writes a Decision Transformer of vectors with the tanh head and softmax attention; \
+others are refused with the reason.
+
+Examples: overtone export runs/RUN format=safetensors agents/seaquest
+          overtone export run=runs/RUN to=hopper-medium";
+
+const IMPORT: &str = "\
+Examples: overtone import agents/seaquest
+          overtone import from=hopper-medium task=mujoco/hopper statistics=hopper.json";
+
+const ABLATION: &str = "\
+Example: overtone evaluate ablation episodes=100 only=sticky_probability,target_return";
+
+const CHOOSE: &str = "Example: overtone evaluate choose temperatures=1,0.5 episodes=50";
+
+const DOWNLOAD: &str = "\
+The program prints a plan first: files, size, time, room on the disk. Run the same command again \
+to continue an interrupted download. Training finds the files by itself.
+
+Examples: overtone download game=seaquest files=10 plan=true
+          overtone download env=hopper dataset=medium";
 
 /// The program: reads `words`, its own name first, and does what they ask; gives the exit code.
 pub fn main(words: &[OsString]) -> u8 {
@@ -379,31 +316,31 @@ pub fn main(words: &[OsString]) -> u8 {
 
 /// Does what was asked; gives the exit code.
 fn run(command: Command) -> anyhow::Result<u8> {
-    if !matches!(command, Command::Train { .. } | Command::Resume { .. }) {
+    if !matches!(command, Command::Train(_) | Command::Resume(_)) {
         processes::refuse_copies()?;
     }
     match command {
-        Command::Train { options } => return command::train::train(&options),
-        Command::Resume { options } => return command::train::resume(&options),
-        Command::Evaluate { what: Evaluate::Rollouts { options } } => {
+        Command::Train(OfTask { options }) => return command::train::train(&options),
+        Command::Resume(Options { options }) => return command::train::resume(&options),
+        Command::Evaluate { what: Evaluate::Rollouts(Options { options }) } => {
             command::evaluate::rollouts(&options)
         }
         Command::Report { words } => command::report::run(&words),
         Command::Study { what } => return study(what),
-        Command::Video { options } => command::video::run(&options),
-        Command::Evaluate { what: Evaluate::Ablation { options } } => {
+        Command::Video(Options { options }) => command::video::run(&options),
+        Command::Evaluate { what: Evaluate::Ablation(Options { options }) } => {
             command::evaluate::ablation(&options)
         }
-        Command::Evaluate { what: Evaluate::Choose { options } } => {
+        Command::Evaluate { what: Evaluate::Choose(Options { options }) } => {
             command::evaluate::choose(&options)
         }
-        Command::Record { options } => command::record::run(&options),
+        Command::Record(Options { options }) => command::record::run(&options),
         Command::Data { what: Data::Convert { from, to, layout, task } } => {
             command::record::convert(&from, &to, &layout, task.as_deref())
         }
         Command::Export { words } => command::weights::export(&words),
         Command::Import { words } => command::weights::import(&words),
-        Command::Download { options } => command::download::run(&options),
+        Command::Download(OfTask { options }) => command::download::run(&options),
         Command::Data { what: Data::Inspect { path, json, options } } => {
             command::data::inspect(&path, json, &options)
         }
@@ -421,9 +358,9 @@ fn study(what: Study) -> anyhow::Result<u8> {
     match what {
         Study::Init { file } => study::init(&file).map(|()| 0),
         Study::Run { words } => study::run(&words),
-        Study::Resume { words } => study::resume(&words),
+        Study::Resume(Started { words }) => study::resume(&words),
         Study::Status { words, json } => study::status(&words, json).map(|()| 0),
-        Study::Report { words } => study::report(&words).map(|()| 0),
+        Study::Report(Started { words }) => study::report(&words).map(|()| 0),
         Study::Cell { folder, cell, until_input_ends } => {
             study::cell(&folder, &cell, until_input_ends)
         }

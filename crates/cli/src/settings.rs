@@ -34,10 +34,9 @@ pub use self::percents::Percents;
 pub use self::recording::is_path;
 #[cfg(test)]
 use self::resolve::DEFAULTS;
-pub use self::resolve::{chosen_of, device_of, help, named_task};
+pub use self::resolve::{chosen_of, device_of, help, named_tasks};
 pub use self::targets::targets;
-pub(crate) use self::variants::one_line;
-use crate::suites;
+use crate::{keys::one_line, suites};
 
 /// The algorithms that learn a model of logged actions, which `[model]` describes.
 const DECISION_TRANSFORMER: &str = "decision_transformer";
@@ -250,11 +249,9 @@ pub struct EvaluationSettings {
 }
 
 impl EvaluationSettings {
-    /// What they say of the share of the best episodes that an agent is told: none where they say
-    /// which return to ask for, or how much of it.
+    /// What they say of the share of the best episodes that an agent is told.
     pub fn best_percent(&self) -> Choosable {
-        let is_asked = !self.target.is_empty() || self.return_quantile != Choosable::Chosen;
-        if is_asked { self.best_percent.or_none() } else { self.best_percent }
+        self.best_percent.beside(&self.target, self.return_quantile)
     }
 }
 
@@ -358,7 +355,7 @@ impl Settings {
                 options.try_into().map_err(one_line)?
             }
         };
-        config.validate(task)?;
+        config.validate(&task.observations, &task.actions)?;
         Ok(config)
     }
 
@@ -374,11 +371,11 @@ impl Settings {
     /// Task and recording as a part of a run's name: `seaquest`, `hopper-medium`,
     /// `mymodule-myenv-v0`.
     pub fn task_name(&self) -> String {
-        let name = self.task.rsplit('/').next().unwrap_or(&self.task);
-        let in_a_name = |c: char| if c.is_alphanumeric() || "_-.".contains(c) { c } else { '-' };
-        let name = &name.chars().map(in_a_name).collect::<String>();
+        let plain = |c: char| if c.is_alphanumeric() || "_-.".contains(c) { c } else { '-' };
+        let in_a_name = |text: &str| text.chars().map(plain).collect::<String>();
+        let name = &in_a_name(self.task.rsplit('/').next().unwrap_or(&self.task));
         let dataset = Path::new(&self.dataset).file_stem().unwrap_or_default().to_string_lossy();
-        let dataset = dataset.to_lowercase();
+        let dataset = in_a_name(&dataset.to_lowercase());
         match (&*dataset, dataset.strip_prefix(&format!("{name}_"))) {
             ("", _) => name.to_owned(),
             (_, Some(rest)) => format!("{name}-{rest}"),

@@ -24,6 +24,11 @@ fn all() -> impl Iterator<Item = &'static dyn Suite> {
     SUITES.into_iter().chain([&Own as &dyn Suite])
 }
 
+/// The tasks that are known without asking an environment.
+pub fn tasks() -> impl Iterator<Item = &'static Task> {
+    SUITES.into_iter().flat_map(Suite::tasks)
+}
+
 /// The suite that `task` is of.
 ///
 /// # Errors
@@ -84,7 +89,8 @@ pub fn named(name: &str) -> Result<&'static Task> {
     }
 }
 
-/// `words` with every `task=ale/seaquest` in its short form, `game=seaquest`.
+/// `words` with every `task=ale/seaquest` in its short form, `game=seaquest`, and without `task=`,
+/// which names none.
 ///
 /// # Errors
 /// When no suite has such a task: the nearest name is told.
@@ -96,7 +102,7 @@ pub fn in_short_form(words: &[String]) -> Result<Vec<String>> {
             Ok(format!("{}={}", of(task)?.key(), task.name))
         }
     };
-    words.iter().map(short).collect()
+    words.iter().filter(|word| *word != "task=").map(short).collect()
 }
 
 /// The task with this id, such as `ale/seaquest`; the suite may be left out.
@@ -176,8 +182,7 @@ pub fn of_data(data: &Data) -> Result<Option<&'static Task>> {
 /// come, without keyword arguments.
 pub fn in_tables(env: &RecordedEnv) -> Option<&'static Task> {
     let name = plain(env.name_and_version().0);
-    let mut tasks = SUITES.into_iter().flat_map(Suite::tasks);
-    tasks.find(|task| env.kwargs.is_empty() && plain(&task.title) == name)
+    tasks().find(|task| env.kwargs.is_empty() && plain(&task.title) == name)
 }
 
 /// The task that is played in an environment of Gymnasium's, in which `data` was recorded.
@@ -200,14 +205,6 @@ pub fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
     Some(simulation)
 }
 
-/// What the tasks are called for which a condition holds: `games`, or `games and robots`.
-pub fn nouns(holds: impl Fn(&dyn Suite, &Task) -> bool) -> String {
-    let of_suite = |suite: &&dyn Suite| suite.tasks().iter().any(|task| holds(*suite, task));
-    let nouns: Vec<&str> =
-        SUITES.into_iter().filter(of_suite).map(|suite| suite.nouns()[1]).collect();
-    nouns.join(" and ")
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -226,6 +223,7 @@ mod tests {
         );
         assert_eq!(short(&["task=mujoco/hopper"]).unwrap(), ["env=hopper"]);
         assert_eq!(short(&["task=walker2d"]).unwrap(), ["env=walker2d"]);
+        assert_eq!(short(&["task=", "seed=1"]).unwrap(), ["seed=1"]);
         let refused = |word: &str| short(&[word]).unwrap_err();
         let seaquest = "unknown game `seaqest`: did you mean `seaquest`?";
         assert_eq!(refused("task=ale/seaqest"), seaquest);

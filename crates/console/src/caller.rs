@@ -4,7 +4,7 @@
 //! Messages are written as the project's commands, whatever crate they come from. What prints
 //! them lets them go through [`spoken`].
 
-use std::{borrow::Cow, env, fs, sync::OnceLock};
+use std::{borrow::Cow, env, fs, path::Path, sync::OnceLock};
 
 /// Set by a program that holds this one as a part, such as the Python package: to how it is
 /// started again.
@@ -12,7 +12,7 @@ const INSTALLED: &str = "OVERTONE_PROGRAM";
 
 /// The project's commands that the program itself has, by another name or the same.
 const COMMANDS: [(&str, &str); 13] = [
-    ("just tensorboard", "tensorboard --logdir runs"),
+    ("just tensorboard", "tensorboard"),
     ("just protocol-ablation", "overtone evaluate ablation"),
     ("just data", "overtone data"),
     ("just download", "overtone download"),
@@ -32,6 +32,16 @@ pub fn spoken(text: &str) -> Cow<'_, str> {
     match text.contains("just ") && !in_project() {
         true => Cow::Owned(installed(text)),
         false => Cow::Borrowed(text),
+    }
+}
+
+/// A path, or a word with one, as one word of a shell.
+pub fn quoted(path: impl AsRef<Path>) -> String {
+    let word = path.as_ref().display().to_string();
+    let is_plain = |c: char| c.is_alphanumeric() || "_-+=.,:/@%".contains(c);
+    match word.is_empty() || !word.chars().all(is_plain) {
+        true => format!("'{}'", word.replace('\'', r"'\''")),
+        false => word,
     }
 }
 
@@ -56,7 +66,15 @@ fn installed(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::installed;
+    use super::{installed, quoted};
+
+    #[test]
+    fn a_path_is_one_word() {
+        assert_eq!(quoted("runs/a_1-s2.5"), "runs/a_1-s2.5");
+        for (path, word) in [("", "''"), ("my data", "'my data'"), ("it's", r"'it'\''s'")] {
+            assert_eq!(quoted(path), word);
+        }
+    }
 
     #[test]
     fn commands_are_those_of_an_installed_program() {
@@ -65,6 +83,7 @@ mod tests {
         check("(`just data lint x`)", "(`overtone data lint x`)");
         check("ale-py is missing: run `just setup`", "ale-py is missing: install it with pip");
         check("just protocol-ablation run=a", "overtone evaluate ablation run=a");
+        check("just tensorboard --logdir runs", "tensorboard --logdir runs");
         check("just as before", "just as before");
     }
 }

@@ -7,7 +7,7 @@ use crate::caller::spoken;
 /// The exit code of a program that ended so; its error is printed first.
 pub fn exit_code(ended: anyhow::Result<u8>, of_errors: u8) -> u8 {
     ended.unwrap_or_else(|error| {
-        eprintln!("error: {}", told(&error));
+        warn!("error: {}", told(&error));
         of_errors
     })
 }

@@ -16,7 +16,7 @@ pub fn parse<P: clap::Parser>(
             words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
         match as_key(&error, &words, takes_keys) {
             Some(said) => {
-                eprintln!("error: options are written key=value: say {said} (--help lists all)");
+                warn!("error: options are written key=value: say {said} (--help lists all)");
             }
             // That nobody reads it is no reason for anything.
             None => drop(error.print()),
@@ -32,6 +32,10 @@ fn as_key(
     takes_keys: impl Fn(&[String]) -> bool,
 ) -> Option<String> {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
+    // A flag that there is was mistyped: clap says which.
+    if error.get(ContextKind::SuggestedArg).is_some() {
+        return None;
+    }
     let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else { return None };
     let key = flag.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
     let place = words.iter().position(|word| word.split('=').next() == Some(flag))?;
@@ -53,8 +57,17 @@ mod tests {
 
     #[derive(Debug, Parser)]
     enum Program {
-        Train { _options: Vec<String> },
-        Lint { _path: String },
+        Train {
+            _options: Vec<String>,
+        },
+        Lint {
+            _path: String,
+        },
+        Status {
+            _words: Vec<String>,
+            #[arg(long = "json")]
+            _json: bool,
+        },
     }
 
     #[test]
@@ -70,6 +83,8 @@ mod tests {
         assert_eq!(told("overtone train --seed").as_deref(), Some("seed=…"));
         assert_eq!(told("overtone lint --seed 3"), None);
         assert_eq!(told("overtone --seed 3"), None);
+        assert_eq!(told("overtone status --jsn"), None);
+        assert_eq!(told("overtone status --runs=a").as_deref(), Some("runs=a"));
         assert_eq!(told("overtone frain"), None);
         assert_eq!(told("overtone train game=seaquest"), None);
     }

@@ -68,6 +68,11 @@ pub fn say(line: fmt::Arguments<'_>) {
     });
 }
 
+/// Says a line on standard error: what [`warn!`](crate::warn) does.
+pub fn warn(line: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{}", spoken(&line.to_string()));
+}
+
 #[cfg(test)]
 mod tests {
     use std::{cell::RefCell, rc::Rc};

@@ -4,7 +4,7 @@
 //! `head.frequencies`. `head` and `attention` alone stand for their `kind`, and `targets` for
 //! `target`, which may be several.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, num::IntErrorKind, path::Path};
 
 use anyhow::{Result, bail};
 use toml::{Table, Value};
@@ -50,6 +50,34 @@ pub fn unflatten(keys: &Keys) -> Table {
         insert(&mut root, key, value);
     }
     root
+}
+
+/// The `defaults` of a command, a document, with `words` (each `key=value`) on top.
+///
+/// # Errors
+/// As [`apply`], and when `defaults` is no document.
+pub fn given(defaults: &str, words: &[String]) -> Result<Keys> {
+    let mut keys = flatten(&defaults.parse()?);
+    apply(&mut keys, words)?;
+    Ok(keys)
+}
+
+/// A value as it is written; empty where there is none.
+pub fn text(keys: &Keys, key: &str) -> String {
+    keys.get(key).map(plain).unwrap_or_default()
+}
+
+/// A whole number.
+///
+/// # Errors
+/// When it is none, or below `least`.
+pub fn whole(keys: &Keys, key: &str, least: usize) -> Result<usize> {
+    let text = text(keys, key);
+    match (text.parse(), least) {
+        (Ok(number), _) if number >= least => Ok(number),
+        (_, 0) => bail!("{key}={text}: must be 0 or more"),
+        _ => bail!("{key}={text}: must be at least {least}"),
+    }
 }
 
 /// Sets what `overrides` (each `key=value`) say; a value takes the type of the default.
@@ -139,7 +167,12 @@ fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
     let text = text.trim();
     let digits = text.replace('_', "");
     match like {
-        Value::Integer(_) => digits.parse().map(Value::Integer).map_err(|_| "a whole number"),
+        Value::Integer(_) => {
+            digits.parse().map(Value::Integer).map_err(|error| match error.kind() {
+                IntErrorKind::PosOverflow => "a whole number of at most 9223372036854775807",
+                _ => "a whole number",
+            })
+        }
         Value::Float(_) => digits.parse().map(Value::Float).map_err(|_| "a number"),
         Value::Boolean(_) => text.parse().map(Value::Boolean).map_err(|_| "true or false"),
         _ if text.starts_with('{') => {
@@ -158,6 +191,21 @@ pub fn plain(value: &Value) -> String {
         Value::Float(number) if *number != 0.0 && number.abs() < 1e-3 => format!("{number:e}"),
         other => other.to_string(),
     }
+}
+
+/// What a TOML reader says, without the picture of the place.
+pub fn one_line(error: toml::de::Error) -> anyhow::Error {
+    let message = error.message().trim().replace('\n', " ");
+    let whole = ["usize", "u64", "u32"].iter().fold(message, |message, name| {
+        message.replace(&format!("expected {name}"), "expected a whole number, 0 or more")
+    });
+    anyhow::anyhow!("{whole}")
+}
+
+/// What `--help` says after the arguments of a command: its `options`, a commented document, and
+/// what comes `after` them.
+pub fn after_help(options: &str, after: &str) -> String {
+    format!("Options, their defaults and why:\n{}\n{after}", help(options))
 }
 
 /// Lines `key=default  reason` of a commented document: the comment above a key, of one line
@@ -251,8 +299,21 @@ mod tests {
         refused("rate=8", &["`train.rate`"]);
         refused("rounds=8", &["no option `rounds` (--help lists all)"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
+        // What a document holds are 64 bits with a sign.
+        refused("a=18446744073709551615", &["a whole number of at most 9223372036854775807, such"]);
         refused("head={normal=}", &["head.kind={normal=}", "a word, or a table", "linear"]);
         refused("train.rate=fast", &["a number", "train.rate=0.5"]);
+    }
+
+    #[test]
+    fn whole_numbers_have_a_least() {
+        let whole = |text: &str, least| {
+            let keys = Keys::from([("n".to_owned(), Value::String(text.to_owned()))]);
+            whole(&keys, "n", least).map_err(|error| error.to_string())
+        };
+        assert_eq!((whole("3", 0), whole("1", 1)), (Ok(3), Ok(1)));
+        assert_eq!(whole("-1", 0), Err("n=-1: must be 0 or more".into()));
+        assert_eq!(whole("0", 1), Err("n=0: must be at least 1".into()));
     }
 
     #[test]

@@ -372,6 +372,9 @@ pub enum DataError {
         /// Why not.
         reason: String,
     },
+    /// Work that was asked to end before it was done.
+    #[error("stopped")]
+    Stopped,
     /// The thread that assembles batches died.
     #[error("the thread that assembles batches stopped: {reason}")]
     Loader {

@@ -38,7 +38,7 @@ pub const NAMED: [&dyn Reader; 1] = [&npz::Ogbench];
 /// # Errors
 /// [`DataError::Missing`] when nothing is there, [`DataError::NoLog`] when no format is for it.
 pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
-    if !path.exists() {
+    if !path.try_exists().map_err(DataError::io(path, "open"))? {
         return Err(DataError::Missing {
             path: path.to_path_buf(),
             hint: "give an .npz file of NumPy, an HDF5 file of D4RL or Minari, or the folder of a DQN-replay \
@@ -58,7 +58,8 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
 /// As [`reader_of`], and [`DataError::UnknownName`] for a name that no format has.
 pub fn reader_as(path: &Path, layout: &str) -> Result<&'static dyn Reader, DataError> {
     let reader = reader_of(path);
-    if layout.is_empty() || matches!(reader, Err(DataError::Missing { .. })) {
+    if layout.is_empty() || matches!(reader, Err(DataError::Missing { .. } | DataError::Io { .. }))
+    {
         return reader;
     }
     let all = || READERS.into_iter().chain(NAMED);

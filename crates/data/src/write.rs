@@ -6,6 +6,7 @@
 
 mod metadata;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -248,13 +249,14 @@ impl Drop for MinariWriter<'_> {
 /// led, `[episodes]`; where that is not known, the last observation stands there again.
 ///
 /// # Errors
-/// As [`MinariWriter`], and [`DataError::Inconsistent`] where `last` is not of this recording.
+/// As [`MinariWriter`], [`DataError::Inconsistent`] where `last` is not of this recording, and
+/// [`DataError::Stopped`] where `progress`, which is told the steps written, breaks.
 pub fn write_columns(
     log: &Columns,
     last: Option<&Seen>,
     to: &Path,
     about: About<'_>,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Written, DataError> {
     if let Some(last) = last {
         check_last(log, last)?;
@@ -306,7 +308,9 @@ pub fn write_columns(
             outcome: finished.then_some(episode.outcome),
             seed: None,
         })?;
-        progress(writer.transitions());
+        if progress(writer.transitions()).is_break() {
+            return Err(DataError::Stopped);
+        }
     }
     writer.finish()
 }
@@ -352,12 +356,12 @@ fn check_last(log: &Columns, last: &Seen) -> Result<(), DataError> {
 /// the last action of an episode led: the last frame stands there again.
 ///
 /// # Errors
-/// As [`MinariWriter`], and when the frames cannot be read.
+/// As [`write_columns`], and when the frames cannot be read.
 pub fn write_frames(
     log: &Dataset,
     to: &Path,
     about: About<'_>,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Written, DataError> {
     let (Some(frames), Acted::Discrete { n_actions, values }) = (log.frames(), log.actions())
     else {
@@ -381,7 +385,9 @@ pub fn write_frames(
             outcome: Some(episode.outcome),
             seed: None,
         })?;
-        progress(writer.transitions());
+        if progress(writer.transitions()).is_break() {
+            return Err(DataError::Stopped);
+        }
     }
     writer.finish()
 }

@@ -142,7 +142,7 @@ impl Ablation {
 
     /// A row for playing as trained, and one for each deviation.
     pub fn table(&self) -> Table {
-        let level = 100.0 * self.bootstrap.level;
+        let level = self.bootstrap.percent();
         let difference = format!("difference [{level} % interval]");
         let mut table =
             Table::new(&["setting", "trained", "played", "n", "raw mean ± sd", &difference]);
@@ -175,7 +175,7 @@ impl Ablation {
 
     /// What the table leaves open: how it was made, and why rows have no number.
     pub fn notes(&self) -> Vec<String> {
-        let Bootstrap { replications, level, seed } = self.bootstrap;
+        let Bootstrap { replications, seed, .. } = self.bootstrap;
         let mut notes = vec![
             format!(
                 "Every row plays the same {} episodes (seed {}) and asks for {}, but where it says \
@@ -186,7 +186,7 @@ impl Ablation {
                 self.matched.n + self.failed,
                 self.seed,
                 self.target_return,
-                100.0 * level
+                self.bootstrap.percent()
             ),
             "Settings are changed one at a time; together they may do more or less than the sum."
                 .into(),

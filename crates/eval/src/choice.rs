@@ -27,6 +27,10 @@ pub struct Way {
     pub best_percent: f32,
 }
 
+/// The way in which nothing is changed: an agent draws as it learned, and is told what is left of
+/// its target.
+const PLAIN: Way = Way { temperature: 1.0, return_quantile: 1.0, best_percent: 0.0 };
+
 impl Way {
     /// That of a protocol.
     pub fn of(play: &Play) -> Self {
@@ -136,17 +140,13 @@ impl Choice {
         self.curve.len() > 1
     }
 
-    /// What was chosen, as options of a command: ` temperature=0.5 return_quantile=0.9`.
-    pub fn words(&self) -> String {
-        let told = self.heeded(&self.chosen).into_iter();
-        told.map(|(name, of)| format!(" {}={}", name.replace(' ', "_"), of(&self.chosen))).collect()
-    }
-
-    /// The settings in which its ways differ.
+    /// The settings in which its ways differ; of one way those that change what an agent does.
     pub fn settings(&self) -> Vec<Differing> {
-        let differ = |(_, of): &Differing| {
-            self.curve.windows(2).any(|pair| of(&pair[0].way) != of(&pair[1].way))
-        };
+        let mut ways: Vec<&Way> = self.curve.iter().map(|point| &point.way).collect();
+        if !self.is_one() {
+            ways.push(&PLAIN);
+        }
+        let differ = |(_, of): &Differing| ways.windows(2).any(|pair| of(pair[0]) != of(pair[1]));
         SETTINGS.into_iter().filter(differ).collect()
     }
 
@@ -189,15 +189,13 @@ impl Choice {
     pub fn describe(&self) -> String {
         let all: Vec<String> = self.curve.iter().map(|point| self.label(&point.way)).collect();
         let n = self.curve.first().map_or(0, |point| point.raw_return.n);
-        format!(
-            "{} {} of {}: {} ({n} of seed {} each, asked for {})",
-            self.what(),
-            self.label(&self.chosen),
-            all.join(", "),
-            self.rule,
-            self.seed,
-            self.target
-        )
+        let (what, chosen) = (self.what(), self.label(&self.chosen));
+        let told = match (self.is_one(), chosen.is_empty()) {
+            (true, _) => format!("{what} {chosen} of {}: {}", all.join(", "), self.rule),
+            (false, false) => format!("one way: {what} {chosen}"),
+            (false, true) => what,
+        };
+        format!("{told} ({n} of seed {} each, asked for {})", self.seed, self.target)
     }
 }
 
@@ -250,5 +248,8 @@ mod tests {
         let of_both = told(&[([1.0, 0.9], &[3.0]), ([0.5, 0.5], &[2.0])]);
         let expected = "temperature and return quantile 1 and 0.9 of 1 and 0.9, 0.5 and 0.5:";
         assert!(of_both.starts_with(expected), "{of_both}");
+        let of_one = told(&[([0.25, 1.0], &[3.0])]);
+        assert_eq!(of_one, "one way: temperature 0.25 (1 of seed 1001 each, asked for 5)");
+        assert!(told(&[([1.0, 1.0], &[3.0])]).starts_with("one way (1 of seed"));
     }
 }

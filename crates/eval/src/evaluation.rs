@@ -97,8 +97,10 @@ impl Setting {
     pub fn told(&self, target: f32) -> Option<String> {
         match self.protocol.best_percent {
             _ if self.heeded().target => Some(target.to_string()),
-            0.0 => None,
-            percent => Some(format!("best {percent} %")),
+            percent if percent > 0.0 && self.heeded().best_percent => {
+                Some(format!("best {percent} %"))
+            }
+            _ => None,
         }
     }
 }

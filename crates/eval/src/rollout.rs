@@ -29,6 +29,7 @@ use overtone_env::{ActionSpace, EnvError, VectorEnv};
 use serde::{Deserialize, Serialize};
 
 use crate::Pooled;
+pub use group::Rows;
 use group::{Failed, Group, Seen, Work};
 use pace::Clock;
 pub use pace::Pace;

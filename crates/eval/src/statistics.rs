@@ -79,12 +79,15 @@ pub enum StatisticsError {
         /// Tasks of the other.
         y: Vec<String>,
     },
-    /// A bootstrap that cannot be made.
-    #[error("a bootstrap of {replications} replications for a level of {level}")]
-    Bootstrap {
-        /// At least 1.
-        replications: usize,
-        /// Between 0 and 1, both excluded.
-        level: f64,
+    /// A bootstrap of too few replications, or too many.
+    #[error("{got} bootstrap replications: there must be 1 to {most}")]
+    Replications {
+        /// How many were asked for.
+        got: usize,
+        /// How many there may be.
+        most: usize,
     },
+    /// A bootstrap of no share.
+    #[error("a bootstrap for a level of {0}: it must lie between 0 and 1")]
+    Level(f64),
 }

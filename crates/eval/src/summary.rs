@@ -51,10 +51,20 @@ impl Summary {
         })
     }
 
-    /// `mean ± sd` with one digit after the point; the mean alone for one number.
+    /// `mean ± sd` with as many [`digits`] as its largest number asks for; the mean alone for one
+    /// number.
     pub fn with_spread(&self) -> String {
-        spread(self.mean, self.sd, 1)
+        spread(self.mean, self.sd, digits([self]))
     }
+}
+
+/// Digits after the point with which numbers of a table are written: three of the largest one, and
+/// at least one after the point.
+pub fn digits<'a>(summaries: impl IntoIterator<Item = &'a Summary>) -> usize {
+    let ends = summaries.into_iter().flat_map(|summary| [summary.min.abs(), summary.max.abs()]);
+    let largest = ends.fold(0.0, f64::max);
+    let before = if largest > 0.0 { largest.log10().floor() } else { 1.0 };
+    (2.0 - before).clamp(1.0, 9.0) as usize
 }
 
 /// A number with `digits` after the point, without the sign of what is rounded to zero.
@@ -92,7 +102,7 @@ pub(crate) fn interquartile_mean(sorted: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Summary, fixed, spread};
+    use super::{Summary, digits, fixed, spread};
 
     #[test]
     fn zero_has_no_sign() {
@@ -100,6 +110,17 @@ mod tests {
         assert_eq!([-0.4, -0.6, 7.0].map(|value| fixed(value, 0)), ["0", "-1", "7"]);
         assert_eq!(spread(-0.001, Some(0.07), 2), "0.00 ± 0.07");
         assert_eq!(spread(-0.001, None, 2), "0.00");
+    }
+
+    #[test]
+    fn small_numbers_have_more_digits() {
+        let told = |values: &[f64]| Summary::of(values).unwrap().with_spread();
+        assert_eq!(told(&[480.0, 520.0]), "500.0 ± 28.3");
+        assert_eq!(told(&[1.0, 0.5]), "0.75 ± 0.35");
+        assert_eq!(told(&[-0.012, -0.008]), "-0.0100 ± 0.0028");
+        assert_eq!(told(&[0.0]), "0.0");
+        let of = |value: f64| Summary::of(&[value]).unwrap();
+        assert_eq!(digits([&of(0.1), &of(-30.0)]), 1, "one number of digits for a table");
     }
 
     #[test]

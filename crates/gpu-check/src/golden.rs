@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use overtone_core::{ActionSpace, seed};
 use overtone_model::{
     Acted, Contexts, DecisionTransformer, DecisionTransformerConfig, Frames, HeadConfig, Init,
@@ -54,7 +54,10 @@ pub fn check(folder: &Path, device: &Device) -> Result<Vec<Row>> {
         let model = case.model(head)?;
         let got = model.logits(&case.batch(0)?).context("no logits")?.into_data();
         let stored = outputs.get(&format!("{head}/f32/logits")).context("no golden logits")?;
-        let apart = case.by_action(head, stored)?.into_iter().zip(got.iter::<f64>());
+        let expected = case.by_action(head, stored)?;
+        let (n, n_expected) = (got.num_elements(), expected.len());
+        ensure!(n == n_expected, "{head} head: {n} logits, {n_expected} golden ones");
+        let apart = expected.into_iter().zip(got.iter::<f64>());
         let apart = apart.map(|(expected, got)| (expected - got).abs());
         rows.push(Row::compared(format!("logits, {head} head"), largest(apart), tolerance));
     }
@@ -65,7 +68,7 @@ pub fn check(folder: &Path, device: &Device) -> Result<Vec<Row>> {
 
 /// The largest, or no number if one of them is none.
 pub fn largest(numbers: impl Iterator<Item = f64>) -> f64 {
-    numbers.fold(0.0, |largest, x| if x <= largest { largest } else { x })
+    numbers.fold(0.0, |largest, x| if x > largest || x.is_nan() { x } else { largest })
 }
 
 struct Case<'a> {
@@ -196,5 +199,16 @@ impl Case<'_> {
             tokens += (rows * time) as u64;
         }
         Ok(largest(apart.into_iter()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_the_largest() {
+        assert_eq!(largest([0.5, 2.0, 1.0].into_iter()), 2.0);
+        assert!(largest([5.0, f64::NAN, 1e-6].into_iter()).is_nan());
     }
 }

@@ -40,7 +40,7 @@ peers = "scripts/peers"
 steps = 0
 # The game whose data the paper's profile is timed on.
 game = "seaquest"
-# Updates of the paper's profile that are timed; 0: by the size.
+# Updates of the paper's profile that are timed, at least 3: the first two readings are warm-up; 0: by the size.
 updates = 0
 # Seconds of playing that are timed; 0: none.
 playing = 20
@@ -91,20 +91,14 @@ impl Scale {
 
 /// Check that a GPU computes what the CPU computes, and how fast
 #[derive(Parser)]
-#[command(version, about, max_term_width = 100, after_help = help())]
+#[command(version, about, max_term_width = 100, after_help = keys::after_help(OPTIONS, EXAMPLE))]
 struct Cli {
     /// Options, `key=value`
     #[arg(value_name = "KEY=VALUE")]
     options: Vec<String>,
 }
 
-fn help() -> String {
-    format!(
-        "Options, their defaults and why:\n{}\n\
-         Example: overtone-gpu-check device=cuda",
-        keys::help(OPTIONS)
-    )
-}
+const EXAMPLE: &str = "Example: overtone-gpu-check device=cuda";
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
@@ -116,13 +110,9 @@ fn main() -> ExitCode {
 
 /// Checks, measures and writes what was found.
 fn run(options: &[String]) -> Result<()> {
-    let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, options)?;
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-    let whole = |key: &str| match text(key).parse::<u64>() {
-        Ok(number) => Ok(number),
-        Err(_) => bail!("{key}={}: must be 0 or more", text(key)),
-    };
+    let keys = keys::given(OPTIONS, options)?;
+    let text = |key: &str| keys::text(&keys, key);
+    let whole = |key: &str| keys::whole(&keys, key, 0).map(|n| n as u64);
     let chosen = device::choose(&text("device"))?;
     let mut scale = match (text("size").as_str(), chosen.is_gpu) {
         ("full", _) | ("auto", true) => Scale::full(),
@@ -130,6 +120,13 @@ fn run(options: &[String]) -> Result<()> {
         (other, _) => bail!("size={other}: there are auto, full and tiny"),
     };
     if let updates @ 1.. = whole("updates")? {
+        let warm_up = paper::WARM_UP as u64;
+        if updates <= warm_up {
+            let least = warm_up + 1;
+            bail!(
+                "updates={updates}: must be 0, or at least {least}: the first {warm_up} are warm-up"
+            );
+        }
         scale.paper.0 = updates;
     }
     if let steps @ 1.. = whole("steps")? {

@@ -14,7 +14,7 @@ use crate::{Scale, report::Row};
 /// What the paper trains for: 5 epochs of 500,000 transitions in batches of 128.
 const UPDATES: f64 = 5.0 * 500_000.0 / 128.0;
 /// Readings of losses before the clock starts: kernels are compiled and tuned, the queue fills.
-const WARM_UP: usize = 2;
+pub const WARM_UP: usize = 2;
 
 /// Trains in each precision, with the runs in `folder`. The first one's last checkpoint is there
 /// to be played.

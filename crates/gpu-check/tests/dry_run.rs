@@ -76,5 +76,6 @@ fn nonsense_is_refused() {
     desk.refuses("device=cuda:99", &["device"]);
     desk.refuses("size=huge", &["size=huge", "tiny"]);
     desk.refuses("updates=-1", &["updates=-1"]);
+    desk.refuses("updates=2", &["updates=2", "at least 3"]);
     desk.refuses("out=no/such/folder/x.json", &["out=no/such/folder/x.json"]);
 }

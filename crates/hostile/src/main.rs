@@ -24,6 +24,7 @@ use overtone_hostile::worker::{Work, work};
 #[global_allocator]
 static ALLOCATOR: Counting<{ 1 << 30 }> = Counting;
 
+#[allow(clippy::print_stderr, reason = "nothing is lost where nobody reads its last line")]
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let done = match words.split_first() {

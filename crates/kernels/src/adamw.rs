@@ -20,8 +20,10 @@ use burn::tensor::Tensor;
 pub use slices::{Slot, adamw_step, clip_factor, global_norm};
 
 use crate::Form;
-use crate::flex::is_flex_f32;
+use crate::buffer::Buffer;
+use crate::flex::{is_flex_f32, primitive};
 use crate::polyak::contiguous;
+use slices::adamw_step_from;
 use tensors::Joined;
 
 /// The optimizer's constants, with the meaning they have in PyTorch.
@@ -116,7 +118,7 @@ impl AdamWState {
     /// each parameter, flat. Returns the norm of all of them before clipping, `[1]`.
     ///
     /// With a `clip_norm`, gradients are first multiplied as [`clip_factor`] says. Nothing is read
-    /// back from a GPU. On the CPU, memory that nobody else holds is written in place.
+    /// back from a GPU. On the CPU, moments that nobody else holds are written in place.
     ///
     /// # Panics
     /// When there are not as many gradients as parameters, or `step` is zero.
@@ -141,19 +143,14 @@ impl AdamWState {
         }
     }
 
-    /// The first moments, likewise.
-    pub fn first_moments(&self) -> Vec<Tensor<1>> {
+    /// First and second moment of each parameter, likewise.
+    pub fn moments(&self) -> Vec<[Tensor<1>; 2]> {
         match &self.0 {
-            Held::Apart(slots) => slots.iter().map(|slot| slot.first_moment.clone()).collect(),
-            Held::Joined(joined) => joined.first_moments(),
-        }
-    }
-
-    /// The second moments, likewise.
-    pub fn second_moments(&self) -> Vec<Tensor<1>> {
-        match &self.0 {
-            Held::Apart(slots) => slots.iter().map(|slot| slot.second_moment.clone()).collect(),
-            Held::Joined(joined) => joined.second_moments(),
+            Held::Apart(slots) => slots
+                .iter()
+                .map(|slot| [slot.first_moment.clone(), slot.second_moment.clone()])
+                .collect(),
+            Held::Joined(joined) => joined.moments(),
         }
     }
 }
@@ -171,7 +168,7 @@ fn step_apart(
     let norm = global_norm(gradients.iter().map(FlexTensor::storage::<f32>));
     let scale = clip_norm.map_or(1.0, |clip_norm| clip_factor(norm, clip_norm));
 
-    // The slots' own references end here: what nobody else holds is then written in place.
+    // The slots' own references end here: moments that nobody else holds are then written in place.
     let (mut parts, decays): (Vec<[FlexTensor; 3]>, Vec<f64>) = std::mem::take(slots)
         .into_iter()
         .map(|slot| {
@@ -179,23 +176,32 @@ fn step_apart(
             (parts.map(contiguous), slot.weight_decay)
         })
         .unzip();
-    let flat = parts.iter_mut().zip(&gradients).zip(&decays).map(
-        |(([parameter, first_moment, second_moment], gradient), weight_decay)| Slot {
-            parameter: parameter.storage_mut(),
-            gradient: gradient.storage(),
-            first_moment: first_moment.storage_mut(),
-            second_moment: second_moment.storage_mut(),
-            weight_decay: *weight_decay,
+    // A model holds the parameters too, so new ones are written to other memory.
+    let mut moved: Vec<Buffer> =
+        parts.iter().map(|[parameter, ..]| Buffer::new(parameter.storage::<f32>().len())).collect();
+    let flat = parts.iter_mut().zip(&mut moved).zip(&gradients).zip(&decays).map(
+        |((([parameter, first_moment, second_moment], moved), gradient), weight_decay)| {
+            let slot = Slot {
+                parameter: moved,
+                gradient: gradient.storage(),
+                first_moment: first_moment.storage_mut(),
+                second_moment: second_moment.storage_mut(),
+                weight_decay: *weight_decay,
+            };
+            (slot, Some(parameter.storage()))
         },
     );
-    adamw_step(optimizer, step, scale, flat.collect());
+    adamw_step_from(optimizer, step, scale, flat.collect());
 
     *slots = parts
         .into_iter()
+        .zip(moved)
         .zip(decays)
-        .map(|(parts, weight_decay)| {
+        .map(|(([_, first_moment, second_moment], moved), weight_decay)| {
+            let n = moved.len();
             let [parameter, first_moment, second_moment] =
-                parts.map(Tensor::from_primitive::<Flex>);
+                [primitive(moved, [n]), first_moment, second_moment]
+                    .map(Tensor::from_primitive::<Flex>);
             TensorSlot { parameter, first_moment, second_moment, weight_decay }
         })
         .collect();

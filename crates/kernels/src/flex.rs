@@ -24,7 +24,8 @@ use crate::buffer::Buffer;
 /// A tensor with its place on the tape.
 type Tracked = FloatTensor<Autodiff<Flex>>;
 
-/// An operation on `N` float inputs with a hand-written backward pass.
+/// An operation on `N` float inputs with a hand-written backward pass. Where the output has no
+/// elements neither pass runs, and every gradient is zero.
 pub(crate) trait Fused<const N: usize>: Send + Sync + 'static {
     /// What the backward pass needs beside inputs and output.
     type Saved: Send + Sync + 'static;
@@ -89,8 +90,7 @@ pub(crate) fn apply<const N: usize, const D: usize, F: Fused<N>>(
     let output = match context {
         DispatchAutodiffContext::Disabled => {
             let inputs = inputs.map(|input| untracked(input).to_contiguous());
-            let (output, _) = operation.forward(inputs.each_ref().map(floats), false);
-            wrap::<Flex>(primitive(output, shape))
+            wrap::<Flex>(forward(&operation, &inputs, shape, false).0)
         }
         DispatchAutodiffContext::Enabled(Disabled) => {
             wrap::<Autodiff<Flex>>(record::<N, D, F, NoCheckpointing>(operation, inputs, shape))
@@ -114,16 +114,27 @@ fn record<const N: usize, const D: usize, F: Fused<N>, C: CheckpointStrategy>(
     let inputs = inputs.map(|input| input.into_primitive().to_contiguous());
     match FusedStep::<F>(PhantomData).prepare::<C>(guards).compute_bound().stateful() {
         OpsKind::Tracked(step) => {
-            let (output, saved) = operation.forward(inputs.each_ref().map(floats), true);
-            let output = primitive(output, shape);
+            let (output, saved) = forward(&operation, &inputs, shape, true);
             let record = Record { operation, inputs, output: output.clone(), saved };
             step.finish(FusedState(Arc::new(record)), output)
         }
-        OpsKind::UnTracked(step) => {
-            let (output, _) = operation.forward(inputs.each_ref().map(floats), false);
-            step.finish(primitive(output, shape))
-        }
+        OpsKind::UnTracked(step) => step.finish(forward(&operation, &inputs, shape, false).0),
     }
+}
+
+/// The output, and what is saved if `keep`.
+fn forward<const N: usize, const D: usize, F: Fused<N>>(
+    operation: &F,
+    inputs: &[FlexTensor; N],
+    shape: [usize; D],
+    keep: bool,
+) -> (FlexTensor, Option<F::Saved>) {
+    let (output, saved) = if shape.contains(&0) {
+        (Buffer::new(0), None)
+    } else {
+        operation.forward(inputs.each_ref().map(floats), keep)
+    };
+    (primitive(output, shape), saved)
 }
 
 /// A fused operation on the tape.
@@ -134,6 +145,7 @@ struct Record<F: Fused<N>, const N: usize> {
     operation: F,
     inputs: [FlexTensor; N],
     output: FlexTensor,
+    /// Nothing where the output has no elements.
     saved: Option<F::Saved>,
 }
 
@@ -150,12 +162,12 @@ impl<F: Fused<N>, const N: usize> Backward<Flex, N> for FusedStep<F> {
     ) {
         let gradient = gradients.consume::<Flex>(&ops.node).to_contiguous();
         let record = &ops.state.0;
-        let Some(saved) = &record.saved else {
-            unreachable!("a tracked step saves what its backward pass needs")
-        };
         let inputs = record.inputs.each_ref().map(floats);
-        let by_input =
-            record.operation.backward(inputs, floats(&record.output), saved, floats(&gradient));
+        let (output, gradient) = (floats(&record.output), floats(&gradient));
+        let by_input = match &record.saved {
+            Some(saved) => record.operation.backward(inputs, output, saved, gradient),
+            None => inputs.map(|input| Buffer::zeros(input.len())),
+        };
         for ((parent, by_input), input) in ops.parents.iter().zip(by_input).zip(&record.inputs) {
             if let Some(parent) = parent {
                 let by_input = primitive(by_input, input.layout().shape().clone());
@@ -203,7 +215,7 @@ fn tracked(tensor: DispatchTensor) -> Tracked {
     }
 }
 
-fn primitive(elements: Buffer, shape: impl Into<Shape>) -> FlexTensor {
+pub(crate) fn primitive(elements: Buffer, shape: impl Into<Shape>) -> FlexTensor {
     FlexTensor::from_data(TensorData::from_bytes(elements.into_bytes(), shape, DType::F32))
 }
 

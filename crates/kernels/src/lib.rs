@@ -30,25 +30,25 @@
 //! | [`AdamWState`], [`adamw_step`] | the optimizer's step with clipping: on tensors, on slices |
 
 pub mod adamw;
-pub mod attention;
+mod attention;
 mod buffer;
 #[cfg(feature = "cube")]
 mod cube;
-pub mod dropout;
-pub mod encoder;
+mod dropout;
+mod encoder;
 mod flex;
-pub mod form;
-pub mod fourier_power;
+mod form;
+mod fourier_power;
 pub mod fourier_scores;
 mod mask;
 pub mod math;
 mod matrix;
-pub mod mlp;
+mod mlp;
 mod norm;
 mod outer;
-pub mod polyak;
-pub mod queries;
-pub mod relu_layers;
+mod polyak;
+mod queries;
+mod relu_layers;
 mod rows;
 mod scratch;
 mod shares;
@@ -66,7 +66,6 @@ pub use norm::{LAYER_NORM_EPSILON, layer_norm};
 pub use polyak::polyak;
 pub use queries::Queries;
 pub use relu_layers::{ReluLayer, relu_layers};
-pub use simd::Vectors;
 
 /// The README's example, compiled and run with the others.
 #[cfg(doctest)]

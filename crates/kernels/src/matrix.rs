@@ -3,8 +3,8 @@
 use gemm::Parallelism;
 use rayon::prelude::*;
 
-use crate::Vectors;
 use crate::buffer::Buffer;
+use crate::simd::Vectors;
 
 /// A matrix somewhere in a slice.
 #[derive(Clone, Copy)]

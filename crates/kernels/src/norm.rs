@@ -31,7 +31,13 @@ pub const LAYER_NORM_EPSILON: f64 = 1e-5;
 ///
 /// # Shapes
 /// - `x` and result: `[batch, tokens, d]`; `weight`, `bias`: `[d]`
+///
+/// # Panics
+/// When shapes do not fit together.
 pub fn layer_norm(x: Tensor<3>, weight: Tensor<1>, bias: Tensor<1>, form: Form) -> Tensor<3> {
+    let [_, _, d] = x.dims();
+    assert_eq!(weight.dims(), [d], "weight");
+    assert_eq!(bias.dims(), [d], "bias");
     if form == Form::Auto && is_flex_f32(&x) && is_flex_f32(&weight) && is_flex_f32(&bias) {
         let shape = x.dims();
         return flex::apply(

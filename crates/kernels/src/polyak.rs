@@ -7,14 +7,13 @@ use multiversion::multiversion;
 use rayon::prelude::*;
 
 use crate::Form;
-use crate::flex::is_flex_f32;
+use crate::buffer::Buffer;
+use crate::flex::{is_flex_f32, primitive};
 
-/// Elements one task takes: 128 KiB of both tensors.
+/// Elements one task takes: 192 KiB of both tensors and the result.
 const CHUNK: usize = 16 * 1024;
 
 /// `target + rate · (source − target)`, of tensors without autodiff.
-///
-/// On the CPU, memory of `target` that nobody else holds is written in place.
 ///
 /// # Panics
 /// When the lengths differ.
@@ -24,11 +23,17 @@ pub fn polyak(target: Tensor<1>, source: Tensor<1>, rate: f64, form: Form) -> Te
     if form == Form::Reference || !is_plain(&target) || !is_plain(&source) {
         return target.clone() + (source - target) * rate;
     }
-    let (mut target, source) = (contiguous(target), contiguous(source));
-    let moved: &mut [f32] = target.storage_mut();
-    let chunks = moved.par_chunks_mut(CHUNK).zip(source.storage::<f32>().par_chunks(CHUNK));
-    chunks.for_each(|(target, source)| follow(target, source, rate as f32));
-    Tensor::from_primitive::<Flex>(target)
+    let [target, source] = [target, source].map(contiguous);
+    let [target, source] = [&target, &source].map(FlexTensor::storage::<f32>);
+    // A network that follows another holds its memory, so the result is in memory of its own.
+    let mut moved = Buffer::new(target.len());
+    moved
+        .par_chunks_mut(CHUNK)
+        .zip(target.par_chunks(CHUNK))
+        .zip(source.par_chunks(CHUNK))
+        .for_each(|((moved, target), source)| follow(moved, target, source, rate as f32));
+    let shape = [moved.len()];
+    Tensor::from_primitive::<Flex>(primitive(moved, shape))
 }
 
 /// The whole storage of a tensor in `f32` on the CPU, and nothing beside.
@@ -42,9 +47,9 @@ pub(crate) fn contiguous(tensor: Tensor<1>) -> FlexTensor {
 }
 
 #[multiversion(targets = "simd")]
-fn follow(target: &mut [f32], source: &[f32], rate: f32) {
-    for (target, source) in target.iter_mut().zip(source) {
-        *target += rate * (source - *target);
+fn follow(moved: &mut [f32], target: &[f32], source: &[f32], rate: f32) {
+    for ((moved, target), source) in moved.iter_mut().zip(target).zip(source) {
+        *moved = target + rate * (source - target);
     }
 }
 

@@ -22,8 +22,15 @@ pub struct ReluLayer {
     pub norm: Option<[Tensor<1>; 2]>,
 }
 
-/// A longer network is plain.
-const MOST_FUSED: usize = 7;
+impl ReluLayer {
+    /// All parameters but the weight.
+    fn vectors(&self) -> impl Iterator<Item = &Tensor<1>> {
+        self.norm.iter().flatten().chain([&self.bias])
+    }
+}
+
+/// Tensors, `x` among them, of the largest network that is fused; a larger one is plain.
+const MOST_FUSED: usize = 15;
 
 /// The last layer's result for every row of `x`.
 ///
@@ -47,22 +54,24 @@ pub fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> Tensor<2
         }
         width = outputs;
     }
+    let n_tensors = 1 + layers.iter().map(|layer| 1 + layer.vectors().count()).sum::<usize>();
     let is_fused = form == Form::Auto
-        && rows > 0
-        && layers.len() <= MOST_FUSED
+        && n_tensors <= MOST_FUSED
         && is_flex_f32(&x)
-        && layers.iter().all(|layer| {
-            let norm = layer.norm.iter().flatten();
-            is_flex_f32(&layer.weight) && norm.chain([&layer.bias]).all(is_flex_f32)
-        });
+        && layers
+            .iter()
+            .all(|layer| is_flex_f32(&layer.weight) && layer.vectors().all(is_flex_f32));
     if !is_fused {
         return reference::relu_layers(x, layers, form);
     }
     let network = Network {
         shapes: layers.iter().map(|layer| layer.weight.dims()).collect(),
         norms: layers.iter().map(|layer| layer.norm.is_some()).collect(),
-        by_x: x.is_autodiff(),
-        by_parameters: layers.iter().any(|layer| layer.weight.is_autodiff()),
+        by_x: x.is_tracked(),
+        by_parameters: layers
+            .iter()
+            .map(|layer| layer.weight.is_tracked() || layer.vectors().any(Tensor::is_tracked))
+            .collect(),
     };
     let mut inputs = vec![x.into_dispatch()];
     for ReluLayer { weight, bias, norm } in layers {
@@ -102,8 +111,8 @@ struct Network {
     norms: Vec<bool>,
     /// Whether the gradient by `x` is wanted.
     by_x: bool,
-    /// Whether the gradient by the parameters is wanted.
-    by_parameters: bool,
+    /// Whether the gradient by a layer's parameters is wanted.
+    by_parameters: Vec<bool>,
 }
 
 impl Network {
@@ -116,10 +125,11 @@ impl Network {
             }
             None => unreachable!("as many inputs as the layers have"),
         };
-        let layers = self.shapes.iter().zip(&self.norms).map(|(&shape, &has_norm)| {
+        let layers = self.shapes.iter().zip(&self.norms).zip(&self.by_parameters);
+        let layers = layers.map(|((&shape, &has_norm), &is_tracked)| {
             let (weight, bias) = (take(), take());
             let norm = has_norm.then(|| [take(), take()]);
-            fused::Layer { shape, weight, bias, norm }
+            fused::Layer { shape, weight, bias, norm, is_tracked }
         });
         layers.collect()
     }
@@ -140,9 +150,8 @@ impl<const N: usize> Fused<N> for Network {
         saved: &Self::Saved,
         gradient: &[f32],
     ) -> [Buffer; N] {
-        let wanted = fused::Wanted { by_x: self.by_x, by_parameters: self.by_parameters };
         let layers = self.layers(&inputs[1..]);
-        let gradients = fused::backward(inputs[0], &layers, saved, gradient, wanted);
+        let gradients = fused::backward(inputs[0], &layers, saved, gradient, self.by_x);
         match gradients.try_into() {
             Ok(gradients) => gradients,
             Err(_) => unreachable!("a gradient for each of {N} inputs"),

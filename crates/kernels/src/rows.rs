@@ -1,4 +1,4 @@
-//! Loops over the rows of a matrix, compiled for wide vectors too: bias, dropout, sums.
+//! Loops over the rows of a matrix, compiled for wide vectors too: bias, ReLU, dropout, sums.
 
 use multiversion::multiversion;
 
@@ -11,6 +11,26 @@ pub(crate) fn add_bias(values: &mut [f32], bias: &[f32]) {
         for (value, bias) in row.iter_mut().zip(bias) {
             *value += bias;
         }
+    }
+}
+
+/// `values = max(values + bias, 0)`
+#[multiversion(targets = "simd")]
+pub(crate) fn bias_relu(values: &mut [f32], bias: &[f32]) {
+    for row in values.chunks_exact_mut(bias.len()) {
+        for (value, bias) in row.iter_mut().zip(bias) {
+            let hidden = *value + bias;
+            // A NaN stays one, so that training notices it.
+            *value = if hidden < 0.0 { 0.0 } else { hidden };
+        }
+    }
+}
+
+/// `gradient = 0` where ReLU gave 0. At a NaN it stays, as in burn.
+#[multiversion(targets = "simd")]
+pub(crate) fn relu_backward(active: &[f32], gradient: &mut [f32]) {
+    for (gradient, active) in gradient.iter_mut().zip(active) {
+        *gradient = if *active <= 0.0 { 0.0 } else { *gradient };
     }
 }
 

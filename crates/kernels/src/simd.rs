@@ -8,7 +8,7 @@
 
 /// The vector instructions that blocks of matrices are cut for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vectors {
+pub(crate) enum Vectors {
     /// What every processor of the architecture has.
     Baseline,
     /// 8 numbers in `f32`, with fused multiplication and addition.

@@ -4,13 +4,15 @@
 mod agreement;
 
 use agreement::{
-    Input, Leaves, check_differences, check_fused, check_fused_by, check_repeats, check_single,
-    distance, infer, run, weighed,
+    Input, Leaves, check_differences, check_empty, check_fused, check_fused_by, check_repeats,
+    distance, infer,
+    operands::{self, attend, attention_inputs, fourier_inputs, mlp, mlp_weights},
+    run,
 };
 use burn::tensor::{DType, Device, Tensor};
 use overtone_kernels::{
-    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Queries, ReluLayer,
-    Score, TensorScore, attention_block, dropout, layer_norm, mlp_block, relu_layers,
+    Activation, AttentionOptions, Dropout, Form, Queries, Score, TensorScore, dropout, layer_norm,
+    mlp_block,
 };
 
 /// Largest relative error of the fused forms seen: 1e-6.
@@ -19,41 +21,6 @@ const TOLERANCE: f64 = 5e-6;
 /// tensors as in the fused form.
 const LARGE_R_TOLERANCE: f64 = 1e-3;
 const DROPOUT: Dropout = Dropout { probability: 0.1, seed: 20 };
-
-fn attention_inputs(shape: [usize; 3]) -> Vec<Input> {
-    let d = shape[2];
-    let size = 1.5 / (d as f64).sqrt();
-    vec![
-        Input::new("x", &shape, 0.1, 1.5),
-        Input::new("norm_weight", &[d], 1.0, 0.3),
-        Input::new("norm_bias", &[d], 0.0, 0.3),
-        Input::new("qkv_weight", &[d, 3 * d], 0.0, size),
-        Input::new("qkv_bias", &[3 * d], 0.0, 0.3),
-        Input::new("projection_weight", &[d, d], 0.0, size),
-        Input::new("projection_bias", &[d], 0.0, 0.3),
-    ]
-}
-
-fn attend(leaves: &Leaves, options: AttentionOptions<'_>) -> Tensor<3> {
-    let weights = AttentionWeights {
-        norm_weight: leaves.one("norm_weight"),
-        norm_bias: leaves.one("norm_bias"),
-        qkv_weight: leaves.two("qkv_weight"),
-        qkv_bias: leaves.one("qkv_bias"),
-        projection_weight: leaves.two("projection_weight"),
-        projection_bias: leaves.one("projection_bias"),
-        score_parameter: (!matches!(options.score, Score::DotProduct))
-            .then(|| leaves.two("fourier_r")),
-    };
-    attention_block(leaves.three("x"), weights, options)
-}
-
-/// With `R` of this shape around `centre`.
-fn fourier_inputs(shape: [usize; 3], r: [usize; 2], centre: f64) -> Vec<Input> {
-    let mut inputs = attention_inputs(shape);
-    inputs.push(Input::new("fourier_r", &r, centre, 0.3 * centre));
-    inputs
-}
 
 /// Largest seen: 3e-6, and 7e-5 by a single `R`, whose gradient is a sum of terms that
 /// cancel.
@@ -77,28 +44,7 @@ fn options(n_heads: usize, form: Form) -> AttentionOptions<'static> {
 }
 
 fn mlp_inputs(shape: [usize; 3], h: usize) -> Vec<Input> {
-    let d = shape[2];
-    vec![
-        Input::new("x", &shape, 0.1, 1.5),
-        Input::new("norm_weight", &[d], 1.0, 0.3),
-        Input::new("norm_bias", &[d], 0.0, 0.3),
-        Input::new("up_weight", &[d, h], 0.0, 1.5 / (d as f64).sqrt()),
-        Input::new("up_bias", &[h], 0.0, 0.3),
-        Input::new("down_weight", &[h, d], 0.0, 1.5 / (h as f64).sqrt()),
-        Input::new("down_bias", &[d], 0.0, 0.3),
-    ]
-}
-
-fn mlp(leaves: &Leaves, activation: Activation, dropout: Option<Dropout>, form: Form) -> Tensor<3> {
-    let weights = MlpWeights {
-        norm_weight: leaves.one("norm_weight"),
-        norm_bias: leaves.one("norm_bias"),
-        up_weight: leaves.two("up_weight"),
-        up_bias: leaves.one("up_bias"),
-        down_weight: leaves.two("down_weight"),
-        down_bias: leaves.one("down_bias"),
-    };
-    mlp_block(leaves.three("x"), weights, activation, dropout, form)
+    operands::mlp_inputs(shape, h, [shape[2], h].map(|n| 1.5 / (n as f64).sqrt()))
 }
 
 #[test]
@@ -209,100 +155,8 @@ fn mlp_agrees_with_the_reference() {
     }
 }
 
-const LAYERS: [[&str; 4]; 3] = [
-    ["first_weight", "first_bias", "first_norm_weight", "first_norm_bias"],
-    ["second_weight", "second_bias", "second_norm_weight", "second_norm_bias"],
-    ["third_weight", "third_bias", "", ""],
-];
-
-fn layer_inputs(rows: usize, widths: [usize; 4], has_norms: bool) -> Vec<Input> {
-    let mut inputs = vec![Input::new("x", &[rows, widths[0]], 0.1, 1.5)];
-    for (i, [weight, bias, norm_weight, norm_bias]) in LAYERS.into_iter().enumerate() {
-        let [n_inputs, n_outputs] = [widths[i], widths[i + 1]];
-        let size = 2.0 / (n_inputs as f64).sqrt();
-        inputs.push(Input::new(weight, &[n_inputs, n_outputs], 0.0, size));
-        inputs.push(Input::new(bias, &[n_outputs], 0.0, 0.3));
-        if has_norms && !norm_weight.is_empty() {
-            inputs.push(Input::new(norm_weight, &[n_outputs], 1.0, 0.3));
-            inputs.push(Input::new(norm_bias, &[n_outputs], 0.0, 0.3));
-        }
-    }
-    inputs
-}
-
-fn layers(leaves: &Leaves, has_norms: bool) -> Vec<ReluLayer> {
-    let of = |[weight, bias, norm_weight, norm_bias]: [&str; 4]| {
-        let norm = (has_norms && !norm_weight.is_empty())
-            .then(|| [leaves.one(norm_weight), leaves.one(norm_bias)]);
-        ReluLayer { weight: leaves.two(weight), bias: leaves.one(bias), norm }
-    };
-    LAYERS.map(of).into()
-}
-
-/// More rows than a task takes, a part of a task, one row and one result.
-const LAYER_SHAPES: [(usize, [usize; 4]); 4] =
-    [(150, [23, 256, 256, 1]), (64, [11, 32, 40, 3]), (7, [3, 17, 5, 2]), (1, [2, 14, 13, 1])];
-
-#[test]
-fn relu_layers_agree_with_the_reference() {
-    for (rows, widths) in LAYER_SHAPES {
-        for has_norms in [false, true] {
-            // Without norms the reference's products are the same ones, to the bit.
-            check_single(
-                |_| TOLERANCE,
-                &layer_inputs(rows, widths, has_norms),
-                |leaves, form| relu_layers(leaves.two("x"), layers(leaves, has_norms), form),
-            );
-        }
-    }
-    check_fused(&layer_inputs(150, [23, 256, 256, 1], true), TOLERANCE, |leaves, form| {
-        relu_layers(leaves.two("x"), layers(leaves, true), form)
-    });
-}
-
-#[test]
-fn relu_layers_have_the_gradients_that_are_wanted() {
-    let inputs = layer_inputs(70, [5, 33, 20, 2], true);
-    for form in [Form::Auto, Form::Reference] {
-        let all = run(&inputs, DType::F32, form, |leaves, form| {
-            relu_layers(leaves.two("x"), layers(leaves, true), form)
-        });
-        let constant = |leaves: &Leaves| {
-            let untracked = |layer: ReluLayer| ReluLayer {
-                weight: layer.weight.inner(),
-                bias: layer.bias.inner(),
-                norm: layer.norm.map(|norm| norm.map(Tensor::inner)),
-            };
-            layers(leaves, true).into_iter().map(untracked).collect::<Vec<_>>()
-        };
-        // By `x` alone, through parameters that are constants.
-        let of = |name: &str| all.gradients.iter().find(|(of, _)| *of == name).unwrap().1.clone();
-        let leaves = Leaves::of(&inputs, DType::F32);
-        let x = leaves.two("x");
-        let out = relu_layers(x.clone(), constant(&leaves), form);
-        let gradients = weighed(out).backward();
-        let by_x: Vec<f64> = x.grad(&gradients).unwrap().into_data().iter::<f64>().collect();
-        assert_eq!(by_x, of("x"));
-        assert!(leaves.two("first_weight").grad(&gradients).is_none());
-        // By the parameters alone.
-        let out = relu_layers(x.clone().inner(), layers(&leaves, true), form);
-        let gradients = weighed(out).backward();
-        for name in ["first_weight", "second_weight", "third_weight"] {
-            let by = leaves.two(name).grad(&gradients).unwrap();
-            assert_eq!(by.into_data().iter::<f64>().collect::<Vec<_>>(), of(name), "{name}");
-        }
-        assert!(x.grad(&gradients).is_none());
-    }
-}
-
 #[test]
 fn gradients_of_the_reference_are_differences() {
-    for has_norms in [false, true] {
-        let inputs = layer_inputs(6, [5, 7, 9, 3], has_norms);
-        check_differences(&inputs, 12, 1e-7, |leaves, form| {
-            relu_layers(leaves.two("x"), layers(leaves, has_norms), form)
-        });
-    }
     let first = [0, 2];
     check_differences(&attention_inputs([2, 5, 8]), 12, 1e-8, |leaves, form| {
         let first_token = Some(&first[..]);
@@ -416,6 +270,43 @@ fn layer_norm_agrees_with_the_reference() {
             layer_norm(leaves.three("x"), weight, bias, form)
         });
     }
+}
+
+#[test]
+#[should_panic(expected = "bias")]
+fn a_layer_norm_of_another_width_is_refused() {
+    let inputs = attention_inputs([1, 2, 4]);
+    infer(&inputs, DType::F32, Form::Auto, |leaves, form| {
+        let bias = leaves.one("norm_bias").narrow(0, 0, 1);
+        layer_norm(leaves.three("x"), leaves.one("norm_weight"), bias, form)
+    });
+}
+
+/// No sequences, no tokens, no width.
+#[test]
+fn empty_results_have_gradients_of_zero() {
+    for shape in [[0, 7, 16], [2, 0, 16]] {
+        check_empty(&attention_inputs(shape), |leaves, form| attend(leaves, options(4, form)));
+        check_empty(&mlp_inputs(shape, 24), |leaves, form| {
+            mlp(leaves, Activation::Gelu, Some(DROPOUT), form)
+        });
+    }
+    let x = Input::new("x", &[2, 7, 0], 0.0, 1.0);
+    check_empty(&[x], |leaves, form| dropout(leaves.three("x"), DROPOUT, form));
+}
+
+/// As in burn, where training then notices it.
+#[test]
+fn a_nan_lets_the_gradient_through_relu() {
+    let mut inputs = mlp_inputs([1, 3, 8], 16);
+    inputs[0].values.fill(f64::NAN);
+    let [fused, plain] = [Form::Auto, Form::Reference].map(|form| {
+        let outcome = run(&inputs, DType::F32, form, |leaves, form| {
+            mlp(leaves, Activation::Relu, None, form)
+        });
+        outcome.gradients.into_iter().find(|(name, _)| *name == "up_bias").unwrap().1
+    });
+    assert!(distance(&fused, &plain) < TOLERANCE);
 }
 
 #[test]
@@ -554,15 +445,7 @@ fn constants_mix_with_tracked_parameters() {
     let x = burn::tensor::TensorData::new(values("x"), [2, 7, 16]);
     let partly = run(&inputs[1..], DType::F32, Form::Auto, |leaves, form| {
         let x = Tensor::from_data(x.clone(), (&Device::flex(), DType::F32));
-        let weights = MlpWeights {
-            norm_weight: leaves.one("norm_weight"),
-            norm_bias: leaves.one("norm_bias"),
-            up_weight: leaves.two("up_weight"),
-            up_bias: leaves.one("up_bias"),
-            down_weight: leaves.two("down_weight"),
-            down_bias: leaves.one("down_bias"),
-        };
-        mlp_block(x, weights, Activation::Gelu, None, form)
+        mlp_block(x, mlp_weights(leaves), Activation::Gelu, None, form)
     });
     assert_eq!(partly.output, tracked.output);
     assert_eq!(partly.gradients, tracked.gradients[1..]);

@@ -5,12 +5,17 @@ mod agreement;
 
 use std::f64::consts::PI;
 
-use agreement::{Input, Leaves, Outcome, distance, infer_on, run, run_on};
+use agreement::{
+    Input, Leaves, Outcome, distance, infer_on,
+    operands::{
+        attend, check_nan_of_scores, fourier_inputs, mlp, mlp_inputs, score_inputs, scores,
+    },
+    run, run_on,
+};
 use burn::tensor::{DType, Device, DeviceKind, Tensor, TensorData};
 use overtone_kernels::{
-    Activation, AdamW, AdamWState, AttentionOptions, AttentionWeights, Dropout, Form, Half,
-    MlpWeights, Queries, Score, TensorSlot, attention_block, dropout,
-    fourier_scores::fourier_scores, mlp_block,
+    Activation, AdamW, AdamWState, AttentionOptions, Dropout, Form, Half, Queries, Score,
+    TensorSlot, dropout, fourier_scores,
 };
 
 /// Against the reference in `f64`. Largest seen: 7e-7, and 9e-7 in a whole attention block.
@@ -20,6 +25,7 @@ const HALF_TOLERANCE: f64 = 1e-3;
 
 /// Products of factors of 11 bits. Largest seen: 1.3e-3.
 const MIXED_TOLERANCE: f64 = 4e-3;
+const DROPOUT: Dropout = Dropout { probability: 0.1, seed: 3 };
 
 fn device() -> Device {
     Device::wgpu(DeviceKind::DefaultDevice)
@@ -53,20 +59,6 @@ fn check_outcome(got: &Outcome, exact: &Outcome, tolerance: f64) {
     }
 }
 
-fn scores(leaves: &Leaves, power: u32, form: Form) -> Tensor<4> {
-    let [q, k] = ["q", "k"].map(|name| leaves.four(name));
-    fourier_scores(q, k, leaves.two("r"), power, form)
-}
-
-/// Queries and keys within `size` of zero, `R` around 2.
-fn inputs(shape: [usize; 4], r: [usize; 2], size: f64) -> Vec<Input> {
-    vec![
-        Input::new("q", &shape, 0.0, size),
-        Input::new("k", &shape, 0.0, size),
-        Input::new("r", &r, 2.0, 0.4),
-    ]
-}
-
 #[track_caller]
 fn check_scores(inputs: &[Input], power: u32) {
     println!("{:?}, R of {:?}, power {power}", inputs[0].shape, inputs[2].shape);
@@ -80,7 +72,7 @@ fn agrees_with_the_reference() {
     for (shape, size) in [([2, 3, 7, 16], 0.4), ([2, 3, 33, 32], 0.55), ([1, 2, 70, 64], 0.5)] {
         for r in [[shape[1], shape[3]], [1, 1], [shape[1], 1], [1, shape[3]]] {
             for power in [2, 4, 6] {
-                check_scores(&inputs(shape, r, size), power);
+                check_scores(&score_inputs(shape, r, size), power);
             }
         }
     }
@@ -101,13 +93,13 @@ fn odd_shapes_agree_with_the_reference() {
         [1, 1, 8, 256],
         [1, 1, 4, 300],
     ] {
-        check_scores(&inputs(shape, [shape[1], shape[3]], 0.3), 4);
+        check_scores(&score_inputs(shape, [shape[1], shape[3]], 0.3), 4);
     }
 }
 
 #[test]
 fn the_kernels_run() {
-    let inputs = inputs([1, 2, 40, 16], [2, 16], 0.5);
+    let inputs = score_inputs([1, 2, 40, 16], [2, 16], 0.5);
     let operation = |leaves: &Leaves, form| scores(leaves, 4, form);
     let of = |form| on_device(&inputs, form, operation);
     let (fused, reference) = (of(Form::Auto), of(Form::Reference));
@@ -124,7 +116,7 @@ fn the_kernels_run() {
 /// Queries, keys and the gradient by scores in another order than that of their axes.
 #[test]
 fn strides_are_followed() {
-    let inputs = inputs([2, 35, 3, 16], [3, 16], 0.5);
+    let inputs = score_inputs([2, 35, 3, 16], [3, 16], 0.5);
     let operation = |leaves: &Leaves, form| {
         let [q, k] = ["q", "k"].map(|name| leaves.four(name).swap_dims(1, 2));
         fourier_scores(q, k, leaves.two("r"), 4, form).swap_dims(2, 3)
@@ -138,7 +130,7 @@ fn strides_are_followed() {
 #[test]
 fn far_arguments_are_as_accurate_as_in_plain_tensors() {
     for d in [16, 32, 64] {
-        let inputs = inputs([2, 3, 20, d], [3, d], 10.0);
+        let inputs = score_inputs([2, 3, 20, d], [3, d], 10.0);
         let operation = |leaves: &Leaves, form| scores(leaves, 4, form);
         let exact = exact(&inputs, operation);
         let fused = on_device(&inputs, Form::Auto, operation);
@@ -164,7 +156,7 @@ fn hard_points_are_finite() {
         q[token * d..][..d].fill(f64::from(*apart as f32));
     }
     let shape = [1, 1, apart.len(), d];
-    let mut inputs = inputs(shape, [1, 1], 0.0);
+    let mut inputs = score_inputs(shape, [1, 1], 0.0);
     inputs[0].values = q;
     for r in [1.0, 0.0, -1.0] {
         inputs[2].values = vec![r];
@@ -179,12 +171,19 @@ fn hard_points_are_finite() {
     }
 }
 
+#[test]
+fn a_nan_is_in_every_score_it_is_part_of() {
+    check_nan_of_scores(|inputs| {
+        on_device(inputs, Form::Auto, |leaves, form| scores(leaves, 4, form))
+    });
+}
+
 /// What is stored has 11 bits, the gradient by scores too; what is computed with has 24.
 #[test]
 fn half_precision_rounds_only_what_is_stored() {
     let (device, dtype) = (device(), DType::F16);
     assert!(device.supports_dtype(dtype), "a device without `f16`");
-    let mut inputs = inputs([2, 2, 33, 32], [2, 32], 0.4);
+    let mut inputs = score_inputs([2, 2, 33, 32], [2, 32], 0.4);
     for value in inputs.iter_mut().flat_map(|input| &mut input.values) {
         *value = (*value * 512.0).round() / 512.0;
     }
@@ -197,37 +196,18 @@ fn half_precision_rounds_only_what_is_stored() {
 #[test]
 fn the_attention_block_agrees_with_the_reference() {
     for ([batch, tokens, d], n_heads) in [([2, 90, 128], 8), ([2, 60, 64], 1)] {
-        let size = 1.5 / (d as f64).sqrt();
-        let inputs = [
-            Input::new("x", &[batch, tokens, d], 0.1, 1.5),
-            Input::new("norm_weight", &[d], 1.0, 0.3),
-            Input::new("norm_bias", &[d], 0.0, 0.3),
-            Input::new("qkv_weight", &[d, 3 * d], 0.0, size),
-            Input::new("qkv_bias", &[3 * d], 0.0, 0.3),
-            Input::new("projection_weight", &[d, d], 0.0, size),
-            Input::new("projection_bias", &[d], 0.0, 0.3),
-            Input::new("fourier_r", &[n_heads, 1], 0.5, 0.15),
-        ];
+        let inputs = fourier_inputs([batch, tokens, d], [n_heads, 1], 0.5);
         let first_token = [0, 17];
         let operation = |leaves: &Leaves, form| {
-            let weights = AttentionWeights {
-                norm_weight: leaves.one("norm_weight"),
-                norm_bias: leaves.one("norm_bias"),
-                qkv_weight: leaves.two("qkv_weight"),
-                qkv_bias: leaves.one("qkv_bias"),
-                projection_weight: leaves.two("projection_weight"),
-                projection_bias: leaves.one("projection_bias"),
-                score_parameter: Some(leaves.two("fourier_r")),
-            };
             let options = AttentionOptions {
                 n_heads,
                 score: Score::Fourier { power: 4, epsilon: 0.0 },
                 queries: Queries::ALL,
                 first_token: Some(&first_token),
-                dropout: Some(Dropout { probability: 0.1, seed: 3 }),
+                dropout: Some(DROPOUT),
                 form,
             };
-            attention_block(leaves.three("x"), weights, options)
+            attend(leaves, options)
         };
         let got = on_device(&inputs, Form::Auto, operation);
         check_outcome(&got, &exact(&inputs, operation), TOLERANCE);
@@ -273,29 +253,11 @@ fn dropout_of_a_view() {
 }
 
 fn perceptron(leaves: &Leaves, form: Form) -> Tensor<3> {
-    let weights = MlpWeights {
-        norm_weight: leaves.one("norm_weight"),
-        norm_bias: leaves.one("norm_bias"),
-        up_weight: leaves.two("up_weight"),
-        up_bias: leaves.one("up_bias"),
-        down_weight: leaves.two("down_weight"),
-        down_bias: leaves.one("down_bias"),
-    };
-    let dropout = Some(Dropout { probability: 0.1, seed: 3 });
-    mlp_block(leaves.three("x"), weights, Activation::Gelu, dropout, form)
+    mlp(leaves, Activation::Gelu, Some(DROPOUT), form)
 }
 
-fn perceptron_inputs() -> [Input; 7] {
-    let (d, h) = (32, 128);
-    [
-        Input::new("x", &[2, 7, d], 0.1, 1.5),
-        Input::new("norm_weight", &[d], 1.0, 0.3),
-        Input::new("norm_bias", &[d], 0.0, 0.3),
-        Input::new("up_weight", &[d, h], 0.0, 0.2),
-        Input::new("up_bias", &[h], 0.0, 0.3),
-        Input::new("down_weight", &[h, d], 0.0, 0.1),
-        Input::new("down_bias", &[d], 0.0, 0.3),
-    ]
+fn perceptron_inputs() -> Vec<Input> {
+    mlp_inputs([2, 7, 32], 128, [0.2, 0.1])
 }
 
 #[test]

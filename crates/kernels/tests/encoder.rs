@@ -3,7 +3,8 @@
 mod agreement;
 
 use agreement::{
-    Input, Leaves, check_differences, check_fused, check_repeats, distance, infer, noise, run,
+    Input, Leaves, check_differences, check_empty, check_fused, check_repeats, distance, infer,
+    noise, run,
 };
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_kernels::{Form, NatureWeights, nature_encoder, nature_encoder_windows};
@@ -132,6 +133,15 @@ fn gradients_add_over_stacks() {
         let apart = distance(together, apart);
         assert!(apart < TOLERANCE, "{name}: {apart}");
     }
+}
+
+#[test]
+fn no_stacks_have_gradients_of_zero() {
+    let data = TensorData::new(Vec::<u8>::new(), [0, 4, FRAME, FRAME]);
+    let frames = Tensor::<4, Int>::from_data(data, (&Device::flex(), DType::U8));
+    check_empty(&parameters(24), |leaves, form| {
+        nature_encoder(frames.clone(), weights(leaves), form)
+    });
 }
 
 #[test]

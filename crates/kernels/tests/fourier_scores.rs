@@ -6,10 +6,12 @@ mod agreement;
 use std::f64::consts::PI;
 
 use agreement::{
-    Input, Leaves, Outcome, check_differences_of, check_fused_by, check_repeats, distance, infer,
-    noise, run,
+    Input, Outcome, check_differences_of, check_empty, check_fused_by, check_repeats, distance,
+    infer, noise,
+    operands::{check_nan_of_scores, score_inputs, scores},
+    run,
 };
-use burn::tensor::{DType, Tensor};
+use burn::tensor::DType;
 use overtone_kernels::{
     Form,
     fourier_scores::{FLOOR, fourier_scores, probabilities},
@@ -20,20 +22,6 @@ use overtone_testkit::assert_gradient;
 /// sum of terms that cancel.
 fn tolerance(of: &str) -> f64 {
     if of == "r" { 1e-5 } else { 2e-6 }
-}
-
-fn scores(leaves: &Leaves, power: u32, form: Form) -> Tensor<4> {
-    let [q, k] = ["q", "k"].map(|name| leaves.four(name));
-    fourier_scores(q, k, leaves.two("r"), power, form)
-}
-
-/// Queries and keys within `size` of zero, `R` around 2.
-fn inputs(shape: [usize; 4], r: [usize; 2], size: f64) -> Vec<Input> {
-    vec![
-        Input::new("q", &shape, 0.0, size),
-        Input::new("k", &shape, 0.0, size),
-        Input::new("r", &r, 2.0, 0.4),
-    ]
 }
 
 /// The formula, in the straightforward way, and by how much the floor may move it.
@@ -55,7 +43,7 @@ fn by_definition(q: &[f64], k: &[f64], r: &[f64], power: f64) -> [f64; 2] {
 fn the_reference_is_the_formula() {
     for (d, size) in [(16, 0.2), (32, 2.0), (64, 12.5)] {
         let (heads, tokens) = (3, 5);
-        let inputs = inputs([2, heads, tokens, d], [heads, d], size);
+        let inputs = score_inputs([2, heads, tokens, d], [heads, d], size);
         for power in [2, 4, 6] {
             let got = infer(&inputs, DType::F64, Form::Reference, |leaves, form| {
                 scores(leaves, power, form)
@@ -82,7 +70,7 @@ fn gradients_of_the_reference_are_differences() {
         [(16, 0.2, 1e-5, 1e-8), (32, 2.0, 1e-8, 1e-6), (64, 10.0, 1e-9, 1e-5)]
     {
         for r in [[3, d], [1, 1], [3, 1], [1, d]] {
-            let inputs = inputs([2, 3, 5, d], r, size);
+            let inputs = score_inputs([2, 3, 5, d], r, size);
             check_differences_of(step, &inputs, 40, tolerance, |leaves, form| {
                 scores(leaves, 4, form)
             });
@@ -130,7 +118,7 @@ fn the_fused_form_agrees_with_the_reference() {
     for (shape, size) in [([2, 3, 7, 16], 0.4), ([2, 3, 33, 32], 0.55), ([1, 2, 20, 64], 0.5)] {
         for r in [[shape[1], shape[3]], [1, 1]] {
             for power in [2, 4, 6] {
-                check_fused_by(tolerance, &inputs(shape, r, size), |leaves, form| {
+                check_fused_by(tolerance, &score_inputs(shape, r, size), |leaves, form| {
                     scores(leaves, power, form)
                 });
             }
@@ -167,7 +155,7 @@ fn keys_may_be_fewer_or_more_than_queries() {
 #[test]
 fn far_arguments_are_as_accurate_as_in_plain_tensors() {
     for d in [16, 32, 64] {
-        let inputs = inputs([2, 3, 20, d], [3, d], 10.0);
+        let inputs = score_inputs([2, 3, 20, d], [3, d], 10.0);
         let of = |dtype, form| run(&inputs, dtype, form, |leaves, form| scores(leaves, 4, form));
         let exact = of(DType::F64, Form::Reference);
         let [fused, plain] = [Form::Auto, Form::Reference].map(|form| of(DType::F32, form));
@@ -192,7 +180,7 @@ fn hard_points_are_finite() {
         q[token * d..][..d].fill(f64::from(*apart as f32));
     }
     let shape = [1, 1, apart.len(), d];
-    let mut inputs = inputs(shape, [1, 1], 0.0);
+    let mut inputs = score_inputs(shape, [1, 1], 0.0);
     inputs[0].values = q;
     for r in [1.0, 0.0, -1.0] {
         inputs[2].values = vec![r];
@@ -214,7 +202,7 @@ fn hard_points_are_finite() {
 /// Every weight of every row underflows `f32`.
 #[test]
 fn rows_of_tiny_weights_are_normalised() {
-    let inputs = inputs([1, 2, 12, 64], [1, 1], 8.0);
+    let inputs = score_inputs([1, 2, 12, 64], [1, 1], 8.0);
     let of = |dtype, form| infer(&inputs, dtype, form, |leaves, form| scores(leaves, 4, form));
     let exact = of(DType::F64, Form::Reference);
     assert!(exact.iter().all(|score| (*score as f32).exp() == 0.0), "weights do not underflow");
@@ -234,20 +222,43 @@ fn rows_of_tiny_weights_are_normalised() {
 }
 
 #[test]
+fn a_nan_is_in_every_score_it_is_part_of() {
+    for form in [Form::Auto, Form::Reference] {
+        check_nan_of_scores(|inputs| {
+            run(inputs, DType::F32, form, |leaves, form| scores(leaves, 4, form))
+        });
+    }
+}
+
+#[test]
+fn no_scores_have_gradients_of_zero() {
+    for [queries, keys] in [[0, 3], [3, 0]] {
+        let inputs = [
+            Input::new("q", &[2, 3, queries, 16], 0.0, 0.4),
+            Input::new("k", &[2, 3, keys, 16], 0.0, 0.4),
+            Input::new("r", &[3, 16], 2.0, 0.4),
+        ];
+        check_empty(&inputs, |leaves, form| scores(leaves, 4, form));
+    }
+}
+
+#[test]
 fn results_repeat_to_the_bit() {
-    check_repeats(&inputs([3, 4, 21, 16], [4, 16], 1.0), |leaves, form| scores(leaves, 4, form));
+    check_repeats(&score_inputs([3, 4, 21, 16], [4, 16], 1.0), |leaves, form| {
+        scores(leaves, 4, form)
+    });
 }
 
 #[test]
 #[should_panic(expected = "power 3 must be even")]
 fn odd_powers_are_refused() {
-    let inputs = inputs([1, 1, 2, 4], [1, 1], 1.0);
+    let inputs = score_inputs([1, 1, 2, 4], [1, 1], 1.0);
     infer(&inputs, DType::F32, Form::Auto, |leaves, form| scores(leaves, 3, form));
 }
 
 #[test]
 #[should_panic(expected = "R of 2 × 4 for 3 heads of 4 dimensions")]
 fn radii_of_other_shapes_are_refused() {
-    let inputs = inputs([1, 3, 2, 4], [2, 4], 1.0);
+    let inputs = score_inputs([1, 3, 2, 4], [2, 4], 1.0);
     infer(&inputs, DType::F32, Form::Auto, |leaves, form| scores(leaves, 4, form));
 }

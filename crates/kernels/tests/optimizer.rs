@@ -41,8 +41,8 @@ fn train(form: Form, dtype: DType, clip_norm: Option<f64>) -> ([Vec<Vec<f64>>; 3
         let norm = state.step(OPTIMIZER, step, clip_norm, gradients(step, dtype));
         norms.extend(norm.into_data().iter::<f64>());
     }
-    let parts = [state.parameters(), state.first_moments(), state.second_moments()];
-    (parts.map(numbers), norms)
+    let (first, second) = state.moments().into_iter().map(<(_, _)>::from).unzip();
+    ([state.parameters(), first, second].map(numbers), norms)
 }
 
 /// Slices against tensors, and both against tensors in `f64`.
@@ -83,10 +83,9 @@ fn the_number_of_threads_changes_no_bit() {
 #[test]
 fn a_state_goes_on_from_its_parts() {
     let slots = |state: &AdamWState| -> Vec<TensorSlot> {
-        let moments = state.first_moments().into_iter().zip(state.second_moments());
-        let parts = state.parameters().into_iter().zip(moments).zip(start(DType::F32));
+        let parts = state.parameters().into_iter().zip(state.moments()).zip(start(DType::F32));
         parts
-            .map(|((parameter, (first_moment, second_moment)), slot)| TensorSlot {
+            .map(|((parameter, [first_moment, second_moment]), slot)| TensorSlot {
                 parameter,
                 first_moment,
                 second_moment,

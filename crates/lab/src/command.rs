@@ -47,12 +47,14 @@ pub struct Asked {
 impl Options {
     /// Every key, its default and its reason; then what `quick=true` makes of them.
     pub fn help(&self) -> String {
-        let mut text = format!("Options, their defaults and why:\n{}", keys::help(self.full));
-        if !self.quick.is_empty() {
-            text += "\nWith quick=true, which writes beside the folder, to out=…-quick:\n";
-            text += &keys::help(self.quick);
-        }
-        text
+        let quick = match self.quick {
+            "" => String::new(),
+            quick => format!(
+                "With quick=true, which writes beside the folder, to out=…-quick:\n{}",
+                keys::help(quick)
+            ),
+        };
+        keys::after_help(self.full, &quick)
     }
 
     /// The defaults with `words` (each `key=value`) on top.
@@ -119,7 +121,7 @@ impl Asked {
         &self,
         key: &str,
     ) -> Result<Vec<T>> {
-        let text = self.keys.get(key).map(keys::plain).unwrap_or_default();
+        let text = self.text(key);
         let name = |part: &str| part.trim().parse().with_context(|| format!("{key}={text}"));
         once(key, &text, text.split(',').map(name).collect::<Result<_>>()?)
     }
@@ -129,7 +131,7 @@ impl Asked {
     /// # Errors
     /// When one of them is none, does not lie between `least` and `most`, or is there twice.
     pub fn list(&self, key: &str, least: u64, most: u64) -> Result<Vec<u64>> {
-        let text = self.keys.get(key).map(keys::plain).unwrap_or_default();
+        let text = self.text(key);
         let number = |part: &str| match part.trim().parse() {
             Ok(number) => within(key, number, least, most),
             Err(_) => bail!("{key}={text}: expected whole numbers separated by commas"),
@@ -139,7 +141,7 @@ impl Asked {
 
     /// A value as it was written.
     pub fn text(&self, key: &str) -> String {
-        self.keys.get(key).map(keys::plain).unwrap_or_default()
+        keys::text(&self.keys, key)
     }
 
     /// Writes a page where `out` says, and says where that is.

@@ -11,6 +11,7 @@
 //! Ours are hundreds of times smaller in each respect: levels cannot be compared, only which
 //! way things go.
 
+pub mod binning;
 pub mod decode;
 pub mod evaluation;
 pub mod findings;
@@ -26,11 +27,11 @@ use overtone_core::seed;
 use overtone_eval::Smoothness;
 use overtone_model::ModelError;
 use overtone_model::head::{
-    Binning, BinsHeadConfig, FourierHeadConfig, InitialCoefficients, LinearConfig, Precision,
-    Regularizer,
+    BinsHeadConfig, FourierHeadConfig, InitialCoefficients, LinearConfig, Regularizer,
 };
 
 use crate::side_by_side::side_by_side;
+use binning::{Binning, Precision};
 use evaluation::{Evaluation, SamplingConfig};
 use findings::{Example, Findings, Run, VariantFinding};
 use forecaster::ForecasterConfig;

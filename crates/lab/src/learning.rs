@@ -7,7 +7,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use overtone_core::seed::{self, Generator};
-use overtone_model::{Init, Matrices, weights::n_parameters};
+use overtone_model::{Init, Matrices};
 use overtone_train::{AdamW, AdamWConfig, optimizer::scalar};
 use rand::RngExt;
 
@@ -184,7 +184,7 @@ pub fn cost<M: Module + Matrices>(
 ) -> Cost {
     let device = Device::flex().autodiff();
     let mut optimizer = training.optimizer();
-    let parameters = n_parameters(&network);
+    let parameters = network.num_params();
     let mut train = [f64::INFINITY, 0.0];
     // Of the first update the optimizer's memory stays.
     for update in 0..=TIMED {

@@ -333,7 +333,6 @@ mod tests {
     use super::*;
     use burn::tensor::{Device, TensorData};
     use overtone_core::seed;
-    use overtone_model::weights::n_parameters;
 
     const KINDS: [Kind; 2] =
         [Kind::Softmax, Kind::Fourier { power: 4, initial: 1.0, vector: true }];
@@ -389,7 +388,7 @@ mod tests {
     #[test]
     fn kinds_differ_in_the_radii_alone() {
         let [softmax, fourier] = KINDS.map(|kind| network(kind, Sight::Past));
-        assert_eq!(n_parameters(&fourier), n_parameters(&softmax) + 2 * 4);
+        assert_eq!(fourier.num_params(), softmax.num_params() + 2 * 4);
         assert_eq!(softmax.matrices().len(), 2 * 6);
         assert_eq!(fourier.matrices().len(), 2 * 6);
         assert_eq!((softmax.radii(), fourier.radii()), (vec![], vec![1.0, 1.0]));

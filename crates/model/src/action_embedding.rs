@@ -7,6 +7,7 @@ use burn::{
 use overtone_core::ActionSpace;
 
 use crate::{
+    affine::Affine,
     contexts::Acted,
     head::ActedRows,
     init::{GPT_STD, Init},
@@ -19,7 +20,7 @@ pub enum ActionEmbedding {
     /// A list of actions: one row for each.
     Table(ActionTable),
     /// Real-valued actions: one affine layer.
-    Linear(ActionLinear),
+    Linear(Affine),
 }
 
 impl Matrices for ActionEmbedding {
@@ -27,7 +28,7 @@ impl Matrices for ActionEmbedding {
         match self {
             // Rows are looked up, not multiplied.
             Self::Table(_) => Vec::new(),
-            Self::Linear(layer) => vec![layer.weight.id],
+            Self::Linear(layer) => layer.matrices(),
         }
     }
 }
@@ -39,15 +40,6 @@ pub struct ActionTable {
     pub table: Param<Tensor<2>>,
 }
 
-/// `a W + b`.
-#[derive(Module, Debug)]
-pub struct ActionLinear {
-    /// `[width, d_model]`
-    pub weight: Param<Tensor<2>>,
-    /// `[d_model]`
-    pub bias: Param<Tensor<1>>,
-}
-
 impl ActionEmbedding {
     /// A table N(0, 0.02²), or PyTorch's default for a linear layer.
     pub fn init(actions: &ActionSpace, d_model: usize, init: &mut Init<'_>) -> Self {
@@ -56,10 +48,7 @@ impl ActionEmbedding {
             ActionSpace::Discrete { .. } => {
                 Self::Table(ActionTable { table: init.normal([size, d_model], GPT_STD) })
             }
-            ActionSpace::Continuous { .. } => {
-                let (weight, bias) = init.linear([size, d_model]);
-                Self::Linear(ActionLinear { weight, bias })
-            }
+            ActionSpace::Continuous { .. } => Self::Linear(Affine::init([size, d_model], init)),
         }
     }
 
@@ -71,9 +60,7 @@ impl ActionEmbedding {
     pub fn forward(&self, actions: &Acted) -> Tensor<2> {
         match (self, actions.rows()) {
             (Self::Table(table), ActedRows::Discrete(ids)) => table.table.val().select(0, ids),
-            (Self::Linear(linear), ActedRows::Continuous(numbers)) => {
-                numbers.matmul(linear.weight.val()) + linear.bias.val().unsqueeze()
-            }
+            (Self::Linear(layer), ActedRows::Continuous(numbers)) => layer.forward(numbers),
             _ => panic!("actions of another kind than the embedding's"),
         }
     }

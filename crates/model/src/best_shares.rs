@@ -24,7 +24,7 @@ pub struct BestShares {
 }
 
 impl BestShares {
-    /// U(-1, 1), as the [embedding of returns](crate::return_embedding::ReturnEmbedding) has it.
+    /// U(-1, 1), as the embedding of returns has it.
     pub fn init(percents: &[f32], d_model: usize, init: &mut Init<'_>) -> Self {
         Self { weight: init.uniform([percents.len(), d_model], 1.0) }
     }
@@ -61,11 +61,11 @@ pub fn validate(percents: &[f32]) -> Result<(), ModelError> {
     for (place, &percent) in percents.iter().enumerate() {
         if !(percent > 0.0 && percent <= 100.0) || percents[..place].contains(&percent) {
             let expected = "different shares in percent, above 0 and at most 100";
-            return Err(config_error("best_percents", percent, expected));
+            return Err(config_error("model.best_percents", percent, expected));
         }
     }
     if percents.len() > usize::from(u8::MAX) {
-        return Err(config_error("best_percents", percents.len(), "at most 255 shares"));
+        return Err(config_error("model.best_percents", percents.len(), "at most 255 shares"));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 //! timesteps, and the next action is predicted from each *observation* token.
 //!
 //! The model is made of closed parts: an [`Encoder`] of observations, an embedding of
-//! [actions](ActionEmbedding) and of [returns](ReturnEmbedding), [`Positions`], the
+//! [actions](ActionEmbedding) and of [returns](Affine), [`Positions`], the
 //! [`Transformer`], and a [`Head`]. Encoder and action embedding follow from the spaces. The two
 //! references are two configurations: [`DecisionTransformerConfig::atari`] and
 //! [`DecisionTransformerConfig::gym`].
@@ -24,7 +24,7 @@
 //! - The Fourier head's regulariser is averaged over observation tokens and added to the
 //!   loss (the reference averages over all tokens and never adds it).
 //! - Any [`Head`] that fits the actions may read them; the references' are
-//!   [linear](crate::head::LinearHead) and [tanh](crate::head::TanhHead).
+//!   [linear](crate::head::LinearHead) and [tanh](crate::head::TanhConfig).
 
 use burn::{
     module::{Module, ParamId},
@@ -35,6 +35,7 @@ pub use overtone_kernels::{Form, Half};
 
 use crate::{
     action_embedding::ActionEmbedding,
+    affine::Affine,
     best_shares::BestShares,
     decision_transformer_config::DecisionTransformerConfig,
     encoder::Encoder,
@@ -44,7 +45,6 @@ use crate::{
     loss::Loss,
     matrices::Matrices,
     positions::{Embedded, Positions, PositionsConfig},
-    return_embedding::ReturnEmbedding,
     return_model::{self, ReturnModel},
     return_modulation::ReturnModulation,
     tokens::{Conditioning, Steps},
@@ -61,7 +61,7 @@ pub struct DecisionTransformer {
     /// From an observation to a token.
     pub encoder: Encoder,
     /// From a return-to-go to a token; absent where it is none.
-    pub returns: Option<ReturnEmbedding>,
+    pub returns: Option<Affine>,
     /// From an action to a token.
     pub action: ActionEmbedding,
     /// What tells a token where it stands.
@@ -122,7 +122,7 @@ impl DecisionTransformer {
         let (d, tanh) = (config.d_model, config.tanh_embeddings);
         let with_returns = config.conditioning == Conditioning::Return;
         let encoder = |init: &mut Init<'_>| Encoder::init(observations, d, tanh, init);
-        let returns = |init: &mut Init<'_>| with_returns.then(|| ReturnEmbedding::init(d, init));
+        let returns = |init: &mut Init<'_>| with_returns.then(|| Affine::init([1, d], init));
         let action = |init: &mut Init<'_>| ActionEmbedding::init(actions, d, init);
         let positions = |init: &mut Init<'_>| {
             Positions::init(&config.positions, config.context_length, d, init)
@@ -165,7 +165,7 @@ impl DecisionTransformer {
         })
     }
 
-    /// The same with its operations in this form.
+    /// The same with its operations in this form, as [`Model::with_form`](crate::Model::with_form).
     #[must_use]
     pub fn with_form(self, form: Form) -> Self {
         let return_model = self.return_model.map(|returns| returns.with_form(form));
@@ -176,7 +176,7 @@ impl DecisionTransformer {
     ///
     /// # Shapes
     /// - result: `[n, d_model]`, with `n = batch · time` for contexts
-    pub fn embed_observations(&self, observed: &Observed) -> Tensor<2> {
+    pub(crate) fn embed_observations(&self, observed: &Observed) -> Tensor<2> {
         self.encoder.forward(observed, self.form)
     }
 
@@ -204,7 +204,7 @@ impl DecisionTransformer {
         let embedded = Embedded {
             observations,
             returns_to_go: self.returns.as_ref().map(|returns| {
-                let returns = returns.forward(returns_to_go.clone());
+                let returns = returns.forward(returns_to_go.clone().reshape([batch * time, 1]));
                 squash(self.with_shares(returns, contexts)).reshape(shape)
             }),
             actions: squash(self.action.forward(&contexts.actions)).reshape(shape),

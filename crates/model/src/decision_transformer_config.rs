@@ -9,7 +9,7 @@ use crate::{
     attention::{AttentionConfig, FourierKernel},
     average_return::AverageReturn,
     best_shares, encoder,
-    error::{ModelError, check_counts, config_error},
+    error::{ModelError, check_counts, check_size, config_error},
     head::{HeadConfig, LinearConfig, TanhConfig},
     positions::{PositionsConfig, reference_std},
     return_model::ReturnModelConfig,
@@ -147,7 +147,7 @@ impl DecisionTransformerConfig {
         actions: &ActionSpace,
     ) -> Result<(), ModelError> {
         self.transformer().validate()?;
-        check_counts(&[("context_length", self.context_length)])?;
+        check_counts(&[("model.context_length", self.context_length)])?;
         if let Some([low, high]) = self.return_range
             && !(low < high && (high - low).is_finite())
         {
@@ -155,7 +155,7 @@ impl DecisionTransformerConfig {
             return Err(config_error("return_range", got, "two numbers, the smaller first"));
         }
         if let Some(AverageReturn { horizon }) = self.average_return {
-            check_counts(&[("average_return.horizon", horizon)])?;
+            check_size("average_return.horizon", horizon)?;
             if self.return_range.is_none() {
                 let expected = "given, since an average is told by its place in it";
                 return Err(config_error("return_range", "none", expected));
@@ -171,7 +171,7 @@ impl DecisionTransformerConfig {
         best_shares::validate(&self.best_percents)?;
         if !self.best_percents.is_empty() && self.conditioning != Conditioning::Return {
             let expected = "none: a share is told by the token of a return";
-            return Err(config_error("best_percents", "given", expected));
+            return Err(config_error("model.best_percents", "given", expected));
         }
         self.positions.validate()?;
         encoder::validate(observations)?;
@@ -213,6 +213,13 @@ mod tests {
         let frames = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
         let atari = DecisionTransformerConfig::atari(99);
         assert!(atari.validate(&frames, &ActionSpace::numbered(18)).is_ok());
+        // Neither long episodes nor wide observations take memory of themselves.
+        let long = DecisionTransformerConfig {
+            return_range: Some([0.0, 1.0]),
+            average_return: Some(AverageReturn { horizon: 70_000 }),
+            ..DecisionTransformerConfig::gym(70_000)
+        };
+        assert!(long.validate(&ObservationSpace::Vectors { width: 70_000 }, &actions).is_ok());
     }
 
     #[test]
@@ -239,12 +246,12 @@ mod tests {
         };
         let timestep = |horizon, std| PositionsConfig::Timestep { horizon, std };
         for (key, error) in [
-            ("n_layers", refused(|config| config.n_layers = 0)),
-            ("n_heads", refused(|config| config.n_heads = 3)),
-            ("d_model", refused(|config| config.d_model = 0)),
-            ("context_length", refused(|config| config.context_length = 0)),
-            ("context_length", refused(|config| config.context_length = 1 << 40)),
-            ("dropout", refused(|config| config.dropout = 1.0)),
+            ("model.n_layers", refused(|config| config.n_layers = 0)),
+            ("model.n_heads", refused(|config| config.n_heads = 3)),
+            ("model.d_model", refused(|config| config.d_model = 0)),
+            ("model.context_length", refused(|config| config.context_length = 0)),
+            ("model.context_length", refused(|config| config.context_length = 1 << 40)),
+            ("model.dropout", refused(|config| config.dropout = 1.0)),
             ("return_range", refused(|config| config.return_range = Some([1.0, 1.0]))),
             ("return_range", refused(|config| config.return_range = Some([0.0, f32::NAN]))),
             (
@@ -259,7 +266,7 @@ mod tests {
                 }),
             ),
             (
-                "return_model.head",
+                "model.return_head",
                 refused(|config| {
                     config.return_range = Some([0.0, 8.0]);
                     let tanh = HeadConfig::Tanh(TanhConfig {});
@@ -278,25 +285,26 @@ mod tests {
                 }),
             ),
         ] {
-            assert!(error.starts_with(&format!("model.{key} = ")), "{key}: {error}");
+            assert!(error.starts_with(&format!("{key} = ")), "{key}: {error}");
         }
         for (key, positions) in [
             ("positions.horizon", timestep(0, 1.0)),
             ("positions.horizon", timestep(1 << 31, 1.0)),
-            ("positions.std", timestep(9, -1.0)),
+            ("model.timestep_std", timestep(9, -1.0)),
+            ("model.timestep_std", timestep(9, 1e300)),
             ("positions.max_timestep", PositionsConfig::LocalAndGlobal { max_timestep: 1 << 40 }),
         ] {
             let error = positions.validate().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("model.{key} = ")), "{key}: {error}");
+            assert!(error.starts_with(&format!("{key} = ")), "{key}: {error}");
         }
         let config = DecisionTransformerConfig::gym(1000);
         for (observations, actions, expected) in [
-            (ObservationSpace::Vectors { width: 0 }, ActionSpace::unit(6), "model.observations"),
-            (ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(0), "model.actions"),
+            (ObservationSpace::Vectors { width: 0 }, ActionSpace::unit(6), "observations = 0: "),
+            (ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(0), "actions = 0: "),
             (
                 ObservationSpace::Pixels { shape: vec![4, 96, 96] },
                 ActionSpace::unit(6),
-                "model.observations = [4, 96, 96]: must be [4, 84, 84]",
+                "observations = [4, 96, 96]: must be [4, 84, 84]",
             ),
         ] {
             let error = config.validate(&observations, &actions).unwrap_err().to_string();

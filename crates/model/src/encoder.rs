@@ -15,7 +15,7 @@ pub use nature::NatureEncoder;
 
 use crate::{
     contexts::{FRAME, Observed, STACK},
-    error::{ModelError, check_counts, config_error},
+    error::{ModelError, check_size, config_error},
     init::Init,
     matrices::Matrices,
 };
@@ -85,6 +85,6 @@ pub fn validate(observations: &ObservationSpace) -> Result<(), ModelError> {
             Err(config_error("observations", format!("{shape:?}"), expected))
         }
         ObservationSpace::Pixels { .. } => Ok(()),
-        ObservationSpace::Vectors { width } => check_counts(&[("observations", *width)]),
+        ObservationSpace::Vectors { width } => check_size("observations", *width),
     }
 }

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// A configuration that describes no model.
-    #[error("model.{key} = {got}: {expected}")]
+    #[error("{key} = {got}: {expected}")]
     Config {
-        /// The offending key.
-        key: &'static str,
+        /// The offending key as a person writes it, such as `model.n_layers` or `td3_bc.alpha`; the
+        /// field's own name where no key sets it.
+        key: String,
         /// Its value.
         got: String,
         /// What it must be.
@@ -40,6 +41,20 @@ pub enum ModelError {
         got: Vec<usize>,
         /// Shape in the model.
         expected: Vec<usize>,
+    },
+    /// Two of a model's tensors have different float types.
+    #[error(
+        "tensor `{name}` has type {got} and `{first}` has {expected}; the weights of a model must have one type"
+    )]
+    MixedTypes {
+        /// Name of the tensor.
+        name: String,
+        /// Type of the tensor.
+        got: String,
+        /// Name of the first tensor.
+        first: String,
+        /// Type of the first tensor.
+        expected: String,
     },
     /// A tensor has a type the model cannot take.
     #[error("tensor `{name}` has type {got}; f16, bf16, f32 or f64 is needed")]
@@ -99,11 +114,29 @@ pub(crate) fn check_counts(counts: &[(&'static str, usize)]) -> Result<(), Model
     }
 }
 
+/// # Errors
+/// When a size that takes no memory of itself is 0, or no 32-bit integer, as timesteps are.
+pub(crate) fn check_size(key: &'static str, size: usize) -> Result<(), ModelError> {
+    match i32::try_from(size) {
+        Ok(1..) => Ok(()),
+        _ => Err(config_error(key, size, "must lie in 1 to 2147483647")),
+    }
+}
+
+/// # Errors
+/// When it is negative, or infinite in the single precision that models have.
+pub(crate) fn check_not_negative(key: &'static str, value: f64) -> Result<(), ModelError> {
+    match value >= 0.0 && (value as f32).is_finite() {
+        true => Ok(()),
+        false => Err(config_error(key, value, "must be 0 or positive, and a finite f32")),
+    }
+}
+
 /// A value of the key `key` that describes nothing there is.
 pub fn config_error(
-    key: &'static str,
+    key: impl Into<String>,
     got: impl ToString,
     expected: impl Into<String>,
 ) -> ModelError {
-    ModelError::Config { key, got: got.to_string(), expected: expected.into() }
+    ModelError::Config { key: key.into(), got: got.to_string(), expected: expected.into() }
 }

@@ -8,7 +8,7 @@
 //! | head | says | loss |
 //! | --- | --- | --- |
 //! | [`LinearHead`], [`FourierHead`], [`GmmHead`] | how probable each of a list of actions is | cross-entropy |
-//! | [`TanhHead`], [`PointwiseHead`] | one number for each dimension | squared error |
+//! | [`PointwiseHead`], and its tanh | one number for each dimension | squared error |
 //! | [`GaussianHead`] | for each dimension one bump, as wide everywhere | negative log-likelihood |
 //! | [`GmmLikelihoodHead`] | G bumps, as wide everywhere | negative log-likelihood |
 //! | [`FourierLikelihoodHead`] | any shape of N frequencies | negative log-likelihood |
@@ -18,15 +18,13 @@
 //!
 //! A head on a list of actions returns logits by **environment action id**. One that orders its
 //! bins otherwise (the Fourier head on Atari) permutes inside, so targets, inputs and played
-//! actions all speak the environment's ids. Where real values are to be categories,
-//! [`Binning`] says which value is in which bin.
+//! actions all speak the environment's ids.
 
 #[macro_use]
 mod list;
 
 pub mod action_order;
 pub mod binned;
-pub mod binning;
 pub mod decisions;
 pub mod fourier;
 pub mod fourier_alone;
@@ -40,11 +38,9 @@ pub mod kinds;
 pub mod linear;
 pub mod pointwise;
 pub mod quadrature;
-pub mod tanh;
 
 pub use action_order::{ActionOrder, OrderConfig};
 pub use binned::{BinnedConfig, BinnedHead};
-pub use binning::{Binning, BinningConfig, Precision};
 pub use decisions::{Decisions, LogitsDecisions, Marginals, NumbersDecisions};
 pub use fourier::{FourierHead, FourierHeadConfig};
 pub use fourier_density::FourierDensity;
@@ -57,8 +53,7 @@ pub use kinds::{
     ActedRows, BinsOptions, HeadLoss, HeadOutput, NumbersOptions, OnBins, OnNumbers, cross_entropy,
 };
 pub use linear::{LinearConfig, LinearHead};
-pub use pointwise::{PointwiseConfig, PointwiseHead};
-pub use tanh::{TanhConfig, TanhHead};
+pub use pointwise::{PointwiseConfig, PointwiseHead, TanhConfig};
 
 use burn::module::{Module, ParamId};
 use overtone_core::ActionSpace;
@@ -86,7 +81,7 @@ heads! {
     }
     numbers {
         /// Real values: the tanh of an affine layer, by squared error, as the reference.
-        "tanh" tanh: Tanh(TanhConfig => TanhHead),
+        "tanh" pointwise: Tanh(TanhConfig => PointwiseHead),
         /// Real values: an affine layer, by squared error.
         "pointwise" pointwise: Pointwise(PointwiseConfig => PointwiseHead),
         /// Real values: a diagonal Gaussian.

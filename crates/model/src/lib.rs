@@ -8,6 +8,7 @@
 pub mod options;
 
 pub mod action_embedding;
+pub mod affine;
 pub mod attention;
 pub mod average_return;
 pub mod best_shares;
@@ -31,7 +32,6 @@ pub mod policy;
 pub mod positions;
 pub mod published;
 mod recent;
-pub mod return_embedding;
 pub mod return_model;
 pub mod return_modulation;
 pub mod tokens;

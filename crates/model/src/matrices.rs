@@ -11,7 +11,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use crate::weights::FieldPath;
+use crate::{follows_path, weights::FieldPath};
 
 /// A module that knows which of its parameters are matrices.
 ///
@@ -51,12 +51,7 @@ pub fn names<M: Module + Matrices>(module: &M) -> BTreeSet<String> {
                 self.found.insert(self.path.name());
             }
         }
-        fn enter_module(&mut self, name: &str, container: &str) {
-            self.path.enter(name, container);
-        }
-        fn exit_module(&mut self, _name: &str, container: &str) {
-            self.path.exit(container);
-        }
+        follows_path!();
     }
     let (path, ids, found) = (FieldPath::default(), module.matrices(), BTreeSet::new());
     let mut visitor = Names { path, ids, found };

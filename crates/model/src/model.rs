@@ -155,7 +155,8 @@ impl Model {
     /// describes. What it describes is only a claim until then, and takes no memory.
     ///
     /// # Errors
-    /// When a tensor is missing, has another shape, or belongs to no parameter.
+    /// When a tensor is missing, has another shape or another type than the others, or belongs to no
+    /// parameter.
     pub fn from_weights(
         config: &ModelConfig,
         observations: &ObservationSpace,
@@ -165,7 +166,7 @@ impl Model {
     ) -> Result<Self, ModelError> {
         if config.n_layers() > tensors.len() {
             let expected = format!("the weights are {} tensors, too few", tensors.len());
-            return Err(config_error("n_layers", config.n_layers(), expected));
+            return Err(config_error("model.n_layers", config.n_layers(), expected));
         }
         let described = Self::init(config, observations, actions, &mut Init::shapes(device))?;
         weights::restore(described, tensors)
@@ -310,7 +311,8 @@ impl Model {
         self
     }
 
-    /// The same with its operations in this form.
+    /// The same with its operations in this form. The density of a
+    /// [`FourierLikelihoodHead`](crate::head::FourierLikelihoodHead) is in [`Form::Auto`] always.
     pub fn with_form(self, form: Form) -> Self {
         match self {
             Self::Transformer(model) => Self::Transformer(model.with_form(form)),

@@ -15,20 +15,22 @@
 //! - Gradients are clipped to a norm of 0.25 in `profile=paper`, as the transformer's; there they
 //!   are not.
 //! - Any [`Head`] that fits the actions may read them; the reference's is
-//!   [tanh](crate::head::TanhHead).
+//!   [tanh](crate::head::TanhConfig).
 
 use burn::{
-    module::{Module, Param, ParamId},
+    module::{Module, ParamId},
     tensor::{Tensor, TensorData, activation::relu},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_kernels::{Dropout, Form, ReluLayer, relu_layers};
+use overtone_kernels::{Dropout, Form, relu_layers};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    affine::Affine,
     average_return::AverageReturn,
     contexts::{Contexts, Observed},
-    error::{ModelError, check_counts, config_error},
+    encoder,
+    error::{ModelError, check_counts, check_size, config_error},
     head::{Head, HeadConfig, TanhConfig},
     init::Init,
     loss::Loss,
@@ -91,46 +93,22 @@ impl PerceptronConfig {
         actions: &ActionSpace,
     ) -> Result<(), ModelError> {
         check_counts(&[
-            ("n_layers", self.n_layers),
-            ("width", self.width),
-            ("context_length", self.context_length),
+            ("model.n_layers", self.n_layers),
+            ("model.d_model", self.width),
+            ("model.context_length", self.context_length),
         ])?;
         if !(0.0..1.0).contains(&self.dropout) {
-            return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
+            return Err(config_error("model.dropout", self.dropout, "must lie in [0, 1)"));
         }
         if let Some(AverageReturn { horizon }) = self.average_return {
-            check_counts(&[("average_return.horizon", horizon)])?;
+            check_size("average_return.horizon", horizon)?;
         }
-        match observations {
-            ObservationSpace::Vectors { width } => check_counts(&[("observations", *width)])?,
-            ObservationSpace::Pixels { .. } => {
-                let expected = "a perceptron sees vectors; choose the transformer for pixels";
-                return Err(config_error("observations", "pixels", expected));
-            }
+        if let ObservationSpace::Pixels { .. } = observations {
+            let expected = "a perceptron sees vectors; choose the transformer for pixels";
+            return Err(config_error("observations", "pixels", expected));
         }
+        encoder::validate(observations)?;
         self.head.validate(actions)
-    }
-}
-
-/// `relu(x W + b)`.
-#[derive(Module, Debug)]
-pub struct HiddenLayer {
-    /// `[in, out]`
-    pub weight: Param<Tensor<2>>,
-    /// `[out]`
-    pub bias: Param<Tensor<1>>,
-}
-
-impl Matrices for HiddenLayer {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
-}
-
-impl HiddenLayer {
-    /// What comes before ReLU.
-    fn affine(&self) -> ReluLayer {
-        ReluLayer { weight: self.weight.val(), bias: self.bias.val(), norm: None }
     }
 }
 
@@ -138,7 +116,7 @@ impl HiddenLayer {
 #[derive(Module, Debug)]
 pub struct Perceptron {
     /// In the order in which they run.
-    pub layers: Vec<HiddenLayer>,
+    pub layers: Vec<Affine>,
     /// From the last hidden layer to actions.
     pub head: Head,
     /// What the model was built from.
@@ -150,7 +128,7 @@ pub struct Perceptron {
     /// What it does.
     #[module(skip)]
     pub actions: ActionSpace,
-    /// The fused operations where there are any, or the plain ones. With dropout the layers are plain.
+    /// The fused operations where there are any, or the plain ones.
     #[module(skip)]
     pub form: Form,
 }
@@ -179,8 +157,7 @@ impl Perceptron {
         let layers = (0..config.n_layers)
             .map(|layer_idx| {
                 let inputs = if layer_idx == 0 { stacked } else { config.width };
-                let (weight, bias) = init.linear([inputs, config.width]);
-                HiddenLayer { weight, bias }
+                Affine::init([inputs, config.width], init)
             })
             .collect();
         Ok(Self {
@@ -209,16 +186,16 @@ impl Perceptron {
             hidden = Tensor::cat(vec![hidden, told], 1);
         }
         let Some(DropoutSeed(step_seed)) = dropout.filter(|_| self.config.dropout > 0.0) else {
-            let layers = self.layers.iter().map(HiddenLayer::affine).collect();
+            let layers = self.layers.iter().map(|layer| layer.relu_layer(None)).collect();
             return relu(relu_layers(hidden, layers, self.form));
         };
         for (layer_idx, layer) in (0u64..).zip(&self.layers) {
-            let ReluLayer { weight, bias, .. } = layer.affine();
             let dropout = Dropout {
                 probability: self.config.dropout as f32,
                 seed: seed::derive_nth(step_seed, layer_idx),
             };
-            let rows = relu(hidden.matmul(weight) + bias.unsqueeze()).unsqueeze::<3>();
+            let rows =
+                relu(relu_layers(hidden, vec![layer.relu_layer(None)], self.form)).unsqueeze::<3>();
             hidden = overtone_kernels::dropout(rows, dropout, self.form).squeeze_dim::<2>(0);
         }
         hidden
@@ -268,6 +245,7 @@ mod tests {
         weights::{self, NamedTensors},
     };
     use burn::tensor::Device;
+    use overtone_kernels::Half;
 
     fn config() -> PerceptronConfig {
         PerceptronConfig { n_layers: 2, width: 3, context_length: 2, ..PerceptronConfig::gym() }
@@ -335,6 +313,18 @@ mod tests {
         assert!((loss - squared / 2.0).abs() < 1e-6, "{loss} against {}", squared / 2.0);
     }
 
+    #[test]
+    fn layers_with_dropout_have_the_precision_of_their_form() {
+        let model = model(&PerceptronConfig { width: 64, ..config() });
+        let hidden = |form| -> Vec<f32> {
+            let model = Perceptron { form, ..model.clone() };
+            model.hidden(&inputs(), Some(DropoutSeed(3))).into_data().iter().collect()
+        };
+        let (exact, rounded) = (hidden(Form::Auto), hidden(Form::Mixed(Half::Bf16)));
+        assert_ne!(rounded, exact);
+        assert!(rounded.iter().zip(&exact).all(|(rounded, exact)| (rounded - exact).abs() < 0.1));
+    }
+
     /// Contexts shorter than the model's are padded, of longer ones the end is seen.
     #[test]
     fn contexts_of_any_length_are_stacked() {
@@ -381,22 +371,25 @@ mod tests {
     fn what_describes_no_model_is_named() {
         let actions = ActionSpace::unit(1);
         assert!(PerceptronConfig::gym().validate(&OBSERVATIONS, &actions).is_ok());
+        // Neither long episodes nor wide observations take memory of themselves.
+        let wide = ObservationSpace::Vectors { width: 70_000 };
+        assert!(PerceptronConfig::rvs(70_000).validate(&wide, &actions).is_ok());
         let refused = |change: fn(&mut PerceptronConfig)| {
             let mut config = config();
             change(&mut config);
             config.validate(&OBSERVATIONS, &actions).unwrap_err().to_string()
         };
         for (key, error) in [
-            ("n_layers", refused(|config| config.n_layers = 0)),
-            ("width", refused(|config| config.width = 0)),
-            ("context_length", refused(|config| config.context_length = 0)),
-            ("dropout", refused(|config| config.dropout = 1.0)),
+            ("model.n_layers", refused(|config| config.n_layers = 0)),
+            ("model.d_model", refused(|config| config.width = 0)),
+            ("model.context_length", refused(|config| config.context_length = 0)),
+            ("model.dropout", refused(|config| config.dropout = 1.0)),
             (
                 "average_return.horizon",
                 refused(|config| config.average_return = Some(AverageReturn { horizon: 0 })),
             ),
         ] {
-            assert!(error.starts_with(&format!("model.{key} = ")), "{key}: {error}");
+            assert!(error.starts_with(&format!("{key} = ")), "{key}: {error}");
         }
         let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
         let error = PerceptronConfig::gym().validate(&pixels, &actions).unwrap_err().to_string();

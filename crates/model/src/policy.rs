@@ -4,7 +4,8 @@
 //! returns-to-go as in training, and the actions that it played. A step is one pass over the
 //! contexts of all whose turn it is, the transformer's last layer at their newest observations
 //! alone. Each new frame is embedded once and its embedding kept; embeddings stay on the
-//! device, and a step waits for it once, to read what the head says.
+//! device, and a step waits for it once, to read what the head says; with `return_quantile` below
+//! 1 once more before, to read what may be earned.
 //!
 //! As in the references, the return-to-go begins at the target and falls by each reward, or
 //! stays where data pays the whole return at the end. The action that is yet to come is zero,

@@ -16,7 +16,7 @@ pub use timestep::Timestep;
 
 use crate::{
     contexts::Contexts,
-    error::{ModelError, config_error},
+    error::{ModelError, check_not_negative, check_size},
     init::Init,
 };
 
@@ -59,22 +59,14 @@ impl PositionsConfig {
     /// # Errors
     /// Names the first key whose value describes no positions.
     pub fn validate(&self) -> Result<(), ModelError> {
-        // Timesteps are 32-bit integers.
-        let fits = |key, rows: usize| match i32::try_from(rows) {
-            Ok(1..) => Ok(()),
-            _ => Err(config_error(key, rows, "must lie in 1 to 2147483647")),
-        };
         match *self {
             Self::Local | Self::Order => Ok(()),
             Self::LocalAndGlobal { max_timestep } => {
-                fits("positions.max_timestep", max_timestep.saturating_add(1))
+                check_size("positions.max_timestep", max_timestep.saturating_add(1))
             }
             Self::Timestep { horizon, std } => {
-                fits("positions.horizon", horizon)?;
-                if !(std >= 0.0 && std.is_finite()) {
-                    return Err(config_error("positions.std", std, "must be 0 or positive"));
-                }
-                Ok(())
+                check_size("positions.horizon", horizon)?;
+                check_not_negative("model.timestep_std", std)
             }
         }
     }

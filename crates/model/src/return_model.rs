@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     contexts::{Acted, Contexts, Observed},
     error::{ModelError, config_error},
-    head::{ActedRows, BinnedConfig, BinsHeadConfig, Head, HeadConfig, LinearConfig},
+    head::{ActedRows, BinnedConfig, BinsHeadConfig, Head, HeadConfig, HeadOutput, LinearConfig},
     init::Init,
     matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
@@ -95,11 +95,11 @@ impl ReturnModelConfig {
     pub fn validate(&self, observations: &ObservationSpace) -> Result<(), ModelError> {
         if matches!(observations, ObservationSpace::Pixels { .. }) {
             let expected = "none: what may be earned is told from vectors, and not from pixels";
-            return Err(config_error("return_model", "given", expected));
+            return Err(config_error("model.return_head", "given", expected));
         }
         if matches!(self.head, HeadConfig::Tanh(_) | HeadConfig::Pointwise(_)) {
             let expected = "a head with a distribution, whose quantiles are asked for";
-            return Err(config_error("return_model.head", self.head.name(), expected));
+            return Err(config_error("model.return_head", self.head.name(), expected));
         }
         if !(self.smoothing >= 0.0 && self.smoothing.is_finite()) {
             let expected = "a number of bins, 0 or more";
@@ -145,7 +145,7 @@ impl ReturnModel {
         Ok(Self { perceptron, smoothing })
     }
 
-    /// What each row costs, in nats.
+    /// What each row costs, in nats, and the head's regulariser.
     ///
     /// # Shapes
     /// - `observations`: `[batch, time, width]`
@@ -155,13 +155,21 @@ impl ReturnModel {
         let [batch, time] = told.dims();
         let returns = told.clamp(-1.0, 1.0).reshape([batch * time, 1]);
         let hidden = self.hidden(observations);
-        match &self.perceptron.head {
+        let (rows, regularization) = match &self.perceptron.head {
             Head::Binned(head) if self.smoothing > 0.0 => {
+                let HeadOutput { logits, regularization } = head.forward(hidden);
                 let shares = shares(returns, head.bins, self.smoothing);
-                let log_probs = log_softmax(head.forward(hidden).logits, 1);
-                (shares * log_probs).sum_dim(1).squeeze_dim::<1>(1).neg()
+                let nats = (shares * log_softmax(logits, 1)).sum_dim(1).squeeze_dim::<1>(1).neg();
+                (nats, regularization)
             }
-            head => head.loss(hidden, ActedRows::Continuous(returns)).rows,
+            head => {
+                let loss = head.loss(hidden, ActedRows::Continuous(returns));
+                (loss.rows, loss.regularization)
+            }
+        };
+        match regularization {
+            Some(regularization) => rows + regularization,
+            None => rows,
         }
     }
 

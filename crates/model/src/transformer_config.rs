@@ -34,15 +34,15 @@ impl TransformerConfig {
     /// Names the first key whose value describes no transformer.
     pub fn validate(&self) -> Result<(), ModelError> {
         check_counts(&[
-            ("n_layers", self.n_layers),
-            ("n_heads", self.n_heads),
-            ("d_model", self.d_model),
+            ("model.n_layers", self.n_layers),
+            ("model.n_heads", self.n_heads),
+            ("model.d_model", self.d_model),
         ])?;
         if !self.d_model.is_multiple_of(self.n_heads) {
-            return Err(config_error("n_heads", self.n_heads, "must divide d_model"));
+            return Err(config_error("model.n_heads", self.n_heads, "must divide d_model"));
         }
         if !(0.0..1.0).contains(&self.dropout) {
-            return Err(config_error("dropout", self.dropout, "must lie in [0, 1)"));
+            return Err(config_error("model.dropout", self.dropout, "must lie in [0, 1)"));
         }
         self.attention.validate()
     }

@@ -3,8 +3,10 @@
 //! Names are the paths of the fields, such as `blocks.2.qkv_weight`.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fs::{self, File},
+    io,
     path::Path,
 };
 
@@ -44,9 +46,18 @@ impl FieldPath {
     }
 }
 
-/// Number of trainable numbers.
-pub fn n_parameters<M: Module>(module: &M) -> usize {
-    module.num_params()
+/// In a visitor or a mapper: its field `path`, a [`FieldPath`](crate::weights::FieldPath), follows
+/// the field being visited.
+#[macro_export]
+macro_rules! follows_path {
+    () => {
+        fn enter_module(&mut self, name: &str, container: &str) {
+            self.path.enter(name, container);
+        }
+        fn exit_module(&mut self, _name: &str, container: &str) {
+            self.path.exit(container);
+        }
+    };
 }
 
 /// Copies every float parameter to the host.
@@ -85,19 +96,14 @@ impl ModuleVisitor for Export<'_> {
             self.tensors.insert(self.path.name(), tensor.into_data());
         }
     }
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
+    follows_path!();
 }
 
 /// Replaces every float parameter of `module` by the tensor of its name, in that tensor's
 /// own float type.
 ///
 /// # Errors
-/// When a tensor is missing or has another shape or a type that is not a float.
+/// When a tensor is missing, or has another shape or another type than the others.
 pub fn import<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelError> {
     Ok(imported(module, tensors)?.0)
 }
@@ -105,7 +111,7 @@ pub fn import<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelEr
 /// The same where `tensors` must hold nothing else.
 ///
 /// # Errors
-/// When a tensor is missing, has another shape or a type that is not a float, or belongs to no
+/// When a tensor is missing, has another shape or another type than the others, or belongs to no
 /// parameter.
 pub fn restore<M: Module>(module: M, tensors: &NamedTensors) -> Result<M, ModelError> {
     let (module, names) = imported(module, tensors)?;
@@ -124,12 +130,29 @@ fn imported<M: Module>(
         path: FieldPath,
         tensors: &'a NamedTensors,
         names: BTreeSet<String>,
+        /// The first tensor's name and type.
+        first: Option<(String, DType)>,
         error: Option<ModelError>,
+    }
+    impl<'a> Import<'a> {
+        fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<&'a TensorData, ModelError> {
+            let data = checked(self.tensors, name, shape)?;
+            let first = self.first.get_or_insert_with(|| (name.to_owned(), data.dtype()));
+            if data.dtype() == first.1 {
+                return Ok(data);
+            }
+            Err(ModelError::MixedTypes {
+                name: name.to_owned(),
+                got: format!("{:?}", data.dtype()),
+                first: first.0.clone(),
+                expected: format!("{:?}", first.1),
+            })
+        }
     }
     impl ModuleMapper for Import<'_> {
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
             let name = self.path.name();
-            let data = match checked(self.tensors, &name, &param.lazy_shape()) {
+            let data = match self.tensor(&name, &param.lazy_shape()) {
                 Ok(data) => data,
                 Err(error) => {
                     self.error.get_or_insert(error);
@@ -148,15 +171,10 @@ fn imported<M: Module>(
                 if old.is_require_grad() { value.require_grad() } else { value }
             })
         }
-        fn enter_module(&mut self, name: &str, container: &str) {
-            self.path.enter(name, container);
-        }
-        fn exit_module(&mut self, _name: &str, container: &str) {
-            self.path.exit(container);
-        }
+        follows_path!();
     }
     let (path, names) = (FieldPath::default(), BTreeSet::new());
-    let mut mapper = Import { path, tensors, names, error: None };
+    let mut mapper = Import { path, tensors, names, first: None, error: None };
     let module = module.map(&mut mapper);
     match mapper.error {
         None => Ok((module, mapper.names)),
@@ -164,7 +182,11 @@ fn imported<M: Module>(
     }
 }
 
-fn checked<'a>(
+/// The tensor of this name.
+///
+/// # Errors
+/// When it is missing or has another shape.
+pub fn checked<'a>(
     tensors: &'a NamedTensors,
     name: &str,
     expected: &[usize],
@@ -181,7 +203,8 @@ fn checked<'a>(
     Ok(data)
 }
 
-/// Writes tensors as one safetensors file; `metadata` are its free-form strings.
+/// Writes tensors as one safetensors file, as `f64` where they are, else as `f32`; `metadata` are
+/// its free-form strings.
 ///
 /// The file is written in place: a caller that must not leave half a file writes beside
 /// and renames.
@@ -193,20 +216,24 @@ pub fn save(
     metadata: &BTreeMap<String, String>,
     path: &Path,
 ) -> Result<(), ModelError> {
-    let views = tensors.iter().map(|(name, data)| {
+    let failed = |source| ModelError::Io { path: path.to_owned(), source };
+    let written = tensors.iter().map(|(name, data)| match data.dtype() {
+        DType::F32 | DType::F64 => (name, Cow::Borrowed(data)),
+        _ => (name, Cow::Owned(data.clone().convert::<f32>())),
+    });
+    let written: Vec<_> = written.collect();
+    let views = written.iter().map(|(name, data)| {
         let dtype = if data.dtype() == DType::F64 { Dtype::F64 } else { Dtype::F32 };
         TensorView::new(dtype, data.shape().to_vec(), data.as_bytes()).map(|view| (name, view))
     });
     let views: Result<Vec<_>, _> = views.collect();
-    let unreadable = |reason: String| ModelError::Unreadable { path: path.to_owned(), reason };
-    let views = views.map_err(|error| unreadable(error.to_string()))?;
     let metadata = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let bytes = safetensors::serialize(views, Some(metadata))
-        .map_err(|error| unreadable(error.to_string()))?;
-    let io = |source| ModelError::Io { path: path.to_owned(), source };
-    let mut file = File::create(path).map_err(io)?;
-    std::io::Write::write_all(&mut file, &bytes).map_err(io)?;
-    file.sync_all().map_err(io)
+    let bytes = views
+        .and_then(|views| safetensors::serialize(views, Some(metadata)))
+        .map_err(|error| failed(io::Error::other(error)))?;
+    let mut file = File::create(path).map_err(failed)?;
+    io::Write::write_all(&mut file, &bytes).map_err(failed)?;
+    file.sync_all().map_err(failed)
 }
 
 /// Reads every tensor of a safetensors file, as `f64` where it is, else as `f32`.
@@ -214,7 +241,15 @@ pub fn save(
 /// # Errors
 /// When the file cannot be read, is not safetensors, or holds a tensor that is not of floats.
 pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
-    let tensors = tensors_of(path)?.into_iter().map(|(name, found)| match found {
+    parse(&read(path)?, path)
+}
+
+/// As [`load`], where the file at `path` was read already.
+///
+/// # Errors
+/// When it is not safetensors, or holds a tensor that is not of floats.
+pub fn parse(bytes: &[u8], path: &Path) -> Result<NamedTensors, ModelError> {
+    let tensors = tensors_of(bytes, path)?.into_iter().map(|(name, found)| match found {
         Found::Floats(data) => Ok((name, data)),
         Found::Other(got) => Err(ModelError::DType { name, got }),
     });
@@ -227,10 +262,11 @@ pub fn load(path: &Path) -> Result<NamedTensors, ModelError> {
 /// # Errors
 /// When the file cannot be read, or is not safetensors.
 pub fn load_floats(path: &Path) -> Result<NamedTensors, ModelError> {
-    let tensors = tensors_of(path)?.into_iter().filter_map(|(name, found)| match found {
-        Found::Floats(data) => Some((name, data.convert::<f32>())),
-        Found::Other(_) => None,
-    });
+    let tensors =
+        tensors_of(&read(path)?, path)?.into_iter().filter_map(|(name, found)| match found {
+            Found::Floats(data) => Some((name, data.convert::<f32>())),
+            Found::Other(_) => None,
+        });
     Ok(tensors.collect())
 }
 
@@ -242,11 +278,13 @@ enum Found {
     Other(String),
 }
 
-fn tensors_of(path: &Path) -> Result<Vec<(String, Found)>, ModelError> {
-    // Read, not mapped: a file that another program cuts short meanwhile is an error.
-    let bytes =
-        fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })?;
-    let tensors = SafeTensors::deserialize(&bytes).map_err(|error| ModelError::Unreadable {
+/// Read, not mapped: a file that another program cuts short meanwhile is an error.
+fn read(path: &Path) -> Result<Vec<u8>, ModelError> {
+    fs::read(path).map_err(|source| ModelError::Io { path: path.to_owned(), source })
+}
+
+fn tensors_of(bytes: &[u8], path: &Path) -> Result<Vec<(String, Found)>, ModelError> {
+    let tensors = SafeTensors::deserialize(bytes).map_err(|error| ModelError::Unreadable {
         path: path.to_owned(),
         reason: error.to_string(),
     })?;
@@ -268,7 +306,7 @@ fn tensors_of(path: &Path) -> Result<Vec<(String, Found)>, ModelError> {
 mod tests {
     use super::*;
     use crate::{
-        head::{BinsOptions, LinearConfig, LinearHead, OnBins},
+        head::{BinsOptions, LinearConfig, LinearHead, NumbersOptions, OnBins, PointwiseConfig},
         init::Init,
     };
     use burn::tensor::Device;
@@ -288,6 +326,16 @@ mod tests {
         let loaded = import(head(2), &load(&path).unwrap()).unwrap();
         assert_eq!(export(&loaded), tensors);
         assert_ne!(export(&head(2)), tensors);
+    }
+
+    #[test]
+    fn halves_are_saved_as_singles() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("weights.safetensors");
+        let single = TensorData::from([1.5f32, -2.0, 0.25]);
+        let half = single.clone().convert_dtype(DType::F16);
+        save(&NamedTensors::from([("half".into(), half)]), &BTreeMap::new(), &path).unwrap();
+        assert_eq!(load(&path).unwrap(), NamedTensors::from([("half".into(), single)]));
     }
 
     #[test]
@@ -365,5 +413,22 @@ mod tests {
             assert!(error.contains("`another`"), "{error}");
             assert!(import(shapes(), &more).is_ok());
         }
+    }
+
+    /// Products of two types panic.
+    #[test]
+    fn weights_of_two_float_types_are_refused() {
+        let config = PointwiseConfig {};
+        let head = || config.init(3, 5, &mut Init::shapes(&Device::flex()));
+        let mut tensors = NamedTensors::from([
+            ("weight".into(), TensorData::zeros::<f32, _>([3, 5])),
+            ("bias".into(), TensorData::zeros::<f64, _>([5])),
+        ]);
+        let error = restore(head(), &tensors).unwrap_err().to_string();
+        let expected = "tensor `bias` has type F64 and `weight` has F32; the weights of a model \
+                        must have one type";
+        assert_eq!(error, expected);
+        tensors.insert("weight".into(), TensorData::zeros::<f64, _>([3, 5]));
+        assert_eq!(export(&restore(head(), &tensors).unwrap()), tensors);
     }
 }

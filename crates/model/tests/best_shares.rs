@@ -133,7 +133,7 @@ fn a_share_that_was_not_told_is_refused() {
     };
     assert!(ModelPolicy::new(&model(config(), &Device::flex()), None, &play(10.0)).is_ok());
     let error = refused(config(), 20.0);
-    assert!(error.starts_with("model.best_percent = 20: 0, or one that"), "{error}");
+    assert!(error.starts_with("best_percent = 20: 0, or one that"), "{error}");
     let without = DecisionTransformerConfig { best_percents: Vec::new(), ..config() };
     let error = refused(without, 10.0);
     assert!(error.contains("model.best_percents"), "{error}");

@@ -10,7 +10,7 @@ use overtone_core::{ActionSpace, ObservationSpace, Play, Simulation, seed};
 use overtone_model::{
     Acted, Contexts, DecisionTransformerConfig, HeadConfig, Init, Model, ModelConfig, ModelPolicy,
     Observed, ReturnModel, ReturnModelConfig,
-    head::{Domain, FourierLikelihoodConfig},
+    head::{BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, FourierLikelihoodConfig},
     init::standard_normal,
 };
 
@@ -72,6 +72,31 @@ fn check_quantiles(config: &ReturnModelConfig) {
             before[arm] = got[arm];
         }
     }
+}
+
+#[test]
+fn a_head_s_regulariser_is_part_of_the_loss() {
+    let likelihood = |gamma| {
+        let head = FourierLikelihoodConfig { gamma, ..FourierLikelihoodConfig::new(3) };
+        HeadConfig::FourierLikelihood(head)
+    };
+    let binned = |gamma| {
+        let head = FourierHeadConfig { gamma, ..FourierHeadConfig::new(3) };
+        HeadConfig::Binned(BinnedConfig { bins: 8, head: BinsHeadConfig::Fourier(head) })
+    };
+    let device = Device::flex();
+    let loss = |head, smoothing| {
+        let config = ReturnModelConfig { width: 8, smoothing, ..ReturnModelConfig::new(head) };
+        let generator = &mut seed::generator(3, "init");
+        let init = &mut Init::drawn(&device, generator);
+        let model = ReturnModel::init(&config, &OBSERVATIONS, init).unwrap();
+        let (seen, paid) = pulled(1, &device);
+        model.loss(seen, paid).mean().into_scalar::<f64>()
+    };
+    for smoothing in [0.0, 0.75] {
+        assert!(loss(binned(1e6), smoothing) > loss(binned(0.0), smoothing), "{smoothing}");
+    }
+    assert!(loss(likelihood(1e6), 0.0) > loss(likelihood(0.0), 0.0));
 }
 
 fn transformer() -> ModelConfig {
@@ -163,7 +188,7 @@ fn the_loss_is_of_actions_and_of_what_is_left_to_earn() {
 fn quantiles_are_for_agents_that_know_returns() {
     for wrong in [0.0, 1.0, -0.5, f64::NAN] {
         let error = model().asking_at_most(wrong).unwrap_err().to_string();
-        assert!(error.starts_with("model.return_quantile = "), "{error}");
+        assert!(error.starts_with("return_quantile = "), "{error}");
     }
     let ModelConfig::Transformer(config) = transformer() else { unreachable!() };
     let without =

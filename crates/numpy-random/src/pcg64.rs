@@ -9,6 +9,8 @@ const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 pub struct Pcg64 {
     state: u128,
     increment: u128,
+    /// The upper half of a draw whose lower half was taken; draws of 64 bits pass it by.
+    half: Option<u32>,
 }
 
 impl Pcg64 {
@@ -22,7 +24,8 @@ impl Pcg64 {
         let words = SeedHash::new(seed).words();
         let wide = |i: usize| (u128::from(words[i]) << 64) | u128::from(words[i + 1]);
         let increment = (wide(2) << 1) | 1;
-        let mut generator = Self { state: increment.wrapping_add(wide(0)), increment };
+        let state = increment.wrapping_add(wide(0));
+        let mut generator = Self { state, increment, half: None };
         generator.advance();
         generator
     }
@@ -38,6 +41,15 @@ impl Pcg64 {
         folded.rotate_right((self.state >> 122) as u32)
     }
 
+    /// 32 random bits: the lower half of a draw, then its upper half.
+    fn half(&mut self) -> u32 {
+        self.half.take().unwrap_or_else(|| {
+            let bits = self.bits();
+            self.half = Some((bits >> 32) as u32);
+            bits as u32
+        })
+    }
+
     /// Uniform on [0, 1), a multiple of 2⁻⁵³.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
@@ -48,17 +60,10 @@ impl Pcg64 {
         low + (high - low) * self.uniform()
     }
 
-    /// `n` signs, alike likely: NumPy's `choice([1, -1], n)`. Each takes 32 bits, the lower half
-    /// of a draw first; of a range of two, Lemire's method keeps the top bit.
+    /// `n` signs, alike likely: NumPy's `choice([1, -1], n)`. Each takes 32 bits, of which, for a
+    /// range of two, Lemire's method keeps the top one.
     pub fn signs(&mut self, n: usize) -> Vec<f64> {
-        let sign = |half: u32| if half >> 31 == 0 { 1.0 } else { -1.0 };
-        let mut signs = Vec::with_capacity(n + 1);
-        while signs.len() < n {
-            let bits = self.bits();
-            signs.extend([sign(bits as u32), sign((bits >> 32) as u32)]);
-        }
-        signs.truncate(n);
-        signs
+        (0..n).map(|_| if self.half() >> 31 == 0 { 1.0 } else { -1.0 }).collect()
     }
 }
 
@@ -110,6 +115,17 @@ mod tests {
         let signs = [-1, -1, -1, -1, -1, -1, -1, 1, 1, 1, 1, -1].map(f64::from);
         assert_eq!(Pcg64::new(7).signs(12), signs);
         assert_eq!(Pcg64::new(7).signs(11), signs[..11]);
+    }
+
+    /// Expected: NumPy 2.4's `choice([1, -1], 5)`, `uniform()`, `choice([1, -1], 3)`, `uniform()`
+    /// of one `default_rng(7)`.
+    #[test]
+    fn half_a_draw_is_kept() {
+        let mut generator = Pcg64::new(7);
+        assert_eq!(generator.signs(5), [-1.0; 5]);
+        assert_eq!(generator.uniform(), 0.22520718999059186);
+        assert_eq!(generator.signs(3), [-1.0, 1.0, 1.0]);
+        assert_eq!(generator.uniform(), 0.8735534453962619);
     }
 
     /// Expected: NumPy 2.4's `default_rng(42).uniform(-0.1, 0.1, 3)`.

@@ -28,7 +28,7 @@ const NUMBER: f64 = 44.0;
 
 impl Bars {
     /// Width and height of the picture, in units of its SVG.
-    pub fn size(&self) -> [f64; 2] {
+    pub(crate) fn size(&self) -> [f64; 2] {
         [WIDTH, self.top() + ROW * self.bars.len() as f64 + 6.0]
     }
 

@@ -15,7 +15,7 @@ const ROW: f64 = 17.0;
 
 impl Caption {
     /// Height of the picture of so many lines, in units of its SVG.
-    pub fn height(lines: usize) -> f64 {
+    pub(crate) fn height(lines: usize) -> f64 {
         10.0 + ROW * lines as f64
     }
 

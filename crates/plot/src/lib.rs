@@ -14,7 +14,7 @@ mod svg;
 pub use animation::{Animation, AnimationError};
 pub use bars::Bars;
 pub use caption::Caption;
-pub use line_plot::{Line, LinePlot, Scale, Stroke};
+pub use line_plot::{Line, LinePlot, MOST_LINES, Scale, Stroke};
 pub use raster::Image;
 pub use sketch::{Limb, Sketch};
 pub use svg::escape;

@@ -44,7 +44,7 @@ pub struct Line {
     pub band: Vec<[f64; 2]>,
     /// How the points are drawn.
     pub stroke: Stroke,
-    /// Which of the eight colours; `None`: by the line's place in the plot.
+    /// Which of the eight colours; `None`: colour and dashes by the line's place in the plot.
     pub colour: Option<usize>,
 }
 
@@ -61,18 +61,26 @@ pub struct LinePlot {
     pub x_scale: Scale,
     /// Of the vertical axis.
     pub y_scale: Scale,
-    /// At most eight are told apart by colour.
+    /// At most [`MOST_LINES`] are told apart.
     pub lines: Vec<Line>,
 }
+
+/// Lines that look different: by their colour, and past the eighth by their dashes.
+pub const MOST_LINES: usize = COLOURS.len() * (1 + DASHES.len());
 
 /// Width and height of the picture without a legend, and its margins: left, right, top, bottom.
 const SIZE: [f64; 2] = [640.0, 400.0];
 const MARGINS: [f64; 4] = [84.0, 16.0, 36.0, 52.0];
-/// Of one character in the legend, on average.
-const CHARACTER: f64 = 6.6;
-/// Told apart by the colour-blind too (Okabe and Ito 2008).
+/// Of the legend, below the curves: its left edge, and how far apart its rows and columns are.
+const LEGEND: [f64; 3] = [16.0, 17.0, 20.0];
+/// From the left edge of a legend's entry to its name.
+const SAMPLE: f64 = 32.0;
+/// Told apart by the colour-blind too, and with a contrast of 3 to a white ground at least. Five
+/// are of Okabe and Ito 2008; their orange, sky blue and yellow are too pale for lines.
 const COLOURS: [&str; 8] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#f0e442"];
+    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#754a10", "#1c2a8c", "#000000", "#9048ff"];
+/// Dashes of the lines past the eighth, whose colours come again; others than [`Stroke::Dashed`]'s.
+const DASHES: [&str; 3] = ["2 3", "12 4", "12 4 2 4"];
 
 impl Line {
     /// Joined points without a band.
@@ -126,7 +134,7 @@ impl LinePlot {
         let mut svg = svg::opening([frame.width, frame.height]);
         frame.grid(self, &mut svg);
         for (i, line) in self.lines.iter().enumerate() {
-            frame.curve(line, colour(i, line), &mut svg);
+            frame.curve(line, look(i, line), &mut svg);
         }
         frame.legend(self, &mut svg);
         svg + "</svg>\n"
@@ -138,18 +146,27 @@ impl LinePlot {
     }
 }
 
-fn colour(i: usize, line: &Line) -> &'static str {
-    COLOURS[line.colour.unwrap_or(i) % COLOURS.len()]
+/// Colour of the line in this place of a plot, and its dashes as an attribute.
+fn look(i: usize, line: &Line) -> (&'static str, String) {
+    let colour = COLOURS[line.colour.unwrap_or(i) % COLOURS.len()];
+    let before = if line.colour.is_none() { i / COLOURS.len() } else { 0 };
+    let dashes = match (line.stroke, before) {
+        (Stroke::Dashed, _) => "6 4",
+        (_, 0) => return (colour, String::new()),
+        (_, before) => DASHES[(before - 1) % DASHES.len()],
+    };
+    (colour, format!(" stroke-dasharray=\"{dashes}\""))
 }
 
 /// A plot's place for curves, between its axes.
 struct Frame {
     x: Axis,
     y: Axis,
-    /// Of the whole picture.
+    /// Of the whole picture; more than the curves have where a name is longer.
     width: f64,
-    /// The same; more than the curves have where the legend is longer.
     height: f64,
+    /// Columns of the legend, and how wide one is.
+    columns: (usize, f64),
 }
 
 impl Frame {
@@ -160,14 +177,15 @@ impl Frame {
         let heights = points().copied().chain(edges).filter(finite).map(|point| point[1]);
         let y = Axis::enclosing(plot.y_scale, heights);
         let x = Axis::enclosing(plot.x_scale, points().filter(|p| finite(p)).map(|p| p[0]));
-        let names = plot.lines.iter().map(|line| line.name.chars().count());
-        let legend = match names.max().unwrap_or(0) {
-            0 => 0.0,
-            longest => 44.0 + CHARACTER * longest as f64,
-        };
-        let n_named = plot.lines.iter().filter(|line| !line.name.is_empty()).count();
-        let height = SIZE[1].max(row_of_legend(n_named));
-        Self { x, y, width: SIZE[0] + legend.round(), height }
+        let names = || plot.lines.iter().map(|line| &line.name).filter(|name| !name.is_empty());
+        let longest = names().map(|name| svg::width(name)).fold(0.0, f64::max);
+        let [left, row, gap] = LEGEND;
+        let column = SAMPLE + longest + gap;
+        let n_columns = ((SIZE[0] - left) / column).floor().max(1.0) as usize;
+        let n_rows = names().count().div_ceil(n_columns);
+        let width = if n_rows == 0 { SIZE[0] } else { SIZE[0].max((left + column).round()) };
+        let height = SIZE[1] + if n_rows == 0 { 0.0 } else { row * n_rows as f64 + 5.0 };
+        Self { x, y, width, height, columns: (n_columns, column) }
     }
 
     /// Where a point is drawn, `None` if it cannot be shown.
@@ -204,7 +222,7 @@ impl Frame {
         path(svg, "stroke=\"#333\"", &[[ends[0], top], [ends[0], floor], [ends[1], floor]]);
     }
 
-    fn curve(&self, line: &Line, colour: &str, svg: &mut String) {
+    fn curve(&self, line: &Line, (colour, dashes): (&str, String), svg: &mut String) {
         let [low, high] = line.edges();
         let band: Vec<[f64; 2]> = low.iter().chain(high.iter().rev()).copied().collect();
         // A lower edge that a logarithmic axis cannot show ends at the floor.
@@ -227,10 +245,6 @@ impl Frame {
             );
         }
         let places: Vec<[f64; 2]> = line.points.iter().filter_map(|p| self.place(*p)).collect();
-        let dashes = match line.stroke {
-            Stroke::Dashed => " stroke-dasharray=\"6 4\"",
-            _ => "",
-        };
         if line.stroke != Stroke::Dots {
             let style = format!("stroke=\"{colour}\" stroke-width=\"1.5\"{dashes}");
             path(svg, &style, &places);
@@ -247,38 +261,28 @@ impl Frame {
         }
     }
 
-    /// The lines' names, to the right of the curves.
+    /// The lines' names below the curves, row by row.
     fn legend(&self, plot: &LinePlot, svg: &mut String) {
         let named = plot.lines.iter().enumerate().filter(|(_, line)| !line.name.is_empty());
-        for (row, (i, line)) in named.enumerate() {
-            let y = row_of_legend(row);
-            let x = SIZE[0];
-            let colour = colour(i, line);
-            match line.stroke {
-                Stroke::Dots => {
-                    let _ = writeln!(
-                        svg,
-                        "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"2.8\" fill=\"{colour}\"/>",
-                        x + 12.0
-                    );
-                }
-                stroke => {
-                    let dashes = match stroke {
-                        Stroke::Dashed => " stroke-dasharray=\"6 4\"",
-                        _ => "",
-                    };
-                    let style = format!("stroke=\"{colour}\" stroke-width=\"2\"{dashes}");
-                    path(svg, &style, &[[x, y], [x + 24.0, y]]);
-                }
+        let [left, row, _] = LEGEND;
+        let (n_columns, column) = self.columns;
+        for (place, (i, line)) in named.enumerate() {
+            let x = left + column * (place % n_columns) as f64;
+            let y = SIZE[1] + row * (place / n_columns) as f64 + 8.0;
+            let (colour, dashes) = look(i, line);
+            if line.stroke == Stroke::Dots {
+                let _ = writeln!(
+                    svg,
+                    "<circle cx=\"{:.1}\" cy=\"{y:.1}\" r=\"2.8\" fill=\"{colour}\"/>",
+                    x + 12.0
+                );
+            } else {
+                let style = format!("stroke=\"{colour}\" stroke-width=\"2\"{dashes}");
+                path(svg, &style, &[[x, y], [x + 24.0, y]]);
             }
-            text(svg, [x + 32.0, y + 4.0], "", &line.name);
+            text(svg, [x + SAMPLE, y + 4.0], "", &line.name);
         }
     }
-}
-
-/// How far from the top the legend's row of this number is, from 0.
-fn row_of_legend(row: usize) -> f64 {
-    MARGINS[2] + 10.0 + 17.0 * row as f64
 }
 
 /// Joins places on the picture. Inside a level stretch, points draw nothing and are left out.
@@ -359,16 +363,46 @@ mod tests {
     }
 
     #[test]
-    fn a_long_legend_makes_the_picture_higher() {
-        let line = |i: usize| Line::new(format!("run {i}"), vec![[0.0, 0.0], [1.0, i as f64]]);
-        let height = |n: usize| {
-            let svg = of((0..n).map(line).collect()).to_svg();
+    fn the_legend_stands_below_in_as_many_columns_as_fit() {
+        let size = |names: &[String]| {
+            let line = |name: &String| Line::new(name.clone(), vec![[0.0, 0.0], [1.0, 1.0]]);
+            let svg = of(names.iter().map(line).collect()).to_svg();
             let (_, view) = svg.split_once("viewBox=\"0 0 ").unwrap();
-            view.split(['"', ' ']).nth(1).unwrap().parse::<f64>().unwrap()
+            let mut ends = view.split(['"', ' ']).map(str::to_owned);
+            [ends.next().unwrap(), ends.next().unwrap()]
         };
-        assert_eq!([height(2), height(20)], [400.0; 2]);
-        // The last of 26 is written at 475.
-        assert!(height(26) > 480.0);
+        // A column takes 32 + 5 · 6.6 + 20 = 85 of 624: seven of them.
+        let runs: Vec<String> = (10..25).map(|i| format!("at {i}")).collect();
+        assert_eq!(size(&[String::new()]), ["640", "400"]);
+        assert_eq!(size(&runs[..7]), ["640", "422"]);
+        assert_eq!(size(&runs), ["640", "456"]);
+        // 16 + 32 + 100 · 6.6 + 20: a name that is longer than the plot is not cut.
+        assert_eq!(size(&["x".repeat(100), "y".into()]), ["728", "439"]);
+    }
+
+    #[test]
+    fn lines_past_the_eighth_have_dashes() {
+        let line = |i: usize| Line::new(format!("run {i}"), vec![[0.0, 0.0], [1.0, i as f64]]);
+        let looks: std::collections::BTreeSet<_> =
+            (0..MOST_LINES).map(|i| look(i, &line(i))).collect();
+        assert_eq!(looks.len(), 32);
+        assert_eq!(look(8, &line(8).colour(1)), (COLOURS[1], String::new()));
+        // The curve and its entry.
+        let svg = of((0..9).map(line).collect()).to_svg();
+        assert_eq!(svg.matches(" stroke-dasharray=\"2 3\"").count(), 2, "{svg}");
+    }
+
+    #[test]
+    fn colours_stand_out_from_a_white_ground() {
+        for colour in COLOURS {
+            let part = |at: usize| {
+                let value = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+                if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+            };
+            // Relative luminance and contrast as WCAG 2.2 defines them.
+            let luminance = 0.2126 * part(1) + 0.7152 * part(3) + 0.0722 * part(5);
+            assert!(1.05 / (luminance + 0.05) >= 3.0, "{colour}");
+        }
     }
 
     #[test]

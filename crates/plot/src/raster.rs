@@ -73,6 +73,9 @@ impl Image {
     /// Draws `image` with its upper left corner at `left`, `top`; what would lie outside is cut.
     pub fn draw(&mut self, image: &Self, left: usize, top: usize) {
         let width = image.width.min(self.width.saturating_sub(left)) * 3;
+        if width == 0 {
+            return;
+        }
         let rows = image.rgb.chunks_exact((image.width * 3).max(1));
         for (row, pixels) in rows.enumerate().take(self.height.saturating_sub(top)) {
             let start = ((top + row) * self.width + left) * 3;
@@ -85,7 +88,7 @@ impl Image {
 ///
 /// # Panics
 /// When `svg` is no SVG.
-pub fn png(svg: &str, zoom: f32) -> Vec<u8> {
+pub(crate) fn png(svg: &str, zoom: f32) -> Vec<u8> {
     render(svg, zoom).encode_png().expect("encoding into memory")
 }
 
@@ -138,6 +141,7 @@ mod tests {
         ground.draw(&Image::filled(2, 5, [7; 3]), 2, 1);
         assert_eq!(ground.rgb(), [vec![0; 15], vec![7; 3]].concat());
         ground.draw(&Image::filled(1, 1, [9; 3]), 3, 2);
+        ground.draw(&Image::filled(1, 1, [9; 3]), 5, 1);
         assert_eq!(ground.rgb()[15..], [7; 3]);
     }
 }

@@ -81,7 +81,8 @@ impl Agents {
             .map_err(|error| wrong(error.to_string()))?;
         let temperature = temperature.unwrap_or(play.temperature);
         let target_return = if target_return.is_empty() { DEFAULT_TARGET } else { target_return };
-        let targets = overtone::targets(target_return, &checkpoint.state.episode_returns);
+        let targets =
+            overtone::targets("target_return", target_return, &checkpoint.state.episode_returns);
         let &[target_return] = &targets.map_err(|error| wrong(format!("{error:#}")))?[..] else {
             return Err(wrong(format!("target_return={target_return}: one return is asked for")));
         };
@@ -261,7 +262,6 @@ fn open(run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
         return Ok((Checkpoint::open(path).map_err(failed)?, OwnChoice::default()));
     }
     let run = RunDir::open(Path::new("runs"), run).map_err(failed)?;
-    let own = OwnChoice::of(&run).map_err(|error| wrong(format!("{error:#}")))?;
     let folder = run.checkpoints();
     let checkpoint = match name {
         "last" => Checkpoint::newest(&folder).map(|(checkpoint, _)| checkpoint),
@@ -273,5 +273,7 @@ fn open(run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
             Checkpoint::at_step(&folder, step)
         }
     };
-    Ok((checkpoint.map_err(failed)?, own))
+    let checkpoint = checkpoint.map_err(failed)?;
+    let own = OwnChoice::of(&run, &checkpoint).map_err(|error| wrong(format!("{error:#}")))?;
+    Ok((checkpoint, own))
 }

@@ -7,7 +7,7 @@ use overtone_core::Play;
 use serde::{Deserialize, Serialize};
 
 use overtone_eval::evaluation::{CheckpointRef, replace};
-use overtone_eval::{Evaluation, PlayedEpisode, ReportError};
+use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Setting, Summary};
 
 /// The episode of a video, and whose it is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,19 +77,25 @@ impl Filmed {
     }
 
     /// In words: `update 300, matched protocol, target 3600, episode 4 (median), raw return
-    /// 512.3`.
-    pub fn describe(&self) -> String {
+    /// 512.3`. What the agent was told, `played` says, the setting of the evaluation.
+    pub fn describe(&self, played: Option<&Setting>) -> String {
         let PlayedEpisode { target_return, episode, raw_return, .. } = self.episode;
         let update = self.checkpoint.as_ref().map(|played| format!("update {}, ", played.step));
+        let told = match played.filter(|setting| setting.protocol == self.protocol) {
+            Some(setting) => setting.told(target_return),
+            None => Some(target_return.to_string()),
+        };
+        let told = told.map_or_else(String::new, |told| format!(" target {told},"));
+        let score = Summary::of(&[raw_return]).map(|summary| summary.with_spread());
         let chosen = match self.chosen.parse::<usize>() {
             Ok(_) => String::new(),
             Err(_) => format!(" ({})", self.chosen),
         };
         format!(
-            "{}{} protocol, target {target_return}, episode {episode}{chosen}, raw return \
-             {raw_return:.1}",
+            "{}{} protocol,{told} episode {episode}{chosen}, raw return {}",
             update.unwrap_or_default(),
-            self.protocol.name
+            self.protocol.name,
+            score.unwrap_or_else(|| raw_return.to_string())
         )
     }
 }

@@ -2,9 +2,9 @@
 //! scored and how far the numbers can be trusted.
 //!
 //! It is made of the files in the runs' folders alone, and comes as one HTML file that needs
-//! nothing else (no script, no picture beside it), as Markdown, and as CSV with every digit.
-//! The two pages are rendered from the same blocks. Text from files is shown as text, whatever
-//! it holds.
+//! nothing else (no script, no picture beside it), and as Markdown. The two are rendered from the
+//! same blocks. The tables of scores are CSV too, with every digit. Text from files is shown as
+//! text, whatever it holds.
 //!
 //! What was measured differently is kept apart: last checkpoints, those selected by the loss on
 //! held-out episodes, and chosen ones have tables of their own, and so has the best of several,
@@ -17,11 +17,13 @@ mod choices;
 mod document;
 mod html;
 mod markdown;
+mod over_seeds;
 mod pictures;
 mod protocols;
 mod run_files;
 mod scores;
 mod seeds;
+mod stale;
 mod study;
 
 use std::fs;
@@ -32,7 +34,9 @@ use overtone_plot::Line;
 use document::{Block, Document};
 use overtone_eval::evaluation::{ended, n_episodes};
 use overtone_eval::statistics::Bootstrap;
+use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::Table;
+use overtone_eval::{Summary, TargetResult};
 use protocols::Protocols;
 pub use run_files::{EvaluationFile, Metrics, PageError, RunFiles, VideoFile};
 use scores::{Role, Row};
@@ -54,7 +58,7 @@ impl Page {
     /// When there is no run, an evaluation has a target without a finite score, or the
     /// bootstrap cannot be made.
     pub fn new(runs: &[RunFiles], bootstrap: &Bootstrap) -> Result<Self, PageError> {
-        let runs = told_apart(runs);
+        let runs = told_apart(runs.to_vec());
         let [first, others @ ..] = &runs[..] else { return Err(PageError::NoRun) };
         let title = match others.len() {
             0 => format!("Run {}", first.name),
@@ -72,12 +76,11 @@ impl Page {
         cells: &[StudyCell],
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
-        let runs: Vec<RunFiles> = cells.iter().flat_map(|cell| &cell.runs).cloned().collect();
-        let runs = told_apart(&runs);
+        let runs = told_apart(cells.iter().flat_map(|cell| &cell.runs).cloned().collect());
         if runs.is_empty() {
             return Err(PageError::NoRun);
         }
-        let title = format!("Study {name}{}", study::caveat(study::fewest_seeds(cells)));
+        let title = format!("Study {name}{}", study::caveats(cells));
         Self::laid_out(title, &runs, cells, bootstrap)
     }
 
@@ -97,13 +100,17 @@ impl Page {
             let cells = study::Cells::of(cells, runs, &rows, bootstrap)?;
             blocks.extend(cells.blocks(bootstrap));
             csv.push(("cells", cells.csv()));
+            blocks.extend(warnings(runs));
         }
-        let mut agents = agents::section(&rows, &|row| study::of_row(cells, runs, row), bootstrap)?;
+        let compared = agents::section(&rows, &|row| study::of_row(cells, runs, row), bootstrap)?;
+        let mut agents = compared.blocks;
         if !agents.is_empty() {
             agents.insert(0, heading("Agents and tasks"));
         }
+        csv.extend([("agents", compared.agents), ("improvement", compared.improvement)]);
+        csv.retain(|(_, table)| !table.is_empty());
         if cells.is_empty() {
-            scores_section(&rows, bootstrap, &mut blocks);
+            scores_section(runs, &rows, bootstrap, &mut blocks);
             seeds_section(&groups, bootstrap, &mut blocks);
             blocks.extend(agents);
             checkpoints_section(&rows, &mut blocks);
@@ -119,7 +126,8 @@ impl Page {
             protocol_section(&protocols, runs, &mut blocks);
             blocks.extend(choices::section(runs));
             let mut single = Vec::new();
-            scores_section(&rows, bootstrap, &mut single);
+            scores_section(runs, &rows, bootstrap, &mut single);
+            // The cells are what is put together over seeds.
             single.extend(groups.notes.iter().map(text));
             checkpoints_section(&rows, &mut single);
             single.extend(returns_plot(&rows));
@@ -150,8 +158,9 @@ impl Page {
         markdown::render(&self.document.title, &self.document.blocks, stem)
     }
 
-    /// Every file: `<stem>.html`, `<stem>.md`, the pictures that the latter shows, and
-    /// `scores`, `episodes`, `seeds` and `protocols` as `<stem>-<name>.csv`.
+    /// Every file: `<stem>.html`, `<stem>.md`, the pictures that the latter shows, and the tables
+    /// `scores`, `episodes`, `seeds`, `protocols` and, where there are any, `cells`, `agents` and
+    /// `improvement` as `<stem>-<name>.csv`.
     pub fn files(&self, stem: &str) -> Vec<(String, Vec<u8>)> {
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
         for (name, table) in &self.csv {
@@ -166,30 +175,46 @@ impl Page {
     }
 
     /// Writes every file into `folder`, each as a whole or not at all, the HTML page last, and
-    /// says where that is.
+    /// says where that is. Files of an earlier page of this name that this one does not have are
+    /// removed.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// When a file cannot be written or removed.
     pub fn write(&self, folder: &Path, stem: &str) -> Result<PathBuf, PageError> {
         fs::create_dir_all(folder).map_err(PageError::file(folder))?;
-        for (name, contents) in self.files(stem) {
-            let path = folder.join(&name);
-            overtone_files::replace(&path, &contents).map_err(PageError::file(&path))?;
+        let files = self.files(stem);
+        for (name, contents) in &files {
+            let path = folder.join(name);
+            overtone_files::replace(&path, contents).map_err(PageError::file(&path))?;
+        }
+        for name in stale::files(folder, stem, &files)? {
+            let path = folder.join(name);
+            fs::remove_file(&path).map_err(PageError::file(&path))?;
         }
         Ok(folder.join(format!("{stem}.html")))
     }
 }
 
 /// The runs, those of the same name numbered.
-fn told_apart(runs: &[RunFiles]) -> Vec<RunFiles> {
-    let mut told = runs.to_vec();
-    for (i, run) in told.iter_mut().enumerate() {
-        let before = runs[..i].iter().filter(|other| other.name == run.name).count();
+fn told_apart(mut runs: Vec<RunFiles>) -> Vec<RunFiles> {
+    let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
+    for (i, run) in runs.iter_mut().enumerate() {
+        let before = names[..i].iter().filter(|other| **other == run.name).count();
         if before > 0 {
             run.name += &format!(" ({})", before + 1);
         }
     }
-    told
+    runs
+}
+
+/// A sentence for each evaluation of which episodes failed.
+fn warnings(runs: &[RunFiles]) -> Vec<Block> {
+    let sources = runs.iter().flat_map(|run| std::iter::repeat(run).zip(&run.evaluations));
+    let told = |(run, source): (&RunFiles, &EvaluationFile)| {
+        let warning = source.evaluation.warning()?;
+        Some(text(format!("Warning: {} of {}: {warning}.", source.file, run.name)))
+    };
+    sources.filter_map(told).collect()
 }
 
 fn heading(words: &str) -> Block {
@@ -205,23 +230,32 @@ fn text(words: impl Into<String>) -> Block {
 }
 
 fn how_made(bootstrap: &Bootstrap) -> String {
-    let &Bootstrap { replications, level, seed } = bootstrap;
-    let percent = 100.0 * level;
+    let &Bootstrap { replications, seed, .. } = bootstrap;
     format!(
-        "{percent} % percentile intervals of {replications} bootstrap replications, seed {seed}"
+        "{} % percentile intervals of {replications} bootstrap replications, seed {seed}",
+        bootstrap.percent()
     )
 }
 
-fn scores_section(rows: &[Row<'_>], bootstrap: &Bootstrap, blocks: &mut Vec<Block>) {
+fn scores_section(
+    runs: &[RunFiles],
+    rows: &[Row<'_>],
+    bootstrap: &Bootstrap,
+    blocks: &mut Vec<Block>,
+) {
     blocks.push(heading("Scores"));
     if rows.is_empty() {
         blocks.push(text("No evaluation was found: the agent has not been played."));
         return;
     }
     for role in Role::ALL {
-        let rows: Vec<&Row<'_>> = rows.iter().filter(|row| row.role == role).collect();
+        let mut rows: Vec<&Row<'_>> = rows.iter().filter(|row| row.role == role).collect();
         if rows.is_empty() {
             continue;
+        }
+        // Files are in the order of their names, in which 1000 comes before 500.
+        for own in rows.chunk_by_mut(|a, b| std::ptr::eq(a.run, b.run)) {
+            own.sort_by_key(|row| row.step());
         }
         blocks.push(subheading(match role {
             Role::Last => "Last checkpoint of each run",
@@ -238,6 +272,12 @@ fn scores_section(rows: &[Row<'_>], bootstrap: &Bootstrap, blocks: &mut Vec<Bloc
          trained agent and say nothing about other training seeds: {}.",
         how_made(bootstrap)
     )));
+    let is_played = |run: &&RunFiles| rows.iter().any(|row| std::ptr::eq(row.run, *run));
+    let unplayed: Vec<&str> =
+        runs.iter().filter(|run| !is_played(run)).map(|run| run.name.as_str()).collect();
+    if !unplayed.is_empty() {
+        blocks.push(text(format!("Not played, so in no table: {}.", unplayed.join(", "))));
+    }
     let mut described = Vec::new();
     for setting in rows.iter().map(|row| &row.evaluation().setting) {
         let Some(reference) = &setting.task.reference else { continue };
@@ -267,7 +307,7 @@ fn scores_section(rows: &[Row<'_>], bootstrap: &Bootstrap, blocks: &mut Vec<Bloc
 }
 
 fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Block>) {
-    if groups.groups.is_empty() && groups.notes.is_empty() {
+    if groups.groups.is_empty() && groups.notes.is_empty() && groups.apart.is_empty() {
         return;
     }
     blocks.push(heading("Over training seeds"));
@@ -291,7 +331,7 @@ fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Bl
             how_made(bootstrap)
         )));
     }
-    blocks.extend(groups.notes.iter().map(text));
+    blocks.extend(groups.notes.iter().chain(&groups.apart).map(text));
 }
 
 fn checkpoints_section(rows: &[Row<'_>], blocks: &mut Vec<Block>) {
@@ -364,6 +404,7 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
         };
         let lines = runs.iter().filter_map(line).collect();
         plots.extend(pictures::curves(name, title, "updates", lines));
+        plots.extend(pictures::broken(runs, column, title));
     }
     plots.extend(returns_plot(rows));
     if !plots.is_empty() {
@@ -374,7 +415,7 @@ fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) 
 }
 
 /// Of runs of which several checkpoints were played.
-fn returns_plot(rows: &[Row<'_>]) -> Option<Block> {
+fn returns_plot(rows: &[Row<'_>]) -> Vec<Block> {
     let title = "mean raw return of the checkpoints played";
     pictures::curves("return", title, "updates", best::curves(rows))
 }
@@ -425,14 +466,16 @@ fn evaluation_blocks(source: &EvaluationFile) -> Vec<Block> {
     );
     let failed = evaluation.warning().map(|warning| text(format!("Warning: {warning}.")));
     let mut table = Table::new(&["target", "episode", "seed", "length", "raw", "clipped", "ended"]);
+    let told = |of: fn(&TargetResult) -> &Summary| digits(evaluation.targets.iter().map(of));
+    let [raw, clipped] = [told(|target| &target.raw_return), told(|target| &target.clipped_return)];
     for episode in &evaluation.episodes {
         table.row(vec![
-            episode.target_return.to_string(),
+            setting.told(episode.target_return).unwrap_or_else(|| "-".to_owned()),
             episode.episode.to_string(),
             episode.seed.to_string(),
             episode.length.to_string(),
-            format!("{:.1}", episode.raw_return),
-            format!("{:.1}", episode.clipped_return),
+            fixed(episode.raw_return, raw),
+            fixed(episode.clipped_return, clipped),
             ended(episode.outcome).to_owned(),
         ]);
     }

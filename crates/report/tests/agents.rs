@@ -298,3 +298,62 @@ fn options_of_other_algorithms_make_no_other_agent() {
     runs.add("c", &of(3, "\n[iql]\nbeta = 9.0\n"), &played);
     assert_eq!(agents(&runs.markdown()).len(), 2, "{}", runs.markdown());
 }
+
+/// Of this game, which returned `score` in each episode, learned from so many per cent of the data.
+fn add(runs: &mut Runs, percent: u64, name: &str, score: f64) {
+    let mut played = evaluation(&[16.0], score);
+    played.setting.task = game(name);
+    let config = config(1, &format!("best_percent = {percent}"));
+    let config = config.replace("\"seaquest\"", &format!("\"{name}\""));
+    runs.add(&format!("{percent}-{name}"), &config, &played);
+}
+
+#[test]
+fn agents_are_put_together_over_the_tasks_that_all_of_them_have() {
+    let mut runs = Runs::new();
+    for (percent, name) in
+        [(10, "seaquest"), (10, "gravitar"), (50, "seaquest"), (50, "bank_heist")]
+    {
+        add(&mut runs, percent, name, 500.0);
+    }
+    let markdown = runs.markdown();
+    let names = [10, 50].map(|percent| format!("transformer (data.best_percent {percent})"));
+    let expected = names.map(|name| [name, "Seaquest".into(), "1".into()]);
+    assert_eq!(agents(&markdown), expected);
+    let note =
+        "Not put together over tasks, because not all agents have them: BankHeist, Gravitar.";
+    assert!(markdown.contains(note), "{markdown}");
+    // One more has nothing in common with one of the others.
+    add(&mut runs, 60, "gravitar", 500.0);
+    let markdown = runs.markdown();
+    assert!(!markdown.contains("optimality gap"), "{markdown}");
+    let pairs = markdown.lines().filter(|line| line.ends_with(" | 1 | 0.50 |"));
+    assert_eq!(pairs.count(), 2, "{markdown}");
+}
+
+#[test]
+fn a_task_without_reference_scores_is_compared_by_its_raw_ones() {
+    let mut runs = Runs::new();
+    for (percent, score) in [(10, 500.0), (50, 900.0)] {
+        let mut played = evaluation(&[16.0], score);
+        played.setting.task.reference = None;
+        runs.add(&format!("{percent}"), &config(1, &format!("best_percent = {percent}")), &played);
+    }
+    let markdown = runs.markdown();
+    assert!(markdown.contains("(data.best\\_percent 50) | 1 | 0.00 |"), "{markdown}");
+    let note = "Not put together over tasks, for want of reference scores: Seaquest.";
+    assert!(markdown.contains(note) && !markdown.contains("optimality gap"), "{markdown}");
+}
+
+#[test]
+fn a_task_without_a_dataset_is_called_by_its_title_alone() {
+    let mut runs = Runs::new();
+    let played = evaluation(&[16.0], 500.0);
+    for percent in [10, 50] {
+        let of = |seed| config(seed, &format!("best_percent = {percent}"));
+        runs.add(&format!("{percent}-old"), &of(1), &played);
+        runs.add(&format!("{percent}-new"), &format!("dataset = \"\"\n{}", of(2)), &played);
+    }
+    let shown = agents(&runs.markdown());
+    assert!(shown.len() == 2 && shown.iter().all(|agent| agent[1..] == ["Seaquest", "2"]));
+}

@@ -67,8 +67,8 @@ pub enum StudyError {
     },
     /// No study at all.
     #[error(
-        "there is no study in {folder} yet: `overtone study run FILE.toml` starts one, and \
-         `overtone study init FILE.toml` writes a file to begin with"
+        "there is no study in {folder} yet: `just study run FILE.toml` starts one, and \
+         `just study init FILE.toml` writes a file to begin with"
     )]
     None {
         /// Where it was looked for.
@@ -92,7 +92,8 @@ pub enum StudyError {
     /// No study of a name.
     #[error(
         "there is no study `{name}`: neither a file nor a folder in {folder} \
-         (`overtone study init {name}.toml` writes one)"
+         (`just study init {}` writes one)",
+        file_of(.name)
     )]
     NoStudy {
         /// What was asked for.
@@ -108,6 +109,11 @@ pub enum StudyError {
         /// What it said.
         what: String,
     },
+}
+
+/// The file that a study of this name, or in it, would have.
+fn file_of(name: &str) -> String {
+    format!("{}.toml", name.strip_suffix(".toml").unwrap_or(name))
 }
 
 impl StudyError {

@@ -207,6 +207,8 @@ mod tests {
         }
         let error = StudyFolder::find(runs.path(), "b").unwrap_err().to_string();
         assert!(error.contains("no study `b`") && error.contains("study init b.toml"), "{error}");
+        let error = StudyFolder::find(runs.path(), "b.toml").unwrap_err().to_string();
+        assert!(error.contains("study init b.toml`"), "{error}");
     }
 
     #[test]

@@ -96,8 +96,11 @@ impl Study {
     pub fn read(path: &Path) -> Result<Self, StudyError> {
         let text = std::fs::read_to_string(path).map_err(StudyError::file(path))?;
         let wrong = |what: String| StudyError::Document { path: path.to_path_buf(), what };
-        let mut study: Self = toml::from_str(&text)
-            .map_err(|error| wrong(error.to_string().trim().replace('\n', " ")))?;
+        let mut study: Self = toml::from_str(&text).map_err(|error| {
+            let start = error.span().map_or(0, |span| span.start);
+            let line = text.bytes().take(start).filter(|byte| *byte == b'\n').count() + 1;
+            wrong(format!("line {line}: {}", keys::one_line(error)))
+        })?;
         if study.name.is_empty() {
             study.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         }
@@ -346,6 +349,16 @@ mod tests {
             assert!(error.starts_with(&format!("name={name}: ")), "{error}");
             assert!(error.contains("letters, digits") && error.contains("100"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_broken_file_is_told_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.toml");
+        std::fs::write(&path, "seeds = [1]\nsedes = [2]\n").unwrap();
+        let error = Study::read(&path).unwrap_err().to_string();
+        assert!(error.contains("a.toml is no study: line 2: unknown field `sedes`"), "{error}");
+        assert!(!error.contains('|') && !error.contains('^'), "{error}");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
+use overtone_console::caller::quoted;
+
 use crate::{error::StudyError, grid::Executor};
 
 /// Seconds before a job's time is over at which its run is told to save and end.
@@ -87,11 +89,6 @@ pub fn report_script(name: &str, executor: &Executor, program: &Path, folder: &P
 
 fn positive(n: usize) -> String {
     if n == 0 { String::new() } else { n.to_string() }
-}
-
-/// A path as one word of a shell.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', r"'\''"))
 }
 
 /// Hands an array of `n` tasks to Slurm, those of `list`, at most `at_once` (0: as Slurm likes)

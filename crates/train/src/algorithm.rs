@@ -68,15 +68,29 @@ pub trait Algorithm {
         &[]
     }
 
-    /// What is measured on held-out episodes, `[1]`: the mean loss of their actions, without
-    /// dropout and without regularisers. `device` tracks no gradients.
+    /// What is measured on held-out episodes, `[1]`: a mean loss without dropout and without
+    /// regularisers; `None` where the batch has nothing to measure it on. `device` tracks no
+    /// gradients.
     fn held_out_loss(
         &self,
         state: &Self::State,
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-    ) -> Tensor<1>;
+    ) -> Option<Tensor<1>>;
+
+    /// Whether the checkpoint where it is lowest is the best: whether every checkpoint is measured
+    /// against the same. The error of a value against one that the networks give themselves is not:
+    /// it grows while they learn what returns are.
+    fn held_out_selects(&self) -> bool {
+        true
+    }
+}
+
+/// Actions learned from a batch, of contexts with padding those of real timesteps.
+pub(crate) fn n_labels(algorithm: &impl Algorithm, batch: &Batch) -> u64 {
+    let most = algorithm.labels_per_context() as u64;
+    batch.n_real.iter().map(|&n_real| (n_real as u64).min(most)).sum()
 }
 
 /// A step in two halves: the gradients of the parts of a batch, whose sum somebody else forms, and
@@ -176,6 +190,6 @@ pub struct StepFigures {
     pub loss: Tensor<1>,
     /// The norm of its gradient before clipping.
     pub grad_norm: Tensor<1>,
-    /// What [`Algorithm::figures`] names, in that order.
+    /// What [`Algorithm::figures`] names, in that order; NaN where this step has no such figure.
     pub others: Vec<Tensor<1>>,
 }

@@ -53,7 +53,8 @@ pub struct TrainState {
     /// Whose weights the run began with, where they were not drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began: Option<Began>,
-    /// The lowest of these losses so far.
+    /// The lowest of these losses so far, where they select
+    /// ([`crate::Algorithm::held_out_selects`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
     /// The steps since the last row of the metrics, if there are any.
@@ -84,6 +85,9 @@ pub struct Unreported {
     pub loss: f64,
     /// Sums of what [`crate::Algorithm::figures`] names.
     pub figures: Vec<f64>,
+    /// In how many of the steps there was each of them; in all, where an earlier version wrote it.
+    #[serde(default)]
+    pub figure_steps: Vec<u64>,
 }
 
 /// Where a run's loss on held-out episodes was lowest.
@@ -98,11 +102,11 @@ pub struct Best {
 
 impl TrainState {
     /// Takes down the loss on held-out episodes at this step; one that is no finite number is not
-    /// kept, nor the best.
-    pub fn measured(&mut self, loss: f64) {
+    /// kept. Where it `selects`, the lowest is the best.
+    pub fn measured(&mut self, loss: f64, selects: bool) {
         self.held_out = Some(loss).filter(|loss| loss.is_finite());
         let lowest = self.best.map_or(f64::INFINITY, |best| best.loss);
-        if let Some(loss) = self.held_out.filter(|&loss| loss < lowest) {
+        if let Some(loss) = self.held_out.filter(|&loss| selects && loss < lowest) {
             self.best = Some(Best { step: self.step, loss });
         }
     }
@@ -137,7 +141,10 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// Writes a checkpoint under `checkpoints/`, then deletes all but the newest `keep` and the
     /// best, those of later steps (which training has gone back behind), and what writers that
-    /// were killed left. No other process may be writing there (see [`crate::RunLock`]).
+    /// were killed left. Earlier ones between the planned steps, which are the multiples of
+    /// `planned_every`, are where the run was stopped: they go first, and cost no planned one.
+    /// What cannot be deleted stays until the next is written. No other process may be writing
+    /// there (see [`crate::RunLock`]).
     ///
     /// # Errors
     /// When it cannot be written; then nothing of it is left, and nothing else is deleted.
@@ -146,6 +153,7 @@ impl Checkpoint {
         state: &TrainState,
         learned: &impl Export,
         keep: usize,
+        planned_every: u64,
     ) -> Result<Self, TrainError> {
         let path = checkpoints.join(folder_name(state.step));
         let beside = overtone_files::beside(&path);
@@ -157,13 +165,14 @@ impl Checkpoint {
             fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
         }
         overtone_files::put(&beside, &path).map_err(TrainError::io(&path))?;
-        let (kept, later): (Vec<_>, Vec<_>) =
-            list(checkpoints, "step-").into_iter().partition(|other| *other <= path);
-        let best = state.best.map(|best| checkpoints.join(folder_name(best.step)));
-        let old = kept.into_iter().skip(keep).filter(|other| Some(other) != best.as_ref());
-        for useless in old.chain(later).chain(list(checkpoints, ".step-")) {
-            fs::remove_dir_all(&useless).map_err(TrainError::io(&useless))?;
-        }
+        let has_a_place = |step: &u64| *step == state.step || step.is_multiple_of(planned_every);
+        let (later, earlier): (Vec<_>, Vec<_>) =
+            steps(checkpoints).into_iter().partition(|step| *step > state.step);
+        let (placed, between): (Vec<_>, Vec<_>) = earlier.into_iter().partition(has_a_place);
+        let best = state.best.map(|best| best.step);
+        let old = placed.into_iter().skip(keep).chain(between).filter(|step| Some(*step) != best);
+        let useless = old.chain(later).map(folder_name).chain(unfinished(checkpoints));
+        useless.for_each(|name| drop(fs::remove_dir_all(checkpoints.join(name))));
         Ok(Self { path, state: state.clone() })
     }
 
@@ -184,8 +193,7 @@ impl Checkpoint {
             });
         }
         let file = path.join(STATE);
-        let text = fs::read(&file).map_err(TrainError::io(&file))?;
-        check_sum(path, STATE)?;
+        let text = read(path, STATE)?;
         let layout: Layout = serde_json::from_slice(&text).map_err(|error| broken(&file, error))?;
         if layout.format != FORMAT {
             return Err(TrainError::Checkpoint {
@@ -215,17 +223,17 @@ impl Checkpoint {
     /// damaged now, was better: then it is the best of those that are there.
     ///
     /// # Errors
-    /// As [`Checkpoint::newest`]; [`TrainError::NothingHeldOut`] when the run measured none.
+    /// As [`Checkpoint::newest`]; [`TrainError::NoBest`] when no loss selects one.
     pub fn best(checkpoints: &Path) -> Result<(Self, Vec<TrainError>), TrainError> {
         let (newest, mut skipped) = Self::newest(checkpoints)?;
         let path = checkpoints.to_owned();
-        let best = newest.state.best.ok_or(TrainError::NothingHeldOut { path })?;
+        let best = newest.state.best.ok_or(TrainError::NoBest { path })?;
         let error = match Self::at_step(checkpoints, best.step) {
             Ok(best) => return Ok((best, skipped)),
             Err(error) => error,
         };
-        let whole = list(checkpoints, "step-").into_iter().filter_map(|path| {
-            let checkpoint = Self::open(&path).ok()?;
+        let whole = steps(checkpoints).into_iter().filter_map(|step| {
+            let checkpoint = Self::at_step(checkpoints, step).ok()?;
             checkpoint.weights().ok()?;
             Some((checkpoint.state.held_out?, checkpoint))
         });
@@ -245,8 +253,8 @@ impl Checkpoint {
     /// all are damaged.
     pub fn newest(checkpoints: &Path) -> Result<(Self, Vec<TrainError>), TrainError> {
         let mut skipped = Vec::new();
-        for path in list(checkpoints, "step-") {
-            match Self::open(&path).and_then(|checkpoint| {
+        for step in steps(checkpoints) {
+            match Self::at_step(checkpoints, step).and_then(|checkpoint| {
                 checkpoint.exported()?;
                 Ok(checkpoint)
             }) {
@@ -269,9 +277,7 @@ impl Checkpoint {
     /// # Errors
     /// When the file is missing or damaged.
     pub fn weights(&self) -> Result<NamedTensors, TrainError> {
-        let tensors = weights::load(&self.path.join(MODEL))?;
-        check_sum(&self.path, MODEL)?;
-        Ok(tensors)
+        self.tensors(MODEL)
     }
 
     /// SHA-256 of the file of these weights.
@@ -282,15 +288,17 @@ impl Checkpoint {
         sha256(&self.path.join(MODEL))
     }
 
-    /// Every tensor stored here.
+    /// Every tensor stored here, those that act as `f32`, in which training goes on.
     ///
     /// # Errors
     /// When a file is missing or damaged.
     pub fn exported(&self) -> Result<Exported, TrainError> {
-        let model = self.weights()?;
-        let training = weights::load(&self.path.join(TRAINING))?;
-        check_sum(&self.path, TRAINING)?;
-        Ok(Exported { model, training })
+        let model = self.weights()?.into_iter().map(|(name, data)| (name, data.convert::<f32>()));
+        Ok(Exported { model: model.collect(), training: self.tensors(TRAINING)? })
+    }
+
+    fn tensors(&self, file: &str) -> Result<NamedTensors, TrainError> {
+        Ok(weights::parse(&read(&self.path, file)?, &self.path.join(file))?)
     }
 
     /// The networks that are stored here in the place of those of `fresh`, whose optimizers stay.
@@ -331,18 +339,34 @@ fn folder_name(step: u64) -> String {
     format!("step-{step:08}")
 }
 
-/// Folders whose names begin with `prefix`, last name first.
-fn list(checkpoints: &Path, prefix: &str) -> Vec<PathBuf> {
-    let entries = fs::read_dir(checkpoints).map(|entries| entries.flatten().collect::<Vec<_>>());
-    let mut paths: Vec<PathBuf> = entries
-        .unwrap_or_default()
-        .into_iter()
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix))
-        .map(|entry| entry.path())
-        .collect();
-    paths.sort();
-    paths.reverse();
-    paths
+/// The step of the checkpoint that has this name.
+fn step_of(name: &str) -> Option<u64> {
+    let step = name.strip_prefix("step-")?.parse().ok()?;
+    (folder_name(step) == name).then_some(step)
+}
+
+/// Steps of the checkpoints, the last first; what else a person keeps there is none.
+fn steps(checkpoints: &Path) -> Vec<u64> {
+    let mut steps: Vec<u64> = folders(checkpoints).filter_map(|name| step_of(&name)).collect();
+    steps.sort_unstable_by(|one, other| other.cmp(one));
+    steps
+}
+
+/// What writers that were killed left ([`overtone_files::beside`]).
+fn unfinished(checkpoints: &Path) -> impl Iterator<Item = String> {
+    folders(checkpoints).filter(|name| {
+        let parts = name.strip_prefix('.').and_then(|name| name.rsplit_once('.'));
+        parts.is_some_and(|(name, process)| {
+            step_of(name).is_some() && process.parse::<u32>().is_ok()
+        })
+    })
+}
+
+/// Names of the folders in `checkpoints`.
+fn folders(checkpoints: &Path) -> impl Iterator<Item = String> {
+    let entries = fs::read_dir(checkpoints).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    folders.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
 /// SHA-256 of a file, in hexadecimal digits.
@@ -350,17 +374,21 @@ fn list(checkpoints: &Path, prefix: &str) -> Vec<PathBuf> {
 /// # Errors
 /// When it cannot be read.
 pub fn sha256(path: &Path) -> Result<String, TrainError> {
-    let bytes = fs::read(path).map_err(TrainError::io(path))?;
-    Ok(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hexadecimal_sum(&fs::read(path).map_err(TrainError::io(path))?))
 }
 
-/// Compares `file` in the checkpoint `folder` with its sum.
-fn check_sum(folder: &Path, file: &str) -> Result<(), TrainError> {
-    let Ok(sums) = fs::read_to_string(folder.join(SUMS)) else { return Ok(()) };
+fn hexadecimal_sum(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What `file` in the checkpoint `folder` holds, which is what its sum says.
+fn read(folder: &Path, file: &str) -> Result<Vec<u8>, TrainError> {
     let path = folder.join(file);
-    let got = format!("{}  {file}", sha256(&path)?);
+    let bytes = fs::read(&path).map_err(TrainError::io(&path))?;
+    let Ok(sums) = fs::read_to_string(folder.join(SUMS)) else { return Ok(bytes) };
+    let got = format!("{}  {file}", hexadecimal_sum(&bytes));
     if sums.lines().any(|line| line == got) {
-        return Ok(());
+        return Ok(bytes);
     }
     let reason = format!("changed since it was written (its SHA-256 is not the one in {SUMS})");
     Err(TrainError::Checkpoint { path, reason })
@@ -397,7 +425,7 @@ mod tests {
         };
         let mut after = |step, loss| {
             state.step = step;
-            state.measured(loss);
+            state.measured(loss, true);
             (state.held_out, state.best.map(|best| best.step))
         };
         assert_eq!(after(1, f64::NAN), (None, None));
@@ -405,5 +433,8 @@ mod tests {
         assert_eq!(after(3, f64::NEG_INFINITY), (None, Some(2)));
         assert_eq!(after(4, 0.75), (Some(0.75), Some(2)));
         assert_eq!(after(5, 0.25), (Some(0.25), Some(5)));
+        state.step = 6;
+        state.measured(0.125, false);
+        assert_eq!((state.held_out, state.best.map(|best| best.step)), (Some(0.125), Some(5)));
     }
 }

@@ -30,7 +30,8 @@ pub struct TrainConfig {
     pub schedule: ScheduleKind,
     /// Cosine schedule: action labels of linear warm-up.
     pub warmup_tokens: f64,
-    /// Cosine schedule: where it would reach zero, as a multiple of the run's labels.
+    /// Cosine schedule: where it would reach zero, as a multiple of the labels that the run would
+    /// have if all of its contexts were full.
     pub decay_horizon: f64,
     /// Constant schedule: optimizer steps of linear warm-up.
     #[serde(default)]
@@ -143,6 +144,10 @@ impl TrainConfig {
             if value == 0 {
                 return wrong(key, "0".into(), "must be at least 1");
             }
+        }
+        // A batch is allocated as a whole.
+        if self.batch_size > 65_536 {
+            return wrong("batch_size", self.batch_size.to_string(), "must lie in 1 to 65536");
         }
         let parts = self.micro_batches;
         if !parts.is_power_of_two() || !self.batch_size.is_multiple_of(parts) {

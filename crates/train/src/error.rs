@@ -24,9 +24,10 @@ pub enum TrainError {
     },
     /// The loss or its gradient is not a number any more.
     #[error(
-        "step {step}: the {what} is {value}; the batch's indices are in {}. Checkpoints \
-         are of steps before. Try a lower train.learning_rate, or look at that data.",
-        indices.display()
+        "update {step}: the {what} is {value}; the batch's indices are in {}; {}. Try a lower \
+         learning rate, or look at that data.",
+        indices.display(),
+        whole(*last)
     )]
     NonFinite {
         /// The step that failed.
@@ -37,6 +38,8 @@ pub enum TrainError {
         value: f64,
         /// File with the dataset indices of the batch.
         indices: PathBuf,
+        /// Step of the newest checkpoint there is.
+        last: Option<u64>,
     },
     /// A file of a checkpoint does not say what it must.
     #[error("{}: {reason}", path.display())]
@@ -64,11 +67,12 @@ pub enum TrainError {
     },
     /// The best checkpoint of a run that has none.
     #[error(
-        "no loss on held-out episodes was measured for {}; a run with train.held_out above 0 \
-         measures it",
+        "no loss on held-out episodes tells which checkpoint in {} is the best: that takes \
+         train.held_out above 0, and an algorithm that learns recorded actions (errors of values \
+         cannot be compared between checkpoints)",
         path.display()
     )]
-    NothingHeldOut {
+    NoBest {
         /// The folder of the run's checkpoints.
         path: PathBuf,
     },

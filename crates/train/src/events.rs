@@ -88,6 +88,14 @@ impl Events {
         written.map_err(TrainError::io(&self.path))
     }
 
+    /// Waits until the disk has what was written.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn sync(&self) -> Result<(), TrainError> {
+        self.file.sync_data().map_err(TrainError::io(&self.path))
+    }
+
     /// One record: an event that says `content` in the field `what`.
     fn event(&mut self, step: u64, what: u64, content: &[u8]) {
         let mut event = Vec::new();

@@ -4,18 +4,22 @@ use burn::tensor::Device;
 use overtone_data::{Part, Share};
 
 use crate::{
-    algorithm::Algorithm, config::TrainConfig, error::TrainError, optimizer::scalar,
+    algorithm::{Algorithm, n_labels},
+    config::TrainConfig,
+    error::TrainError,
+    optimizer::scalar,
     training_data::TrainingData,
 };
 
 /// Batches that the loss is measured on.
 pub const BATCHES: usize = 16;
 
-/// Mean loss of actions in contexts of held-out episodes, without dropout and without the
-/// head's regulariser, over [`BATCHES`] batches: always the same contexts in the run with seed
-/// `run_seed`, drawn by [`TrainConfig::sampling`] from all held-out episodes alike. Training draws
-/// half of its contexts from the best episodes where the algorithm has
-/// [`best_percents`](Algorithm::best_percents).
+/// Mean of [`Algorithm::held_out_loss`] over [`BATCHES`] batches of contexts of held-out episodes:
+/// always the same contexts in the run with seed `run_seed`, drawn by [`TrainConfig::sampling`]
+/// from all held-out episodes alike. Training draws half of its contexts from the best episodes
+/// where the algorithm has [`best_percents`](Algorithm::best_percents). Batches are cut as in
+/// training ([`TrainConfig::micro_batches`]), and take no more memory. NaN where no batch has
+/// anything to measure.
 ///
 /// # Errors
 /// When the data cannot be read, or has no held-out context.
@@ -30,13 +34,25 @@ pub fn loss<A: Algorithm>(
     let device = device.clone().inner();
     let sampler = data.sampler(Part::HeldOut, algorithm.context_length(), config, run_seed)?;
     let transitions = algorithm.reads_transitions();
-    let mut loader = data.load(sampler, config.batch_size, transitions, Share::default())?;
-    let mut sum = 0.0;
+    let rows = config.batch_size / config.micro_batches;
+    let mut loader = data.load(sampler, rows, transitions, Share::default())?;
+    let (mut sum, mut n_batches) = (0.0, 0);
     for _ in 0..BATCHES {
-        let mut batch = loader.next()?;
-        let loss = algorithm.held_out_loss(state, &mut batch, data, &device);
-        loader.recycle(batch);
-        sum += scalar(loss);
+        let (mut of_batch, mut n_of_batch) = (0.0, 0);
+        for _ in 0..config.micro_batches {
+            let mut part = loader.next()?;
+            let n = n_labels(algorithm, &part);
+            let loss = algorithm.held_out_loss(state, &mut part, data, &device);
+            loader.recycle(part);
+            if let Some(loss) = loss {
+                of_batch += scalar(loss) * n as f64;
+                n_of_batch += n;
+            }
+        }
+        if n_of_batch > 0 {
+            sum += of_batch / n_of_batch as f64;
+            n_batches += 1;
+        }
     }
-    Ok(sum / BATCHES as f64)
+    Ok(sum / f64::from(n_batches))
 }

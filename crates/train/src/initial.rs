@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use crate::{
     checkpoint::{self, Began, Checkpoint},
     error::TrainError,
-    run_dir::RunDir,
+    run_dir::{RunDir, write_synced},
 };
 
 /// The folder in a run that holds the checkpoint it began with, so that the run needs the other
@@ -42,7 +42,8 @@ impl Initial {
         for name in checkpoint::FILES {
             let (from, to) = (self.checkpoint.path.join(name), folder.join(name));
             if from.exists() {
-                fs::copy(&from, &to).map_err(TrainError::io(&from))?;
+                let bytes = fs::read(&from).map_err(TrainError::io(&from))?;
+                write_synced(&to, &bytes)?;
             }
         }
         Ok(())

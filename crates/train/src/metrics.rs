@@ -25,8 +25,8 @@ pub struct Metrics {
 struct Csv {
     path: PathBuf,
     file: fs::File,
-    /// The step of its last row, when it was opened.
-    last: Option<u64>,
+    /// Its last row when it was opened.
+    last: String,
 }
 
 impl Csv {
@@ -39,7 +39,7 @@ impl Csv {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(TrainError::io(&path)(error)),
         };
-        let last = kept.lines().next_back().and_then(step_of);
+        let last = kept.lines().next_back().unwrap_or_default().to_owned();
         let rows = header.to_owned() + &kept;
         overtone_files::replace(&path, rows.as_bytes()).map_err(TrainError::io(&path))?;
         let file =
@@ -49,6 +49,10 @@ impl Csv {
 
     fn add(&mut self, row: &str) -> Result<(), TrainError> {
         self.file.write_all(row.as_bytes()).map_err(TrainError::io(&self.path))
+    }
+
+    fn sync(&self) -> Result<(), TrainError> {
+        self.file.sync_data().map_err(TrainError::io(&self.path))
     }
 }
 
@@ -97,7 +101,26 @@ impl Metrics {
 
     /// Whether there were figures of the checkpoint after `step` when the metrics were opened there.
     pub fn has_measured(&self, step: u64) -> bool {
-        self.measured.as_ref().is_some_and(|csv| csv.last == Some(step))
+        self.measured.as_ref().is_some_and(|csv| step_of(&csv.last) == Some(step))
+    }
+
+    /// Seconds of training up to the last row, when the metrics were opened.
+    pub fn seconds(&self) -> f64 {
+        let seconds = self.training.last.rsplit(',').next().and_then(|cell| cell.parse().ok());
+        seconds.filter(|seconds: &f64| seconds.is_finite() && *seconds > 0.0).unwrap_or(0.0)
+    }
+
+    /// Waits until the disk has all rows and points: before a checkpoint, so that none is there
+    /// without those of its steps.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn sync(&self) -> Result<(), TrainError> {
+        let others = [&self.held_out, &self.measured];
+        for csv in others.into_iter().flatten().chain([&self.training]) {
+            csv.sync()?;
+        }
+        self.events.sync()
     }
 
     /// Writes figures of the checkpoint after `step`, by name, which took `seconds` of training.
@@ -148,7 +171,8 @@ impl Metrics {
             r.seconds
         );
         self.training.add(&row)?;
-        for (name, figure) in &r.figures {
+        // A figure that none of the steps has is no point.
+        for (name, figure) in r.figures.iter().filter(|(_, figure)| !figure.is_nan()) {
             self.events.scalar(&format!("train/{name}"), *figure as f32, r.step);
         }
         for (tag, value) in [

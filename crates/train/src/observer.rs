@@ -13,7 +13,8 @@ pub struct StepReport {
     pub tokens: u64,
     /// What is minimised, the head's regulariser included, averaged over the steps reported.
     pub loss: f64,
-    /// What else was measured ([`Algorithm::figures`](crate::Algorithm::figures)), by name, averaged likewise.
+    /// What else was measured ([`Algorithm::figures`](crate::Algorithm::figures)), by name,
+    /// averaged over those of the steps that have it; NaN where none has.
     pub figures: Vec<(&'static str, f64)>,
     /// The last step's learning rate.
     pub learning_rate: f64,
@@ -21,10 +22,11 @@ pub struct StepReport {
     pub grad_norm: f64,
     /// Real timesteps trained on per second, since the last report.
     pub timesteps_per_s: f64,
-    /// Share of the time so far that was spent waiting for data.
+    /// Share of this process's time so far that was spent waiting for data.
     pub waited_share: f64,
-    /// Seconds since training started or was resumed, those in which checkpoints were measured
-    /// ([`Observer::measured`]) left out.
+    /// Seconds of training, those of earlier processes up to their last report among them; those
+    /// in which checkpoints were measured ([`Observer::measured`], and on held-out episodes) left
+    /// out.
     pub seconds: f64,
 }
 

@@ -194,8 +194,8 @@ impl AdamW {
 
 /// The moments of the parameters of a step, by name.
 fn moments_by_name((names, state): &(Vec<String>, AdamWState)) -> Vec<(String, Moments)> {
-    let moments = state.first_moments().into_iter().zip(state.second_moments());
-    let moments = moments.map(|(first, second)| Moments { first, second });
+    let moments = state.moments().into_iter();
+    let moments = moments.map(|[first, second]| Moments { first, second });
     names.iter().cloned().zip(moments).collect()
 }
 

@@ -1,14 +1,18 @@
 //! A run's folder: where everything about one training run is kept.
 //!
 //! ```text
-//! runs/<date>-<game>-<head>-s<seed>/
+//! runs/<date>-<task>-<dataset>-<model>-s<seed>/
 //!   config.toml            the resolved configuration
 //!   provenance.jsonl       one line for each process that worked on it: where, from which step
 //!   init/                  the checkpoint of another run that it began with, where it did
 //!   metrics.csv            one row per logged step
-//!   held_out.csv           the loss on held-out episodes, one row per checkpoint
-//!   events.out.tfevents.*  the same for TensorBoard
+//!   held_out.csv           the loss on held-out episodes, one row per planned checkpoint
+//!   checkpoints.csv        what was played of checkpoints while it trained, one row per figure
+//!   events.out.tfevents.*  the same three for TensorBoard
+//!   not-finite-step-*.json the batch at which the loss was no number any more
 //!   checkpoints/step-…/    model, optimizer and state
+//!   finished               there when all updates are done
+//!   .lock                  held by the process that trains or plays here
 //!   evaluation.json        the newest evaluation, played as trained
 //!   evaluation-STEP.json   the same where several checkpoints were played together
 //!   evaluation-released.json, -v5, -sample, -t0.5, …  played otherwise than trained

@@ -83,6 +83,6 @@ impl<M: Module> Stored for Supervised<M> {
     }
 
     fn n_parameters(&self) -> usize {
-        weights::n_parameters(&self.model)
+        self.model.num_params()
     }
 }

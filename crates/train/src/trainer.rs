@@ -5,10 +5,7 @@ mod in_parts;
 mod team;
 mod tree;
 
-use std::{
-    sync::atomic::{AtomicBool, Ordering},
-    time::Instant,
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed;
@@ -18,12 +15,12 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use self::{
-    figures::{Accumulator, Figures, Step, read},
+    figures::{Accumulator, Clock, Figures, Step, read},
     in_parts::not_in_parts,
     team::Team,
 };
 use crate::{
-    algorithm::{Algorithm, Export, StepAt, StepFigures, Stored},
+    algorithm::{Algorithm, Export, StepAt, StepFigures, Stored, n_labels},
     checkpoint::{Checkpoint, FORMAT, TrainState},
     config::TrainConfig,
     error::TrainError,
@@ -213,7 +210,9 @@ impl<A: Algorithm> Trainer<A> {
                 if checkpoint.state.agent != fresh.agent {
                     return Err(wrong("belongs to another model configuration"));
                 }
-                (checkpoint.restore(learned)?, checkpoint.state.clone())
+                // An earlier version called one the best whatever the algorithm.
+                let best = checkpoint.state.best.filter(|_| algorithm.held_out_selects());
+                (checkpoint.restore(learned)?, TrainState { best, ..checkpoint.state.clone() })
             }
         };
         let read_every = match config.read_every {
@@ -300,15 +299,16 @@ impl<A: Algorithm> Trainer<A> {
         // It stopped while this checkpoint was measured: its weights are there, and no others
         // will be those of this step.
         let mut interrupted = false;
+        let earlier = metrics.as_ref().map_or(0.0, Metrics::seconds);
         if let Some(checkpoint) = self.saved.as_ref().filter(|_| self.is_planned()) {
             let unmeasured = metrics.as_mut().filter(|metrics| !metrics.has_measured(step));
-            interrupted = measure(checkpoint, 0.0, unmeasured, observer, team)?;
+            interrupted = measure(checkpoint, earlier, unmeasured, observer, team)?;
         }
         let mut sampler = self.sampler()?;
         sampler.seek(self.state.n_drawn);
-        let mut loader = self.load(sampler, share)?;
+        let mut loader = self.load(sampler, share.clone())?;
 
-        let mut started = Instant::now();
+        let mut clock = Clock::start(earlier);
         let mut since_report =
             Accumulator::new(self.algorithm.figures(), self.state.unreported.take());
         let mut unread: Vec<Step> = Vec::new();
@@ -320,7 +320,8 @@ impl<A: Algorithm> Trainer<A> {
                     stop.load(Ordering::Relaxed)
                 }
                 _ => {
-                    let (step, is_to_stop) = self.step_in_parts(&mut loader, team, stop)?;
+                    let (step, is_to_stop) =
+                        self.step_in_parts(&mut loader, share.own.clone(), team, stop)?;
                     unread.push(step);
                     is_to_stop
                 }
@@ -340,7 +341,7 @@ impl<A: Algorithm> Trainer<A> {
             }
             if logs {
                 let report =
-                    since_report.report(&self.state, self.n_updates, loader.waited(), started);
+                    since_report.report(&self.state, self.n_updates, loader.waited(), &mut clock);
                 if let Some(metrics) = &mut metrics {
                     metrics.log(&report)?;
                 }
@@ -350,17 +351,18 @@ impl<A: Algorithm> Trainer<A> {
             if saves {
                 self.state.held_out = None;
                 if let (true, true, Some(metrics)) = (holds_out, planned, &mut metrics) {
-                    self.measure_held_out(metrics)?;
+                    clock.paused(|| self.measure_held_out(metrics))?;
                 }
                 self.state.unreported = since_report.unreported();
+                if let Some(metrics) = &metrics {
+                    metrics.sync()?;
+                }
                 let checkpoint = self.save(team)?;
                 observer.saved(&checkpoint);
                 if planned {
-                    let (paused, seconds) = (Instant::now(), started.elapsed().as_secs_f64());
-                    let metrics = metrics.as_mut();
-                    interrupted |= measure(&checkpoint, seconds, metrics, observer, team)?;
-                    started += paused.elapsed();
-                    since_report.since += paused.elapsed();
+                    let (seconds, metrics) = (clock.seconds(), metrics.as_mut());
+                    interrupted |=
+                        clock.paused(|| measure(&checkpoint, seconds, metrics, observer, team))?;
                 }
                 self.saved = Some(checkpoint);
             }
@@ -372,7 +374,7 @@ impl<A: Algorithm> Trainer<A> {
         Ok(Finished {
             checkpoint,
             interrupted,
-            seconds: started.elapsed().as_secs_f64(),
+            seconds: clock.own_seconds(),
             waited: loader.waited(),
         })
     }
@@ -387,7 +389,7 @@ impl<A: Algorithm> Trainer<A> {
     fn measure_held_out(&mut self, metrics: &mut Metrics) -> Result<(), TrainError> {
         let Self { algorithm, learned, data, config, state, device, .. } = self;
         let loss = held_out::loss(algorithm, learned, data, config, state.seed, device)?;
-        state.measured(loss);
+        state.measured(loss, algorithm.held_out_selects());
         metrics.log_held_out(state.step, loss)
     }
 
@@ -412,6 +414,7 @@ impl<A: Algorithm> Trainer<A> {
             &self.state,
             &self.learned,
             self.config.keep_checkpoints,
+            self.config.checkpoint_every,
         );
         saved.map_err(|error| TrainError::Save {
             step: self.state.step,
@@ -422,8 +425,7 @@ impl<A: Algorithm> Trainer<A> {
 
     /// One step on one batch. From a GPU nothing is read: its figures stay there.
     fn step(&mut self, mut batch: Batch, loader: &Loader) -> Step {
-        let most = self.algorithm.labels_per_context() as u64;
-        let n_labels = batch.n_real.iter().map(|&n_real| (n_real as u64).min(most)).sum();
+        let n_labels = n_labels(&self.algorithm, &batch);
         let n_drawn = batch.drawn;
         let device = self.device.clone();
         let at = self.at(&device);
@@ -486,10 +488,11 @@ impl<A: Algorithm> Trainer<A> {
         };
         // Every process has the same figures.
         let number = step.number;
+        let last = self.saved.as_ref().map(|checkpoint| checkpoint.state.step);
         let name = format!("not-finite-step-{number:08}.json");
         if !team.leads() {
             let indices = self.run.path().join(name);
-            return team.end(TrainError::NonFinite { step: number, what, value, indices });
+            return team.end(TrainError::NonFinite { step: number, what, value, indices, last });
         }
         let record = self.last_indices(number).map_err(TrainError::from).and_then(|indices| {
             let record =
@@ -497,7 +500,7 @@ impl<A: Algorithm> Trainer<A> {
             self.run.write(&name, record.to_string().as_bytes())
         });
         team.end(match record {
-            Ok(indices) => TrainError::NonFinite { step: number, what, value, indices },
+            Ok(indices) => TrainError::NonFinite { step: number, what, value, indices, last },
             Err(error) => error,
         })
     }

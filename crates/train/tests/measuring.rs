@@ -1,11 +1,17 @@
 //! Checkpoints that are measured while training waits: each planned one once, however often the
-//! run was stopped.
+//! run was stopped; and the seconds of training, of which that is no part.
 //!
 //! What is trained is a number, to which each step adds one.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
-use std::{fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+    thread,
+    time::{Duration, Instant},
+};
 
 use burn::tensor::{Device, Tensor, TensorData};
 use overtone_core::{Episode, Outcome, seed::Generator};
@@ -13,10 +19,13 @@ use overtone_data::{Acted, Batch, Columns, Dataset, DatasetOptions, Seen};
 use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_train::{
     Algorithm, Checkpoint, Export, Exported, Finished, Job, Observer, RunDir, StepAt, StepFigures,
-    Stored, TrainConfig, TrainError, Trainer, TrainingData,
+    Stored, TrainConfig, TrainError, Trainer, TrainingData, held_out,
 };
 
 struct Counts;
+
+/// How long it takes to measure a batch of held-out episodes.
+const A_WHILE: Duration = Duration::from_millis(10);
 
 struct Count(f32);
 
@@ -83,11 +92,12 @@ impl Algorithm for Counts {
     fn held_out_loss(
         &self,
         _state: &Count,
-        _batch: &mut Batch,
+        batch: &mut Batch,
         _data: &TrainingData,
         device: &Device,
-    ) -> Tensor<1> {
-        Tensor::from_data(TensorData::new(vec![1.0f32], [1]), device)
+    ) -> Option<Tensor<1>> {
+        thread::sleep(A_WHILE);
+        Some(Tensor::from_data(TensorData::new(vec![batch.batch as f32], [1]), device))
     }
 }
 
@@ -116,22 +126,25 @@ impl Observer for Measures {
     }
 }
 
-/// Trains in `run` for 6 steps, from its newest checkpoint where there is one.
-fn train(run: &RunDir, stops_at: Option<u64>) -> (Finished, Measures) {
+/// 6 steps in `run`, with a share of the two episodes held out.
+fn job(run: &RunDir, held_out: f64) -> Job {
+    let episode = |start| Episode { start, length: 2, outcome: Outcome::Terminated };
     let columns = Columns::new(
-        Seen::Vectors { width: 1, values: vec![0.0, 1.0, 2.0] },
-        Acted::Discrete { n_actions: 2, values: vec![0, 1, 0] },
-        vec![1.0; 3],
-        vec![Episode { start: 0, length: 3, outcome: Outcome::Terminated }],
+        Seen::Vectors { width: 1, values: vec![0.0, 1.0, 2.0, 3.0] },
+        Acted::Discrete { n_actions: 2, values: vec![0, 1, 0, 1] },
+        vec![1.0; 4],
+        vec![episode(0), episode(2)],
     );
-    let data = Dataset::of(columns, &DatasetOptions::default()).unwrap();
-    let job = Job {
+    let options = DatasetOptions { held_out, seed: 1, ..DatasetOptions::default() };
+    let data = Dataset::of(columns, &options).unwrap();
+    Job {
         run: run.clone(),
         config: TrainConfig {
             updates: 6,
             batch_size: 2,
             log_every: 1,
             checkpoint_every: 2,
+            held_out,
             ..TrainConfig::default()
         },
         data: TrainingData::new(Arc::new(data), 1.0),
@@ -139,9 +152,13 @@ fn train(run: &RunDir, stops_at: Option<u64>) -> (Finished, Measures) {
         seed: 1,
         device: Device::flex(),
         init: None,
-    };
+    }
+}
+
+/// Trains in `run`, from its newest checkpoint where there is one.
+fn train(run: &RunDir, stops_at: Option<u64>) -> (Finished, Measures) {
     let newest = Checkpoint::newest(&run.checkpoints()).ok().map(|(newest, _)| newest);
-    let trainer = Trainer::new(Counts, job, newest.as_ref()).unwrap();
+    let trainer = Trainer::new(Counts, job(run, 0.0), newest.as_ref()).unwrap();
     let mut observer = Measures { stops_at, ..Measures::default() };
     let finished = trainer.train(&AtomicBool::new(false), &mut observer).unwrap();
     (finished, observer)
@@ -205,4 +222,51 @@ fn half_a_row_is_none() {
     let (_, observer) = train(&run, None);
     assert_eq!(observer.asked, [4, 6]);
     assert_eq!(rows(run.path()), ALL);
+}
+
+/// As if 4 steps had taken 100 seconds.
+#[test]
+fn seconds_are_those_of_all_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), "run").unwrap();
+    train(&run, Some(4));
+    let path = run.path().join("metrics.csv");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.rsplit_once(',').unwrap().0.to_owned() + ",100.00\n").unwrap();
+    let (finished, _) = train(&run, None);
+    assert!(finished.seconds < 100.0, "its own: {}", finished.seconds);
+    let seconds = |file: &str| -> Vec<(u64, f64)> {
+        let text = fs::read_to_string(run.path().join(file)).unwrap();
+        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let column = lines.next().unwrap().iter().position(|name| *name == "seconds").unwrap();
+        lines.map(|cells| (cells[0].parse().unwrap(), cells[column].parse().unwrap())).collect()
+    };
+    for (step, seconds) in [seconds("metrics.csv"), seconds("checkpoints.csv")].concat() {
+        assert_eq!(seconds >= 100.0, step >= 4, "step {step}: {seconds}");
+    }
+}
+
+#[test]
+fn measuring_takes_no_seconds_of_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = RunDir::create(folder.path(), "run").unwrap();
+    let began = Instant::now();
+    let trainer = Trainer::new(Counts, job(&run, 0.5), None).unwrap();
+    let finished = trainer.train(&AtomicBool::new(false), &mut Measures::default()).unwrap();
+    // After the steps 2, 4 and 6.
+    let measured = 3.0 * held_out::BATCHES as f64 * A_WHILE.as_secs_f64();
+    let others = began.elapsed().as_secs_f64() - finished.seconds;
+    assert!(others >= measured, "{others}");
+}
+
+/// The loss is the number of contexts that are there at once.
+#[test]
+fn held_out_batches_take_no_more_memory_than_those_of_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let job = job(&RunDir::create(folder.path(), "run").unwrap(), 0.5);
+    for (micro_batches, expected) in [(1, 8.0), (4, 2.0)] {
+        let config = TrainConfig { batch_size: 8, micro_batches, ..job.config.clone() };
+        let loss = held_out::loss(&Counts, &Count(0.0), &job.data, &config, 1, &Device::flex());
+        assert_eq!(loss.unwrap(), expected);
+    }
 }

@@ -20,6 +20,7 @@
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -108,7 +109,7 @@ extern "C" fn note_warning(message: *const c_char) {
 }
 
 extern "C" fn end_process(message: *const c_char) {
-    eprintln!("MuJoCo cannot go on: {}", text(message));
+    let _ = writeln!(std::io::stderr(), "MuJoCo cannot go on: {}", text(message));
     std::process::abort();
 }
 

@@ -1,11 +1,11 @@
 //! [`QNetwork`]: quantiles of the return of each action.
 
 use burn::{
-    module::{Module, Param, ParamId},
-    tensor::{Int, Tensor, activation::relu},
+    module::{Module, ParamId},
+    tensor::{Int, Tensor},
 };
 use overtone_core::{ActionSpace, ObservationSpace};
-use overtone_kernels::Form;
+use overtone_kernels::{Form, relu_layers};
 use overtone_model::{
     ModelError,
     contexts::Observed,
@@ -15,32 +15,7 @@ use overtone_model::{
 };
 
 use super::DiscreteCqlConfig;
-
-/// `x W + b`.
-#[derive(Module, Debug)]
-pub struct Affine {
-    /// `[in, out]`
-    pub weight: Param<Tensor<2>>,
-    /// `[out]`
-    pub bias: Param<Tensor<1>>,
-}
-
-impl Matrices for Affine {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
-}
-
-impl Affine {
-    fn init(shape: [usize; 2], init: &mut Init<'_>) -> Self {
-        let (weight, bias) = init.linear(shape);
-        Self { weight, bias }
-    }
-
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        x.matmul(self.weight.val()) + self.bias.val().unsqueeze()
-    }
-}
+use crate::value::network::Affine;
 
 /// From an observation to features.
 #[derive(Module, Debug)]
@@ -111,18 +86,20 @@ impl QNetwork {
     /// # Panics
     /// When the observations are of another kind than the network's: a caller's bug.
     pub fn quantiles(&self, observed: &Observed) -> Tensor<3> {
-        let features = match (&self.body, observed) {
+        let (rows, hidden) = match (&self.body, observed) {
             (Body::Nature(encoder), Observed::Frames(frames)) => {
-                encoder.forward(frames.clone(), self.form)
+                (encoder.forward(frames.clone(), self.form), &[][..])
             }
             (Body::Layers(layers), Observed::Vectors(vectors)) => {
-                let [batch, time, width] = vectors.dims();
-                let rows = vectors.clone().reshape([batch * time, width]);
-                layers.iter().fold(rows, |rows, layer| relu(layer.forward(rows)))
+                (vectors.clone().flatten(0, 1), &layers[..])
             }
             _ => panic!("observations of another kind than the network's"),
         };
-        let out = self.out.forward(features);
+        let layers = hidden.iter().chain([&self.out]).map(|layer| layer.with_norm(None)).collect();
+        // In `f32` the plain form: the fused one sums in another order, and learning values from
+        // values grows last bits into other agents of the same seed.
+        let form = if self.form == Form::Auto { Form::Reference } else { self.form };
+        let out = relu_layers(rows, layers, form);
         let [n, size] = out.dims();
         out.reshape([n, size / self.n_quantiles, self.n_quantiles])
     }

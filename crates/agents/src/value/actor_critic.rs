@@ -49,9 +49,7 @@ impl ActorCritic {
         init: &mut Init<'_>,
     ) -> Self {
         let actor = Mlp { form, ..Mlp::init(widths, actor, init) };
-        let critics = Twin::init(widths, critic, init);
-        let critics =
-            Twin { first: Mlp { form, ..critics.first }, second: Mlp { form, ..critics.second } };
+        let critics = Twin::init(widths, critic, init).with_form(form);
         Self {
             target_actor: actor.valid(),
             target_critics: critics.valid(),
@@ -148,6 +146,6 @@ impl Stored for ActorCritic {
     }
 
     fn n_parameters(&self) -> usize {
-        weights::n_parameters(&self.actor) + weights::n_parameters(&self.critics)
+        self.actor.num_params() + self.critics.num_params()
     }
 }

@@ -54,14 +54,15 @@ pub struct ExpectileKeys {
 
 impl ExpectileKeys {
     /// # Errors
-    /// Names the first key whose value describes no such critics.
-    pub fn check(&self) -> Result<(), ModelError> {
-        self.hidden.check()?;
-        check_shares(&[
+    /// Names the first key of `section` whose value describes no such critics.
+    pub fn check(&self, section: &str) -> Result<(), ModelError> {
+        self.hidden.check(section)?;
+        let keys = [
             ("expectile", self.expectile),
             ("gamma", self.gamma),
             ("target_rate", self.target_rate),
-        ])
+        ];
+        check_shares(section, &keys)
     }
 }
 
@@ -197,7 +198,7 @@ impl ExpectileCritics {
 
     /// How many numbers are learned.
     pub fn n_parameters(&self) -> usize {
-        weights::n_parameters(&self.trained)
+        self.trained.num_params()
     }
 }
 
@@ -254,7 +255,7 @@ impl<A: Module> Stored for BesideCritics<A> {
     }
 
     fn n_parameters(&self) -> usize {
-        weights::n_parameters(&self.actor) + self.critics.n_parameters()
+        self.actor.num_params() + self.critics.n_parameters()
     }
 }
 

@@ -1,21 +1,25 @@
-//! Checks of options that several algorithms have.
+//! Checks of options that several algorithms have, each in a section of its name.
 
 use overtone_model::{ModelError, error::config_error};
 
 /// # Errors
 /// Names the first key whose value is negative or no finite number.
-pub fn check_positive(keys: &[(&'static str, f64)]) -> Result<(), ModelError> {
+pub fn check_positive(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelError> {
     match keys.iter().find(|(_, value)| !(*value >= 0.0 && value.is_finite())) {
-        Some(&(key, value)) => Err(config_error(key, value, "must be 0 or positive")),
+        Some((key, value)) => {
+            Err(config_error(format!("{section}.{key}"), value, "must be 0 or positive"))
+        }
         None => Ok(()),
     }
 }
 
 /// # Errors
 /// Names the first key whose value is no share.
-pub fn check_shares(keys: &[(&'static str, f64)]) -> Result<(), ModelError> {
+pub fn check_shares(section: &str, keys: &[(&str, f64)]) -> Result<(), ModelError> {
     match keys.iter().find(|(_, value)| !(0.0..=1.0).contains(value)) {
-        Some(&(key, value)) => Err(config_error(key, value, "must lie in [0, 1]")),
+        Some((key, value)) => {
+            Err(config_error(format!("{section}.{key}"), value, "must lie in [0, 1]"))
+        }
         None => Ok(()),
     }
 }

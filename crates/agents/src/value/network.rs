@@ -17,6 +17,26 @@ pub struct Affine {
     pub bias: Param<Tensor<1>>,
 }
 
+impl Matrices for Affine {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
+}
+
+impl Affine {
+    /// With PyTorch's default for linear layers, `U(±1/√inputs)` for weight and bias.
+    pub fn init(shape: [usize; 2], init: &mut Init<'_>) -> Self {
+        let (weight, bias) = init.linear(shape);
+        Self { weight, bias }
+    }
+
+    /// As a layer of [`relu_layers`].
+    pub fn with_norm(&self, norm: Option<&Norm>) -> ReluLayer {
+        let norm = norm.map(|norm| [norm.weight.val(), norm.bias.val()]);
+        ReluLayer { weight: self.weight.val(), bias: self.bias.val(), norm }
+    }
+}
+
 /// A layer norm.
 #[derive(Module, Debug)]
 pub struct Norm {
@@ -40,7 +60,7 @@ pub struct Mlp {
 
 impl Matrices for Mlp {
     fn matrices(&self) -> Vec<ParamId> {
-        self.layers.iter().map(|layer| layer.weight.id).collect()
+        self.layers.matrices()
     }
 }
 
@@ -57,12 +77,14 @@ pub struct Hidden {
 
 impl Hidden {
     /// # Errors
-    /// Names the key whose value describes no network.
-    pub fn check(&self) -> Result<(), ModelError> {
+    /// Names the key of `section` whose value describes no network.
+    pub fn check(&self, section: &str) -> Result<(), ModelError> {
         for (key, value, most) in [("n_layers", self.n_layers, 8), ("hidden", self.width, 1 << 14)]
         {
             if !(1..=most).contains(&value) {
-                return Err(config_error(key, value, format!("must lie in 1 to {most}")));
+                let (key, expected) =
+                    (format!("{section}.{key}"), format!("must lie in 1 to {most}"));
+                return Err(config_error(key, value, expected));
             }
         }
         Ok(())
@@ -70,14 +92,13 @@ impl Hidden {
 }
 
 impl Mlp {
-    /// With PyTorch's default for linear layers, `U(±1/√inputs)` for weights and biases.
+    /// With [`Affine::init`] for every layer.
     pub fn init([inputs, outputs]: [usize; 2], hidden: Hidden, init: &mut Init<'_>) -> Self {
         let Hidden { n_layers, width, has_norms } = hidden;
         let layers = (0..=n_layers).map(|i| {
             let shape =
                 [if i == 0 { inputs } else { width }, if i == n_layers { outputs } else { width }];
-            let (weight, bias) = init.linear(shape);
-            Affine { weight, bias }
+            Affine::init(shape, init)
         });
         let layers = layers.collect();
         let n_norms = if has_norms { n_layers } else { 0 };
@@ -96,10 +117,8 @@ impl Mlp {
     /// # Shapes
     /// - `x`: `[rows, inputs]`; result: `[rows, outputs]`
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let layers = self.layers.iter().enumerate().map(|(i, layer)| {
-            let norm = self.norms.get(i).map(|norm| [norm.weight.val(), norm.bias.val()]);
-            ReluLayer { weight: layer.weight.val(), bias: layer.bias.val(), norm }
-        });
+        let layers = self.layers.iter().enumerate();
+        let layers = layers.map(|(i, layer)| layer.with_norm(self.norms.get(i)));
         relu_layers(x, layers.collect(), self.form)
     }
 

@@ -129,7 +129,8 @@ impl Steps {
 /// cut.
 pub fn nothing_learned(device: &Device, n_others: usize) -> StepFigures {
     let zero = || Tensor::zeros([1], device);
-    StepFigures { loss: zero(), grad_norm: zero(), others: vec![zero(); n_others] }
+    let others = vec![Tensor::full([1], f32::NAN, device); n_others];
+    StepFigures { loss: zero(), grad_norm: zero(), others }
 }
 
 /// A step's `grad_norm`; NaN where one of the `others`, each `[1]`, is not finite. The training loop

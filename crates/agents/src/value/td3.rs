@@ -13,6 +13,8 @@ use overtone_train::{
     TrainingData,
 };
 
+use crate::options::AlgorithmOptions;
+
 use super::{
     actor_critic::{ActorCritic, noise},
     keys::{check_positive, check_shares},
@@ -22,8 +24,8 @@ use super::{
 };
 
 /// Options of an algorithm that learns as TD3 does.
-pub trait Td3Options: Clone {
-    /// The name after `algorithm=`.
+pub trait Td3Options: AlgorithmOptions + Clone {
+    /// The name after `algorithm=`, and of the options' section.
     const NAME: &'static str;
 
     /// The options that all of them have.
@@ -59,13 +61,16 @@ pub struct Td3Keys {
 }
 
 impl Td3Keys {
-    fn check(&self) -> Result<(), ModelError> {
-        self.actor.check()?;
-        self.critic.check()?;
-        check_positive(&[("target_noise", self.target_noise), ("noise_clip", self.noise_clip)])?;
-        check_shares(&[("gamma", self.gamma), ("target_rate", self.target_rate)])?;
+    /// # Errors
+    /// Names the first key of `section` whose value describes no such algorithm.
+    pub fn check(&self, section: &str) -> Result<(), ModelError> {
+        self.actor.check(section)?;
+        self.critic.check(section)?;
+        let positive = [("target_noise", self.target_noise), ("noise_clip", self.noise_clip)];
+        check_positive(section, &positive)?;
+        check_shares(section, &[("gamma", self.gamma), ("target_rate", self.target_rate)])?;
         match self.actor_every {
-            0 => Err(config_error("actor_every", 0, "must be at least 1")),
+            0 => Err(config_error(format!("{section}.actor_every"), 0, "must be at least 1")),
             _ => Ok(()),
         }
     }
@@ -89,13 +94,6 @@ impl<O: Td3Options> Td3<O> {
         Self { config, observations, actions }
     }
 
-    /// # Errors
-    /// Names the first key that all have whose value describes no algorithm for such a task.
-    pub fn check(&self) -> Result<(), ModelError> {
-        network::widths(O::NAME, &self.observations, &self.actions)?;
-        self.config.keys().check()
-    }
-
     /// One step of learning, the `step`-th from 0.
     pub fn learn(
         &self,
@@ -113,10 +111,9 @@ impl<O: Td3Options> Td3<O> {
             let norm = state.step_actor(loss.backward(), learning_rate, target_rate);
             let loss = loss.inner();
             grad_norm = where_finite(grad_norm, [loss.clone(), norm]);
-            // Reports average over all steps, of which the others have no such loss.
-            loss * actor_every as f64
+            loss
         } else {
-            critic_loss.zeros_like()
+            critic_loss.full_like(f32::NAN)
         };
         StepFigures { loss: critic_loss, grad_norm, others: vec![actor_loss, value.inner()] }
     }
@@ -171,7 +168,8 @@ impl<O: Td3Options> Td3<O> {
 impl<O: Td3Options> Algorithm for Td3<O> {
     type State = ActorCritic;
 
-    /// Beside the critics' loss the actor's, and the mean value of the recorded actions.
+    /// Beside the critics' loss the actor's, at the steps where it learns, and the mean value of
+    /// the recorded actions.
     fn figures(&self) -> &'static [&'static str] {
         &["actor_loss", "value"]
     }
@@ -190,7 +188,7 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         device: &Device,
         generator: &mut Generator,
     ) -> Result<ActorCritic, TrainError> {
-        self.check()?;
+        self.config.validate(&self.observations, &self.actions)?;
         let widths = network::widths(O::NAME, &self.observations, &self.actions)?;
         let Td3Keys { actor, critic, .. } = self.config.keys();
         let mut init = Init::drawn(device, generator);
@@ -213,6 +211,11 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         self.learn(state, &steps, noise, (at.step, at.learning_rate))
     }
 
+    /// It is an error of values that critics give to each other.
+    fn held_out_selects(&self) -> bool {
+        false
+    }
+
     /// The critics' loss, without noise.
     fn held_out_loss(
         &self,
@@ -220,12 +223,10 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         batch: &mut Batch,
         data: &TrainingData,
         device: &Device,
-    ) -> Tensor<1> {
-        let Some(steps) = self.steps(batch, data, device) else {
-            return Tensor::zeros([1], device);
-        };
+    ) -> Option<Tensor<1>> {
+        let steps = self.steps(batch, data, device)?;
         let noise = steps.actions.zeros_like();
         let [loss, _] = self.config.critic_loss(state, &steps, noise);
-        loss.inner()
+        Some(loss.inner())
     }
 }

@@ -19,8 +19,8 @@ use overtone_data::{
 };
 use overtone_model::weights;
 use overtone_train::{
-    AdamWConfig, Algorithm, Checkpoint, Decayed, Job, Observer, Precision, RunDir, ScheduleKind,
-    StepReport, TrainConfig, Trainer, TrainingData,
+    AdamWConfig, Algorithm, Best, Checkpoint, Decayed, Job, Observer, Precision, RunDir,
+    ScheduleKind, StepReport, TrainConfig, Trainer, TrainingData,
 };
 use rand::RngExt;
 
@@ -79,27 +79,29 @@ fn walk(
     (columns, actions)
 }
 
-/// With actions from a list, which go left with this probability.
-pub fn listed(left: f64) -> Arc<Dataset> {
+/// With actions from a list, which go left with this probability; a share of the episodes is held
+/// out of runs of seed 1.
+pub fn listed(left: f64, held_out: f64) -> Arc<Dataset> {
     let (columns, actions) = walk(200, |generator| {
         let goes_right = generator.random::<f64>() >= left;
         (f32::from(if goes_right { RIGHT } else { LEFT }), goes_right)
     });
     let values = actions.iter().map(|&action| action as u16).collect();
-    dataset(Columns { actions: Acted::Discrete { n_actions: 2, values }, ..columns })
+    dataset(Columns { actions: Acted::Discrete { n_actions: 2, values }, ..columns }, held_out)
 }
 
-/// With actions spread over [-1, 1].
-pub fn real_valued() -> Arc<Dataset> {
+/// With actions spread over [-1, 1]; a share of the episodes is held out of runs of seed 1.
+pub fn real_valued(held_out: f64) -> Arc<Dataset> {
     let (columns, _) = walk(400, |generator| {
         let action = generator.random_range(-1.0f32..1.0);
         (action, action > 0.0)
     });
-    dataset(columns)
+    dataset(columns, held_out)
 }
 
-fn dataset(columns: Columns) -> Arc<Dataset> {
-    let options = DatasetOptions { fragment: Fragment::Keep, ..DatasetOptions::default() };
+fn dataset(columns: Columns, held_out: f64) -> Arc<Dataset> {
+    let options =
+        DatasetOptions { fragment: Fragment::Keep, held_out, seed: 1, ..DatasetOptions::default() };
     Arc::new(Dataset::of(columns, &options).unwrap())
 }
 
@@ -183,12 +185,16 @@ pub fn first_loss<A: Algorithm + Clone>(
     let folder = tempfile::tempdir().unwrap();
     let config = TrainConfig { updates: 1, log_every: 1, ..config };
     let checkpoint = train(folder.path(), data, (algorithm.clone(), config), None);
+    metrics(&checkpoint, "loss")[0]
+}
+
+/// A column of the metrics of a checkpoint's run.
+pub fn metrics(checkpoint: &Checkpoint, name: &str) -> Vec<f64> {
     let run = checkpoint.path.parent().and_then(Path::parent).unwrap();
     let metrics = fs::read_to_string(run.join("metrics.csv")).unwrap();
     let mut lines = metrics.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-    let column = names.iter().position(|name| *name == "loss").unwrap();
-    values[column].parse().unwrap()
+    let column = lines.next().unwrap().iter().position(|of| *of == name).unwrap();
+    lines.map(|cells| cells[column].parse().unwrap()).collect()
 }
 
 /// Every state, as a network sees it that takes normalized observations; `[STATES, STATES]`.
@@ -198,6 +204,42 @@ pub fn states(data: &Dataset, change: impl Fn(&mut [f32])) -> Tensor<2> {
     data.normalization().unwrap().apply(&mut states);
     change(&mut states);
     Tensor::from_data(TensorData::new(states, [STATES, STATES]), &Device::flex())
+}
+
+/// A loss on held-out episodes is measured, which selects no checkpoint, also where an earlier
+/// version let it; steps that are all cut off have none. Of `data` a quarter is held out.
+pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = TrainConfig { held_out: 0.25, ..config(8) };
+    let job = || (algorithm.clone(), config.clone());
+    let mut checkpoint = train(&folder.path().join("a"), data, job(), None);
+    assert!(checkpoint.state.held_out.is_some_and(f64::is_finite));
+    assert_eq!(checkpoint.state.best, None);
+    let checkpoints = checkpoint.path.parent().unwrap();
+    let error = Checkpoint::best(checkpoints).unwrap_err().to_string();
+    assert!(error.contains("errors of values cannot be compared"), "{error}");
+    checkpoint = Checkpoint::at_step(checkpoints, 7).unwrap();
+    checkpoint.state.best = Some(Best { step: 7, loss: -1.0 });
+    let resumed = train(&folder.path().join("b"), data, job(), Some(&checkpoint));
+    assert_eq!(resumed.state.best, None);
+
+    let device = Device::flex();
+    let generator = &mut seed::generator(9, "any");
+    let state = algorithm.init(&config, &device.clone().autodiff(), generator).unwrap();
+    let mut sampler =
+        data.sampler(Part::Training, config.held_out, Sampling::Uniform, 1, 1).unwrap();
+    let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
+    for is_cut_off in [false, true] {
+        let mut batch = Batch::default();
+        batch.fill(data, &mut sampler, 8, &asked).unwrap();
+        if let (true, Some(transitions)) = (is_cut_off, &mut batch.transitions) {
+            transitions.terminated.fill(false);
+            transitions.next_is_known.fill(false);
+        }
+        let data = TrainingData::new(data.clone(), 1.0);
+        let loss = algorithm.held_out_loss(&state, &mut batch, &data, &device);
+        assert_eq!(loss.is_none(), is_cut_off);
+    }
 }
 
 /// A batch of drawn steps, as a network sees them that takes normalized observations.

@@ -72,8 +72,8 @@ fn on_chain(model: ModelConfig, actions: ActionSpace, data: &Arc<Dataset>) -> Ca
 
 /// Every head, on a list of actions, on numbers, and on bins of numbers.
 fn heads() -> Vec<(String, Case)> {
-    let list = (ActionSpace::numbered(2), 0, chain::listed(0.5));
-    let real_valued = chain::real_valued();
+    let list = (ActionSpace::numbered(2), 0, chain::listed(0.5, 0.0));
+    let real_valued = chain::real_valued(0.0);
     let numbers = (chain::numbers(), 0, real_valued.clone());
     let bins = (chain::numbers(), 9, real_valued);
     let mut cases = Vec::new();
@@ -185,7 +185,7 @@ fn any_number_of_processes_gives_the_same_bits() {
 
 #[test]
 fn so_does_a_perceptron_and_a_model_that_is_told_no_returns() {
-    let (actions, data) = (chain::numbers(), chain::real_valued());
+    let (actions, data) = (chain::numbers(), chain::real_valued(0.0));
     let head = || HeadConfig::choices(&actions, 0).swap_remove(0).config;
     let sizes = PerceptronConfig { width: 16, context_length: 3, ..PerceptronConfig::gym() };
     let perceptron = PerceptronConfig { head: head(), ..sizes };
@@ -379,7 +379,7 @@ fn what_cannot_be_cut_is_refused_by_its_key() {
     let job = Job {
         run,
         config: config(1),
-        data: TrainingData::new(chain::real_valued(), 1.0),
+        data: TrainingData::new(chain::real_valued(0.0), 1.0),
         agent: serde_json::Value::Null,
         seed: 1,
         device: Device::flex(),

@@ -12,7 +12,7 @@ use overtone_data::{
 
 use crate::{
     keys,
-    suites::{self, Data, SUITES},
+    suites::{self, Data, tasks},
 };
 
 /// Every option of `data inspect` with its default and reason.
@@ -25,11 +25,9 @@ information = false
 
 /// `overtone data inspect PATH [--json] [layout=ogbench] [information=true]`.
 pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
-    let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, options)?;
+    let keys = keys::given(OPTIONS, options)?;
     let asked = keys.get("information").and_then(toml::Value::as_bool).unwrap_or(false);
-    let layout = keys.get("layout").map(keys::plain).unwrap_or_default();
-    let data = Data { path: path.to_path_buf(), layout };
+    let data = Data { path: path.to_path_buf(), layout: keys::text(&keys, "layout") };
     let inspection = look(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
     // Scores are in raw units.
@@ -154,11 +152,6 @@ fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
     let horizon = horizon.map(|steps| steps as u64);
     let expected = Expected { card: card.as_ref(), task, horizon, frames };
     Ok(check_as(path, &data.layout, &expected)?)
-}
-
-/// The tasks that are known without asking an environment.
-fn tasks() -> impl Iterator<Item = &'static Task> {
-    SUITES.into_iter().flat_map(|suite| suite.tasks())
 }
 
 /// The task of the recording at `path`: what it says of itself, else what its name says. None where

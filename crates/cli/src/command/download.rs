@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use overtone_console::caller::quoted;
 use overtone_core::Task;
 use overtone_data::{
     DatasetCard, Kind, MinariId, Selection, datasets_folder,
@@ -16,15 +17,16 @@ use overtone_data::{
 };
 use overtone_env::Suite;
 
+use super::said;
 use crate::{
-    keys::{self, Keys},
+    keys::{self, Keys, text},
     progress,
     suites::{self, SUITES},
 };
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
-# A game of the DQN Replay Dataset, which has 60: seaquest, pong, ms_pacman, … This or env must be given.
+# A game of the DQN Replay Dataset, which has 60: seaquest, pong, ms_pacman, … This, env, or a dataset of Minari's must be given.
 game = ""
 # Which of the game's five runs, 1 to 5; training takes 1 unless told otherwise.
 run = "1"
@@ -47,6 +49,9 @@ plan = false
 /// How often it is told how far the work is where there is no terminal for a bar.
 const TELL_EVERY: Duration = Duration::from_secs(30);
 
+/// Keys that say which files of a log.
+const OF_LOGS: [&str; 3] = ["run", "files", "selection"];
+
 /// Where Minari's hub is.
 const HUB: &str = "https://huggingface.co";
 
@@ -66,8 +71,15 @@ struct Wanted {
 
 /// `overtone download key=value…`.
 pub fn run(options: &[String]) -> Result<()> {
-    let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, &suites::in_short_form(options)?)?;
+    let mut keys = keys::given(OPTIONS, &[])?;
+    let words = suites::in_short_form(options)?;
+    for word in &words {
+        let (key, name) = keys::split(word)?;
+        if let (Some(suite), None) = (suites::by_key(&key), keys.get(&key)) {
+            bail!("{}/{name}: this suite has no published data to download", suite.name());
+        }
+    }
+    keys::apply(&mut keys, &words)?;
     let options = DownloadOptions {
         parallel: usize::try_from(whole(&keys, "parallel", 1, 16)?)?,
         ..DownloadOptions::default()
@@ -75,14 +87,19 @@ pub fn run(options: &[String]) -> Result<()> {
     let asked = SUITES.into_iter().filter(|suite| !text(&keys, suite.key()).is_empty());
     let minari = MinariId::of(&text(&keys, "dataset"))?;
     let wanted = match (minari, asked.collect::<Vec<_>>().as_slice()) {
-        (Some(id), []) => of_minari(&id, &keys, &options)?,
+        (Some(id), []) => {
+            if let Some(word) = said(&words, &OF_LOGS) {
+                bail!("{word} is for games; a dataset of Minari's is fetched as a whole");
+            }
+            of_minari(&id, &keys, &options)?
+        }
         (Some(id), _) => bail!("dataset=minari:{id} is all that is needed: leave out the task"),
         (None, []) => bail!(
             "which data? Say game=seaquest (or another of the 60 games of DQN-replay); or \
              env=hopper, halfcheetah or walker2d with dataset=medium; or \
              dataset=minari:mujoco/hopper/medium-v0"
         ),
-        (None, [suite]) => files_of(*suite, &keys, &datasets_folder()?)?,
+        (None, [suite]) => files_of(*suite, &keys, &words, &datasets_folder()?)?,
         (None, _) => bail!("game=… and env=… are two downloads: give one of them"),
     };
     say!("data: {}", wanted.title);
@@ -105,7 +122,7 @@ pub fn run(options: &[String]) -> Result<()> {
     }
     let path = wanted.folder.join(wanted.path);
     say!("it is in {}", path.display());
-    say!("check it: just data lint '{}'", path.display());
+    say!("check it: just data lint {}", quoted(&path));
     say!("use it:   just train {}", wanted.train);
     Ok(())
 }
@@ -127,7 +144,12 @@ fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<Wa
 }
 
 /// The files of the task that is asked for by a suite's own key.
-fn files_of(suite: &'static dyn Suite, keys: &Keys, datasets: &Path) -> Result<Wanted> {
+fn files_of(
+    suite: &'static dyn Suite,
+    keys: &Keys,
+    words: &[String],
+    datasets: &Path,
+) -> Result<Wanted> {
     let task = suite.task(&text(keys, suite.key()))?;
     let mut cards = published(datasets)?.into_iter();
     let card = cards
@@ -136,7 +158,13 @@ fn files_of(suite: &'static dyn Suite, keys: &Keys, datasets: &Path) -> Result<W
     // A log of many files is one of several runs.
     let address = card.download.as_ref().map_or("", |download| &download.address);
     if address.contains("{file}") {
+        if let Some(word) = said(words, &["dataset"]) {
+            bail!("{word}: the recordings of {} are runs; say run=1", task.title);
+        }
         return log_files(suite, task, card, keys, datasets);
+    }
+    if let Some(word) = said(words, &OF_LOGS) {
+        bail!("{word} is for games; a recording of {} is one file", task.title);
     }
     let dataset = card.dataset(&text(keys, "dataset"))?.to_owned();
     let name = card.name_of(task).unwrap_or_default().to_owned();
@@ -241,10 +269,6 @@ fn how_far(progress: DownloadProgress, first: u64, elapsed: Duration) -> String 
     }
     let left = total.saturating_sub(bytes) as f64 / rate / 60.0;
     format!("{so_far}, {}/s, about {} min left", size(rate as u64), left.ceil())
-}
-
-fn text(keys: &Keys, key: &str) -> String {
-    keys.get(key).map(keys::plain).unwrap_or_default()
 }
 
 /// A whole number between `least` and `most`.

@@ -10,7 +10,6 @@ pub mod ask;
 mod choose;
 mod curve;
 mod entry;
-mod family;
 mod own_choice;
 mod parts;
 pub mod playing;
@@ -21,7 +20,7 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::Agent;
 use overtone_eval::{Evaluation, Part, Summary, table::Table};
 use overtone_model::device;
@@ -82,18 +81,13 @@ out = ""
 
 /// `overtone evaluate rollouts key=value…`.
 pub fn rollouts(options: &[String]) -> Result<()> {
-    let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, options)?;
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+    let keys = keys::given(OPTIONS, options)?;
+    let text = |key: &str| keys::text(&keys, key);
     let root = PathBuf::from(text("runs"));
     let runs = open_runs(&root, &text("run"))?;
-    let names: Vec<String> = text("checkpoint").split(',').map(str::to_owned).collect();
-    let table = keys::unflatten(&keys);
-    let number = |key: &str| table.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
-    let whole = |key: &str| {
-        let number = number(key);
-        usize::try_from(number).ok().with_context(|| format!("{key}={number}: must be 0 or more"))
-    };
+    let names: Vec<String> =
+        text("checkpoint").split(',').map(|name| name.trim().to_owned()).collect();
+    let whole = |key: &str| keys::whole(&keys, key, 0);
     let evaluation = EvaluationSettings {
         episodes: whole("episodes")?,
         target: text("target"),
@@ -115,15 +109,12 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         "" => None,
         word => Some(word.parse()?),
     };
-    let device = match text("device").as_str() {
-        "" => settings::device_of(&runs[0].path().join(CONFIG))?,
-        name => name.to_owned(),
-    };
+    let device = device_or(text("device"), &runs[0])?;
     let mut batches: Vec<Vec<Planned>> = Vec::new();
     for run in runs {
         for name in &names {
             let checkpoint = open_checkpoint(&run, name)?;
-            family::check(options, &Agent::of(&checkpoint)?.task)?;
+            ask::check_given(options, &Agent::of(&checkpoint)?.task)?;
             // A run's own report is of its last weights.
             let has_step = names.len() > 1 || name != "last" && !is_last(&run, &checkpoint);
             let step = has_step.then_some(checkpoint.state.step);
@@ -153,7 +144,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     // Found before playing, not after.
     for Planned { entry, out } in all {
         if text("out").is_empty() {
-            check_own(entry)?;
+            check_own(&entry.run, &entry.checkpoint)?;
         }
         check_out(out)?;
     }
@@ -188,10 +179,10 @@ fn plan(
     options: &EvaluationSettings,
 ) -> Result<Vec<Planned>> {
     let agent = Agent::of(checkpoint)?;
-    let chosen = OwnChoice::of(run)?;
+    let chosen = OwnChoice::of(run, checkpoint)?;
     let asks = what_to_ask(options, &agent, &checkpoint.state.episode_returns, &chosen)?;
     let mut choices = asks.iter().filter_map(|ask| ask.choice.as_ref());
-    choices.try_for_each(|choice| ask::check_seed(options.seed, choice))?;
+    choices.try_for_each(|choice| ask::check_seed(options.seed, choice, &agent))?;
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
         // Scores by another protocol never take the place of those as trained.
@@ -209,15 +200,14 @@ fn is_last(run: &RunDir, checkpoint: &Checkpoint) -> bool {
 }
 
 /// # Errors
-/// When a report would go into the folder of a run whose checkpoint was not played.
-fn check_own(entry: &Entry) -> Result<()> {
-    if !entry.is_own() {
-        bail!(
-            "checkpoint={}: is not one of {}: say with out= where to write about it",
-            entry.checkpoint.path.display(),
-            entry.run.path().display()
-        );
-    }
+/// When what is said of `checkpoint` would go into the folder of `run`, which is not its own.
+fn check_own(run: &RunDir, checkpoint: &Checkpoint) -> Result<()> {
+    ensure!(
+        entry::own_path(run, &checkpoint.path).is_some(),
+        "checkpoint={}: is not one of {}: say with out= where to write about it",
+        checkpoint.path.display(),
+        run.path().display()
+    );
     Ok(())
 }
 
@@ -231,8 +221,19 @@ fn check_out(out: &Path) -> Result<()> {
     Evaluation::check_writable(out).context("out= names another place for the report")
 }
 
+/// Where to compute: as asked for, or else where `run` was trained.
+fn device_or(asked: String, run: &RunDir) -> Result<String> {
+    match asked.is_empty() {
+        true => settings::device_of(&run.path().join(CONFIG)),
+        false => Ok(asked),
+    }
+}
+
 /// The run of this name; the newest without a name.
-fn open_run(root: &Path, name: &str) -> Result<RunDir> {
+///
+/// # Errors
+/// When it is not there.
+pub fn open_run(root: &Path, name: &str) -> Result<RunDir> {
     Ok(if name.is_empty() { RunDir::newest(root)? } else { RunDir::open(root, name)? })
 }
 
@@ -241,19 +242,24 @@ fn open_runs(root: &Path, names: &str) -> Result<Vec<RunDir>> {
     match open_run(root, names) {
         Ok(run) => Ok(vec![run]),
         Err(error) if !names.contains(',') => Err(error),
-        Err(_) => names.split(',').map(|name| open_run(root, name)).collect(),
+        Err(_) => {
+            let names: Vec<&str> = names.split(',').map(str::trim).collect();
+            ensure!(!names.contains(&""), "run={}: one of the names is empty", names.join(","));
+            names.into_iter().map(|name| open_run(root, name)).collect()
+        }
     }
 }
 
 /// `last`, `best`, a step, or a folder.
 pub fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
+    ensure!(!name.is_empty(), "checkpoint=: say last, best, a step or the folder of a checkpoint");
     if name == "last" || name == "best" {
         let (checkpoint, skipped) = match name {
             "last" => Checkpoint::newest(&run.checkpoints())?,
             _ => Checkpoint::best(&run.checkpoints()).context("checkpoint=best")?,
         };
         for error in skipped {
-            eprintln!("warning: skipped a checkpoint: {error}");
+            warn!("warning: skipped a checkpoint: {error}");
         }
         return Ok(checkpoint);
     }
@@ -408,7 +414,7 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
         }
         say!("report: {}", out.display());
         if let Some(warning) = evaluation.warning() {
-            eprintln!("warning: {warning}");
+            warn!("warning: {warning}");
         }
         let scores = curve::scores(evaluation);
         // The curves are of the run's own weights, played by the run's own protocol.
@@ -417,7 +423,7 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
         }
         let written = metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores);
         if let Err(error) = written {
-            eprintln!("warning: the scores are not among the run's curves: {error}");
+            warn!("warning: the scores are not among the run's curves: {error}");
         }
     }
     match failed {

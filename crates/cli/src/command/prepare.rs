@@ -5,12 +5,12 @@ mod recorded_returns;
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{ActionScale, Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
-    Columns, Dataset, Kind, Located, MinariId, Plan, RecordedTask, Recording, ReplayLog, Split,
-    cache_folder, check_named, columns::OUTSIDE, datasets_folder, locate, read,
+    Columns, DataError, Dataset, Kind, Located, MinariId, Plan, RecordedTask, Recording, ReplayLog,
+    Split, cache_folder, check_named, columns::OUTSIDE, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
@@ -120,6 +120,9 @@ impl Settings {
             rates: scaled(recorded_returns::range(recorded_returns::rates(&dataset, average))),
         };
         let algorithm = self.algorithm_config(task, recorded, like)?;
+        if let Some(limit) = algorithm.model().and_then(|model| model.head().limit(&task.actions)) {
+            say!("head: {limit}");
+        }
         let agent = Agent {
             task: task.clone(),
             dataset: name,
@@ -135,19 +138,25 @@ impl Settings {
 
     /// How long the run is, in a sentence.
     pub fn describe_profile(&self) -> String {
-        let (updates, batch) = (self.train.updates, self.train.batch_size);
-        match (self.profile, updates) {
-            (Profile::Paper, 0) => {
+        let batch = self.train.batch_size;
+        let length = match self.train.updates {
+            0 => {
                 let drawn = match self.is_log() {
                     true => format!("{} transitions", self.data.transitions),
                     false => "all transitions".into(),
                 };
-                format!("paper ({} epochs of {drawn}, batch {batch})", self.train.epochs)
+                let epochs = match self.train.epochs {
+                    1 => "1 epoch".into(),
+                    n => format!("{n} epochs"),
+                };
+                format!("{epochs} of {drawn}, batch {batch}")
             }
-            (Profile::Paper, _) => format!("paper ({updates} updates of {batch} contexts)"),
-            (Profile::Auto | Profile::Quick, _) => format!(
-                "quick, {updates} updates of {batch} contexts, for a first look; the reference's \
-                 length is profile=paper"
+            updates => format!("{updates} updates of {batch} contexts"),
+        };
+        match self.profile {
+            Profile::Paper => format!("paper ({length})"),
+            Profile::Auto | Profile::Quick => format!(
+                "quick, {length}, for a first look; the reference's length is profile=paper"
             ),
         }
     }
@@ -161,17 +170,20 @@ impl Settings {
             (true, _) => None,
             (false, _) => Some(&*self.data.path),
         };
-        let dataset = match task.observations {
+        let (key, dataset) = match task.observations {
             // Of a log each run is a recording.
-            ObservationSpace::Pixels { .. } if minari.is_none() => &self.data.run,
-            ObservationSpace::Pixels { .. } | ObservationSpace::Vectors { .. } => &self.dataset,
+            ObservationSpace::Pixels { .. } if minari.is_none() => ("data.run", &self.data.run),
+            _ => ("dataset", &self.dataset),
         };
         if self.names_dataset(task)? {
             check_named(&self.data.path, task, &self.dataset)?;
         }
         // Own data needs no folder of datasets; where one is needed, it is missed by its name.
         let datasets = datasets_folder().unwrap_or_else(|_| "datasets".into());
-        let mut located = locate(task, dataset, path, &datasets)?;
+        let mut located = locate(task, dataset, path, &datasets).map_err(|error| match error {
+            DataError::UnknownName { .. } => anyhow!("{key}={dataset}: {error}"),
+            error => error.into(),
+        })?;
         if (path.is_some() || minari.is_some()) && located.origin.recording.is_none() {
             let recorded = RecordedTask::of(&located.path)?;
             let of_env = || suites::simulation_of(task, recorded.env.as_ref()?);

@@ -83,7 +83,7 @@ impl Process {
 }
 
 /// This machine's name.
-fn host() -> Option<String> {
+pub fn host() -> Option<String> {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     name.map(|name| name.trim().to_owned()).or_else(|| std::env::var("HOSTNAME").ok())
 }

@@ -3,12 +3,16 @@
 mod cast;
 mod rollouts;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use std::{fs, process};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+use indicatif::ProgressBar;
+use overtone_console::caller::quoted;
 use overtone_core::{ObservationSpace, Simulation, Task};
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
@@ -60,14 +64,10 @@ device = "auto"
 
 /// `overtone record key=value…`.
 pub fn run(options: &[String]) -> Result<()> {
-    let (words, task) = settings::named_task(options)?;
-    let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, &words)?;
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-    let count = |key: &str| {
-        let number = keys.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
-        usize::try_from(number).ok().with_context(|| format!("{key}={number}: must be 0 or more"))
-    };
+    let (words, task) = settings::named_tasks(options, None)?;
+    let keys = keys::given(OPTIONS, &words)?;
+    let text = |key: &str| keys::text(&keys, key);
+    let count = |key: &str| keys::whole(&keys, key, 0);
     if text("to").is_empty() {
         bail!("to=: say where to write (to=records/first, or to=first.hdf5)");
     }
@@ -80,7 +80,7 @@ pub fn run(options: &[String]) -> Result<()> {
         bail!("transitions=0: there is nothing to record");
     }
     let seed = count("seed")? as u64;
-    let mut cast = Cast::of(&text, task)?;
+    let mut cast = Cast::of(&text, &words, task)?;
     let task = cast.task;
     let suite = suites::of(task)?;
     suite.check(task)?;
@@ -124,7 +124,7 @@ pub fn run(options: &[String]) -> Result<()> {
     let seconds = started.elapsed().as_secs_f64();
     let written = writer.finish()?;
     if let Some((n, reason)) = failed {
-        eprintln!("warning: {n} episodes failed and are left out, the first because: {reason}");
+        warn!("warning: {n} episodes failed and are left out, the first because: {reason}");
     }
     let n = returns.len().max(1) as f64;
     say!(
@@ -157,6 +157,7 @@ const NO_LAST: &str = " Where the last action of an episode led is not known: it
 
 /// `overtone data convert IN OUT`.
 pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Result<()> {
+    ensure!(!to.is_empty(), "where to? Say a folder, a file (NAME.hdf5) or minari:NAME/DATASET-v0");
     let recorded = RecordedTask::of(from)?;
     let data = Data { path: from.to_path_buf(), layout: layout.into() };
     let named = || reader_of(from).ok().and_then(|reader| reader.task(from));
@@ -195,27 +196,55 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
     };
     let place = place_of(to)?;
     check_free(&place)?;
+    let stop = interrupt::listen()?;
     let (recording, last) = open_with_last(from, layout)?;
     let written = match recording {
         Recording::Columns(columns) => {
             check_fits(&columns, task, from)?;
             let bar = progress::parts("converting", columns.n_transitions());
-            let progress = &mut |done| bar.set_position(done);
+            let progress = &mut told(&bar, &stop);
             let about = about(columns.format, if last.is_some() { "" } else { NO_LAST });
-            let written = write_columns(&columns, last.as_ref(), &place, about, progress)?;
+            let written = write_columns(&columns, last.as_ref(), &place, about, progress);
             bar.finish_and_clear();
-            written
+            written.map_err(or_stopped)?
         }
-        Recording::ReplayLog(log) => convert_log(log, task, &place, about("DQN-replay", NO_LAST))?,
+        Recording::ReplayLog(log) => {
+            convert_log(log, task, &place, about("DQN-replay", NO_LAST), stop)?
+        }
     };
     say!("converted {} transitions in {} episodes", written.transitions, written.episodes);
     say_written(&written);
     Ok(())
 }
 
+/// Shows on `bar` how much is written, until `stop` is set.
+fn told(bar: &ProgressBar, stop: &AtomicBool) -> impl FnMut(u64) -> ControlFlow<()> {
+    move |done| {
+        bar.set_position(done);
+        match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// The error of a conversion, which Ctrl-C may have ended.
+fn or_stopped(error: DataError) -> anyhow::Error {
+    match error {
+        DataError::Stopped => interrupt::Stopped("nothing was kept").into(),
+        error => error.into(),
+    }
+}
+
 /// Writes a log of frames as one file, by way of the store that training reads, which is taken
 /// away again.
-fn convert_log(log: ReplayLog, task: &Task, place: &Path, about: About<'_>) -> Result<Written> {
+fn convert_log(
+    log: ReplayLog,
+    task: &Task,
+    place: &Path,
+    about: About<'_>,
+    stop: Arc<AtomicBool>,
+) -> Result<Written> {
     if !matches!(task.observations, ObservationSpace::Pixels { .. }) {
         bail!(
             "{}: a log of a game's frames, and {} shows {} numbers",
@@ -228,21 +257,23 @@ fn convert_log(log: ReplayLog, task: &Task, place: &Path, about: About<'_>) -> R
     let origin = Origin { n_actions, ..Origin::other() };
     let all = usize::try_from(log.counts.transitions).unwrap_or(usize::MAX);
     let folder = Converting(cache_folder()?.join(format!("converting-{}", process::id())));
-    let plan = Plan::new(log, origin, Selection::uniform(all), 0, &folder.0)?;
+    let mut plan = Plan::new(log, origin, Selection::uniform(all), 0, &folder.0)?;
+    plan.stop = stop;
     say!("plan: {plan}");
     let bar = progress::bytes("inflating", plan.ready);
     let dataset = plan.ensure(&mut |done, total| {
         bar.set_length(total);
         bar.set_position(done);
-    })?;
+    });
     bar.finish_and_clear();
+    let dataset = dataset.map_err(or_stopped)?;
     dataset
         .check_spaces(&task.title, &task.observations, &task.actions)
         .with_context(|| format!("converting {}", plan.log().folder.folder.display()))?;
     let bar = progress::parts("writing", dataset.n_transitions());
-    let written = write_frames(&dataset, place, about, &mut |done| bar.set_position(done));
+    let written = write_frames(&dataset, place, about, &mut told(&bar, &plan.stop));
     bar.finish_and_clear();
-    Ok(written?)
+    written.map_err(or_stopped)
 }
 
 /// A folder of this process for a log while it is converted, which is taken away again.
@@ -291,5 +322,5 @@ fn say_written(written: &Written) {
     say!("content {}", &written.content_hash[..16]);
     // A word without a `/` is a dataset's name.
     let here = if settings::is_path(&path) { "" } else { "./" };
-    say!("dataset: {path} (just train dataset={here}{path})");
+    say!("dataset: {path} (just train dataset={})", quoted(format!("{here}{path}")));
 }

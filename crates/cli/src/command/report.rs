@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use overtone_eval::statistics::Bootstrap;
 use overtone_report::{Page, RunFiles};
 use overtone_train::RunDir;
@@ -10,16 +10,20 @@ use overtone_train::RunDir;
 use super::video::{self, Request};
 use crate::{interrupt, keys};
 
-/// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
+/// Options of a page about runs alone.
+const OF_RUNS: &str = r#"
 # Folder of the runs.
 runs = "runs"
-# Where to write; empty: the run's own folder, or runs/reports for several.
+# Where to write; empty: the run's own folder, or runs/reports for several, where the next page of several takes its place unless it has another name.
 out = ""
-# Name of the files, without their endings.
+# Whether to film the median episode of each run that was played and has no video of its evaluation yet, as video.gif in that run's own folder (a minute or less each). auto: if the page is about one run.
+video = "auto"
+"#;
+
+/// Options of every page.
+const OF_PAGES: &str = r#"
+# Name of the files, without their endings: letters, digits, -, _ and dots.
 name = "report"
-# Whether to film the median episode of a run that was played and has no video of its evaluation yet (a minute or less each).
-video = true
 # Bootstrap replications of the intervals (Agarwal et al. 2021 take 50,000).
 replications = 50000
 # Confidence of the intervals.
@@ -28,55 +32,60 @@ level = 0.95
 seed = 1
 "#;
 
-/// What the options say.
+/// Every option with its default and reason.
+pub fn options() -> String {
+    with_those_of_pages(OF_RUNS)
+}
+
+/// Options of a kind of page, with those of every page.
+pub fn with_those_of_pages(own: &str) -> String {
+    format!("{own}{OF_PAGES}")
+}
+
+/// What the options of every page say.
 pub struct Wanted {
-    root: PathBuf,
     /// Where to write; empty: the default place.
     pub out: String,
     /// Name of the files.
     pub name: String,
-    video: bool,
     /// How intervals are made.
     pub bootstrap: Bootstrap,
 }
 
 impl Wanted {
-    /// Reads `key=value…`.
+    /// What options say.
     ///
     /// # Errors
-    /// When one is unknown or has no such value.
-    pub fn new(options: &[String]) -> Result<Self> {
-        let mut keys = keys::flatten(&OPTIONS.parse()?);
-        keys::apply(&mut keys, options)?;
-        let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-        let whole = |key: &str| keys.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
+    /// When one has no such value.
+    pub fn new(keys: &keys::Keys) -> Result<Self> {
+        let (out, name) = (keys::text(keys, "out"), keys::text(keys, "name"));
+        let is_allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(is_allowed) {
+            bail!(
+                "name={name}: must be of letters, digits, `-`, `_` and `.`, and not begin with a dot"
+            );
+        }
         let bootstrap = Bootstrap {
-            replications: usize::try_from(whole("replications"))
-                .ok()
-                .filter(|n| *n > 0)
-                .with_context(|| {
-                    format!("replications={}: must be at least 1", text("replications"))
-                })?,
+            replications: keys::whole(keys, "replications", 1)?,
             level: keys.get("level").and_then(toml::Value::as_float).unwrap_or(0.95),
-            seed: u64::try_from(whole("seed")).ok().context("seed: must be 0 or more")?,
+            seed: keys::whole(keys, "seed", 0)? as u64,
         };
         if !(bootstrap.level > 0.0 && bootstrap.level < 1.0) {
             bail!("level={}: must lie between 0 and 1", bootstrap.level);
         }
-        Ok(Self {
-            root: PathBuf::from(text("runs")),
-            out: text("out"),
-            name: text("name"),
-            video: keys.get("video").and_then(toml::Value::as_bool).unwrap_or(true),
-            bootstrap,
-        })
+        if let Err(error) = bootstrap.check() {
+            bail!("replications={}: {error}", bootstrap.replications);
+        }
+        Ok(Self { out, name, bootstrap })
     }
 }
 
 /// `overtone report RUN… key=value…`: words that are no option are runs, by folder or name.
 pub fn run(words: &[String]) -> Result<()> {
-    let (options, names): (Vec<String>, Vec<String>) = keys::sorted(OPTIONS, words)?;
-    let Wanted { root, out, name, video, bootstrap } = Wanted::new(&options)?;
+    let (said, names) = keys::sorted(&options(), words)?;
+    let keys = keys::given(&options(), &said)?;
+    let (root, video) = (PathBuf::from(keys::text(&keys, "runs")), keys::text(&keys, "video"));
+    let Wanted { out, name, bootstrap } = Wanted::new(&keys)?;
     let runs = match &names[..] {
         [] => vec![RunDir::newest(&root)?],
         names => {
@@ -88,8 +97,14 @@ pub fn run(words: &[String]) -> Result<()> {
         (empty, _) if empty.is_empty() => root.join("reports"),
         (out, _) => PathBuf::from(out),
     };
+    let is_filmed = match video.as_str() {
+        "auto" => runs.len() == 1,
+        "true" => true,
+        "false" => false,
+        _ => bail!("video={video}: must be true, false or auto"),
+    };
     let stop = interrupt::listen()?;
-    if video {
+    if is_filmed {
         runs.iter().try_for_each(|run| film(run, &stop))?;
     }
     let files: Vec<RunFiles> =
@@ -111,7 +126,7 @@ fn film(run: &RunDir, stop: &AtomicBool) -> Result<()> {
         if stop.load(std::sync::atomic::Ordering::Relaxed) {
             return Err(error);
         }
-        eprintln!("warning: {} is reported on without a video: {error:#}", run.path().display());
+        warn!("warning: {} is reported on without a video: {error:#}", run.path().display());
     }
     Ok(())
 }

@@ -11,22 +11,30 @@ mod work;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use overtone_study::{Executor, Study, StudyFolder};
+use overtone_console::caller::quoted;
+use overtone_study::{Engine, Executor, Study, StudyFolder};
 use toml::{Table, Value};
 
 pub use begin::{resume, run};
-pub use page::report;
+pub use page::{report, report_options};
 pub use work::cell;
 
-use crate::{
-    keys::{self, Keys},
-    settings::one_line,
-};
+use crate::keys::{self, Keys, one_line};
 
-/// Every option with its default and reason.
-pub const OPTIONS: &str = r#"
+/// The option of `run` alone.
+const NAME: &str = r#"
 # What the study is called, and its folder in runs/studies; empty: as its file, or made of its words.
 name = ""
+"#;
+
+/// The option of `resume` alone; of `run` it is a setting of the study's runs.
+const RUNS_FOLDER: &str = r#"
+# Folder of the runs, in which the study has its own.
+runs = "runs"
+"#;
+
+/// The options of both.
+const SHARED: &str = r#"
 # Who carries it out. local: processes on this machine. slurm: arrays of jobs on a cluster; the program returns at once.
 engine = "local"
 # Cells at once. 0: here one for each core, eight at most; on Slurm as many as it starts.
@@ -49,6 +57,19 @@ plan = false
 measure = false
 "#;
 
+/// Every option of `study run` with its default and reason.
+pub fn run_options() -> String {
+    [NAME, SHARED].concat()
+}
+
+/// Every option of `study resume` with its default and reason.
+pub fn resume_options() -> String {
+    [RUNS_FOLDER, SHARED].concat()
+}
+
+/// What Slurm alone is told.
+const OF_SLURM: [&str; 4] = ["partition", "time", "gpus", "account"];
+
 /// Keys whose values have commas themselves.
 const SEVERAL: [&str; 3] = ["evaluation.target", "evaluation.protocol", "model.best_percents"];
 
@@ -67,9 +88,9 @@ struct Given {
 }
 
 impl Given {
-    /// A word with `=` is no option where `is_name` says so, and its key is none of ours.
-    fn new(words: &[String], is_name: impl Fn(&str) -> bool) -> Result<Self> {
-        let mut options = keys::flatten(&OPTIONS.parse()?);
+    /// A word with `=` is no option where `is_name` says so, and its key is none of `options`.
+    fn new(options: &str, words: &[String], is_name: impl Fn(&str) -> bool) -> Result<Self> {
+        let mut options = keys::given(options, &[])?;
         let (mut names, mut said, mut settings) = (Vec::new(), Vec::new(), Vec::new());
         for word in words {
             match word.split_once('=') {
@@ -85,11 +106,15 @@ impl Given {
         if let [_, second, ..] = &names[..] {
             bail!("`{second}`: one study at a time");
         }
-        Ok(Self { names, options, said, settings })
+        let given = Self { names, options, said, settings };
+        if given.is("measure") && !given.is("plan") {
+            bail!("measure=true is for plan=true, which starts nothing: say both, or neither");
+        }
+        Ok(given)
     }
 
     fn text(&self, key: &str) -> String {
-        self.options.get(key).map(keys::plain).unwrap_or_default()
+        keys::text(&self.options, key)
     }
 
     fn is(&self, key: &str) -> bool {
@@ -99,12 +124,17 @@ impl Given {
     /// `executor`, with the options that were given on top.
     fn executor(&self, executor: &Executor) -> Result<Executor> {
         let mut executor = executor.clone();
-        for key in self.said.iter().filter(|key| !["name", "plan", "measure"].contains(&&***key)) {
+        let others = ["name", "runs", "plan", "measure"];
+        for key in self.said.iter().filter(|key| !others.contains(&&***key)) {
             let mut table = Table::try_from(&executor)?;
             table.insert(key.clone(), self.options[key].clone());
             executor = table.try_into().map_err(|error: toml::de::Error| {
                 anyhow::anyhow!("{key}={}: {}", self.text(key), one_line(error))
             })?;
+        }
+        let is_slurm_s = |key: &&String| OF_SLURM.contains(&&***key) && !self.text(key).is_empty();
+        if let (Engine::Local, Some(key)) = (executor.engine, self.said.iter().find(is_slurm_s)) {
+            bail!("{key}={}: is told to Slurm alone; say engine=slurm", self.text(key));
         }
         Ok(executor)
     }
@@ -120,8 +150,7 @@ pub fn init(file: &Path) -> Result<()> {
     }
     overtone_files::replace(file, include_str!("../../presets/study.toml").as_bytes())
         .with_context(|| format!("{}", file.display()))?;
-    let file = file.display();
-    say!("{file}: edit it, then: overtone study run {file} plan=true");
+    say!("{}: edit it, then: just study run {} plan=true", file.display(), quoted(file));
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use indicatif::ProgressBar;
+use overtone_console::caller::quoted;
 use overtone_model::device;
 use overtone_train::{
     Alone, Began, Checkpoint, Finished, Job, Observer, Processes, RunDir, RunLock, StepReport,
@@ -15,7 +16,6 @@ use overtone_train::{
     run_dir::CONFIG,
 };
 use serde::{Deserialize, Serialize};
-use toml::Value;
 
 use super::{
     evaluate::{self, Curve, OwnChoice},
@@ -23,12 +23,20 @@ use super::{
     provenance,
 };
 use crate::{
-    host, interrupt,
-    keys::{self, Keys},
-    processes, progress,
+    host, interrupt, keys, processes, progress,
     settings::{Profile, Resume, Settings},
     suites,
 };
+
+/// Every option of `resume` with its default and reason.
+pub const RESUME_OPTIONS: &str = r#"
+# A run's folder or name; empty: the newest run.
+run = ""
+# Folder of the runs.
+runs = "runs"
+# Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
+device = ""
+"#;
 
 /// `overtone train key=value…`; gives the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
@@ -93,7 +101,7 @@ fn plan(settings: &Settings, name: Option<&str>) -> Result<Plan> {
         Resume::Auto => unfinished(settings),
         Resume::Never => None,
     };
-    let prepared = settings.prepare(settings.initial(begun.as_ref())?)?;
+    let prepared = settings.prepare(settings.initial(begun.as_ref().map(|(run, _)| run))?)?;
     if settings.evaluation.episodes > 0 || settings.evaluation.every > 0 {
         // What cannot be asked for is found before training, not after.
         let returns = prepared.data.episode_returns();
@@ -101,14 +109,14 @@ fn plan(settings: &Settings, name: Option<&str>) -> Result<Plan> {
         evaluate::what_to_ask(&settings.evaluation, &prepared.agent, &returns, &unknown)?;
     }
 
-    if let Some(run) = begun {
+    if let Some((run, lock)) = begun {
         let what = if is_finished(&run) {
             "a run of these settings that was not played yet"
         } else {
             "an unfinished run of these settings"
         };
         say!("{what} is there (resume=never begins a new one)");
-        return go_on(settings, run, prepared);
+        return go_on(settings, run, lock, prepared);
     }
     let model = || {
         let model = settings.model_name(&prepared.algorithm);
@@ -135,16 +143,10 @@ pub fn resume(options: &[String]) -> Result<u8> {
 }
 
 fn plan_to_resume(options: &[String]) -> Result<Plan> {
-    let text_key = |name: &str, value: &str| (name.to_owned(), Value::String(value.into()));
-    let mut keys =
-        Keys::from([text_key("run", ""), text_key("runs", "runs"), text_key("device", "")]);
-    keys::apply(&mut keys, options)?;
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+    let keys = keys::given(RESUME_OPTIONS, options)?;
+    let text = |key: &str| keys::text(&keys, key);
     let root = PathBuf::from(text("runs"));
-    let run = match text("run").as_str() {
-        "" => RunDir::newest(&root)?,
-        name => RunDir::open(&root, name)?,
-    };
+    let run = evaluate::open_run(&root, &text("run"))?;
     let mut settings = Settings::load(&run.path().join(CONFIG))?;
     if !text("device").is_empty() {
         settings.device = text("device");
@@ -162,27 +164,35 @@ fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<Plan> {
     let evaluation = &settings.evaluation;
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
-        let run = run.path().display();
-        say!("{run} is finished and was played; `just evaluate rollouts run={run}` plays it again");
+        let path = run.path();
+        let again = format!("just evaluate rollouts run={}", quoted(path));
+        say!("{} is finished and was played; `{again}` plays it again", path.display());
         return Ok(Plan::Done);
     }
     processes::check_parts(settings.train.micro_batches)?;
-    go_on(settings, run.clone(), settings.prepare(settings.initial(Some(run))?)?)
+    // Before the data is read, which may take minutes.
+    device::choose(&settings.device)?;
+    let lock = run.lock()?;
+    go_on(settings, run.clone(), lock, settings.prepare(settings.initial(Some(run))?)?)
 }
 
 /// The newest run of exactly these settings whose last update is missing or which was not
-/// played as they say, and in which no process works.
-fn unfinished(settings: &Settings) -> Option<RunDir> {
-    RunDir::all(&settings.runs).into_iter().find(|run| {
+/// played as they say, and in which no process works: from here on this one does.
+fn unfinished(settings: &Settings) -> Option<(RunDir, RunLock)> {
+    RunDir::all(&settings.runs).into_iter().find_map(|run| {
         // Whatever the run says about going on with it.
         let same = Settings::load(&run.path().join(CONFIG))
             .is_ok_and(|other| other.with(settings.resume) == *settings);
         let evaluation = &settings.evaluation;
         let awaited = || {
             // What cannot be read cannot be played either.
-            evaluation.episodes > 0 && evaluate::is_played(run, evaluation).is_ok_and(|is| !is)
+            evaluation.episodes > 0 && evaluate::is_played(&run, evaluation).is_ok_and(|is| !is)
         };
-        same && (!is_finished(run) || awaited()) && run.lock().is_ok()
+        if !same || is_finished(&run) && !awaited() {
+            return None;
+        }
+        let lock = run.lock().ok()?;
+        Some((run, lock))
     })
 }
 
@@ -198,12 +208,11 @@ pub fn is_trained(run: &RunDir, settings: &Settings) -> bool {
     is_finished(run) && (evaluation.episodes == 0 || !evaluate::is_choice_awaited(run, evaluation))
 }
 
-fn go_on(settings: &Settings, run: RunDir, prepared: Prepared) -> Result<Plan> {
-    let _lock = Some(run.lock()?);
+fn go_on(settings: &Settings, run: RunDir, lock: RunLock, prepared: Prepared) -> Result<Plan> {
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
             for error in skipped {
-                eprintln!("warning: skipped a checkpoint: {error}");
+                warn!("warning: skipped a checkpoint: {error}");
             }
             let path = checkpoint.path.display();
             say!("resuming after update {} from {path}", checkpoint.state.step);
@@ -220,7 +229,7 @@ fn go_on(settings: &Settings, run: RunDir, prepared: Prepared) -> Result<Plan> {
             });
         }
     };
-    let settings = settings.clone();
+    let (settings, _lock) = (settings.clone(), Some(lock));
     Ok(Plan::Work(Box::new(Work { settings, run, prepared, checkpoint, _lock })))
 }
 
@@ -320,7 +329,9 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         say!("init: the weights of {run} after update {step}, SHA-256 {sha256}");
     }
     say!("{}", trainer.memory());
-    say!("run: {} (curves: just tensorboard)", run.path().display());
+    let runs = run.path().parent().filter(|runs| !runs.as_os_str().is_empty());
+    let runs = quoted(runs.unwrap_or(Path::new(".")));
+    say!("run: {} (curves: just tensorboard --logdir {runs})", run.path().display());
     if !leads {
         let finished = trainer.train_among(processes, &stop, &mut Unheard);
         return finished.map(|_| 0).map_err(|error| lost(error, &run));
@@ -339,7 +350,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
     printer.bar.finish();
     print_finished(&finished);
     let stopped = || {
-        say!("stopped; go on with: just resume run={}", run.path().display());
+        say!("stopped; go on with: just resume run={}", quoted(run.path()));
         Ok(interrupt::EXIT_CODE)
     };
     if finished.interrupted {
@@ -383,7 +394,7 @@ fn say_unplayed(settings: &Settings, run: &RunDir) -> Result<()> {
 fn lost(error: TrainError, run: &RunDir) -> anyhow::Error {
     match error {
         TrainError::Lost { .. } => {
-            anyhow!("{error}; go on with: just resume run={}", run.path().display())
+            anyhow!("{error}; go on with: just resume run={}", quoted(run.path()))
         }
         error => error.into(),
     }
@@ -445,6 +456,7 @@ impl Observer for Printer<'_> {
             let figures = report
                 .figures
                 .iter()
+                .filter(|(_, figure)| !figure.is_nan())
                 .map(|(name, figure)| format!(", {} {figure:.3}", name.replace('_', " ")));
             say!(
                 "update {}/{}: loss {:.3}{}, {:.0} timesteps/s",
@@ -477,7 +489,7 @@ impl Observer for Printer<'_> {
             Err(error) if interrupt::is_stop(&error) => None,
             Err(error) => {
                 let step = checkpoint.state.step;
-                eprintln!("warning: update {step} was not played: {error:#}");
+                warn!("warning: update {step} was not played: {error:#}");
                 Some(Vec::new())
             }
         })

@@ -11,6 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
+use overtone_console::caller::quoted;
 use overtone_core::{Play, Task};
 use overtone_env::ActionSpace;
 use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay, rollout::role_seeds};
@@ -67,18 +68,12 @@ pub struct Request {
 impl Request {
     /// The defaults, for the last evaluation of a run.
     pub fn of(run: RunDir) -> Result<Self> {
-        Self::parse(run, &keys::flatten(&OPTIONS.parse()?))
+        Self::parse(run, &keys::given(OPTIONS, &[])?)
     }
 
     fn parse(run: RunDir, keys: &keys::Keys) -> Result<Self> {
-        let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-        let count = |key: &str| {
-            let number = keys.get(key).and_then(toml::Value::as_integer).unwrap_or(0);
-            u64::try_from(number)
-                .ok()
-                .filter(|n| *n > 0)
-                .with_context(|| format!("{key}={number}: must be at least 1"))
-        };
+        let text = |key: &str| keys::text(keys, key);
+        let count = |key: &str| keys::whole(keys, key, 1).map(|n| n as u64);
         let out = match text("out") {
             empty if empty.is_empty() => run.path().join("video.gif"),
             path => PathBuf::from(path),
@@ -102,14 +97,9 @@ impl Request {
 
 /// `overtone video key=value…`.
 pub fn run(options: &[String]) -> Result<()> {
-    let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, options)?;
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-    let root = PathBuf::from(text("runs"));
-    let run = match text("run") {
-        empty if empty.is_empty() => RunDir::newest(&root)?,
-        name => RunDir::open(&root, &name)?,
-    };
+    let keys = keys::given(OPTIONS, options)?;
+    let root = PathBuf::from(keys::text(&keys, "runs"));
+    let run = evaluate::open_run(&root, &keys::text(&keys, "run"))?;
     let stop = interrupt::listen()?;
     film(&Request::parse(run, &keys)?, &stop)
 }
@@ -125,7 +115,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
         bail!(
             "{} is not there: play the agent first (just evaluate rollouts run={})",
             path.display(),
-            request.run.path().display()
+            quoted(request.run.path())
         );
     }
     check_out(&request.out)?;
@@ -139,7 +129,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
         "the checkpoint that was played is not there any more; play again, then film it",
     )?;
     let chosen = device::choose(&request.device)?;
-    let mut policy = playing::policy(&checkpoint, &setting.protocol, &chosen.device)?;
+    let mut policy = overtone_agents::policy(&checkpoint, &setting.protocol, &chosen.device)?;
     let mut env = playing::open(&setting.task, &setting.protocol, 1)?;
     let mut camera = Camera::open(&setting.task, &setting.protocol)?;
     camera.reset(role_seeds(episode.seed).0)?;
@@ -244,6 +234,9 @@ fn put(finished: &Path, out: &Path) -> std::io::Result<()> {
 fn check_out(out: &Path) -> Result<()> {
     if out.is_dir() {
         bail!("out={}: is a folder; say a file, such as out=video.gif", out.display());
+    }
+    if out.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("gif")) {
+        bail!("out={}: a video is written as a GIF; say a name that ends in .gif", out.display());
     }
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder

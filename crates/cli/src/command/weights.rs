@@ -14,12 +14,13 @@ use overtone_agents::{
     exchange::{DESCRIPTION, Description, LAYOUT, WEIGHTS},
     hugging_face,
 };
+use overtone_console::caller::quoted;
 use overtone_files as files;
 use overtone_model::weights;
-use overtone_train::{RunDir, run_dir::CONFIG};
+use overtone_train::run_dir::CONFIG;
 
 pub use self::import::{IMPORT_OPTIONS, import};
-use super::evaluate::{OwnChoice, check_best_percent};
+use super::evaluate::{OwnChoice, check_best_percent, open_checkpoint, open_run};
 use crate::keys::{self, Keys};
 
 /// Every option of `export` with its default and reason.
@@ -43,22 +44,19 @@ const THEIRS: &str = "config.json";
 
 /// `overtone export RUN key=value… OUT`.
 pub fn export(words: &[String]) -> Result<()> {
-    let keys = given(EXPORT_OPTIONS, words, &["run", "to"])?;
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+    let (keys, _) = given(EXPORT_OPTIONS, words, &["run", "to"])?;
+    let text = |key: &str| keys::text(&keys, key);
     let to = folder(&keys, "to", "write")?;
     if to.exists() {
         bail!("to={}: is there already; give another folder, or move it away", to.display());
     }
     let root = PathBuf::from(text("runs"));
-    let run = match text("run").as_str() {
-        "" => RunDir::newest(&root)?,
-        name => RunDir::open(&root, name)?,
-    };
-    let checkpoint = super::evaluate::open_checkpoint(&run, &text("checkpoint"))?;
+    let run = open_run(&root, &text("run"))?;
+    let checkpoint = open_checkpoint(&run, &text("checkpoint"))?;
     let agent = Agent::of(&checkpoint)?;
     let own = checkpoint.weights()?;
     let best_percent = match text("best_percent").as_str() {
-        "" => OwnChoice::of(&run)?.own(&agent.matched()).best_percent,
+        "" => OwnChoice::of(&run, &checkpoint)?.own(&agent.matched()).best_percent,
         word => word.parse().ok().with_context(|| format!("best_percent={word}: no number"))?,
     };
     let theirs = match text("format").as_str() {
@@ -128,28 +126,27 @@ pub fn export(words: &[String]) -> Result<()> {
             "transformers reads it: DecisionTransformerModel.from_pretrained({:?})",
             to.display().to_string()
         ),
-        None => say!("overtone import {} makes a run of it", to.display()),
+        None => say!("just import {} makes a run of it", quoted(&to)),
     }
     Ok(())
 }
 
 /// The folder of `key`, which has to be there to do what `verb` says.
 fn folder(keys: &Keys, key: &str, verb: &str) -> Result<PathBuf> {
-    let given = keys.get(key).map(keys::plain).unwrap_or_default();
+    let given = keys::text(keys, key);
     ensure!(!given.is_empty(), "{key}=: say which folder to {verb}");
     Ok(PathBuf::from(given))
 }
 
-/// The options of `words`, of which those that are none are values of `places`, in that order.
-fn given(defaults: &str, words: &[String], places: &[&str]) -> Result<Keys> {
-    let mut keys = keys::flatten(&defaults.parse()?);
+/// All options by key, and as words those that `words` give, of which those that are none are
+/// values of `places`, in that order.
+fn given(defaults: &str, words: &[String], places: &[&str]) -> Result<(Keys, Vec<String>)> {
     let (mut options, names) = keys::sorted(defaults, words)?;
     if let Some(word) = names.get(places.len()) {
         bail!("`{word}` is one folder too many");
     }
     options.extend(places.iter().zip(names).map(|(key, name)| format!("{key}={name}")));
-    keys::apply(&mut keys, &options)?;
-    Ok(keys)
+    Ok((keys::given(defaults, &options)?, options))
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {

@@ -26,7 +26,7 @@ use overtone_console::{errors, host::hush};
 use overtone_train::{Alone, Lost, Processes, TrainError};
 
 use super::launched;
-use crate::interrupt;
+use crate::{command::provenance, interrupt};
 
 /// A wait gives its core away at once, and sleeps from here on.
 const AWAKE: Duration = Duration::from_millis(20);
@@ -61,7 +61,7 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
         Err(lost) => {
             if mpi.speaks() {
                 let error = ended.err().or(lost.map(|lost| TrainError::from(lost).into()));
-                error.iter().for_each(|error| eprintln!("error: {}", errors::sentence(error)));
+                error.iter().for_each(|error| warn!("error: {}", errors::sentence(error)));
             }
             // The others are to see who was gone first, and that somebody says so.
             thread::sleep(LOOKED_AT * 6);
@@ -74,7 +74,7 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
         return ended;
     }
     if let (Err(error), [_, 1, ..], false) = (&ended, &all[..], is_elsewhere) {
-        eprintln!("error: process {}: {}", mpi.rank, errors::sentence(error));
+        warn!("error: process {}: {}", mpi.rank, errors::sentence(error));
     }
     Ok(all[0])
 }
@@ -141,10 +141,10 @@ impl Mpi {
     }
 
     fn introduce(&mut self) -> Result<()> {
-        let machine = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let machine = provenance::host().unwrap_or_default();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let cores = status.lines().find(|line| line.starts_with("Cpus_allowed_list"));
-        let words = [machine.trim(), &std::process::id().to_string(), cores.unwrap_or_default()];
+        let words = [&*machine, &std::process::id().to_string(), cores.unwrap_or_default()];
         let mut own = words.join("\n").into_bytes();
         own.resize(CARD, 0);
         let cards = self.all_gather(&own).map_err(TrainError::from)?;
@@ -161,7 +161,7 @@ impl Mpi {
                 self.watched.push((rank, pid));
             }
         }
-        self.machine = machine.trim().to_owned();
+        self.machine = machine;
         let _ = PLACE_HERE.set(cards[..self.rank].iter().filter(|card| card[0] == mine[0]).count());
         // Those that are bound to cores of their own say so.
         let sharing = cards.iter().filter(|card| card[0] == mine[0] && card[2] == mine[2]).count();

@@ -37,10 +37,12 @@ impl Choosable {
         }
     }
 
-    /// The number that is said, or else 0.
+    /// This share of the best episodes, told beside `target` and `return_quantile`: none where they
+    /// say which return to ask for, or how much of it.
     #[must_use]
-    pub fn or_none(self) -> Self {
-        Self::Fixed(self.or(0.0))
+    pub fn beside(self, target: &str, return_quantile: Self) -> Self {
+        let is_asked = !target.is_empty() || return_quantile != Self::Chosen;
+        if is_asked { Self::Fixed(self.or(0.0)) } else { self }
     }
 }
 

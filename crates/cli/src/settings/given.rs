@@ -34,7 +34,11 @@ const fn only(key: &'static str, of: &'static str, values: &'static [&'static st
 
 const TRANSFORMER: &[&str] = &["transformer"];
 const WITH_PARTS: &[&str] = &["decision_transformer", "behavior_cloning", "rvs"];
-const SEQUENCES: &[&str] = &["decision_transformer", "behavior_cloning", "rvs", "value_guided"];
+/// Those that learn a model of logged actions.
+pub(super) const SEQUENCES: &[&str] =
+    &["decision_transformer", "behavior_cloning", "rvs", "value_guided"];
+/// Whose model a preset describes.
+const PRESET: &[&str] = &["decision_transformer", "behavior_cloning", "value_guided"];
 /// A transformer that is told returns.
 const TOLD: &[&str] = &["decision_transformer", "value_guided"];
 const PIXELS: &[&str] = &["pixels"];
@@ -51,7 +55,8 @@ const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 const RECORDING: &str = "the recording";
 
-const ONLY: [Only; 40] = [
+const ONLY: [Only; 41] = [
+    only("preset", "algorithm", PRESET),
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),

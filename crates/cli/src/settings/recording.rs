@@ -55,13 +55,12 @@ fn is_log(task: &Task, dataset: &str, given: Option<&Data>) -> bool {
 
 /// As [`Settings::is_log`], of these keys.
 pub(super) fn of_log(task: &Task, keys: &Keys) -> bool {
-    let dataset = keys.get("dataset").map(keys::plain).unwrap_or_default();
-    is_log(task, &dataset, of_keys(keys).as_ref())
+    is_log(task, &keys::text(keys, "dataset"), of_keys(keys).as_ref())
 }
 
 /// The recording that these keys give.
 pub(super) fn of_keys(keys: &Keys) -> Option<Data> {
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+    let text = |key: &str| keys::text(keys, key);
     given(&text("dataset"), Path::new(&text("data.path")), &text("data.layout"))
 }
 

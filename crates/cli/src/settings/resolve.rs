@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     keys::{self, Keys},
-    suites,
+    suites::{self, Data},
 };
 
 /// Every key with its default (of the quick profile) and the reason for it.
@@ -109,6 +109,9 @@ impl Settings {
         if !known.contains(&&*self.algorithm) {
             bail!("algorithm={}: there are {}", self.algorithm, known.join(", "));
         }
+        if self.runs.as_os_str().is_empty() {
+            bail!("runs=: say a folder, such as runs=runs");
+        }
         let scale = self.data.return_scale;
         if !(scale.is_finite() && scale >= 0.0) {
             bail!("data.return_scale={scale}: must be positive, or 0 for the data's own");
@@ -173,43 +176,21 @@ pub fn chosen_of(path: &Path) -> Result<[Choosable; 3]> {
     };
     let temperature = said("temperature", Choosable::Fixed(1.0))?;
     let return_quantile = said("return_quantile", Choosable::Chosen)?;
-    let best_percent = said("best_percent", Choosable::Chosen)?;
     let target = table.get("evaluation").and_then(|section| section.get("target"));
-    let is_asked = target.and_then(Value::as_str).is_some_and(|target| !target.is_empty())
-        || return_quantile != Choosable::Chosen;
-    let best_percent = if is_asked { best_percent.or_none() } else { best_percent };
+    let target = target.and_then(Value::as_str).unwrap_or_default();
+    let best_percent = said("best_percent", Choosable::Chosen)?.beside(target, return_quantile);
     Ok([temperature, return_quantile, best_percent])
 }
 
 /// The same words, the task's as `task=suite/name` and its recording's in one spelling.
 ///
 /// # Errors
-/// When there is no task among them, or more than one, or no suite has it.
+/// As [`named_tasks`], and when there is no task among them.
 pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
-    // Of a key that is given twice the last one counts, as of every key.
-    let mut found = BTreeMap::new();
-    let mut others = Vec::new();
-    let data = recording::of_words(words);
-    for word in words {
-        let (key, name) = word.split_once('=').unwrap_or((word, ""));
-        let task = match suites::by_key(key) {
-            Some(suite) => suites::with_data(&format!("{}/{name}", suite.name()), data.as_ref())?,
-            None if key == "task" => suites::with_data(name, data.as_ref())?,
-            None => {
-                others.push(word.clone());
-                continue;
-            }
-        };
-        found.insert(key, task);
-    }
-    let mut found = found.into_values();
-    let Some(task) = found.next().map_or_else(|| task_of_data(&others), |task| Ok(Some(task)))?
-    else {
+    let (others, task) = named_tasks(words, recording::of_words(words).as_ref())?;
+    let Some(task) = task.map_or_else(|| task_of_data(&others), |task| Ok(Some(task)))? else {
         bail!("which task? Say {}", suites::examples())
     };
-    if let Some(other) = found.find(|other| *other != task) {
-        bail!("{} and {} are two tasks: give one of them", task.id(), other.id());
-    }
     let recording = |word: String| match word.strip_prefix("dataset=") {
         Some(name) if !name.contains('/') && !name.contains('.') => {
             format!("dataset={}", name.to_lowercase().replace('_', "-"))
@@ -233,19 +214,36 @@ fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
     }
 }
 
-/// The task that `words` name, and the other words; none where they name none.
+/// The task that `words` (each `key=value`) name by whatever key, as its suite or else `data` shows
+/// it, and the other words; none where they name none, or nothing after the key.
 ///
 /// # Errors
-/// When no suite has it.
-pub fn named_task(words: &[String]) -> Result<(Vec<String>, Option<&'static Task>)> {
-    let (mut others, mut task) = (Vec::new(), None);
+/// When they name two, or no suite has it.
+pub fn named_tasks(
+    words: &[String],
+    data: Option<&Data>,
+) -> Result<(Vec<String>, Option<&'static Task>)> {
+    // Of a key that is given twice the last one counts, as of every key.
+    let (mut others, mut found) = (Vec::new(), BTreeMap::new());
     for word in words {
-        let (key, name) = word.split_once('=').unwrap_or((word, ""));
-        match suites::by_key(key) {
-            Some(suite) => task = Some(suites::by_id(&format!("{}/{name}", suite.name()))?),
-            None if key == "task" => task = Some(suites::by_id(name)?),
-            None => others.push(word.clone()),
+        let (key, name) = word.split_once('=').unwrap_or(("", word));
+        let id = match suites::by_key(key) {
+            Some(suite) => format!("{}/{name}", suite.name()),
+            None if key == "task" => name.to_owned(),
+            None => {
+                others.push(word.clone());
+                continue;
+            }
+        };
+        found.remove(key);
+        if !name.is_empty() {
+            found.insert(key, suites::with_data(&id, data)?);
         }
+    }
+    let mut found = found.into_values();
+    let task: Option<&'static Task> = found.next();
+    if let (Some(task), Some(other)) = (task, found.find(|other| Some(*other) != task)) {
+        bail!("{} and {} are two tasks: give one of them", task.id(), other.id());
     }
     Ok((others, task))
 }
@@ -319,7 +317,7 @@ fn of_task(task: &Task) -> Result<Keys> {
 pub(super) fn default_dataset(task: &Task) -> Result<String> {
     let mut keys = keys::flatten(&DEFAULTS.parse().context("the defaults")?);
     keys.extend(of_task(task)?);
-    Ok(keys.get("dataset").map(keys::plain).unwrap_or_default())
+    Ok(keys::text(&keys, "dataset"))
 }
 
 /// Every key with its default, those of all algorithms, heads and attentions among them.
@@ -352,6 +350,8 @@ fn lines_of_help() -> Result<String> {
         ("a task that shows vectors", VECTORS.0),
         ("a task that shows pictures", PIXELS.0),
         ("a task with real-valued actions", CONTINUOUS.0),
+        ("a task whose returns no reference has scaled (gymnasium=…, own=…)", OWN_RETURNS.0),
+        ("a task without an environment (own=…)", NO_ENVIRONMENT.0),
         ("algorithm=behavior_cloning model.kind=perceptron", PERCEPTRON.0),
     ];
     let otherwise = otherwise.into_iter().map(|(of, preset)| (of.to_owned(), preset));
@@ -391,7 +391,7 @@ impl Settings {
         let chosen = table.get("algorithm").and_then(Value::as_str).unwrap_or_default();
         own.retain(|name, _| name == chosen);
         table.insert("algorithms".into(), Value::Table(own));
-        table.try_into().map_err(variants::one_line)
+        table.try_into().map_err(keys::one_line)
     }
 }
 

@@ -9,7 +9,7 @@ use overtone_core::{ObservationSpace, Task};
 use overtone_train::{Checkpoint, Initial, RunDir, run_dir::CONFIG};
 use toml::Value;
 
-use super::{BEHAVIOR_CLONING, DECISION_TRANSFORMER, RVS, Settings, VALUE_GUIDED, variants};
+use super::{Settings, given::SEQUENCES, variants};
 use crate::{
     command::evaluate::open_checkpoint,
     keys::{self, Keys},
@@ -106,7 +106,7 @@ impl Source {
     fn keys_of_agent(&self, stored: &Keys) -> Vec<String> {
         let algorithm = &*self.settings.algorithm;
         let is_own = |key: &&String| {
-            variants::is_of(key, algorithm) || is_sequence(algorithm) && is_of_model(key)
+            variants::is_of(key, algorithm) || SEQUENCES.contains(&algorithm) && is_of_model(key)
         };
         stored.keys().filter(is_own).cloned().collect()
     }
@@ -135,7 +135,7 @@ impl Source {
         }
         let (own, its) = (keys_of(settings, task)?, self.keys()?);
         let mut compared = vec!["algorithm".to_owned()];
-        if is_sequence(&settings.algorithm) {
+        if SEQUENCES.contains(&&*settings.algorithm) {
             // Which variant before what only that variant has.
             compared.extend(["model.kind", "head.kind", "attention.kind"].map(str::to_owned));
             let all = own.keys().chain(its.keys()).filter(|key| is_of_model(key));
@@ -173,10 +173,6 @@ impl Settings {
         let checkpoint = Checkpoint::at_step(&its.checkpoints(), step).with_context(init)?;
         Ok(Some(Initial { checkpoint, run: run.to_owned() }))
     }
-}
-
-fn is_sequence(algorithm: &str) -> bool {
-    [DECISION_TRANSFORMER, BEHAVIOR_CLONING, RVS, VALUE_GUIDED].contains(&algorithm)
 }
 
 /// Whether a key says what a model of logged actions is made of.

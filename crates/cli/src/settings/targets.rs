@@ -3,15 +3,15 @@
 use anyhow::{Context, Result};
 use overtone_data::EpisodeReturns;
 
-/// Target returns: numbers, or percentiles (`p90`) of `returns`, by actions. What comes to the same
-/// number as one before it is left out.
+/// Target returns, as `key` says them: numbers, or percentiles (`p90`) of `returns`, by actions. What
+/// comes to the same number as one before it is left out.
 ///
 /// # Errors
 /// When a part is neither.
-pub fn targets(text: &str, returns: &EpisodeReturns) -> Result<Vec<f32>> {
+pub fn targets(key: &str, text: &str, returns: &EpisodeReturns) -> Result<Vec<f32>> {
     let mut targets = Vec::new();
     for part in text.split(',') {
-        let target = target(part.trim(), returns)?;
+        let target = target(key, part.trim(), returns)?;
         if !targets.contains(&target) {
             targets.push(target);
         }
@@ -19,11 +19,11 @@ pub fn targets(text: &str, returns: &EpisodeReturns) -> Result<Vec<f32>> {
     Ok(targets)
 }
 
-fn target(part: &str, returns: &EpisodeReturns) -> Result<f32> {
+fn target(key: &str, part: &str, returns: &EpisodeReturns) -> Result<f32> {
     if let Some(percent) = part.strip_prefix('p') {
         let percent: f64 =
             percent.parse().ok().filter(|p| (0.0..=100.0).contains(p)).with_context(|| {
-                format!("target={part}: a percentile is written p0 to p100, such as p90")
+                format!("{key}={part}: a percentile is written p0 to p100, such as p90")
             })?;
         return returns
             .percentile(percent)
@@ -31,13 +31,17 @@ fn target(part: &str, returns: &EpisodeReturns) -> Result<f32> {
     }
     let number: Option<f32> = part.parse().ok().filter(|x: &f32| x.is_finite());
     number.with_context(|| {
-        format!("target={part}: expected numbers or percentiles, such as 32 or p90,p99")
+        format!("{key}={part}: expected numbers or percentiles, such as 32 or p90,p99")
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn targets(text: &str, returns: &EpisodeReturns) -> Result<Vec<f32>> {
+        super::targets("target", text, returns)
+    }
 
     #[test]
     fn targets_are_numbers_or_percentiles() {

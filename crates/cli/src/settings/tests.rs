@@ -84,6 +84,9 @@ fn a_task_has_one_name_however_it_is_written() {
     }
     let file = resolve("env=hopper dataset=/A/hopper_medium.hdf5").unwrap();
     assert_eq!((&*file.dataset, &*file.task_name()), ("/A/hopper_medium.hdf5", "hopper-medium"));
+    let words = ["env=hopper", "dataset=/A/My data.hdf5"].map(str::to_owned);
+    let file = Settings::resolve(&words, |_| Profile::Quick).unwrap();
+    assert_eq!(file.task_name(), "hopper-my-data");
     assert_eq!(resolve("env=hopper").unwrap().task_name(), "hopper-switching");
     assert_eq!(resolve("game=seaquest").unwrap().task_name(), "seaquest");
 }
@@ -95,11 +98,22 @@ fn overrides_win_over_the_profile() {
 }
 
 #[test]
+fn the_length_of_a_run_is_told_in_what_it_is_made_of() {
+    let told = |words: &str| resolve(&format!("env=hopper {words}")).unwrap().describe_profile();
+    assert!(told("train.updates=7").starts_with("quick, 7 updates of 128 contexts, for a first"));
+    let epochs = told("train.updates=0 train.epochs=1");
+    assert!(epochs.starts_with("quick, 1 epoch of all transitions, batch 128, for a"), "{epochs}");
+}
+
+#[test]
 fn every_key_has_a_reason() {
     let help = help();
     let (help, otherwise) = help.split_once("\nDefaults that are otherwise").unwrap();
     for line in [
         "  a task that shows vectors:\n      data.return_scale=1000.0 dataset=switching",
+        "  a task whose returns no reference has scaled (gymnasium=…, own=…):\n      \
+         data.return_scale=0.0 dataset=",
+        "  a task without an environment (own=…):\n      evaluation.episodes=0",
         "  algorithm=iql:\n      data.return_scale=1.0 train.batch_size=256",
     ] {
         assert!(otherwise.contains(line), "{line}: {otherwise}");
@@ -384,6 +398,11 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
         (
             "env=hopper algorithm=td3_bc evaluation.return_quantile=0.5",
             "evaluation.return_quantile=0.5 is for algorithm=decision_transformer or \
+             value_guided; this run has algorithm=td3_bc",
+        ),
+        (
+            "env=hopper algorithm=td3_bc preset=fourierformer",
+            "preset=fourierformer is for algorithm=decision_transformer or behavior_cloning or \
              value_guided; this run has algorithm=td3_bc",
         ),
         (

@@ -6,7 +6,7 @@ use overtone_model::{AttentionConfig, HeadConfig, options::Choice};
 use serde::{Serialize, de::DeserializeOwned};
 use toml::{Table, Value};
 
-use crate::keys::{self, Keys};
+use crate::keys::{self, Keys, one_line};
 
 /// A head or an attention that can be asked for.
 pub struct Variant {
@@ -86,7 +86,7 @@ pub fn all() -> Result<Vec<Variant>> {
 /// # Errors
 /// When there is none of that word for such a task.
 pub fn chosen(section: &str, keys: &Keys, task: &Task) -> Result<Variant> {
-    let word = keys.get(&format!("{section}.kind")).map(keys::plain).unwrap_or_default();
+    let word = keys::text(keys, &format!("{section}.kind"));
     let bins = keys.get("head.bins").and_then(Value::as_integer).unwrap_or_default();
     let Ok(bins) = usize::try_from(bins) else {
         bail!("head.bins={bins}: expected a whole number, 0 or more");
@@ -186,13 +186,4 @@ pub fn help() -> Result<String> {
 /// Whether a key is an algorithm's own.
 pub(super) fn is_of(key: &str, algorithm: &str) -> bool {
     key.strip_prefix(algorithm).is_some_and(|rest| rest.starts_with('.'))
-}
-
-/// What a TOML reader says, without the picture of the place.
-pub(crate) fn one_line(error: toml::de::Error) -> anyhow::Error {
-    let message = error.message().trim().replace('\n', " ");
-    let whole = ["usize", "u64", "u32"].iter().fold(message, |message, name| {
-        message.replace(&format!("expected {name}"), "expected a whole number, 0 or more")
-    });
-    anyhow::anyhow!("{whole}")
 }

@@ -151,6 +151,10 @@ fn what_cannot_be_fetched() {
     refuses("env=ant", &["unknown robot `ant`; known are"]);
     refuses("env=hopper dataset=medum", &["unknown dataset `medum`", "medium"]);
     refuses("game=seaquest run=../1", &["has no dataset `../1`"]);
+    refuses("env=hopper files=3", &["files=3 is for games", "Hopper is one file"]);
+    refuses("game=seaquest dataset=medium", &["dataset=medium", "Seaquest are runs"]);
+    refuses("dataset=minari:mujoco/hopper/medium-v0 run=2", &["run=2 is for games", "Minari's"]);
+    refuses("gymnasium=CartPole-v1", &["gymnasium/CartPole-v1: this suite has no published data"]);
     refuses("game=seaquest files=3", &["files=3: must be between 0 and 2"]);
     refuses("game=seaquest parallel=0", &["parallel=0: must be between 1 and 16"]);
     refuses("game=seaquest selection=all", &["selection=all", "uniform and released"]);

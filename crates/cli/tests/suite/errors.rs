@@ -18,10 +18,13 @@ fn options() {
     refuses("lerning_rate=2", &["no option `lerning_rate`", "`train.learning_rate`"]);
     refuses("train.batch_size=many", &["train.batch_size=many", "a whole number"]);
     refuses("train.batch_size=-1", &["train.batch_size=-1", "0 or more"]);
+    let parts = ["train.batch_size = 4000000000", "1 to 65536"];
+    refuses("train.batch_size=4000000000", &parts);
     refuses("train.learning_rate=fast", &["train.learning_rate=fast", "a number"]);
     refuses("train.learning_rate=nan", &["train.learning_rate", "must be positive"]);
     refuses("seaquest", &["`seaquest` is no option", "key=value"]);
-    refuses("seed=99999999999999999999", &["seed=99999999999999999999", "a whole number"]);
+    refuses("seed=18446744073709551615", &["a whole number of at most 9223372036854775807"]);
+    refuses("runs=", &["runs=: say a folder"]);
     refuses("train.updates=0 train.epochs=0", &["train.updates", "updates or epochs"]);
     refuses("model.n_heads=3", &["model.n_heads = 3", "must divide d_model"]);
     refuses("model.context_length=0", &["model.context_length = 0", "1 to 65536"]);
@@ -44,7 +47,7 @@ fn what_cannot_be_asked_is_found_before_training() {
     };
     if cfg!(feature = "python") {
         refuses("evaluation.protocol=foo", &["protocol=foo", "matched and released"]);
-        refuses("evaluation.target=high", &["target=high", "p90"]);
+        refuses("evaluation.target=high", &["evaluation.target=high: ", "p90"]);
         refuses("evaluation.target=p101", &["target=p101", "p0 to p100"]);
         refuses("evaluation.protocol=matched,foo", &["protocol=foo"]);
         refuses("evaluation.protocol=matched,matched", &["matched is named twice"]);
@@ -69,12 +72,17 @@ fn runs_that_are_not_there() {
     desk.refuses("resume device=gpu run=nope", &["no run `nope`"]);
 
     desk.succeeds(&desk.tiny(""));
+    let said = desk.run("resume device=gpu");
+    said.refused(&["gpu", "auto, cpu, cuda or cuda:N"]);
+    assert_eq!(said.stdout, "", "the data was read before");
     desk.refuses("evaluate rollouts checkpoint=99", &["step-00000099", "no such checkpoint"]);
+    desk.refuses("evaluate rollouts checkpoint=", &["checkpoint=: say last, best"]);
     desk.refuses("evaluate rollouts checkpoint=nowhere", &["nowhere", "no such checkpoint"]);
     desk.refuses("evaluate rollouts protocol=foo", &["protocol=foo", "matched and released"]);
     desk.refuses("evaluate rollouts episodes=0", &["episodes=0", "nothing to play"]);
     desk.refuses("evaluate rollouts parallel=-1", &["parallel=-1", "0 or more"]);
     desk.refuses("evaluate ablation only=gravity", &["only=gravity", "sticky_probability"]);
+    desk.refuses("evaluate ablation other_target=foo", &["other_target=foo: "]);
     desk.refuses("evaluate ablation target=3,5", &["target=3,5", "one return"]);
     desk.refuses("evaluate ablation out=page.json", &["out=page.json", "ablation.md"]);
     desk.refuses("evaluate ablation episodes=0", &["nothing to play"]);
@@ -105,11 +113,14 @@ fn data_that_is_not_there() {
     };
     refuses("data.path=nowhere", &["nowhere does not exist", "the folder of a DQN-replay game"]);
     refuses("data.path=.", &["no DQN-replay files", "replay_logs"]);
+    refuses("data.run=7", &["data.run=7: unknown dataset `7`", "known are 1, 2"]);
     refuses("data.run=4", &["published/dqn-replay/Seaquest/4 does not exist", "data.path="]);
+    fs::write(desk.path("file"), "").unwrap();
+    // Where it cannot be seen whether it is there.
+    refuses("dataset=file/a.npz", &["file/a.npz: cannot open it (Not a directory"]);
     let own = project_data("Seaquest");
     let parts = ["run 4 is not here (data.run=4)", "run 1 is"];
     refuses(&format!("data.path={} data.run=4", own.display()), &parts);
-    fs::write(desk.path("file"), "").unwrap();
     refuses("data.cache=file/cache", &["file/cache/Seaquest", "cannot open it (Not a directory"]);
     let other = project_data("Gravitar");
     refuses(&format!("data.path={}", other.display()), &["holds Gravitar", "game=seaquest"]);
@@ -225,7 +236,11 @@ fn a_loss_that_is_no_number() {
     let desk = Desk::new();
     let words = "train.learning_rate=1e30 train.warmup_tokens=0 train.checkpoint_every=1";
     let said = desk.run(&desk.tiny(words));
-    said.refused(&["step 2: the loss is", "not-finite-step-00000002.json", "train.learning_rate"]);
+    said.refused(&[
+        "update 2: the loss is",
+        "not-finite-step-00000002.json; the checkpoint of update 1 is whole",
+        "a lower learning rate",
+    ]);
     let run = desk.only_run("runs");
     assert_eq!(crate::desk::steps(&run), [1]);
     assert!(Path::new(&run.join("not-finite-step-00000002.json")).is_file());

@@ -186,6 +186,54 @@ fn a_runs_folder_may_have_a_comma_in_its_name() {
     fs::rename(desk.only_run("runs"), &run).unwrap();
     desk.succeeds("evaluate rollouts run=a,b episodes=1 target=100");
     assert!(run.join("evaluation.json").is_file());
+    desk.refuses("evaluate rollouts run=a,b, episodes=1", &["run=a,b,: one of the names is empty"]);
+}
+
+/// An agent is played as was chosen for its own weights, and for no other.
+#[test]
+fn a_choice_is_of_the_weights_that_were_played() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny("evaluation.episodes=1 train.checkpoint_every=2"));
+    let run = desk.only_run("runs");
+    let file = |name: &str| run.join(name);
+    let last = report(&file("choice.json"));
+    desk.succeeds("evaluate choose checkpoint=2 episodes=1");
+    assert_eq!(report(&file("choice.json")), last, "it is of other weights");
+    let before = report(&file("choice-2.json"));
+    assert_eq!((&last["step"], &before["step"]), (&4.into(), &2.into()));
+    for (checkpoint, choice) in [("2", &before), ("4", &last)] {
+        desk.succeeds(&format!("evaluate rollouts checkpoint={checkpoint} episodes=1 out=p.json"));
+        assert_eq!(report(&desk.path("p.json"))["choice"], *choice, "{checkpoint}");
+    }
+    // One that was made while it trained: it counts for no more, and is made anew.
+    fs::copy(file("choice-2.json"), file("choice.json")).unwrap();
+    desk.succeeds("evaluate rollouts episodes=1 out=p.json");
+    assert!(report(&desk.path("p.json"))["choice"].is_null());
+    desk.succeeds("resume");
+    assert_eq!(report(&file("choice.json"))["step"], 4);
+    // Weights of another run have no place here.
+    desk.succeeds(&tiny("runs=other"));
+    let foreign = desk.only_run("other").join("checkpoints/step-00000004").canonicalize().unwrap();
+    let line = format!("evaluate choose runs=runs episodes=1 checkpoint={}", foreign.display());
+    desk.refuses(&line, &["is not one of runs/", "out="]);
+    let said = desk.succeeds(&format!("{line} out=other.json"));
+    assert!(said.contains(&format!(" checkpoint={}", foreign.display())), "{said}");
+    let words = format!("evaluate rollouts runs=runs episodes=1 checkpoint={}", foreign.display());
+    desk.succeeds(&format!("{words} out=p.json"));
+    assert!(report(&desk.path("p.json"))["choice"].is_null(), "updates alone tell no weights");
+}
+
+#[test]
+fn what_was_chosen_is_said_whole() {
+    let desk = Desk::new();
+    desk.succeeds(&tiny(""));
+    let said = desk.succeeds("evaluate choose return_quantiles=0.75 target=2000 episodes=1");
+    let one = "chosen: one way: return quantile 0.75 (1 of seed 1001 each, asked for 2000)";
+    assert!(said.contains(one), "{said}");
+    let command = " checkpoint=4 return_quantile=0.75 best_percent=0 target=2000\n";
+    assert!(said.ends_with(command), "{said}");
+    let parts = ["return_quantiles=: say among which numbers"];
+    desk.refuses("evaluate choose return_quantiles= target=p50", &parts);
 }
 
 /// It is the run's own from then on, and everything else has a name that tells.

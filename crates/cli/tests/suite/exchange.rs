@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, checkpoint, names, project};
+use crate::desk::{Desk, checkpoint, copy, names, project};
 
 const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_length=5 \
                     model.best_percents=none train.batch_size=3 train.updates=4 \
@@ -133,6 +133,13 @@ fn goes_out_and_comes_back(words: &str) {
     };
     assert_eq!(episodes("back.json"), episodes("own.json"));
 
+    for (word, why) in [
+        ("n_heads=2", "config.json says it"),
+        ("return_scale=5", "without overtone.json"),
+        ("context_length=9", "without overtone.json"),
+    ] {
+        desk.refuses(&format!("import from=out/hopper {word}"), &[word, why]);
+    }
     // As from elsewhere: without what only Overtone says.
     fs::remove_file(folder.join("overtone.json")).unwrap();
     desk.refuses("import from=out/hopper", &["task=", "mujoco/hopper"]);
@@ -141,6 +148,11 @@ fn goes_out_and_comes_back(words: &str) {
     let statistics = |width: usize| {
         serde_json::json!({ "mean": vec![0.0; width], "std": vec![1.0; width] }).to_string()
     };
+    fs::write(desk.path("s.json"), statistics(11).replace("1.0", "-1.0")).unwrap();
+    desk.refuses(
+        "import from=out/hopper task=mujoco/hopper statistics=s.json",
+        &["std has -1", "0 or more"],
+    );
     fs::write(desk.path("s.json"), statistics(17)).unwrap();
     desk.refuses(
         "import from=out/hopper task=mujoco/hopper statistics=s.json",
@@ -200,7 +212,7 @@ fn games_go_out_too() {
     let desk = Desk::new();
     desk.succeeds(&desk.tiny("head=fourier"));
     let run = desk.only_run("runs");
-    desk.refuses("export to=out", &["model.positions", "format=safetensors"]);
+    desk.refuses("export to=out", &["): positions = local", "format=safetensors"]);
     desk.succeeds("export format=safetensors to=out");
     desk.succeeds("import out runs=back");
     let [own, its] = [run, desk.only_run("back")].map(|run| checkpoint(&run, 4));
@@ -217,6 +229,8 @@ fn a_published_state_dict_becomes_a_run_that_plays() {
     desk.refuses(&format!("import {file}"), &["task=", "say what the agent plays"]);
     desk.refuses(&format!("import {file} task=ale/seaquest"), &["6 in the state dict", "18"]);
     desk.refuses(&format!("import {file} task=ale/pong n_heads=3"), &["n_heads"]);
+    let parts = ["context_length=5 is for agents of vectors"];
+    desk.refuses(&format!("import {file} task=ale/pong n_heads=2 context_length=5"), &parts);
     desk.refuses(&format!("import {file} task=mujoco/hopper"), &["`embed_state.weight`"]);
     desk.succeeds(&format!("import {file} task=ale/pong n_heads=2"));
     let said = desk.succeeds("evaluate rollouts episodes=1 target=20 out=played");
@@ -241,6 +255,16 @@ fn the_card_says_what_was_earned_and_damage_is_refused() {
     desk.refuses("export format=onnx to=third", &["format=onnx", "hf and safetensors"]);
     desk.refuses("import second task=mujoco/hopper", &["task=mujoco/hopper", "transformers"]);
     desk.refuses("import runs", &["overtone.json", "config.json"]);
+    desk.refuses("import /nonexistent", &["from=/nonexistent: does not exist"]);
+    // A folder with an option's sign in its path, and one that is named by where one is.
+    copy(&desk.path("second"), &desk.path("a=b"));
+    desk.succeeds("import a=b runs=named");
+    let mut here = desk.command("import . runs=../named");
+    assert_eq!(
+        crate::desk::said(here.current_dir(desk.path("second")).output().unwrap()).code,
+        Some(0)
+    );
+    assert_eq!(names(&desk.path("named")), ["imported-a=b", "imported-second"]);
 
     let weights = desk.path("second/model.safetensors");
     let sound = fs::read(&weights).unwrap();
@@ -270,12 +294,12 @@ fn the_card_says_what_was_earned_and_damage_is_refused() {
 fn what_others_do_not_have_is_not_exported() {
     let desk = Desk::new();
     for (words, part) in [
-        ("head=gaussian model.return_unit=scale", "model.head = "),
-        ("attention=fourier model.return_unit=scale", "model.attention = "),
-        ("model.return_unit=rate", "model.return_unit = rate"),
-        ("model.return_unit=range", "model.return_head = "),
-        ("algorithm=behavior_cloning", "model.conditioning = "),
-        ("algorithm=td3_bc train.updates=2", "model.kind = "),
+        ("head=gaussian model.return_unit=scale", "): head = "),
+        ("attention=fourier model.return_unit=scale", "): attention = "),
+        ("model.return_unit=rate", "): model.return_unit = rate"),
+        ("model.return_unit=range", "): model.return_head = "),
+        ("algorithm=behavior_cloning", "): model.conditioning = "),
+        ("algorithm=td3_bc train.updates=2", "): algorithm = TD3+BC"),
     ] {
         let model = if words.contains("td3") { "env=hopper evaluation.episodes=0" } else { TINY };
         desk.succeeds(&format!("train {model} {words} runs={}", words.replace(' ', "-")));

@@ -40,6 +40,31 @@ fn options_of_other_tasks_are_refused() {
     desk.refuses(&line, &["protocol=v5", "matched and released"]);
 }
 
+/// What an agent cannot heed would be played as if it were not said.
+#[test]
+fn ways_to_play_that_an_agent_does_not_have_are_refused() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("{ROBOT} algorithm=behavior_cloning"));
+    let targets = ["target=p50,p90", "reads no return"];
+    desk.refuses("evaluate rollouts episodes=1 target=p50,p90", &targets);
+    let draws = ["actions=sample", "no distribution"];
+    desk.refuses("evaluate rollouts episodes=1 actions=sample", &draws);
+    desk.succeeds("evaluate rollouts episodes=1 target=p50");
+    let line = "train env=hopper algorithm=td3_bc td3_bc.hidden=8 train.updates=2 runs=none \
+                evaluation.episodes=1 evaluation.actions=sample";
+    desk.refuses(line, &draws);
+    assert!(names(&desk.path("none")).is_empty(), "nothing was begun");
+
+    let line = desk
+        .tiny("runs=games algorithm=discrete_cql discrete_cql.hidden=8 discrete_cql.quantiles=3");
+    let words: Vec<&str> = line.split(' ').filter(|word| !word.starts_with("model.")).collect();
+    desk.succeeds(&words.join(" "));
+    let parts = ["temperature=0.3", "no distribution"];
+    desk.refuses("evaluate rollouts runs=games temperature=0.3", &parts);
+    let parts = ["released_target=9: protocol=matched does not ask for it"];
+    desk.refuses("evaluate rollouts runs=games released_target=9", &parts);
+}
+
 /// A log of frames and pictures in a file have different keys.
 #[test]
 fn options_of_another_kind_of_recording_are_refused() {
@@ -87,6 +112,9 @@ fn where_nothing_can_be_written_nothing_is_computed() {
     fs::create_dir(desk.path("folder")).unwrap();
     let said = desk.run("video out=folder");
     said.refused(&["out=folder", "is a folder"]);
+    assert!(!said.stdout.contains("filming"), "{said:?}");
+    let said = desk.run("video out=a.mp4");
+    said.refused(&["out=a.mp4", "a GIF"]);
     assert!(!said.stdout.contains("filming"), "{said:?}");
     // A folder that is not there is made.
     desk.succeeds("video steps=4 out=new/a.gif");

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use serde_json::Value;
 
 use crate::{
-    desk::{Desk, Running, checkpoint, same_run, steps, wait_until},
+    desk::{Desk, Running, checkpoint, said, same_run, steps, wait_until},
     runs::events,
 };
 
@@ -81,7 +81,8 @@ fn the_best_checkpoint_is_played() {
     let report: Value = serde_json::from_slice(&fs::read(desk.path("best.json")).unwrap()).unwrap();
     assert_eq!(report["checkpoint"]["step"], best, "{report}");
     // Both at once; and where they are the same one, it is played once.
-    desk.succeeds("evaluate rollouts checkpoint=last,best episodes=1 target=100");
+    let mut both = desk.command("evaluate rollouts episodes=1 target=100");
+    assert_eq!(said(both.arg("checkpoint=last, best").output().unwrap()).code, Some(0));
     assert!(run.join(format!("evaluation-{best}.json")).is_file());
     assert!(run.join("evaluation-8.json").is_file());
     let twice = format!("evaluate rollouts checkpoint={best},best episodes=1 target=100");

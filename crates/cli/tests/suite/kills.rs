@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     desk::{
-        Desk, Running, checkpoint, copy, curves, interrupt, names, said, same_run, steps,
+        Desk, Running, checkpoint, copy, curves, interrupt, names, project, said, same_run, steps,
         wait_until,
     },
     runs::events_agree_with_metrics,
@@ -130,6 +130,23 @@ fn ctrl_c_ends_playing_as_it_ends_training() {
 }
 
 #[test]
+fn ctrl_c_ends_a_conversion_and_nothing_is_left() {
+    let desk = Desk::new();
+    let log = project().join("datasets/starter/Seaquest");
+    let mut command = desk.command(&format!("data convert {} new/seaquest", log.display()));
+    let child = command.env("OVERTONE_DATASETS", desk.path("datasets")).spawn().unwrap();
+    // Its inflated frames, and what is written of them.
+    for folder in ["datasets/cache", "new"] {
+        wait_until(folder, || !names(&desk.path(folder)).is_empty());
+    }
+    interrupt(child.id());
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert!(said.stderr.contains("stopped; nothing was kept"), "{said:?}");
+    assert!(names(&desk.path("new")).is_empty() && names(&desk.path("datasets/cache")).is_empty());
+}
+
+#[test]
 fn one_process_trains_a_run() {
     let desk = Desk::new();
     let child = Running::start(desk.command(&desk.tiny("train.updates=100000")));
@@ -139,7 +156,9 @@ fn one_process_trains_a_run() {
             desk.path("runs").join(run).join("config.toml").is_file()
         })
     });
-    desk.refuses("resume", &["another process is training in runs/", "wait for it, or stop it"]);
+    let said = desk.run("resume");
+    said.refused(&["another process is training in runs/", "wait for it, or stop it"]);
+    assert_eq!(said.stdout, "", "the data was read before");
     child.kill();
 }
 

@@ -1,6 +1,6 @@
 //! The program as its users meet it: each test runs the binary.
 
-#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "the helpers of tests are tests too")]
 
 mod anywhere;
 mod clusters;

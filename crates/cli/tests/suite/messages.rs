@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use crate::desk::{Desk, project, said};
+use crate::desk::{Desk, names, project, said};
 
 #[test]
 fn flags_are_written_as_keys() {
@@ -19,6 +19,16 @@ fn a_run_that_no_game_has_is_not_asked_of_the_network() {
         let parts = [&format!("run={run}: a game has 5 runs"), "1 to 5"];
         desk.refuses(&format!("download game=seaquest run={run}"), &parts);
     }
+}
+
+/// A folder without a name would be made beside all others.
+#[test]
+fn a_conversion_needs_a_place() {
+    let desk = Desk::new();
+    let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
+    let told = desk.command("data convert").arg(&file).arg("").output().unwrap();
+    said(told).refused(&["where to?", "NAME.hdf5"]);
+    assert_eq!(names(&desk.path("")), [""; 0]);
 }
 
 /// HDF5's library takes no other paths; the file is as sound as before.

@@ -42,6 +42,13 @@ fn help_lists_every_key_with_a_reason() {
     {
         lists(&help, key);
     }
+    let help = desk.succeeds("resume --help");
+    for key in ["run", "runs", "device"] {
+        lists(&help, key);
+    }
+    let help = desk.succeeds("study resume --help");
+    lists(&help, "runs");
+    assert!(!help.contains("  name=") && !help.contains("Every other key"), "{help}");
     let help = desk.succeeds("--help");
     for command in ["train", "resume", "evaluate", "download", "data"] {
         assert!(help.contains(command), "{help}");
@@ -91,12 +98,13 @@ fn a_reader_that_goes_away() {
 #[test]
 fn training_says_what_it_does() {
     let desk = Desk::new();
-    let text = said(desk.command(&desk.tiny("")).output().unwrap()).stdout;
+    let text = said(desk.command(&desk.tiny("")).arg("runs=my runs").output().unwrap()).stdout;
     let begin = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
     for start in ["data: the starter set", "plan: ", "dataset: ", "profile: ", "device: cpu"] {
         assert_eq!(begin(start), 1, "{start}\n{text}");
     }
-    for start in ["model: ", "run: runs/", "update 4/4: loss ", "trained for "] {
+    for start in ["model: ", "run: my runs/", "update 4/4: loss ", "trained for "] {
         assert_eq!(begin(start), 1, "{start}\n{text}");
     }
+    assert!(text.contains(" (curves: tensorboard --logdir 'my runs')\n"), "{text}");
 }

@@ -64,6 +64,11 @@ fn a_robots_page_has_its_video() {
     desk.refuses("video steps=0", &["steps=0", "at least 1"]);
     desk.refuses("report nowhere", &["there is no run `nowhere`"]);
     desk.refuses("report level=1.5", &["level=1.5", "between 0 and 1"]);
+    desk.refuses("report replications=9000000000000000000", &["1 to 10000000"]);
+    desk.refuses("report video=maybe", &["video=maybe", "true, false or auto"]);
+    for name in ["", "../escaped", ".hidden"] {
+        desk.refuses(&format!("report name={name}"), &["must be of letters"]);
+    }
 }
 
 #[test]
@@ -87,7 +92,10 @@ fn runs_that_differ_in_their_seed_share_a_page() {
         desk.succeeds(&desk.tiny(&words));
     }
     let runs = names(&desk.path("runs"));
-    let stdout = desk.succeeds(&format!("report {} replications=200", runs.join(" ")));
+    let words = format!("report {} replications=200", runs.join(" "));
+    // A video each takes minutes where there are many: only if it is said.
+    assert!(!desk.succeeds(&words).contains("filming"));
+    let stdout = desk.succeeds(&format!("{words} video=true"));
     assert!(stdout.contains("report: runs/reports/report.html"), "{stdout}");
     let html = fs::read_to_string(desk.path("runs/reports/report.html")).unwrap();
     assert!(html.contains("Over training seeds") && html.contains("2 runs"), "{stdout}");

@@ -47,6 +47,12 @@ fn records_of_cartpole_train_and_play() {
         format!("record policy={run},random share=1,3 transitions=200 epsilon=0.2 to=mixed");
     assert!(said(&desk, &mixed).contains("episodes, mean return"));
     let turns = format!("record policy={run},random switch=3..9 transitions=200");
+    for (word, expected) in [
+        ("target=5,10", "target=5,10: one return"),
+        ("actions=sample", "actions=sample is for tasks with real-valued actions"),
+    ] {
+        desk.run(&format!("{turns} {word} to=none")).refused(&[expected]);
+    }
     let one = said(&desk, &format!("{turns} to=turns"));
     let two = said(&desk, &format!("{turns} parallel=1 to=turns-again"));
     assert_eq!(hash(&one), hash(&two));
@@ -142,6 +148,10 @@ fn words_that_are_wrong() {
     let desk = Desk::new();
     for (words, expected) in [
         ("", "task=: say what is recorded"),
+        ("task=", "task=: say what is recorded"),
+        ("game=seaquest env=hopper", "are two tasks: give one of them"),
+        ("task=gymnasium/CartPole-v1 target=p50", "target=p50 is for runs"),
+        ("task=gymnasium/CartPole-v1 temperature=foo", "temperature=`foo`: expected"),
         ("task=gymnasium/CartPole-v1 epsilon=2.0", "epsilon=2: must be a probability"),
         ("task=gymnasium/CartPole-v1 share=1,2", "share=1,2: expected 1 numbers above 0"),
         ("task=gymnasium/CartPole-v1 switch=5..1", "switch=5..1: expected steps"),

@@ -211,15 +211,20 @@ fn every_model_and_head_trains_and_plays() {
         ("data.delayed_reward=true train.sampling=from_start", "tanh"),
     ] {
         let desk = Desk::new();
+        // Where there is a distribution to draw from.
+        let (actions, report_name) = match name.contains("tanh") {
+            true => ("mode", "evaluation.json"),
+            false => ("sample", "evaluation-sample.json"),
+        };
         desk.succeeds(&tiny(&format!(
             "{words} train.updates=2 evaluation.episodes=1 evaluation.target=50 \
-             evaluation.actions=sample"
+             evaluation.actions={actions}"
         )));
         let run = desk.only_run("runs");
         let folder = run.file_name().unwrap().to_string_lossy().into_owned();
         assert!(folder.ends_with(&format!("-hopper-switching-{name}-s123")), "{words}: {folder}");
-        let played = report(&run.join("evaluation-sample.json"));
-        assert_eq!(played["protocol"]["action_choice"], "sample");
+        let played = report(&run.join(report_name));
+        assert_eq!(played["protocol"]["action_choice"], actions);
         assert!(played["targets"][0]["raw_return"]["mean"].as_f64().unwrap().is_finite());
         assert_eq!(played["protocol"]["delayed_reward"], words.contains("delayed"));
     }

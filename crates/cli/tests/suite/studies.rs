@@ -1,6 +1,6 @@
 //! Studies: a grid of tiny runs, carried out here.
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, process::Stdio};
 
 use serde_json::Value;
 
@@ -164,6 +164,9 @@ fn a_choice_that_is_missing_is_made_before_parts_are_played() {
 fn a_study_is_found_where_its_file_says() {
     let desk = Desk::new();
     desk.refuses("study status", &["no study in runs/studies yet", "study run FILE.toml"]);
+    // In the project's folder its commands are just's.
+    fs::write(desk.path("justfile"), "# overtone").unwrap();
+    desk.refuses("study status", &["`just study run FILE.toml` starts one"]);
     fs::write(desk.path("s.toml"), "seeds = [1]\n[settings]\nruns = \"elsewhere\"\n").unwrap();
     desk.succeeds(&format!("study run s.toml {TINY} evaluation.episodes=0"));
     assert!(desk.succeeds("study status s.toml").contains("1 cell: 1 trained"));
@@ -190,6 +193,11 @@ fn a_failing_cell_does_not_stop_the_others() {
         assert!(said.stderr.contains("error: 1 of "), "{said:?}");
         assert!(said.stdout.contains("2 cells: 1 failed, 1 played"), "{said:?}");
     }
+    // Nor does it matter that nobody reads why.
+    let unread = desk.command("study resume two").stdout(Stdio::null()).spawn();
+    let mut unread = unread.unwrap();
+    drop(unread.stderr.take());
+    assert_eq!(unread.wait().unwrap().code(), Some(1));
     let told = status(&desk, "two");
     let states: Vec<&Value> = told["cells"].as_array().unwrap().iter().collect();
     assert_eq!((&states[0]["state"], &states[1]["state"]), (&"failed".into(), &"played".into()));
@@ -326,6 +334,7 @@ fn names_and_folders_may_have_the_sign_of_an_option() {
     let folder = desk.path("k=v/studies/q");
     let report = format!("study report {}", folder.display());
     desk.refuses(&report, &["no cell of q was played yet"]);
+    desk.refuses(&format!("{report} video=true"), &["no option `video`"]);
     fs::write(desk.path("rate=3.toml"), "seeds = [1]\n").unwrap();
     desk.succeeds(&format!("study run rate=3.toml {tiny}"));
     for line in ["study status rate=3", "study status rate=3.toml", "study resume rate=3"] {
@@ -375,6 +384,8 @@ fn every_cell_is_checked_before_anything_starts() {
         ("env=hopper learning_rte=1,2", vec!["no option `learning_rte`", "train.learning_rate"]),
         ("env=hopper seed=5..1", vec!["a range goes up"]),
         ("env=hopper seed=1 engine=pbs", vec!["engine=pbs", "slurm"]),
+        ("env=hopper seed=1 gpus=1", vec!["gpus=1: ", "say engine=slurm"]),
+        ("env=hopper seed=1 measure=true", vec!["measure=true is for plan=true"]),
         ("env=hopper dataset=medium,lost", vec!["cell dataset=lost"]),
         ("nothing seed=1", vec!["no study `nothing`", "study init nothing.toml"]),
         ("env=hopper seed=1 runs=a,b", vec!["one folder"]),
@@ -386,7 +397,9 @@ fn every_cell_is_checked_before_anything_starts() {
     let long = "x".repeat(120);
     desk.refuses(&format!("study run env=hopper seed=1 name={long}"), &["100 at most"]);
     desk.refuses("study status", &["there is no study"]);
-    desk.refuses("study resume a head=tanh", &["`head=tanh`", "study run"]);
+    for word in ["head=tanh", "name=b"] {
+        desk.refuses(&format!("study resume a {word}"), &[&format!("`{word}`"), "study run"]);
+    }
     assert!(names(&desk.path("runs")).is_empty());
 }
 

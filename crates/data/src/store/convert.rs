@@ -26,7 +26,7 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
@@ -57,6 +57,8 @@ pub(super) struct Conversion<'a> {
     pub(super) inflate_bytes: u64,
     /// Without content hash and sources, which are not known before.
     pub(super) manifest: &'a StoreManifest,
+    /// Ends it when it is set.
+    pub(super) stop: &'a AtomicBool,
 }
 
 /// Converts as `plan` says; gives the path of the finished file, which gets its name when it is
@@ -94,7 +96,14 @@ pub(super) fn convert(
         temporary.file.write_all_at(bytes, at).map_err(write_error())?;
     }
     let overlapped = plan.files.len() < rayon::current_num_threads();
-    let writer = ShardWriter { log, temporary: &temporary, layout: &layout, data, overlapped };
+    let writer = ShardWriter {
+        log,
+        temporary: &temporary,
+        layout: &layout,
+        data,
+        overlapped,
+        stop: plan.stop,
+    };
     let shards = all_shards(plan, &writer, progress)?;
 
     let mut rows = RowHashes::default();

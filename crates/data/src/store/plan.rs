@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use sha2::{Digest, Sha256};
 
@@ -46,6 +47,8 @@ pub struct Plan {
     pub inflate_bytes: u64,
     /// Seconds the conversion is expected to take, were the machine otherwise idle.
     pub seconds: f64,
+    /// Ends a conversion under way when it is set.
+    pub stop: Arc<AtomicBool>,
     log: ReplayLog,
     selected: Selected,
     /// Indices of the files that are read, ascending.
@@ -136,6 +139,7 @@ impl Plan {
             inflate_bytes,
             seconds: (inflate_bytes as f64 / INFLATE_RATE + compressed as f64 / HASH_RATE)
                 / threads as f64,
+            stop: Arc::default(),
             log,
             selected,
             files,
@@ -152,7 +156,7 @@ impl Plan {
     /// is asked before anything is written. `progress` is told bytes done and bytes to do.
     ///
     /// # Errors
-    /// When the disk is too small, a source file is damaged, or writing fails.
+    /// When the disk is too small, a source file is damaged, writing fails, or it is stopped.
     pub fn ensure(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Dataset, DataError> {
         let found = Dataset::open_store(&self.store)
             .and_then(|dataset| dataset.check_untouched().map(|()| dataset));
@@ -170,6 +174,7 @@ impl Plan {
             files: &self.files,
             inflate_bytes: self.inflate_bytes,
             manifest: &self.manifest,
+            stop: &self.stop,
         };
         Dataset::open_store(&convert(&conversion, progress)?)
     }

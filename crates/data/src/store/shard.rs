@@ -6,7 +6,7 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
@@ -89,6 +89,8 @@ pub(super) struct ShardWriter<'a> {
     pub(super) data: u64,
     /// Whether hashing and writing have a thread of their own for each shard.
     pub(super) overlapped: bool,
+    /// Ends all of them when it is set.
+    pub(super) stop: &'a AtomicBool,
 }
 
 impl ShardWriter<'_> {
@@ -134,7 +136,7 @@ impl ShardWriter<'_> {
                     }
                     Ok(())
                 });
-                let inflated = inflate(frames, pieces, done, |chunk| {
+                let inflated = inflate(frames, pieces, done, self.stop, |chunk| {
                     send.send(chunk).ok().and_then(|()| spare.recv().ok()).ok_or_else(stopped)
                 });
                 drop(send);
@@ -144,7 +146,7 @@ impl ShardWriter<'_> {
             placed.map_err(|_| stopped())??;
             inflated?
         } else {
-            inflate(frames, pieces, done, |chunk| {
+            inflate(frames, pieces, done, self.stop, |chunk| {
                 self.place(file, &columns, &chunk, &mut rows)?;
                 Ok(chunk.frames)
             })?
@@ -200,6 +202,7 @@ fn inflate(
     mut frames: NpyStream,
     pieces: Vec<Piece>,
     done: &AtomicU64,
+    stop: &AtomicBool,
     mut hand_on: impl FnMut(Chunk) -> Result<Vec<u8>, DataError>,
 ) -> Result<NpyStream, DataError> {
     let mut chunk = chunk_memory();
@@ -208,10 +211,13 @@ fn inflate(
         assert!(piece.slot >= slot, "a slot is either a row or padding, and is so once");
         let end = piece.slot + piece.length;
         while slot < end {
+            if stop.load(Ordering::Relaxed) {
+                return Err(DataError::Stopped);
+            }
             // Slots before the piece are inflated and forgotten.
             let wanted = slot >= piece.slot;
-            let stop = if wanted { end } else { piece.slot };
-            let n = (stop - slot).min(FRAMES_PER_WRITE);
+            let until = if wanted { end } else { piece.slot };
+            let n = (until - slot).min(FRAMES_PER_WRITE);
             frames.read_exact(&mut chunk[..n * FRAME])?;
             done.fetch_add((n * FRAME) as u64, Ordering::Relaxed);
             if wanted {

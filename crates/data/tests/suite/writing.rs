@@ -1,8 +1,10 @@
 //! Recordings of our own: written, read back equal, and opened by Minari where that is there.
 
 use std::fs;
+use std::ops::ControlFlow::{Break, Continue};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::Ordering;
 
 use overtone_core::{ActionSpace, ObservationSpace, Outcome, Simulation, Task};
 use overtone_data::read::{columns, open_with_last};
@@ -132,7 +134,7 @@ fn a_recording_is_converted() {
     let log = columns(&own).unwrap();
     let task = task(ObservationSpace::Vectors { width: 3 }, ActionSpace::numbered(5));
     let to = dir.path().join("list");
-    let written = write_columns(&log, None, &to, about(&task), &mut |_| {}).unwrap();
+    let written = write_columns(&log, None, &to, about(&task), &mut |_| Continue(())).unwrap();
     assert_eq!((written.transitions, written.episodes), (9, 4));
     let again = columns(&to).unwrap();
     assert_eq!(again.observations, log.observations);
@@ -167,12 +169,14 @@ fn where_the_last_action_led_is_kept() {
             other => panic!("{other:?}"),
         }
         // What is converted has the same contents, to the last row.
-        let again = write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| {}).unwrap();
+        let again =
+            write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| Continue(())).unwrap();
         assert_eq!(again.content_hash, written.content_hash, "{name}");
         assert_eq!(open_with_last(&to, "").unwrap().1, last);
         // Where it is not known, the last observation stands there again.
         let other = dir.path().join(format!("{name}-unknown.hdf5"));
-        let unknown = write_columns(&log, None, &other, about(&task), &mut |_| {}).unwrap();
+        let unknown =
+            write_columns(&log, None, &other, about(&task), &mut |_| Continue(())).unwrap();
         assert_ne!(unknown.content_hash, written.content_hash, "{name}");
         assert_eq!([hash(&to), hash(&other)], [hash(&from), hash(&from)], "{name}");
     }
@@ -190,14 +194,14 @@ fn the_last_row_of_an_ogbench_trajectory_is_where_it_led() {
     assert_eq!(last, Some(Seen::Vectors { width: 3, values }));
     let task = task(ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(2));
     let to = dir.path().join("maze.hdf5");
-    write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| {}).unwrap();
+    write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| Continue(())).unwrap();
     let (Recording::Columns(again), led) = open_with_last(&to, "").unwrap() else { panic!() };
     assert_eq!((led, &again.observations), (last, &log.observations));
     // Rows that are not one for each episode, of its form, or no numbers.
     for values in [vec![0.0; 3], vec![0.0; 9], vec![f32::NAN; 6]] {
         let wrong = Seen::Vectors { width: 3, values };
         let to = dir.path().join("wrong.hdf5");
-        let refused = write_columns(&log, Some(&wrong), &to, about(&task), &mut |_| {});
+        let refused = write_columns(&log, Some(&wrong), &to, about(&task), &mut |_| Continue(()));
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("last observation"), "{refused}");
         assert!(!to.exists());
@@ -259,12 +263,20 @@ fn a_log_of_frames_is_converted() {
     let log = ReplayLog::open(recorder.game()).unwrap();
     let lengths: Vec<u64> = log.finished().map(|episode| episode.length).collect();
     assert!(lengths.len() >= 4, "{lengths:?}");
-    let plan = Plan::new(log, Origin::other(), Selection::uniform(usize::MAX), 0, dir.path());
-    let dataset = plan.unwrap().ensure(&mut |_, _| {}).unwrap();
+    let all = Selection::uniform(usize::MAX);
+    let plan = Plan::new(log, Origin::other(), all, 0, &dir.path().join("cache")).unwrap();
+    plan.stop.store(true, Ordering::Relaxed);
+    assert!(matches!(plan.ensure(&mut |_, _| {}), Err(DataError::Stopped)));
+    assert_eq!(fs::read_dir(plan.store.parent().unwrap()).unwrap().count(), 0);
+    plan.stop.store(false, Ordering::Relaxed);
+    let dataset = plan.ensure(&mut |_, _| {}).unwrap();
     let observations = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
     let task = task(observations, ActionSpace::numbered(dataset.actions().size()));
-    let to = dir.path().join("log.hdf5");
-    let written = write_frames(&dataset, &to, about(&task), &mut |_| {}).unwrap();
+    let to = dir.path().join("written/log.hdf5");
+    let stopped = write_frames(&dataset, &to, about(&task), &mut |_| Break(()));
+    assert!(matches!(stopped, Err(DataError::Stopped)));
+    assert_eq!(fs::read_dir(to.parent().unwrap()).unwrap().count(), 0, "half a recording is left");
+    let written = write_frames(&dataset, &to, about(&task), &mut |_| Continue(())).unwrap();
     let all = (lengths.len() as u64, lengths.iter().sum());
     assert_eq!((written.episodes, written.transitions), all);
     let again = columns(&to).unwrap();

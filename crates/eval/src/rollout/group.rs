@@ -187,20 +187,22 @@ fn one_line(error: &dyn std::error::Error) -> String {
 }
 
 /// Observations, row by row.
-pub(super) struct Rows {
+#[derive(Clone, Debug)]
+pub struct Rows {
     /// Numbers in a row.
     size: usize,
     values: Values,
 }
 
+#[derive(Clone, Debug)]
 enum Values {
     Pixels(Vec<u8>),
     Vectors(Vec<f32>),
 }
 
 impl Rows {
-    /// These rows of `all`.
-    fn gather(all: Observations<'_>, size: usize, rows: &[usize]) -> Self {
+    /// These rows of `all`, each of `size` numbers.
+    pub fn gather(all: Observations<'_>, size: usize, rows: &[usize]) -> Self {
         let values = match all {
             Observations::Pixels(all) => Values::Pixels(gather(all, size, rows)),
             Observations::Vectors(all) => Values::Vectors(gather(all, size, rows)),
@@ -209,12 +211,13 @@ impl Rows {
     }
 
     /// Of rows that belong to `envs` (ascending) those that belong to `some` of them.
-    pub fn of(&self, envs: &[usize], some: &[usize]) -> Self {
+    pub(super) fn of(&self, envs: &[usize], some: &[usize]) -> Self {
         let place = |env: &usize| envs.binary_search(env).ok();
         let places: Vec<usize> = some.iter().filter_map(place).collect();
         Self::gather(self.view(), self.size, &places)
     }
 
+    /// All of them, in this order.
     pub fn view(&self) -> Observations<'_> {
         match &self.values {
             Values::Pixels(rows) => Observations::Pixels(rows),

@@ -59,6 +59,9 @@ impl Sample for ScoreMatrix {
     }
 }
 
+/// More replications would take more memory than a computer has, and tell no more.
+const MOST_REPLICATIONS: usize = 10_000_000;
+
 impl Default for Bootstrap {
     /// 50,000 replications and 95 %, as the paper.
     fn default() -> Self {
@@ -67,10 +70,33 @@ impl Default for Bootstrap {
 }
 
 impl Bootstrap {
+    /// The level in per cent, to be read: of 0.57, 57 and not 56.99999999999999.
+    pub fn percent(&self) -> f64 {
+        (1e8 * self.level).round() / 1e6
+    }
+
+    /// Whether intervals can be made so.
+    ///
+    /// # Errors
+    /// When there are no replications or too many, or `level` is not between 0 and 1.
+    pub fn check(&self) -> Result<(), StatisticsError> {
+        let &Self { replications, level, .. } = self;
+        if !(1..=MOST_REPLICATIONS).contains(&replications) {
+            return Err(StatisticsError::Replications {
+                got: replications,
+                most: MOST_REPLICATIONS,
+            });
+        }
+        if !(level > 0.0 && level < 1.0) {
+            return Err(StatisticsError::Level(level));
+        }
+        Ok(())
+    }
+
     /// `statistic` of `scores`, with its interval.
     ///
     /// # Errors
-    /// When there is no replication, or `level` is not between 0 and 1.
+    /// As [`check`](Self::check).
     pub fn estimate(
         &self,
         scores: &ScoreMatrix,
@@ -103,10 +129,8 @@ impl Bootstrap {
         n: usize,
         statistics: impl Fn(&S, &mut [f64]) + Sync,
     ) -> Result<Option<Vec<Interval>>, StatisticsError> {
+        self.check()?;
         let &Self { replications, level, seed } = self;
-        if replications == 0 || !(level > 0.0 && level < 1.0) {
-            return Err(StatisticsError::Bootstrap { replications, level });
-        }
         if sample.fewest_runs() < 2 || n == 0 {
             return Ok(None);
         }
@@ -205,10 +229,23 @@ mod tests {
 
     #[test]
     fn impossible_bootstraps_are_refused() {
-        for (replications, level) in [(0, 0.95), (10, 0.0), (10, 1.0), (10, f64::NAN)] {
+        let refused = |replications, level| {
             let bootstrap = Bootstrap { replications, level, seed: 0 };
-            let error = bootstrap.estimate(&runs(5), mean).unwrap_err();
-            assert!(matches!(error, StatisticsError::Bootstrap { .. }), "{error}");
+            bootstrap.estimate(&runs(5), mean).unwrap_err()
+        };
+        for replications in [0, 10_000_001, usize::MAX] {
+            let error = refused(replications, 0.95);
+            assert!(matches!(error, StatisticsError::Replications { .. }), "{error}");
         }
+        for level in [0.0, 1.0, f64::NAN] {
+            let error = refused(10, level);
+            assert!(matches!(error, StatisticsError::Level(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_level_is_read_in_per_cent() {
+        let percent = |level| Bootstrap { level, ..Bootstrap::default() }.percent().to_string();
+        assert_eq!([0.57, 0.95, 0.999].map(percent), ["57", "95", "99.9"]);
     }
 }

@@ -274,7 +274,7 @@ fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
         });
         let learned = Exported { model: weights::export(&model), training: moments.collect() };
         let state = state(config);
-        let saved = Checkpoint::save(&folder.join(name), &state, &learned, 1)?;
+        let saved = Checkpoint::save(&folder.join(name), &state, &learned, 1, 1)?;
         let sums = name == "perceptron";
         if !sums {
             fs::remove_file(saved.path.join("SHA256SUMS"))?;
@@ -307,7 +307,12 @@ fn state(model: ModelConfig) -> overtone_train::TrainState {
         episode_returns: overtone_data::EpisodeReturns::new([(0.5, 3), (1.5, 4)]),
         held_out: Some(0.75),
         best: Some(Best { step: 3, loss: 0.75 }),
-        unreported: Some(Unreported { steps: 1, loss: 0.5, figures: vec![0.5] }),
+        unreported: Some(Unreported {
+            steps: 1,
+            loss: 0.5,
+            figures: vec![0.5],
+            figure_steps: vec![1],
+        }),
     }
 }
 

@@ -34,9 +34,10 @@ pub fn global_norm<'a>(gradients: impl IntoIterator<Item = &'a [f32]>) -> f64 {
 }
 
 /// What gradients of this norm are to be multiplied by so that it is at most `max_norm`,
-/// as in PyTorch: `min(1, max_norm / (norm + 1e-6))`.
+/// as in PyTorch: `min(1, max_norm / (norm + 1e-6))`, NaN if the norm is.
 pub fn clip_factor(norm: f64, max_norm: f64) -> f64 {
-    (max_norm / (norm + 1e-6)).min(1.0)
+    let factor = max_norm / (norm + 1e-6);
+    if factor > 1.0 { 1.0 } else { factor }
 }
 
 /// One step, the `step`-th (from 1), with gradients multiplied by `gradient_scale`, as the
@@ -45,14 +46,31 @@ pub fn clip_factor(norm: f64, max_norm: f64) -> f64 {
 /// # Panics
 /// When the slices of a slot differ in length, or `step` is zero.
 pub fn adamw_step(optimizer: AdamW, step: u64, gradient_scale: f64, slots: Vec<Slot<'_>>) {
+    let slots = slots.into_iter().map(|slot| (slot, None));
+    adamw_step_from(optimizer, step, gradient_scale, slots.collect());
+}
+
+/// A slot, and its parameter's values where the slot has none yet.
+pub(super) type SlotFrom<'a> = (Slot<'a>, Option<&'a [f32]>);
+
+/// [`adamw_step`] from the values beside a slot, if there are any: they stay as they are.
+pub(super) fn adamw_step_from(
+    optimizer: AdamW,
+    step: u64,
+    gradient_scale: f64,
+    slots: Vec<SlotFrom<'_>>,
+) {
     assert!(step > 0, "steps count from 1");
-    for slot in &slots {
+    for (slot, _) in &slots {
         let n = slot.parameter.len();
         let lengths = [slot.gradient.len(), slot.first_moment.len(), slot.second_moment.len()];
         assert_eq!(lengths, [n; 3], "a parameter of {n} elements and its slices");
     }
-    let chunks: Vec<Slot<'_>> = slots.into_iter().flat_map(chunks).collect();
-    chunks.into_par_iter().for_each(|chunk| {
+    let chunks: Vec<SlotFrom<'_>> = slots.into_iter().flat_map(chunks).collect();
+    chunks.into_par_iter().for_each(|(chunk, from)| {
+        if let Some(from) = from {
+            chunk.parameter.copy_from_slice(from);
+        }
         let factors = Factors::new(optimizer, step, gradient_scale, chunk.weight_decay);
         update(factors, chunk.parameter, chunk.gradient, chunk.first_moment, chunk.second_moment);
     });
@@ -90,19 +108,17 @@ impl Factors {
     }
 }
 
-fn chunks(slot: Slot<'_>) -> impl Iterator<Item = Slot<'_>> {
+fn chunks((slot, from): SlotFrom<'_>) -> impl Iterator<Item = SlotFrom<'_>> {
     let Slot { parameter, gradient, first_moment, second_moment, weight_decay } = slot;
     parameter
         .chunks_mut(CHUNK)
         .zip(gradient.chunks(CHUNK))
         .zip(first_moment.chunks_mut(CHUNK))
         .zip(second_moment.chunks_mut(CHUNK))
-        .map(move |(((parameter, gradient), first_moment), second_moment)| Slot {
-            parameter,
-            gradient,
-            first_moment,
-            second_moment,
-            weight_decay,
+        .enumerate()
+        .map(move |(i, (((parameter, gradient), first_moment), second_moment))| {
+            let from = from.map(|from| &from[i * CHUNK..][..parameter.len()]);
+            (Slot { parameter, gradient, first_moment, second_moment, weight_decay }, from)
         })
 }
 
@@ -160,6 +176,7 @@ mod tests {
         assert!((norm - 10_025f64.sqrt()).abs() < 1e-4, "{norm}");
         assert!((clip_factor(4.0, 1.0) - 0.25).abs() < 1e-6);
         assert_eq!(clip_factor(0.5, 1.0), 1.0);
+        assert!(clip_factor(f64::NAN, 1.0).is_nan());
     }
 
     #[test]

@@ -97,14 +97,11 @@ impl Joined {
         self.parts(&self.parameters)
     }
 
-    /// The first moments, likewise.
-    pub fn first_moments(&self) -> Vec<Tensor<1>> {
-        self.parts(&self.first_moments)
-    }
-
-    /// The second moments, likewise.
-    pub fn second_moments(&self) -> Vec<Tensor<1>> {
-        self.parts(&self.second_moments)
+    /// First and second moment of each parameter, likewise.
+    pub fn moments(&self) -> Vec<[Tensor<1>; 2]> {
+        let second = self.parts(&self.second_moments);
+        let moments = self.parts(&self.first_moments).into_iter().zip(second);
+        moments.map(|(first, second)| [first, second]).collect()
     }
 
     fn parts(&self, joined: &Tensor<1>) -> Vec<Tensor<1>> {

@@ -234,7 +234,7 @@ fn activate_backward(
         Activation::Relu => {
             for ((hidden, active), gradient) in all {
                 *active = if *hidden < 0.0 { 0.0 } else { *hidden };
-                *gradient = if *hidden > 0.0 { *gradient } else { 0.0 };
+                *gradient = if *hidden <= 0.0 { 0.0 } else { *gradient };
             }
         }
     }

@@ -16,14 +16,13 @@
 //! Every sum over rows has an order that depends on the shapes alone, so results do not depend on
 //! the number of threads.
 
-use multiversion::multiversion;
 use rayon::prelude::*;
 
 use crate::buffer::Buffer;
-use crate::matrix::{Into, Matrix, multiply};
+use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels};
 use crate::norm::{normalise, normalise_backward};
 use crate::outer::add_outer;
-use crate::rows::{add_bias, add_rows};
+use crate::rows::{add_bias, add_rows, bias_relu, relu_backward};
 
 /// Rows a task takes. A product of 64 rows and a weight of 256 × 256 takes about 100 µs, long
 /// beside the start of a task (5 µs), and a batch of 256 is work for four threads.
@@ -38,6 +37,8 @@ pub(super) struct Layer<'a> {
     pub bias: &'a [f32],
     /// Weight and bias.
     pub norm: Option<[&'a [f32]; 2]>,
+    /// Whether the gradient by any of them is wanted.
+    pub is_tracked: bool,
 }
 
 impl<'a> Layer<'a> {
@@ -62,13 +63,6 @@ impl Kept {
     }
 }
 
-/// Which gradients are computed; the others are left empty.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted {
-    pub by_x: bool,
-    pub by_parameters: bool,
-}
-
 /// The last layer's result, and what every layer before it gave.
 pub(super) fn forward(x: &[f32], layers: &[Layer<'_>]) -> (Buffer, Vec<Kept>) {
     let mut kept: Vec<Kept> = Vec::with_capacity(layers.len());
@@ -85,7 +79,7 @@ pub(super) fn forward(x: &[f32], layers: &[Layer<'_>]) -> (Buffer, Vec<Kept>) {
             if is_last {
                 add_bias(out, layer.bias);
             } else {
-                activate(out, layer.bias);
+                bias_relu(out, layer.bias);
             }
         };
         let blocks = active.par_chunks_mut(ROWS * outputs).zip(input.par_chunks(ROWS * inputs));
@@ -114,7 +108,7 @@ pub(super) fn backward(
     layers: &[Layer<'_>],
     kept: &[Kept],
     gradient: &[f32],
-    wanted: Wanted,
+    by_x: bool,
 ) -> Vec<Buffer> {
     // From the last layer to the first; turned round in the end.
     let mut gradients: Vec<Buffer> = Vec::with_capacity(1 + 4 * layers.len());
@@ -122,22 +116,27 @@ pub(super) fn backward(
     for (i, layer) in layers.iter().enumerate().rev() {
         let before = i.checked_sub(1).map(|i| &kept[i]);
         let input = before.map_or(x, Kept::output);
-        let parameters = || wanted.by_parameters.then(|| by_parameters(layer, input, &by_hidden));
+        let parameters = || layer.is_tracked.then(|| by_parameters(layer, input, &by_hidden));
+        let is_wanted = by_x || layers[..i].iter().any(|layer| layer.is_tracked);
         let below = || match before {
-            Some(before) => Some(through(layer, &layers[i - 1], before, &by_hidden)),
-            None => wanted.by_x.then(|| by_input(layer, &by_hidden, |_, _| ())).map(Below::of),
+            Some(before) => through(layer, &layers[i - 1], before, &by_hidden),
+            None => Below { gradient: by_input(layer, &by_hidden, |_, _| ()), norm: None },
         };
-        let (parameters, below) = rayon::join(parameters, below);
+        let (parameters, below) = rayon::join(parameters, || is_wanted.then(below));
         let [by_weight, by_bias] = parameters.unwrap_or_else(|| [empty(), empty()]);
         gradients.extend([by_bias, by_weight]);
-        let Below { gradient, norm } = below.unwrap_or_else(|| Below::of(empty()));
+        let Some(Below { gradient, norm }) = below else { break };
         // The norm that was passed belongs to the layer before.
         if let Some([by_weight, by_bias]) = norm {
             gradients.extend([by_bias, by_weight]);
         }
         by_hidden = gradient;
     }
-    gradients.push(by_hidden);
+    if by_x {
+        gradients.push(by_hidden);
+    }
+    let n_tensors = layers.iter().map(|layer| if layer.norm.is_some() { 4 } else { 2 });
+    gradients.resize_with(1 + n_tensors.sum::<usize>(), empty);
     gradients.reverse();
     gradients
 }
@@ -152,12 +151,6 @@ struct Below {
     gradient: Buffer,
     /// By weight and bias of the norm on the way.
     norm: Option<[Buffer; 2]>,
-}
-
-impl Below {
-    fn of(gradient: Buffer) -> Self {
-        Self { gradient, norm: None }
-    }
 }
 
 /// `dW = inputᵀ dh`, `db = Σ_rows dh`.
@@ -177,13 +170,14 @@ fn by_input(
     finish: impl Fn(usize, &mut [f32]) + Sync,
 ) -> Buffer {
     let [inputs, outputs] = layer.shape;
+    let weight = Panels::new(layer.matrix().transposed());
     let mut out = Buffer::new(by_hidden.len() / outputs * inputs);
     out.par_chunks_mut(ROWS * inputs)
         .zip(by_hidden.par_chunks(ROWS * outputs))
         .enumerate()
         .for_each(|(i, (out, by_hidden))| {
             let by_hidden = Matrix::new(by_hidden, by_hidden.len() / outputs, outputs);
-            multiply(out, Into::Fresh, by_hidden, layer.matrix().transposed());
+            multiply_panels(out, inputs, Into::Fresh, by_hidden, &weight);
             finish(i, out);
         });
     out
@@ -194,9 +188,9 @@ fn through(layer: &Layer<'_>, before: &Layer<'_>, kept: &Kept, by_hidden: &[f32]
     let width = layer.shape[0];
     let Some([weight, _]) = before.norm else {
         let gradient = by_input(layer, by_hidden, |i, out| {
-            mask(&kept.active[i * ROWS * width..][..out.len()], out);
+            relu_backward(&kept.active[i * ROWS * width..][..out.len()], out);
         });
-        return Below::of(gradient);
+        return Below { gradient, norm: None };
     };
     let mut by_normal = by_input(layer, by_hidden, |_, _| ());
     let mut gradient = Buffer::zeros(by_normal.len());
@@ -211,30 +205,10 @@ fn through(layer: &Layer<'_>, before: &Layer<'_>, kept: &Kept, by_hidden: &[f32]
         .for_each(|(((gradient, by_normal), active), sums)| {
             let (by_weight, by_bias) = sums.split_at_mut(width);
             normalise_backward(active, weight, by_normal, gradient, by_weight, by_bias);
-            mask(active, gradient);
+            relu_backward(active, gradient);
         });
     let mut totals = vec![0.0; 2 * width];
     add_rows(&sums, &mut totals);
     let (by_weight, by_bias) = totals.split_at(width);
     Below { gradient, norm: Some([by_weight.into(), by_bias.into()]) }
-}
-
-/// `values = max(values + bias, 0)`
-#[multiversion(targets = "simd")]
-fn activate(values: &mut [f32], bias: &[f32]) {
-    for row in values.chunks_exact_mut(bias.len()) {
-        for (value, bias) in row.iter_mut().zip(bias) {
-            let hidden = *value + bias;
-            // A NaN stays one, so that training notices it.
-            *value = if hidden < 0.0 { 0.0 } else { hidden };
-        }
-    }
-}
-
-/// `gradient = 0` where ReLU gave 0.
-#[multiversion(targets = "simd")]
-fn mask(active: &[f32], gradient: &mut [f32]) {
-    for (gradient, active) in gradient.iter_mut().zip(active) {
-        *gradient = if *active > 0.0 { *gradient } else { 0.0 };
-    }
 }

@@ -7,7 +7,9 @@ use crate::Form;
 use crate::norm::layer_norm;
 
 pub(super) fn relu_layers(x: Tensor<2>, layers: Vec<ReluLayer>, form: Form) -> Tensor<2> {
-    let is_tracked = x.is_autodiff() || layers.iter().any(|layer| layer.weight.is_autodiff());
+    let is_autodiff =
+        |layer: &ReluLayer| layer.weight.is_autodiff() || layer.vectors().any(Tensor::is_autodiff);
+    let is_tracked = x.is_autodiff() || layers.iter().any(is_autodiff);
     let n_layers = layers.len();
     let mut rows = like(x, is_tracked);
     for (i, ReluLayer { weight, bias, norm }) in layers.into_iter().enumerate() {

@@ -1,6 +1,8 @@
 //! Runs an operation in its forms and compares values and gradients.
 #![allow(dead_code)] // each test binary uses its part
 
+pub mod operands;
+
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use overtone_kernels::Form;
 
@@ -228,6 +230,19 @@ pub fn check_single<const D: usize>(
     }
     assert!(infer(inputs, DType::F32, Form::Auto, &operation) == fused.output);
     fused
+}
+
+/// Checks that a result without elements comes with gradients that are zero.
+#[track_caller]
+pub fn check_empty<const D: usize>(
+    inputs: &[Input],
+    operation: impl Fn(&Leaves, Form) -> Tensor<D>,
+) {
+    let outcome = run(inputs, DType::F32, Form::Auto, operation);
+    assert!(outcome.output.is_empty());
+    for ((name, gradient), input) in outcome.gradients.iter().zip(inputs) {
+        assert_eq!(*gradient, vec![0.0; input.values.len()], "{name}");
+    }
 }
 
 /// Checks the gradients of the reference in `f64` by central differences at `points`

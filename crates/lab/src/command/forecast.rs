@@ -12,7 +12,7 @@ use crate::progress;
 pub const OPTIONS: Options = Options {
     name: "forecast",
     full: r#"
-# Fewer steps, seeds and frequencies: a few minutes.
+# Fewer steps, seeds and frequencies: a minute.
 quick = false
 # Seeds of the weights and of the order of windows.
 seeds = "1,2,3,4"

@@ -12,7 +12,7 @@ use crate::progress;
 pub const OPTIONS: Options = Options {
     name: "return-heads",
     full: r#"
-# One split and fewer updates: two minutes.
+# One split and fewer updates: 20 seconds.
 quick = false
 # A folder with recordings in HDF5, or one recording.
 data = "datasets/starter/mujoco"

@@ -3,8 +3,8 @@
 use burn::tensor::{Device, activation::log_softmax};
 use overtone_core::seed::Generator;
 use overtone_eval::{Pooled, Smoothness};
-use overtone_model::head::{Binning, binning::quantile};
 
+use super::binning::{Binning, quantile};
 use super::decode::{distributions, trajectories};
 use super::forecaster::Forecaster;
 use super::metrics::{QUANTILES, Scores, seasonal_naive};
@@ -139,6 +139,7 @@ pub fn next_values(
 
 #[cfg(test)]
 mod tests {
+    use super::super::binning::{BinningConfig, Precision};
     use super::super::forecaster::ForecasterConfig;
     use super::super::metrics::MEDIAN;
     use super::super::series::Series;
@@ -147,8 +148,7 @@ mod tests {
     use super::*;
     use overtone_core::seed;
     use overtone_model::head::{
-        BinningConfig, BinsHeadConfig, FourierHeadConfig, InitialCoefficients, LinearConfig,
-        Precision,
+        BinsHeadConfig, FourierHeadConfig, InitialCoefficients, LinearConfig,
     };
 
     const SAMPLING: SamplingConfig = SamplingConfig { samples: 9, top_k: 0 };

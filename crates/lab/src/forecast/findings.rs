@@ -4,8 +4,8 @@ mod claims;
 mod pictures;
 
 use overtone_eval::{Pooled, table::Table};
-use overtone_model::head::Binning;
 
+use super::binning::Binning;
 use super::evaluation::{Accuracy, Evaluation, Forecast};
 use super::series_file::SeriesCard;
 use super::tokens::{LIMIT, Window};
@@ -266,7 +266,7 @@ impl Findings {
              {} Source: {}.\n\n\
              Of mixed-precision bins a share d = {} lies outside the dense interval, here from \
              {:.2} to {:.2}, which holds {} % of the scaled training values. A head sees only \
-             positions of bins (`crates/model/src/head/binning.rs`). Futures are {} trajectories \
+             positions of bins (`crates/lab/src/forecast/binning.rs`). Futures are {} trajectories \
              drawn value by value{}; the Fourier head's constant κ is taken off before (in \
              Chronos, and so in the paper, each value is one of the 50 most probable bins).",
             settings.n_layers,

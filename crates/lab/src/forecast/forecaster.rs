@@ -23,6 +23,7 @@ use overtone_core::seed::Generator;
 use overtone_kernels::{Activation, Form, Queries, layer_norm};
 use overtone_model::{
     AttentionConfig, Conditioning, Init, Matrices, ModelError,
+    error::config_error,
     head::{BinsHead, BinsHeadConfig, cross_entropy},
     transformer_block::{BlockOptions, TransformerBlock},
     transformer_config::TransformerConfig,
@@ -67,11 +68,7 @@ impl ForecasterConfig {
         for (key, value) in counts {
             if value == 0 {
                 let expected = "must be at least 1";
-                return Err(ModelError::Config {
-                    key,
-                    got: value.to_string(),
-                    expected: expected.into(),
-                });
+                return Err(config_error(key, value, expected));
             }
         }
         self.transformer().validate()?;

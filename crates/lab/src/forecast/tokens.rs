@@ -3,9 +3,9 @@
 
 use overtone_core::seed::Generator;
 use overtone_model::ModelError;
-use overtone_model::head::{Binning, BinningConfig, Precision};
 use rand::RngExt;
 
+use super::binning::{Binning, BinningConfig, Precision};
 use super::series::Series;
 
 /// Scaled values have bins of their own between minus this and this, as in Chronos.

@@ -3,9 +3,10 @@
 
 use burn::tensor::Device;
 use overtone_core::seed;
-use overtone_model::{ModelError, head::Binning};
+use overtone_model::ModelError;
 use overtone_train::{AdamW, AdamWConfig};
 
+use super::binning::Binning;
 use super::forecaster::{Forecaster, ForecasterConfig, Tokens};
 use super::series::Series;
 use super::tokens::{Window, random_window};

@@ -8,9 +8,10 @@ use std::{
 };
 
 use overtone_data::{Dataset, DatasetOptions, Observed, Recording, read};
-use overtone_model::{AverageReturn, head::binning::quantile};
+use overtone_model::AverageReturn;
 
 use super::ReturnHeadsError;
+use crate::forecast::binning::quantile;
 
 /// The recordings that `data` names: itself, or the HDF5 files of a folder by name.
 ///

@@ -7,8 +7,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use overtone_model::head::pointwise::bin_holding;
-
 use super::random::{Beta, Pcg64, Ziggurats, permutation};
 
 /// Rows of a dataset.
@@ -175,9 +173,41 @@ pub fn bin_centre(bin: usize, m: usize) -> f64 {
     -1.0 + (2 * bin + 1) as f64 / m as f64
 }
 
+/// The bin of `value` among `m` equal ones on [-1, 1], its lower edge included. Values outside
+/// belong to the first and last bin.
+pub fn bin_holding(value: f64, m: usize) -> usize {
+    let edge = |j: usize| -1.0 + j as f64 * (2.0 / m as f64);
+    let mut bin = (((value + 1.0) * 0.5 * m as f64).max(0.0) as usize).min(m - 1);
+    // The product may round across an edge.
+    if bin + 1 < m && value >= edge(bin + 1) {
+        bin += 1;
+    } else if bin > 0 && value < edge(bin) {
+        bin -= 1;
+    }
+    bin
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bins_hold_their_lower_edge_and_the_ends_hold_what_lies_outside() {
+        // Four bins with edges -1, -0.5, 0, 0.5, 1.
+        let got = [-7.0, -1.0, -0.51, -0.5, 0.0, 0.49, 0.5, 1.0, 3.0].map(|x| bin_holding(x, 4));
+        assert_eq!(got, [0, 0, 0, 1, 2, 2, 3, 3, 3]);
+    }
+
+    #[test]
+    fn every_edge_begins_its_bin() {
+        for m in [1, 7, 18, 50, 4096] {
+            for bin in 0..m {
+                let edge = -1.0 + bin as f64 * (2.0 / m as f64);
+                assert_eq!(bin_holding(edge, m), bin, "m {m}");
+                assert_eq!(bin_holding(edge + 0.999 / m as f64, m), bin, "m {m}");
+            }
+        }
+    }
 
     #[test]
     fn truths_are_what_the_rows_are_drawn_from() {

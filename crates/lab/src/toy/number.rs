@@ -45,62 +45,39 @@ pub trait Number:
     }
 }
 
-impl Number for f32 {
-    const ZERO: Self = 0.0;
-    const ONE: Self = 1.0;
+macro_rules! number {
+    ($float:ident, $exp:path) => {
+        impl Number for $float {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
 
-    #[inline(always)]
-    fn of(value: f64) -> Self {
-        value as f32
-    }
+            #[inline(always)]
+            fn of(value: f64) -> Self {
+                value as Self
+            }
 
-    #[inline(always)]
-    fn wide(self) -> f64 {
-        self.into()
-    }
+            #[inline(always)]
+            fn wide(self) -> f64 {
+                self.into()
+            }
 
-    #[inline(always)]
-    fn exp(self) -> Self {
-        math::exp(self)
-    }
+            #[inline(always)]
+            fn exp(self) -> Self {
+                $exp(self)
+            }
 
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        f32::sqrt(self)
-    }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                $float::sqrt(self)
+            }
 
-    #[inline(always)]
-    fn fused(self, factor: Self, sum: Self) -> Self {
-        self.mul_add(factor, sum)
-    }
+            #[inline(always)]
+            fn fused(self, factor: Self, sum: Self) -> Self {
+                self.mul_add(factor, sum)
+            }
+        }
+    };
 }
 
-impl Number for f64 {
-    const ZERO: Self = 0.0;
-    const ONE: Self = 1.0;
-
-    #[inline(always)]
-    fn of(value: f64) -> Self {
-        value
-    }
-
-    #[inline(always)]
-    fn wide(self) -> f64 {
-        self
-    }
-
-    #[inline(always)]
-    fn exp(self) -> Self {
-        f64::exp(self)
-    }
-
-    #[inline(always)]
-    fn sqrt(self) -> Self {
-        f64::sqrt(self)
-    }
-
-    #[inline(always)]
-    fn fused(self, factor: Self, sum: Self) -> Self {
-        self.mul_add(factor, sum)
-    }
-}
+number!(f32, math::exp);
+number!(f64, f64::exp);

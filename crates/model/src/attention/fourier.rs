@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::AttentionVariant;
 use crate::{
-    error::{ModelError, config_error},
+    error::{ModelError, check_not_negative, config_error},
     init::Init,
 };
 
@@ -60,13 +60,12 @@ impl AttentionVariant for FourierKernel {
         if ![2, 4, 6].contains(&self.power) {
             return Err(config_error("attention.power", self.power, "must be 2, 4 or 6"));
         }
-        if !(self.initial > 0.0 && self.initial.is_finite()) {
-            return Err(config_error("attention.initial", self.initial, "must be positive"));
+        let initial = self.initial as f32;
+        if !(initial > 0.0 && initial.is_finite()) {
+            let expected = "must be positive and finite, as an f32 too";
+            return Err(config_error("attention.initial", self.initial, expected));
         }
-        if !(self.epsilon >= 0.0 && self.epsilon.is_finite()) {
-            return Err(config_error("attention.epsilon", self.epsilon, "must be 0 or positive"));
-        }
-        Ok(())
+        check_not_negative("attention.epsilon", self.epsilon)
     }
 
     fn parameter(
@@ -89,14 +88,21 @@ mod tests {
 
     #[test]
     fn kernels_that_do_not_exist_are_refused() {
-        let refused = |change: fn(&mut FourierKernel)| {
+        let refused = |change: &dyn Fn(&mut FourierKernel)| {
             let mut kernel =
                 FourierKernel { power: 6, r: RShape::PerHead, initial: 2.0, epsilon: 1e-6 };
             change(&mut kernel);
             kernel.validate().unwrap_err().to_string()
         };
-        assert!(refused(|kernel| kernel.power = 3).contains("attention.power"));
-        assert!(refused(|kernel| kernel.initial = 0.0).contains("attention.initial"));
-        assert!(refused(|kernel| kernel.epsilon = f64::NAN).contains("attention.epsilon"));
+        assert!(refused(&|kernel| kernel.power = 3).contains("attention.power"));
+        // The last two are 0 and infinite as `f32`.
+        for initial in [0.0, f64::NAN, 1e-46, 1e39] {
+            let error = refused(&|kernel| kernel.initial = initial);
+            assert!(error.contains("attention.initial"), "{initial}: {error}");
+        }
+        for epsilon in [f64::NAN, -1e-6, 1e39] {
+            let error = refused(&|kernel| kernel.epsilon = epsilon);
+            assert!(error.contains("attention.epsilon"), "{epsilon}: {error}");
+        }
     }
 }

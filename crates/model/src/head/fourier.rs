@@ -5,12 +5,12 @@
 //! `A(z) = Σ_l a_l e^{ilπz}` the density is `p(z) = |A(z)|² / (2 Σ_l |a_l|²)`: non-negative
 //! by construction. The paper's Algorithm 1 reaches the same density through the
 //! autocorrelation of `a`; this form needs two small matrix products with constant
-//! cosine and sine tables and no complex arithmetic.
+//! cosine and sine tables and no complex arithmetic. As in the released code, `A(z)` is the complex
+//! conjugate's mirror image of Algorithm 1's.
 //!
 //! Differs from the released code:
 //! - The regulariser is really added to the loss (there it is computed and never used).
 //! - All-zero coefficients give the uniform distribution (there: NaN).
-//! - `A(z)` is the complex conjugate's mirror image of Algorithm 1's, as in the released code.
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -22,7 +22,7 @@ use super::{
     fourier_options::{Domain, InitialCoefficients, Regularizer},
 };
 use crate::{
-    error::{ModelError, check_counts, config_error},
+    error::{ModelError, check_counts, check_not_negative},
     init::Init,
     matrices::Matrices,
 };
@@ -40,8 +40,8 @@ pub(super) const TINY: f64 = 1e-18;
 options! {
     /// Options of the Fourier head.
     pub struct FourierHeadConfig {
-        /// Highest frequency N; 14 is the paper's best on Seaquest. Below the number of bins the
-        /// density's integral over a bin is represented without aliasing.
+        /// Highest frequency N; 14 is the paper's best on Seaquest. Where the domain is periodic, no
+        /// bin of m can have more than (N + 1)/m of the probability.
         pub frequencies: usize = 14,
         /// Weight of the smoothness regulariser, really added to the loss; the paper's 1e-6. 0
         /// turns it off.
@@ -56,8 +56,9 @@ options! {
         /// half_range does not, which suits real-valued actions.
         pub domain: Domain = Domain::default(),
         /// Coefficients at the start. normal: random, as the reference, with its standard deviation
-        /// of 0.02; {std = 0.01}: with another. uniform: exactly the uniform distribution, which
-        /// no scaling of random ones gives.
+        /// of 0.02; {std = 0.01}: with another. {fan_in = {weight_divisor = 1000, bias_divisor =
+        /// 10}}: PyTorch's default for a linear layer, divided. uniform: exactly the uniform
+        /// distribution, which no scaling of random ones gives.
         pub initial: InitialCoefficients = InitialCoefficients::default(),
     }
 }
@@ -103,13 +104,10 @@ impl BinsOptions for FourierHeadConfig {
 }
 
 /// # Errors
-/// When there is no frequency or too many, or γ is negative.
+/// When there is no frequency or too many, or γ is negative or infinite.
 pub(super) fn check_series(frequencies: usize, gamma: f64) -> Result<(), ModelError> {
     check_counts(&[("head.frequencies", frequencies)])?;
-    if !(gamma >= 0.0 && gamma.is_finite()) {
-        return Err(config_error("head.gamma", gamma, "must be 0 or positive"));
-    }
-    Ok(())
+    check_not_negative("head.gamma", gamma)
 }
 
 /// See the [module's documentation](self).

@@ -14,9 +14,6 @@ use super::fourier_options::Domain;
 /// is 2⁻⁵³ wide (the reference stops after 25).
 const HALVINGS: usize = 54;
 
-/// Cells of the midpoint rule of [`FourierDensity::entropy`].
-const ENTROPY_CELLS: usize = 4096;
-
 /// A complex number: real and imaginary part.
 type Complex = (f64, f64);
 
@@ -120,17 +117,6 @@ impl FourierDensity {
         0.5 * (low + high)
     }
 
-    /// Differential entropy `-∫ p ln p dz` in nats, by the midpoint rule on 4096 cells.
-    /// `ln 2` for the uniform density, less for any other.
-    pub fn entropy(&self) -> f64 {
-        let width = 2.0 / ENTROPY_CELLS as f64;
-        (0..ENTROPY_CELLS)
-            .map(|cell| self.pdf(-1.0 + (cell as f64 + 0.5) * width))
-            .filter(|&p| p > 0.0)
-            .map(|p| -p * p.ln() * width)
-            .sum()
-    }
-
     /// Where the density is largest: the best of `16(N + 1) + 1` equally spaced points,
     /// refined between its neighbours by golden-section search.
     pub fn mode(&self) -> f64 {
@@ -174,7 +160,6 @@ mod tests {
             close(density.cdf(z), (z + 1.0) / 2.0 + (PI * z).sin() / (2.0 * PI), 1e-15);
         }
         close(density.mode(), 0.0, 1e-7);
-        close(density.entropy(), 2.0 * 2.0f64.ln() - 1.0, 1e-9);
         close(density.inverse_cdf(0.5), 0.0, 1e-15);
     }
 
@@ -240,7 +225,5 @@ mod tests {
         let density = FourierDensity::new(&[0.0; 8], Domain::HalfRange);
         close(density.pdf(0.3), 0.5, 1e-15);
         close(density.inverse_cdf(0.25), -0.5, 1e-15);
-        close(density.entropy(), 2.0f64.ln(), 1e-13);
-        assert!(FourierDensity::new(&ROW, Domain::Periodic).entropy() < 2.0f64.ln());
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! `p(z) = |A(z)|² / ∫ |A|²`, trained by `-ln(p(z) + 1e-10)`. For acting,
 //! [`FourierLikelihoodHead::densities`] gives each row's [`FourierDensity`] with its closed
-//! cumulative distribution, samples, mode and entropy.
+//! cumulative distribution, samples and mode.
 //!
 //! Differs from the released code:
 //! - `p` is a squared amplitude, so it is never negative; all-zero coefficients are uniform.

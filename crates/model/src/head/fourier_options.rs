@@ -91,25 +91,21 @@ pub enum InitialCoefficients {
     UniformDensity,
 }
 
-/// What initial weights may be divided by.
-const DIVISORS: RangeInclusive<f64> = 1e-30..=1e30;
+/// Scales of initial coefficients, and what they may be divided by: beyond any use, and squares of
+/// coefficients are finite in single precision.
+const SCALES: RangeInclusive<f64> = 1e-9..=1e9;
 
 impl InitialCoefficients {
     /// # Errors
     /// When a scale is not positive, or out of all proportion.
     pub fn validate(&self) -> Result<(), ModelError> {
-        let positive = |key, value: f64| match value {
-            value if value > 0.0 && value.is_finite() => Ok(()),
-            value => Err(config_error(key, value, "must be positive")),
+        let usable = |key, value: f64| match SCALES.contains(&value) {
+            true => Ok(()),
+            false => Err(config_error(key, value, "must lie in [1e-9, 1e9]")),
         };
         match *self {
-            Self::Std(std) => positive("head.initial.std", std),
+            Self::Std(std) => usable("head.initial.std", std),
             Self::FanIn { weight_divisor, bias_divisor } => {
-                // Beyond this the interval that weights are drawn from is empty or endless.
-                let usable = |key, value: f64| match DIVISORS.contains(&value) {
-                    true => Ok(()),
-                    false => Err(config_error(key, value, "must lie in [1e-30, 1e30]")),
-                };
                 usable("head.initial.weight_divisor", weight_divisor)?;
                 usable("head.initial.bias_divisor", bias_divisor)
             }
@@ -266,16 +262,18 @@ mod tests {
     }
 
     #[test]
-    fn scales_must_be_positive() {
+    fn scales_out_of_proportion_are_refused() {
         let refused = |initial: InitialCoefficients| initial.validate().unwrap_err().to_string();
-        assert!(refused(InitialCoefficients::Std(0.0)).contains("head.initial.std"));
+        for std in [0.0, f64::NAN, 1e300] {
+            assert!(refused(InitialCoefficients::Std(std)).contains("head.initial.std"), "{std}");
+        }
         let fan_in = |weight_divisor, bias_divisor| InitialCoefficients::FanIn {
             weight_divisor,
             bias_divisor,
         };
         assert!(refused(fan_in(-1.0, 1.0)).contains("weight_divisor"));
         assert!(refused(fan_in(1.0, f64::INFINITY)).contains("bias_divisor"));
-        assert!(refused(fan_in(1e308, 1.0)).contains("weight_divisor"));
+        assert!(refused(fan_in(1e-30, 1.0)).contains("weight_divisor"));
         assert!(refused(fan_in(1.0, 1e-308)).contains("bias_divisor"));
         assert!(InitialCoefficients::default().validate().is_ok());
     }

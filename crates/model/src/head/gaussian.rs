@@ -8,7 +8,8 @@ use burn::{
 use overtone_core::seed::Generator;
 
 use super::{
-    GaussianMixture, HeadLoss, Marginals, NumbersOptions, OnNumbers, TanhConfig, TanhHead, read,
+    GaussianMixture, HeadLoss, Marginals, NumbersOptions, OnNumbers, PointwiseHead, TanhConfig,
+    read,
 };
 use crate::{
     init::{Init, standard_normal},
@@ -24,7 +25,7 @@ options! {
 impl NumbersOptions for GaussianConfig {
     type Head = GaussianHead;
 
-    /// The mean as the [deterministic head](TanhHead); every standard deviation 1/√3, that of
+    /// The mean as the [deterministic head](TanhConfig); every standard deviation 1/√3, that of
     /// the uniform distribution on [-1, 1].
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> GaussianHead {
         GaussianHead {
@@ -42,7 +43,7 @@ const MIN_STD: f64 = 1e-3;
 #[derive(Module, Debug)]
 pub struct GaussianHead {
     /// The mean.
-    pub mean: TanhHead,
+    pub mean: PointwiseHead,
     /// `[dimensions]`: logarithms of the standard deviations.
     pub log_std: Param<Tensor<1>>,
 }

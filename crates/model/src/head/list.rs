@@ -5,8 +5,9 @@ use burn::tensor::Tensor;
 use overtone_core::ActionSpace;
 
 use super::{
-    ActedRows, ActionOrder, BinsHead, Decisions, Head, HeadConfig, HeadLoss, HeadOutput,
-    LogitsDecisions, NumbersDecisions, OnBins, OnNumbers, bins_loss,
+    ActedRows, ActionOrder, BinnedConfig, BinsHead, BinsHeadConfig, Decisions, Domain, Head,
+    HeadConfig, HeadLoss, HeadOutput, LogitsDecisions, NumbersDecisions, OnBins, OnNumbers,
+    bins_loss,
 };
 use crate::error::{ModelError, check_counts, config_error};
 
@@ -193,9 +194,33 @@ impl HeadConfig {
         format!("{} head", self.name())
     }
 
-    /// The order of these actions that was asked for; `None`: the environment's.
+    /// The order of these actions that was asked for; `None`: the environment's, or that of no
+    /// list.
     pub fn action_order(&self, actions: &ActionSpace) -> Option<ActionOrder> {
-        self.ordered(actions).ok()?.order()?.bins()
+        match actions {
+            ActionSpace::Discrete { .. } => self.ordered(actions).ok()?.order()?.bins(),
+            ActionSpace::Continuous { .. } => None,
+        }
+    }
+
+    /// What limits how certain of these actions the head can become, in a sentence: the
+    /// [largest probability](super::FourierHeadConfig::largest_probability) of a periodic Fourier series.
+    pub fn limit(&self, actions: &ActionSpace) -> Option<String> {
+        let (m, what, head) = match self {
+            Self::Fourier(head) => (actions.size(), "action", head),
+            Self::Binned(BinnedConfig { bins, head: BinsHeadConfig::Fourier(head) }) => {
+                (*bins, "bin", head)
+            }
+            _ => return None,
+        };
+        let (n, most) = (head.frequencies, head.largest_probability(m));
+        (head.domain == Domain::Periodic && most < 1.0).then(|| {
+            format!(
+                "no {what} can have more than {most:.2} of the probability ((N + 1)/m, N = {n} \
+                 frequencies, m = {m} {what}s); head.frequencies={} lifts this limit",
+                m - 1
+            )
+        })
     }
 
     /// # Errors
@@ -300,7 +325,9 @@ impl BinsHead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::{FourierLikelihoodConfig, LinearConfig, TanhConfig};
+    use crate::head::{
+        FourierHeadConfig, FourierLikelihoodConfig, LinearConfig, OrderConfig, TanhConfig,
+    };
 
     #[track_caller]
     fn check_refused(head: HeadConfig, actions: &ActionSpace, expected: &str) {
@@ -312,15 +339,40 @@ mod tests {
         check_refused(
             HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(4)),
             &ActionSpace::numbered(6),
-            "model.head = fourier4: is for real-valued actions, and here there are 6 \
+            "head = fourier4: is for real-valued actions, and here there are 6 \
              actions to choose from; choose one of linear, fourier, gmm",
         );
         check_refused(
             HeadConfig::Linear(LinearConfig {}),
             &ActionSpace::unit(3),
-            "model.head = linear: is for a list of actions, and an action here is 3 numbers; \
+            "head = linear: is for a list of actions, and an action here is 3 numbers; \
              choose one of tanh, pointwise, gaussian, fourier, gmm",
         );
+    }
+
+    /// Whatever a checkpoint's state claims.
+    #[test]
+    fn real_valued_actions_have_no_order() {
+        let action_order = OrderConfig::Compass;
+        let config = FourierHeadConfig { action_order, ..FourierHeadConfig::new(3) };
+        assert_eq!(HeadConfig::Fourier(config).action_order(&ActionSpace::unit(2)), None);
+    }
+
+    #[test]
+    fn too_few_frequencies_limit_what_is_most_probable() {
+        let fourier = FourierHeadConfig::new;
+        let limit = |head| HeadConfig::Fourier(head).limit(&ActionSpace::numbered(18));
+        assert_eq!(
+            limit(fourier(3)).unwrap(),
+            "no action can have more than 0.22 of the probability ((N + 1)/m, N = 3 frequencies, \
+             m = 18 actions); head.frequencies=17 lifts this limit"
+        );
+        assert_eq!(limit(fourier(17)), None);
+        assert_eq!(limit(FourierHeadConfig { domain: Domain::HalfRange, ..fourier(3) }), None);
+        let head = BinsHeadConfig::Fourier(fourier(6));
+        let limit = HeadConfig::Binned(BinnedConfig { bins: 50, head });
+        let limit = limit.limit(&ActionSpace::unit(2)).unwrap();
+        assert!(limit.contains("no bin can have more than 0.14"), "{limit}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! Pointwise regression: one affine layer to the numbers themselves, trained by squared error.
-//! It can only learn the mean of what it is shown (the regression baseline of Gillman et al.
-//! 2025, Table 6).
+//! Heads that say one number for each dimension, trained by squared error: one affine layer to the
+//! numbers themselves, which can only learn the mean of what it is shown (the regression baseline
+//! of Gillman et al. 2025, Table 6), or its `tanh`, the deterministic head of the Decision
+//! Transformer on real-valued actions (Chen et al. 2021).
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -16,23 +17,38 @@ options! {
     pub struct PointwiseConfig {}
 }
 
+options! {
+    /// The tanh head has no options.
+    #[derive(Copy)]
+    pub struct TanhConfig {}
+}
+
 impl NumbersOptions for PointwiseConfig {
     type Head = PointwiseHead;
 
-    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases.
     fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> PointwiseHead {
-        let (weight, bias) = init.linear([d_model, width]);
-        PointwiseHead { weight, bias }
+        PointwiseHead::init(d_model, width, false, init)
     }
 }
 
-/// `y = x W + b`.
+impl NumbersOptions for TanhConfig {
+    type Head = PointwiseHead;
+
+    fn init(&self, d_model: usize, width: usize, init: &mut Init<'_>) -> PointwiseHead {
+        PointwiseHead::init(d_model, width, true, init)
+    }
+}
+
+/// `y = x W + b`, or `tanh` of it, in (-1, 1).
 #[derive(Module, Debug)]
 pub struct PointwiseHead {
     /// `[d_model, dimensions]`
     pub weight: Param<Tensor<2>>,
     /// `[dimensions]`
     pub bias: Param<Tensor<1>>,
+    /// Whether the result goes through tanh.
+    #[module(skip)]
+    pub tanh: bool,
 }
 
 impl Matrices for PointwiseHead {
@@ -42,10 +58,18 @@ impl Matrices for PointwiseHead {
 }
 
 impl PointwiseHead {
+    /// PyTorch's default for a linear layer, U(±1/√d_model) for weights and biases, as the
+    /// reference.
+    fn init(d_model: usize, width: usize, tanh: bool, init: &mut Init<'_>) -> Self {
+        let (weight, bias) = init.linear([d_model, width]);
+        Self { weight, bias, tanh }
+    }
+
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`; result `[rows, dimensions]`
     pub fn forward(&self, hidden: Tensor<2>) -> Tensor<2> {
-        hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze()
+        let numbers = hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze();
+        if self.tanh { numbers.tanh() } else { numbers }
     }
 }
 
@@ -65,42 +89,5 @@ impl OnNumbers for PointwiseHead {
 
     fn marginals(&self, hidden: Tensor<2>) -> Box<dyn Marginals> {
         Box::new(Points(read(self.forward(hidden))))
-    }
-}
-
-/// The bin of `value` among `m` equal ones on [-1, 1], its lower edge included. Values outside
-/// belong to the first and last bin.
-pub fn bin_holding(value: f64, m: usize) -> usize {
-    let edge = |j: usize| -1.0 + j as f64 * (2.0 / m as f64);
-    let mut bin = (((value + 1.0) * 0.5 * m as f64).max(0.0) as usize).min(m - 1);
-    // The product may round across an edge.
-    if bin + 1 < m && value >= edge(bin + 1) {
-        bin += 1;
-    } else if bin > 0 && value < edge(bin) {
-        bin -= 1;
-    }
-    bin
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bin_holding;
-
-    #[test]
-    fn bins_hold_their_lower_edge_and_the_ends_hold_what_lies_outside() {
-        // Four bins with edges -1, -0.5, 0, 0.5, 1.
-        let got = [-7.0, -1.0, -0.51, -0.5, 0.0, 0.49, 0.5, 1.0, 3.0].map(|x| bin_holding(x, 4));
-        assert_eq!(got, [0, 0, 0, 1, 2, 2, 3, 3, 3]);
-    }
-
-    #[test]
-    fn every_edge_begins_its_bin() {
-        for m in [1, 7, 18, 50, 4096] {
-            for bin in 0..m {
-                let edge = -1.0 + bin as f64 * (2.0 / m as f64);
-                assert_eq!(bin_holding(edge, m), bin, "m {m}");
-                assert_eq!(bin_holding(edge + 0.999 / m as f64, m), bin, "m {m}");
-            }
-        }
     }
 }

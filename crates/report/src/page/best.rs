@@ -2,14 +2,15 @@
 
 use overtone_plot::{Line, Stroke};
 
-use super::scores::{Role, Row, spread};
+use super::scores::{Role, Row, spread, told};
+use overtone_eval::summary::digits;
 use overtone_eval::table::Table;
 
-/// The rows of one run, protocol and target of which weights of several updates were played, by
-/// these updates.
+/// The rows of one run, protocol and target of which several of the run's checkpoints were played,
+/// by their updates.
 fn checkpoints<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<Vec<&'r Row<'a>>> {
     let mut found: Vec<Vec<&Row<'_>>> = Vec::new();
-    for row in rows.iter().filter(|row| row.role != Role::NoWeights) {
+    for row in rows.iter().filter(|row| row.is_own()) {
         let alike = |other: &Row<'_>| {
             std::ptr::eq(row.run, other.run)
                 && row.protocol == other.protocol
@@ -49,11 +50,12 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
         "best of those played (updates)",
     ]);
     groups.first()?;
+    let digits = digits(groups.iter().flatten().map(|row| &row.raw));
     for group in groups {
-        let told = |row: &&Row<'_>| {
-            format!("{} ({})", spread(&row.raw, 1), row.step().unwrap_or_default())
+        let score = |row: &&Row<'_>| {
+            format!("{} ({})", spread(&row.raw, digits), row.step().unwrap_or_default())
         };
-        let of = |role: Role| group.iter().find(|row| row.role == role).map(told);
+        let of = |role: Role| group.iter().find(|row| row.role == role).map(score);
         let none = match group[0].run.held_out_step {
             Some(_) => "not played",
             None => "none held out",
@@ -62,21 +64,27 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
         table.row(vec![
             group[0].run.name.clone(),
             group[0].protocol.clone(),
-            group[0].target.target_return.to_string(),
+            target(&group),
             distinct(&group).len().to_string(),
             of(Role::Last).unwrap_or_else(|| "not played".to_owned()),
             of(Role::HeldOut).unwrap_or_else(|| none.to_owned()),
-            best.map(told).unwrap_or_default(),
+            best.map(score).unwrap_or_default(),
         ]);
     }
     Some(table)
+}
+
+/// What the agents of a group were told; a dash where nothing.
+fn target(group: &[&Row<'_>]) -> String {
+    let told = told(group.iter().copied(), |target| target.to_string());
+    if told.is_empty() { "-".to_owned() } else { told }
 }
 
 /// The mean raw return against updates, for the same groups.
 pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Line> {
     let curve = |group: Vec<&Row<'_>>| {
         let point = |row: &&Row<'_>| Some([row.step()? as f64, row.raw.mean]);
-        let target = group[0].target.target_return;
+        let target = target(&group);
         let name = format!("{}, {}, target {target}", group[0].run.name, group[0].protocol);
         Line::new(name, distinct(&group).iter().filter_map(point).collect()).stroke(Stroke::Marked)
     };

@@ -1,11 +1,11 @@
 //! What agents earned in the ways of playing among which theirs was chosen.
 
-use overtone_eval::{Choice, choice::Differing, table::Table};
+use overtone_eval::{Choice, ChoicePoint, choice::Differing, summary::digits, table::Table};
 use overtone_plot::{Line, Stroke};
 
-use super::{document::Block, heading, pictures, run_files::RunFiles, text};
+use super::{document::Block, heading, pictures, run_files::RunFiles, scores::spread, text};
 
-/// More lines than these nobody can tell apart.
+/// Of more runs than these, the deviations hide one another; the table has them.
 const MOST_LINES: usize = 8;
 
 /// A section about all choices that evaluations of `runs` tell of, with a table for those among the
@@ -61,11 +61,14 @@ fn table(what: &str, choices: &[(&str, &Choice)]) -> Table {
     header.push("chosen".into());
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let mut table = Table::new(&header);
+    let points = choices.iter().flat_map(|(_, choice)| &choice.curve);
+    let digits = digits(points.map(|point| &point.raw_return));
     for (name, choice) in choices {
         let mut row = vec![(*name).to_owned(), choice.target.to_string()];
         row.extend(labels.iter().map(|label| {
             let found = choice.curve.iter().find(|point| choice.label(&point.way) == *label);
-            found.map_or_else(|| "-".into(), |point| point.raw_return.with_spread())
+            let score = |point: &ChoicePoint| spread(&point.raw_return, digits);
+            found.map_or_else(|| "-".into(), score)
         }));
         row.push(choice.label(&choice.chosen));
         table.row(row);
@@ -84,5 +87,5 @@ fn curves((name, of): Differing, choices: &[(&str, &Choice)]) -> Vec<Block> {
     };
     let title = format!("raw return against {name}, mean ± sd");
     let lines = choices.iter().map(line).collect();
-    pictures::curves(&name.replace(' ', "-"), &title, name, lines).into_iter().collect()
+    pictures::curves(&name.replace(' ', "-"), &title, name, lines)
 }

@@ -1,5 +1,7 @@
 //! A page as blocks, rendered as HTML and as Markdown: the two cannot tell different things.
 
+use std::sync::Arc;
+
 use overtone_eval::table::Table;
 
 /// A part of a page. Words and cells are plain text in which nothing is markup: the renderers
@@ -34,7 +36,7 @@ pub(super) enum Block {
         /// What it shows.
         title: String,
         /// The file.
-        gif: Vec<u8>,
+        gif: Arc<[u8]>,
     },
     /// What is shown on demand.
     Fold(String, Vec<Block>),
@@ -45,7 +47,7 @@ impl Block {
     pub(super) fn picture(&self, stem: &str) -> Option<(String, &[u8])> {
         match self {
             Self::Plot { name, svg, .. } => Some((format!("{stem}-{name}.svg"), svg.as_bytes())),
-            Self::Video { name, gif, .. } => Some((format!("{stem}-{name}.gif"), gif)),
+            Self::Video { name, gif, .. } => Some((format!("{stem}-{name}.gif"), &gif[..])),
             _ => None,
         }
     }

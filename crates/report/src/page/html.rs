@@ -21,13 +21,14 @@ const STYLE: &str = "\
 }
 * { overflow-wrap: anywhere }
 body { color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif; max-width: 92rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.6rem } h2 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) } h3 { font-size: 1.05rem }
+h1 { font-size: 1.6rem } h2, details h3 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) } h3, h4 { font-size: 1.05rem }
 p { max-width: 50rem }
 /* What a table has beyond its box is told by a shadow at that edge. */
 .wide { overflow-x: auto; max-width: 100%; background: linear-gradient(90deg, var(--paper) 30%, transparent) 0 0 / 3rem 100% local, linear-gradient(270deg, var(--paper) 30%, transparent) 100% 0 / 3rem 100% local, linear-gradient(90deg, var(--line), transparent) 0 0 / 1rem 100% scroll, linear-gradient(270deg, var(--line), transparent) 100% 0 / 1rem 100% scroll; background-repeat: no-repeat }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .82rem; margin: .5rem 0 }
 th, td { padding: .2rem .3rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap }
 th { color: var(--faint); font-weight: 600; white-space: normal; overflow-wrap: normal; vertical-align: bottom }
+th[scope=row] { color: inherit; font-weight: inherit; vertical-align: inherit }
 .left { text-align: left }
 th:first-child, td:first-child { white-space: normal; min-width: 8rem; overflow-wrap: break-word }
 th.group { color: var(--ink); text-align: left; padding-top: .7rem }
@@ -50,15 +51,17 @@ pub(super) fn render(title: &str, blocks: &[Block]) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
     );
-    push(&mut page, blocks);
+    push(&mut page, blocks, 2);
     page + "</body>\n</html>\n"
 }
 
-fn push(page: &mut String, blocks: &[Block]) {
+/// Sections have headings of this level, and those in a fold one of the next.
+fn push(page: &mut String, blocks: &[Block], level: usize) {
+    let heading = |level: usize, words: &str| format!("<h{level}>{}</h{level}>\n", escape(words));
     for block in blocks {
         match block {
-            Block::Heading(words) => *page += &format!("<h2>{}</h2>\n", escape(words)),
-            Block::Subheading(words) => *page += &format!("<h3>{}</h3>\n", escape(words)),
+            Block::Heading(words) => *page += &heading(level, words),
+            Block::Subheading(words) => *page += &heading(level + 1, words),
             Block::Text(words) => *page += &format!("<p>{}</p>\n", escape(words)),
             // A line end right after `<pre>` is not part of it.
             Block::Code(words) => *page += &format!("<pre>\n{}</pre>\n", escape(words)),
@@ -66,18 +69,22 @@ fn push(page: &mut String, blocks: &[Block]) {
             Block::Groups(table, n) => push_table(page, table, *n),
             Block::Plot { title, svg, .. } => {
                 let words = escape(title);
+                let label = format!("<svg role=\"img\" aria-label=\"{words}\" ");
+                let svg = svg.replacen("<svg ", &label, 1);
                 *page += &format!("<figure>\n<figcaption>{words}</figcaption>\n{svg}</figure>\n");
             }
             Block::Video { title, gif, .. } => {
-                let (words, gif) = (escape(title), BASE64_STANDARD.encode(gif));
+                let words = escape(title);
                 *page += &format!(
                     "<figure>\n<figcaption>{words}</figcaption>\n\
-                     <img alt=\"{words}\" src=\"data:image/gif;base64,{gif}\">\n</figure>\n"
+                     <img loading=\"lazy\" alt=\"{words}\" src=\"data:image/gif;base64,"
                 );
+                BASE64_STANDARD.encode_string(gif, page);
+                *page += "\">\n</figure>\n";
             }
             Block::Fold(summary, blocks) => {
                 *page += &format!("<details>\n<summary>{}</summary>\n", escape(summary));
-                push(page, blocks);
+                push(page, blocks, level + 1);
                 *page += "</details>\n";
             }
         }
@@ -86,19 +93,24 @@ fn push(page: &mut String, blocks: &[Block]) {
 
 /// A table; what the first `grouped` columns say stands above the rows that have it in common.
 fn push_table(page: &mut String, table: &Table, grouped: usize) {
-    *page += "<div class=\"wide\"><table>\n";
+    *page += "<div class=\"wide\"><table>\n<thead>\n";
     let rows = table.rows();
     for (i, row) in rows.iter().enumerate() {
-        let tag = if i == 0 { "th" } else { "td" };
+        if i == 1 {
+            *page += "</thead>\n<tbody>\n";
+        }
         if grouped > 0 && i > 0 && (i == 1 || row[..grouped] != rows[i - 1][..grouped]) {
-            // The first says itself what it is, such as a task.
-            let told = rows[0].iter().zip(row).take(grouped).enumerate();
-            let words = told.map(|(column, (name, cell))| match column {
-                0 => cell.clone(),
+            if i > 1 {
+                *page += "</tbody>\n<tbody>\n";
+            }
+            let told = rows[0].iter().zip(row).take(grouped).filter(|(_, cell)| !cell.is_empty());
+            let words = told.map(|(name, cell)| match name.as_str() {
+                // It says itself what it is.
+                "task" => cell.clone(),
                 _ => format!("{name} {cell}"),
             });
             *page += &format!(
-                "<tr><th class=\"group\" colspan=\"{}\">{}</th></tr>\n",
+                "<tr><th class=\"group\" scope=\"rowgroup\" colspan=\"{}\">{}</th></tr>\n",
                 row.len() - grouped,
                 escape(&words.collect::<Vec<_>>().join(", "))
             );
@@ -109,10 +121,16 @@ fn push_table(page: &mut String, table: &Table, grouped: usize) {
                 false if table.is_of_numbers(column) => "",
                 false => " class=\"left\"",
             };
-            format!("<{tag}{class}>{}</{tag}>", escape(cell))
+            let (tag, scope) = match (i, column == grouped) {
+                (0, _) => ("th", " scope=\"col\""),
+                (_, true) => ("th", " scope=\"row\""),
+                (_, false) => ("td", ""),
+            };
+            format!("<{tag}{scope}{class}>{}</{tag}>", escape(cell))
         });
         *page += &format!("<tr>{}</tr>\n", cells.collect::<String>());
     }
+    *page += if rows.len() > 1 { "</tbody>\n" } else { "</thead>\n" };
     *page += "</table></div>\n";
 }
 
@@ -125,11 +143,39 @@ mod tests {
         let mut table = Table::new(&["task", "raw"]);
         table.row(vec!["Hopper".into(), "10.5 ± 0.1".into()]);
         let page = render("t", &[Block::Table(table)]);
-        let expected = "<div class=\"wide\"><table>\n\
-                        <tr><th class=\"left\">task</th><th>raw</th></tr>\n\
-                        <tr><td class=\"left\">Hopper</td><td>10.5 ± 0.1</td></tr>\n";
+        let expected = "<div class=\"wide\"><table>\n<thead>\n\
+                        <tr><th scope=\"col\" class=\"left\">task</th><th scope=\"col\">raw</th></tr>\n\
+                        </thead>\n<tbody>\n\
+                        <tr><th scope=\"row\" class=\"left\">Hopper</th><td>10.5 ± 0.1</td></tr>\n\
+                        </tbody>\n</table>";
         assert!(page.contains(expected), "{page}");
         assert!(STYLE.contains(".wide { overflow-x: auto"));
+    }
+
+    #[test]
+    fn a_group_says_what_its_values_are() {
+        let mut table = Table::new(&["target", "protocol", "cell", "raw"]);
+        for (target, cell) in [("3543.9", "a"), ("3543.9", "b"), ("", "a")] {
+            table.row([target, "matched", cell, "1"].map(str::to_owned).to_vec());
+        }
+        let page = render("t", &[Block::Groups(table, 2)]);
+        let group = |words: &str| {
+            format!("<th class=\"group\" scope=\"rowgroup\" colspan=\"2\">{words}</th>")
+        };
+        for words in ["target 3543.9, protocol matched", "protocol matched"] {
+            assert_eq!(page.matches(&group(words)).count(), 1, "{page}");
+        }
+        assert_eq!(page.matches("<tbody>").count(), 2, "{page}");
+    }
+
+    #[test]
+    fn headings_in_a_fold_and_pictures_have_their_place_and_name() {
+        let plot = Block::Plot { name: "a".into(), title: "a < b".into(), svg: "<svg />".into() };
+        let inside = vec![Block::Heading("In".into()), Block::Subheading("Deep".into()), plot];
+        let page = render("t", &[Block::Heading("Out".into()), Block::Fold("f".into(), inside)]);
+        for part in ["<h2>Out</h2>", "<h3>In</h3>", "<h4>Deep</h4>", "aria-label=\"a &lt; b\""] {
+            assert!(page.contains(part), "no {part} in {page}");
+        }
     }
 
     #[test]
@@ -141,7 +187,7 @@ mod tests {
             Block::Heading(bad()),
             Block::Code(bad()),
             Block::Table(table),
-            Block::Video { name: "video".into(), title: bad(), gif: vec![1, 2, 3] },
+            Block::Video { name: "video".into(), title: bad(), gif: [1, 2, 3].into() },
             Block::Fold(bad(), vec![Block::Text(bad())]),
         ];
         let page = render(&bad(), &blocks);

@@ -22,16 +22,18 @@ fn escape(text: &str) -> String {
 /// The page; its pictures are the files `<stem>-<name>.svg` and `.gif`.
 pub(super) fn render(title: &str, blocks: &[Block], stem: &str) -> String {
     let mut page = format!("# {}\n", escape(title));
-    push(&mut page, blocks, stem);
+    push(&mut page, blocks, stem, 2);
     page
 }
 
-fn push(page: &mut String, blocks: &[Block], stem: &str) {
+/// Sections have headings of this level, and those in a fold one of the next.
+fn push(page: &mut String, blocks: &[Block], stem: &str, level: usize) {
+    let heading = |level: usize, words: &str| format!("{} {}\n", "#".repeat(level), escape(words));
     for block in blocks {
         *page += "\n";
         match block {
-            Block::Heading(words) => *page += &format!("## {}\n", escape(words)),
-            Block::Subheading(words) => *page += &format!("### {}\n", escape(words)),
+            Block::Heading(words) => *page += &heading(level, words),
+            Block::Subheading(words) => *page += &heading(level + 1, words),
             Block::Text(words) => *page += &format!("{}\n", escape(words)),
             Block::Code(words) => *page += &code(words),
             Block::Table(table) | Block::Groups(table, _) => *page += &escaped(table).to_markdown(),
@@ -42,7 +44,7 @@ fn push(page: &mut String, blocks: &[Block], stem: &str) {
             // GitHub's Markdown shows this element, others its contents.
             Block::Fold(summary, blocks) => {
                 *page += &format!("<details>\n<summary>{}</summary>\n", escape(summary));
-                push(page, blocks, stem);
+                push(page, blocks, stem, level + 1);
                 *page += "\n</details>\n";
             }
         }

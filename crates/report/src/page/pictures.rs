@@ -1,9 +1,9 @@
 //! The pictures of a page: curves, how probable actions were, videos.
 
-use overtone_plot::{Bars, Line, LinePlot};
+use overtone_plot::{Bars, Line, LinePlot, MOST_LINES};
 
 use super::document::Block;
-use super::run_files::RunFiles;
+use super::run_files::{EvaluationFile, MOST_VIDEO, RunFiles};
 use super::scores::{Role, Row};
 
 /// Points of a line; of more, neighbours are averaged.
@@ -13,17 +13,52 @@ const LARGEST: f64 = 1e100;
 /// Targets of an evaluation whose actions are shown.
 const MOST_TARGETS: usize = 4;
 
-/// Curves against what `against` names; `None` if no line has a finite point.
-pub(super) fn curves(name: &str, title: &str, against: &str, lines: Vec<Line>) -> Option<Block> {
+/// Curves against what `against` names; nothing if no line has a finite point.
+pub(super) fn curves(name: &str, title: &str, against: &str, lines: Vec<Line>) -> Vec<Block> {
     let mut lines: Vec<Line> = lines.into_iter().map(thinned).collect();
     lines.retain(|line| !line.points.is_empty());
+    plots(name, title, LinePlot { x_label: against.into(), lines, ..LinePlot::default() })
+}
+
+/// A plot as a block; as several, if it has more lines than can be told apart.
+pub(super) fn plots(name: &str, title: &str, plot: LinePlot) -> Vec<Block> {
+    let mut lines = plot.lines.clone();
     if let [line] = &mut lines[..] {
         // There is nothing to tell it from.
         line.name.clear();
     }
-    lines.first()?;
-    let plot = LinePlot { x_label: against.into(), lines, ..LinePlot::default() };
-    Some(Block::Plot { name: name.to_owned(), title: title.to_owned(), svg: plot.to_svg() })
+    let n_plots = lines.len().div_ceil(MOST_LINES);
+    let block = |(i, lines): (usize, &[Line])| {
+        let (name, title) = match n_plots {
+            1 => (name.to_owned(), title.to_owned()),
+            n => (format!("{name}-part-{}", i + 1), format!("{title}, {} of {n}", i + 1)),
+        };
+        let svg = LinePlot { lines: lines.to_vec(), ..plot.clone() }.to_svg();
+        Block::Plot { name, title, svg }
+    };
+    lines.chunks(MOST_LINES).enumerate().map(block).collect()
+}
+
+/// Whether a number can be a point of a curve.
+pub(super) fn is_drawn(number: f64) -> bool {
+    number.abs() < LARGEST
+}
+
+/// A sentence about each run some of whose numbers are none, so that no curve shows them. `title`
+/// says what is in `column`.
+pub(super) fn broken(runs: &[RunFiles], column: &str, title: &str) -> Vec<Block> {
+    let told = |run: &RunFiles| {
+        let points = run.metrics.as_ref()?.against_steps(column)?;
+        let broken: Vec<&[f64; 2]> = points.iter().filter(|point| !is_drawn(point[1])).collect();
+        let first = broken.first()?[0];
+        let since = points.iter().filter(|point| point[0] >= first).count();
+        let when = match broken.len() {
+            n if n == since => format!("from update {first} on"),
+            n => format!("at {n} of {} updates, first at {first}", points.len()),
+        };
+        Some(Block::Text(format!("The {title} of {} is no number {when}.", run.name)))
+    };
+    runs.iter().filter_map(told).collect()
 }
 
 /// The points that can be shown; if they are many, means of neighbours.
@@ -34,7 +69,7 @@ fn thinned(line: Line) -> Line {
         .iter()
         .zip(band)
         .map(|([x, y], [low, high])| [*x, *y, low, high])
-        .filter(|point| point.iter().all(|x| x.abs() < LARGEST))
+        .filter(|point| point.iter().all(|x| is_drawn(*x)))
         .collect();
     let together = finite.len().div_ceil(MOST_POINTS).max(1);
     let mean = |points: &[[f64; 4]], axis: usize| {
@@ -52,40 +87,66 @@ fn thinned(line: Line) -> Line {
 /// checkpoint (or whichever was played).
 pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
+    let mut n_left_out = 0;
     for (i, row) in rows.iter().enumerate() {
         let same_run = |other: &Row<'_>| std::ptr::eq(other.run, row.run);
         let has_last = rows.iter().any(|other| same_run(other) && other.role == Role::Last);
         let before = rows[..i].iter().filter(|other| {
             std::ptr::eq(other.source, row.source) && other.target.actions.is_some()
         });
-        if (has_last && row.role != Role::Last) || before.count() >= MOST_TARGETS {
+        let Some(shares) = &row.target.actions else { continue };
+        if has_last && row.role != Role::Last {
             continue;
         }
-        let Some(shares) = &row.target.actions else { continue };
-        let title =
-            format!("{}, {}, target {}", row.run.name, row.protocol, row.target.target_return);
+        if before.count() >= MOST_TARGETS {
+            n_left_out += 1;
+            continue;
+        }
+        let told = row.told().map_or_else(String::new, |told| format!(", target {told}"));
+        let title = format!("{}, {}{told}", row.run.name, row.protocol);
         let bars = shares.iter().map(|share| (share.action.clone(), share.share)).collect();
         let svg = Bars { bars, ..Bars::default() }.to_svg();
         blocks.push(Block::Plot { name: format!("actions-{}", blocks.len() + 1), title, svg });
     }
+    if n_left_out > 0 {
+        blocks.push(Block::Text(format!(
+            "Of an evaluation the first {MOST_TARGETS} targets are shown; {n_left_out} are left out."
+        )));
+    }
     blocks
 }
 
-/// The videos in the runs' folders.
+/// The videos in the runs' folders; those that would make the page too large are named.
 pub(super) fn videos(runs: &[RunFiles]) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+    let (mut blocks, mut left_out): (Vec<Block>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut size = 0;
     for run in runs {
         for video in &run.videos {
             let shown = match &video.filmed {
-                Some(filmed) => format!(" ({})", filmed.describe()),
+                Some(filmed) => {
+                    let played = |source: &&EvaluationFile| source.file == filmed.evaluation;
+                    let source = run.evaluations.iter().find(played);
+                    let setting = source.map(|source| &source.evaluation.setting);
+                    format!(" ({})", filmed.describe(setting))
+                }
                 None => String::new(),
             };
-            blocks.push(Block::Video {
-                name: format!("video-{}", blocks.len() + 1),
-                title: format!("{}: {}{shown}", run.name, video.file),
-                gif: video.gif.clone(),
-            });
+            let title = format!("{}: {}{shown}", run.name, video.file);
+            match video.gif.clone().filter(|gif| size + gif.len() as u64 <= MOST_VIDEO) {
+                Some(gif) => {
+                    size += gif.len() as u64;
+                    let name = format!("video-{}", blocks.len() + 1);
+                    blocks.push(Block::Video { name, title, gif });
+                }
+                None => left_out.push(title),
+            }
         }
+    }
+    if !left_out.is_empty() {
+        blocks.push(Block::Text(format!(
+            "In the runs' folders, and too large for this page: {}.",
+            left_out.join("; ")
+        )));
     }
     blocks
 }
@@ -110,22 +171,40 @@ mod tests {
     #[test]
     fn what_cannot_be_drawn_is_left_out() {
         let far = line(&[[0.0, f64::INFINITY], [1.0, 1e300], [f64::NAN, 0.0]]);
-        assert!(curves("loss", "loss", "updates", vec![far, line(&[])]).is_none());
+        assert!(curves("loss", "loss", "updates", vec![far, line(&[])]).is_empty());
         let near = line(&[[0.0, 1.0], [1.0, f64::NAN], [2.0, 3.0]]);
-        let Some(Block::Plot { svg, .. }) = curves("loss", "loss", "updates", vec![near]) else {
-            panic!("two points can be drawn")
-        };
+        let svg = &drawn(vec![near])[0].1;
         assert!(svg.contains("<polyline") && !svg.contains("NaN"), "{svg}");
+    }
+
+    /// Names of the plots, and the plots.
+    fn drawn(lines: Vec<Line>) -> Vec<(String, String)> {
+        let blocks = curves("loss", "loss", "updates", lines).into_iter();
+        let plot = |block| match block {
+            Block::Plot { name, svg, .. } => (name, svg),
+            _ => panic!("a curve is a plot"),
+        };
+        blocks.map(plot).collect()
+    }
+
+    #[test]
+    fn lines_that_cannot_be_told_apart_are_in_plots_of_their_own() {
+        let lines = |n: usize| {
+            let line = |i| Line::new(format!("run {i};"), vec![[0.0, 1.0], [1.0, 2.0]]);
+            drawn((0..n).map(line).collect())
+        };
+        assert_eq!(lines(MOST_LINES).len(), 1);
+        let plots = lines(MOST_LINES + 1);
+        assert_eq!([&plots[0].0, &plots[1].0], ["loss-part-1", "loss-part-2"]);
+        assert!(plots[0].1.contains(">run 31;<") && !plots[0].1.contains(">run 32;<"));
+        assert!(plots[1].1.contains(">run 32;<") && !plots[1].1.contains(">run 31;<"));
     }
 
     #[test]
     fn lines_have_names_where_there_are_several() {
         let of = |names: &[&str]| {
             let lines = names.iter().map(|name| Line::new(*name, vec![[0.0, 1.0], [1.0, 2.0]]));
-            match curves("loss", "loss", "updates", lines.collect()) {
-                Some(Block::Plot { svg, .. }) => svg,
-                _ => panic!("there are lines"),
-            }
+            drawn(lines.collect()).remove(0).1
         };
         assert!(of(&["one", "</svg>"]).contains(">&lt;/svg&gt;</text>"));
         assert!(!of(&["one"]).contains(">one<"));

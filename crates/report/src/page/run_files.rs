@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 
@@ -39,8 +40,8 @@ pub struct VideoFile {
     pub file: String,
     /// The episode it shows, where that is known.
     pub filmed: Option<Filmed>,
-    /// What is in it.
-    pub gif: Vec<u8>,
+    /// What is in it; `None` of one that would make a page too large.
+    pub gif: Option<Arc<[u8]>>,
 }
 
 /// An evaluation, and where it was read.
@@ -98,14 +99,6 @@ pub enum PageError {
         line: usize,
         /// What is wrong with it.
         what: String,
-    },
-    /// A video that is too large for a page.
-    #[error("`{path}` has {size} bytes, more than a page can hold: move it elsewhere")]
-    Video {
-        /// The file.
-        path: PathBuf,
-        /// Its size.
-        size: u64,
     },
     /// A file named as a video that is none.
     #[error("`{path}` is no GIF: move it elsewhere")]
@@ -250,24 +243,26 @@ fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
     Evaluation::files(folder)?.into_iter().map(read).collect()
 }
 
-/// Videos of at most this many bytes: a page must open.
-const LARGEST_VIDEO: u64 = 64 << 20;
+/// Bytes of the videos on a page, at most: it must open.
+pub(super) const MOST_VIDEO: u64 = 64 << 20;
 
 fn videos(folder: &Path) -> Result<Vec<VideoFile>, PageError> {
-    let mut videos = Vec::new();
+    let (mut videos, mut read) = (Vec::new(), 0);
     for file in names(folder)? {
         if !(file.starts_with("video") && file.ends_with(".gif")) {
             continue;
         }
         let path = folder.join(&file);
         let size = fs::metadata(&path).map_err(PageError::file(&path))?.len();
-        if size > LARGEST_VIDEO {
-            return Err(PageError::Video { path, size });
-        }
-        let gif = fs::read(&path).map_err(PageError::file(&path))?;
-        if !gif.starts_with(b"GIF8") {
+        let gif = match read + size <= MOST_VIDEO {
+            true => Some(fs::read(&path).map_err(PageError::file(&path))?),
+            false => None,
+        };
+        if gif.as_ref().is_some_and(|gif| !gif.starts_with(b"GIF8")) {
             return Err(PageError::NoVideo { path });
         }
+        read += if gif.is_some() { size } else { 0 };
+        let gif = gif.map(Arc::from);
         let filmed = Filmed::read(&path).map_err(PageError::Filmed)?;
         videos.push(VideoFile { file, filmed, gif });
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::protocols::Protocols;
 use super::run_files::{EvaluationFile, PageError, RunFiles};
+use overtone_eval::evaluation::CheckpointRef;
 use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
-use overtone_eval::summary::{self, fixed};
+use overtone_eval::summary::{self, digits, fixed};
 use overtone_eval::table::Table;
 use overtone_eval::{Evaluation, ReportError, Summary, TargetResult};
 
@@ -37,8 +38,7 @@ impl Role {
     /// Whichever it was; the last checkpoint may be the held-out-selected one as well.
     fn all_of(run: &RunFiles, evaluation: &Evaluation) -> Vec<Self> {
         let Some(played) = &evaluation.setting.checkpoint else { return vec![Self::NoWeights] };
-        // Weights from elsewhere are not this run's, whatever their number of updates.
-        if !played.path.starts_with("checkpoints") {
+        if !is_own(played) {
             return vec![Self::Chosen];
         }
         let selected = [(run.last_step, Self::Last), (run.held_out_step, Self::HeldOut)];
@@ -46,6 +46,12 @@ impl Role {
         let roles: Vec<Self> = roles.map(|(_, role)| role).collect();
         if roles.is_empty() { vec![Self::Chosen] } else { roles }
     }
+}
+
+/// Whether weights are the run's own. Those from elsewhere are not, whatever their number of
+/// updates.
+fn is_own(played: &CheckpointRef) -> bool {
+    played.path.starts_with("checkpoints")
 }
 
 /// Settings by their dotted keys.
@@ -119,14 +125,24 @@ impl<'a> Row<'a> {
         &self.source.evaluation
     }
 
-    /// The return that the agent was asked for; `None` where it heeds none.
-    pub(super) fn asked(&self) -> Option<f32> {
-        self.evaluation().setting.heeded().target.then_some(self.target.target_return)
+    /// What the agent was told: a return, or a share of the best episodes; `None` where neither.
+    pub(super) fn told(&self) -> Option<String> {
+        self.evaluation().setting.told(self.target.target_return)
     }
 
     /// Updates of the weights that were played.
     pub(super) fn step(&self) -> Option<u64> {
         self.evaluation().setting.checkpoint.as_ref().map(|played| played.step)
+    }
+
+    /// Whether a checkpoint of the run was played.
+    pub(super) fn is_own(&self) -> bool {
+        self.evaluation().setting.checkpoint.as_ref().is_some_and(is_own)
+    }
+
+    /// The run's training seed, as it is written; a dash where its settings have none.
+    pub(super) fn seed(&self) -> String {
+        self.run.config.get("seed").map_or_else(|| "-".to_owned(), ToString::to_string)
     }
 
     /// What the run learned by, whatever its seed: dotted keys and their values, without the
@@ -148,6 +164,31 @@ impl<'a> Row<'a> {
         let reference = self.evaluation().setting.task.reference.as_ref();
         reference.map_or("", |reference| &reference.convention)
     }
+}
+
+/// What the agents of `rows` were told: returns, each written by `number` and with both ends where
+/// they differ, and the different shares (`4002.2; best 10 %; best 50 %`). Empty where nothing.
+pub(super) fn told<'a>(
+    rows: impl IntoIterator<Item = &'a Row<'a>>,
+    number: impl Fn(f32) -> String,
+) -> String {
+    let (mut returns, mut told): (Vec<f32>, Vec<String>) = (Vec::new(), Vec::new());
+    for row in rows {
+        if row.evaluation().setting.heeded().target {
+            returns.push(row.target.target_return);
+        } else if let Some(share) = row.told().filter(|share| !told.contains(share)) {
+            told.push(share);
+        }
+    }
+    returns.sort_by(f32::total_cmp);
+    match (returns.first(), returns.last()) {
+        (Some(low), Some(high)) if low != high => {
+            told.insert(0, format!("{} to {}", number(*low), number(*high)));
+        }
+        (Some(only), _) => told.insert(0, number(*only)),
+        _ => {}
+    }
+    told.join("; ")
 }
 
 /// The values of a table, by dotted keys (`train.updates`).
@@ -183,6 +224,7 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
         header.push("smoothness (bins)");
     }
     let mut table = Table::new(&header);
+    let digits = digits(rows.iter().map(|row| &row.raw));
     for row in rows {
         let dash = || "-".to_owned();
         let mut cells = vec![
@@ -190,13 +232,13 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
             row.evaluation().setting.task.title.clone(),
             row.protocol.clone(),
             row.step().map_or_else(dash, |step| step.to_string()),
-            row.asked().map_or_else(dash, |target| target.to_string()),
+            row.told().unwrap_or_else(dash),
             row.raw.n.to_string(),
-            spread(&row.raw, 1),
-            estimate(&row.iqm, 1),
+            spread(&row.raw, digits),
+            estimate(&row.iqm, digits),
             row.normalized.as_ref().map_or_else(dash, |normalized| spread(normalized, 2)),
-            fixed(row.raw.median, 1),
-            format!("{} to {}", fixed(row.raw.min, 1), fixed(row.raw.max, 1)),
+            fixed(row.raw.median, digits),
+            format!("{} to {}", fixed(row.raw.min, digits), fixed(row.raw.max, digits)),
             spread(&row.target.length, 0),
         ];
         cells.push(row.target.smoothness.map_or_else(dash, |played| {
@@ -281,6 +323,16 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
 /// A number with all its digits; empty where there is none.
 pub(super) fn cell(number: Option<f64>) -> String {
     number.map_or_else(String::new, |number| number.to_string())
+}
+
+/// An estimate and the ends of its interval, with all digits; empty where there are none.
+pub(super) fn ends(estimate: Option<Estimate>) -> [String; 3] {
+    let interval = estimate.and_then(|estimate| estimate.interval);
+    [
+        cell(estimate.map(|estimate| estimate.value)),
+        cell(interval.map(|interval| interval.low)),
+        cell(interval.map(|interval| interval.high)),
+    ]
 }
 
 /// `mean ± sd`.

@@ -1,23 +1,43 @@
 //! The cells of a study against each other: scores over training seeds, task by task, and curves
 //! with bands.
 
-use overtone_eval::statistics::{Bootstrap, Estimate, ScoreMatrix, iqm};
-use overtone_eval::summary::fixed;
+use overtone_eval::Summary;
+use overtone_eval::statistics::Bootstrap;
+use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::Table;
-use overtone_eval::{ReportError, Summary};
 use overtone_plot::Line;
 
 use super::document::Block;
+use super::over_seeds::OverSeeds;
 use super::pictures;
 use super::run_files::{PageError, RunFiles};
-use super::scores::{Role, Row, cell as digits, estimate, spread};
+use super::scores::{Role, Row, cell as all_digits, estimate, spread, told};
 use super::seeds;
 
 /// Runs without which nothing is said to be better than another.
 const ENOUGH: usize = 4;
 
-/// How a checkpoint was played: which checkpoint, the protocol, the file, the target's place.
-type HowPlayed<'a> = (Role, &'a str, &'a str, usize);
+/// How a checkpoint was played: which checkpoint, the protocol, the file, and the target's place
+/// among how many.
+type HowPlayed<'a> = (Role, &'a str, &'a str, usize, usize);
+
+/// How the weights of a row were played. Its target is known by its place: percentiles of the data
+/// may be other returns for another seed.
+fn how_played<'a>(row: &'a Row<'_>) -> HowPlayed<'a> {
+    let (evaluation, target) = (row.evaluation(), row.target.target_return);
+    let played = || evaluation.targets.iter().map(|told| told.target_return);
+    // A target of which every episode failed is among those asked for alone. Older reports do not
+    // say what was.
+    let asked: Vec<f32> =
+        if evaluation.asked.is_empty() { played().collect() } else { evaluation.asked.clone() };
+    let place = asked.iter().position(|other| *other == target).unwrap_or_default();
+    // Percentiles that are the same return for a seed are asked for once: of those after the first,
+    // nothing says which it is.
+    let n_asked = if place == 0 { 0 } else { asked.len() };
+    // Held-out-selected weights are of other updates for another seed, which is in the file's name.
+    let file = if row.role == Role::HeldOut { "" } else { &row.source.file };
+    (row.role, &row.protocol, file, place, n_asked)
+}
 
 /// A cell of a study: runs that differ in their seed alone.
 #[derive(Clone, Debug)]
@@ -34,19 +54,25 @@ pub struct StudyCell {
     pub missing: usize,
 }
 
-/// What a title says where there are too few seeds to compare by.
+/// What a heading says where there are too few seeds to compare by.
 pub(super) fn caveat(seeds: usize) -> String {
     match seeds {
-        0 => ": not played yet, no comparison".into(),
         1 => ": one seed, no comparison".into(),
         n if n < ENOUGH => format!(": {n} seeds, no comparison"),
         _ => String::new(),
     }
 }
 
-/// Runs of the cell that has the fewest.
-pub(super) fn fewest_seeds(cells: &[StudyCell]) -> usize {
-    cells.iter().map(|cell| cell.runs.len()).min().unwrap_or(0)
+/// What the title of a study says, some of which was played: how few seeds the cells have, and
+/// whether one has none yet.
+pub(super) fn caveats(cells: &[StudyCell]) -> String {
+    let seeds = cells.iter().map(|cell| cell.runs.len());
+    let few = seeds.clone().filter(|n| *n > 0).min().map_or_else(String::new, caveat);
+    match (seeds.min(), few.is_empty()) {
+        (Some(0), true) => ": some cells not played yet".into(),
+        (Some(0), false) => few + "; some cells not played yet",
+        _ => few,
+    }
 }
 
 /// The tasks of cells, each once.
@@ -64,11 +90,7 @@ fn tasks(cells: &[StudyCell]) -> Vec<&str> {
 struct Scored<'a> {
     cell: &'a StudyCell,
     rows: Vec<&'a Row<'a>>,
-    /// Of the runs' mean raw returns.
-    raw: Summary,
-    iqm: Estimate,
-    normalized: Option<Summary>,
-    normalized_iqm: Option<Estimate>,
+    scores: OverSeeds,
     /// Of the runs' mean smoothness, where their policies say what they draw from.
     smoothness: Option<Summary>,
 }
@@ -77,7 +99,6 @@ struct Scored<'a> {
 pub(super) struct Cells<'a> {
     scored: Vec<Scored<'a>>,
     missing: usize,
-    fewest: usize,
 }
 
 impl<'a> Cells<'a> {
@@ -97,22 +118,18 @@ impl<'a> Cells<'a> {
             };
             let mut groups: Vec<(HowPlayed<'_>, Vec<&Row<'_>>)> = Vec::new();
             for row in rows.iter().filter(is_own) {
-                let asked = &row.evaluation().targets;
-                // Percentiles of the data may be other returns for another seed.
-                let place = asked.iter().position(|target| std::ptr::eq(target, row.target));
-                let key = (
-                    row.role,
-                    row.protocol.as_str(),
-                    row.source.file.as_str(),
-                    place.unwrap_or_default(),
-                );
+                let key = how_played(row);
+                let is_there =
+                    |group: &[&Row<'_>]| group.iter().any(|other| std::ptr::eq(other.run, row.run));
                 match groups.iter_mut().find(|(known, _)| *known == key) {
+                    // The same weights in another file: the first stands for them.
+                    Some((_, group)) if is_there(group) => {}
                     Some((_, group)) => group.push(row),
                     None => groups.push((key, vec![row])),
                 }
             }
             let task = tasks.iter().position(|task| *task == cell.task).unwrap_or_default();
-            for ((_, protocol, _, target), rows) in groups {
+            for ((_, protocol, _, target, _), rows) in groups {
                 let known = protocols.iter().position(|known| *known == protocol);
                 let protocol = known.unwrap_or_else(|| {
                     protocols.push(protocol);
@@ -124,7 +141,7 @@ impl<'a> Cells<'a> {
         scored.sort_by_key(|(place, _)| *place);
         let scored = scored.into_iter().map(|(_, scored)| scored).collect();
         let missing = cells.iter().map(|cell| cell.missing).sum();
-        Ok(Self { scored, missing, fewest: fewest_seeds(cells) })
+        Ok(Self { scored, missing })
     }
 
     /// To be read: the last checkpoints first.
@@ -140,7 +157,7 @@ impl<'a> Cells<'a> {
                 Role::Last => "Last checkpoints",
                 _ => "Held-out-selected checkpoints",
             };
-            let caveat = caveat(fewest.min(self.fewest));
+            let caveat = caveat(fewest);
             blocks.push(Block::Subheading(format!("{what}{caveat}")));
             blocks.extend(readable(&scored));
         }
@@ -154,15 +171,13 @@ impl<'a> Cells<'a> {
             )));
         }
         blocks.extend(self.recordings().map(Block::Text));
-        let Bootstrap { replications, level, seed } = bootstrap;
         blocks.push(Block::Text(format!(
             "A cell is named by the settings that are not the same in all of them. A run's score is \
              the mean of its episodes; ±: the sample standard deviation (ddof 1) of runs; IQM: \
-             interquartile mean over runs. Intervals are over training seeds: {} % percentile \
-             intervals of {replications} bootstrap replications, seed {seed}. With few runs such \
+             interquartile mean over runs. Intervals are over training seeds: {}. With few runs such \
              intervals are too narrow (Agarwal et al. 2021); with fewer than {ENOUGH} nothing here \
              says that one cell is better than another.",
-            100.0 * level
+            super::how_made(bootstrap)
         )));
         blocks
     }
@@ -206,40 +221,33 @@ impl<'a> Cells<'a> {
             "normalized_iqm_low",
             "normalized_iqm_high",
             "each_raw_mean",
+            "smoothness_mean",
+            "smoothness_sd",
         ]);
         for scored in &self.scored {
             let row = scored.rows[0];
-            let normalized = scored.normalized.as_ref();
+            let (raw, smoothness) = (&scored.scores.raw, scored.smoothness.as_ref());
             let mut cells = vec![
                 scored.cell.label.clone(),
                 scored.cell.task.clone(),
                 row.protocol.clone(),
                 row.role.name().to_owned(),
-                scored.targets(|target| target.to_string()),
+                told(scored.rows.iter().copied(), |target| target.to_string()),
                 scored.rows.len().to_string(),
                 scored.seeds(),
-                scored.raw.mean.to_string(),
-                digits(scored.raw.sd),
+                raw.mean.to_string(),
+                all_digits(raw.sd),
             ];
-            cells.extend(ends(Some(scored.iqm)));
-            cells.push(digits(normalized.map(|summary| summary.mean)));
-            cells.push(digits(normalized.and_then(|summary| summary.sd)));
-            cells.extend(ends(scored.normalized_iqm));
+            cells.extend(scored.scores.raw_iqm_cells());
+            cells.extend(scored.scores.normalized_cells());
             let each = scored.rows.iter().map(|row| row.raw.mean.to_string());
             cells.push(each.collect::<Vec<_>>().join(" "));
+            cells.push(all_digits(smoothness.map(|summary| summary.mean)));
+            cells.push(all_digits(smoothness.and_then(|summary| summary.sd)));
             table.row(cells);
         }
         table
     }
-}
-
-fn ends(iqm: Option<Estimate>) -> [String; 3] {
-    let interval = iqm.and_then(|iqm| iqm.interval);
-    [
-        digits(iqm.map(|iqm| iqm.value)),
-        digits(interval.map(|interval| interval.low)),
-        digits(interval.map(|interval| interval.high)),
-    ]
 }
 
 /// A target to be read: a percentile of the data may have many digits.
@@ -255,7 +263,7 @@ fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
     let names: [Told<'_>; 5] = [
         ("task", Box::new(|scored| scored.cell.task.clone())),
         ("protocol", Box::new(|scored| scored.rows[0].protocol.clone())),
-        ("target", Box::new(|scored| scored.targets(short))),
+        ("target", Box::new(|scored| told(scored.rows.iter().copied(), short))),
         ("cell", Box::new(|scored| scored.cell.agent.clone())),
         ("seeds", Box::new(|scored| scored.seeds())),
     ];
@@ -263,20 +271,25 @@ fn readable(scored: &[&Scored<'_>]) -> Vec<Block> {
         names.into_iter().partition(|(_, of)| scored.iter().all(|row| of(row) == of(scored[0])));
     // What is compared is a group: cells of one task, played alike.
     let place = columns.iter().position(|(name, _)| *name == "cell").unwrap_or_default();
-    let each = |scored: &Scored<'_>| {
-        let means = scored.rows.iter().map(|row| format!("{:.1}", row.raw.mean));
+    let digits = digits(scored.iter().map(|scored| &scored.scores.raw));
+    let each = move |scored: &Scored<'_>| {
+        let means = scored.rows.iter().map(|row| fixed(row.raw.mean, digits));
         means.collect::<Vec<_>>().join(" ")
     };
     let numbers: [Told<'_>; 6] = [
-        ("IQM [interval]", Box::new(|scored| estimate(&scored.iqm, 1))),
+        ("IQM [interval]", Box::new(move |scored| estimate(&scored.scores.iqm, digits))),
         (
             "normalized IQM [interval]",
-            Box::new(|scored| scored.normalized_iqm.map_or_else(dash, |iqm| estimate(&iqm, 2))),
+            Box::new(|scored| {
+                scored.scores.normalized_iqm.map_or_else(dash, |iqm| estimate(&iqm, 2))
+            }),
         ),
-        ("raw mean ± sd", Box::new(|scored| spread(&scored.raw, 1))),
+        ("raw mean ± sd", Box::new(move |scored| spread(&scored.scores.raw, digits))),
         (
             "normalized mean ± sd",
-            Box::new(|scored| scored.normalized.as_ref().map_or_else(dash, |sum| spread(sum, 2))),
+            Box::new(|scored| {
+                scored.scores.normalized.as_ref().map_or_else(dash, |summary| spread(summary, 2))
+            }),
         ),
         (
             "smoothness ± sd",
@@ -314,43 +327,14 @@ impl<'a> Scored<'a> {
         rows: Vec<&'a Row<'a>>,
         bootstrap: &Bootstrap,
     ) -> Result<Self, PageError> {
-        let means: Vec<f64> = rows.iter().map(|row| row.raw.mean).collect();
-        let task = &rows[0].evaluation().setting.task;
-        let raw = Summary::of(&means).ok_or(ReportError::NoScore(rows[0].target.target_return))?;
-        let raw_iqm = bootstrap.estimate(&ScoreMatrix::one_task(&task.title, &means)?, iqm)?;
-        let normalized: Option<Vec<f64>> = task
-            .reference
-            .as_ref()
-            .map(|reference| means.iter().map(|mean| reference.normalize(*mean)).collect());
-        let normalized_iqm = match &normalized {
-            None => None,
-            Some(scores) => {
-                Some(bootstrap.estimate(&ScoreMatrix::one_task(&task.title, scores)?, iqm)?)
-            }
-        };
-        let normalized = normalized.and_then(|scores| Summary::of(&scores));
         let smoothness: Option<Vec<f64>> =
             rows.iter().map(|row| row.target.smoothness.map(|played| played.mean)).collect();
         let smoothness = smoothness.and_then(|means| Summary::of(&means));
-        Ok(Self { cell, rows, raw, iqm: raw_iqm, normalized, normalized_iqm, smoothness })
+        Ok(Self { cell, scores: OverSeeds::of(&rows, bootstrap)?, rows, smoothness })
     }
 
     fn seeds(&self) -> String {
-        let seed =
-            |row: &&Row<'_>| row.run.config.get("seed").map_or("-".into(), ToString::to_string);
-        self.rows.iter().map(seed).collect::<Vec<_>>().join(" ")
-    }
-
-    /// The return asked for, `told` so; both ends where it was not the same for all seeds. Nothing
-    /// of agents that heed none.
-    fn targets(&self, told: impl Fn(f32) -> String) -> String {
-        let mut targets: Vec<f32> = self.rows.iter().filter_map(|row| row.asked()).collect();
-        targets.sort_by(f32::total_cmp);
-        match (targets.first(), targets.last()) {
-            (Some(low), Some(high)) if low != high => format!("{} to {}", told(*low), told(*high)),
-            (Some(only), _) => told(*only),
-            _ => String::new(),
-        }
+        self.rows.iter().map(|row| row.seed()).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -368,29 +352,32 @@ pub(super) fn of_row<'a>(
     })
 }
 
-/// Loss and gradient norm against updates: for each task a plot with a line for each cell.
+/// Loss and gradient norm against updates: for each task a plot with a line for each cell, and
+/// sentences about runs some of whose numbers are none.
 pub(super) fn curves(cells: &[StudyCell]) -> Vec<Block> {
     let tasks = tasks(cells);
-    let mut plots = Vec::new();
+    let mut blocks = Vec::new();
     for (name, column, title) in [
         ("loss", "loss", "training loss"),
         ("grad-norm", "grad_norm", "gradient norm before clipping"),
     ] {
         for (i, task) in tasks.iter().enumerate() {
-            let own = cells.iter().filter(|cell| cell.task == *task);
-            let lines = own.filter_map(|cell| band(cell, column)).collect();
-            let (name, title) = match tasks.len() {
+            let own = || cells.iter().filter(|cell| cell.task == *task);
+            let lines = own().filter_map(|cell| band(cell, column)).collect();
+            let (name, heading) = match tasks.len() {
                 1 => (name.to_owned(), title.to_owned()),
                 _ => (format!("{name}-{}", i + 1), format!("{task}: {title}")),
             };
-            plots.extend(pictures::curves(&name, &title, "updates", lines));
+            blocks.extend(pictures::curves(&name, &heading, "updates", lines));
+            blocks.extend(own().flat_map(|cell| pictures::broken(&cell.runs, column, title)));
         }
     }
-    plots
+    blocks
 }
 
 /// The mean of a column of the metrics over the runs of a cell, at the steps that all of them
-/// logged, with their standard deviation as its band.
+/// logged, with their standard deviation as its band. Where the number of a run is none, it is the
+/// mean of the others.
 fn band(cell: &StudyCell, column: &str) -> Option<Line> {
     let curves: Vec<Vec<[f64; 2]>> =
         cell.runs.iter().filter_map(|run| run.metrics.as_ref()?.against_steps(column)).collect();
@@ -401,9 +388,11 @@ fn band(cell: &StudyCell, column: &str) -> Option<Line> {
             let place = curve.binary_search_by(|point| point[0].total_cmp(step)).ok()?;
             Some(curve[place][1])
         };
-        let Some(rest) = others.iter().map(same).collect::<Option<Vec<f64>>>() else { continue };
-        let values: Vec<f64> = std::iter::once(*value).chain(rest).collect();
-        // A loss that is no number is left out of the plot.
+        let Some(mut values) = others.iter().map(same).collect::<Option<Vec<f64>>>() else {
+            continue;
+        };
+        values.insert(0, *value);
+        values.retain(|value| pictures::is_drawn(*value));
         let Some(summary) = Summary::of(&values) else { continue };
         points.push([*step, summary.mean]);
         spread.push(summary.sd.unwrap_or(0.0));

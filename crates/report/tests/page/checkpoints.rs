@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use overtone_eval::Evaluation;
+use overtone_eval::{CheckpointRef, Evaluation};
 use overtone_report::page::{PageError, RunFiles};
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ fn last_chosen_and_best_are_kept_apart() {
 }
 
 /// What a run that held episodes out writes of itself, the lowest loss after `best` updates.
-fn hold_out(folder: &Path, best: u64) {
+pub fn hold_out(folder: &Path, best: u64) {
     let state = format!("{{\"step\": 200, \"best\": {{\"step\": {best}, \"loss\": 1.5}}}}");
     fs::write(folder.join("checkpoints/step-00000200/state.json"), state).unwrap();
 }
@@ -111,4 +111,31 @@ fn the_last_checkpoint_may_be_the_held_out_selected_one() {
     // A state that cannot be read is told, not passed over.
     fs::write(folders[0].join("checkpoints/step-00000200/state.json"), "{").unwrap();
     assert!(matches!(RunFiles::read(&folders[0]), Err(PageError::State { .. })));
+}
+
+#[test]
+fn weights_from_elsewhere_are_no_checkpoints_of_the_run() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
+    let mut other = evaluation(100, 6, matched());
+    let path = "/other/checkpoints/step-00000100".into();
+    other.setting.checkpoint = Some(CheckpointRef { path, step: 100 });
+    other.write(&folder.join("evaluation-other.json")).unwrap();
+    let markdown = page(&[&folder]).to_markdown("report");
+    assert!(!markdown.contains("best checkpoint"), "{markdown}");
+    assert!(!markdown.contains("](report-return.svg)"), "{markdown}");
+}
+
+#[test]
+fn checkpoints_stand_in_the_order_of_their_updates() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    for step in [1000, 1500, 500] {
+        let report = evaluation(step, 5, matched());
+        report.write(&folder.join(format!("evaluation-{step}.json"))).unwrap();
+    }
+    let markdown = page(&[&folder]).to_markdown("report");
+    let at = |step: u64| markdown.find(&format!("| matched | {step} | 16 |")).unwrap();
+    assert!(at(500) < at(1000) && at(1000) < at(1500), "{markdown}");
 }

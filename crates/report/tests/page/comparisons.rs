@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use overtone_core::{ObservationSpace, protocol::Difference};
-use overtone_eval::{Evaluation, FailedEpisode};
+use overtone_eval::{Choice, ChoicePoint, Evaluation, FailedEpisode, Heeds, Summary, Way};
 use tempfile::TempDir;
 
 use super::{evaluation, file, game, matched, page, released, run};
@@ -85,7 +85,8 @@ fn runs_of_other_updates_or_recordings_are_not_put_together() {
     let of = |step| evaluation(step, 5, matched());
     let (row, page) = told([of(200), of(200), of(100)]);
     assert!(row.contains(",last,16,2,1 2,"), "{row}");
-    assert!(!page.contains("not put together"), "{page}");
+    let apart = "not put together over seeds: s3 (update 100, asked for 16 and 32).";
+    assert!(page.contains(apart), "{page}");
     let (row, page) = told([of(200), of(100), {
         let mut other = of(200);
         other.targets.iter_mut().for_each(|target| target.target_return += 1.0);
@@ -107,6 +108,33 @@ fn runs_of_other_updates_or_recordings_are_not_put_together() {
     let (row, page) = told([of_vectors("beef"), of_vectors("f00d"), of_vectors("cafe")]);
     assert_eq!(row, "", "{row}");
     assert!(page.contains("not put together over seeds: s1"), "{page}");
+}
+
+#[test]
+fn what_agents_were_told_stands_for_a_target_they_were_not() {
+    let root = TempDir::new().unwrap();
+    let way = |best_percent| Way { temperature: 1.0, return_quantile: 1.0, best_percent };
+    let earned = Summary::of(&[1.0]).unwrap();
+    let point = |share| ChoicePoint { way: way(share), raw_return: earned.clone() };
+    let shares = [0.0, 10.0, 50.0];
+    let folders: Vec<PathBuf> = (1..=3).map(|seed| run(&root, &format!("s{seed}"), seed)).collect();
+    for (folder, share) in folders.iter().zip(shares) {
+        let mut report = evaluation(200, 5, matched());
+        let told = share == 0.0;
+        report.setting.protocol.best_percent = share;
+        report.setting.choice = Choice::of(200, 16.0, 9, shares.map(point).to_vec());
+        report.setting.heeds = Some(Heeds { target: told, return_quantile: told, ..Heeds::ALL });
+        report.write(&folder.join("evaluation.json")).unwrap();
+    }
+    let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+    let markdown = page.to_markdown("report");
+    for row in [
+        "| s1 | Seaquest | matched | 200 | 16 | 8 |",
+        "| s2 | Seaquest | matched | 200 | best 10 % | 8 |",
+        "| s1 | Seaquest | matched | 16; best 10 %; best 50 % | 3 | 1 2 3 |",
+    ] {
+        assert!(markdown.contains(row), "no {row} in {markdown}");
+    }
 }
 
 #[test]
@@ -136,7 +164,14 @@ fn agents_are_compared_over_tasks() {
         }
     }
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
-    let markdown = page(&folders).to_markdown("report");
+    let whole = page(&folders);
+    let csv = file(&whole, "report-agents.csv");
+    let (_, numbers) = csv.split_once("matched,linear,\"BankHeist, Seaquest\",2,").unwrap();
+    let mean: f64 = numbers.split(',').next().unwrap().parse().unwrap();
+    assert!((mean - scores[0]).abs() < 1e-9, "{csv}");
+    let csv = file(&whole, "report-improvement.csv");
+    assert_eq!(csv.lines().nth(1), Some("matched,linear,fourier,2,0,0,0"));
+    let markdown = whole.to_markdown("report");
     let row = |start: &str| {
         let row = markdown.lines().find(|line| line.starts_with(start));
         row.unwrap_or_else(|| panic!("no {start} in\n{markdown}")).to_owned()
@@ -158,7 +193,8 @@ fn agents_are_compared_over_tasks() {
 
     // A run more of one game: the agent is left out, and it is said.
     let markdown = page(&folders[1..]).to_markdown("report");
-    assert!(markdown.contains("linear has unequally many runs of its tasks (2, 1)"));
+    let unequal = "linear has unequally many runs of its tasks (BankHeist: 2, Seaquest: 1)";
+    assert!(markdown.contains(unequal), "{markdown}");
     // One agent, one task: nothing to put together.
     let alone = page(&folders[..2]).to_markdown("report");
     assert!(!alone.contains("Agents and tasks"), "{alone}");

@@ -3,7 +3,7 @@
 use std::fs;
 
 use overtone_core::Play;
-use overtone_eval::{ActionShare, CheckpointRef, ReportError};
+use overtone_eval::{ActionShare, CheckpointRef, PlayedEpisode, ReportError, TargetResult};
 use overtone_plot::{Animation, Image};
 use overtone_report::page::{Page, PageError, RunFiles};
 use tempfile::TempDir;
@@ -106,10 +106,82 @@ fn actions_and_videos_are_pictures_inside_the_page() {
     for picture in ["video-1.gif", "actions-1.svg"] {
         assert!(markdown.contains(&format!("](report-{picture})")), "{markdown}");
     }
+    // A page that has fewer removes them, and what someone else put there stays.
+    page.write(&folder, "report").unwrap();
+    let others = ["report-notes.svg", "report-loss.md", "report-loss-2.svg"];
+    others.iter().for_each(|name| fs::write(folder.join(name), "mine").unwrap());
+    fs::remove_file(folder.join("video.gif")).unwrap();
+    evaluation(200, 5, matched()).write(&folder.join("evaluation.json")).unwrap();
+    super::page(&[&folder]).write(&folder, "report").unwrap();
+    for name in ["report-video-1.gif", "report-actions-1.svg"] {
+        assert!(!folder.join(name).exists(), "{name}");
+    }
+    for name in others.into_iter().chain(["report-loss.svg"]) {
+        assert!(folder.join(name).exists(), "{name}");
+    }
     // What makes no picture is refused, not shown broken.
     fs::write(folder.join("video.gif"), "<html>").unwrap();
     let error = RunFiles::read(&folder).unwrap_err();
     assert!(matches!(error, PageError::NoVideo { .. }), "{error}");
+}
+
+#[test]
+fn actions_that_are_left_out_are_counted() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let mut report = evaluation(200, 5, matched());
+    report.targets[0].actions = Some(vec![ActionShare { action: "LEFT".into(), share: 1.0 }]);
+    let (first, episodes) = (report.targets[0].clone(), report.episodes[..8].to_vec());
+    for target_return in [40.0, 41.0, 42.0, 43.0, 44.0] {
+        report.targets.push(TargetResult { target_return, ..first.clone() });
+        let again = |episode: &PlayedEpisode| PlayedEpisode { target_return, ..episode.clone() };
+        report.episodes.extend(episodes.iter().map(again));
+    }
+    report.write(&folder.join("evaluation.json")).unwrap();
+    let html = page(&[&folder]).to_html();
+    assert_eq!(html.matches(">LEFT</text>").count(), 4, "{html}");
+    assert!(html.contains("the first 4 targets are shown; 2 are left out."), "{html}");
+}
+
+#[test]
+fn videos_that_would_make_the_page_too_large_are_named() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    fs::write(folder.join("video.gif"), "GIF89a").unwrap();
+    let large = fs::File::create(folder.join("video-large.gif")).unwrap();
+    large.set_len((64 << 20) + 1).unwrap();
+    let html = page(&[&folder]).to_html();
+    assert_eq!(html.matches("<img ").count(), 1, "{html}");
+    let words = "In the runs&#39; folders, and too large for this page: one: video-large.gif.";
+    assert!(html.contains(words), "{html}");
+}
+
+#[test]
+fn small_returns_have_digits() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let mut report = evaluation(200, 5, matched());
+    // Of 20 and 0.
+    report.episodes.iter_mut().for_each(|episode| episode.raw_return *= -6e-4);
+    report.write(&folder.join("evaluation.json")).unwrap();
+    let markdown = page(&[&folder]).to_markdown("report");
+    assert!(markdown.contains("| -0.0120 to 0.0000 |"), "{markdown}");
+    assert!(!markdown.contains("-0.0000"), "{markdown}");
+}
+
+#[test]
+fn what_a_curve_does_not_show_is_said() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let metrics = "step,loss,grad_norm\n100,2.5,inf\n200,NaN,0.5\n300,NaN,0.5\n";
+    fs::write(folder.join("metrics.csv"), metrics).unwrap();
+    let html = page(&[&folder]).to_html();
+    for words in [
+        "The training loss of one is no number from update 200 on.",
+        "The gradient norm before clipping of one is no number at 1 of 3 updates, first at 100.",
+    ] {
+        assert!(html.contains(words), "{html}");
+    }
 }
 
 #[test]
@@ -152,6 +224,8 @@ fn text_from_files_stays_text() {
         "pre",
         "div",
         "table",
+        "thead",
+        "tbody",
         "tr",
         "th",
         "td",
@@ -183,6 +257,10 @@ fn a_run_that_was_not_played_still_has_a_page() {
     let folder = run(&root, "one", 1);
     let html = page(&[&folder]).to_html();
     assert!(html.contains("No evaluation was found") && html.contains("training loss"), "{html}");
+    let played = run(&root, "two", 2);
+    evaluation(200, 5, matched()).write(&played.join("evaluation.json")).unwrap();
+    let both = page(&[&folder, &played]).to_html();
+    assert!(both.contains("Not played, so in no table: one."), "{both}");
     fs::remove_file(folder.join("metrics.csv")).unwrap();
     tags(&page(&[&folder]).to_html());
 }

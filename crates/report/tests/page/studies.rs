@@ -3,10 +3,11 @@
 use std::fs;
 
 use overtone_core::Play;
+use overtone_eval::{Evaluation, FailedEpisode};
 use overtone_report::page::{Page, RunFiles, StudyCell};
 use tempfile::TempDir;
 
-use super::{QUICK, evaluation, file, game, matched, run, tags};
+use super::{QUICK, checkpoints::hold_out, evaluation, file, game, matched, run, tags};
 
 /// Two agents on two games with these seeds, at two temperatures; the second agent always scores
 /// 100 points more.
@@ -87,13 +88,13 @@ fn cells_of_one_task_stand_beside_each_other() {
     }
     let html = page.to_html();
     tags(&html);
-    let group = "<th class=\"group\" colspan=\"6\">BankHeist, protocol matched (temperature 0.5), \
-                 target 32</th>";
+    let group = "<th class=\"group\" scope=\"rowgroup\" colspan=\"6\">BankHeist, protocol matched \
+                 (temperature 0.5), target 32</th>";
     // What is read of single runs is there, and does not stand in the way.
     let (before, after) = html.split_once("<summary>Each of its 16 runs: ").unwrap();
     assert!(!before.contains("Last checkpoint of each run"), "{before}");
     assert!(before.contains(group), "{before}");
-    assert!(!before.contains("<td class=\"left\">BankHeist</td>"), "{before}");
+    assert!(!before.contains(">BankHeist</t"), "{before}");
     assert!(after.contains("Last checkpoint of each run") && after.contains("config.toml"));
     let csv = file(&page, "report-cells.csv");
     let row: Vec<&str> = csv.lines().nth(1).unwrap().split(',').collect();
@@ -121,4 +122,116 @@ fn a_study_of_one_task_does_not_repeat_it() {
     let alone = Page::of_study("heads", &cells, &QUICK).unwrap().to_markdown("report");
     assert_eq!(rows(&alone, "### Last checkpoints", 2)[0], ["protocol", "target"]);
     assert!(!alone.contains("Agents and tasks"), "{alone}");
+}
+
+/// The reports of a run by file name, and its best checkpoint.
+type Played<'a> = (Vec<(&'a str, Evaluation)>, Option<u64>);
+
+/// A cell of these runs of Seaquest, the first of seed 1: of each its evaluations by file, and the
+/// update of the lowest held-out loss.
+fn cell(root: &TempDir, runs: &[Played<'_>]) -> StudyCell {
+    let read = |(seed, (evaluations, best)): (u64, &Played<'_>)| {
+        let folder = run(root, &format!("s{seed}"), seed);
+        if let Some(best) = best {
+            hold_out(&folder, *best);
+        }
+        for (file, evaluation) in evaluations {
+            evaluation.write(&folder.join(file)).unwrap();
+        }
+        RunFiles::read(&folder).unwrap()
+    };
+    StudyCell {
+        label: "all".into(),
+        task: "Seaquest".into(),
+        agent: String::new(),
+        runs: (1..).zip(runs).map(read).collect(),
+        missing: 0,
+    }
+}
+
+/// Checkpoint, target and seeds of the rows of cells.
+fn scored(page: &Page) -> Vec<[String; 3]> {
+    let csv = file(page, "report-cells.csv");
+    let rows = csv.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    rows.map(|row| [row[3], row[4], row[6]].map(str::to_owned)).collect()
+}
+
+#[test]
+fn a_target_of_which_every_episode_failed_keeps_its_place() {
+    let root = TempDir::new().unwrap();
+    let whole = || evaluation(200, 5, matched());
+    let mut failed = whole();
+    failed.episodes.retain(|episode| episode.target_return == 32.0);
+    failed.targets.remove(0);
+    failed.failed = vec![FailedEpisode {
+        target_return: 16.0,
+        episode: 0,
+        seed: 3,
+        length: 7,
+        reason: "its emulator died".into(),
+    }];
+    // Of three percentiles, two of which are one return for the others.
+    let mut three = whole();
+    three.asked = vec![16.0, 32.0, 48.0];
+    let all = [whole(), failed, three].map(|report| (vec![("evaluation.json", report)], None));
+    let page = Page::of_study("one", &[cell(&root, &all)], &QUICK).unwrap();
+    let expected = [["last", "16", "1 3"], ["last", "32", "1 2"], ["last", "32", "3"]];
+    assert_eq!(scored(&page), expected);
+    // It is said where it is seen.
+    let html = page.to_html();
+    let (before, _) = html.split_once("<details>").unwrap();
+    assert!(before.contains("Warning: evaluation.json of s2: 1 of 9 episodes failed"), "{before}");
+}
+
+#[test]
+fn held_out_selected_checkpoints_of_other_updates_are_one_row() {
+    let root = TempDir::new().unwrap();
+    let of = |step| (format!("evaluation-{step}.json"), evaluation(step, 5, matched()));
+    let files = [100, 200].map(of);
+    let files: Vec<(&str, Evaluation)> =
+        files.iter().map(|(file, report)| (file.as_str(), report.clone())).collect();
+    let runs = [100, 200].map(|best| (files.clone(), Some(best)));
+    let page = Page::of_study("one", &[cell(&root, &runs)], &QUICK).unwrap();
+    for target in ["16", "32"] {
+        let row = ["held-out", target, "1 2"].map(str::to_owned);
+        assert!(scored(&page).contains(&row), "{:?}", scored(&page));
+    }
+}
+
+#[test]
+fn a_study_says_one_thing_of_runs_that_were_stopped() {
+    let root = TempDir::new().unwrap();
+    let of = |step| vec![("evaluation.json", evaluation(step, 5, matched()))];
+    let mut all = cell(&root, &[(of(200), None), (of(100), None)]);
+    all.runs[1].last_step = Some(100);
+    let page = Page::of_study("one", &[all], &QUICK).unwrap();
+    assert_eq!(scored(&page)[0], ["last", "16", "1 2"]);
+    assert!(!page.to_markdown("report").contains("not put together over seeds"));
+}
+
+#[test]
+fn cells_without_a_run_take_nothing_from_the_others() {
+    let root = TempDir::new().unwrap();
+    let mut cells = cells(&root, &[1, 2]);
+    cells[1].runs.clear();
+    cells[1].missing = 2;
+    let markdown = Page::of_study("heads", &cells, &QUICK).unwrap().to_markdown("report");
+    let title = "# Study heads: 2 seeds, no comparison; some cells not played yet\n";
+    assert!(markdown.starts_with(title), "{markdown}");
+    assert!(markdown.contains("### Last checkpoints: 2 seeds, no comparison\n"), "{markdown}");
+}
+
+#[test]
+fn a_run_whose_loss_is_no_number_leaves_the_curve_of_the_others() {
+    let root = TempDir::new().unwrap();
+    let of = || vec![("evaluation.json", evaluation(200, 5, matched()))];
+    let mut all = cell(&root, &[(of(), None), (of(), None)]);
+    let broken = all.runs[1].metrics.as_mut().unwrap();
+    broken.columns.get_mut("loss").unwrap()[1] = f64::NAN;
+    let page = Page::of_study("one", &[all], &QUICK).unwrap();
+    let svg = file(&page, "report-loss.svg");
+    // A point alone would be a dot.
+    assert!(!svg.contains("<circle"), "{svg}");
+    let words = "The training loss of s2 is no number from update 200 on.";
+    assert!(page.to_markdown("report").contains(words));
 }

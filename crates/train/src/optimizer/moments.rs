@@ -7,8 +7,8 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_model::{
-    ModelError,
-    weights::{FieldPath, NamedTensors},
+    ModelError, follows_path,
+    weights::{self, FieldPath, NamedTensors},
 };
 
 /// Both moments of one parameter, flat.
@@ -35,7 +35,7 @@ pub(super) fn export(moments: &BTreeMap<String, Moments>) -> NamedTensors {
         .collect()
 }
 
-/// The moments of `module`, on its device, from what [`export`] gave.
+/// The moments of `module`, on its device and in its types, from what [`export`] gave.
 ///
 /// # Errors
 /// When a parameter's moment is missing or has another length.
@@ -67,21 +67,10 @@ impl Restore<'_> {
         name: &str,
         value: &Tensor<D>,
     ) -> Result<Tensor<1>, ModelError> {
-        let name = format!("{which}.{name}");
-        let data = self
-            .tensors
-            .get(&name)
-            .ok_or_else(|| ModelError::MissingTensor { name: name.clone() })?;
-        let expected = value.shape().num_elements();
-        if data.shape()[..] != [expected] {
-            return Err(ModelError::Shape {
-                name,
-                got: data.shape().to_vec(),
-                expected: vec![expected],
-            });
-        }
+        let n = value.shape().num_elements();
+        let data = weights::checked(self.tensors, &format!("{which}.{name}"), &[n])?;
         let device = value.device().without_autodiff();
-        Ok(Tensor::from_data(data.clone(), (&device, data.dtype())))
+        Ok(Tensor::from_data(data.clone(), (&device, value.dtype())))
     }
 }
 
@@ -101,10 +90,5 @@ impl ModuleVisitor for Restore<'_> {
             }
         }
     }
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
+    follows_path!();
 }

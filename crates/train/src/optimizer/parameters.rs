@@ -6,7 +6,7 @@ use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId},
     tensor::{Gradients, Tensor},
 };
-use overtone_model::weights::FieldPath;
+use overtone_model::{follows_path, weights::FieldPath};
 
 use crate::gradient::Gradient;
 
@@ -68,12 +68,7 @@ impl ModuleVisitor for Collect<'_> {
             gradient: gradient.reshape([n]),
         });
     }
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
+    follows_path!();
 }
 
 /// Takes the gradients of all parameters, zeros where there are none.
@@ -121,12 +116,7 @@ impl ModuleVisitor for Slice {
             });
         }
     }
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
+    follows_path!();
 }
 
 /// Puts moved parameters in their places.
@@ -144,10 +134,5 @@ impl ModuleMapper for Replace {
             if tracked { moved.autodiff().require_grad() } else { moved }
         })
     }
-    fn enter_module(&mut self, name: &str, container: &str) {
-        self.path.enter(name, container);
-    }
-    fn exit_module(&mut self, _name: &str, container: &str) {
-        self.path.exit(container);
-    }
+    follows_path!();
 }

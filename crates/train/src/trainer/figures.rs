@@ -21,7 +21,9 @@ pub struct Figures {
     pub loss: f64,
     /// Before clipping.
     pub grad_norm: f64,
-    /// What [`Algorithm::figures`] names.
+    /// What [`Algorithm::figures`] names; NaN where the step has none.
+    ///
+    /// [`Algorithm::figures`]: crate::Algorithm::figures
     pub others: Vec<f64>,
 }
 
@@ -41,28 +43,82 @@ pub fn read(unread: &mut Vec<Step>) -> Vec<Step<Figures>> {
         .collect()
 }
 
+/// How long training takes, pauses left out.
+pub struct Clock {
+    /// Seconds that earlier processes trained.
+    earlier: f64,
+    started: Instant,
+    reported: Instant,
+}
+
+impl Clock {
+    pub fn start(earlier: f64) -> Self {
+        let now = Instant::now();
+        Self { earlier, started: now, reported: now }
+    }
+
+    /// Does `work` in a pause.
+    pub fn paused<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        let pause = began.elapsed();
+        self.started += pause;
+        self.reported += pause;
+        done
+    }
+
+    /// Seconds of this process.
+    pub fn own_seconds(&self) -> f64 {
+        seconds(self.started.elapsed())
+    }
+
+    /// Seconds of the run.
+    pub fn seconds(&self) -> f64 {
+        self.earlier + self.own_seconds()
+    }
+
+    /// Seconds since the last report.
+    fn since_report(&mut self) -> f64 {
+        seconds(std::mem::replace(&mut self.reported, Instant::now()).elapsed())
+    }
+}
+
+/// Above 0, so that it can be divided by.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64().max(1e-9)
+}
+
 /// Sums of the steps since the last report.
 pub struct Accumulator {
-    pub since: Instant,
     n_steps: u64,
     n_labels: u64,
     loss: f64,
-    figures: Vec<(&'static str, f64)>,
+    figures: Vec<Sum>,
     learning_rate: f64,
     grad_norm: f64,
+}
+
+/// Of a figure, over the steps that have it.
+struct Sum {
+    name: &'static str,
+    sum: f64,
+    n_steps: u64,
 }
 
 impl Accumulator {
     /// Begins with what an earlier process has summed up.
     pub fn new(names: &[&'static str], earlier: Option<Unreported>) -> Self {
-        let Unreported { steps, loss, figures } = earlier.unwrap_or_default();
-        let figures = figures.into_iter().chain(std::iter::repeat(0.0));
+        let Unreported { steps, loss, figures, figure_steps } = earlier.unwrap_or_default();
+        let figure = |(i, &name): (usize, &&'static str)| Sum {
+            name,
+            sum: figures.get(i).copied().unwrap_or(0.0),
+            n_steps: figure_steps.get(i).copied().unwrap_or(steps),
+        };
         Self {
-            since: Instant::now(),
             n_steps: steps,
             n_labels: 0,
             loss,
-            figures: names.iter().copied().zip(figures).collect(),
+            figures: names.iter().enumerate().map(figure).collect(),
             learning_rate: 0.0,
             grad_norm: 0.0,
         }
@@ -72,16 +128,21 @@ impl Accumulator {
         self.n_steps += 1;
         self.n_labels += step.n_labels;
         self.loss += step.figures.loss;
-        let sums = self.figures.iter_mut().zip(&step.figures.others);
-        sums.for_each(|((_, sum), figure)| *sum += figure);
+        for (of, figure) in self.figures.iter_mut().zip(&step.figures.others) {
+            if !figure.is_nan() {
+                of.sum += figure;
+                of.n_steps += 1;
+            }
+        }
         self.learning_rate = step.learning_rate;
         self.grad_norm = step.figures.grad_norm;
     }
 
     pub fn unreported(&self) -> Option<Unreported> {
         let Self { n_steps: steps, loss, .. } = *self;
-        let figures = self.figures.iter().map(|(_, sum)| *sum).collect();
-        (steps > 0).then_some(Unreported { steps, loss, figures })
+        let figures = self.figures.iter().map(|of| of.sum).collect();
+        let figure_steps = self.figures.iter().map(|of| of.n_steps).collect();
+        (steps > 0).then_some(Unreported { steps, loss, figures, figure_steps })
     }
 
     pub fn report(
@@ -89,22 +150,19 @@ impl Accumulator {
         state: &TrainState,
         n_updates: u64,
         waited: f64,
-        started: Instant,
+        clock: &mut Clock,
     ) -> StepReport {
-        let mean = |sum: f64| sum / self.n_steps.max(1) as f64;
-        let seconds = |duration: Duration| duration.as_secs_f64().max(1e-9);
-        let total = seconds(started.elapsed());
         StepReport {
             step: state.step,
             n_updates,
             tokens: state.tokens,
-            loss: mean(self.loss),
-            figures: self.figures.iter().map(|&(name, sum)| (name, mean(sum))).collect(),
+            loss: self.loss / self.n_steps.max(1) as f64,
+            figures: self.figures.iter().map(|of| (of.name, of.sum / of.n_steps as f64)).collect(),
             learning_rate: self.learning_rate,
             grad_norm: self.grad_norm,
-            timesteps_per_s: self.n_labels as f64 / seconds(self.since.elapsed()),
-            waited_share: waited / total,
-            seconds: total,
+            timesteps_per_s: self.n_labels as f64 / clock.since_report(),
+            waited_share: waited / clock.own_seconds(),
+            seconds: clock.seconds(),
         }
     }
 }

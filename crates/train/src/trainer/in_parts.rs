@@ -8,7 +8,10 @@
 //!
 //! [`TrainConfig::micro_batches`]: crate::TrainConfig::micro_batches
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use burn::tensor::Tensor;
 use overtone_core::seed;
@@ -17,7 +20,7 @@ use overtone_model::transformer::DropoutSeed;
 
 use super::{Trainer, figures::Step, team::Team, tree::TreeSum};
 use crate::{
-    algorithm::{Algorithm, PartFigures, StepAt},
+    algorithm::{Algorithm, PartFigures, StepAt, n_labels},
     error::TrainError,
     gradient::Gradient,
 };
@@ -35,25 +38,24 @@ pub(super) fn not_in_parts(micro_batches: usize) -> TrainError {
 }
 
 impl<A: Algorithm> Trainer<A> {
-    /// One step, this process's parts computed here; says whether training is to stop.
+    /// One step, this process's `own` parts computed here; says whether training is to stop.
     pub(super) fn step_in_parts(
         &mut self,
         loader: &mut Loader,
+        own: Range<usize>,
         team: &Team,
         stop: &AtomicBool,
     ) -> Result<(Step, bool), TrainError> {
-        let share = team.share(self.config.micro_batches)?;
         let n_figures = 1 + self.algorithm.figures().len();
-        let most = self.algorithm.labels_per_context() as u64;
         let Some(parts) = self.algorithm.parts() else {
-            return Err(not_in_parts(self.config.micro_batches));
+            panic!("it takes steps in parts, as was checked when the trainer was made")
         };
         let at = self.at(&self.device);
         let mut sum = TreeSum::new(|earlier: Tensor<1>, later| earlier + later);
         let (mut n_here, mut present) = (0, Vec::new());
-        for part in share.own {
+        for part in own {
             let mut batch = loader.next()?;
-            let n_labels: u64 = batch.n_real.iter().map(|&n_real| (n_real as u64).min(most)).sum();
+            let n_labels = n_labels(&self.algorithm, &batch);
             let seed = DropoutSeed(seed::derive_nth(at.seed.0, part as u64));
             let at = StepAt { seed, ..at };
             let PartFigures { loss, others, gradient } =
@@ -65,7 +67,7 @@ impl<A: Algorithm> Trainer<A> {
             present.resize(gradient.present.len(), false);
             present.iter_mut().zip(gradient.present).for_each(|(any, is)| *any |= is);
         }
-        let sum = sum.total().unwrap_or_else(|| Tensor::zeros([n_figures], &self.device));
+        let Some(sum) = sum.total() else { panic!("every process computes parts") };
         let learning_rate = at.learning_rate;
         let met = team.meet(n_here, stop.load(Ordering::Relaxed))?;
         let (sum, present) = team.sum(sum, present)?;

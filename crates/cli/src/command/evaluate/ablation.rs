@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use overtone_agents::Agent;
-use overtone_console::caller::spoken;
+use overtone_console::caller::{quoted, spoken};
 use overtone_core::{
     Play,
     protocol::{Deviation, Difference, TARGET, Trained},
@@ -16,12 +16,12 @@ use overtone_core::{
 use overtone_env::Suite;
 use overtone_eval::{Ablation, AblationResult, AblationRow, Evaluation, statistics::Bootstrap};
 use overtone_model::device;
-use overtone_train::{RunDir, run_dir::CONFIG};
+use overtone_train::RunDir;
 
 use super::{
     ask::{self, Ask},
-    check_out, check_own,
-    entry::Entry,
+    check_out, check_own, device_or,
+    entry::{Entry, checkpoint_name},
     open_checkpoint, open_run, playing,
 };
 use crate::{interrupt, keys, settings, suites};
@@ -64,19 +64,12 @@ struct PlannedRow {
 
 /// `overtone evaluate ablation key=value…`.
 pub fn ablation(options: &[String]) -> Result<()> {
-    let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, options)?;
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-    let whole = |key: &str| -> Result<usize> {
-        let words = text(key);
-        words.parse().ok().with_context(|| format!("{key}={words}: must be 0 or more"))
-    };
+    let keys = keys::given(OPTIONS, options)?;
+    let text = |key: &str| keys::text(&keys, key);
+    let whole = |key: &str| keys::whole(&keys, key, 0);
     let run = open_run(&PathBuf::from(text("runs")), &text("run"))?;
     let checkpoint = open_checkpoint(&run, &text("checkpoint"))?;
-    let device = match text("device").as_str() {
-        "" => settings::device_of(&run.path().join(CONFIG))?,
-        name => name.to_owned(),
-    };
+    let device = device_or(text("device"), &run)?;
     let (episodes, seed) = (whole("episodes")?, whole("seed")? as u64);
     if episodes == 0 {
         bail!("episodes=0: there is nothing to play");
@@ -91,7 +84,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let one = |key: &str, default: Option<String>| -> Result<Option<f32>> {
         let asked = Some(text(key)).filter(|asked| !asked.is_empty()).or(default);
         let Some(asked) = asked else { return Ok(None) };
-        match settings::targets(&asked, &state.episode_returns)?[..] {
+        match settings::targets(key, &asked, &state.episode_returns)?[..] {
             [target] => Ok(Some(target)),
             _ => bail!("{key}={asked}: a row asks for one return"),
         }
@@ -118,7 +111,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
     keep_only(&mut rows, &text("only"))?;
     let matched = entry(trained.play.clone(), target);
     if text("out").is_empty() {
-        check_own(&matched)?;
+        check_own(&run, &checkpoint)?;
     }
     matched.announce();
     let n_played = rows.iter().filter(|row| row.plan.is_ok()).count();
@@ -148,7 +141,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let bootstrap = Bootstrap::default();
     let mut ablation = Ablation::new(&base, bootstrap)?;
     ablation.setting.command =
-        command(&run, &matched.checkpoint_name(), episodes, target, other_target, seed);
+        command(&run, &checkpoint_name(&run, &checkpoint), episodes, target, other_target, seed);
     for (place, PlannedRow { difference, plan }) in rows.into_iter().enumerate() {
         let result = match (plan, played.remove(&(place + 1))) {
             (Err(result), _) => result,
@@ -267,9 +260,10 @@ fn command(
 ) -> String {
     let other = other_target.map(|target| format!(" other_target={target}")).unwrap_or_default();
     let said = format!(
-        "just protocol-ablation run={} checkpoint={checkpoint} episodes={episodes} target={target}\
-         {other} seed={seed}",
-        run.path().display()
+        "just protocol-ablation run={} checkpoint={} episodes={episodes} target={target}{other} \
+         seed={seed}",
+        quoted(run.path()),
+        quoted(checkpoint)
     );
     spoken(&said).into_owned()
 }

@@ -12,8 +12,9 @@ use overtone_eval::{Choice, Way};
 
 use super::own_choice::OwnChoice;
 use crate::{
+    keys,
     settings::{self, Choosable, EvaluationSettings},
-    suites,
+    suites::{self, SUITES},
 };
 
 /// How an agent is played, and what it is asked for.
@@ -89,6 +90,7 @@ pub fn what_to_ask(
     let trained = trained(agent, returns)?;
     let own = chosen.own(&trained.play);
     let suite = suites::of(&trained.task)?;
+    check_heeded(options, agent, suite)?;
     let names = &options.protocol;
     let mut asks: Vec<Ask> = Vec::new();
     for name in names.split(',').map(str::trim) {
@@ -97,8 +99,8 @@ pub fn what_to_ask(
         if asks.iter().any(|ask| ask.protocol == protocol) {
             bail!("protocol={names}: {name} is named twice");
         }
-        let asked = targets_asked(options, &trained.task, suite, &protocol)?;
-        let targets = settings::targets(&asked, returns)?;
+        let (key, asked) = targets_asked(options, &trained.task, suite, &protocol)?;
+        let targets = settings::targets(key, &asked, returns)?;
         let mut ask = Ask::new(&trained, &own, protocol, asked, targets);
         // A choice in which nothing was left to choose is none.
         let best_percent = options.best_percent();
@@ -118,16 +120,80 @@ pub fn what_to_ask(
     Ok(asks)
 }
 
+/// Checks that `agent` heeds what `options` say of how it is played.
+///
+/// # Errors
+/// When they ask for several returns and it reads none, for draws of a distribution that it does
+/// not have, or for a return of a protocol that they do not name.
+fn check_heeded(options: &EvaluationSettings, agent: &Agent, suite: &dyn Suite) -> Result<()> {
+    let released = options.released_target.as_deref().unwrap_or_default();
+    let is_released = |name: &str| suite.released() == Some(name.trim());
+    if !released.is_empty() && !options.protocol.split(',').any(is_released) {
+        bail!("released_target={released}: protocol={} does not ask for it", options.protocol);
+    }
+    let what = agent.algorithm.describe();
+    let mut several = [("target", options.target.as_str()), ("released_target", released)]
+        .into_iter()
+        .filter(|(_, asked)| asked.contains(','));
+    if let (Some((key, asked)), false) = (several.next(), agent.algorithm.reads_returns()) {
+        bail!("{key}={asked}: {what} reads no return and plays the same for each; say one or none");
+    }
+    let drawn = match (options.actions, options.temperature) {
+        _ if agent.algorithm.has_distribution() => return Ok(()),
+        (ActionChoice::Sample, _) => "actions=sample".to_owned(),
+        (_, Choosable::Fixed(other)) if other != 1.0 => format!("temperature={other}"),
+        _ => return Ok(()),
+    };
+    bail!("{drawn}: {what} has no distribution that actions are drawn from")
+}
+
+/// Checks that each of `words` (`key=value`) says something of playing `task`, and that it is
+/// played at all.
+///
+/// # Errors
+/// When one does not, or it is not.
+pub fn check_given(words: &[String], task: &Task) -> Result<()> {
+    let suite = suites::of(task)?;
+    suites::check_environment(task)?;
+    let is_list = matches!(task.actions, ActionSpace::Discrete { .. });
+    for word in words {
+        let (key, text) = keys::split(word)?;
+        let of = match &*key {
+            "temperature" if !is_list => "tasks with a list of actions".to_owned(),
+            "actions" if is_list => "tasks with real-valued actions".to_owned(),
+            "released_target" if suite.released().is_none() => {
+                let others = SUITES.into_iter().filter(|suite| suite.released().is_some());
+                others.map(|suite| suite.nouns()[1]).collect::<Vec<_>>().join(" and ")
+            }
+            _ => continue,
+        };
+        bail!("{key}={text} is for {of} alone, and this agent plays {}", task.title);
+    }
+    Ok(())
+}
+
+/// `way` as options of a command, as far as `agent` heeds it: ` temperature=0.5 best_percent=0`.
+pub fn words(agent: &Agent, way: &Way) -> String {
+    let asks = agent.has_return_model() && way.best_percent == 0.0;
+    let heeded = [
+        ("temperature", agent.has_temperature(), way.temperature),
+        ("return_quantile", asks, way.return_quantile),
+        ("best_percent", !agent.best_percents().is_empty(), way.best_percent),
+    ];
+    let heeded = heeded.into_iter().filter(|(_, heeds, _)| *heeds);
+    heeded.map(|(key, _, value)| format!(" {key}={value}")).collect()
+}
+
 /// Checks that a score is of other episodes than a choice was made by.
 ///
 /// # Errors
 /// When a score would be of the episodes that chose how the agent is played.
-pub fn check_seed(seed: u64, choice: &Choice) -> Result<()> {
+pub fn check_seed(seed: u64, choice: &Choice, agent: &Agent) -> Result<()> {
     if seed == choice.seed {
         bail!(
             "seed={seed}: its episodes chose how this agent is played, so a score of them flatters \
              it; say another seed, or the way itself{}",
-            choice.words()
+            words(agent, &choice.chosen)
         );
     }
     Ok(())
@@ -243,39 +309,44 @@ fn listed(names: &[&str]) -> String {
     }
 }
 
-/// The targets that an agent is asked for by `protocol`, as they are written.
+/// The targets that an agent is asked for by `protocol`, as they are written, and the key that says
+/// them.
 fn targets_asked(
     options: &EvaluationSettings,
     task: &Task,
     suite: &dyn Suite,
     protocol: &Play,
-) -> Result<String> {
+) -> Result<(&'static str, String)> {
     let other_units = protocol.return_units != task.return_units;
     let released = suite.released() == Some(&protocol.name);
     let own = options.released_target.as_deref().filter(|own| released && !own.is_empty());
+    let key = match (own, &options.released_target) {
+        (Some(_), _) => "released_target",
+        (None, Some(_)) => "target",
+        // Of training, where there is no other.
+        (None, None) => "evaluation.target",
+    };
     let asked = match own.unwrap_or(&options.target) {
         "" | REFERENCE if other_units => match task.targets.released {
             Some(target) => target.to_string(),
             None => bail!(
-                "target=: no target of the reference is known for {}: say what to ask for, in raw \
+                "{key}=: no target of the reference is known for {}: say what to ask for, in raw \
                  points{}",
                 task.title,
                 example(suite)
             ),
         },
-        "" => DEFAULT_TARGET.to_owned(),
-        REFERENCE => reference_targets(task),
-        asked => asked.to_owned(),
+        asked => named_targets(asked, task),
     };
     if other_units && asked.contains('p') {
         bail!(
-            "target={asked}: percentiles are of the data's clipped returns, and the protocol {} \
+            "{key}={asked}: percentiles are of the data's clipped returns, and the protocol {} \
              counts raw points; say a number{}",
             protocol.name,
             example(suite)
         );
     }
-    Ok(asked)
+    Ok((key, asked))
 }
 
 /// What the reference asks for in one of the suite's tasks: ` (in Seaquest it asked for 1150)`.
@@ -298,19 +369,16 @@ const REFERENCE: &str = "reference";
 
 /// `target`, of several the first, as a number or a percentile; the default where it says nothing.
 pub fn first_target(target: &str, task: &Task) -> String {
-    let all = match target {
-        "" => DEFAULT_TARGET.to_owned(),
-        REFERENCE => reference_targets(task),
-        asked => asked.to_owned(),
-    };
-    all.split(',').next().unwrap_or_default().to_owned()
+    named_targets(target, task).split(',').next().unwrap_or_default().to_owned()
 }
 
-/// The targets of the reference for `task`, as they are written; the default where it has none.
-fn reference_targets(task: &Task) -> String {
-    match &task.targets.usual[..] {
-        [] => DEFAULT_TARGET.to_owned(),
-        targets => targets.iter().map(f32::to_string).collect::<Vec<_>>().join(","),
+/// What `target` names, as numbers or percentiles: the default where it says nothing, and where
+/// the reference has no targets for `task`.
+fn named_targets(target: &str, task: &Task) -> String {
+    match (target, &task.targets.usual[..]) {
+        ("", _) | (REFERENCE, []) => DEFAULT_TARGET.to_owned(),
+        (REFERENCE, usual) => usual.iter().map(f32::to_string).collect::<Vec<_>>().join(","),
+        (asked, _) => asked.to_owned(),
     }
 }
 

@@ -4,19 +4,20 @@
 
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::Agent;
+use overtone_console::caller::quoted;
 use overtone_core::ObservationSpace;
 use overtone_eval::{Choice, ChoicePoint, Way, evaluation::n_episodes, table::Table};
 use overtone_model::device;
-use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
+use overtone_train::{Checkpoint, RunDir};
 
 use super::{
     ask::{self, Ask},
-    check_out,
-    entry::Entry,
-    open_checkpoint, open_run,
-    own_choice::OwnChoice,
+    check_out, check_own, device_or,
+    entry::{Entry, checkpoint_name},
+    is_last, open_checkpoint, open_run,
+    own_choice::{OwnChoice, file_of},
     playing,
     ways::Ways,
 };
@@ -32,7 +33,7 @@ pub const OPTIONS: &str = r#"
 run = ""
 # Folder of the runs.
 runs = "runs"
-# last; best: the lowest loss on held-out episodes; the step of a checkpoint.
+# last; best: the lowest loss on held-out episodes; the step of a checkpoint, or a checkpoint's folder.
 checkpoint = "last"
 # Agents that draw from a list of actions: the softmax temperatures, of which one is chosen: that of the highest mean return, of equal ones the first.
 temperatures = "1,0.5,0.25"
@@ -48,7 +49,7 @@ seed = 1001
 parallel = 0
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
 device = ""
-# Where to write the choice, as JSON; empty: choice.json in the run's folder, where evaluate rollouts and Python find it.
+# Where to write the choice, as JSON; empty: choice.json in the run's folder, and choice-STEP.json for a checkpoint that is not its last, where evaluate rollouts and Python find it. Needed for a checkpoint that is not the run's.
 out = ""
 "#;
 
@@ -59,7 +60,7 @@ const TEMPERATURES: [f32; 3] = [1.0, 0.5, 0.25];
 const RETURN_QUANTILES: [f32; 4] = [0.9, 0.75, 0.5, 1.0];
 
 /// Episodes of each of them, at most. On frames they cost minutes and are few: where a temperature
-/// matters, means lie far apart (400 and 765 with deviations of 130 on BankHeist, 460 and 193 on
+/// matters, means lie far apart (500 and 844 over seeds on BankHeist, 412 and 190 on
 /// Seaquest). On vectors they cost seconds, and one agent's episodes deviate by 1000 and more.
 fn usual_episodes(agent: &Agent) -> usize {
     match agent.task.observations {
@@ -89,7 +90,7 @@ fn awaited(
     let return_quantiles = among(options.return_quantile, &RETURN_QUANTILES);
     let is_free = options.best_percent() == Choosable::Chosen;
     let ways = Ways::of(&Agent::of(checkpoint)?, temperatures, return_quantiles, is_free);
-    Ok(if OwnChoice::of(run)?.choice.is_some() { None } else { ways })
+    Ok(if OwnChoice::of(run, checkpoint)?.choice.is_some() { None } else { ways })
 }
 
 /// Whether [`choose_after_training`] has still something to do.
@@ -149,7 +150,7 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
     let state = &checkpoint.state;
     let agent = Agent::of(checkpoint)?;
     let asked = ask::first_target(how.target, &agent.task);
-    let target = settings::targets(&asked, &state.episode_returns)?;
+    let target = settings::targets("target", &asked, &state.episode_returns)?;
     let target =
         *target.first().with_context(|| format!("target={asked}: nothing is asked for"))?;
     let trained = ask::trained(&agent, &state.episode_returns)?;
@@ -194,13 +195,9 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
 
 /// `overtone evaluate choose key=value…`.
 pub fn run(options: &[String]) -> Result<()> {
-    let mut keys = keys::flatten(&OPTIONS.parse()?);
-    keys::apply(&mut keys, options)?;
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
-    let whole = |key: &str| -> Result<usize> {
-        let words = text(key);
-        words.parse().ok().with_context(|| format!("{key}={words}: must be 0 or more"))
-    };
+    let keys = keys::given(OPTIONS, options)?;
+    let text = |key: &str| keys::text(&keys, key);
+    let whole = |key: &str| keys::whole(&keys, key, 0);
     let run = open_run(&PathBuf::from(text("runs")), &text("run"))?;
     let checkpoint = open_checkpoint(&run, &text("checkpoint"))?;
     let agent = Agent::of(&checkpoint)?;
@@ -209,12 +206,7 @@ pub fn run(options: &[String]) -> Result<()> {
     let return_quantiles = numbers("return_quantiles", &text("return_quantiles"), 1.0)?;
     let target = text("target");
     let Some(ways) = Ways::of(&agent, &temperatures, &return_quantiles, target.is_empty()) else {
-        bail!(
-            "{} always takes one action, and was taught neither what may be earned from a state \
-             (model.return_head) nor how the best act (model.best_percents): there is nothing to \
-             choose",
-            agent.algorithm.describe()
-        )
+        return Err(nothing_to_choose(&agent, &target));
     };
     let episodes = match text("episodes").as_str() {
         "" => usual_episodes(&agent),
@@ -223,14 +215,17 @@ pub fn run(options: &[String]) -> Result<()> {
     ensure!(episodes > 0, "episodes=0: there is nothing to play");
     ensure!(!target.contains(','), "target={target}: one return is asked for");
     let out = match text("out").as_str() {
-        "" => run.path().join(Choice::FILE),
+        "" => {
+            check_own(&run, &checkpoint)?;
+            run.path().join(match is_last(&run, &checkpoint) {
+                true => Choice::FILE.to_owned(),
+                false => file_of(checkpoint.state.step),
+            })
+        }
         path => PathBuf::from(path),
     };
     check_out(&out)?;
-    let device = match text("device").as_str() {
-        "" => settings::device_of(&run.path().join(CONFIG))?,
-        name => name.to_owned(),
-    };
+    let device = device_or(text("device"), &run)?;
     let stop = interrupt::listen()?;
     let how = How {
         ways,
@@ -244,9 +239,38 @@ pub fn run(options: &[String]) -> Result<()> {
     let choice = choose(&run, &checkpoint, &how)?;
     choice.write(&out)?;
     say!("chosen: {}; {}", choice.describe(), out.display());
-    let (path, step, said) = (run.path().display(), choice.step, choice.words());
-    say!("play so: just evaluate rollouts run={path} checkpoint={step}{said}");
+    let asked = if target.is_empty() { String::new() } else { format!(" target={target}") };
+    say!(
+        "play so: just evaluate rollouts run={} checkpoint={}{}{asked}",
+        quoted(run.path()),
+        quoted(checkpoint_name(&run, &checkpoint)),
+        ask::words(&agent, &choice.chosen)
+    );
     Ok(())
+}
+
+/// Why there is one way alone to play `agent`, asked for `target`, where no list of what it heeds
+/// has any numbers.
+fn nothing_to_choose(agent: &Agent, target: &str) -> anyhow::Error {
+    let lists = [
+        ("temperatures=", agent.has_temperature()),
+        ("return_quantiles=", agent.has_return_model()),
+    ];
+    let empty: Vec<&str> = lists.into_iter().filter(|(_, has)| *has).map(|(key, _)| key).collect();
+    if !empty.is_empty() {
+        return anyhow!("{}: say among which numbers is chosen", empty.join(" "));
+    }
+    let what = agent.algorithm.describe();
+    if !agent.best_percents().is_empty() {
+        return anyhow!(
+            "target={target}: {what} can be told a return or a share of the best episodes; leave \
+             the target out to choose"
+        );
+    }
+    anyhow!(
+        "{what} always takes one action, and was taught neither what may be earned from a state \
+         (model.return_head) nor how the best act (model.best_percents): there is nothing to choose"
+    )
 }
 
 /// The numbers of a list, above 0 and at most `most`; empty: none.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use overtone_agents::Agent;
-use overtone_console::caller::spoken;
+use overtone_console::caller::{quoted, spoken};
 use overtone_core::{ActionSpace, Task};
 use overtone_env::Simulator;
 use overtone_eval::{Heeds, Plan, evaluation};
@@ -72,14 +72,6 @@ impl Entry {
         own_path(&self.run, &self.checkpoint.path).is_some()
     }
 
-    /// What `checkpoint=` must say to play it again: a step of the run, or a folder elsewhere.
-    pub fn checkpoint_name(&self) -> String {
-        match own_path(&self.run, &self.checkpoint.path) {
-            Some(_) => self.checkpoint.state.step.to_string(),
-            None => real(&self.checkpoint.path).display().to_string(),
-        }
-    }
-
     /// What the report says of it before it is played by `simulator`.
     ///
     /// # Errors
@@ -127,8 +119,8 @@ impl Entry {
             dataset_hash: Some(state.dataset_hash.clone()),
             command: spoken(&format!(
                 "just evaluate rollouts run={} checkpoint={} episodes={} {how} seed={}",
-                self.run.path().display(),
-                self.checkpoint_name(),
+                quoted(self.run.path()),
+                quoted(checkpoint_name(&self.run, &self.checkpoint)),
                 self.plan.episodes,
                 self.plan.seed
             ))
@@ -137,8 +129,17 @@ impl Entry {
     }
 }
 
+/// What `checkpoint=` must say to play a checkpoint again: a step of the run, or a folder
+/// elsewhere.
+pub fn checkpoint_name(run: &RunDir, checkpoint: &Checkpoint) -> String {
+    match own_path(run, &checkpoint.path) {
+        Some(_) => checkpoint.state.step.to_string(),
+        None => real(&checkpoint.path).display().to_string(),
+    }
+}
+
 /// Where a checkpoint lies in the run's folder; `None` if it is not one of the run's.
-fn own_path(run: &RunDir, checkpoint: &Path) -> Option<PathBuf> {
+pub fn own_path(run: &RunDir, checkpoint: &Path) -> Option<PathBuf> {
     let checkpoint = real(checkpoint);
     let inside = checkpoint.strip_prefix(real(&run.checkpoints())).ok()?;
     Some(Path::new("checkpoints").join(inside))

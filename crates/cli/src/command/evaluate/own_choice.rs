@@ -5,9 +5,15 @@ use std::{fs, io::ErrorKind};
 use anyhow::{Context, Result};
 use overtone_core::Play;
 use overtone_eval::{Choice, Way};
-use overtone_train::{RunDir, run_dir::CONFIG};
+use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 
+use super::entry::own_path;
 use crate::settings::{self, Choosable};
+
+/// The file in a run's folder for what was chosen for weights that are not its last.
+pub fn file_of(step: u64) -> String {
+    format!("choice-{step}.json")
+}
 
 /// What was chosen for a run, and what its settings say about that.
 #[derive(Clone, Debug, Default)]
@@ -19,13 +25,20 @@ pub struct OwnChoice {
 }
 
 impl OwnChoice {
-    /// What the files of `run` say.
+    /// What the files of `run` say of `checkpoint`. A choice is of the weights that were played.
     ///
     /// # Errors
     /// When they cannot be read.
-    pub fn of(run: &RunDir) -> Result<Self> {
-        let choice = Choice::read(&run.path().join(Choice::FILE))?;
-        Ok(Self { choice, said: settings::chosen_of(&run.path().join(CONFIG))? })
+    pub fn of(run: &RunDir, checkpoint: &Checkpoint) -> Result<Self> {
+        let said = settings::chosen_of(&run.path().join(CONFIG))?;
+        let step = checkpoint.state.step;
+        let mut choice = None;
+        for name in [file_of(step).as_str(), Choice::FILE] {
+            let found = Choice::read(&run.path().join(name))?.filter(|found| found.step == step);
+            choice = choice.or(found);
+        }
+        let is_own = own_path(run, &checkpoint.path).is_some();
+        Ok(Self { choice: choice.filter(|_| is_own), said })
     }
 
     /// Takes away what was chosen for weights that `run` trains on.

@@ -78,7 +78,7 @@ fn together(planned: &Planned, part: Part, slots: usize) -> Result<Option<Result
         match PlayedPart::read(&path)? {
             Some(other) if other.is_of(&own.setting, &own.plan, own.part) => found.push(other),
             Some(_) => {
-                eprintln!(
+                warn!(
                     "warning: {} is a part of another evaluation, or was played by another \
                      simulator: play part={other} again",
                     path.display()

@@ -7,11 +7,11 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use overtone_core::{Play, Policy, Task};
+use overtone_agents::policy;
+use overtone_core::{Play, Task};
 use overtone_env::{Simulator, VectorEnv};
 use overtone_eval::{Evaluation, Plan, Player, Rollout, rollout_together};
-use overtone_model::{burn::tensor::Device, device::Chosen};
-use overtone_train::Checkpoint;
+use overtone_model::device::Chosen;
 
 use super::entry::Entry;
 use crate::{progress, suites};
@@ -85,7 +85,7 @@ pub(super) fn rollouts(
     let slots = slots(entries, plans.iter(), parallel)?;
     let policies =
         entries.iter().map(|entry| policy(&entry.checkpoint, &entry.ask.protocol, &chosen.device));
-    let mut policies = policies.collect::<Result<Vec<_>>>()?;
+    let mut policies = policies.collect::<Result<Vec<_>, _>>()?;
     // Two halves where a GPU acts: the environments of one step meanwhile. On a CPU both want
     // the same cores, and one whole batch is quicker (docs/results/speed.md).
     let sizes = if chosen.is_gpu { [slots.div_ceil(2), slots / 2] } else { [slots, 0] };
@@ -112,18 +112,6 @@ pub(super) fn rollouts(
     })?;
     bar.finish_and_clear();
     Ok(played)
-}
-
-/// The policy of a checkpoint's weights, played so.
-///
-/// # Errors
-/// When the weights cannot be read.
-pub fn policy(
-    checkpoint: &Checkpoint,
-    protocol: &Play,
-    device: &Device,
-) -> Result<Box<dyn Policy>> {
-    Ok(overtone_agents::policy(checkpoint, protocol, device)?)
 }
 
 /// So many environments of a task, played so.

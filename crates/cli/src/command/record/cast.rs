@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use overtone_agents::Agent;
+use overtone_agents::{Agent, policy};
 use overtone_core::{Play, Policy, Task};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
 
-use crate::command::evaluate::{OwnChoice, ask, playing, what_to_ask};
+use crate::command::evaluate::{OwnChoice, ask, what_to_ask};
+use crate::command::said;
 use crate::settings::{Choosable, EvaluationSettings};
 
 /// Who acts in a recording.
@@ -39,13 +40,36 @@ impl Cast {
     /// The policies that the options name.
     ///
     /// # Errors
-    /// When one is not there, or they play different tasks.
-    pub fn of(text: &dyn Fn(&str) -> String, task: Option<&'static Task>) -> Result<Self> {
+    /// When one is not there, they play different tasks, or `words`, the options that were given,
+    /// say what one does not heed.
+    pub fn of(
+        text: &dyn Fn(&str) -> String,
+        words: &[String],
+        task: Option<&'static Task>,
+    ) -> Result<Self> {
         let names: Vec<String> =
             text("policy").split(',').map(|name| name.trim().to_owned()).collect();
         let shares = shares(&text("share"), names.len())?;
         let root = text("runs");
         let device = device::choose(&text("device"))?;
+        let options = EvaluationSettings {
+            episodes: 1,
+            target: text("target"),
+            released_target: None,
+            protocol: "matched".into(),
+            temperature: ask::choosable("temperature", text("temperature").into())?,
+            actions: ask::action_choice(&text("actions"))?,
+            return_quantile: Choosable::Chosen,
+            best_percent: Choosable::Chosen,
+            seed: 1,
+            parallel: 0,
+            every: 0,
+            every_episodes: 0,
+        };
+        let of_runs = said(words, &["target", "temperature", "actions"]);
+        if let (Some(word), true) = (of_runs, names.iter().all(|name| name == "random")) {
+            bail!("{word} is for runs, and policy={} acts at random alone", text("policy"));
+        }
         let (mut task, mut protocol): (_, Option<Play>) = (task, None);
         let mut members = Vec::with_capacity(names.len());
         for (name, share) in names.iter().zip(shares) {
@@ -57,7 +81,7 @@ impl Cast {
                 .with_context(|| format!("policy={name}: there are random and runs"))?;
             let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
             let agent = Agent::of(&checkpoint)?;
-            crate::suites::check_environment(&agent.task)?;
+            ask::check_given(words, &agent.task)?;
             let own = crate::suites::by_id(&agent.task.id())?;
             if let Some(other) = task.filter(|task| *task != own) {
                 bail!("policy={name} plays {}, and {} is recorded", own.id(), other.id());
@@ -65,29 +89,13 @@ impl Cast {
             // Else the recording would hold actions in the units of another environment.
             crate::suites::of(own)?.check(&agent.task)?;
             task = Some(own);
-            let options = EvaluationSettings {
-                episodes: 1,
-                target: text("target"),
-                released_target: None,
-                protocol: "matched".into(),
-                temperature: ask::choosable("temperature", text("temperature").into())?,
-                actions: ask::action_choice(&text("actions"))?,
-                return_quantile: Choosable::Chosen,
-                best_percent: Choosable::Chosen,
-                seed: 1,
-                parallel: 0,
-                every: 0,
-                every_episodes: 0,
-            };
-            let asks = what_to_ask(
-                &options,
-                &agent,
-                &checkpoint.state.episode_returns,
-                &OwnChoice::of(&run)?,
-            )?;
+            let chosen = OwnChoice::of(&run, &checkpoint)?;
+            let asks = what_to_ask(&options, &agent, &checkpoint.state.episode_returns, &chosen)?;
             let ask = asks.first().context("nothing to ask for")?;
-            let target = ask.targets.first().copied().context("target=: nothing to ask for")?;
-            let policy = playing::policy(&checkpoint, &ask.protocol, &device.device)?;
+            let [target] = ask.targets[..] else {
+                bail!("target={}: one return is asked for", options.target)
+            };
+            let policy = policy(&checkpoint, &ask.protocol, &device.device)?;
             members.push(Member { policy: Some(policy), target, share });
             let simulation = &protocol.get_or_insert_with(|| ask.protocol.clone()).simulation;
             if *simulation != ask.protocol.simulation {

@@ -12,7 +12,7 @@ use overtone_core::seed::{Generator, derive, derive_nth};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Turn};
 use overtone_data::{Acted, Seen, WrittenEpisode};
 use overtone_env::{EnvError, Step, VectorEnv};
-use overtone_eval::rollout::role_seeds;
+use overtone_eval::rollout::{Rows, role_seeds};
 use rand::{RngExt, SeedableRng};
 
 use super::cast::Cast;
@@ -281,18 +281,9 @@ impl<'a> Rollouts<'a> {
                 Some(Turn { agent: env, reward, start })
             })
             .collect();
-        let actions = match self.env.observations() {
-            Observations::Vectors(rows) => {
-                let of = |&(_, env): &(usize, usize)| &rows[env * size..(env + 1) * size];
-                let rows: Vec<f32> = turns.iter().flat_map(of).copied().collect();
-                policy.act(&told, Observations::Vectors(&rows))
-            }
-            Observations::Pixels(rows) => {
-                let of = |&(_, env): &(usize, usize)| &rows[env * size..(env + 1) * size];
-                let rows: Vec<u8> = turns.iter().flat_map(of).copied().collect();
-                policy.act(&told, Observations::Pixels(&rows))
-            }
-        };
+        let envs: Vec<usize> = turns.iter().map(|&(_, env)| env).collect();
+        let rows = Rows::gather(self.env.observations(), size, &envs);
+        let actions = policy.act(&told, rows.view());
         Ok(Some(actions.map_err(|error| anyhow!("{error}"))?))
     }
 

@@ -9,7 +9,7 @@ use toml::Value;
 use super::{
     Given, RUNS, SEVERAL,
     cells::{self, Resolved},
-    engines, is_name, plan, started,
+    engines, is_name, plan, resume_options, run_options, started,
 };
 
 /// `overtone study run [FILE.toml | NAME] key=value…`; gives the exit code.
@@ -19,7 +19,7 @@ pub fn run(words: &[String]) -> Result<u8> {
         let path = Path::new(word);
         path.is_file() || path.join("study.toml").is_file()
     };
-    let given = Given::new(words, is_there)?;
+    let given = Given::new(&run_options(), words, is_there)?;
     let mut study = study_of(&given)?;
     study.executor = given.executor(&study.executor)?;
     carry_out(study, &given)
@@ -27,15 +27,14 @@ pub fn run(words: &[String]) -> Result<u8> {
 
 /// `overtone study resume [NAME] key=value…`: options alone; gives the exit code.
 pub fn resume(words: &[String]) -> Result<u8> {
-    let given = Given::new(words, |word| is_name(word, words))?;
-    let (runs, others): (Vec<String>, Vec<String>) =
-        given.settings.iter().cloned().partition(|word| word.starts_with(RUNS));
-    if let Some(word) = others.first() {
+    let given = Given::new(&resume_options(), words, |word| is_name(word, words))?;
+    if let Some(word) = given.settings.first() {
         bail!(
-            "`{word}`: a study goes on as it was started; `study run` starts it with other words"
+            "`{word}`: a study goes on as it was started; `just study run` starts it with other words"
         );
     }
-    let folder = started(&[given.names.clone(), runs].concat())?;
+    let runs = words.iter().filter(|word| word.starts_with(RUNS)).cloned();
+    let folder = started(&given.names.iter().cloned().chain(runs).collect::<Vec<_>>())?;
     let mut study = folder.study()?;
     study.executor = given.executor(&study.executor)?;
     carry_out(study, &given)
@@ -91,7 +90,7 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
         match under_way {
             0 => {
                 let name = engines::named(&study, &cells);
-                say!("nothing is left to do; `overtone study report {name}` compares");
+                say!("nothing is left to do; `just study report {name}` compares");
             }
             n => say!("{n} cells are under way, and no other is left to do"),
         }
@@ -110,7 +109,7 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
                 |told: &&CellStatus| begun.contains(&&*told.cell) && !told.state.is_done();
             match ended.cells.iter().find(is_left) {
                 Some(left) if code == 0 => {
-                    eprintln!(
+                    warn!(
                         "error: the cell `{}` is not done, although its process ended well: it \
                          had other settings if {} was changed meanwhile",
                         left.cell,
@@ -154,8 +153,7 @@ fn check_under_way(folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
 
 /// What `profile=auto` is here, it is on every machine.
 fn fix_profile(study: &mut Study, cells: &[Resolved]) -> Result<()> {
-    let says = |word: &String| word.starts_with("profile=") && word != "profile=auto";
-    if cells.iter().any(|resolved| resolved.cell.words.iter().any(says)) {
+    if cells.iter().any(Resolved::says_profile) {
         return Ok(());
     }
     let profile =

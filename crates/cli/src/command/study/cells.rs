@@ -42,7 +42,8 @@ pub fn resolve(study: &Study) -> Result<Vec<Resolved>> {
                 other.settings.runs.display()
             );
         }
-        if other.settings.profile != first.settings.profile && !says_profile(&all) {
+        let is_said = || all.iter().all(Resolved::says_profile);
+        if other.settings.profile != first.settings.profile && !is_said() {
             bail!(
                 "profile=auto is not the same for all cells ({} and {}): say profile=quick or \
                  profile=paper",
@@ -52,11 +53,6 @@ pub fn resolve(study: &Study) -> Result<Vec<Resolved>> {
         }
     }
     Ok(all)
-}
-
-fn says_profile(all: &[Resolved]) -> bool {
-    let says = |word: &String| word.starts_with("profile=") && word != "profile=auto";
-    all.iter().all(|resolved| resolved.cell.words.iter().any(says))
 }
 
 impl Resolved {
@@ -83,6 +79,12 @@ impl Resolved {
             names.push(report_of(evaluation));
         }
         Ok(Self { cell, settings, again })
+    }
+
+    /// Whether its words say a profile.
+    pub fn says_profile(&self) -> bool {
+        let says = |word: &String| word.starts_with("profile=") && word != "profile=auto";
+        self.cell.words.iter().any(says)
     }
 
     /// Whether this cell and another have the same run, and it is played in the same ways.

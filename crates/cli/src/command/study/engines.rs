@@ -8,6 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use overtone_console::caller::quoted;
 use overtone_study::{
     Share, Study, StudyFolder, Work,
     local::{self, Ended, Event, Job},
@@ -56,7 +57,7 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
                     Ended::Done => say!("done ({done} of {n}): {id}"),
                     Ended::Stopped => say!("stopped: {id}"),
                     Ended::Failed(why) => {
-                        eprintln!("failed: {id}: {why}");
+                        warn!("failed: {id}: {why}");
                         // A process that was killed could not say why.
                         let work = works.iter().find(|work| work.to_string() == *id);
                         let is_noted =
@@ -83,13 +84,13 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
         phase(second);
     }
     if stop.load(Ordering::Relaxed) {
-        say!("stopped; go on with: overtone study resume {}", named(study, open));
+        say!("stopped; go on with: just study resume {}", named(study, open));
         return Ok(interrupt::EXIT_CODE);
     }
     if failed > 0 {
-        eprintln!(
-            "error: {failed} of {n} {} failed; `overtone study status {name}` says why, and \
-             `overtone study resume {name}` tries them again",
+        warn!(
+            "error: {failed} of {n} {} failed; `just study status {name}` says why, and `just study \
+             resume {name}` tries them again",
             if study.executor.parts < 2 { "cells" } else { "processes" },
             name = named(study, open)
         );
@@ -124,7 +125,7 @@ pub fn named(study: &Study, cells: &[impl Borrow<Resolved>]) -> String {
     let runs = cells.first().map(|first| first.borrow().settings.runs.as_path());
     match runs.filter(|runs| *runs != Path::new("runs")) {
         None => study.name.clone(),
-        Some(runs) => format!("{} runs={}", study.name, runs.display()),
+        Some(runs) => format!("{} runs={}", study.name, quoted(runs)),
     }
 }
 
@@ -190,7 +191,7 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
         "the page is written by job {report}, when they ended: {}",
         at.join("report.html").display()
     );
-    say!("where they stand: overtone study status {}", named(study, open));
+    say!("where they stand: just study status {}", named(study, open));
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::{
 use anyhow::Result;
 
 use super::cells::Resolved;
-use crate::keys;
+use crate::{keys, suites};
 
 /// Keys that say what is learned and from which data, and not how.
 const TASK: [&str; 6] = ["task", "dataset", "data.path", "data.run", "data.layout", "data.cache"];
@@ -38,7 +38,7 @@ pub fn of(cells: &[Resolved]) -> Result<Vec<Name>> {
     let words = cells.iter().flat_map(|resolved| &resolved.cell.words);
     let mut said: BTreeSet<String> = words
         .filter_map(|word| Some(keys::split(word).ok()?.0))
-        .filter(|key| !["seed", "runs", "device", "resume", "game", "env"].contains(&&**key))
+        .filter(|key| is_told(key))
         .collect();
     // By its short forms, too.
     said.insert("task".into());
@@ -57,6 +57,11 @@ pub fn of(cells: &[Resolved]) -> Result<Vec<Name>> {
     let titles = titles.collect::<Result<Vec<String>>>()?;
     let labels: Vec<&str> = cells.iter().map(|resolved| &*resolved.cell.label).collect();
     Ok(named(&values, &titles, &labels))
+}
+
+/// Whether a key may be in a name. Short forms of `task=` stand for it.
+fn is_told(key: &str) -> bool {
+    !["seed", "runs", "device", "resume"].contains(&key) && suites::by_key(key).is_none()
 }
 
 /// Names of cells with these `values`, whose tasks have these `titles`; where settings tell two
@@ -139,6 +144,14 @@ mod tests {
             &["task=a dataset=m n=1", "task=a dataset=/d/e.hdf5 n=1", "task=b dataset=m n=1"],
             &[["A m", ""], ["A e", ""], ["B m", ""]],
         );
+    }
+
+    #[test]
+    fn a_task_by_its_short_form_names_no_agent() {
+        for key in ["game", "env", "gymnasium", "own"] {
+            assert!(!is_told(key), "{key}");
+        }
+        assert!(is_told("head.kind") && is_told("dataset"));
     }
 
     #[test]

@@ -15,7 +15,20 @@ use super::{
     names::{self, Name},
     started,
 };
-use crate::command::{evaluate, report::Wanted, train};
+use crate::command::{evaluate, report, report::Wanted, train};
+use crate::keys;
+
+/// Every option of the page, with its default and reason.
+pub fn report_options() -> String {
+    report::with_those_of_pages(
+        r#"
+# Folder of the runs, with the studies in it.
+runs = "runs"
+# Where to write; empty: the study's own folder.
+out = ""
+"#,
+    )
+}
 
 /// `overtone study report [NAME] key=value…`.
 ///
@@ -25,7 +38,7 @@ pub fn report(words: &[String]) -> Result<()> {
     let about_study = |word: &String| word.starts_with(RUNS) || is_name(word, words);
     let (names, options): (Vec<String>, Vec<String>) = words.iter().cloned().partition(about_study);
     let folder = started(&names)?;
-    let wanted = Wanted::new(&options)?;
+    let wanted = Wanted::new(&keys::given(&report_options(), &options)?)?;
     let study = folder.study()?;
     let cells = cells::resolve(&study)?;
     let out = if wanted.out.is_empty() { folder.path() } else { Path::new(&wanted.out) };
@@ -37,7 +50,7 @@ pub fn report(words: &[String]) -> Result<()> {
 /// # Errors
 /// As [`report`].
 pub fn write(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
-    let wanted = Wanted::new(&[])?;
+    let wanted = Wanted::new(&keys::given(&report_options(), &[])?)?;
     write_to(study, cells, &wanted.bootstrap, folder.path(), &wanted.name)
 }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
+use overtone_eval::Evaluation;
 use overtone_study::{Engine, Study, StudyFolder};
 use overtone_train::RunDir;
 
@@ -129,7 +130,8 @@ fn trained(run: &Path) -> Option<(u64, f64)> {
     trained_by(&fs::read_to_string(run.join("metrics.csv")).ok()?)
 }
 
-/// The same by the text of its metrics, whose seconds begin at 0 in each process.
+/// The same by the text of its metrics, whose seconds began at 0 in each process in earlier
+/// versions.
 fn trained_by(text: &str) -> Option<(u64, f64)> {
     let mut lines = text.lines();
     let column = lines.next()?.split(',').position(|name| name == "seconds")?;
@@ -148,15 +150,12 @@ fn trained_by(text: &str) -> Option<(u64, f64)> {
 
 /// Seconds of playing all that a cell asks for, by an evaluation of a run.
 fn playing_s(run: &RunDir, resolved: &Resolved) -> Option<f64> {
-    let text = fs::read_to_string(evaluate::reports(run).first()?).ok()?;
-    let evaluation: serde_json::Value = serde_json::from_str(&text).ok()?;
-    let steps = evaluation.get("steps")?.as_f64()?;
-    let per_second = evaluation.get("steps_per_second")?.as_f64()?;
-    let episodes = evaluation.get("episodes")?.as_array()?.len().max(1) as f64;
-    let n_targets = evaluation.get("targets")?.as_array()?.len().max(1) as f64;
+    let played = Evaluation::read(evaluate::reports(run).first()?).ok()?;
+    let seconds = played.steps as f64 / played.steps_per_second;
+    let n_targets = played.targets.len().max(1) as f64;
     let all = std::iter::once(&resolved.settings.evaluation).chain(&resolved.again);
     let wanted: f64 = all.map(|evaluation| evaluation.episodes as f64 * n_targets).sum();
-    Some(steps / per_second / episodes * wanted)
+    Some(seconds / played.episodes.len().max(1) as f64 * wanted)
 }
 
 /// Trains some updates of a cell in a folder that goes afterwards.

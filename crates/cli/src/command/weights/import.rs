@@ -10,6 +10,7 @@ use overtone_agents::{
     hugging_face,
     state_dict::{self, Unsaid},
 };
+use overtone_console::caller::quoted;
 use overtone_core::{Normalization, ObservationSpace, Task};
 use overtone_data::EpisodeReturns;
 use overtone_model::weights::NamedTensors;
@@ -20,7 +21,7 @@ use toml::{Table, Value};
 
 use super::{THEIRS, folder, given, parsed};
 use crate::{
-    command::{provenance, train},
+    command::{provenance, said, train},
     keys::{self, Keys},
     settings::Settings,
     suites,
@@ -54,26 +55,29 @@ struct Found {
 
 /// `overtone import OUT key=value…`.
 pub fn import(words: &[String]) -> Result<()> {
-    let keys = given(IMPORT_OPTIONS, words, &["from"])?;
-    let runs = keys.get("runs").map(keys::plain).unwrap_or_default();
+    let (keys, words) = given(IMPORT_OPTIONS, words, &["from"])?;
+    let runs = keys::text(&keys, "runs");
     let from = folder(&keys, "from", "read")?;
+    ensure!(from.exists(), "from={}: does not exist", from.display());
     let found = match (from.is_file(), from.join(THEIRS).is_file()) {
-        (true, _) => of_state_dict(&from, &keys)?,
-        (_, true) => of_transformers(&from, &keys)?,
-        _ => own(&from, words, &runs)?,
+        (true, _) => of_state_dict(&from, &keys, &words)?,
+        (_, true) => of_transformers(&from, &keys, &words)?,
+        _ => own(&from, &words, &runs)?,
     };
     let Found { state, tensors, settings } = found;
-    let name = if from.is_file() { from.file_stem() } else { from.file_name() };
+    // `.` has none.
+    let named = if from.file_name().is_some() { from.clone() } else { from.canonicalize()? };
+    let name = if named.is_file() { named.file_stem() } else { named.file_name() };
     let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
     let run = RunDir::create(Path::new(&runs), &format!("imported-{name}"))?;
     let _lock = run.lock()?;
     run.write(CONFIG, settings.as_bytes())?;
     let learned = Exported { model: tensors, training: NamedTensors::new() };
-    Checkpoint::save(&run.checkpoints(), &state, &learned, 1)?;
+    Checkpoint::save(&run.checkpoints(), &state, &learned, 1, 1)?;
     provenance::note(&run, state.step, state.step, 1)?;
     train::finish(&run)?;
     say!("imported {} to {}", from.display(), run.path().display());
-    say!("play it: just evaluate rollouts run={}", run.path().display());
+    say!("play it: just evaluate rollouts run={}", quoted(run.path()));
     Ok(())
 }
 
@@ -86,10 +90,8 @@ fn own(from: &Path, words: &[String], runs: &str) -> Result<Found> {
             from.display()
         );
     }
-    let only = ["from=", "runs="];
-    if let Some(word) =
-        words.iter().find(|w| w.contains('=') && !only.iter().any(|key| w.starts_with(key)))
-    {
+    let unsaid = ["task", "statistics", "return_scale", "context_length", "n_heads"];
+    if let Some(word) = said(words, &unsaid) {
         bail!("{word} is for what transformers wrote; {DESCRIPTION} says all of this agent");
     }
     let (description, agent, tensors) = exchange::read(from)?;
@@ -121,8 +123,8 @@ fn settings_of(
 }
 
 /// What transformers wrote, or `export` for it.
-fn of_transformers(from: &Path, keys: &Keys) -> Result<Found> {
-    let text = |key: &str| keys.get(key).map(keys::plain).unwrap_or_default();
+fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> {
+    let text = |key: &str| keys::text(keys, key);
     let known = match from.join(DESCRIPTION).is_file() {
         true => {
             let known = Description::read(from)?;
@@ -131,11 +133,17 @@ fn of_transformers(from: &Path, keys: &Keys) -> Result<Found> {
         }
         false => None,
     };
+    if let Some(word) = said(words, &["n_heads"]) {
+        bail!("{word} is for a state dict; {THEIRS} says it of this agent");
+    }
+    if let (Some(word), Some(_)) = (said(words, &["return_scale", "context_length"]), &known) {
+        bail!("{word} is for a folder without {DESCRIPTION}, which says it of this agent");
+    }
     let told = known.as_ref().map(|(_, agent)| agent);
     let task = task(keys, told)?;
     let context_length = match told.and_then(|agent| agent.algorithm.model()) {
         Some(model) => model.context_length(),
-        None => number(keys, "context_length")?,
+        None => keys::whole(keys, "context_length", 0)?,
     };
     let normalization = normalization(keys, &task, told)?;
     let config: hugging_face::Config = parsed(&from.join(THEIRS))?;
@@ -166,10 +174,14 @@ fn of_transformers(from: &Path, keys: &Keys) -> Result<Found> {
 }
 
 /// A published Decision Transformer, of a file that torch wrote.
-fn of_state_dict(from: &Path, keys: &Keys) -> Result<Found> {
+fn of_state_dict(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> {
     let task = task(keys, None)?;
-    let n_heads = Some(number(keys, "n_heads")?).filter(|n| *n > 0);
-    let unsaid = Unsaid { n_heads, context_length: number(keys, "context_length")? };
+    let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
+    if let (Some(word), true) = (said(words, &["context_length"]), is_pixels) {
+        bail!("{word} is for agents of vectors; a state dict on frames says it");
+    }
+    let n_heads = Some(keys::whole(keys, "n_heads", 0)?).filter(|n| *n > 0);
+    let unsaid = Unsaid { n_heads, context_length: keys::whole(keys, "context_length", 0)? };
     let tensors = state_dict::read(from)?;
     let (algorithm, tensors) = state_dict::import(&tensors, &task, unsaid)
         .with_context(|| format!("{} cannot be imported", from.display()))?;
@@ -182,12 +194,12 @@ fn of_state_dict(from: &Path, keys: &Keys) -> Result<Found> {
         recording: None,
         task,
     };
-    unknown(&agent, tensors, &keys.get("runs").map(keys::plain).unwrap_or_default())
+    unknown(&agent, tensors, &keys::text(keys, "runs"))
 }
 
 /// What `task=` names; without it what is known of the agent.
 fn task(keys: &Keys, told: Option<&Agent>) -> Result<Task> {
-    match (keys.get("task").map(keys::plain).unwrap_or_default().as_str(), told) {
+    match (keys::text(keys, "task").as_str(), told) {
         ("", Some(agent)) => Ok(agent.task.clone()),
         ("", None) => bail!("task=: say what the agent plays, such as mujoco/hopper"),
         (id, _) => Ok(suites::by_id(id)?.clone()),
@@ -196,7 +208,7 @@ fn task(keys: &Keys, told: Option<&Agent>) -> Result<Task> {
 
 /// What `statistics=` names; without it what is known of the agent. Pixels are not normalized.
 fn normalization(keys: &Keys, task: &Task, told: Option<&Agent>) -> Result<Option<Normalization>> {
-    let path = keys.get("statistics").map(keys::plain).unwrap_or_default();
+    let path = keys::text(keys, "statistics");
     let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
     let found = match (path.as_str(), told) {
         ("", Some(agent)) => agent.normalization.clone(),
@@ -214,6 +226,9 @@ fn normalization(keys: &Keys, task: &Task, told: Option<&Agent>) -> Result<Optio
             let got = [mean.len(), std.len()];
             bail!("statistics: {got:?} numbers, and {} shows {width}", task.title);
         }
+        if let Some(odd) = std.iter().find(|std| **std < 0.0) {
+            bail!("statistics: std has {odd}, and a standard deviation is 0 or more");
+        }
     }
     Ok(found)
 }
@@ -225,11 +240,6 @@ fn return_scale(keys: &Keys, task: &Task) -> f32 {
         ObservationSpace::Vectors { .. } => 1000.0,
         ObservationSpace::Pixels { .. } => 1.0,
     }
-}
-
-fn number(keys: &Keys, key: &str) -> Result<usize> {
-    let text = keys.get(key).map(keys::plain).unwrap_or_default();
-    text.parse().with_context(|| format!("{key}={text}: expected a whole number"))
 }
 
 /// A run of an agent of whose training nothing is known.

@@ -44,7 +44,7 @@ fn a_robots_loss_that_is_no_number() {
     let words = "train.learning_rate=1e30 train.warmup_tokens=0 train.checkpoint_every=1";
     desk.refuses(
         &format!("{ROBOT} {words} head=gaussian"),
-        &["step 2: the loss is", "not-finite-step-00000002.json", "train.learning_rate"],
+        &["update 2: the loss is", "not-finite-step-00000002.json", "a lower learning rate"],
     );
     let run = desk.only_run("runs");
     assert_eq!(steps(&run), [1]);
@@ -52,7 +52,7 @@ fn a_robots_loss_that_is_no_number() {
     let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
     assert_eq!(record["last_indices"].as_array().unwrap().len(), 3);
     // The checkpoint before opens, and can be gone on with.
-    desk.refuses("resume", &["step 2: the loss is"]);
+    desk.refuses("resume", &["update 2: the loss is", "the checkpoint of update 1 is whole"]);
     assert_eq!(checkpoint(&run, 1).len(), 4);
 }
 

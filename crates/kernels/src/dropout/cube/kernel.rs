@@ -74,7 +74,7 @@ fn xor_shifted(a: Wide, #[comptime] n: u32) -> Wide {
     Wide { low: a.low ^ low, high: a.high ^ (a.high >> right) }
 }
 
-/// `dropout::mix64`.
+/// `mask::mix64`.
 #[cube]
 fn mix64(x: Wide) -> Wide {
     let golden = Wide {
@@ -87,7 +87,7 @@ fn mix64(x: Wide) -> Wide {
     xor_shifted(x, 31u32)
 }
 
-/// `dropout::hash`.
+/// `mask::hash`.
 #[cube]
 fn hash(low: u32, high: u32, column: u32) -> u32 {
     let x = (column * comptime!(ROUND[0]).runtime()) ^ low;

@@ -7,7 +7,7 @@ use super::*;
 use crate::encoder::patches::{gather, scatter};
 use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels, multiply_strided};
 use crate::outer::add_outer;
-use crate::rows::add_rows;
+use crate::rows::{add_rows, relu_backward};
 use crate::scratch::with_scratch;
 use crate::shares::add_shares;
 
@@ -200,13 +200,5 @@ fn strip_backward(
 fn tanh_backward(out: &[f32], gradient: &[f32], into: &mut [f32]) {
     for ((into, out), gradient) in into.iter_mut().zip(out).zip(gradient) {
         *into = gradient * (1.0 - out * out);
-    }
-}
-
-/// Clears the gradient where the output was not positive.
-#[multiversion(targets = "simd")]
-fn relu_backward(output: &[f32], gradient: &mut [f32]) {
-    for (gradient, output) in gradient.iter_mut().zip(output) {
-        *gradient = if *output > 0.0 { *gradient } else { 0.0 };
     }
 }

@@ -7,6 +7,7 @@ use super::*;
 use crate::encoder::patches::gather;
 use crate::math::tanh;
 use crate::matrix::{Into, Matrix, Panels, multiply, multiply_panels, multiply_strided, transpose};
+use crate::rows::bias_relu;
 use crate::scratch::with_scratch;
 
 /// Weights as the products read them.
@@ -125,17 +126,6 @@ fn encode_strip(
             bias_relu(flat, parameters.conv3_bias);
         }
     });
-}
-
-/// `max(x + bias, 0)` in rows of the bias' length.
-#[multiversion(targets = "simd")]
-fn bias_relu(values: &mut [f32], bias: &[f32]) {
-    for row in values.chunks_exact_mut(bias.len()) {
-        for (value, bias) in row.iter_mut().zip(bias) {
-            let sum = *value + bias;
-            *value = if sum < 0.0 { 0.0 } else { sum };
-        }
-    }
 }
 
 /// `tanh(x + bias)` in rows of the bias' length.

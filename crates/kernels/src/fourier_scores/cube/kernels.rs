@@ -124,9 +124,12 @@ pub(super) fn scores_kernel<F: Float>(
             #[unroll]
             for i in 0..PER_UNIT {
                 let apart = q_tile[(y + i * ROWS) * depth + d] - key;
-                let bits = u32::reinterpret(mantissas[i] * square(apart * radius));
+                let product = mantissas[i] * square(apart * radius);
+                let bits = u32::reinterpret(product);
                 exponents[i] += i32::cast_from(bits >> 23) - 127i32;
-                mantissas[i] = f32::reinterpret((bits & 0x007f_ffffu32) | 0x3f80_0000u32);
+                let mantissa = f32::reinterpret((bits & 0x007f_ffffu32) | 0x3f80_0000u32);
+                // A NaN, whose bits are cut up, stays one.
+                mantissas[i] = select(product.is_nan(), product, mantissa);
             }
         }
     }

@@ -20,9 +20,10 @@ fn polynomial(x: f32, #[comptime] coefficients: &'static [f32]) -> f32 {
     value
 }
 
+/// A NaN stays one.
 #[cube]
 fn limited(x: f32) -> f32 {
-    clamp(x, -FARTHEST, FARTHEST)
+    select(x.is_nan(), x, clamp(x, -FARTHEST, FARTHEST))
 }
 
 /// `x` less the nearest multiple of π.

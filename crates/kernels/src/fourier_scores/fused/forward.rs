@@ -179,8 +179,10 @@ impl Far<'_> {
         }
         let all = self.products.iter_mut().zip(&mut *self.exponents);
         for ((product, exponent), k) in all.zip(keys) {
-            let bits = (*product * sinc::square((q - k) * r)).to_bits();
-            *exponent += ((bits >> 23) as i32 - 127) as f32;
+            let next = *product * sinc::square((q - k) * r);
+            let bits = next.to_bits();
+            // Zero times a finite number is nothing; a NaN, whose bits are cut up, stays one here.
+            *exponent += next.mul_add(0.0, ((bits >> 23) as i32 - 127) as f32);
             *product = f32::from_bits((bits & 0x007f_ffff) | 0x3f80_0000);
         }
     }

@@ -114,7 +114,7 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
             loss
         }
         HeadKind::Pointwise => {
-            let head = PointwiseHead { weight, bias };
+            let head = PointwiseHead { weight, bias, tanh: false };
             head.loss(hidden.clone(), column).rows.mean()
         }
         HeadKind::FourierLikelihood { frequencies, gamma } => {

@@ -1,7 +1,6 @@
 //! One number, trained by squared error: it can only learn the mean.
 
-use overtone_model::head::pointwise::bin_holding;
-
+use crate::toy::data::bin_holding;
 use crate::toy::network::ForLoss;
 use crate::toy::number::Number;
 

@@ -26,16 +26,12 @@
 //!   interval and about four above it (found by repeating its arithmetic); here a value comes
 //!   back at most half a bin away.
 
-use serde::{Deserialize, Serialize};
-
-use crate::error::{ModelError, config_error};
+use overtone_model::{ModelError, error::config_error};
 
 /// How wide the bins of a range are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Precision {
     /// All the same.
-    #[default]
     Uniform,
     /// Narrower in one interval.
     Mixed {
@@ -78,21 +74,18 @@ impl Precision {
 }
 
 /// How a range is cut.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BinningConfig {
     /// m.
     pub bins: usize,
     /// Lowest and highest value with a bin of its own.
     pub range: [f64; 2],
     /// How wide the bins are.
-    #[serde(default)]
     pub precision: Precision,
 }
 
-/// A range cut into bins; stored as its [`BinningConfig`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "BinningConfig", into = "BinningConfig")]
+/// A range cut into bins.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Binning {
     config: BinningConfig,
     /// m + 1 of them, rising.
@@ -168,24 +161,10 @@ impl Binning {
     }
 }
 
-impl TryFrom<BinningConfig> for Binning {
-    type Error = ModelError;
-
-    fn try_from(config: BinningConfig) -> Result<Self, ModelError> {
-        Self::new(config)
-    }
-}
-
-impl From<Binning> for BinningConfig {
-    fn from(binning: Binning) -> Self {
-        binning.config
-    }
-}
-
 /// The quantile `q` in [0, 1] of values in rising order, linear between neighbours.
 ///
 /// ```
-/// use overtone_model::head::binning::quantile;
+/// use overtone_lab::forecast::binning::quantile;
 /// assert_eq!(quantile(&[1.0, 2.0, 4.0], 0.25), 1.5);
 /// ```
 ///
@@ -358,7 +337,7 @@ mod tests {
     fn refused<T: std::fmt::Debug>(result: Result<T, ModelError>, key: &str) {
         let error = result.unwrap_err();
         assert!(matches!(error, ModelError::Config { .. }), "{error}");
-        assert!(error.to_string().contains(key), "{error}");
+        assert!(error.to_string().starts_with(&format!("{key} = ")), "{error}");
     }
 
     #[test]
@@ -385,16 +364,5 @@ mod tests {
         refused(Precision::fit(0.2, [0.1, 0.9], RANGE, &[20.0, 30.0]), "binning.dense");
         refused(Precision::fit(0.2, [0.1, 0.9], RANGE, &[]), "binning.values");
         refused(Precision::fit(0.2, [0.1, 0.9], RANGE, &[0.0, f64::NAN]), "binning.values");
-    }
-
-    #[test]
-    fn a_binning_is_stored_as_its_options() {
-        let binning = mixed(257, 0.2, [-1.0, 10.0]).unwrap();
-        let text = serde_json::to_string(&binning).unwrap();
-        assert_eq!(serde_json::from_str::<Binning>(&text).unwrap(), binning);
-        let short: Binning = serde_json::from_str(r#"{"bins":6,"range":[-15,15]}"#).unwrap();
-        assert_eq!(short, uniform(6));
-        let wrong = r#"{"bins":6,"range":[15,-15]}"#;
-        assert!(serde_json::from_str::<Binning>(wrong).is_err());
     }
 }

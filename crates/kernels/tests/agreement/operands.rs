@@ -1,0 +1,119 @@
+//! Operands that several test binaries give an operation.
+
+use burn::tensor::Tensor;
+use overtone_kernels::{
+    Activation, AttentionOptions, AttentionWeights, Dropout, Form, MlpWeights, Score,
+    attention_block, fourier_scores, mlp_block,
+};
+
+use super::{Input, Leaves, Outcome};
+
+pub fn attention_inputs(shape: [usize; 3]) -> Vec<Input> {
+    let d = shape[2];
+    let size = 1.5 / (d as f64).sqrt();
+    vec![
+        Input::new("x", &shape, 0.1, 1.5),
+        Input::new("norm_weight", &[d], 1.0, 0.3),
+        Input::new("norm_bias", &[d], 0.0, 0.3),
+        Input::new("qkv_weight", &[d, 3 * d], 0.0, size),
+        Input::new("qkv_bias", &[3 * d], 0.0, 0.3),
+        Input::new("projection_weight", &[d, d], 0.0, size),
+        Input::new("projection_bias", &[d], 0.0, 0.3),
+    ]
+}
+
+/// With `R` of this shape around `centre`.
+pub fn fourier_inputs(shape: [usize; 3], r: [usize; 2], centre: f64) -> Vec<Input> {
+    let mut inputs = attention_inputs(shape);
+    inputs.push(Input::new("fourier_r", &r, centre, 0.3 * centre));
+    inputs
+}
+
+pub fn attend(leaves: &Leaves, options: AttentionOptions<'_>) -> Tensor<3> {
+    let weights = AttentionWeights {
+        norm_weight: leaves.one("norm_weight"),
+        norm_bias: leaves.one("norm_bias"),
+        qkv_weight: leaves.two("qkv_weight"),
+        qkv_bias: leaves.one("qkv_bias"),
+        projection_weight: leaves.two("projection_weight"),
+        projection_bias: leaves.one("projection_bias"),
+        score_parameter: (!matches!(options.score, Score::DotProduct))
+            .then(|| leaves.two("fourier_r")),
+    };
+    attention_block(leaves.three("x"), weights, options)
+}
+
+/// Of hidden width `h`, with weights within `up` and `down` of zero.
+pub fn mlp_inputs(shape: [usize; 3], h: usize, [up, down]: [f64; 2]) -> Vec<Input> {
+    let d = shape[2];
+    vec![
+        Input::new("x", &shape, 0.1, 1.5),
+        Input::new("norm_weight", &[d], 1.0, 0.3),
+        Input::new("norm_bias", &[d], 0.0, 0.3),
+        Input::new("up_weight", &[d, h], 0.0, up),
+        Input::new("up_bias", &[h], 0.0, 0.3),
+        Input::new("down_weight", &[h, d], 0.0, down),
+        Input::new("down_bias", &[d], 0.0, 0.3),
+    ]
+}
+
+pub fn mlp_weights(leaves: &Leaves) -> MlpWeights {
+    MlpWeights {
+        norm_weight: leaves.one("norm_weight"),
+        norm_bias: leaves.one("norm_bias"),
+        up_weight: leaves.two("up_weight"),
+        up_bias: leaves.one("up_bias"),
+        down_weight: leaves.two("down_weight"),
+        down_bias: leaves.one("down_bias"),
+    }
+}
+
+pub fn mlp(
+    leaves: &Leaves,
+    activation: Activation,
+    dropout: Option<Dropout>,
+    form: Form,
+) -> Tensor<3> {
+    mlp_block(leaves.three("x"), mlp_weights(leaves), activation, dropout, form)
+}
+
+/// Queries and keys within `size` of zero, `R` around 2.
+pub fn score_inputs(shape: [usize; 4], r: [usize; 2], size: f64) -> Vec<Input> {
+    vec![
+        Input::new("q", &shape, 0.0, size),
+        Input::new("k", &shape, 0.0, size),
+        Input::new("r", &r, 2.0, 0.4),
+    ]
+}
+
+pub fn scores(leaves: &Leaves, power: u32, form: Form) -> Tensor<4> {
+    let [q, k] = ["q", "k"].map(|name| leaves.four(name));
+    fourier_scores(q, k, leaves.two("r"), power, form)
+}
+
+/// Checks that a NaN in queries, keys or `R`, near and far, is in every score that it is part of,
+/// in no other, and in its own gradient.
+#[track_caller]
+pub fn check_nan_of_scores(run: impl Fn(&[Input]) -> Outcome) {
+    let (tokens, d) = (5, 16);
+    for size in [0.1, 10.0] {
+        for (i, name) in ["q", "k", "r"].into_iter().enumerate() {
+            let mut inputs = score_inputs([1, 2, tokens, d], [2, d], size);
+            // The fourth dimension of the first head, of its second token.
+            let at = if name == "r" { 3 } else { d + 3 };
+            inputs[i].values[at] = f64::NAN;
+            let outcome = run(&inputs);
+            for (index, score) in outcome.output.iter().enumerate() {
+                let (key, query) = (index % tokens, index / tokens % tokens);
+                let is_token = match name {
+                    "q" => query == 1,
+                    "k" => key == 1,
+                    _ => true,
+                };
+                let is_part = index < tokens * tokens && is_token;
+                assert_eq!(score.is_nan(), is_part, "{name}, {size}: score {index}");
+            }
+            assert!(outcome.gradients[i].1[at].is_nan(), "{name}, {size}: its gradient");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! One affine layer.
+
+use burn::{
+    module::{Module, Param, ParamId},
+    tensor::Tensor,
+};
+use overtone_kernels::ReluLayer;
+
+use crate::{init::Init, matrices::Matrices};
+
+/// `x W + b`.
+#[derive(Module, Debug)]
+pub struct Affine {
+    /// `[in, out]`
+    pub weight: Param<Tensor<2>>,
+    /// `[out]`
+    pub bias: Param<Tensor<1>>,
+}
+
+impl Matrices for Affine {
+    fn matrices(&self) -> Vec<ParamId> {
+        vec![self.weight.id]
+    }
+}
+
+impl Affine {
+    /// PyTorch's default for a linear layer `[in, out]`, U(±1/√in) for weights and biases.
+    pub fn init(shape: [usize; 2], init: &mut Init<'_>) -> Self {
+        let (weight, bias) = init.linear(shape);
+        Self { weight, bias }
+    }
+
+    /// As a layer of [`relu_layers`](overtone_kernels::relu_layers), with weight and bias of its
+    /// norm.
+    pub fn relu_layer(&self, norm: Option<[Tensor<1>; 2]>) -> ReluLayer {
+        ReluLayer { weight: self.weight.val(), bias: self.bias.val(), norm }
+    }
+
+    /// # Shapes
+    /// - `x`: `[rows, in]`; result `[rows, out]`
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        x.matmul(self.weight.val()) + self.bias.val().unsqueeze()
+    }
+}

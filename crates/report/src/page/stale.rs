@@ -1,0 +1,101 @@
+//! What an earlier page of the same name left beside a new one.
+
+use std::fs;
+use std::path::Path;
+
+use super::run_files::PageError;
+
+/// Plots that a page may have, but for those of a protocol.
+const PLOTS: [&str; 8] = [
+    "loss",
+    "learning-rate",
+    "grad-norm",
+    "return",
+    "actions",
+    "temperature",
+    "return-quantile",
+    "best-percent",
+];
+/// Tables that not every page has.
+const TABLES: [&str; 3] = ["cells", "agents", "improvement"];
+
+/// Names of files in `folder` that a page called `stem` may have written, and that are not among
+/// `files`. What another page there may have written is none of them.
+pub(super) fn files(
+    folder: &Path,
+    stem: &str,
+    files: &[(String, Vec<u8>)],
+) -> Result<Vec<String>, PageError> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(PageError::file(folder))? {
+        let entry = entry.map_err(PageError::file(folder))?;
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            names.extend(entry.file_name().into_string());
+        }
+    }
+    let others: Vec<String> = names
+        .iter()
+        .filter_map(|name| name.strip_suffix(".md")?.strip_prefix(stem))
+        .filter(|rest| rest.starts_with('-'))
+        .map(|rest| format!("{stem}{rest}-"))
+        .collect();
+    names.retain(|name| {
+        let rest = name.strip_prefix(stem).and_then(|rest| rest.strip_prefix('-'));
+        rest.is_some_and(is_of_a_page)
+            && !files.iter().any(|(own, _)| own == name)
+            && !others.iter().any(|other| name.starts_with(other))
+    });
+    Ok(names)
+}
+
+/// Whether a page has files whose name is its own, `-` and `rest`.
+fn is_of_a_page(rest: &str) -> bool {
+    // `loss-2`, `loss-part-2`.
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_digit());
+    let numbers = |words: &str| words.split('-').all(|word| word == "part" || is_number(word));
+    let is_plot = |name: &str, plot: &str| {
+        let rest = name.strip_prefix(plot);
+        rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(numbers))
+    };
+    match rest.rsplit_once('.') {
+        Some((name, "svg")) => {
+            name.starts_with("profile-") || PLOTS.iter().any(|plot| is_plot(name, plot))
+        }
+        Some((name, "gif")) => name.strip_prefix("video-").is_some_and(is_number),
+        Some((name, "csv")) => TABLES.contains(&name),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_a_page;
+
+    #[test]
+    fn only_names_of_a_page_are_its_own() {
+        let own = [
+            "loss.svg",
+            "loss-2.svg",
+            "loss-2-part-1.svg",
+            "grad-norm.svg",
+            "return-quantile.svg",
+            "profile-matched.svg",
+            "actions-12.svg",
+            "video-3.gif",
+            "improvement.csv",
+        ];
+        assert_eq!(own.map(is_of_a_page), [true; 9]);
+        let others = [
+            "losses.svg",
+            "loss-final.svg",
+            "loss.png",
+            "notes.svg",
+            "video.gif",
+            "video-best.gif",
+            "scores.csv",
+            "mine.csv",
+            "loss",
+        ];
+        assert_eq!(others.map(is_of_a_page), [false; 9]);
+    }
+}
