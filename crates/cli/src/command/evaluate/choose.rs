@@ -60,8 +60,8 @@ const TEMPERATURES: [f32; 3] = [1.0, 0.5, 0.25];
 const RETURN_QUANTILES: [f32; 4] = [0.9, 0.75, 0.5, 1.0];
 
 /// Episodes of each of them, at most. On frames they cost minutes and are few: where a temperature
-/// matters, means lie far apart (500 and 844 over seeds on BankHeist, 412 and 190 on
-/// Seaquest). On vectors they cost seconds, and one agent's episodes deviate by 1000 and more.
+/// matters, means lie far apart (500 and 844 over seeds on BankHeist, 412 and 190 on Seaquest).
+/// On vectors they cost seconds, and one agent's episodes deviate by 1000 and more.
 fn usual_episodes(agent: &Agent) -> usize {
     match agent.task.observations {
         ObservationSpace::Pixels { .. } => 5,
@@ -185,8 +185,8 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
             choice.label(way),
             raw_return.n.to_string(),
             raw_return.with_spread(),
-            raw_return.min.to_string(),
-            raw_return.max.to_string(),
+            format!("{:.1}", raw_return.min),
+            format!("{:.1}", raw_return.max),
         ]);
     }
     say!("{table}");

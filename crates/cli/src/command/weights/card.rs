@@ -85,7 +85,7 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
             let normalized = target.normalized.as_ref();
             let normalized = normalized.map_or(String::new(), |score| format!("{:.1}", score.mean));
             let setting = &evaluation.setting;
-            rows += &format!(
+            let row = format!(
                 "| {} | {} | {} | {:.1}{sd} | {normalized} | {} | {} |\n",
                 setting.simulator,
                 played_by(setting),
@@ -94,6 +94,10 @@ pub fn returns(run: &RunDir, state: &TrainState) -> String {
                 target.raw_return.n,
                 evaluation.seed
             );
+            // The last checkpoint may be the best one too, and have a report of each name.
+            if !rows.contains(&row) {
+                rows += &row;
+            }
         }
     }
     match rows.as_str() {
