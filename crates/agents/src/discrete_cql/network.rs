@@ -8,6 +8,7 @@ use overtone_core::{ActionSpace, ObservationSpace};
 use overtone_kernels::{Form, relu_layers};
 use overtone_model::{
     ModelError,
+    affine::Affine,
     contexts::Observed,
     encoder::{self, NatureEncoder},
     init::Init,
@@ -15,7 +16,6 @@ use overtone_model::{
 };
 
 use super::DiscreteCqlConfig;
-use crate::value::network::Affine;
 
 /// From an observation to features.
 #[derive(Module, Debug)]
@@ -95,7 +95,7 @@ impl QNetwork {
             }
             _ => panic!("observations of another kind than the network's"),
         };
-        let layers = hidden.iter().chain([&self.out]).map(|layer| layer.with_norm(None)).collect();
+        let layers = hidden.iter().chain([&self.out]).map(|layer| layer.relu_layer(None)).collect();
         // In `f32` the plain form: the fused one sums in another order, and learning values from
         // values grows last bits into other agents of the same seed.
         let form = if self.form == Form::Auto { Form::Reference } else { self.form };

@@ -5,37 +5,10 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_core::{ActionSpace, ObservationSpace};
-use overtone_kernels::{Form, ReluLayer, relu_layers};
-use overtone_model::{ModelError, error::config_error, init::Init, matrices::Matrices};
-
-/// `x W + b`.
-#[derive(Module, Debug)]
-pub struct Affine {
-    /// `[in, out]`
-    pub weight: Param<Tensor<2>>,
-    /// `[out]`
-    pub bias: Param<Tensor<1>>,
-}
-
-impl Matrices for Affine {
-    fn matrices(&self) -> Vec<ParamId> {
-        vec![self.weight.id]
-    }
-}
-
-impl Affine {
-    /// With PyTorch's default for linear layers, `U(±1/√inputs)` for weight and bias.
-    pub fn init(shape: [usize; 2], init: &mut Init<'_>) -> Self {
-        let (weight, bias) = init.linear(shape);
-        Self { weight, bias }
-    }
-
-    /// As a layer of [`relu_layers`].
-    pub fn with_norm(&self, norm: Option<&Norm>) -> ReluLayer {
-        let norm = norm.map(|norm| [norm.weight.val(), norm.bias.val()]);
-        ReluLayer { weight: self.weight.val(), bias: self.bias.val(), norm }
-    }
-}
+use overtone_kernels::{Form, relu_layers};
+use overtone_model::{
+    ModelError, affine::Affine, error::config_error, init::Init, matrices::Matrices,
+};
 
 /// A layer norm.
 #[derive(Module, Debug)]
@@ -117,8 +90,9 @@ impl Mlp {
     /// # Shapes
     /// - `x`: `[rows, inputs]`; result: `[rows, outputs]`
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let norm = |norm: &Norm| [norm.weight.val(), norm.bias.val()];
         let layers = self.layers.iter().enumerate();
-        let layers = layers.map(|(i, layer)| layer.with_norm(self.norms.get(i)));
+        let layers = layers.map(|(i, layer)| layer.relu_layer(self.norms.get(i).map(norm)));
         relu_layers(x, layers.collect(), self.form)
     }
 
