@@ -37,7 +37,8 @@ const LOOKED_AT: Duration = Duration::from_millis(100);
 /// How long a process that was told to end waits for one on another machine, which may be gone.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Does `work` with all processes that were started together; gives process 0's exit code.
+/// Does `work` with all processes that were started together; gives the exit code on process 0,
+/// which the launcher takes, and 0 on the others.
 ///
 /// # Errors
 /// That of `work`, and when processes cannot be joined.
@@ -76,7 +77,9 @@ pub fn joined(work: impl FnOnce(&dyn Processes) -> Result<u8>) -> Result<u8> {
     if let (Err(error), [_, 1, ..], false) = (&ended, &all[..], is_elsewhere) {
         warn!("error: process {}: {}", mpi.rank, errors::sentence(error));
     }
-    Ok(all[0])
+    // Process 0 has the exit code. `mpirun` ends all as soon as one fails, which would be before
+    // process 0 has said why.
+    Ok(0)
 }
 
 /// The processes that `mpirun` started.
