@@ -22,7 +22,7 @@ use overtone_model::{
     PerceptronConfig,
     head::{LinearConfig, PointwiseConfig},
 };
-use overtone_train::{AdamW, AdamWConfig, BatchLoss, Supervised, TrainError};
+use overtone_train::{BatchLoss, Supervised, TrainConfig, TrainError};
 use rand::{RngExt, seq::SliceRandom};
 use serde::Serialize;
 
@@ -261,7 +261,7 @@ impl Table {
         let mut generator = seed::generator(split_seed, "init");
         let init = &mut Init::drawn(&device, &mut generator);
         let model = Model::init(&ModelConfig::Perceptron(config), &observations, &actions, init)?;
-        let mut learned = Supervised { model, optimizer: AdamW::new(AdamWConfig::default()) };
+        let mut learned = Supervised::new(model, &TrainConfig::default());
 
         let mut generator = seed::generator(split_seed, "rows");
         let [training, held_out] = parts;

@@ -4,10 +4,7 @@
 //! a perceptron, it is behaviour cloning; and with a perceptron that is told returns it is
 //! [RvS](crate::rvs).
 
-use burn::{
-    module::Module,
-    tensor::{Device, Tensor},
-};
+use burn::tensor::{Device, Tensor};
 use overtone_core::{
     ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
 };
@@ -17,8 +14,8 @@ use overtone_model::{
     PerceptronConfig, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
 };
 use overtone_train::{
-    AdamW, Algorithm, BatchLoss, Checkpoint, Gradient, Job, PartFigures, Parts, StepAt,
-    StepFigures, Supervised, TrainConfig, TrainError, Trainer, Training, TrainingData,
+    Algorithm, BatchLoss, Checkpoint, Gradient, Job, PartFigures, Parts, StepAt, StepFigures,
+    Supervised, TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +66,7 @@ impl Algorithm for SequenceModel {
         let mut init = Init::drawn(device, generator);
         let model = Model::init(&self.model, &self.observations, &self.actions, &mut init)?;
         let model = model.with_form(config.precision.form());
-        Ok(Supervised { model, optimizer: AdamW::new(config.optimizer) })
+        Ok(Supervised::new(model, config))
     }
 
     fn step(
@@ -93,7 +90,7 @@ impl Algorithm for SequenceModel {
         data: &TrainingData,
         device: &Device,
     ) -> Option<Tensor<1>> {
-        Some(state.model.valid().loss(&data.contexts(batch, device), None).action)
+        Some(state.acting().loss(&data.contexts(batch, device), None).action)
     }
 }
 

@@ -7,7 +7,6 @@ pub mod network;
 pub mod parts;
 pub mod policy;
 pub mod steps;
-pub mod target;
 pub mod td3;
 pub mod twin;
 
@@ -16,6 +15,5 @@ pub use expectile::ExpectileCritics;
 pub use network::Mlp;
 pub use policy::ActorPolicy;
 pub use steps::{Rescaling, Steps};
-pub use target::follow;
 pub use td3::Td3;
 pub use twin::Twin;

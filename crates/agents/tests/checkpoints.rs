@@ -51,6 +51,43 @@ fn model_and_optimizer_come_back_as_they_were() {
     assert!(files(&saved.path) == files(&bench.step(3)));
 }
 
+/// What plays is written where it is looked for, and what is stepped beside the moments.
+#[test]
+fn averages_go_on_as_they_were() {
+    let bench = Bench::new();
+    let plain = TrainConfig { checkpoint_every: 37, ..config(60) };
+    let (_, without) = bench.train(plain.clone());
+    let averaging = TrainConfig { average_weights: true, ..plain };
+    let bench = Bench::new();
+    let (_, whole) = bench.train(averaging.clone());
+
+    let stored = |file: &str| weights::load(&bench.step(60).join(file)).unwrap();
+    let (averages, training) = (stored("model.safetensors"), stored("optimizer.safetensors"));
+    let stepped = |name: &str| training[&format!("weights.{name}")].clone();
+    assert!(averages.iter().all(|(name, average)| *average != stepped(name)));
+    let path = bench.dir.path().join("stepped.safetensors");
+    let by_name = averages.keys().map(|name| (name.clone(), stepped(name))).collect();
+    weights::save(&by_name, &BTreeMap::new(), &path).unwrap();
+    let last = bench.dir.path().join("last.safetensors");
+    fs::write(&last, &without.0[&60]["model.safetensors"]).unwrap();
+    assert_eq!(weights::load(&path).unwrap(), weights::load(&last).unwrap());
+
+    let checkpoint = Checkpoint::at_step(&bench.run.checkpoints(), 37).unwrap();
+    let mut witness = Witness::default();
+    let trainer = bench.trainer(averaging.clone(), Some(&checkpoint));
+    trainer.train(&AtomicBool::new(false), &mut witness).unwrap();
+    assert!(witness.0[&60] == whole.0[&60]);
+
+    // A run that begins with another's weights begins with what played.
+    let mut generator = overtone_core::seed::generator(9, "any");
+    let device = Device::flex().autodiff();
+    let state = bench.algorithm().init(&averaging, &device, &mut generator).unwrap();
+    let last = Checkpoint::at_step(&bench.run.checkpoints(), 60).unwrap();
+    let state = last.begin(state).unwrap();
+    assert_eq!(weights::export(&state.model), averages);
+    assert_eq!(weights::export(&state.acting()), averages);
+}
+
 /// Such files are others': ours are in `f32`.
 #[test]
 fn training_goes_on_in_single_precision() {

@@ -38,6 +38,11 @@ pub struct TrainConfig {
     pub warmup_updates: u64,
     /// Constants of AdamW and of clipping.
     pub optimizer: AdamWConfig,
+    /// Whether running averages of the weights are what plays, in the place of the last ones: after
+    /// step t of those of the last t^(2/3) steps or so. Only of algorithms that descend one loss
+    /// of one network ([`Supervised`](crate::Supervised)).
+    #[serde(default)]
+    pub average_weights: bool,
     /// Which contexts are drawn.
     pub sampling: Sampling,
     /// Steps between two rows of the metrics.
@@ -113,6 +118,7 @@ impl Default for TrainConfig {
             decay_horizon: 1.0,
             warmup_updates: 0,
             optimizer: AdamWConfig::default(),
+            average_weights: false,
             sampling: Sampling::Uniform,
             log_every: 50,
             checkpoint_every: 1000,

@@ -4,10 +4,12 @@
 //! otherwise. It prints nothing; progress is reported to an [`Observer`].
 
 pub mod algorithm;
+mod averages;
 pub mod checkpoint;
 pub mod config;
 pub mod error;
 pub mod events;
+mod follow;
 pub mod frame_bank;
 pub mod gradient;
 pub mod held_out;
@@ -26,6 +28,7 @@ pub use algorithm::{Algorithm, Export, Exported, PartFigures, Parts, StepAt, Ste
 pub use checkpoint::{Began, Best, Checkpoint, TrainState, Unreported};
 pub use config::{Precision, ScheduleKind, TrainConfig};
 pub use error::TrainError;
+pub use follow::follow;
 pub use frame_bank::FrameBank;
 pub use gradient::Gradient;
 pub use initial::Initial;

@@ -7,18 +7,26 @@ use overtone_model::{
 };
 
 use crate::{
+    TrainConfig,
     algorithm::{Export, Exported, PartFigures, StepFigures, Stored},
+    averages::Averages,
     gradient::Gradient,
     optimizer::AdamW,
 };
 
+/// What a weight's name begins with in a checkpoint's training state, where its average is what
+/// plays.
+const STEPPED: &str = "weights.";
+
 /// One network and its optimizer.
 #[derive(Clone, Debug)]
 pub struct Supervised<M> {
-    /// What is trained, and acts.
+    /// What is trained.
     pub model: M,
     /// Its moments.
     pub optimizer: AdamW,
+    /// What acts in its place, if anything does.
+    averages: Option<Averages<M>>,
 }
 
 /// What one batch gave; each tensor `[1]`.
@@ -30,12 +38,37 @@ pub struct BatchLoss {
     pub figures: Vec<Tensor<1>>,
 }
 
+impl<M: Module> Supervised<M> {
+    /// Before the first step; `config` says how it is taken, and whether the averages of the
+    /// weights act in their place.
+    pub fn new(model: M, config: &TrainConfig) -> Self {
+        let averages = config.average_weights.then(|| Averages::of(&model));
+        Self { model, optimizer: AdamW::new(config.optimizer), averages }
+    }
+
+    /// What acts, without gradients.
+    pub fn acting(&self) -> M {
+        match &self.averages {
+            Some(averages) => averages.network.clone(),
+            None => self.model.valid(),
+        }
+    }
+
+    /// After a step.
+    fn follow(&mut self) {
+        if let Some(averages) = &mut self.averages {
+            averages.follow(&self.model, self.optimizer.n_steps());
+        }
+    }
+}
+
 impl<M: Module + Matrices> Supervised<M> {
     /// One step down the gradient of `loss`, which the model gave.
     pub fn descend(&mut self, loss: BatchLoss, learning_rate: f64) -> StepFigures {
         let gradients = loss.total.backward();
         let (model, grad_norm) = self.optimizer.step(self.model.clone(), gradients, learning_rate);
         self.model = model;
+        self.follow();
         StepFigures {
             loss: loss.total.inner(),
             grad_norm,
@@ -57,32 +90,54 @@ impl<M: Module + Matrices> Supervised<M> {
         let model = self.model.clone();
         let (model, grad_norm) = self.optimizer.step_along(model, gradient, learning_rate);
         self.model = model;
+        self.follow();
         grad_norm
     }
 }
 
 impl<M: Module> Export for Supervised<M> {
     fn export_model(&self) -> NamedTensors {
-        weights::export(&self.model)
+        match &self.averages {
+            Some(averages) => weights::export(&averages.network),
+            None => weights::export(&self.model),
+        }
     }
 
     fn export_training(&self) -> NamedTensors {
-        self.optimizer.export()
+        let mut tensors = self.optimizer.export();
+        if self.averages.is_some() {
+            let stepped = weights::export(&self.model).into_iter();
+            tensors.extend(stepped.map(|(name, tensor)| (format!("{STEPPED}{name}"), tensor)));
+        }
+        tensors
     }
 }
 
 impl<M: Module> Stored for Supervised<M> {
+    /// The averages begin with what acted.
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
-        Ok(Self { model: weights::import(self.model, &exported.model)?, ..self })
+        let model = weights::import(self.model, &exported.model)?;
+        let averages = self.averages.map(|_| Averages::of(&model));
+        Ok(Self { model, averages, ..self })
     }
 
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
-        let Self { model, optimizer } = self.begin(exported)?;
+        let Self { mut model, optimizer, averages } = self.begin(exported)?;
+        if averages.is_some() {
+            model = weights::import(model, &stepped(&exported.training))?;
+        }
         let optimizer = optimizer.import(n_steps, &model, &exported.training)?;
-        Ok(Self { model, optimizer })
+        Ok(Self { model, optimizer, averages })
     }
 
     fn n_parameters(&self) -> usize {
         self.model.num_params()
     }
+}
+
+/// The weights among a checkpoint's training state, by their own names.
+fn stepped(training: &NamedTensors) -> NamedTensors {
+    let named = training.iter();
+    let named = named.filter_map(|(name, tensor)| Some((name.strip_prefix(STEPPED)?, tensor)));
+    named.map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect()
 }

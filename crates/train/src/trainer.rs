@@ -464,12 +464,14 @@ impl<A: Algorithm> Trainer<A> {
         Step { number: self.state.step, learning_rate, n_labels, figures }
     }
 
-    /// What processes must agree on: the weights, and what they are trained on.
+    /// What processes must agree on: all that a step changes, and what they are trained on.
     fn hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new_with_prefix(&self.state.dataset_hash);
-        for (name, tensor) in self.learned.export_model() {
-            hash.update(name);
-            hash.update(tensor.as_bytes());
+        for tensors in [self.learned.export_model(), self.learned.export_training()] {
+            for (name, tensor) in tensors {
+                hash.update(name);
+                hash.update(tensor.as_bytes());
+            }
         }
         hash.finalize().into()
     }

@@ -13,12 +13,11 @@ use overtone_model::{
     transformer::DropoutSeed,
     weights::{self, NamedTensors},
 };
-use overtone_train::{AdamW, AdamWConfig, Export, Exported, Stored};
+use overtone_train::{AdamW, AdamWConfig, Export, Exported, Stored, follow};
 
 use super::{
     network::{Hidden, Mlp},
     parts::{self, Parts},
-    target::follow,
     twin::Twin,
 };
 

@@ -26,10 +26,10 @@ use overtone_model::{
     matrices::Matrices,
     weights::{self, NamedTensors},
 };
-use overtone_train::{AdamW, AdamWConfig, Export, Exported, Stored, TrainingData};
+use overtone_train::{AdamW, AdamWConfig, Export, Exported, Stored, TrainingData, follow};
 
 use super::{
-    Mlp, Steps, Twin, follow,
+    Mlp, Steps, Twin,
     keys::check_shares,
     network::{Hidden, constant},
     parts::{self, Parts},

@@ -124,6 +124,7 @@ pub fn config(updates: u64) -> TrainConfig {
             decayed: Decayed::Matrices,
             clip_norm: 10.0,
         },
+        average_weights: false,
         sampling: Sampling::Uniform,
         log_every: 10,
         checkpoint_every: 7,

@@ -45,6 +45,7 @@ pub fn config(updates: u64) -> TrainConfig {
         decay_horizon: 1.2,
         warmup_updates: 0,
         optimizer: ADAM,
+        average_weights: false,
         sampling: Sampling::Uniform,
         log_every: 1,
         checkpoint_every: 1,

@@ -13,7 +13,7 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_testkit::{Golden, assert_close, golden::Array};
-use overtone_train::{AdamWConfig, BatchLoss, Decayed, Supervised};
+use overtone_train::{AdamWConfig, BatchLoss, Decayed, Supervised, TrainConfig};
 
 /// Absolute, of outputs in [-1, 1], and relative, of losses.
 const OUTPUTS: f64 = 1e-10;
@@ -109,7 +109,8 @@ fn check(form: Form) {
         clip_norm: 1e9,
         ..AdamWConfig::default()
     };
-    let mut learned = Supervised { model, optimizer: overtone_train::AdamW::new(optimizer) };
+    let config = TrainConfig { optimizer, ..TrainConfig::default() };
+    let mut learned = Supervised::new(model, &config);
     for step in 0..STEPS {
         let total: Tensor<1> = learned.model.loss(&contexts(&golden, step), None).total;
         let loss = learned.descend(BatchLoss { total, figures: Vec::new() }, 3e-3).loss;

@@ -1,4 +1,5 @@
-//! Target networks: stored parameters that follow others by Polyak averaging.
+//! [`follow`]: parameters that follow others by Polyak averaging, as those of target networks and
+//! of averages do.
 
 use std::collections::VecDeque;
 
