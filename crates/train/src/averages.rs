@@ -17,8 +17,9 @@ const EVERY: u64 = 10;
 ///
 /// so it is one of the last `(1 + t)^(2/3)` steps or so, 160 of 2,000. Up to step 30 the averages
 /// are the weights. Single steps of a policy change its return by far more than they change its
-/// loss, and the average is steadier (Block et al. 2024, "Butterfly effects of SGD noise"; the
-/// power 2/3 is that of Chi et al. 2023, "Diffusion policy").
+/// loss, and the average is steadier (Block et al. 2024, "Butterfly effects of SGD noise"). A
+/// share that falls with a power of `t` is Crowson's, in Hugging Face's diffusers, where 2/3 is
+/// the default.
 #[derive(Clone, Debug)]
 pub(crate) struct Averages<M> {
     /// The network with the averages as its weights, without gradients.
