@@ -67,7 +67,7 @@ download *args: build
 
 # Send curves to a tracker: just track wandb|mlflow|trackio RUN... [project=... follow=true]
 [no-exit-message]
-track *args:
+track *args: setup
     @.venv/bin/python python/overtone/_track.py "$@"
 
 # An agent as files: just export RUN format=safetensors FOLDER; for transformers: to=FOLDER [run=...]
@@ -140,7 +140,7 @@ hostile *args: (build "overtone-hostile")
 
 # Compare with the reference's recorded numbers in DIR
 golden dir: setup
-    @GOLDEN_DIR="$(realpath -e -- "$1")" && export GOLDEN_DIR && cargo test --release {{ cargo_args }} --test 'golden*' -- --nocapture
+    @GOLDEN_DIR="$(cd -- "$1" && pwd -P)" && export GOLDEN_DIR && cargo test --release {{ cargo_args }} --test 'golden*' -- --nocapture
 
 # What a change must pass: format, crate map, lints, tests, documentation
 check: setup && test

@@ -170,6 +170,11 @@ class Dataset:
             # One flag, or one for each step; and where the last observation led, with one more.
             if len(ended) not in (1, n, n + 1):
                 raise ValueError(f"episode {number}: {len(ended)} terminations and {n} rewards")
+            if len(ended) > 1 and ended[: n - 1].any():
+                raise ValueError(
+                    f"episode {number}: terminations: step {int(np.argmax(ended))} ends it, and "
+                    f"it has {n}: cut it there"
+                )
             flags = np.zeros(n, bool)
             flags[-1] = ended[-1]
             parts["observations"].append(observations[:n])

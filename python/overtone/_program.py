@@ -144,7 +144,7 @@ def call(said: list[str], teller: Teller, codes: tuple[int, ...] = (0,)) -> None
             with; after a second one at once.
     """
     command = said[0] if said else ""
-    if command in COMPUTING | AT_TIMES_COMPUTING:
+    if command in COMPUTING | AT_TIMES_COMPUTING or "information=true" in said:
         _host.refuse_in_child()
     _host.announce(said)
     try:

@@ -236,6 +236,8 @@ def evaluate(
     if not several:
         raise ValueError("runs: there is none")
     folders = [_found(run, run_dir) for run in several]
+    if len(folders) > 1 and any("," in str(folder) for folder in folders):
+        raise ValueError("runs: a run with a comma in its path is evaluated alone")
     before = {path: path.stat().st_mtime_ns for path in _reports(folders)}
     said = ["evaluate", "rollouts", f"run={_program.text(folders)}", f"episodes={episodes}"]
     said += [f"target={_program.text(target)}", *_program.words(options)]

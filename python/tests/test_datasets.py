@@ -153,6 +153,7 @@ class Datasets(Desk):
             ("episode 1: 3 actions and 2 rewards", {"actions": [0, 1, 0]}),
             ("episode 1: 0 terminations and 2 rewards", {"terminations": []}),
             ("episode 1: terminations: row 1 is nan", {"terminations": [0, np.nan]}),
+            ("episode 1: terminations: step 0 ends it, and it has 2", {"terminations": [1, 0]}),
         ]:
             with self.assertRaisesRegex(ValueError, words):
                 ov.Dataset.from_episodes([episode, {**episode, **changed}])

@@ -77,6 +77,23 @@ impl ActionSpace {
             .collect()
     }
 
+    /// The same space, each missing bound being that of `ranges`, smallest and largest, or the
+    /// other bound where that is beyond it.
+    #[must_use]
+    pub fn bounded(&self, ranges: &[[f32; 2]]) -> Self {
+        let Self::Continuous { low, high } = self else { return self.clone() };
+        let (mut low, mut high) = (low.clone(), high.clone());
+        for ((low, high), &[least, most]) in low.iter_mut().zip(&mut high).zip(ranges) {
+            match (is_finite(*low), is_finite(*high)) {
+                (true, true) => {}
+                (true, false) => *high = most.max(*low),
+                (false, true) => *low = least.min(*high),
+                (false, false) => [*low, *high] = [least, most],
+            }
+        }
+        Self::Continuous { low, high }
+    }
+
     /// Between which two each number of a random action is drawn: its bounds, or where one is
     /// missing, [-1, 1] as far as the other allows, where agents act too. Where it allows none of
     /// that, the two units beside it. Nothing for a list of actions.
@@ -136,6 +153,15 @@ mod tests {
         assert_eq!(no_bounds.drawn_between(), drawn);
         let far = space(&[[3.0, f32::INFINITY], [f32::NEG_INFINITY, -7.0], [-0.4, 0.7]]);
         assert_eq!(far.drawn_between(), [[3.0, 5.0], [-9.0, -7.0], [-0.4, 0.7]]);
+        let known = space(&[
+            [0.0, f32::INFINITY],
+            [f32::NEG_INFINITY, -7.0],
+            [f32::NEG_INFINITY, f32::MAX],
+            [-1.0, 1.0],
+        ]);
+        let recorded = [[0.2, 5.0], [-9.0, -8.0], [0.5, 1.5], [0.0, 0.0]];
+        let expected = space(&[[0.0, 5.0], [-9.0, -7.0], [0.5, 1.5], [-1.0, 1.0]]);
+        assert_eq!(known.bounded(&recorded), expected);
         // Beside a number with bounds, the others are left to the bit.
         let scale = ActionScale::of(&space(&[[f32::NEG_INFINITY, 1.0], [-1.0, 1.0], [0.0, 4.0]]));
         let scale = scale.unwrap();

@@ -30,7 +30,7 @@ impl BestShares {
         let rank_at = |place: usize| ranked.get(place).map(|&position| ranks[position as usize]);
         let first = (0..ranked.len()).take_while(|&place| rank_at(place) == rank_at(0)).count();
         let ends = percents.iter().map(|&percent| {
-            let allowed = (f64::from(percent) / 100.0 * ranked.len() as f64) as usize;
+            let allowed = (f64::from(percent) * ranked.len() as f64 / 100.0) as usize;
             let is_inside = |&place: &usize| place > first && rank_at(place) == rank_at(place - 1);
             // Back to where an episode begins; the first is whole, however long it is.
             let inside = (first..=allowed).rev().take_while(is_inside).count();

@@ -14,6 +14,7 @@ use crate::episode_index::EpisodeIndex;
 use crate::episode_returns::EpisodeReturns;
 use crate::error::DataError;
 use crate::held_out::{Part, Split};
+use crate::options::best_first;
 use crate::origin::Origin;
 use crate::sampler::{Sampling, WindowSampler};
 use crate::store::frames::FrameStore;
@@ -246,7 +247,7 @@ impl Dataset {
     }
 
     /// `sampler`, half of whose windows are drawn from the best episodes: those that make up one
-    /// of `percents` of all. An unfinished episode counts as the worst, as its return is not known.
+    /// of `percents` of all. Unfinished episodes come last, as their returns are not known.
     #[must_use]
     pub fn with_best(
         &self,
@@ -254,12 +255,10 @@ impl Dataset {
         percents: &[f32],
         run_seed: u64,
     ) -> WindowSampler {
-        let episodes = self.episodes().as_slice().iter().zip(&self.finished);
-        let worth = episodes.map(|(episode, finished)| match finished {
-            true => self.returns_to_go[episode.start],
-            false => f32::NEG_INFINITY,
-        });
-        sampler.with_best(percents, &worth.collect::<Vec<_>>(), run_seed)
+        let episodes = self.episodes().as_slice().iter();
+        let returns = episodes.map(|episode| f64::from(self.returns_to_go[episode.start]));
+        let order = best_first(&returns.collect::<Vec<_>>(), &self.finished);
+        sampler.with_best(percents, &order, run_seed)
     }
 
     /// SHA-256 of the rows and episodes: equal hashes, equal training data. Which episodes are

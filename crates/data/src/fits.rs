@@ -24,13 +24,14 @@ impl Dataset {
             }
         };
         let (done, n) = (self.actions(), self.actions().size());
-        let (acted, action_fits) = match done {
-            Acted::Continuous { .. } => (ActionSpace::unit(n), n == actions.size()),
+        // Nothing is made of a number that a file claims.
+        let action_fits = match (done, actions) {
+            (Acted::Continuous { .. }, ActionSpace::Continuous { low, .. }) => n == low.len(),
             // Not every action need have been chosen.
-            Acted::Discrete { .. } => (ActionSpace::numbered(n), n <= actions.size()),
+            (Acted::Discrete { .. }, ActionSpace::Discrete { names }) => n <= names.len(),
+            _ => false,
         };
-        let same_kind = std::mem::discriminant(&acted) == std::mem::discriminant(actions);
-        if seen == *observations && same_kind && action_fits {
+        if seen == *observations && action_fits {
             return Ok(());
         }
         Err(DataError::Inconsistent {
@@ -39,9 +40,9 @@ impl Dataset {
                 "its observations {} and its actions {}, but those of {name} {} and {}: it is \
                  another task's",
                 shown(&seen),
-                chosen(&acted),
+                chosen(matches!(done, Acted::Discrete { .. }), n),
                 shown(observations),
-                chosen(actions)
+                chosen(matches!(actions, ActionSpace::Discrete { .. }), actions.size())
             ),
         })
     }
@@ -54,9 +55,6 @@ fn shown(space: &ObservationSpace) -> String {
     }
 }
 
-fn chosen(space: &ActionSpace) -> String {
-    match space {
-        ActionSpace::Discrete { names } => format!("are one of {}", names.len()),
-        ActionSpace::Continuous { low, .. } => format!("have {} numbers", low.len()),
-    }
+fn chosen(is_list: bool, n: usize) -> String {
+    if is_list { format!("are one of {n}") } else { format!("have {n} numbers") }
 }

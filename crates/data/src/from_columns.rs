@@ -12,7 +12,7 @@ use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::held_out::Split;
 use crate::hex::{hash_reals, hex};
-use crate::options::{DatasetOptions, Fragment, best_episodes, delay_rewards, keep};
+use crate::options::{DatasetOptions, Fragment, best_episodes, best_first, delay_rewards, keep};
 use crate::outcome_code::outcome_code;
 use crate::read;
 use crate::store::frames::FrameStore;
@@ -60,7 +60,8 @@ impl Dataset {
         }
         let lengths: Vec<usize> = log.episodes.iter().map(|episode| episode.length).collect();
         let returns: Vec<f64> = log.episodes.iter().map(|e| log.episode_return(e)).collect();
-        let best = best_episodes(&lengths, &returns, options.best_percent);
+        let order = best_first(&returns, &log.finished);
+        let best = best_episodes(&lengths, order, options.best_percent);
         let split = Split::draw(best.len(), options.held_out, options.seed)?;
         // Before the worse episodes go, as in the reference: what a number means does not
         // depend on which episodes are imitated.

@@ -398,9 +398,13 @@ pub fn folder_of(kind: Kind, datasets: &Path) -> Result<PathBuf, DataError> {
     if is_packaged && kind == Kind::Published { user_folder() } else { Ok(datasets.into()) }
 }
 
+/// Others have folders of this name too, with settings of theirs in them.
 fn has_descriptions(folder: &Path) -> bool {
-    let mut entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.any(|entry| entry.path().extension().is_some_and(|extension| extension == "toml"))
+    let mut files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    files.any(|file| {
+        file.extension().is_some_and(|extension| extension == "toml")
+            && DatasetCard::load(&file).is_ok()
+    })
 }
 
 /// The folder of converted data: `cache` in the folder of datasets; where there is none,

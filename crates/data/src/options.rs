@@ -68,14 +68,21 @@ impl DatasetOptions {
     }
 }
 
-/// The episodes of highest return, as positions in `lengths`, ascending: they are taken one by
-/// one, best first, until the next would make it more than `percent` of all steps; at least
-/// one. Of equal returns the earlier is taken first.
-pub(super) fn best_episodes(lengths: &[usize], returns: &[f64], percent: f64) -> Vec<usize> {
+/// All episodes, best first: by return, after finished ones the others, whose return is not known
+/// whole. Of equal returns the earlier comes first.
+pub(super) fn best_first(returns: &[f64], finished: &[bool]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..returns.len()).collect();
+    order.sort_by(|&a, &b| {
+        finished[b].cmp(&finished[a]).then_with(|| returns[b].total_cmp(&returns[a]))
+    });
+    order
+}
+
+/// The best episodes, as positions in `lengths`, ascending: they are taken one by one in this
+/// `order` until the next would make it more than `percent` of all steps; at least one.
+pub(super) fn best_episodes(lengths: &[usize], mut order: Vec<usize>, percent: f64) -> Vec<usize> {
     let total: usize = lengths.iter().sum();
     let allowed = (percent * total as f64 / 100.0) as usize;
-    let mut order: Vec<usize> = (0..lengths.len()).collect();
-    order.sort_by(|&a, &b| returns[b].total_cmp(&returns[a]));
     let mut taken = 0;
     let fits = |&&episode: &&usize| {
         taken += lengths[episode];
@@ -136,12 +143,13 @@ pub(super) fn delay_rewards(log: &mut Columns) {
 
 #[cfg(test)]
 mod tests {
-    use super::best_episodes;
+    use super::{best_episodes, best_first};
 
     #[test]
     fn the_best_by_hand() {
         let (lengths, returns) = ([10, 30, 20, 40], [5.0, 9.0, 7.0, 1.0]);
-        let best = |percent| best_episodes(&lengths, &returns, percent);
+        let order = || best_first(&returns, &[true; 4]);
+        let best = |percent| best_episodes(&lengths, order(), percent);
         // Best first they are 30, 20, 10 and 40 of 100 steps long.
         assert_eq!(best(1.0), [1]); // At least one, although longer than allowed.
         assert_eq!(best(30.0), [1]);
@@ -153,6 +161,8 @@ mod tests {
         assert_eq!(best(99.9), [0, 1, 2]);
         assert_eq!(best(100.0), [0, 1, 2, 3]);
         // Equal returns: the earlier first.
-        assert_eq!(best_episodes(&[1, 1, 1], &[2.0, 2.0, 2.0], 70.0), [0, 1]);
+        assert_eq!(best_first(&[2.0, 2.0, 2.0], &[true; 3]), [0, 1, 2]);
+        // A rest that lost little is no good episode.
+        assert_eq!(best_first(&[-900.0, -10.0, -400.0], &[true, false, true]), [2, 0, 1]);
     }
 }

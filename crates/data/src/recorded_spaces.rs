@@ -66,14 +66,7 @@ impl RecordedSpaces {
 
     /// The actions, whose numbers end where the recording's do if nothing else is known.
     pub fn bounded_actions(&self) -> ActionSpace {
-        let ActionSpace::Continuous { low, high } = &self.actions else {
-            return self.actions.clone();
-        };
-        let (mut low, mut high) = (low.clone(), high.clone());
-        for number in self.actions.unbounded() {
-            [low[number], high[number]] = self.ranges[number];
-        }
-        ActionSpace::Continuous { low, high }
+        self.actions.bounded(&self.ranges)
     }
 }
 

@@ -140,22 +140,20 @@ impl WindowSampler {
     }
 
     /// The same, half of whose windows are drawn from the best episodes: from those that make up
-    /// one of `percents` of all windows, each as often. `returns` says what each episode is worth.
+    /// one of `percents` of all windows, each as often. `best_first` are all episodes in order.
     ///
     /// # Panics
-    /// When there are not as many `returns` as episodes, or a percentage does not lie above 0 and
-    /// at most at 100: a caller's bug.
+    /// When `best_first` are not as many as there are episodes, or a percentage does not lie above
+    /// 0 and at most at 100: a caller's bug.
     #[must_use]
-    pub fn with_best(self, percents: &[f32], returns: &[f32], run_seed: u64) -> Self {
-        assert_eq!(returns.len(), self.index.episodes().as_slice().len(), "a return an episode");
+    pub fn with_best(self, percents: &[f32], best_first: &[usize], run_seed: u64) -> Self {
+        assert_eq!(best_first.len(), self.index.episodes().as_slice().len(), "all episodes");
         assert!(percents.iter().all(|p| *p > 0.0 && *p <= 100.0), "shares of {percents:?} %");
         if percents.is_empty() {
             return self;
         }
-        let mut order: Vec<usize> = (0..returns.len()).collect();
-        order.sort_by(|&a, &b| returns[b].total_cmp(&returns[a]));
         let mut ranks = vec![0; self.index.n_transitions()];
-        for (rank, episode) in order.into_iter().enumerate() {
+        for (rank, &episode) in best_first.iter().enumerate() {
             ranks[self.index.episodes().as_slice()[episode].range()].fill(rank as u32);
         }
         let last = |position: usize| self.window_at(position).range().end - 1;

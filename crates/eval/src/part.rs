@@ -137,9 +137,10 @@ impl PlayedPart {
         Self { format: FORMAT, setting, plan, part, rollout }
     }
 
-    /// Whether both are of one evaluation.
+    /// Whether both are of one evaluation, however each was called: a run has several names.
     pub fn is_of(&self, setting: &Setting, plan: &Plan, part: Part) -> bool {
-        (&self.setting, &self.plan, self.part.of) == (setting, plan, part.of)
+        let own = Setting { command: setting.command.clone(), ..self.setting.clone() };
+        (&own, &self.plan, self.part.of) == (setting, plan, part.of)
     }
 
     /// Writes it, as a whole or not at all.

@@ -259,7 +259,16 @@ impl Agents {
 fn open(run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
     let path = Path::new(run);
     if path.join("model.safetensors").is_file() {
-        return Ok((Checkpoint::open(path).map_err(failed)?, OwnChoice::default()));
+        if name != "last" {
+            return Err(wrong(format!("checkpoint={name}: {run} is one itself; name its run")));
+        }
+        let checkpoint = Checkpoint::open(path).map_err(failed)?;
+        // RUN/checkpoints/step-N
+        let own = path.ancestors().nth(2).map(|run| RunDir::open(run, &run.to_string_lossy()));
+        return match own {
+            Some(Ok(run)) => Ok((checkpoint.clone(), chosen_for(&run, &checkpoint)?)),
+            _ => Ok((checkpoint, OwnChoice::default())),
+        };
     }
     let run = RunDir::open(Path::new("runs"), run).map_err(failed)?;
     let folder = run.checkpoints();
@@ -274,6 +283,10 @@ fn open(run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
         }
     };
     let checkpoint = checkpoint.map_err(failed)?;
-    let own = OwnChoice::of(&run, &checkpoint).map_err(|error| wrong(format!("{error:#}")))?;
+    let own = chosen_for(&run, &checkpoint)?;
     Ok((checkpoint, own))
+}
+
+fn chosen_for(run: &RunDir, checkpoint: &Checkpoint) -> PyResult<OwnChoice> {
+    OwnChoice::of(run, checkpoint).map_err(|error| wrong(format!("{error:#}")))
 }

@@ -147,17 +147,29 @@ fn sbatch(words: &[String]) -> Result<u64, StudyError> {
 
 /// The tasks of these arrays that Slurm has not ended yet, each with its state (`PENDING`,
 /// `RUNNING`, …), by array and task. None where there is no Slurm or it forgot the arrays.
-pub fn live(arrays: &[u64]) -> BTreeMap<(u64, usize), String> {
+///
+/// # Errors
+/// When Slurm is there and does not say: what waits must not be taken for ended.
+pub fn live(arrays: &[u64]) -> Result<BTreeMap<(u64, usize), String>, StudyError> {
     let mut found = BTreeMap::new();
     for array in arrays {
         // One by one: `squeue` refuses a list in which one job is not known any more.
         let job = format!("--jobs={array}");
-        if let Ok(text) = ask("squeue", &["--noheader", "--array", "--format=%F %K %T", &job]) {
-            found.extend(text.lines().filter_map(task));
+        match ask("squeue", &["--noheader", "--array", "--format=%F %K %T", &job]) {
+            Ok(text) => found.extend(text.lines().filter_map(task)),
+            Err(StudyError::Slurm { what, .. })
+                if [FORGOTTEN, ABSENT].iter().any(|it| what.contains(it)) => {}
+            Err(error) => return Err(error),
         }
     }
-    found
+    Ok(found)
 }
+
+/// What `squeue` says of a job that ended some minutes ago.
+const FORGOTTEN: &str = "Invalid job id";
+
+/// What is said where there is no such program.
+const ABSENT: &str = "is Slurm on this machine?";
 
 /// `12 3 RUNNING`.
 fn task(line: &str) -> Option<((u64, usize), String)> {
@@ -168,9 +180,10 @@ fn task(line: &str) -> Option<((u64, usize), String)> {
 
 fn ask(program: &'static str, words: &[&str]) -> Result<String, StudyError> {
     let wrong = |what: String| StudyError::Slurm { program, what };
-    let output = Command::new(program).args(words).output().map_err(|error| {
-        wrong(format!("{error}; is Slurm on this machine? (engine=local needs none)"))
-    })?;
+    let output = Command::new(program)
+        .args(words)
+        .output()
+        .map_err(|error| wrong(format!("{error}; {ABSENT} (engine=local needs none)")))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(wrong(said.trim().replace('\n', "; ")));

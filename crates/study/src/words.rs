@@ -31,14 +31,20 @@ impl Asked {
         };
         let (key, text) =
             word.split_once('=').ok_or_else(|| wrong("options are written key=value"))?;
-        let mut values = Vec::new();
+        let mut values: Vec<String> = Vec::new();
         let parts: Vec<&str> = match takes_several(key) {
             true => vec![text],
             false => text.split(',').collect(),
         };
         for part in parts {
             match range(part) {
-                None => values.push(part.to_owned()),
+                None => match values.last_mut() {
+                    Some(task) if is_of_task(key, task, part) => {
+                        task.push(',');
+                        task.push_str(part);
+                    }
+                    _ => values.push(part.to_owned()),
+                },
                 Some((first, last)) if first > last => {
                     return Err(wrong("a range goes up: 1..5 is 1, 2, 3, 4 and 5"));
                 }
@@ -53,6 +59,13 @@ impl Asked {
         }
         Ok(Self { key: key.to_owned(), values })
     }
+}
+
+/// Whether a part of what `key` says belongs to the task before it: a keyword argument, or the rest
+/// of the value of one.
+fn is_of_task(key: &str, task: &str, part: &str) -> bool {
+    let goes_on = part.contains('=') || (task.contains('=') && !part.contains('/'));
+    ["task", "gymnasium"].contains(&key) && goes_on
 }
 
 /// `1..5`, both ends among them.
@@ -267,6 +280,17 @@ mod tests {
             assert_eq!(with("head=tanh,fourier"), both, "{document}");
             assert!(with("head.bins=4")[0].starts_with("head.bins=4 head="), "{document}");
         }
+    }
+
+    /// As a task is written for one run.
+    #[test]
+    fn a_keyword_argument_belongs_to_its_task() {
+        let of = |word: &str| Asked::new(word, |_| false).unwrap().values;
+        assert_eq!(of("task=gymnasium/Pendulum-v1,g=9.81"), ["gymnasium/Pendulum-v1,g=9.81"]);
+        let several = "task=gymnasium/a:make,sizes=[1,2],n=3,gymnasium/CartPole-v1,seaquest";
+        let expected = ["gymnasium/a:make,sizes=[1,2],n=3", "gymnasium/CartPole-v1", "seaquest"];
+        assert_eq!(of(several)[..2], expected[..2]);
+        assert_eq!(of("game=seaquest,bank_heist"), ["seaquest", "bank_heist"]);
     }
 
     #[test]

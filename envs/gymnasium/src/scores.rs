@@ -33,13 +33,14 @@ struct Scores {
 }
 
 /// The scores that become 0 and 100 in an environment; `None` where no convention has it, or
-/// where keyword arguments make another of it.
+/// where keyword arguments or another module than those that scores are of make another of it.
 pub fn reference(name: &TaskName) -> Option<Reference> {
     static TABLE: LazyLock<Table> = LazyLock::new(|| {
         let table = include_str!("../scores.toml");
         toml::from_str(table).unwrap_or_else(|error| panic!("the table of scores: {error}"))
     });
-    if !name.options.is_empty() {
+    let module = name.id.rsplit_once(':').map_or("", |(module, _)| module);
+    if !name.options.is_empty() || !["", "gymnasium_robotics"].contains(&module) {
         return None;
     }
     let row = TABLE.scores.iter().find(|row| row.environment == name.environment())?;
@@ -61,6 +62,7 @@ mod tests {
         assert_eq!(ant.normalize(3879.7), 100.0);
         assert_eq!(of("gymnasium_robotics:AdroitHandPen-v1").unwrap().low, 96.262799);
         assert_eq!(of("Ant-v5,healthy_reward=0"), None);
+        assert_eq!(of("robots_of_mine:Ant-v5"), None);
         assert_eq!(of("CartPole-v1"), None);
     }
 }

@@ -161,7 +161,7 @@ pub fn init(file: &Path) -> Result<()> {
 pub fn status(words: &[String], json: bool) -> Result<()> {
     let folder = started(words)?;
     let study = folder.study()?;
-    let status = cells::status(&study, &folder, &cells::resolve(&study)?);
+    let status = cells::status(&study, &folder, &cells::resolve(&study)?)?;
     if json {
         say!("{}", status.to_json()?);
     } else {

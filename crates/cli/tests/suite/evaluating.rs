@@ -430,3 +430,24 @@ fn a_quantile_is_chosen_after_training() {
     let headings = ["## Chosen ways to play", "return quantile 0.9", "return quantile 0.5"];
     headings.iter().for_each(|part| assert!(page.contains(part), "no {part} in {page}"));
 }
+
+#[test]
+fn an_agent_whose_share_is_said_tries_no_other_way_to_be_told() {
+    let tiny = "model.n_layers=1 model.d_model=16 model.context_length=4 train.batch_size=4 \
+                train.updates=3 evaluation.episodes=2 evaluation.best_percent=10";
+    let desk = Desk::new();
+    desk.succeeds(&format!("train env=hopper {tiny} runs=robot"));
+    let run = desk.only_run("robot");
+    assert!(!run.join("choice.json").exists());
+    let played = report(&run.join("evaluation.json"));
+    assert_eq!(played["protocol"]["best_percent"], 10.0);
+    // One that draws from a list still tries temperatures.
+    desk.succeeds(&format!("train task=gymnasium/CartPole-v1 {tiny} runs=pole"));
+    let run = desk.only_run("pole");
+    let choice = report(&run.join("choice.json"));
+    let ways: Vec<&Value> = choice["curve"].as_array().unwrap().iter().map(|p| &p["way"]).collect();
+    assert_eq!(ways.len(), 3);
+    assert!(ways.iter().all(|way| way["best_percent"] == 10.0), "{choice}");
+    let played = report(&run.join("evaluation.json"));
+    assert_eq!(played["protocol"]["temperature"], choice["chosen"]["temperature"]);
+}

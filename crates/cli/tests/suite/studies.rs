@@ -140,6 +140,38 @@ fn what_would_take_the_place_of_a_report_is_refused() {
         let study = format!("study run again.toml {TINY} evaluation.episodes=1");
         desk.refuses(&study, &[line, "take the place of another report"]);
     }
+    // Whatever the settings ask for.
+    let free = TINY.replace("evaluation.target=1800", "");
+    for (settings, line, expected) in [
+        ("", "evaluation.target=p50", "take the place of another report"),
+        ("evaluation.protocol=matched,v5", "evaluation.protocol=v5", "take the place"),
+        (
+            "evaluation.return_quantile=0.5",
+            "evaluation.return_quantile=chosen",
+            "chosen after training",
+        ),
+    ] {
+        fs::write(desk.path("again.toml"), format!("evaluations = [\"{line}\"]\n")).unwrap();
+        let study = format!("study run again.toml {free} {settings} evaluation.episodes=1");
+        desk.refuses(&study, &[line, expected]);
+    }
+    let study = format!("study run {TINY} name=parts seed=1 evaluation.episodes=3 parts=4");
+    desk.refuses(&study, &["parts=4", "3 episodes"]);
+}
+
+/// Its run is there, and was played otherwise.
+#[test]
+fn an_evaluation_that_fails_is_no_played_one() {
+    let desk = Desk::new();
+    let file = "evaluations = [\"evaluation.protocol=relased\"]\nseeds = [1]\n";
+    fs::write(desk.path("again.toml"), file).unwrap();
+    let study = format!("study run again.toml {TINY} evaluation.episodes=1");
+    for line in [study.as_str(), "study resume again"] {
+        let said = desk.run(line);
+        assert_eq!(said.code, Some(1), "{said:?}");
+        assert!(said.stderr.contains("relased"), "{said:?}");
+        assert!(said.stdout.contains("1 cell: 1 failed"), "{said:?}");
+    }
 }
 
 /// How a run is played is chosen before its parts are, also where that was cut short.

@@ -9,6 +9,7 @@ use crate::columns::{Columns, Seen};
 use crate::dataset::Acted;
 use crate::error::DataError;
 use crate::read::hdf5_file::Hdf5File;
+use crate::read::hdf5_layout::check_total;
 use crate::read::hdf5_paths::find_file;
 use crate::read::source::{Source, acted, column, observed, same};
 use crate::recording::{Reader, Recording};
@@ -52,6 +53,9 @@ impl Reader for D3rlpy {
         while file.has(&format!("observations_{number}")) {
             add(&file, number, &mut columns)?;
             number += 1;
+        }
+        if file.has("num_episodes") {
+            check_total(&file, file.wholes("num_episodes")?.first().copied(), number)?;
         }
         columns.check()?;
         Ok(Recording::Columns(columns))

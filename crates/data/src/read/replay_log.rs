@@ -41,6 +41,7 @@ mod columns;
 mod parts;
 mod scan;
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 
@@ -101,9 +102,13 @@ impl ReplayLog {
         let mut scan = Scan::default();
         let mut files: Vec<LogFile> = Vec::new();
         let mut capacity = None;
+        // Threads of its own: those of the process are gone where it was forked.
+        let threads = rayon::ThreadPoolBuilder::new().build();
+        let threads = threads.map_err(io::Error::other).map_err(DataError::io(path, "read"))?;
         // A few files at a time: their columns are some 6 MB each in a published set.
-        for numbers in folder.numbers.chunks(rayon::current_num_threads().max(1)) {
-            let loaded: Vec<_> = numbers.par_iter().map(|&number| load(&folder, number)).collect();
+        for numbers in folder.numbers.chunks(threads.current_num_threads().max(1)) {
+            let load_all = || numbers.par_iter().map(|&number| load(&folder, number)).collect();
+            let loaded: Vec<_> = threads.install(load_all);
             for (&number, loaded) in numbers.iter().zip(loaded) {
                 let loaded = match loaded {
                     Ok(loaded) => loaded,

@@ -70,7 +70,7 @@ impl Plan {
         seed: u64,
         cache: &Path,
     ) -> Result<Self, DataError> {
-        let outside = log.counts.rewards_outside();
+        let outside = log.counts.rewards_outside;
         if outside > 0 {
             return Err(DataError::Inconsistent {
                 path: log.folder.folder.clone(),

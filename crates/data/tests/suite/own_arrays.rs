@@ -120,7 +120,9 @@ fn a_file_of_d3rlpy_reads_as_it_was_written() {
         assert_eq!(check.inspection.is_ok(), log.is_ok());
         log
     };
-    assert_eq!(without("observations_1").unwrap().episodes.len(), 1);
+    let error = without("observations_1").unwrap_err();
+    assert!(matches!(error, DataError::MissingEpisodes { total: 2, found: 1, .. }), "{error}");
+    assert_eq!(without("num_episodes").unwrap().episodes.len(), 2);
     for name in ["rewards_1", "actions_0", "terminated_1"] {
         let error = without(name).unwrap_err().to_string();
         assert!(error.contains(&format!("has no `{name}`: it has ")), "{error}");

@@ -1,6 +1,6 @@
 //! `overtone-lab tempo`.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use overtone_lab::tempo::{self, Settings};
 
 use super::{
@@ -59,6 +59,10 @@ pub fn run(words: &[String]) -> Result<()> {
     let asked = OPTIONS.read(words)?;
     let whole = |key, least, most| asked.whole(key, least, most).map(|n| n as usize);
     let frequencies = asked.list("frequencies", 1, tempo::clips::BINS as u64 - 1)?;
+    let rate = asked.text("learning_rate");
+    if rate.contains(',') {
+        bail!("learning_rate={rate}: one rate, this experiment compares none");
+    }
     let settings = Settings {
         data_seed: asked.whole("data_seed", 0, u64::MAX)?,
         train_each: whole("train_each", 1, 1000)?,

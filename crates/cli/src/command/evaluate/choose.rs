@@ -88,8 +88,8 @@ fn awaited(
     };
     let temperatures = among(options.temperature, &TEMPERATURES);
     let return_quantiles = among(options.return_quantile, &RETURN_QUANTILES);
-    let is_free = options.best_percent() == Choosable::Chosen;
-    let ways = Ways::of(&Agent::of(checkpoint)?, temperatures, return_quantiles, is_free);
+    let agent = Agent::of(checkpoint)?;
+    let ways = Ways::of(&agent, temperatures, return_quantiles, options.best_percent());
     Ok(if OwnChoice::of(run, checkpoint)?.choice.is_some() { None } else { ways })
 }
 
@@ -205,7 +205,8 @@ pub fn run(options: &[String]) -> Result<()> {
     let temperatures = numbers("temperatures", &text("temperatures"), f32::INFINITY)?;
     let return_quantiles = numbers("return_quantiles", &text("return_quantiles"), 1.0)?;
     let target = text("target");
-    let Some(ways) = Ways::of(&agent, &temperatures, &return_quantiles, target.is_empty()) else {
+    let best_percent = Choosable::Chosen.beside(&target, Choosable::Chosen);
+    let Some(ways) = Ways::of(&agent, &temperatures, &return_quantiles, best_percent) else {
         return Err(nothing_to_choose(&agent, &target));
     };
     let episodes = match text("episodes").as_str() {

@@ -3,6 +3,8 @@
 use overtone_agents::Agent;
 use overtone_eval::Way;
 
+use crate::settings::Choosable;
+
 /// Temperatures, quantiles and shares among which is chosen.
 pub struct Ways {
     temperatures: Vec<f32>,
@@ -13,16 +15,17 @@ pub struct Ways {
 }
 
 impl Ways {
-    /// Of these those that change what `agent` does, and where no return is asked for the shares
-    /// that it was told of; `None` where there are none. Nothing is as it was trained where nothing
-    /// is asked for.
+    /// Of these those that change what `agent` does, and where `best_percent` is to be chosen the
+    /// shares that it was told of; where it is said, each way has it, and asks for no return beside
+    /// it. `None` where there are none. Nothing is as it was trained where nothing is asked for.
     pub fn of(
         agent: &Agent,
         temperatures: &[f32],
         return_quantiles: &[f32],
-        is_free: bool,
+        best_percent: Choosable,
     ) -> Option<Self> {
-        let usual = Way::of(&agent.matched());
+        let usual = Way { best_percent: best_percent.or(0.0), ..Way::of(&agent.matched()) };
+        let return_quantiles = if usual.best_percent > 0.0 { &[] } else { return_quantiles };
         let or_usual = |numbers: &[f32], has: bool, usual: f32| match numbers {
             numbers if has && !numbers.is_empty() => numbers.to_vec(),
             _ => vec![usual],
@@ -31,7 +34,10 @@ impl Ways {
         let ways = Self {
             temperatures: or_usual(temperatures, has[0], usual.temperature),
             return_quantiles: or_usual(return_quantiles, has[1], usual.return_quantile),
-            best_percents: if is_free { agent.best_percents() } else { Vec::new() },
+            best_percents: match best_percent {
+                Choosable::Chosen => agent.best_percents(),
+                Choosable::Fixed(_) => Vec::new(),
+            },
             usual,
         };
         let mut said = [temperatures, return_quantiles].into_iter().zip(has);

@@ -68,6 +68,7 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     let runs = first.settings.runs.clone();
     let folder = StudyFolder::of(&runs, &study.name);
     cells::check_different(&cells)?;
+    cells::check_parts(&cells, study.executor.parts)?;
     if given.is("plan") {
         return plan::plan(&study, &folder, &cells, given.is("measure")).map(|()| 0);
     }
@@ -77,7 +78,7 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     folder.write(&study)?;
     folder.check_locks()?;
     say!("study: {} ({})", study.name, folder.path().display());
-    let status = cells::status(&study, &folder, &cells);
+    let status = cells::status(&study, &folder, &cells)?;
     say!("{}", status.summary());
     let open: Vec<&Resolved> = cells
         .iter()
@@ -99,7 +100,7 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     match study.executor.engine {
         Engine::Local => {
             let code = engines::local(&study, &folder, &open)?;
-            let ended = cells::status(&study, &folder, &cells);
+            let ended = cells::status(&study, &folder, &cells)?;
             say!("{}", ended.summary());
             if ended.cells.iter().any(|told| matches!(told.state, State::Played)) {
                 super::page::write(&study, &folder, &cells)?;
@@ -133,7 +134,7 @@ fn check_under_way(folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
     // What cannot be read, nobody carries out.
     let Ok(before) = folder.study() else { return Ok(()) };
     let Ok(known) = cells::resolve(&before) else { return Ok(()) };
-    let told = cells::status(&before, folder, &known).cells;
+    let told = cells::status(&before, folder, &known)?.cells;
     if !told.iter().any(|told| told.state.is_under_way()) {
         return Ok(());
     }

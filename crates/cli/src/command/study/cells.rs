@@ -7,11 +7,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_study::{Cell, CellStatus, State, Status, Study, StudyFolder, Work, last_step, slurm};
-use overtone_train::{RunDir, run_dir::CONFIG};
+use overtone_train::{Checkpoint, RunDir, TrainError, run_dir::CONFIG};
 
 use crate::{
     command::{evaluate, provenance, train},
-    settings::{EvaluationSettings, Recorded, Resume, Settings},
+    settings::{Choosable, EvaluationSettings, Recorded, Resume, Settings},
 };
 
 /// A cell, and what its words come to.
@@ -67,16 +67,24 @@ impl Resolved {
             Ok(settings_of(&[&cell.words[..], &words].concat())?.evaluation)
         });
         let again: Vec<EvaluationSettings> = again.collect::<Result<_>>()?;
-        let mut names = vec![report_of(&settings.evaluation)];
+        let mut names = reports_of(&settings.evaluation);
         for (evaluation, line) in again.iter().zip(lines) {
-            if names.contains(&report_of(evaluation)) {
+            let own = reports_of(evaluation);
+            if own.iter().any(|report| names.contains(report)) {
                 bail!(
                     "evaluations: `{line}` would take the place of another report of the run, whose \
                      file is named by how an agent is played alone, not by target, seed or \
                      episodes: ask for several returns in one, evaluation.target=p50,p95"
                 );
             }
-            names.push(report_of(evaluation));
+            names.extend(own);
+            let said = ways_of(&settings.evaluation).into_iter().zip(ways_of(evaluation));
+            if said.into_iter().any(|(own, said)| said == Choosable::Chosen && own != said) {
+                bail!(
+                    "evaluations: `{line}`: a way is chosen after training, where the settings say \
+                     so: say chosen there, and here what else is played"
+                );
+            }
         }
         Ok(Self { cell, settings, again })
     }
@@ -103,16 +111,23 @@ impl Resolved {
         let all = std::iter::once(&self.settings.evaluation).chain(&self.again);
         all.filter(|evaluation| evaluation.episodes > 0).filter(|evaluation| {
             // A run whose checkpoints were removed after it was played stays played.
-            let is_there = !evaluate::reports(run).is_empty();
+            let newest = Checkpoint::newest(&run.checkpoints());
+            let is_gone = matches!(newest, Err(TrainError::NoCheckpoint { .. }));
+            let is_there = is_gone && !evaluate::reports(run).is_empty();
             !evaluate::is_played(run, evaluation).unwrap_or(is_there)
         })
     }
 }
 
-/// What the name of a report is made of.
-fn report_of(evaluation: &EvaluationSettings) -> impl PartialEq + use<> {
-    let said = [evaluation.temperature, evaluation.return_quantile, evaluation.best_percent()];
-    (evaluation.protocol.clone(), said, evaluation.actions)
+/// Of each protocol, what the name of the report is made of.
+fn reports_of(evaluation: &EvaluationSettings) -> Vec<impl PartialEq + use<>> {
+    let protocols = evaluation.protocol.split(',').map(|word| word.trim().to_owned());
+    protocols.map(|protocol| (protocol, ways_of(evaluation), evaluation.actions)).collect()
+}
+
+/// What is said of temperature, return quantile and share.
+fn ways_of(evaluation: &EvaluationSettings) -> [Choosable; 3] {
+    [evaluation.temperature, evaluation.return_quantile, evaluation.best_percent]
 }
 
 fn settings_of(words: &[String]) -> Result<Settings> {
@@ -156,6 +171,23 @@ pub fn check_different(cells: &[Resolved]) -> Result<()> {
     Ok(())
 }
 
+/// Checks that each of the processes that share the playing of a run has an episode to play.
+///
+/// # Errors
+/// Names the first cell of which there are fewer.
+pub fn check_parts(cells: &[Resolved], parts: usize) -> Result<()> {
+    for Resolved { cell, settings, again } in cells {
+        let all = std::iter::once(&settings.evaluation).chain(again);
+        if let Some(few) = all.map(|played| played.episodes).find(|n| (1..parts).contains(n)) {
+            bail!(
+                "parts={parts}: the cell {} plays {few} episodes; say parts={few} or less",
+                cell.id
+            );
+        }
+    }
+    Ok(())
+}
+
 /// The runs in a folder with their settings.
 pub struct KnownRuns(Vec<(RunDir, Settings)>);
 
@@ -186,12 +218,15 @@ fn anywhere(settings: Settings) -> Settings {
 }
 
 /// Where every cell of a study stands.
-pub fn status(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Status {
+///
+/// # Errors
+/// When Slurm does not say which of its jobs it has not ended yet.
+pub fn status(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result<Status> {
     let runs = cells.first().map_or_else(PathBuf::new, |first| first.settings.runs.clone());
     let known = KnownRuns::read(&runs);
     let jobs = folder.jobs();
     let arrays: Vec<u64> = jobs.iter().map(|(job, _)| *job).collect();
-    let live = slurm::live(&arrays);
+    let live = slurm::live(&arrays)?;
     let job_of = |id: &str| {
         let tasks = jobs.iter().flat_map(|(job, cells)| {
             cells.iter().enumerate().map(move |(task, cell)| (*job, task, cell))
@@ -212,7 +247,7 @@ pub fn status(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Status
             run: run.map(|run| run.path().display().to_string()),
         }
     });
-    Status::new(&study.name, told.collect())
+    Ok(Status::new(&study.name, told.collect()))
 }
 
 fn state(

@@ -32,7 +32,7 @@ struct Cost {
 /// # Errors
 /// When a measurement fails.
 pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bool) -> Result<()> {
-    let status = cells::status(study, folder, cells);
+    let status = cells::status(study, folder, cells)?;
     say!("{status}");
     let Some(first) = cells.first() else { return Ok(()) };
     let runs: Vec<(RunDir, Settings)> = RunDir::all(&first.settings.runs)

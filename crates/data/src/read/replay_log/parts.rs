@@ -90,14 +90,8 @@ pub struct Counts {
     pub rewards: BTreeMap<u32, u64>,
     /// Times any other reward came.
     pub other_rewards: u64,
-}
-
-impl Counts {
-    /// Rewards outside [-1, 1], of those counted one by one.
-    pub fn rewards_outside(&self) -> u64 {
-        let outside = |bits: &u32| !(-1.0..=1.0).contains(&f32::from_bits(*bits));
-        self.rewards.iter().filter(|(bits, _)| outside(bits)).map(|(_, count)| count).sum()
-    }
+    /// Times a reward outside [-1, 1] came.
+    pub rewards_outside: u64,
 }
 
 /// Something in a log that is not as Dopamine writes it.

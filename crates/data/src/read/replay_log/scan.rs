@@ -80,7 +80,9 @@ impl Scan {
             }
             self.place = if start == 0 { Place::Padding(PADDING) } else { Place::Headless };
         }
-        self.counts.recovered += (add_count - cursor).saturating_sub(start);
+        if cursor != 0 {
+            self.counts.recovered += (add_count - cursor).saturating_sub(start);
+        }
         for add in start..add_count {
             let slot = (add % capacity) as usize;
             self.step(add, columns.actions[slot], columns.rewards[slot], columns.terminals[slot]);
@@ -152,6 +154,9 @@ impl Scan {
             *self.counts.rewards.entry(bits).or_default() += 1;
         } else {
             self.counts.other_rewards += 1;
+        }
+        if !(-1.0..=1.0).contains(&reward) {
+            self.counts.rewards_outside += 1;
         }
         match &mut self.place {
             Place::Inside { first, padding, length, sum } => {
