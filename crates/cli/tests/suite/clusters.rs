@@ -166,7 +166,8 @@ fn a_requeued_cell_and_a_lost_node_change_nothing_and_the_page_is_the_same() {
 #[test]
 fn more_tasks_than_an_array_has_are_several_arrays() {
     // Two cells, and 501 parts of each.
-    let words = "study run env=hopper seed=1,2 name=many engine=slurm parts=501";
+    let words = "study run env=hopper seed=1,2 name=many engine=slurm parts=501 \
+                 evaluation.episodes=501";
     for (jobs, after) in [("jobs=0", "1"), ("jobs=7", "2")] {
         let desk = Desk::new();
         let asked = desk.path("asked");
