@@ -162,7 +162,7 @@ mod tests {
         let told = spaces(Some(&described));
         let as_told = continuous([-1.0, 0.0, f32::NEG_INFINITY], [1.0, f32::INFINITY, 4.0]);
         assert_eq!(told.actions, as_told);
-        assert_eq!(told.bounded_actions(), continuous([-1.0, 5.0, -2.0], [1.0, 5.0, 3.0]));
+        assert_eq!(told.bounded_actions(), continuous([-1.0, 0.0, -2.0], [1.0, 5.0, 4.0]));
         assert_eq!(spaces(None).bounded_actions(), continuous([0.0, 5.0, -2.0], [0.5, 5.0, 3.0]));
         assert_eq!(ranges(&Acted::Continuous { width: 1, values: vec![] }), [[-1.0, 1.0]]);
     }
