@@ -10,7 +10,9 @@ use super::log::LogInspection;
 use crate::card::CardCounts;
 use crate::error::DataError;
 use crate::findings::{Findings, Tally};
-use crate::read::replay_log::{FRAME, PADDING, ReplayLog, STEP_LIMIT, SmallColumns, first};
+use crate::read::replay_log::{
+    FRAME, PADDING, ReplayLog, STEP_LIMIT, SmallColumns, first, own_threads,
+};
 use crate::read::run_folder::{Column, RunFolder};
 
 /// Looks at the run below `path`: at the small columns of each file while the walk over them
@@ -36,12 +38,13 @@ pub(crate) fn check(path: &Path, findings: &mut Findings<'_>) -> Result<Inspecti
     let read_frames = expected.frames.of(&log);
     let padding = log.padding_slots();
     // Each file by itself, in any order, and told in theirs.
-    looks.par_iter_mut().enumerate().for_each(|(file, look)| {
+    let look_on = |(file, look): (usize, &mut FileLook)| {
         if read_frames {
             look.frames(&log, file, &padding[file]);
         }
         look.stale(&log, file);
-    });
+    };
+    own_threads(path)?.install(|| looks.par_iter_mut().enumerate().for_each(look_on));
     for look in looks {
         findings.take(look.findings);
         refused = refused.and(look.refused);

@@ -75,6 +75,12 @@ pub struct ReplayLog {
     pub odd: Vec<Odd>,
 }
 
+/// Threads to read the run at `path` with: those of the process are gone where it was forked.
+pub(crate) fn own_threads(path: &Path) -> Result<rayon::ThreadPool, DataError> {
+    let threads = rayon::ThreadPoolBuilder::new().build();
+    threads.map_err(io::Error::other).map_err(DataError::io(path, "read"))
+}
+
 impl ReplayLog {
     /// Reads the small columns of the run below `path` (see [`RunFolder::find`]), and of the
     /// frames only the headers.
@@ -102,9 +108,7 @@ impl ReplayLog {
         let mut scan = Scan::default();
         let mut files: Vec<LogFile> = Vec::new();
         let mut capacity = None;
-        // Threads of its own: those of the process are gone where it was forked.
-        let threads = rayon::ThreadPoolBuilder::new().build();
-        let threads = threads.map_err(io::Error::other).map_err(DataError::io(path, "read"))?;
+        let threads = own_threads(path)?;
         // A few files at a time: their columns are some 6 MB each in a published set.
         for numbers in folder.numbers.chunks(threads.current_num_threads().max(1)) {
             let load_all = || numbers.par_iter().map(|&number| load(&folder, number)).collect();
