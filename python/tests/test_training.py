@@ -170,24 +170,6 @@ class Training(Desk):
             self.train()
             self.assertTrue(_host._computed)
 
-    @unittest.skipUnless(sys.platform == "linux", "elsewhere, processes are forked by none")
-    def test_a_forked_process_looks_at_a_log_of_frames(self) -> None:
-        self.train()
-        context = multiprocessing.get_context("fork")
-        told = context.SimpleQueue()
-
-        def look() -> None:
-            data = ov.Dataset.open("starter:seaquest")
-            told.put((len(data), data.lint()))
-
-        child = context.Process(target=look)
-        child.start()
-        child.join(60)
-        is_stuck = child.is_alive()
-        child.kill()
-        self.assertFalse(is_stuck)
-        self.assertEqual(told.get(), (39879, []))
-
     def test_errors_cross_processes(self) -> None:
         again = pickle.loads(pickle.dumps(ov.OvertoneError("why")))
         self.assertEqual((type(again), str(again)), (ov.OvertoneError, "why"))
