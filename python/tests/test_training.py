@@ -170,6 +170,19 @@ class Training(Desk):
             self.train()
             self.assertTrue(_host._computed)
 
+    @unittest.skipUnless(sys.platform == "linux", "elsewhere, processes are forked by none")
+    def test_a_forked_process_looks_at_a_log_of_frames(self) -> None:
+        self.train()
+        log = ov.Dataset.open(ROOT / "datasets/starter/Seaquest")
+        child = multiprocessing.get_context("fork").Process(target=log.lint)
+        child.start()
+        child.join(60)
+        is_stuck = child.is_alive()
+        child.kill()
+        child.join()
+        self.assertFalse(is_stuck)
+        self.assertEqual(child.exitcode, 0)
+
     def test_errors_cross_processes(self) -> None:
         again = pickle.loads(pickle.dumps(ov.OvertoneError("why")))
         self.assertEqual((type(again), str(again)), (ov.OvertoneError, "why"))

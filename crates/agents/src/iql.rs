@@ -27,7 +27,12 @@ use overtone_core::{
     ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
 };
 use overtone_data::Batch;
-use overtone_model::{ModelError, init::Init, matrices::Matrices, weights::NamedTensors};
+use overtone_model::{
+    ModelError,
+    init::Init,
+    matrices::Matrices,
+    weights::{self, NamedTensors},
+};
 use overtone_train::{
     AdamW, Algorithm, Checkpoint, Job, StepAt, StepFigures, TrainConfig, TrainError, Trainer,
     Training, TrainingData,
@@ -43,7 +48,6 @@ use crate::{
         },
         keys::check_positive,
         network::{self, Hidden, constant},
-        parts,
         policy::ActorOf,
         steps::{nothing_learned, where_finite},
     },
@@ -150,7 +154,7 @@ impl AlgorithmOptions for IqlConfig {
     ) -> Result<Box<dyn Policy>, ModelError> {
         self.validate(&task.observations, &task.actions)?;
         // The deviation plays no part; what is left are the weights of the mean.
-        let mean = parts::of_part("mean", weights);
+        let mean = weights::of_part("mean", weights);
         let actor = ActorOf {
             algorithm: NAME,
             hidden: self.layers(),

@@ -64,6 +64,10 @@ mod tests {
         let shares = shares(&[10.0, 20.0, 49.0, 50.0, 99.0, 100.0]);
         assert_eq!(shares.ranked[..], [0, 1, 7, 8, 9, 2, 3, 4, 5, 6]);
         assert_eq!(shares.ends, [2, 2, 2, 5, 5, 10]);
+        // 29 % of 100 episodes, whatever 0.29 is in binary.
+        let ranks: Vec<u32> = (0..1000).map(|position| position / 10).collect();
+        let percents = [29.0, 57.0, 58.0];
+        assert_eq!(BestShares::new(&ranks, &percents, 7).ends, [290, 570, 580]);
     }
 
     #[test]

@@ -182,6 +182,20 @@ fn imported<M: Module>(
     }
 }
 
+/// The same tensors among those of others: each name begins with that of the `part` and a dot.
+pub fn as_part(part: &str, tensors: NamedTensors) -> NamedTensors {
+    tensors.into_iter().map(|(name, data)| (format!("{part}.{name}"), data)).collect()
+}
+
+/// The tensors of one part, under the names they have in it.
+pub fn of_part(part: &str, tensors: &NamedTensors) -> NamedTensors {
+    let own = tensors.iter().filter_map(|(name, data)| {
+        let name = name.strip_prefix(part)?.strip_prefix('.')?;
+        Some((name.to_owned(), data.clone()))
+    });
+    own.collect()
+}
+
 /// The tensor of this name.
 ///
 /// # Errors

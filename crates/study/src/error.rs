@@ -101,7 +101,15 @@ pub enum StudyError {
         /// Where it was looked for.
         folder: PathBuf,
     },
-    /// Slurm refused, or is not there.
+    /// Slurm is not there.
+    #[error("{program}: {source}; is Slurm on this machine? (engine=local needs none)")]
+    NoSlurm {
+        /// The command.
+        program: &'static str,
+        /// Why it cannot be started.
+        source: std::io::Error,
+    },
+    /// Slurm refused.
     #[error("{program}: {what}")]
     Slurm {
         /// The command.

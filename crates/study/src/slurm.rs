@@ -157,8 +157,8 @@ pub fn live(arrays: &[u64]) -> Result<BTreeMap<(u64, usize), String>, StudyError
         let job = format!("--jobs={array}");
         match ask("squeue", &["--noheader", "--array", "--format=%F %K %T", &job]) {
             Ok(text) => found.extend(text.lines().filter_map(task)),
-            Err(StudyError::Slurm { what, .. })
-                if [FORGOTTEN, ABSENT].iter().any(|it| what.contains(it)) => {}
+            Err(StudyError::NoSlurm { .. }) => {}
+            Err(StudyError::Slurm { what, .. }) if what.contains(FORGOTTEN) => {}
             Err(error) => return Err(error),
         }
     }
@@ -168,9 +168,6 @@ pub fn live(arrays: &[u64]) -> Result<BTreeMap<(u64, usize), String>, StudyError
 /// What `squeue` says of a job that ended some minutes ago.
 const FORGOTTEN: &str = "Invalid job id";
 
-/// What is said where there is no such program.
-const ABSENT: &str = "is Slurm on this machine?";
-
 /// `12 3 RUNNING`.
 fn task(line: &str) -> Option<((u64, usize), String)> {
     let mut words = line.split_whitespace();
@@ -179,14 +176,11 @@ fn task(line: &str) -> Option<((u64, usize), String)> {
 }
 
 fn ask(program: &'static str, words: &[&str]) -> Result<String, StudyError> {
-    let wrong = |what: String| StudyError::Slurm { program, what };
-    let output = Command::new(program)
-        .args(words)
-        .output()
-        .map_err(|error| wrong(format!("{error}; {ABSENT} (engine=local needs none)")))?;
+    let output = Command::new(program).args(words).output();
+    let output = output.map_err(|source| StudyError::NoSlurm { program, source })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        return Err(wrong(said.trim().replace('\n', "; ")));
+        return Err(StudyError::Slurm { program, what: said.trim().replace('\n', "; ") });
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -14,9 +14,8 @@ use crate::{
     optimizer::AdamW,
 };
 
-/// What a weight's name begins with in a checkpoint's training state, where its average is what
-/// plays.
-const STEPPED: &str = "weights.";
+/// The weights in a checkpoint's training state, where their averages are what plays.
+const STEPPED: &str = "weights";
 
 /// One network and its optimizer.
 #[derive(Clone, Debug)]
@@ -97,17 +96,13 @@ impl<M: Module + Matrices> Supervised<M> {
 
 impl<M: Module> Export for Supervised<M> {
     fn export_model(&self) -> NamedTensors {
-        match &self.averages {
-            Some(averages) => weights::export(&averages.network),
-            None => weights::export(&self.model),
-        }
+        weights::export(&self.acting())
     }
 
     fn export_training(&self) -> NamedTensors {
         let mut tensors = self.optimizer.export();
         if self.averages.is_some() {
-            let stepped = weights::export(&self.model).into_iter();
-            tensors.extend(stepped.map(|(name, tensor)| (format!("{STEPPED}{name}"), tensor)));
+            tensors.extend(weights::as_part(STEPPED, weights::export(&self.model)));
         }
         tensors
     }
@@ -124,7 +119,7 @@ impl<M: Module> Stored for Supervised<M> {
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
         let Self { mut model, optimizer, averages } = self.begin(exported)?;
         if averages.is_some() {
-            model = weights::import(model, &stepped(&exported.training))?;
+            model = weights::import(model, &weights::of_part(STEPPED, &exported.training))?;
         }
         let optimizer = optimizer.import(n_steps, &model, &exported.training)?;
         Ok(Self { model, optimizer, averages })
@@ -133,11 +128,4 @@ impl<M: Module> Stored for Supervised<M> {
     fn n_parameters(&self) -> usize {
         self.model.num_params()
     }
-}
-
-/// The weights among a checkpoint's training state, by their own names.
-fn stepped(training: &NamedTensors) -> NamedTensors {
-    let named = training.iter();
-    let named = named.filter_map(|(name, tensor)| Some((name.strip_prefix(STEPPED)?, tensor)));
-    named.map(|(name, tensor)| (name.to_owned(), tensor.clone())).collect()
 }

@@ -30,8 +30,7 @@ impl Parts {
     }
 
     fn with_tensors(mut self, part: &str, tensors: NamedTensors) -> Self {
-        let named = tensors.into_iter().map(|(name, data)| (format!("{part}.{name}"), data));
-        self.0.extend(named);
+        self.0.extend(weights::as_part(part, tensors));
         self
     }
 
@@ -41,21 +40,12 @@ impl Parts {
     }
 }
 
-/// The tensors of one part, under the names they have in it.
-pub fn of_part(part: &str, tensors: &NamedTensors) -> NamedTensors {
-    let own = tensors.iter().filter_map(|(name, data)| {
-        let name = name.strip_prefix(part)?.strip_prefix('.')?;
-        Some((name.to_owned(), data.clone()))
-    });
-    own.collect()
-}
-
 /// `module` with the parameters that were stored as `part`.
 ///
 /// # Errors
 /// When one is missing or has another shape.
 pub fn module<M: Module>(module: M, part: &str, tensors: &NamedTensors) -> Result<M, ModelError> {
-    weights::import(module, &of_part(part, tensors))
+    weights::import(module, &weights::of_part(part, tensors))
 }
 
 /// The optimizer of `module` that was stored as `part`.
@@ -68,7 +58,7 @@ pub fn optimizer<M: Module>(
     module: &M,
     tensors: &NamedTensors,
 ) -> Result<AdamW, ModelError> {
-    let own = of_part(part, tensors);
+    let own = weights::of_part(part, tensors);
     let missing = || ModelError::MissingTensor { name: format!("{part}.{N_STEPS}") };
     let n_steps = own.get(N_STEPS).and_then(|data| data.iter::<f64>().next());
     optimizer.import(n_steps.ok_or_else(missing)? as u64, module, &own)

@@ -111,10 +111,12 @@ impl Resolved {
         let all = std::iter::once(&self.settings.evaluation).chain(&self.again);
         all.filter(|evaluation| evaluation.episodes > 0).filter(|evaluation| {
             // A run whose checkpoints were removed after it was played stays played.
-            let newest = Checkpoint::newest(&run.checkpoints());
-            let is_gone = matches!(newest, Err(TrainError::NoCheckpoint { .. }));
-            let is_there = is_gone && !evaluate::reports(run).is_empty();
-            !evaluate::is_played(run, evaluation).unwrap_or(is_there)
+            let is_there = |_| {
+                let newest = Checkpoint::newest(&run.checkpoints());
+                let is_gone = matches!(newest, Err(TrainError::NoCheckpoint { .. }));
+                is_gone && !evaluate::reports(run).is_empty()
+            };
+            !evaluate::is_played(run, evaluation).unwrap_or_else(is_there)
         })
     }
 }
