@@ -38,8 +38,8 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    AdamW, Algorithm, Checkpoint, Export, Exported, Job, StepAt, StepFigures, Stored, TrainConfig,
-    TrainError, Trainer, Training, TrainingData, Transitions,
+    Algorithm, Checkpoint, Export, Exported, Job, Learner, StepAt, StepFigures, Stored,
+    TrainConfig, TrainError, Trainer, Training, TrainingData, Transitions,
 };
 use serde::{Deserialize, Serialize};
 
@@ -168,25 +168,23 @@ pub struct DiscreteCql {
     pub actions: ActionSpace,
 }
 
-/// Two networks and an optimizer.
+/// Two networks.
 #[derive(Clone, Debug)]
 pub struct DiscreteCqlState {
     /// Is trained, and acts.
-    pub online: QNetwork,
+    pub online: Learner<QNetwork>,
     /// What targets are computed with; tracks no gradients.
     pub target: QNetwork,
-    /// Of the first.
-    pub optimizer: AdamW,
 }
 
 impl Export for DiscreteCqlState {
     fn export_model(&self) -> NamedTensors {
-        weights::export(&self.online)
+        self.online.export_model()
     }
 
     fn export_training(&self) -> NamedTensors {
         let mut tensors = Parts::default().with(TARGET, &self.target).into_tensors();
-        tensors.extend(self.optimizer.export());
+        tensors.extend(self.online.export_training());
         tensors
     }
 }
@@ -194,20 +192,18 @@ impl Export for DiscreteCqlState {
 impl Stored for DiscreteCqlState {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         Ok(Self {
-            online: weights::import(self.online, &exported.model)?,
+            online: self.online.begin(exported)?,
             target: parts::module(self.target, TARGET, &exported.training)?,
-            ..self
         })
     }
 
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
-        let Self { online, target, optimizer } = self.begin(exported)?;
-        let optimizer = optimizer.import(n_steps, &online, &exported.training)?;
-        Ok(Self { online, target, optimizer })
+        let target = parts::module(self.target, TARGET, &exported.training)?;
+        Ok(Self { online: self.online.import(exported, n_steps)?, target })
     }
 
     fn n_parameters(&self) -> usize {
-        self.online.num_params()
+        self.online.n_parameters()
     }
 }
 
@@ -264,7 +260,7 @@ impl Algorithm for DiscreteCql {
         let online = QNetwork::init(&self.config, &self.observations, &self.actions, &mut init)?;
         let online = QNetwork { form: config.precision.form(), ..online };
         let target = online.valid();
-        Ok(DiscreteCqlState { online, target, optimizer: AdamW::new(config.optimizer) })
+        Ok(DiscreteCqlState { online: Learner::new(online, config), target })
     }
 
     fn step(
@@ -293,7 +289,7 @@ impl Algorithm for DiscreteCql {
         let next = batch.transitions.as_ref()?;
         let teaches = next.terminated.iter().chain(&next.next_is_known).any(|&is| is);
         let steps = teaches.then(|| self.steps(batch, data, device))?;
-        Some(self.loss(state, &state.online.valid(), steps).temporal_difference)
+        Some(self.loss(state, &state.online.network.valid(), steps).temporal_difference)
     }
 }
 
@@ -320,13 +316,10 @@ impl DiscreteCql {
         (step, learning_rate): (u64, f64),
     ) -> StepFigures {
         let CqlLoss { total, temporal_difference, conservative, value } =
-            self.loss(state, &state.online, steps);
-        let gradients = total.backward();
-        let (online, grad_norm) =
-            state.optimizer.step(state.online.clone(), gradients, learning_rate);
-        state.online = online;
+            self.loss(state, &state.online.network, steps);
+        let grad_norm = state.online.step(total.backward(), learning_rate);
         if (step + 1).is_multiple_of(self.config.target_every) {
-            state.target = state.online.valid();
+            state.target = state.online.network.valid();
         }
         StepFigures {
             loss: total.inner(),
@@ -379,7 +372,7 @@ impl DiscreteCql {
         let rewards = next.rewards;
         let [rows, time] = rewards.dims();
         let column = |tensor: Tensor<2>| tensor.reshape([rows * time, 1]);
-        let values = state.online.valid().quantiles(&next.next_observations);
+        let values = state.online.network.valid().quantiles(&next.next_observations);
         let best = values.mean_dim(2).squeeze_dim::<2>(2).argmax(1).squeeze_dim::<1>(1);
         let quantiles = state.target.quantiles(&next.next_observations);
         let quantiles = network::of_actions(quantiles, best);

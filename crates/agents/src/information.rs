@@ -22,7 +22,7 @@ use overtone_model::{
     PerceptronConfig,
     head::{LinearConfig, PointwiseConfig},
 };
-use overtone_train::{BatchLoss, Supervised, TrainConfig, TrainError};
+use overtone_train::{BatchLoss, Learner, TrainConfig, TrainError};
 use rand::{RngExt, seq::SliceRandom};
 use serde::Serialize;
 
@@ -261,7 +261,7 @@ impl Table {
         let mut generator = seed::generator(split_seed, "init");
         let init = &mut Init::drawn(&device, &mut generator);
         let model = Model::init(&ModelConfig::Perceptron(config), &observations, &actions, init)?;
-        let mut learned = Supervised::new(model, &TrainConfig::default());
+        let mut learned = Learner::new(model, &TrainConfig::default());
 
         let mut generator = seed::generator(split_seed, "rows");
         let [training, held_out] = parts;
@@ -272,12 +272,12 @@ impl Table {
         let mut lowest = f64::INFINITY;
         for step in 1..=options.updates {
             let batch = self.contexts(&draw(training, options.batch_size), returns, &device);
-            let total = learned.model.loss(&batch, None).total;
+            let total = learned.network.loss(&batch, None).total;
             let progress = (step - 1) as f64 / options.updates as f64;
             let rate = 1e-3 * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos());
             learned.descend(BatchLoss { total, figures: Vec::new() }, rate);
             if step.is_multiple_of((options.updates / MEASURED).max(1)) || step == options.updates {
-                let loss: f64 = learned.model.valid().loss(&asked, None).action.into_scalar();
+                let loss: f64 = learned.network.valid().loss(&asked, None).action.into_scalar();
                 lowest = lowest.min(loss);
             }
         }

@@ -34,7 +34,7 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_train::{
-    AdamW, Algorithm, Checkpoint, Job, StepAt, StepFigures, TrainConfig, TrainError, Trainer,
+    Algorithm, Checkpoint, Job, Learner, StepAt, StepFigures, TrainConfig, TrainError, Trainer,
     Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
@@ -230,7 +230,7 @@ impl Iql {
             state.critics.losses(&self.config.critics(), steps);
         let weights = (advantages * self.config.beta).exp().clamp_max(LARGEST_WEIGHT);
         let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
-        let likelihoods = state.actor.log_likelihood(observations, actions);
+        let likelihoods = state.actor.network.log_likelihood(observations, actions);
         IqlLosses { value, critic, actor: (weights * likelihoods).mean().neg(), mean_value }
     }
 
@@ -244,7 +244,7 @@ impl Iql {
         let IqlLosses { value, critic, actor, mean_value } = self.losses(state, steps);
         let total = value.clone() + critic.clone();
         let grad_norm = state.critics.descend(&self.config.critics(), total.clone(), learning_rate);
-        let actor_norm = state.step_actor(actor.backward(), actor_rate);
+        let actor_norm = state.actor.step(actor.backward(), actor_rate);
         let [critic, actor, mean_value] = [critic, actor, mean_value].map(Tensor::inner);
         StepFigures {
             loss: total.inner(),
@@ -291,9 +291,8 @@ impl Algorithm for Iql {
         let mut init = Init::drawn(device, generator);
         let mean = Mlp { form, ..Mlp::init(widths, hidden, &mut init) };
         let actor = GaussianActor { mean, log_std: init.constant([widths[1]], 0.0) };
-        let optimizer = config.optimizer;
-        let critics = ExpectileCritics::init(widths, hidden, optimizer, form, &mut init);
-        Ok(IqlState { actor, critics, actor_optimizer: AdamW::new(optimizer) })
+        let critics = ExpectileCritics::init(widths, hidden, config.optimizer, form, &mut init);
+        Ok(IqlState { actor: Learner::new(actor, config), critics })
     }
 
     fn step(

@@ -169,7 +169,7 @@ impl Td3Options for RebracConfig {
         let next_values = state.target_critics.smaller(beside(next, next_actions));
         let returns = steps.returns(next_values - away * self.critic_penalty, self.gamma);
         let seen = beside(steps.observations.clone(), steps.actions.clone());
-        let values = state.critics.values(seen);
+        let values = state.critics.network.values(seen);
         let loss = squared_errors(&values, returns);
         let [first, _] = values;
         [loss, first.mean()]
@@ -177,9 +177,9 @@ impl Td3Options for RebracConfig {
 
     /// `L_π`
     fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1> {
-        let actions = state.actor.act(steps.observations.clone());
+        let actions = state.actor.network.act(steps.observations.clone());
         let away = (actions.clone() - constant(steps.actions.clone())).square().sum_dim(1).mean();
-        let critics = state.critics.valid();
+        let critics = state.critics.network.valid();
         let values = critics.smaller(beside(steps.observations.clone(), actions));
         let size = values.clone().detach().abs().mean();
         away * self.actor_penalty - values.mean() / size

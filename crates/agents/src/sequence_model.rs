@@ -14,8 +14,8 @@ use overtone_model::{
     PerceptronConfig, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
 };
 use overtone_train::{
-    Algorithm, BatchLoss, Checkpoint, Gradient, Job, PartFigures, Parts, StepAt, StepFigures,
-    Supervised, TrainConfig, TrainError, Trainer, Training, TrainingData,
+    Algorithm, BatchLoss, Checkpoint, Gradient, Job, Learner, PartFigures, Parts, StepAt,
+    StepFigures, TrainConfig, TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,7 @@ pub struct SequenceModel {
 }
 
 impl Algorithm for SequenceModel {
-    type State = Supervised<Model>;
+    type State = Learner<Model>;
 
     /// For a list of actions: nats per action, and the share of logged actions that are the most
     /// probable one. For real-valued ones, in the head's own unit: squared error, averaged over
@@ -66,7 +66,7 @@ impl Algorithm for SequenceModel {
         let mut init = Init::drawn(device, generator);
         let model = Model::init(&self.model, &self.observations, &self.actions, &mut init)?;
         let model = model.with_form(config.precision.form());
-        Ok(Supervised::new(model, config))
+        Ok(Learner::new(model, config))
     }
 
     fn step(
@@ -94,10 +94,10 @@ impl Algorithm for SequenceModel {
     }
 }
 
-impl Parts<Supervised<Model>> for SequenceModel {
+impl Parts<Learner<Model>> for SequenceModel {
     fn part(
         &self,
-        state: &Supervised<Model>,
+        state: &Learner<Model>,
         batch: &mut Batch,
         data: &TrainingData,
         at: &StepAt<'_>,
@@ -107,7 +107,7 @@ impl Parts<Supervised<Model>> for SequenceModel {
 
     fn descend(
         &self,
-        state: &mut Supervised<Model>,
+        state: &mut Learner<Model>,
         gradient: Gradient,
         learning_rate: f64,
     ) -> Tensor<1> {
@@ -117,12 +117,12 @@ impl Parts<Supervised<Model>> for SequenceModel {
 
 /// The loss of a batch, with dropout.
 fn loss_of(
-    state: &Supervised<Model>,
+    state: &Learner<Model>,
     batch: &mut Batch,
     data: &TrainingData,
     at: &StepAt<'_>,
 ) -> BatchLoss {
-    let loss = state.model.loss(&data.contexts(batch, at.device), Some(at.seed));
+    let loss = state.network.loss(&data.contexts(batch, at.device), Some(at.seed));
     let figures = std::iter::once(loss.action).chain(loss.accuracy).collect();
     BatchLoss { total: loss.total, figures }
 }

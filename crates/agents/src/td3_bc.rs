@@ -154,7 +154,7 @@ impl Td3Options for Td3BcConfig {
         let next_values = state.target_critics.smaller(beside(next, next_actions));
         let returns = steps.returns(next_values, self.gamma);
         let seen = beside(steps.observations.clone(), steps.actions.clone());
-        let values = state.critics.values(seen);
+        let values = state.critics.network.values(seen);
         let loss = squared_errors(&values, returns);
         let [first, _] = values;
         [loss, first.mean()]
@@ -162,9 +162,9 @@ impl Td3Options for Td3BcConfig {
 
     /// `L_π`
     fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1> {
-        let actions = state.actor.act(steps.observations.clone());
+        let actions = state.actor.network.act(steps.observations.clone());
         let cloning = (actions.clone() - constant(steps.actions.clone())).square().mean();
-        let critic = state.critics.first.valid();
+        let critic = state.critics.network.first.valid();
         let values = critic.forward(beside(steps.observations.clone(), actions));
         let size = values.clone().detach().abs().mean();
         cloning - values.mean() / size * self.alpha

@@ -39,7 +39,7 @@ use overtone_model::{
     weights::NamedTensors,
 };
 use overtone_train::{
-    AdamW, AdamWConfig, Algorithm, Checkpoint, Job, StepAt, StepFigures, TrainConfig, TrainError,
+    AdamWConfig, Algorithm, Checkpoint, Job, Learner, StepAt, StepFigures, TrainConfig, TrainError,
     Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
@@ -321,8 +321,7 @@ impl Algorithm for ValueGuided {
         let of_critics = AdamWConfig { clip_norm: 1e9, ..AdamWConfig::default() };
         let hidden = guide.critics().hidden;
         Ok(ValueGuidedState {
-            actor: model.with_form(form),
-            actor_optimizer: AdamW::new(config.optimizer),
+            actor: Learner::new(model.with_form(form), config),
             critics: ExpectileCritics::init(widths, hidden, of_critics, form, &mut init),
         })
     }
@@ -341,19 +340,19 @@ impl Algorithm for ValueGuided {
             None => [none(), none()],
         };
         let contexts = data.contexts(batch, at.device);
-        let (loss, actions) = state.actor.loss_and_points(&contexts, Some(at.seed));
+        let (loss, actions) = state.actor.network.loss_and_points(&contexts, Some(at.seed));
         let rows = (actions, &contexts.observations, contexts.actions.rows());
         let (total, gain) = match rows {
             (Some(actions), Observed::Vectors(observations), ActedRows::Continuous(recorded)) => {
                 let observations = observations.clone().flatten(0, 1);
                 let shares = contexts.shares(&actions.device(), actions.dtype());
-                let critics = &state.critics.trained.critics;
+                let critics = &state.critics.trained.network.critics;
                 let verdict = Verdict::of(critics, observations, [actions, recorded], shares);
                 (loss.total - verdict.relative * self.options.guide.guidance, verdict.gain.inner())
             }
             _ => (loss.total, none()),
         };
-        let grad_norm = state.step_actor(total.backward(), at.learning_rate);
+        let grad_norm = state.actor.step(total.backward(), at.learning_rate);
         StepFigures {
             loss: total.inner(),
             grad_norm,
@@ -369,6 +368,6 @@ impl Algorithm for ValueGuided {
         data: &TrainingData,
         device: &Device,
     ) -> Option<Tensor<1>> {
-        Some(state.actor.valid().loss(&data.contexts(batch, device), None).action)
+        Some(state.actor.acting().loss(&data.contexts(batch, device), None).action)
     }
 }

@@ -42,7 +42,7 @@ fn model_and_optimizer_come_back_as_they_were() {
     let stored = weights::load(&bench.step(3).join("optimizer.safetensors")).unwrap();
     assert_eq!(state.optimizer.export(), stored);
     // Two moments of every parameter, and none that is all zero in both.
-    assert_eq!(stored.len(), 2 * weights::export(&state.model).len());
+    assert_eq!(stored.len(), 2 * weights::export(&state.network).len());
     assert!(
         stored["second.transformer.blocks.0.qkv_weight"].iter::<f32>().any(|value| value > 0.0)
     );
@@ -84,7 +84,7 @@ fn averages_go_on_as_they_were() {
     let state = bench.algorithm().init(&averaging, &device, &mut generator).unwrap();
     let last = Checkpoint::at_step(&bench.run.checkpoints(), 60).unwrap();
     let state = last.begin(state).unwrap();
-    assert_eq!(weights::export(&state.model), averages);
+    assert_eq!(weights::export(&state.network), averages);
     assert_eq!(weights::export(&state.acting()), averages);
 }
 

@@ -34,7 +34,7 @@ fn small(alpha: f64) -> DiscreteCqlConfig {
 /// `Q(s, ·)` of every state.
 fn values(state: &DiscreteCqlState, data: &Dataset) -> Vec<[f64; 2]> {
     let states = chain::states(data, |_| ()).reshape([STATES, 1, STATES]);
-    let online = burn::module::Module::valid(&state.online);
+    let online = burn::module::Module::valid(&state.online.network);
     let values = online.values(&Observed::Vectors(states)).into_data();
     values.iter().collect::<Vec<f64>>().as_chunks::<2>().0.to_vec()
 }

@@ -152,10 +152,10 @@ fn check_td3<O: Td3Options>(options: O) {
         let mut state: ActorCritic = case.state(&algorithm, "actor", &ACTOR_CRITIC);
         let (steps, noise) = (case.steps(0), case.column("noise", 0));
         let [loss, _] = algorithm.config.critic_loss(&state, &steps, noise);
-        let gradients = weights::export_gradients(&state.critics, &loss.backward());
+        let gradients = weights::export_gradients(&state.critics.network, &loss.backward());
         case.check("gradient", "critics", &gradients);
         let loss = algorithm.config.actor_loss(&state, &steps);
-        let gradients = weights::export_gradients(&state.actor, &loss.backward());
+        let gradients = weights::export_gradients(&state.actor.network, &loss.backward());
         case.check("gradient", "actor", &gradients);
         for step in 0..N_STEPS {
             let (steps, noise) = (case.steps(step), case.column("noise", step));
@@ -197,11 +197,12 @@ fn iql() {
         let mut state: IqlState = case.state(&algorithm, "actor", &ACTOR_CRITIC);
         let IqlLosses { value, critic, actor, .. } = algorithm.losses(&state, &case.steps(0));
         let gradients = (value + critic + actor).backward();
-        let of_actor = weights::export_gradients(&state.actor, &gradients);
+        let of_actor = weights::export_gradients(&state.actor.network, &gradients);
         case.check("gradient", "actor", &of_actor);
-        let of_critics = weights::export_gradients(&state.critics.trained.critics, &gradients);
+        let of_critics =
+            weights::export_gradients(&state.critics.trained.network.critics, &gradients);
         case.check("gradient", "critics", &of_critics);
-        let of_value = weights::export_gradients(&state.critics.trained.value, &gradients);
+        let of_value = weights::export_gradients(&state.critics.trained.network.value, &gradients);
         case.check("gradient", "value", &of_value);
         for step in 0..N_STEPS {
             let steps = case.steps(step);
@@ -257,8 +258,8 @@ fn discrete_cql() {
             model.iter().map(|(name, data)| (format!("target.{name}"), data.clone())).collect();
         let state = case.fresh(&algorithm);
         let mut state: DiscreteCqlState = state.import(&Exported { model, training }, 0).unwrap();
-        let CqlLoss { total, .. } = algorithm.loss(&state, &state.online, listed(&case, 0));
-        let gradients = weights::export_gradients(&state.online, &total.backward());
+        let CqlLoss { total, .. } = algorithm.loss(&state, &state.online.network, listed(&case, 0));
+        let gradients = weights::export_gradients(&state.online.network, &total.backward());
         case.check("gradient", "online", &gradients);
         for step in 0..N_STEPS {
             let figures = algorithm.learn(&mut state, listed(&case, step), (step, LEARNING_RATE));

@@ -34,8 +34,8 @@ fn small(expectile: f64, beta: f64) -> IqlConfig {
 fn played(state: &IqlState, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
     let rescaling = Rescaling::new(data.normalization(), true);
     let states = chain::states(data, |states| rescaling.apply(states));
-    let actions = state.actor.mean.valid().act(states.clone());
-    let values = state.critics.trained.value.valid().forward(states);
+    let actions = state.actor.network.mean.valid().act(states.clone());
+    let values = state.critics.trained.network.value.valid().forward(states);
     let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect();
     (numbers(actions), numbers(values))
 }
@@ -97,7 +97,8 @@ fn a_broken_actor_is_told_in_the_same_step() {
     let (data, algorithm) = (real_valued(0.0), algorithm(small(0.7, 3.0)));
     let (device, steps) = (Device::flex().autodiff(), chain::steps(&data));
     let mut whole = algorithm.init(&config(1), &device, &mut seed::generator(5, "init")).unwrap();
-    let mut broken = IqlState { actor: chain::broken(whole.actor.clone()), ..whole.clone() };
+    let mut broken = whole.clone();
+    broken.actor.network = chain::broken(broken.actor.network);
     let figures = algorithm.learn(&mut broken, &steps, [1e-3, 1e-3]);
     assert!(scalar(figures.loss).is_finite() && scalar(figures.grad_norm).is_nan());
     let figures = algorithm.learn(&mut whole, &steps, [1e-3, 1e-3]);

@@ -33,8 +33,8 @@ fn small(actor_penalty: f64, critic_penalty: f64) -> RebracConfig {
 fn played(state: &ActorCritic, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
     let rescaling = Rescaling::new(data.normalization(), false);
     let states = chain::states(data, |states| rescaling.apply(states));
-    let actions = state.actor.valid().act(states.clone());
-    let values = state.critics.valid().smaller(beside(states, actions.clone()));
+    let actions = state.actor.network.valid().act(states.clone());
+    let values = state.critics.network.valid().smaller(beside(states, actions.clone()));
     let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect();
     (numbers(actions), numbers(values))
 }

@@ -43,8 +43,8 @@ fn small(alpha: f64) -> Td3BcConfig {
 fn played(state: &ActorCritic, data: &Dataset) -> (Vec<f64>, Vec<f64>) {
     let rescaling = Rescaling::new(data.normalization(), true);
     let states = chain::states(data, |states| rescaling.apply(states));
-    let actions = state.actor.valid().act(states.clone());
-    let values = state.critics.valid().smaller(beside(states, actions.clone()));
+    let actions = state.actor.network.valid().act(states.clone());
+    let values = state.critics.network.valid().smaller(beside(states, actions.clone()));
     let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect();
     (numbers(actions), numbers(values))
 }
@@ -102,19 +102,19 @@ fn without_values_it_is_behaviour_cloning() {
             n_padding: vec![0; n],
             best: Vec::new(),
         };
-        let total = cloned.model.loss(&contexts, None).total;
+        let total = cloned.network.loss(&contexts, None).total;
         cloned.descend(BatchLoss { total, figures: Vec::new() }, 1e-2);
     }
     let numbers = |tensors: weights::NamedTensors| -> Vec<f64> {
         tensors.values().flat_map(|data| data.iter::<f64>().collect::<Vec<_>>()).collect()
     };
     // `head` sorts before `layers` there and is `layers.2` here.
-    let mut theirs = weights::export(&cloned.model);
+    let mut theirs = weights::export(&cloned.network);
     for part in ["weight", "bias"] {
         let head = theirs.remove(&format!("head.{part}")).unwrap();
         theirs.insert(format!("layers.2.{part}"), head);
     }
-    let ours = weights::export(&state.actor);
+    let ours = weights::export(&state.actor.network);
     assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
     let (ours, theirs) = (numbers(ours), numbers(theirs));
     let largest = ours.iter().zip(&theirs).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
@@ -129,7 +129,8 @@ fn a_broken_actor_is_told_in_the_same_step() {
     let (data, algorithm) = (real_valued(0.0), algorithm(small(2.5)));
     let (device, steps) = (Device::flex().autodiff(), chain::steps(&data));
     let whole = algorithm.init(&config(1), &device, &mut seed::generator(5, "init")).unwrap();
-    let broken = ActorCritic { actor: chain::broken(whole.actor.clone()), ..whole.clone() };
+    let mut broken = whole.clone();
+    broken.actor.network = chain::broken(broken.actor.network);
     for (mut state, step, is_told) in [
         (broken.clone(), 0, false),
         (broken, 1, true),

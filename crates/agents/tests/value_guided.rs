@@ -68,7 +68,7 @@ fn played(state: &ValueGuidedState, data: &Dataset) -> Vec<f64> {
         n_padding: vec![0; STATES],
         best: Vec::new(),
     };
-    let (_, actions) = state.actor.valid().loss_and_points(&contexts, None);
+    let (_, actions) = state.actor.network.valid().loss_and_points(&contexts, None);
     actions.unwrap().into_data().iter::<f64>().collect()
 }
 
@@ -98,9 +98,15 @@ fn without_guidance_it_is_the_decision_transformer_to_the_bit() {
     let bytes = |tensors: NamedTensors| -> Vec<(String, Vec<u8>)> {
         tensors.into_iter().map(|(name, data)| (name, data.as_bytes().to_vec())).collect()
     };
-    assert_eq!(bytes(weights::export(&guided.actor)), bytes(weights::export(&plain.model)));
+    assert_eq!(
+        bytes(weights::export(&guided.actor.network)),
+        bytes(weights::export(&plain.network))
+    );
     let led = learned(&algorithm(1.0), &data, short());
-    assert_ne!(bytes(weights::export(&led.actor)), bytes(weights::export(&guided.actor)));
+    assert_ne!(
+        bytes(weights::export(&led.actor.network)),
+        bytes(weights::export(&guided.actor.network))
+    );
 }
 
 #[test]

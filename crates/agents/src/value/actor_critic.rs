@@ -1,19 +1,18 @@
-//! [`ActorCritic`]: an actor, two critics, targets of all of them, and two optimizers; what TD3
-//! and its relatives change at a step.
+//! [`ActorCritic`]: an actor and two critics that learn, and targets of all of them; what TD3 and
+//! its relatives change at a step.
 
 use burn::{
     module::Module,
-    tensor::{Gradients, Tensor, TensorData},
+    tensor::{Tensor, TensorData},
 };
 use overtone_core::seed;
-use overtone_kernels::Form;
 use overtone_model::{
     ModelError,
     init::{Init, standard_normal},
     transformer::DropoutSeed,
     weights::{self, NamedTensors},
 };
-use overtone_train::{AdamW, AdamWConfig, Export, Exported, Stored, follow};
+use overtone_train::{Export, Exported, Learner, Stored, TrainConfig, follow};
 
 use super::{
     network::{Hidden, Mlp},
@@ -25,17 +24,13 @@ use super::{
 #[derive(Clone, Debug)]
 pub struct ActorCritic {
     /// From an observation to an action, by [`Mlp::act`]; it plays.
-    pub actor: Mlp,
+    pub actor: Learner<Mlp>,
     /// Values of observations and actions.
-    pub critics: Twin,
+    pub critics: Learner<Twin>,
     /// What follows the actor; tracks no gradients.
     pub target_actor: Mlp,
     /// What follows the critics; tracks no gradients.
     pub target_critics: Twin,
-    /// Of the actor.
-    pub actor_optimizer: AdamW,
-    /// Of both critics.
-    pub critic_optimizer: AdamW,
 }
 
 impl ActorCritic {
@@ -43,38 +38,24 @@ impl ActorCritic {
     pub fn init(
         widths: [usize; 2],
         [actor, critic]: [Hidden; 2],
-        optimizer: AdamWConfig,
-        form: Form,
+        config: &TrainConfig,
         init: &mut Init<'_>,
     ) -> Self {
+        let form = config.precision.form();
         let actor = Mlp { form, ..Mlp::init(widths, actor, init) };
         let critics = Twin::init(widths, critic, init).with_form(form);
         Self {
             target_actor: actor.valid(),
             target_critics: critics.valid(),
-            actor,
-            critics,
-            actor_optimizer: AdamW::new(optimizer),
-            critic_optimizer: AdamW::new(optimizer),
+            actor: Learner::new(actor, config),
+            critics: Learner::without_averages(critics, config.optimizer),
         }
     }
 
-    /// A step of the critics; the norm of their gradient, `[1]`.
-    pub fn step_critics(&mut self, gradients: Gradients, learning_rate: f64) -> Tensor<1> {
-        let critics = self.critics.clone();
-        let (critics, norm) = self.critic_optimizer.step(critics, gradients, learning_rate);
-        self.critics = critics;
-        norm
-    }
-
-    /// A step of the actor, after which the targets move; the norm of its gradient, `[1]`.
-    pub fn step_actor(&mut self, gradients: Gradients, learning_rate: f64, rate: f64) -> Tensor<1> {
-        let actor = self.actor.clone();
-        let (actor, norm) = self.actor_optimizer.step(actor, gradients, learning_rate);
-        self.actor = actor;
-        self.target_actor = follow(self.target_actor.clone(), &self.actor, rate);
-        self.target_critics = follow(self.target_critics.clone(), &self.critics, rate);
-        norm
+    /// The targets go `rate` of the way.
+    pub fn follow(&mut self, rate: f64) {
+        self.target_actor = follow(self.target_actor.clone(), &self.actor.network, rate);
+        self.target_critics = follow(self.target_critics.clone(), &self.critics.network, rate);
     }
 
     /// What the target actor does at the next observations, with noise: `clip(π'(s') +
@@ -108,16 +89,16 @@ const CRITIC_OPTIMIZER: &str = "critic_optimizer";
 
 impl Export for ActorCritic {
     fn export_model(&self) -> NamedTensors {
-        weights::export(&self.actor)
+        self.actor.export_model()
     }
 
     fn export_training(&self) -> NamedTensors {
         Parts::default()
-            .with(CRITICS, &self.critics)
+            .with(CRITICS, &self.critics.network)
             .with(TARGET_ACTOR, &self.target_actor)
             .with(TARGET_CRITICS, &self.target_critics)
-            .with_optimizer(ACTOR_OPTIMIZER, &self.actor_optimizer)
-            .with_optimizer(CRITIC_OPTIMIZER, &self.critic_optimizer)
+            .with_training(ACTOR_OPTIMIZER, &self.actor)
+            .with_training(CRITIC_OPTIMIZER, &self.critics)
             .into_tensors()
     }
 }
@@ -126,25 +107,25 @@ impl Stored for ActorCritic {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         let stored = &exported.training;
         Ok(Self {
-            actor: weights::import(self.actor, &exported.model)?,
-            critics: parts::module(self.critics, CRITICS, stored)?,
+            actor: self.actor.begin(exported)?,
+            critics: parts::begin(self.critics, weights::of_part(CRITICS, stored))?,
             target_actor: parts::module(self.target_actor, TARGET_ACTOR, stored)?,
             target_critics: parts::module(self.target_critics, TARGET_CRITICS, stored)?,
-            ..self
         })
     }
 
     fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
         let stored = &exported.training;
-        let mut state = self.begin(exported)?;
-        state.actor_optimizer =
-            parts::optimizer(state.actor_optimizer, ACTOR_OPTIMIZER, &state.actor, stored)?;
-        state.critic_optimizer =
-            parts::optimizer(state.critic_optimizer, CRITIC_OPTIMIZER, &state.critics, stored)?;
-        Ok(state)
+        let (actor, critics) = (exported.model.clone(), weights::of_part(CRITICS, stored));
+        let state = self.begin(exported)?;
+        Ok(Self {
+            actor: parts::learner(state.actor, actor, ACTOR_OPTIMIZER, stored)?,
+            critics: parts::learner(state.critics, critics, CRITIC_OPTIMIZER, stored)?,
+            ..state
+        })
     }
 
     fn n_parameters(&self) -> usize {
-        self.actor.num_params() + self.critics.num_params()
+        self.actor.n_parameters() + self.critics.n_parameters()
     }
 }

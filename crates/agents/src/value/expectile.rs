@@ -17,16 +17,11 @@ use std::sync::OnceLock;
 
 use burn::{
     module::{Module, ParamId},
-    tensor::{Gradients, Tensor},
+    tensor::Tensor,
 };
 use overtone_kernels::Form;
-use overtone_model::{
-    ModelError,
-    init::Init,
-    matrices::Matrices,
-    weights::{self, NamedTensors},
-};
-use overtone_train::{AdamW, AdamWConfig, Export, Exported, Stored, TrainingData, follow};
+use overtone_model::{ModelError, init::Init, matrices::Matrices, weights::NamedTensors};
+use overtone_train::{AdamWConfig, Export, Exported, Learner, Stored, TrainingData, follow};
 
 use super::{
     Mlp, Steps, Twin,
@@ -85,11 +80,9 @@ impl Matrices for Critics {
 #[derive(Clone, Debug)]
 pub struct ExpectileCritics {
     /// Critics and value.
-    pub trained: Critics,
+    pub trained: Learner<Critics>,
     /// What follows the critics; tracks no gradients.
     pub target: Twin,
-    /// Of critics and value.
-    pub optimizer: AdamW,
 }
 
 /// What one batch costs; each `[1]` but the advantages.
@@ -121,14 +114,13 @@ impl ExpectileCritics {
         let value = Mlp { form, ..Mlp::init([widths[0], 1], hidden, init) };
         Self {
             target: critics.valid(),
-            trained: Critics { critics, value },
-            optimizer: AdamW::new(optimizer),
+            trained: Learner::without_averages(Critics { critics, value }, optimizer),
         }
     }
 
     /// Both losses, of networks as they are.
     pub fn losses(&self, keys: &ExpectileKeys, steps: &Steps) -> ExpectileLosses {
-        let Critics { critics, value } = &self.trained;
+        let Critics { critics, value } = &self.trained.network;
         let (observations, actions) = (steps.observations.clone(), steps.actions.clone());
         let seen = beside(observations.clone(), actions);
 
@@ -156,10 +148,9 @@ impl ExpectileCritics {
         loss: Tensor<1>,
         learning_rate: f64,
     ) -> Tensor<1> {
-        let gradients = loss.backward();
-        let (trained, norm) = self.optimizer.step(self.trained.clone(), gradients, learning_rate);
-        self.trained = trained;
-        self.target = follow(self.target.clone(), &self.trained.critics, keys.target_rate);
+        let norm = self.trained.step(loss.backward(), learning_rate);
+        let critics = &self.trained.network.critics;
+        self.target = follow(self.target.clone(), critics, keys.target_rate);
         norm
     }
 
@@ -167,9 +158,9 @@ impl ExpectileCritics {
     pub fn export(&self) -> NamedTensors {
         let parts = Parts::default()
             .with(TARGET_CRITICS, &self.target)
-            .with_optimizer(CRITIC_OPTIMIZER, &self.optimizer);
+            .with_training(CRITIC_OPTIMIZER, &self.trained);
         let mut tensors = parts.into_tensors();
-        tensors.extend(weights::export(&self.trained));
+        tensors.extend(self.trained.export_model());
         tensors
     }
 
@@ -179,9 +170,8 @@ impl ExpectileCritics {
     /// When one is missing or has another shape.
     pub fn begin(self, stored: &NamedTensors) -> Result<Self, ModelError> {
         Ok(Self {
-            trained: weights::import(self.trained, stored)?,
+            trained: parts::begin(self.trained, stored.clone())?,
             target: parts::module(self.target, TARGET_CRITICS, stored)?,
-            ..self
         })
     }
 
@@ -190,15 +180,14 @@ impl ExpectileCritics {
     /// # Errors
     /// When a tensor is missing or has another shape.
     pub fn import(self, stored: &NamedTensors) -> Result<Self, ModelError> {
-        let mut critics = self.begin(stored)?;
-        critics.optimizer =
-            parts::optimizer(critics.optimizer, CRITIC_OPTIMIZER, &critics.trained, stored)?;
-        Ok(critics)
+        let Self { trained, target } = self.begin(stored)?;
+        let trained = parts::learner(trained, stored.clone(), CRITIC_OPTIMIZER, stored)?;
+        Ok(Self { trained, target })
     }
 
     /// How many numbers are learned.
     pub fn n_parameters(&self) -> usize {
-        self.trained.num_params()
+        self.trained.n_parameters()
     }
 }
 
@@ -206,30 +195,18 @@ impl ExpectileCritics {
 #[derive(Clone, Debug)]
 pub struct BesideCritics<A> {
     /// Plays.
-    pub actor: A,
-    /// Of the actor.
-    pub actor_optimizer: AdamW,
+    pub actor: Learner<A>,
     /// What recorded actions are worth.
     pub critics: ExpectileCritics,
 }
 
-impl<A: Module + Matrices> BesideCritics<A> {
-    /// A step of the actor; the norm of its gradient, `[1]`.
-    pub fn step_actor(&mut self, gradients: Gradients, learning_rate: f64) -> Tensor<1> {
-        let actor = self.actor.clone();
-        let (actor, norm) = self.actor_optimizer.step(actor, gradients, learning_rate);
-        self.actor = actor;
-        norm
-    }
-}
-
 impl<A: Module> Export for BesideCritics<A> {
     fn export_model(&self) -> NamedTensors {
-        weights::export(&self.actor)
+        self.actor.export_model()
     }
 
     fn export_training(&self) -> NamedTensors {
-        let actor = Parts::default().with_optimizer(ACTOR_OPTIMIZER, &self.actor_optimizer);
+        let actor = Parts::default().with_training(ACTOR_OPTIMIZER, &self.actor);
         let mut tensors = actor.into_tensors();
         tensors.extend(self.critics.export());
         tensors
@@ -239,23 +216,21 @@ impl<A: Module> Export for BesideCritics<A> {
 impl<A: Module> Stored for BesideCritics<A> {
     fn begin(self, exported: &Exported) -> Result<Self, ModelError> {
         Ok(Self {
-            actor: weights::import(self.actor, &exported.model)?,
+            actor: self.actor.begin(exported)?,
             critics: self.critics.begin(&exported.training)?,
-            ..self
         })
     }
 
     fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
-        let stored = &exported.training;
-        let actor = weights::import(self.actor, &exported.model)?;
-        let critics = self.critics.import(stored)?;
-        let actor_optimizer =
-            parts::optimizer(self.actor_optimizer, ACTOR_OPTIMIZER, &actor, stored)?;
-        Ok(Self { actor, actor_optimizer, critics })
+        let (model, stored) = (exported.model.clone(), &exported.training);
+        Ok(Self {
+            actor: parts::learner(self.actor, model, ACTOR_OPTIMIZER, stored)?,
+            critics: self.critics.import(stored)?,
+        })
     }
 
     fn n_parameters(&self) -> usize {
-        self.actor.num_params() + self.critics.n_parameters()
+        self.actor.n_parameters() + self.critics.n_parameters()
     }
 }
 

@@ -1,11 +1,11 @@
-//! Several networks and optimizers among one checkpoint's tensors, each under a name of its own.
+//! Several networks and learners among one checkpoint's tensors, each under a name of its own.
 
 use burn::{module::Module, tensor::TensorData};
 use overtone_model::{
     ModelError,
     weights::{self, NamedTensors},
 };
-use overtone_train::AdamW;
+use overtone_train::{Export, Exported, Learner, Stored};
 
 /// Tensors whose names begin with those of parts.
 #[derive(Clone, Debug, Default)]
@@ -21,11 +21,11 @@ impl Parts {
         self.with_tensors(part, weights::export(module))
     }
 
-    /// With the moments and the step count of an optimizer.
+    /// With what only training needs of a learner, and its step count.
     #[must_use]
-    pub fn with_optimizer(self, part: &str, optimizer: &AdamW) -> Self {
-        let mut tensors = optimizer.export();
-        tensors.insert(N_STEPS.into(), TensorData::from([optimizer.n_steps() as f64]));
+    pub fn with_training<M: Module>(self, part: &str, learner: &Learner<M>) -> Self {
+        let mut tensors = learner.export_training();
+        tensors.insert(N_STEPS.into(), TensorData::from([learner.optimizer.n_steps() as f64]));
         self.with_tensors(part, tensors)
     }
 
@@ -48,18 +48,30 @@ pub fn module<M: Module>(module: M, part: &str, tensors: &NamedTensors) -> Resul
     weights::import(module, &weights::of_part(part, tensors))
 }
 
-/// The optimizer of `module` that was stored as `part`.
+/// `learner` with the weights `model`, but as if it took no step.
 ///
 /// # Errors
-/// When a moment is missing or has another length.
-pub fn optimizer<M: Module>(
-    optimizer: AdamW,
+/// When a weight is missing or has another shape.
+pub fn begin<M: Module>(
+    learner: Learner<M>,
+    model: NamedTensors,
+) -> Result<Learner<M>, ModelError> {
+    learner.begin(&Exported { model, training: NamedTensors::new() })
+}
+
+/// `learner` with the weights `model`, and all else as it was stored as `part`.
+///
+/// # Errors
+/// When a weight or a moment is missing or has another shape.
+pub fn learner<M: Module>(
+    learner: Learner<M>,
+    model: NamedTensors,
     part: &str,
-    module: &M,
     tensors: &NamedTensors,
-) -> Result<AdamW, ModelError> {
-    let own = weights::of_part(part, tensors);
+) -> Result<Learner<M>, ModelError> {
+    let training = weights::of_part(part, tensors);
     let missing = || ModelError::MissingTensor { name: format!("{part}.{N_STEPS}") };
-    let n_steps = own.get(N_STEPS).and_then(|data| data.iter::<f64>().next());
-    optimizer.import(n_steps.ok_or_else(missing)? as u64, module, &own)
+    let n_steps = training.get(N_STEPS).and_then(|data| data.iter::<f64>().next());
+    let n_steps = n_steps.ok_or_else(missing)? as u64;
+    learner.import(&Exported { model, training }, n_steps)
 }

@@ -104,11 +104,12 @@ impl<O: Td3Options> Td3<O> {
     ) -> StepFigures {
         let Td3Keys { actor_every, target_rate, .. } = self.config.keys();
         let [critic_loss, value] = self.config.critic_loss(state, steps, noise);
-        let mut grad_norm = state.step_critics(critic_loss.backward(), learning_rate);
+        let mut grad_norm = state.critics.step(critic_loss.backward(), learning_rate);
         let critic_loss = critic_loss.inner();
         let actor_loss = if (step + 1).is_multiple_of(actor_every) {
             let loss = self.config.actor_loss(state, steps);
-            let norm = state.step_actor(loss.backward(), learning_rate, target_rate);
+            let norm = state.actor.step(loss.backward(), learning_rate);
+            state.follow(target_rate);
             let loss = loss.inner();
             grad_norm = where_finite(grad_norm, [loss.clone(), norm]);
             loss
@@ -192,8 +193,7 @@ impl<O: Td3Options> Algorithm for Td3<O> {
         let widths = network::widths(O::NAME, &self.observations, &self.actions)?;
         let Td3Keys { actor, critic, .. } = self.config.keys();
         let mut init = Init::drawn(device, generator);
-        let form = config.precision.form();
-        Ok(ActorCritic::init(widths, [actor, critic], config.optimizer, form, &mut init))
+        Ok(ActorCritic::init(widths, [actor, critic], config, &mut init))
     }
 
     fn step(

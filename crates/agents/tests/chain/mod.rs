@@ -6,7 +6,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
-use std::{fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
+use std::{collections::BTreeMap, fs, path::Path, sync::Arc, sync::atomic::AtomicBool};
 
 use burn::{
     module::Module,
@@ -17,7 +17,7 @@ use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
 use overtone_data::{
     Acted, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment, Part, Sampling, Seen,
 };
-use overtone_model::weights;
+use overtone_model::weights::{self, NamedTensors};
 use overtone_train::{
     AdamWConfig, Algorithm, Best, Checkpoint, Decayed, Job, Observer, Precision, RunDir,
     ScheduleKind, StepReport, TrainConfig, Trainer, TrainingData,
@@ -263,13 +263,35 @@ pub fn broken<M: Module>(module: M) -> M {
 }
 
 /// Networks, targets and moments of a run that stopped twice and went on: every file of the last
-/// checkpoint has the same bytes as that of one that never stopped.
+/// checkpoint has the same bytes as that of one that never stopped. So it is where averages of the
+/// weights act, and these change nothing of what is learned.
 pub fn check_resuming<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) {
+    goes_on(algorithm, data, config(21), [7, 14]);
+    // Averages part from the weights after some thirty steps of what acts.
+    let plain = TrainConfig { checkpoint_every: 28, ..config(112) };
+    let averaging = TrainConfig { average_weights: true, ..plain.clone() };
+    let averaging = goes_on(algorithm, data, averaging, [28, 84]);
+    let plain = goes_on(algorithm, data, plain, [28, 84]);
+    let averages = &averaging["model.safetensors"];
+    let stepped = &averaging["optimizer.safetensors"];
+    for (name, weight) in &plain["model.safetensors"] {
+        let kept = format!("weights.{name}");
+        let kept = stepped.iter().find(|(name, _)| name.ends_with(&kept)).unwrap().1;
+        assert!(kept == weight && averages[name] != *weight, "{name}");
+    }
+}
+
+/// The tensors of a run's last checkpoint, by file.
+fn goes_on<A: Algorithm + Clone>(
+    algorithm: &A,
+    data: &Arc<Dataset>,
+    config: TrainConfig,
+    stops: [u64; 2],
+) -> BTreeMap<&'static str, NamedTensors> {
     let folder = tempfile::tempdir().unwrap();
-    let config = config(21);
     let job = || (algorithm.clone(), config.clone());
     let whole = train(&folder.path().join("a"), data, job(), None);
-    for step in [7, 14] {
+    for step in stops {
         let stopped = Checkpoint::at_step(whole.path.parent().unwrap(), step).unwrap();
         let folder = folder.path().join(format!("from-{step}"));
         let resumed = train(&folder, data, job(), Some(&stopped));
@@ -278,4 +300,6 @@ pub fn check_resuming<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
             assert!(bytes(&whole) == bytes(&resumed), "{file} differs from step {step} on");
         }
     }
+    let files = ["model.safetensors", "optimizer.safetensors"];
+    files.map(|file| (file, weights::load(&whole.path.join(file)).unwrap())).into()
 }

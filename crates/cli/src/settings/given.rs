@@ -55,7 +55,7 @@ const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 const RECORDING: &str = "the recording";
 
-const ONLY: [Only; 42] = [
+const ONLY: [Only; 41] = [
     only("preset", "algorithm", PRESET),
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
@@ -78,7 +78,6 @@ const ONLY: [Only; 42] = [
     only("attention.*", "algorithm", SEQUENCES),
     only("head.*", "algorithm", SEQUENCES),
     only("train.micro_batches", "algorithm", WITH_PARTS),
-    only("train.average_weights", "algorithm", WITH_PARTS),
     only("model.conditioning", "algorithm", TOLD),
     only("model.return_unit", "algorithm", TOLD),
     only("model.return_unit", "model.kind", TRANSFORMER),

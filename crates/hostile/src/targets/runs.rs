@@ -34,7 +34,7 @@ use overtone_model::{
 use overtone_report::page::{Page, RunFiles};
 use overtone_train::metrics::Metrics;
 use overtone_train::{
-    AdamWConfig, Best, Checkpoint, Decayed, Exported, Supervised, TrainConfig, Unreported,
+    AdamWConfig, Best, Checkpoint, Decayed, Exported, Learner, TrainConfig, Unreported,
 };
 
 use super::{MIB, Seed, Target};
@@ -388,7 +388,7 @@ fn play_checkpoint(path: &Path) -> Result<()> {
         let weights = checkpoint.weights()?;
         let model = Model::from_weights(&config, observations, actions, &weights, &device)?;
         let config = TrainConfig { optimizer: OPTIMIZER, ..TrainConfig::default() };
-        let _: Supervised<Model> = checkpoint.restore(Supervised::new(model, &config))?;
+        let _: Learner<Model> = checkpoint.restore(Learner::new(model, &config))?;
     }
     let start = EpisodeStart { seed: 1, target_return: 3000.0 };
     let turn = Turn { agent: 0, reward: 0.0, start: Some(start) };

@@ -13,7 +13,7 @@ use overtone_model::{
     weights::{self, NamedTensors},
 };
 use overtone_testkit::{Golden, assert_close, golden::Array};
-use overtone_train::{AdamWConfig, BatchLoss, Decayed, Supervised, TrainConfig};
+use overtone_train::{AdamWConfig, BatchLoss, Decayed, Learner, TrainConfig};
 
 /// Absolute, of outputs in [-1, 1], and relative, of losses.
 const OUTPUTS: f64 = 1e-10;
@@ -110,14 +110,14 @@ fn check(form: Form) {
         ..AdamWConfig::default()
     };
     let config = TrainConfig { optimizer, ..TrainConfig::default() };
-    let mut learned = Supervised::new(model, &config);
+    let mut learned = Learner::new(model, &config);
     for step in 0..STEPS {
-        let total: Tensor<1> = learned.model.loss(&contexts(&golden, step), None).total;
+        let total: Tensor<1> = learned.network.loss(&contexts(&golden, step), None).total;
         let loss = learned.descend(BatchLoss { total, figures: Vec::new() }, 3e-3).loss;
         let expected = golden.get("loss").values[step];
         assert_close("loss", &[loss.into_scalar::<f64>()], &[expected], OUTPUTS, 0.0);
     }
-    check_all(&golden, "final/", &weights::export(&learned.model), FINAL);
+    check_all(&golden, "final/", &weights::export(&learned.network), FINAL);
 }
 
 #[test]

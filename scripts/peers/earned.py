@@ -1,0 +1,157 @@
+"""What agents earn after as many minutes of one core: the defaults here, and d3rlpy's agents, on
+the robots' default recordings, from the same starts."""
+
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from process import table
+
+STUDY, SEEDS = "studies/robots.toml", [1, 2, 3, 4]
+FILES = Path("datasets/starter/mujoco")
+ROBOTS = ["hopper", "walker2d", "halfcheetah"]
+NAMES = {"decision_transformer": "Decision Transformer", "td3_bc": "TD3+BC", "iql": "IQL"}
+# What d3rlpy_agent.py calls them, and the updates of a first short run, which tells the pace.
+THEIRS = {"decision_transformer": ("dt", 48), "td3_bc": ("td3_bc", 480), "iql": ("iql", 480)}
+
+
+def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
+    """Runs the study's cells, or what is left of them; each cell's evaluation."""
+    for algorithm in NAMES:
+        print(f"earned: {NAMES[algorithm]}", file=sys.stderr)
+        subprocess.run(
+            [program, "study", "run", str(root / STUDY), f"algorithm={algorithm}",
+             "dataset=switching", f"runs={folder}",
+             f"name={algorithm}", f"jobs={jobs}", "cpus=1"],
+            check=True, stdout=log, stderr=log, env=os.environ | {"RAYON_NUM_THREADS": "1"})
+    found = {}
+    for path in folder.glob("*/evaluation.json"):
+        config = tomllib.loads((path.parent / "config.toml").read_text(encoding="utf-8"))
+        played = json.loads(path.read_text(encoding="utf-8"))
+        updates, *_, seconds = (path.parent / "metrics.csv").read_text(
+            encoding="ascii").splitlines()[-1].split(",")
+        found[config["algorithm"], played["task"]["name"], config["seed"]] = {
+            "mean": played["targets"][0]["raw_return"]["mean"],
+            "starts": [episode["environment_seed"] for episode in played["episodes"]],
+            "target": played["targets"][0]["target_return"],
+            "reference": [played["task"]["reference"][end] for end in ("low", "high")],
+            "updates": int(updates), "seconds": float(seconds)}
+    return found
+
+
+def reply_of(command: list[str], log) -> dict:
+    """What an agent of d3rlpy says of itself."""
+    reply = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=log, text=True)
+    return json.loads(reply.stdout)
+
+
+class D3rlpy:
+    """Trains and plays d3rlpy's agents on one thread each; a run that ended is not done again."""
+
+    def __init__(self, python: str, here: Path, root: Path, folder: Path, log):
+        self.command = [python, str(here / "d3rlpy_agent.py")]
+        self.files, self.folder, self.log = root / FILES, folder, log
+
+    def kept(self, name: str, words: list[str]) -> dict:
+        """The reply to these words, from the file of that name if it is there."""
+        path = self.folder / f"{name}.json"
+        if not path.exists():
+            reply = reply_of([*self.command, *words, "threads=1"], self.log)
+            made = path.with_suffix(".part")
+            made.write_text(json.dumps(reply), encoding="ascii")
+            os.replace(made, path)
+        return json.loads(path.read_text(encoding="ascii"))
+
+    def file(self, robot: str) -> str:
+        return str(self.files / f"{robot}_switching.hdf5")
+
+    def updates(self, algorithm: str, minutes: float) -> int:
+        """How many fit into so many processor minutes, by a short run."""
+        name, pilot = THEIRS[algorithm]
+        words = [name, self.file(ROBOTS[0]), f"updates={pilot}", "episodes=0"]
+        pace = self.kept(f"{name}-pace", words)
+        return math.floor(60 * minutes * pace["updates"] / pace["processor_seconds"])
+
+    def run(self, cell: tuple, minutes: float, starts: list[int], target: float) -> dict:
+        """The reply of an agent that is asked for `target`, if it can be."""
+        algorithm, robot, seed = cell
+        listed = self.folder / f"{robot}-starts.json"
+        listed.write_text(json.dumps(starts), encoding="ascii")
+        updates = self.updates(algorithm, minutes)
+        print(f"earned: d3rlpy's {NAMES[algorithm]} on {robot}, seed {seed}", file=sys.stderr)
+        name = THEIRS[algorithm][0]
+        return self.kept(f"{name}-{robot}-{seed}-{minutes:g}", [
+            name, self.file(robot), f"updates={updates}", f"seed={seed}", f"seeds={listed}",
+            f"target={target}"])
+
+
+def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, minutes: float,
+            jobs: int) -> dict:
+    """Mean return of every run on both sides; a section of the results."""
+    folder = runs / "d3rlpy"
+    folder.mkdir(parents=True, exist_ok=True)
+    ours = overtone(program, root, runs, jobs, log)
+    theirs = D3rlpy(python, here, root, folder, log)
+    for algorithm in NAMES:
+        theirs.updates(algorithm, minutes)
+    cells = [(algorithm, robot, seed) for seed in SEEDS for robot in ROBOTS for algorithm in NAMES]
+
+    def run(cell: tuple) -> dict:
+        # Only a Decision Transformer has a target; all play the same starts.
+        asked = ours["decision_transformer", *cell[1:]]
+        return theirs.run(cell, minutes, asked["starts"], asked["target"])
+
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        replies = dict(zip(cells, pool.map(run, cells)))
+    rows = []
+    for (algorithm, robot, seed), reply in replies.items():
+        own = ours[algorithm, robot, seed]
+        rows.append({"algorithm": algorithm, "robot": robot, "seed": seed,
+                     "reference": own["reference"],
+                     "overtone": {key: own[key] for key in ("mean", "updates", "seconds")},
+                     "d3rlpy": {"mean": statistics.mean(reply["copies"][-1]["returns"]),
+                                "updates": reply["updates"],
+                                "seconds": reply["processor_seconds"]}})
+    return {"minutes": minutes, "episodes": len(asked_starts(ours)), "rows": rows}
+
+
+def asked_starts(ours: dict) -> list[int]:
+    """From where all play."""
+    return next(iter(ours.values()))["starts"]
+
+
+def spread(values: list[float], digits: int) -> str:
+    """Mean, and the lowest and highest seed."""
+    ends = [f"{end:.{digits}f}" for end in (min(values), max(values))]
+    return f"{statistics.mean(values):.{digits}f} [{ends[0]}, {ends[1]}]"
+
+
+def normalized(row: dict, side: str) -> float:
+    low, high = row["reference"]
+    return 100 * (row[side]["mean"] - low) / (high - low)
+
+
+def markdown(section: dict) -> str:
+    rows, lines = section["rows"], []
+    for side, who in (("overtone", "Overtone"), ("d3rlpy", "d3rlpy")):
+        for algorithm, name in NAMES.items():
+            own = [row for row in rows if row["algorithm"] == algorithm]
+            cells = [spread([row[side]["mean"] for row in own if row["robot"] == robot], 0)
+                     for robot in ROBOTS]
+            seeds = {row["seed"] for row in own}
+            averages = [statistics.mean(normalized(row, side) for row in own if row["seed"] == seed)
+                        for seed in seeds]
+            updates = statistics.median(row[side]["updates"] for row in own)
+            seconds = statistics.median(row[side]["seconds"] for row in own)
+            lines.append([who, name, f"{updates:.0f}", f"{seconds:.0f}", *cells,
+                          spread(averages, 1)])
+    return (f"{section['minutes']:g} minutes of one core for each of d3rlpy's agents, "
+            f"{len(SEEDS)} seeds, {section['episodes']} episodes each from the same starts.\n\n"
+            + table(["", "", "updates", "seconds", *(f"{robot} switching" for robot in ROBOTS),
+                     "all three, D4RL's score"], lines))
