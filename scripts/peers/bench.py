@@ -6,17 +6,20 @@
     just bench-peers rollouts rounds=1    fewer rounds
     just bench-peers parity data=FOLDER   agents of d3rlpy and of Overtone (about an hour)
     just bench-peers score data=FOLDER minutes=5 files=hopper_medium    when they play well
+    just bench-peers earned               what they earn after minutes of one core (three hours)
 
 Parts: training (a training step), rollouts (playing a game), robots (moving one), python (acting
 from Python; it needs `just wheel` first), job (from cold files to an agent that has played),
 density (the lab's toy networks). Each part's numbers replace what an earlier run left of
 it in docs/results/training.json, and docs/results/training.md is written from that file.
 
-Two parts are done when they are asked for, each with a page and numbers of its own in docs/results:
-parity (TD3+BC and IQL after the same updates; a run that ended is not done again) and score (the
-Decision Transformer, TD3+BC and IQL by the clock; `minutes=20` for each, `threads=2`). They need
-data=FOLDER with D4RL's files, such as hopper_medium_replay-v2.hdf5; score takes files=NAME,NAME,
-medium-replay of three robots by default.
+Three parts are done when they are asked for, each with a page and numbers of its own in
+docs/results: parity (TD3+BC and IQL after the same updates), score (the Decision Transformer,
+TD3+BC and IQL by the clock; `minutes=20` for each, `threads=2`) and earned (the same three, what
+they return after `minutes=3.5` of one core, `jobs=1` at once, kept in `runs=runs/earned`). A run of
+parity or earned that ended is not done again. Parity and score need data=FOLDER with D4RL's files,
+such as hopper_medium_replay-v2.hdf5; score takes files=NAME,NAME, medium-replay of three robots by
+default; earned plays the robots' default recordings.
 """
 
 import argparse
@@ -32,6 +35,7 @@ from functools import partial
 from pathlib import Path
 
 import density_table
+import earned
 import from_python
 import job
 import parity
@@ -45,9 +49,9 @@ RESULTS = ROOT / "docs/results"
 # Each with its rounds.
 PARTS = {"training": 5, "rollouts": 2, "robots": 3, "python": 12, "job": 2, "density": 2}
 # Those with a page of their own.
-AGENTS = {"parity": parity, "score": score}
+AGENTS = {"parity": parity, "score": score, "earned": earned}
 OPTIONS = {"rounds": r"[1-9]\d*", "data": r".+", "minutes": r"\d+(\.\d+)?", "files": r".+",
-           "threads": r"[1-9]\d*"}
+           "threads": r"[1-9]\d*", "jobs": r"[1-9]\d*", "runs": r".+"}
 FILES = "hopper_medium_replay,walker2d_medium_replay,halfcheetah_medium_replay"
 TABLE = ("<!-- table: written by just bench-peers -->", "<!-- end of the table -->")
 PACKAGES = ["torch", "numpy", "d3rlpy", "ale-py", "mujoco", "gymnasium"]
@@ -154,15 +158,17 @@ def main() -> None:
             parser.error(f"unknown option `{key}`: {', '.join(OPTIONS)}")
         if not re.fullmatch(OPTIONS[key], value) or key == "minutes" and float(value) == 0:
             parser.error(f"`{key}={value}` is no value of {key}")
-    if "data" not in given and (needy := [part for part in parts if part in AGENTS]):
+    if "data" not in given and (needy := [part for part in parts if part in ("parity", "score")]):
         parser.error(f"{needy[0]} needs data=FOLDER, where hopper_medium_replay-v2.hdf5 is")
     rounds_of = {part: int(given.get("rounds", PARTS.get(part, 1))) for part in parts}
     data = Path(given.get("data", ".")).resolve()
+    runs = Path(given.get("runs", ROOT / "runs/earned")).resolve()
     programs, out = chosen.programs.resolve(), chosen.out.resolve()
     program = str(programs / "overtone")
     out.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
-    told = ["data=FOLDER" if word.startswith("data=") else word for word in chosen.words]
+    folders = {"data": "data=FOLDER", "runs": "runs=FOLDER"}
+    told = [folders.get(word.partition("=")[0], word) for word in chosen.words]
     command = " ".join(["just bench-peers", *told])
 
     python, path = sys.executable, out / "training.json"
@@ -195,6 +201,10 @@ def main() -> None:
                                         float(given.get("minutes", 20)),
                                         given.get("files", FILES).split(","),
                                         int(given.get("threads", 2)))
+            elif part == "earned":
+                section = earned.measure(program, python, HERE, ROOT, log, runs,
+                                         float(given.get("minutes", 3.5)),
+                                         int(given.get("jobs", 1)))
             else:
                 section = density_table.measure(str(programs / "overtone-lab"), rounds)
             section |= {"date": datetime.date.today().isoformat(), "command": command,

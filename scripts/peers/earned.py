@@ -4,9 +4,11 @@ the robots' default recordings, from the same starts."""
 import json
 import math
 import os
+import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,26 +25,41 @@ THEIRS = {"decision_transformer": ("dt", 48), "td3_bc": ("td3_bc", 480), "iql": 
 
 def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
     """Runs the study's cells, or what is left of them; each cell's evaluation."""
-    for algorithm in NAMES:
-        print(f"earned: {NAMES[algorithm]}", file=sys.stderr)
+    alone = os.environ | {"RAYON_NUM_THREADS": "1"}
+    for algorithm, name in NAMES.items():
+        print(f"earned: {name}", file=sys.stderr)
         subprocess.run(
             [program, "study", "run", str(root / STUDY), f"algorithm={algorithm}",
-             "dataset=switching", f"runs={folder}",
-             f"name={algorithm}", f"jobs={jobs}", "cpus=1"],
-            check=True, stdout=log, stderr=log, env=os.environ | {"RAYON_NUM_THREADS": "1"})
+             "dataset=switching", f"runs={folder}", f"name={algorithm}", f"jobs={jobs}", "cpus=1"],
+            check=True, stdout=log, stderr=log, env=alone)
     found = {}
     for path in folder.glob("*/evaluation.json"):
         config = tomllib.loads((path.parent / "config.toml").read_text(encoding="utf-8"))
         played = json.loads(path.read_text(encoding="utf-8"))
-        updates, *_, seconds = (path.parent / "metrics.csv").read_text(
-            encoding="ascii").splitlines()[-1].split(",")
+        rows = (path.parent / "metrics.csv").read_text(encoding="ascii").splitlines()
         found[config["algorithm"], played["task"]["name"], config["seed"]] = {
             "mean": played["targets"][0]["raw_return"]["mean"],
             "starts": [episode["environment_seed"] for episode in played["episodes"]],
             "target": played["targets"][0]["target_return"],
             "reference": [played["task"]["reference"][end] for end in ("low", "high")],
-            "updates": int(updates), "seconds": float(seconds)}
+            "updates": int(rows[-1].split(",")[0])}
     return found
+
+
+def processor_seconds_of(program: str, algorithm: str, kept: Path, log) -> float:
+    """What one whole run takes: reading, training, choosing how to play, 20 episodes."""
+    if not kept.exists():
+        print(f"earned: what one run of {NAMES[algorithm]} costs", file=sys.stderr)
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        with tempfile.TemporaryDirectory() as runs:
+            subprocess.run(
+                [program, "train", f"env={ROBOTS[0]}", f"algorithm={algorithm}", f"runs={runs}",
+                 "evaluation.episodes=20"],
+                check=True, stdout=log, stderr=log, env=os.environ | {"RAYON_NUM_THREADS": "1"})
+        now = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = now.ru_utime + now.ru_stime - ended.ru_utime - ended.ru_stime
+        kept.write_text(json.dumps(used), encoding="ascii")
+    return json.loads(kept.read_text(encoding="ascii"))
 
 
 def reply_of(command: list[str], log) -> dict:
@@ -96,6 +113,8 @@ def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, 
     """Mean return of every run on both sides; a section of the results."""
     folder = runs / "d3rlpy"
     folder.mkdir(parents=True, exist_ok=True)
+    costs = {algorithm: processor_seconds_of(program, algorithm, folder / f"{algorithm}-cost.json",
+                                             log) for algorithm in NAMES}
     ours = overtone(program, root, runs, jobs, log)
     theirs = D3rlpy(python, here, root, folder, log)
     for algorithm in NAMES:
@@ -114,16 +133,12 @@ def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, 
         own = ours[algorithm, robot, seed]
         rows.append({"algorithm": algorithm, "robot": robot, "seed": seed,
                      "reference": own["reference"],
-                     "overtone": {key: own[key] for key in ("mean", "updates", "seconds")},
+                     "overtone": {"mean": own["mean"], "updates": own["updates"],
+                                  "seconds": costs[algorithm]},
                      "d3rlpy": {"mean": statistics.mean(reply["copies"][-1]["returns"]),
                                 "updates": reply["updates"],
                                 "seconds": reply["processor_seconds"]}})
-    return {"minutes": minutes, "episodes": len(asked_starts(ours)), "rows": rows}
-
-
-def asked_starts(ours: dict) -> list[int]:
-    """From where all play."""
-    return next(iter(ours.values()))["starts"]
+    return {"minutes": minutes, "episodes": len(next(iter(ours.values()))["starts"]), "rows": rows}
 
 
 def spread(values: list[float], digits: int) -> str:
@@ -151,7 +166,8 @@ def markdown(section: dict) -> str:
             seconds = statistics.median(row[side]["seconds"] for row in own)
             lines.append([who, name, f"{updates:.0f}", f"{seconds:.0f}", *cells,
                           spread(averages, 1)])
-    return (f"{section['minutes']:g} minutes of one core for each of d3rlpy's agents, "
-            f"{len(SEEDS)} seeds, {section['episodes']} episodes each from the same starts.\n\n"
-            + table(["", "", "updates", "seconds", *(f"{robot} switching" for robot in ROBOTS),
+    return (f"{section['minutes']:g} minutes of one core to train each of d3rlpy's agents; the "
+            f"defaults of Overtone. {len(SEEDS)} seeds, {section['episodes']} episodes each from "
+            "the same starts.\n\n"
+            + table(["", "", "updates", "processor seconds", *(f"{robot} switching" for robot in ROBOTS),
                      "all three, D4RL's score"], lines))
