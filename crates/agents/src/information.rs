@@ -256,6 +256,7 @@ impl Table {
             dropout: 0.0,
             head,
             average_return: None,
+            best_percents: Vec::new(),
         };
         let observations = ObservationSpace::Vectors { width: self.width + TOLD };
         let mut generator = seed::generator(split_seed, "init");

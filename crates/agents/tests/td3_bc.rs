@@ -75,6 +75,7 @@ fn without_values_it_is_behaviour_cloning() {
         dropout: 0.0,
         head: HeadConfig::Tanh(TanhConfig {}),
         average_return: None,
+        best_percents: Vec::new(),
     };
     let cloning = SequenceModel {
         model: ModelConfig::Perceptron(perceptron),

@@ -4,7 +4,8 @@
 //! Where a recorded return-to-go tells how an episode failed more than how it was played, a clone
 //! of the best episodes (`%BC`, Chen et al. 2021) earns more than an agent that is told returns,
 //! and elsewhere less. A model that is told either, each in half of its contexts, can do both: its
-//! return tokens hold `R̂ W + b` in one half and a learned vector for each share in the other.
+//! return tokens hold `R̂ W + b` in one half and a learned vector for each share in the other. A
+//! [perceptron](crate::perceptron) has an input for each share instead.
 
 use burn::{
     module::{Module, Param},
@@ -39,18 +40,22 @@ impl BestShares {
         let [rows, _] = returns.dims();
         let [n, _] = self.weight.dims();
         let time = rows / told.len().max(1);
-        // Row by row 1 for its share, and in a last column 1 where it is told a return.
-        let place = |told: Option<u8>| told.map_or(n, usize::from);
-        let places = told.iter().flat_map(|&told| std::iter::repeat_n(place(told), time));
-        let mut which = vec![0.0f32; rows * (n + 1)];
-        for (row, place) in which.chunks_exact_mut(n + 1).zip(places) {
-            row[place] = 1.0;
-        }
-        let (device, dtype) = (returns.device(), returns.dtype());
-        let which = Tensor::<2>::from_data(TensorData::new(which, [rows, n + 1]), (&device, dtype));
-        let is_return = which.clone().narrow(1, n, 1);
-        returns * is_return + which.narrow(1, 0, n).matmul(self.weight.val())
+        let told: Vec<_> = told.iter().flat_map(|&told| std::iter::repeat_n(told, time)).collect();
+        let (shares, is_return) = indicators(&told, n, &returns);
+        returns * is_return + shares.matmul(self.weight.val())
     }
+}
+
+/// Row by row 1 for the share that it is told, of `n`, and 1 where it is told a return: `[told, n]`
+/// and `[told, 1]`, of the type of `like`, where that is.
+pub fn indicators(told: &[Option<u8>], n: usize, like: &Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+    let mut which = vec![0.0f32; told.len() * (n + 1)];
+    for (row, told) in which.chunks_exact_mut(n + 1).zip(told) {
+        row[told.map_or(n, usize::from)] = 1.0;
+    }
+    let which = TensorData::new(which, [told.len(), n + 1]);
+    let which = Tensor::<2>::from_data(which, (&like.device(), like.dtype()));
+    (which.clone().narrow(1, 0, n), which.narrow(1, n, 1))
 }
 
 /// Checks shares in percent.

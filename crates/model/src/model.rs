@@ -99,7 +99,7 @@ impl ModelConfig {
     pub fn best_percents(&self) -> &[f32] {
         match self {
             Self::Transformer(config) => &config.best_percents,
-            Self::Perceptron(_) => &[],
+            Self::Perceptron(config) => &config.best_percents,
         }
     }
 
@@ -287,6 +287,10 @@ impl Model {
             (Self::Transformer(model), Some(place)) => {
                 let told_share = u8::try_from(place).ok();
                 Ok(Self::Transformer(DecisionTransformer { told_share, ..model }))
+            }
+            (Self::Perceptron(model), Some(place)) => {
+                let told_share = u8::try_from(place).ok();
+                Ok(Self::Perceptron(Perceptron { told_share, ..model }))
             }
             _ if known.is_empty() => {
                 let expected = "0: the agent was told of no share (model.best_percents)";

@@ -7,7 +7,9 @@
 //! context is learned. Places before an episode's start hold zeros, which for a normalized
 //! observation is its mean.
 //!
-//! RvS-R is told the [average return](AverageReturn) still to come.
+//! RvS-R is told the [average return](AverageReturn) still to come, or in half of its contexts that
+//! they are from [the best episodes](crate::best_shares): then zero in place of the return, and 1
+//! for the share.
 //!
 //! Differs from the reference implementation:
 //! - There padding holds zeros *before* normalization while training and *after* it while
@@ -28,6 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     affine::Affine,
     average_return::AverageReturn,
+    best_shares,
     contexts::{Contexts, Observed},
     encoder,
     error::{ModelError, check_counts, check_size, config_error},
@@ -56,6 +59,10 @@ pub struct PerceptronConfig {
     /// What it is told of the return; nothing in behaviour cloning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub average_return: Option<AverageReturn>,
+    /// Shares of the best episodes, in percent, of which it is told in place of a return that a
+    /// context is [from them](crate::best_shares); empty: it is always told a return.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub best_percents: Vec<f32>,
 }
 
 impl PerceptronConfig {
@@ -68,6 +75,7 @@ impl PerceptronConfig {
             dropout: 0.1,
             head: HeadConfig::Tanh(TanhConfig {}),
             average_return: None,
+            best_percents: Vec::new(),
         }
     }
 
@@ -102,7 +110,11 @@ impl PerceptronConfig {
         }
         if let Some(AverageReturn { horizon }) = self.average_return {
             check_size("average_return.horizon", horizon)?;
+        } else if !self.best_percents.is_empty() {
+            let (got, expected) = (format!("{:?}", self.best_percents), "none: it is told nothing");
+            return Err(config_error("model.best_percents", got, expected));
         }
+        best_shares::validate(&self.best_percents)?;
         if let ObservationSpace::Pixels { .. } = observations {
             let expected = "a perceptron sees vectors; choose the transformer for pixels";
             return Err(config_error("observations", "pixels", expected));
@@ -122,6 +134,9 @@ pub struct Perceptron {
     /// What the model was built from.
     #[module(skip)]
     pub config: PerceptronConfig,
+    /// The place of the share that is told at play in place of returns.
+    #[module(skip)]
+    pub told_share: Option<u8>,
     /// What it sees.
     #[module(skip)]
     pub observations: ObservationSpace,
@@ -152,7 +167,7 @@ impl Perceptron {
         init: &mut Init<'_>,
     ) -> Result<Self, ModelError> {
         config.validate(observations, actions)?;
-        let told = usize::from(config.average_return.is_some());
+        let told = usize::from(config.average_return.is_some()) + config.best_percents.len();
         let stacked = config.context_length * observations.size() + told;
         let layers = (0..config.n_layers)
             .map(|layer_idx| {
@@ -164,6 +179,7 @@ impl Perceptron {
             layers,
             head: config.head.init(config.width, actions, init),
             config: config.clone(),
+            told_share: None,
             observations: observations.clone(),
             actions: actions.clone(),
             form: Form::Auto,
@@ -180,10 +196,7 @@ impl Perceptron {
     pub fn hidden(&self, contexts: &Contexts, dropout: Option<DropoutSeed>) -> Tensor<2> {
         let mut hidden = self.stacked(contexts);
         if let Some(average) = self.config.average_return {
-            let [_, time] = contexts.dims();
-            let newest = contexts.returns_to_go.clone().narrow(1, time - 1, 1);
-            let told = average.of(newest, &contexts.newest_timesteps());
-            hidden = Tensor::cat(vec![hidden, told], 1);
+            hidden = Tensor::cat(vec![hidden, self.told(average, contexts)], 1);
         }
         let Some(DropoutSeed(step_seed)) = dropout.filter(|_| self.config.dropout > 0.0) else {
             let layers = self.layers.iter().map(|layer| layer.relu_layer(None)).collect();
@@ -199,6 +212,24 @@ impl Perceptron {
             hidden = overtone_kernels::dropout(rows, dropout, self.form).squeeze_dim::<2>(0);
         }
         hidden
+    }
+
+    /// The newest average return to go of each context, and with shares an indicator of each:
+    /// `[batch, 1 + shares]`.
+    fn told(&self, average: AverageReturn, contexts: &Contexts) -> Tensor<2> {
+        let [batch, time] = contexts.dims();
+        let newest = contexts.returns_to_go.clone().narrow(1, time - 1, 1);
+        let returns = average.of(newest, &contexts.newest_timesteps());
+        let n = self.config.best_percents.len();
+        if n == 0 {
+            return returns;
+        }
+        let told = match self.told_share {
+            None if !contexts.best.is_empty() => contexts.best.clone(),
+            told => vec![told; batch],
+        };
+        let (shares, is_return) = best_shares::indicators(&told, n, &returns);
+        Tensor::cat(vec![returns * is_return, shares], 1)
     }
 
     /// The last `context_length` observations of each context side by side, zeros where there

@@ -84,6 +84,7 @@ impl ReturnModelConfig {
             context_length: 1,
             dropout: 0.0,
             average_return: None,
+            best_percents: Vec::new(),
             head: self.head.clone(),
         }
     }

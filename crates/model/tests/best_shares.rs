@@ -9,7 +9,7 @@ use burn::{
 use overtone_core::{ActionSpace, ObservationSpace, Play, Simulation, seed};
 use overtone_model::{
     Acted, Conditioning, Contexts, DecisionTransformerConfig, Init, Model, ModelConfig,
-    ModelPolicy, Observed, ReturnModelConfig,
+    ModelPolicy, Observed, PerceptronConfig, ReturnModelConfig,
 };
 
 mod descent;
@@ -28,11 +28,19 @@ fn config() -> DecisionTransformerConfig {
     }
 }
 
-fn model(config: DecisionTransformerConfig, device: &Device) -> Model {
+fn perceptron() -> PerceptronConfig {
+    let best_percents = config().best_percents;
+    PerceptronConfig { width: 32, best_percents, ..PerceptronConfig::rvs(20) }
+}
+
+fn both() -> [ModelConfig; 2] {
+    [ModelConfig::Transformer(config()), ModelConfig::Perceptron(perceptron())]
+}
+
+fn model(config: &ModelConfig, device: &Device) -> Model {
     let generator = &mut seed::generator(5, "init");
     let init = &mut Init::drawn(device, generator);
-    let config = ModelConfig::Transformer(config);
-    Model::init(&config, &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap()
+    Model::init(config, &OBSERVATIONS, &ActionSpace::unit(1), init).unwrap()
 }
 
 /// As many contexts as `best` says, all of the same observations, asked for `asked`, in which each
@@ -63,8 +71,12 @@ fn newest(model: &Model, asked: f32, best: &[Option<u8>]) -> Vec<Vec<f32>> {
 
 #[test]
 fn an_agent_that_is_told_a_share_is_told_no_return() {
-    let free = model(config(), &Device::flex());
-    let best = |percent| model(config(), &Device::flex()).acting_as_best(percent).unwrap();
+    both().iter().for_each(check_told);
+}
+
+fn check_told(config: &ModelConfig) {
+    let free = model(config, &Device::flex());
+    let best = |percent| model(config, &Device::flex()).acting_as_best(percent).unwrap();
     let [tenth, all] = [best(10.0), best(100.0)];
     assert_eq!(newest(&tenth, 1.0, &[]), newest(&tenth, 9.0, &[]));
     assert_ne!(newest(&free, 1.0, &[]), newest(&free, 9.0, &[]));
@@ -82,6 +94,10 @@ fn an_agent_that_is_told_a_share_is_told_no_return() {
 /// The same is seen and asked for in all contexts; those of the best episodes acted otherwise.
 #[test]
 fn each_share_is_cloned() {
+    both().iter().for_each(check_cloned);
+}
+
+fn check_cloned(config: &ModelConfig) {
     let device = Device::flex().autodiff();
     let best = [Some(0), Some(0), Some(1), Some(1), None, None];
     let actions = [0.5, 0.5, 0.5, -0.5, -0.8, -0.2];
@@ -89,9 +105,8 @@ fn each_share_is_cloned() {
     let first =
         |contexts: Contexts| Contexts { n_padding: vec![2; contexts.dims()[0]], ..contexts };
     let told = first(contexts(4.0, &best, &actions, &device));
-    let learned = descent::learn(model(config(), &device), 400, 3e-3, |model, _| {
-        model.loss(&told, None).total
-    });
+    let learned =
+        descent::learn(model(config, &device), 400, 3e-3, |model, _| model.loss(&told, None).total);
     let learned = learned.valid();
     let act = |percent: f32| {
         let play = match percent {
@@ -112,7 +127,7 @@ fn what_may_be_earned_is_learned_from_all_episodes() {
     let device = Device::flex().autodiff();
     let with_returns =
         DecisionTransformerConfig { return_model: Some(ReturnModelConfig::hl_gauss()), ..config() };
-    let model = model(with_returns, &device);
+    let model = model(&ModelConfig::Transformer(with_returns), &device);
     let more = |best: &[Option<u8>]| -> f64 {
         let loss = model.loss(&contexts(4.0, best, &[0.5; 2], &device), None);
         (loss.total - loss.action).into_scalar()
@@ -127,16 +142,26 @@ fn what_may_be_earned_is_learned_from_all_episodes() {
 #[test]
 fn a_share_that_was_not_told_is_refused() {
     let play = |best_percent| Play { best_percent, ..Play::matched(Simulation::default()) };
-    let refused = |config, percent| {
+    let refused = |config: &ModelConfig, percent| {
         let model = model(config, &Device::flex());
         ModelPolicy::new(&model, None, &play(percent)).err().unwrap().to_string()
     };
-    assert!(ModelPolicy::new(&model(config(), &Device::flex()), None, &play(10.0)).is_ok());
-    let error = refused(config(), 20.0);
-    assert!(error.starts_with("best_percent = 20: 0, or one that"), "{error}");
+    for config in both() {
+        assert!(ModelPolicy::new(&model(&config, &Device::flex()), None, &play(10.0)).is_ok());
+        let error = refused(&config, 20.0);
+        assert!(error.starts_with("best_percent = 20: 0, or one that"), "{error}");
+    }
     let without = DecisionTransformerConfig { best_percents: Vec::new(), ..config() };
-    let error = refused(without, 10.0);
-    assert!(error.contains("model.best_percents"), "{error}");
+    for config in [
+        ModelConfig::Transformer(without),
+        ModelConfig::Perceptron(PerceptronConfig { best_percents: Vec::new(), ..perceptron() }),
+    ] {
+        let error = refused(&config, 10.0);
+        assert!(error.contains("model.best_percents"), "{error}");
+    }
+    let cloning = PerceptronConfig { average_return: None, ..perceptron() };
+    let error = cloning.validate(&OBSERVATIONS, &ActionSpace::unit(1)).unwrap_err().to_string();
+    assert!(error.starts_with("model.best_percents = [10.0, 100.0]: none"), "{error}");
     let wrong = |change: fn(&mut DecisionTransformerConfig)| {
         let mut config = config();
         change(&mut config);

@@ -37,6 +37,8 @@ const WITH_PARTS: &[&str] = &["decision_transformer", "behavior_cloning", "rvs"]
 /// Those that learn a model of logged actions.
 pub(super) const SEQUENCES: &[&str] =
     &["decision_transformer", "behavior_cloning", "rvs", "value_guided"];
+/// That may be told shares of the best episodes in place of returns.
+const WITH_SHARES: &[&str] = &["decision_transformer", "rvs"];
 /// Whose model a preset describes.
 const PRESET: &[&str] = &["decision_transformer", "behavior_cloning", "value_guided"];
 /// A transformer that is told returns.
@@ -90,9 +92,9 @@ const ONLY: [Only; 41] = [
         &["hl_gauss", "fourier", "gmm", "gaussian"],
     ),
     only("evaluation.return_quantile", "algorithm", TOLD),
-    only("model.best_percents", "algorithm", &["decision_transformer"]),
+    only("model.best_percents", "algorithm", WITH_SHARES),
     only("model.best_percents", "model.conditioning", &["token"]),
-    only("evaluation.best_percent", "algorithm", &["decision_transformer"]),
+    only("evaluation.best_percent", "algorithm", WITH_SHARES),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.time", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),

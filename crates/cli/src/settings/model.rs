@@ -32,6 +32,10 @@ impl Settings {
                 dropout: model.dropout,
                 head,
                 average_return: (self.algorithm == RVS).then_some(average),
+                best_percents: match &*self.algorithm {
+                    RVS => model.best_percents.0.clone(),
+                    _ => Vec::new(),
+                },
             }));
         }
         let (reference, positions) = match task.observations {

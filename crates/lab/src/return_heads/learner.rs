@@ -90,6 +90,7 @@ fn model(
         dropout: 0.0,
         head: kind.config(),
         average_return: None,
+        best_percents: Vec::new(),
     };
     let observations = ObservationSpace::Vectors { width: observed };
     let mut generator = seed::generator(run_seed, "init");

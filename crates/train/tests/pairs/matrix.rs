@@ -199,6 +199,7 @@ fn perceptron(
         dropout: 0.0,
         head: head.clone(),
         average_return,
+        best_percents: Vec::new(),
     };
     let config = ModelConfig::Perceptron(config);
     Pair { observations: observations.clone(), actions: actions(head), config }
