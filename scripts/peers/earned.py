@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from process import table
+from recorded import returns_of
 
 STUDY, SEEDS = "studies/robots.toml", [1, 2, 3, 4]
 FILES = Path("datasets/starter/mujoco")
@@ -138,7 +139,11 @@ def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, 
                      "d3rlpy": {"mean": statistics.mean(reply["copies"][-1]["returns"]),
                                 "updates": reply["updates"],
                                 "seconds": reply["processor_seconds"]}})
-    return {"minutes": minutes, "episodes": len(next(iter(ours.values()))["starts"]), "rows": rows}
+    recorded = {robot: returns_of(Path(theirs.file(robot))) for robot in ROBOTS}
+    recorded = {robot: [statistics.mean(returns), max(returns)]
+                for robot, returns in recorded.items()}
+    episodes = len(next(iter(ours.values()))["starts"])
+    return {"minutes": minutes, "recorded": recorded, "episodes": episodes, "rows": rows}
 
 
 def spread(values: list[float], digits: int) -> str:
@@ -153,7 +158,9 @@ def normalized(row: dict, side: str) -> float:
 
 
 def markdown(section: dict) -> str:
-    rows, lines = section["rows"], []
+    rows = section["rows"]
+    ends = [[f"{end:.0f}" for end in section["recorded"][robot]] for robot in ROBOTS]
+    lines = [["the recording", "mean / best", "", "", *(" / ".join(pair) for pair in ends), ""]]
     for side, who in (("overtone", "Overtone"), ("d3rlpy", "d3rlpy")):
         for algorithm, name in NAMES.items():
             own = [row for row in rows if row["algorithm"] == algorithm]

@@ -5,6 +5,7 @@ here and in d3rlpy."""
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from job import forget_files
 from process import Watch, processor_seconds, table
+from recorded import returns_of
 
 # One seed of training; all agents play the same episodes.
 SEED, EPISODES = 1, 20
@@ -163,18 +165,6 @@ def curve(side, key: str, budget: float, played: dict) -> tuple[dict, dict]:
     return {"points": points, "others": others, "cold": cold}, played
 
 
-def mean_of_data(path: Path) -> float:
-    """Mean return of the episodes that the file has whole."""
-    import h5py
-    import numpy as np
-
-    with h5py.File(path) as file:
-        rewards = file["rewards"][()].astype(np.float64)
-        ends = np.nonzero(file["terminals"][()].astype(bool) | file["timeouts"][()].astype(bool))[0]
-    sums = np.concatenate([[0.0], np.cumsum(rewards)])[np.concatenate([[0], ends + 1])]
-    return float(np.mean(np.diff(sums)))
-
-
 def measure(program: str, python: str, here: Path, log, data: Path, minutes: float,
             files: list[str], threads: int) -> dict:
     """Every method on both sides, for every file; a section of the results."""
@@ -185,7 +175,7 @@ def measure(program: str, python: str, here: Path, log, data: Path, minutes: flo
             sys.exit(f"there is no {path}: say data=FOLDER, where it is, and files=NAME,NAME")
         ours = Overtone(program, path, threads, log)
         theirs = D3rlpy(python, here / "d3rlpy_agent.py", path, threads, log)
-        found = {"data": mean_of_data(path), "methods": {}}
+        found = {"data": statistics.mean(returns_of(path)), "methods": {}}
         for key, method in METHODS.items():
             print(f"score: {method.name} on {name}", file=sys.stderr)
             mine, played = curve(ours, key, 60 * minutes, {})

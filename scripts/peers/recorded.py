@@ -1,0 +1,15 @@
+"""What the episodes of a recording in D4RL's format returned."""
+
+from pathlib import Path
+
+
+def returns_of(path: Path) -> list[float]:
+    """Of each episode that the file has whole."""
+    import h5py
+    import numpy as np
+
+    with h5py.File(path) as file:
+        rewards = file["rewards"][()].astype(np.float64)
+        ends = np.nonzero(file["terminals"][()].astype(bool) | file["timeouts"][()].astype(bool))[0]
+    sums = np.concatenate([[0.0], np.cumsum(rewards)])[np.concatenate([[0], ends + 1])]
+    return np.diff(sums).tolist()
