@@ -1,5 +1,5 @@
-"""What agents earn after as many minutes of one core: the defaults here, and d3rlpy's agents, on
-the robots' default recordings, from the same starts."""
+"""What the defaults here earn on the robots' default recordings, and what d3rlpy's agents do after
+so many minutes of one core, from the same starts."""
 
 import json
 import math
@@ -36,6 +36,8 @@ def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
     found = {}
     for path in folder.glob("*/evaluation.json"):
         config = tomllib.loads((path.parent / "config.toml").read_text(encoding="utf-8"))
+        if config["dataset"] != "switching":
+            sys.exit(f"{path.parent} is a run on other data: say runs=FOLDER, one without it")
         played = json.loads(path.read_text(encoding="utf-8"))
         rows = (path.parent / "metrics.csv").read_text(encoding="ascii").splitlines()
         found[config["algorithm"], played["task"]["name"], config["seed"]] = {
@@ -99,12 +101,12 @@ class D3rlpy:
     def run(self, cell: tuple, minutes: float, starts: list[int], target: float) -> dict:
         """The reply of an agent that is asked for `target`, if it can be."""
         algorithm, robot, seed = cell
-        listed = self.folder / f"{robot}-starts.json"
+        listed = self.folder / f"starts-{robot}-{seed}-{algorithm}.json"
         listed.write_text(json.dumps(starts), encoding="ascii")
         updates = self.updates(algorithm, minutes)
         print(f"earned: d3rlpy's {NAMES[algorithm]} on {robot}, seed {seed}", file=sys.stderr)
         name = THEIRS[algorithm][0]
-        return self.kept(f"{name}-{robot}-{seed}-{minutes:g}", [
+        return self.kept(f"{name}-{robot}-{seed}-{updates}-{target:g}", [
             name, self.file(robot), f"updates={updates}", f"seed={seed}", f"seeds={listed}",
             f"target={target}"])
 
@@ -173,8 +175,11 @@ def markdown(section: dict) -> str:
             seconds = statistics.median(row[side]["seconds"] for row in own)
             lines.append([who, name, f"{updates:.0f}", f"{seconds:.0f}", *cells,
                           spread(averages, 1)])
-    return (f"{section['minutes']:g} minutes of one core to train each of d3rlpy's agents; the "
-            f"defaults of Overtone. {len(SEEDS)} seeds, {section['episodes']} episodes each from "
-            "the same starts.\n\n"
-            + table(["", "", "updates", "processor seconds", *(f"{robot} switching" for robot in ROBOTS),
-                     "all three, D4RL's score"], lines))
+    return (f"{section['minutes']:g} minutes of one core to train each of d3rlpy's agents; "
+            f"Overtone's by their defaults. {len(SEEDS)} seeds, {section['episodes']} episodes "
+            "each from the same starts. Processor seconds: of Overtone those of one whole run on "
+            "Hopper, which reads the file, trains, chooses how to play and plays 20 episodes; of "
+            "d3rlpy those of its updates alone.\n\n"
+            + table(["", "", "updates", "processor seconds",
+                     *(f"{robot} switching" for robot in ROBOTS), "all three, D4RL's score"],
+                    lines))

@@ -1,7 +1,8 @@
 //! RvS-R (Emmons et al. 2022): logged actions are learned by a perceptron from the observation and
 //! the average return to go, `R̂ₜ / (H − t)`, in the units that [`perceptron`] explains.
 //!
-//! There is no attention and no history: what a sequence model must beat to be worth its cost.
+//! There is no attention and no history: what a sequence model must beat to be worth its cost. With
+//! `model.best_percents` it may also act as [the best episodes](overtone_model::best_shares) did.
 //!
 //! Differs from the published implementation: observations are normalized; the quick profile
 //! takes batches of 256 steps, theirs have 16,384; any head that fits the actions may be used; and
@@ -30,8 +31,9 @@ impl LearnsActions for RvsConfig {
     }
 
     fn describe(&self) -> String {
-        let PerceptronConfig { n_layers, width, head, .. } = &self.0;
-        format!("RvS-R, {n_layers} layers of {width}, {}", head.describe())
+        let PerceptronConfig { n_layers, width, head, best_percents, .. } = &self.0;
+        let told = if best_percents.is_empty() { "" } else { ", or told shares of the best" };
+        format!("RvS-R{told}, {n_layers} layers of {width}, {}", head.describe())
     }
 
     fn check_told(&self) -> Result<(), ModelError> {

@@ -179,7 +179,8 @@ impl Choice {
     fn heeded(&self, way: &Way) -> Vec<Differing> {
         let other = if way.best_percent > 0.0 { "return quantile" } else { "best percent" };
         let mut settings = self.settings();
-        if settings.len() > 1 {
+        let differs = |of: &str| settings.iter().any(|(name, _)| *name == of);
+        if differs("return quantile") && differs("best percent") {
             settings.retain(|(name, _)| *name != other);
         }
         settings
@@ -238,6 +239,28 @@ mod tests {
         assert!(told.ends_with("(2 of seed 1001 each, asked for 5)"), "{told}");
         fs::write(&path, "{}").unwrap();
         assert!(Choice::read(&path).is_err());
+    }
+
+    #[test]
+    fn a_way_that_is_told_no_share_is_told_a_return_or_how_much_of_it() {
+        let told = |ways: &[[f32; 3]]| {
+            let point = |&[temperature, return_quantile, best_percent]: &[f32; 3]| ChoicePoint {
+                way: Way { temperature, return_quantile, best_percent },
+                raw_return: Summary::of(&[3.0]).unwrap(),
+            };
+            let choice = Choice::of(4, 5.0, 1001, ways.iter().map(point).collect()).unwrap();
+            ways.iter()
+                .map(|&[t, q, b]| {
+                    choice.label(&Way { temperature: t, return_quantile: q, best_percent: b })
+                })
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        let with_temperatures = [[1.0, 1.0, 0.0], [1.0, 1.0, 10.0], [0.5, 1.0, 0.0]];
+        assert_eq!(told(&with_temperatures), "1 and a return, 1 and best 10 %, 0.5 and a return");
+        assert_eq!(told(&[[1.0, 0.9, 0.0], [1.0, 0.9, 10.0]]), "a return, best 10 %");
+        let with_quantiles = [[1.0, 0.9, 0.0], [1.0, 0.5, 0.0], [1.0, 0.9, 10.0]];
+        assert_eq!(told(&with_quantiles), "0.9, 0.5, best 10 %");
     }
 
     #[test]

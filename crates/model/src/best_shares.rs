@@ -47,7 +47,7 @@ impl BestShares {
 }
 
 /// Row by row 1 for the share that it is told, of `n`, and 1 where it is told a return: `[told, n]`
-/// and `[told, 1]`, of the type of `like`, where that is.
+/// and `[told, 1]`, with the float type of `like`, on its device.
 pub fn indicators(told: &[Option<u8>], n: usize, like: &Tensor<2>) -> (Tensor<2>, Tensor<2>) {
     let mut which = vec![0.0f32; told.len() * (n + 1)];
     for (row, told) in which.chunks_exact_mut(n + 1).zip(told) {
@@ -63,14 +63,14 @@ pub fn indicators(told: &[Option<u8>], n: usize, like: &Tensor<2>) -> (Tensor<2>
 /// # Errors
 /// Names the first that is none, or stands there twice.
 pub fn validate(percents: &[f32]) -> Result<(), ModelError> {
+    if percents.len() > usize::from(u8::MAX) {
+        return Err(config_error("model.best_percents", percents.len(), "at most 255 shares"));
+    }
     for (place, &percent) in percents.iter().enumerate() {
         if !(percent > 0.0 && percent <= 100.0) || percents[..place].contains(&percent) {
             let expected = "different shares in percent, above 0 and at most 100";
             return Err(config_error("model.best_percents", percent, expected));
         }
-    }
-    if percents.len() > usize::from(u8::MAX) {
-        return Err(config_error("model.best_percents", percents.len(), "at most 255 shares"));
     }
     Ok(())
 }

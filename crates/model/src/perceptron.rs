@@ -7,9 +7,9 @@
 //! context is learned. Places before an episode's start hold zeros, which for a normalized
 //! observation is its mean.
 //!
-//! RvS-R is told the [average return](AverageReturn) still to come, or in half of its contexts that
-//! they are from [the best episodes](crate::best_shares): then zero in place of the return, and 1
-//! for the share.
+//! RvS-R is told the [average return](AverageReturn) still to come. With
+//! [shares](crate::best_shares), half of its contexts are from the best episodes; there the input of
+//! the return is 0 and that of the share is 1.
 //!
 //! Differs from the reference implementation:
 //! - There padding holds zeros *before* normalization while training and *after* it while
@@ -111,7 +111,8 @@ impl PerceptronConfig {
         if let Some(AverageReturn { horizon }) = self.average_return {
             check_size("average_return.horizon", horizon)?;
         } else if !self.best_percents.is_empty() {
-            let (got, expected) = (format!("{:?}", self.best_percents), "none: it is told nothing");
+            let got = format!("{:?}", self.best_percents);
+            let expected = "none: behaviour cloning is told neither returns nor shares";
             return Err(config_error("model.best_percents", got, expected));
         }
         best_shares::validate(&self.best_percents)?;

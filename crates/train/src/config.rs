@@ -39,7 +39,7 @@ pub struct TrainConfig {
     /// Constants of AdamW and of clipping.
     pub optimizer: AdamWConfig,
     /// Whether running averages of the weights are what plays, in the place of the last ones: after
-    /// step t of those of the last t^(2/3) steps or so ([`Learner`](crate::Learner)).
+    /// step t of what acts those of its last t^(2/3) steps or so ([`Learner`](crate::Learner)).
     #[serde(default)]
     pub average_weights: bool,
     /// Which contexts are drawn.

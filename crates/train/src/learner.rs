@@ -6,6 +6,7 @@ use burn::{
 };
 use overtone_model::{
     Matrices, ModelError,
+    error::config_error,
     weights::{self, NamedTensors},
 };
 
@@ -20,8 +21,8 @@ use crate::{
 /// The weights in a checkpoint's training state, where their averages are what acts.
 const STEPPED: &str = "weights";
 
-/// One network and its optimizer. It is all the state of an algorithm that descends one loss, and
-/// the actor's of one that has critics too.
+/// One network and its optimizer. An algorithm with one loss has one, an algorithm with critics one
+/// for its actor and one for its critics.
 #[derive(Clone, Debug)]
 pub struct Learner<M> {
     /// What is trained.
@@ -133,8 +134,19 @@ impl<M: Module> Stored for Learner<M> {
 
     fn import(self, exported: &Exported, n_steps: u64) -> Result<Self, ModelError> {
         let Self { mut network, optimizer, averages } = self.begin(exported)?;
-        if averages.is_some() {
-            network = weights::import(network, &weights::of_part(STEPPED, &exported.training))?;
+        let stepped = weights::of_part(STEPPED, &exported.training);
+        let key = "train.average_weights";
+        match (&averages, stepped.is_empty()) {
+            (Some(_), true) => {
+                let expected = "false: what acts in this checkpoint are the last weights";
+                return Err(config_error(key, true, expected));
+            }
+            (None, false) => {
+                let expected = "true: what acts in this checkpoint are averages of the weights";
+                return Err(config_error(key, false, expected));
+            }
+            (Some(_), false) => network = weights::import(network, &stepped)?,
+            (None, true) => {}
         }
         let optimizer = optimizer.import(n_steps, &network, &exported.training)?;
         Ok(Self { network, optimizer, averages })

@@ -48,7 +48,7 @@ pub fn module<M: Module>(module: M, part: &str, tensors: &NamedTensors) -> Resul
     weights::import(module, &weights::of_part(part, tensors))
 }
 
-/// `learner` with the weights `model`, but as if it took no step.
+/// `learner` with the weights `model`, but as if it had taken no step.
 ///
 /// # Errors
 /// When a weight is missing or has another shape.

@@ -263,8 +263,8 @@ pub fn broken<M: Module>(module: M) -> M {
 }
 
 /// Networks, targets and moments of a run that stopped twice and went on: every file of the last
-/// checkpoint has the same bytes as that of one that never stopped. So it is where averages of the
-/// weights act, and these change nothing of what is learned.
+/// checkpoint has the same bytes as that of one that never stopped. The same holds with averages of
+/// the weights, which change nothing of what is learned.
 pub fn check_resuming<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) {
     goes_on(algorithm, data, config(21), [7, 14]);
     // Averages part from the weights after some thirty steps of what acts.

@@ -16,7 +16,7 @@ use overtone_agents::{
 };
 use overtone_console::caller::quoted;
 use overtone_files as files;
-use overtone_model::weights;
+use overtone_model::{ModelConfig, weights};
 use overtone_train::run_dir::CONFIG;
 
 pub use self::import::{IMPORT_OPTIONS, import};
@@ -72,9 +72,11 @@ pub fn export(words: &[String]) -> Result<()> {
             check_best_percent(best_percent, &agent.best_percents())?;
             let theirs = hugging_face::export(&agent, &own, best_percent).with_context(|| {
                 let path = checkpoint.path.display();
-                let others = match agent.best_percents()[..] {
-                    [] => String::new(),
-                    [first, ..] => format!(", and so can best_percent={first}"),
+                let others = match (agent.algorithm.model(), &agent.best_percents()[..]) {
+                    (Some(ModelConfig::Transformer(_)), [first, ..]) => {
+                        format!(", and so can best_percent={first}")
+                    }
+                    _ => String::new(),
                 };
                 format!(
                     "{path} cannot be exported for transformers (format=safetensors can{others})"

@@ -161,6 +161,15 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
                 "{given}={text} is for evaluation.every=1 and more; this run has evaluation.every=0"
             );
         }
+        if given == "evaluation.best_percent"
+            && text != "0"
+            && keys
+                .get("model.best_percents")
+                .map(keys::plain)
+                .is_none_or(|own| own == "none" || own.is_empty())
+        {
+            bail!("{given}={text} is for model.best_percents=10,50,100, say; this run has none");
+        }
         if given == "train.epochs"
             && keys.get("train.updates").is_some_and(|n| n.as_integer() != Some(0))
         {

@@ -387,12 +387,41 @@ fn acting_as_the_best_is_a_way_to_play() {
         ("model.best_percents=0", ["best_percents", "above 0 and at most 100"]),
         ("model.best_percents=10,10", ["best_percents = 10", "different"]),
         ("model.best_percents=10 model.conditioning=adaln", ["best_percents=10", "token"]),
-        ("model.best_percents=10 algorithm=rvs", ["best_percents=10", "decision_transformer"]),
+        (
+            "model.best_percents=10 algorithm=iql",
+            ["best_percents=10", "decision_transformer or rvs"],
+        ),
+        ("algorithm=rvs evaluation.best_percent=10", ["evaluation.best_percent=10", "none"]),
     ] {
         desk.refuses(&of(more), &parts);
     }
     desk.succeeds(&of("model.best_percents=none"));
     desk.refuses("evaluate rollouts best_percent=10", &["best_percent=10", "model.best_percents"]);
+}
+
+/// As a transformer, a perceptron that is told returns may be told shares in their place.
+#[test]
+fn a_perceptron_may_be_told_shares_too() {
+    let desk = Desk::new();
+    let said = desk.succeeds(
+        "train env=hopper algorithm=rvs model.best_percents=10,100 model.d_model=16 \
+         train.updates=2 train.batch_size=4 evaluation.episodes=2",
+    );
+    assert!(said.contains("of a return, best 10 %, best 100 %:"), "{said}");
+    let run = desk.only_run("runs");
+    assert_eq!(report(&run.join("choice.json"))["curve"].as_array().unwrap().len(), 3);
+    let played = |percent: u8| {
+        let words = format!("evaluate rollouts episodes=2 best_percent={percent} out=told.json");
+        desk.succeeds(&words);
+        report(&desk.path("told.json"))
+    };
+    let [tenth, all] = [10, 100].map(played);
+    assert_eq!(tenth["protocol"]["best_percent"], 10.0);
+    assert_ne!(tenth["targets"][0]["raw_return"], all["targets"][0]["raw_return"]);
+    assert_eq!(played(0)["heeds"]["target"], true);
+    let said = desk.run(&format!("export {} out", run.display()));
+    said.refused(&["perceptron", "format=safetensors can"]);
+    assert!(!said.stderr.contains("so can best_percent"), "{said:?}");
 }
 
 /// What a robot's agent may ask for is chosen as a temperature is.

@@ -177,6 +177,7 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
         "head=gmm head.bins=5 model.conditioning=adaln model.n_layers=1 model.d_model=16",
         "algorithm=behavior_cloning model.kind=perceptron head=gaussian model.d_model=16",
         "algorithm=rvs model.d_model=16",
+        "algorithm=rvs model.d_model=16 model.best_percents=10,100",
         "algorithm=td3_bc td3_bc.hidden=8",
         "algorithm=iql iql.hidden=8",
         "algorithm=rebrac rebrac.hidden=8",
