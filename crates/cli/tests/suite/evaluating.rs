@@ -388,7 +388,7 @@ fn acting_as_the_best_is_a_way_to_play() {
         ("model.best_percents=10,10", ["best_percents = 10", "different"]),
         ("model.best_percents=10 model.conditioning=adaln", ["best_percents=10", "token"]),
         (
-            "model.best_percents=10 algorithm=iql",
+            "model.best_percents=10 algorithm=behavior_cloning",
             ["best_percents=10", "decision_transformer or rvs"],
         ),
         ("algorithm=rvs evaluation.best_percent=10", ["evaluation.best_percent=10", "none"]),
