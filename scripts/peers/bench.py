@@ -6,7 +6,7 @@
     just bench-peers rollouts rounds=1    fewer rounds
     just bench-peers parity data=FOLDER   agents of d3rlpy and of Overtone (about an hour)
     just bench-peers score data=FOLDER minutes=5 files=hopper_medium    when they play well
-    just bench-peers earned               what they earn after minutes of one core (three hours)
+    just bench-peers earned               what they earn after minutes of one core (four hours of one)
 
 Parts: training (a training step), rollouts (playing a game), robots (moving one), python (acting
 from Python; it needs `just wheel` first), job (from cold files to an agent that has played),

@@ -13,7 +13,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from process import table
+from process import kept_reply, table
 from recorded import returns_of
 
 STUDY, SEEDS = "studies/robots.toml", [1, 2, 3, 4]
@@ -65,12 +65,6 @@ def processor_seconds_of(program: str, algorithm: str, kept: Path, log) -> float
     return json.loads(kept.read_text(encoding="ascii"))
 
 
-def reply_of(command: list[str], log) -> dict:
-    """What an agent of d3rlpy says of itself."""
-    reply = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=log, text=True)
-    return json.loads(reply.stdout)
-
-
 class D3rlpy:
     """Trains and plays d3rlpy's agents on one thread each; a run that ended is not done again."""
 
@@ -80,13 +74,8 @@ class D3rlpy:
 
     def kept(self, name: str, words: list[str]) -> dict:
         """The reply to these words, from the file of that name if it is there."""
-        path = self.folder / f"{name}.json"
-        if not path.exists():
-            reply = reply_of([*self.command, *words, "threads=1"], self.log)
-            made = path.with_suffix(".part")
-            made.write_text(json.dumps(reply), encoding="ascii")
-            os.replace(made, path)
-        return json.loads(path.read_text(encoding="ascii"))
+        command = [*self.command, *words, "threads=1"]
+        return kept_reply(self.folder / f"{name}.json", command, self.log)
 
     def file(self, robot: str) -> str:
         return str(self.files / f"{robot}_switching.hdf5")

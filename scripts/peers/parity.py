@@ -3,14 +3,13 @@ same starts. One thread for each run."""
 
 import json
 import math
-import os
 import statistics
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-from process import table
+from process import kept_reply, table
 
 STUDY = "studies/parity.toml"
 NAMES = {"td3_bc": "TD3+BC", "iql": "IQL"}
@@ -36,19 +35,12 @@ def overtone(program: str, root: Path, folder: Path, data: Path, log) -> dict:
 
 def d3rlpy(python: str, here: Path, folder: Path, path: Path, cell: tuple, ours: dict, log) -> dict:
     """d3rlpy's agent for a cell, trained once and kept."""
-    kept = folder / f"{'_'.join(map(str, cell))}.json"
-    if not kept.exists():
-        algorithm, _, seed = cell
-        starts = folder / "starts.json"
-        starts.write_text(json.dumps(ours["starts"]), encoding="ascii")
-        reply = subprocess.run(
-            [python, str(here / "d3rlpy_agent.py"), algorithm, str(path), "threads=1",
-             f"updates={ours['updates']}", f"seed={seed}", f"seeds={starts}"],
-            check=True, stdout=subprocess.PIPE, stderr=log, text=True).stdout
-        made = kept.with_suffix(".part")
-        made.write_text(reply, encoding="ascii")
-        os.replace(made, kept)
-    return json.loads(kept.read_text(encoding="ascii"))
+    algorithm, _, seed = cell
+    starts = folder / "starts.json"
+    starts.write_text(json.dumps(ours["starts"]), encoding="ascii")
+    command = [python, str(here / "d3rlpy_agent.py"), algorithm, str(path), "threads=1",
+               f"updates={ours['updates']}", f"seed={seed}", f"seeds={starts}"]
+    return kept_reply(folder / f"{'_'.join(map(str, cell))}.json", command, log)
 
 
 def measure(program: str, python: str, here: Path, root: Path, log, data: Path) -> dict:

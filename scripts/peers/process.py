@@ -1,16 +1,18 @@
-"""A process that does rounds of work on request, and turns of several of them.
+"""A process that does rounds of work on request, turns of several of them, and replies that are kept.
 
 The lines are those of crates/train/benches/training_cost and of trainer.py: the process prints a
 number when it is ready; for each line it is sent, the seconds of one step; when its input ends,
 the most kilobytes (1024 bytes) it had in memory.
 """
 
+import json
 import os
 import resource
 import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 # A round in which other programs took more than this share of the machine is done again.
 OTHERS_ALLOWED = 0.05
@@ -55,6 +57,17 @@ class Peer:
     def processor_seconds(self) -> float:
         """Used so far by all threads of the process."""
         return processor_seconds(self.process.pid)
+
+
+def kept_reply(path: Path, command: list[str], log) -> dict:
+    """What a command says in JSON, from `path` if it said so before."""
+    if not path.exists():
+        reply = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=log, text=True)
+        json.loads(reply.stdout)  # or nothing is kept
+        made = path.with_suffix(".part")
+        made.write_text(reply.stdout, encoding="ascii")
+        os.replace(made, path)
+    return json.loads(path.read_text(encoding="ascii"))
 
 
 def processor_seconds(pid: int) -> float:

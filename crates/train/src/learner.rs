@@ -63,22 +63,21 @@ impl<M: Module> Learner<M> {
         }
     }
 
-    /// After a step.
-    fn follow(&mut self) {
+    /// Goes on as a step left the network; gives the step's gradient norm.
+    fn moved(&mut self, (network, grad_norm): (M, Tensor<1>)) -> Tensor<1> {
+        self.network = network;
         if let Some(averages) = &mut self.averages {
             averages.follow(&self.network, self.optimizer.n_steps());
         }
+        grad_norm
     }
 }
 
 impl<M: Module + Matrices> Learner<M> {
     /// One step down `gradients`; gives their norm before clipping, `[1]`.
     pub fn step(&mut self, gradients: Gradients, learning_rate: f64) -> Tensor<1> {
-        let network = self.network.clone();
-        let (network, grad_norm) = self.optimizer.step(network, gradients, learning_rate);
-        self.network = network;
-        self.follow();
-        grad_norm
+        let stepped = self.optimizer.step(self.network.clone(), gradients, learning_rate);
+        self.moved(stepped)
     }
 
     /// One step down the gradient of `loss`, which the network gave.
@@ -102,11 +101,8 @@ impl<M: Module + Matrices> Learner<M> {
 
     /// One step down `gradient`; gives its norm before clipping, `[1]`.
     pub fn descend_along(&mut self, gradient: Gradient, learning_rate: f64) -> Tensor<1> {
-        let network = self.network.clone();
-        let (network, grad_norm) = self.optimizer.step_along(network, gradient, learning_rate);
-        self.network = network;
-        self.follow();
-        grad_norm
+        let stepped = self.optimizer.step_along(self.network.clone(), gradient, learning_rate);
+        self.moved(stepped)
     }
 }
 

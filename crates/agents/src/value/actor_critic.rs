@@ -117,11 +117,11 @@ impl Stored for ActorCritic {
     fn import(self, exported: &Exported, _n_steps: u64) -> Result<Self, ModelError> {
         let stored = &exported.training;
         let (actor, critics) = (exported.model.clone(), weights::of_part(CRITICS, stored));
-        let state = self.begin(exported)?;
         Ok(Self {
-            actor: parts::learner(state.actor, actor, ACTOR_OPTIMIZER, stored)?,
-            critics: parts::learner(state.critics, critics, CRITIC_OPTIMIZER, stored)?,
-            ..state
+            actor: parts::learner(self.actor, actor, ACTOR_OPTIMIZER, stored)?,
+            critics: parts::learner(self.critics, critics, CRITIC_OPTIMIZER, stored)?,
+            target_actor: parts::module(self.target_actor, TARGET_ACTOR, stored)?,
+            target_critics: parts::module(self.target_critics, TARGET_CRITICS, stored)?,
         })
     }
 

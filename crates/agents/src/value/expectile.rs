@@ -180,9 +180,10 @@ impl ExpectileCritics {
     /// # Errors
     /// When a tensor is missing or has another shape.
     pub fn import(self, stored: &NamedTensors) -> Result<Self, ModelError> {
-        let Self { trained, target } = self.begin(stored)?;
-        let trained = parts::learner(trained, stored.clone(), CRITIC_OPTIMIZER, stored)?;
-        Ok(Self { trained, target })
+        Ok(Self {
+            trained: parts::learner(self.trained, stored.clone(), CRITIC_OPTIMIZER, stored)?,
+            target: parts::module(self.target, TARGET_CRITICS, stored)?,
+        })
     }
 
     /// How many numbers are learned.
