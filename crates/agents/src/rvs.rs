@@ -14,7 +14,7 @@
 use overtone_model::{ModelConfig, ModelError, PerceptronConfig, error::config_error};
 use serde::{Deserialize, Serialize};
 
-use crate::sequence_model::LearnsActions;
+use crate::sequence_model::{LearnsActions, describe_members};
 
 /// Options of RvS-R: its perceptron, which is told the average return to go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,9 +31,10 @@ impl LearnsActions for RvsConfig {
     }
 
     fn describe(&self) -> String {
-        let PerceptronConfig { n_layers, width, head, best_percents, .. } = &self.0;
+        let PerceptronConfig { n_layers, width, head, best_percents, members, .. } = &self.0;
         let told = if best_percents.is_empty() { "" } else { ", or told shares of the best" };
-        format!("RvS-R{told}, {n_layers} layers of {width}, {}", head.describe())
+        let members = describe_members(*members);
+        format!("RvS-R{told}, {n_layers} layers of {width}, {}{members}", head.describe())
     }
 
     fn check_told(&self) -> Result<(), ModelError> {

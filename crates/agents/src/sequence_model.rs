@@ -244,7 +244,8 @@ impl LearnsActions for BehaviorCloningConfig {
                 describe_transformer("transformer cloning behaviour", model)
             }
             ModelConfig::Perceptron(model) => {
-                format!("perceptron cloning behaviour, {}", model.head.describe())
+                let members = describe_members(model.members);
+                format!("perceptron cloning behaviour, {}{members}", model.head.describe())
             }
         }
     }
@@ -261,6 +262,14 @@ impl LearnsActions for BehaviorCloningConfig {
             }
             _ => Ok(()),
         }
+    }
+}
+
+/// How many perceptrons act as one, in words, where they are several.
+pub(crate) fn describe_members(members: usize) -> String {
+    match members {
+        1 => String::new(),
+        n => format!(", ensemble of {n}"),
     }
 }
 

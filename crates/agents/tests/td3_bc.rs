@@ -76,6 +76,7 @@ fn without_values_it_is_behaviour_cloning() {
         head: HeadConfig::Tanh(TanhConfig {}),
         average_return: None,
         best_percents: Vec::new(),
+        members: 1,
     };
     let cloning = SequenceModel {
         model: ModelConfig::Perceptron(perceptron),

@@ -214,7 +214,7 @@ fn observations() -> ObservationSpace {
 }
 
 /// Small agents of the different kinds.
-fn agents() -> [(&'static str, ModelConfig); 5] {
+fn agents() -> [(&'static str, ModelConfig); 6] {
     let fourier = FourierLikelihoodConfig::new(3);
     let bins = FourierHeadConfig::new(3);
     let binned = BinnedConfig { bins: 5, head: BinsHeadConfig::Fourier(bins.clone()) };
@@ -223,6 +223,12 @@ fn agents() -> [(&'static str, ModelConfig); 5] {
         context_length: 4,
         head: HeadConfig::Gaussian(GaussianConfig {}),
         ..PerceptronConfig::gym()
+    };
+    let told = PerceptronConfig {
+        width: 8,
+        best_percents: vec![10.0, 100.0],
+        members: 2,
+        ..PerceptronConfig::rvs(8)
     };
     let mut actions = config(HeadConfig::Fourier(bins));
     if let ModelConfig::Transformer(model) = &mut actions {
@@ -234,6 +240,7 @@ fn agents() -> [(&'static str, ModelConfig); 5] {
         ("binned", config(HeadConfig::Binned(binned))),
         ("actions", actions),
         ("perceptron", ModelConfig::Perceptron(perceptron)),
+        ("ensemble", ModelConfig::Perceptron(told)),
     ]
 }
 

@@ -200,6 +200,7 @@ fn perceptron(
         head: head.clone(),
         average_return,
         best_percents: Vec::new(),
+        members: 1,
     };
     let config = ModelConfig::Perceptron(config);
     Pair { observations: observations.clone(), actions: actions(head), config }
