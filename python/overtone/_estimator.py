@@ -234,8 +234,8 @@ class BehaviorCloning(Estimator):
 
 
 class RvS(Estimator):
-    """RvS-R: actions from an observation and the average return to go (Emmons et al. 2022);
-    with `model__best_percents="10,50,100"` also as the best episodes had them."""
+    """RvS: actions from an observation and the average return to go (Emmons et al. 2022), or as the
+    best episodes had them; four perceptrons that act as one."""
 
     algorithm = "rvs"
 

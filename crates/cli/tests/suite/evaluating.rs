@@ -391,7 +391,10 @@ fn acting_as_the_best_is_a_way_to_play() {
             "model.best_percents=10 algorithm=behavior_cloning",
             ["best_percents=10", "decision_transformer or rvs"],
         ),
-        ("algorithm=rvs evaluation.best_percent=10", ["evaluation.best_percent=10", "none"]),
+        (
+            "algorithm=rvs model.best_percents=none evaluation.best_percent=10",
+            ["evaluation.best_percent=10", "none"],
+        ),
     ] {
         desk.refuses(&of(more), &parts);
     }

@@ -200,7 +200,8 @@ fn perceptron(
         head: head.clone(),
         average_return,
         best_percents: Vec::new(),
-        members: 1,
+        // Who is told returns is also an ensemble.
+        members: 1 + usize::from(average_return.is_some()),
     };
     let config = ModelConfig::Perceptron(config);
     Pair { observations: observations.clone(), actions: actions(head), config }
