@@ -235,7 +235,7 @@ class BehaviorCloning(Estimator):
 
 class RvS(Estimator):
     """RvS: actions from an observation and the average return to go (Emmons et al. 2022), or as the
-    best episodes had them; four perceptrons that act as one."""
+    best episodes had them; by a perceptron."""
 
     algorithm = "rvs"
 

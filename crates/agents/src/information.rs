@@ -257,7 +257,6 @@ impl Table {
             head,
             average_return: None,
             best_percents: Vec::new(),
-            members: 1,
         };
         let observations = ObservationSpace::Vectors { width: self.width + TOLD };
         let mut generator = seed::generator(split_seed, "init");

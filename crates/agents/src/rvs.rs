@@ -5,8 +5,7 @@
 //! `model.best_percents` it may also act as [the best episodes](overtone_model::best_shares) did.
 //!
 //! Differs from the published implementation: observations are normalized; the quick profile
-//! is an [ensemble](overtone_model::ensemble) of smaller perceptrons with shares, and takes batches of
-//! 256 steps, theirs have 16,384; any head that fits the actions may be used; and while it plays, what it is told follows what it has earned, without bounds, where theirs stays
+//! is a smaller perceptron with shares, and takes batches of 256 steps, theirs have 16,384; any head that fits the actions may be used; and while it plays, what it is told follows what it has earned, without bounds, where theirs stays
 //! what was asked for at the start.
 //!
 //! [`perceptron`]: overtone_model::perceptron
@@ -14,7 +13,7 @@
 use overtone_model::{ModelConfig, ModelError, PerceptronConfig, error::config_error};
 use serde::{Deserialize, Serialize};
 
-use crate::sequence_model::{LearnsActions, describe_members};
+use crate::sequence_model::LearnsActions;
 
 /// Options of RvS-R: its perceptron, which is told the average return to go.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,10 +30,9 @@ impl LearnsActions for RvsConfig {
     }
 
     fn describe(&self) -> String {
-        let PerceptronConfig { n_layers, width, head, best_percents, members, .. } = &self.0;
+        let PerceptronConfig { n_layers, width, head, best_percents, .. } = &self.0;
         let told = if best_percents.is_empty() { "" } else { ", or told shares of the best" };
-        let members = describe_members(*members);
-        format!("RvS-R{told}, {n_layers} layers of {width}, {}{members}", head.describe())
+        format!("RvS-R{told}, {n_layers} layers of {width}, {}", head.describe())
     }
 
     fn check_told(&self) -> Result<(), ModelError> {

@@ -244,8 +244,7 @@ impl LearnsActions for BehaviorCloningConfig {
                 describe_transformer("transformer cloning behaviour", model)
             }
             ModelConfig::Perceptron(model) => {
-                let members = describe_members(model.members);
-                format!("perceptron cloning behaviour, {}{members}", model.head.describe())
+                format!("perceptron cloning behaviour, {}", model.head.describe())
             }
         }
     }
@@ -262,14 +261,6 @@ impl LearnsActions for BehaviorCloningConfig {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// How many perceptrons act as one, in words, where they are several.
-pub(crate) fn describe_members(members: usize) -> String {
-    match members {
-        1 => String::new(),
-        n => format!(", ensemble of {n}"),
     }
 }
 

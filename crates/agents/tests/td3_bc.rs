@@ -76,7 +76,6 @@ fn without_values_it_is_behaviour_cloning() {
         head: HeadConfig::Tanh(TanhConfig {}),
         average_return: None,
         best_percents: Vec::new(),
-        members: 1,
     };
     let cloning = SequenceModel {
         model: ModelConfig::Perceptron(perceptron),

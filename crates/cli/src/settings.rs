@@ -221,13 +221,6 @@ pub struct ModelSettings {
     pub return_head: ReturnHead,
     #[serde(default)]
     pub best_percents: Percents,
-    #[serde(default = "alone")]
-    pub members: usize,
-}
-
-/// Members of an agent that was configured before there were ensembles.
-fn alone() -> usize {
-    1
 }
 
 /// What is played after training, or by `evaluate`.

@@ -40,7 +40,7 @@ use crate::{
     decision_transformer_config::DecisionTransformerConfig,
     encoder::Encoder,
     error::ModelError,
-    head::{Decisions, Head},
+    head::Head,
     init::Init,
     loss::Loss,
     matrices::Matrices,
@@ -271,17 +271,6 @@ impl DecisionTransformer {
         let logits = self.head.logits(hidden.reshape([batch * time, self.config.d_model]))?;
         let [_, n_actions] = logits.dims();
         Some(logits.reshape([batch, time, n_actions]))
-    }
-
-    /// What the head reads at each context's newest action, `[batch, d_model]`, without dropout.
-    pub fn newest(&self, contexts: &Contexts) -> Tensor<2> {
-        let [batch, _] = contexts.dims();
-        self.hidden(contexts, Steps::Newest, None).reshape([batch, self.config.d_model])
-    }
-
-    /// What it says about each context's newest action.
-    pub fn decide(&self, contexts: &Contexts) -> Decisions {
-        self.head.decide(self.newest(contexts))
     }
 
     /// Mean loss of the logged actions over real timesteps, plus the head's regulariser.

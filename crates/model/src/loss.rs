@@ -27,18 +27,6 @@ impl Loss {
         Self { total, action: action.detach(), accuracy }
     }
 
-    /// The mean of the losses of several models.
-    pub(crate) fn mean(losses: Vec<Self>) -> Self {
-        let n = losses.len() as f32;
-        let sum = losses.into_iter().reduce(|a, b| Self {
-            total: a.total + b.total,
-            action: a.action + b.action,
-            accuracy: a.accuracy.zip(b.accuracy).map(|(a, b)| a + b),
-        });
-        let Self { total, action, accuracy } = sum.expect("at least one model");
-        Self { total: total / n, action: action / n, accuracy: accuracy.map(|hits| hits / n) }
-    }
-
     /// The same, with `more` of another part, `[1]`, to be made small as well.
     pub(crate) fn and(self, more: Tensor<1>) -> Self {
         Self { total: self.total + more, ..self }

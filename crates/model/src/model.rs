@@ -12,7 +12,6 @@ use crate::{
     contexts::{Contexts, Observed},
     decision_transformer::DecisionTransformer,
     decision_transformer_config::DecisionTransformerConfig,
-    ensemble::Ensemble,
     error::{ModelError, config_error},
     head::{Decisions, Head, HeadConfig},
     init::Init,
@@ -20,6 +19,7 @@ use crate::{
     matrices::Matrices,
     perceptron::{Perceptron, PerceptronConfig},
     positions::Positions,
+    tokens::Steps,
     transformer::DropoutSeed,
     weights::{self, NamedTensors},
 };
@@ -30,7 +30,7 @@ use crate::{
 pub enum ModelConfig {
     /// See [`DecisionTransformer`].
     Transformer(DecisionTransformerConfig),
-    /// See [`Perceptron`] and, of several, [`Ensemble`].
+    /// See [`Perceptron`].
     Perceptron(PerceptronConfig),
 }
 
@@ -109,13 +109,6 @@ impl ModelConfig {
             Self::Perceptron(config) => config.n_layers,
         }
     }
-
-    fn members(&self) -> usize {
-        match self {
-            Self::Transformer(_) => 1,
-            Self::Perceptron(config) => config.members,
-        }
-    }
 }
 
 /// A model. Its [`weights`] have the names that they have in the model itself.
@@ -126,8 +119,6 @@ pub enum Model {
     Transformer(DecisionTransformer),
     /// See [`Perceptron`].
     Perceptron(Perceptron),
-    /// See [`Ensemble`].
-    Ensemble(Ensemble),
 }
 
 impl Matrices for Model {
@@ -135,7 +126,6 @@ impl Matrices for Model {
         match self {
             Self::Transformer(model) => model.matrices(),
             Self::Perceptron(model) => model.matrices(),
-            Self::Ensemble(model) => model.matrices(),
         }
     }
 }
@@ -155,11 +145,8 @@ impl Model {
             ModelConfig::Transformer(config) => {
                 Self::Transformer(DecisionTransformer::init(config, observations, actions, init)?)
             }
-            ModelConfig::Perceptron(config) if config.members == 1 => {
-                Self::Perceptron(Perceptron::init(config, observations, actions, init)?)
-            }
             ModelConfig::Perceptron(config) => {
-                Self::Ensemble(Ensemble::init(config, observations, actions, init)?)
+                Self::Perceptron(Perceptron::init(config, observations, actions, init)?)
             }
         })
     }
@@ -177,12 +164,9 @@ impl Model {
         tensors: &NamedTensors,
         device: &Device,
     ) -> Result<Self, ModelError> {
-        for (key, n) in [("model.n_layers", config.n_layers()), ("model.members", config.members())]
-        {
-            if n > tensors.len() {
-                let expected = format!("the weights are {} tensors, too few", tensors.len());
-                return Err(config_error(key, n, expected));
-            }
+        if config.n_layers() > tensors.len() {
+            let expected = format!("the weights are {} tensors, too few", tensors.len());
+            return Err(config_error("model.n_layers", config.n_layers(), expected));
         }
         let described = Self::init(config, observations, actions, &mut Init::shapes(device))?;
         weights::restore(described, tensors)
@@ -194,33 +178,28 @@ impl Model {
         match self {
             Self::Transformer(model) => model.loss(contexts, dropout),
             Self::Perceptron(model) => model.loss(contexts, dropout),
-            Self::Ensemble(model) => model.loss(contexts, dropout),
         }
     }
 
     /// What the [head](Self::head) reads to choose each context's newest action, without
-    /// dropout; of an ensemble, what its members' heads read, side by side.
+    /// dropout.
     ///
     /// # Shapes
     /// - result: `[batch, width]`
     pub fn newest(&self, contexts: &Contexts) -> Tensor<2> {
         match self {
-            Self::Transformer(model) => model.newest(contexts),
-            Self::Perceptron(model) => model.hidden(contexts, None),
-            Self::Ensemble(model) => {
-                let read = model.members.iter().map(|member| member.hidden(contexts, None));
-                Tensor::cat(read.collect(), 1)
+            Self::Transformer(model) => {
+                let [batch, _] = contexts.dims();
+                let hidden = model.hidden(contexts, Steps::Newest, None);
+                hidden.reshape([batch, model.config.d_model])
             }
+            Self::Perceptron(model) => model.hidden(contexts, None),
         }
     }
 
-    /// What the model says about each context's newest action, without dropout.
+    /// What the model says about each context's newest action.
     pub fn decide(&self, contexts: &Contexts) -> Decisions {
-        match self {
-            Self::Transformer(model) => model.decide(contexts),
-            Self::Perceptron(model) => model.decide(contexts),
-            Self::Ensemble(model) => model.decide(contexts),
-        }
+        self.head().decide(self.newest(contexts))
     }
 
     /// What a policy keeps of new observations instead of them, `[n, d_model]`: frames,
@@ -234,12 +213,11 @@ impl Model {
         }
     }
 
-    /// From what the model, or an ensemble's first member, has read to actions.
+    /// From what the model has read to actions.
     pub fn head(&self) -> &Head {
         match self {
             Self::Transformer(model) => &model.head,
             Self::Perceptron(model) => &model.head,
-            Self::Ensemble(model) => &model.first().head,
         }
     }
 
@@ -248,7 +226,6 @@ impl Model {
         match self {
             Self::Transformer(model) => ModelConfig::Transformer(model.config.clone()),
             Self::Perceptron(model) => ModelConfig::Perceptron(model.config.clone()),
-            Self::Ensemble(model) => ModelConfig::Perceptron(model.first().config.clone()),
         }
     }
 
@@ -257,7 +234,6 @@ impl Model {
         match self {
             Self::Transformer(model) => (&model.observations, &model.actions),
             Self::Perceptron(model) => (&model.observations, &model.actions),
-            Self::Ensemble(model) => (&model.first().observations, &model.first().actions),
         }
     }
 
@@ -266,7 +242,6 @@ impl Model {
         match self {
             Self::Transformer(model) => model.config.context_length,
             Self::Perceptron(model) => model.config.context_length,
-            Self::Ensemble(model) => model.first().config.context_length,
         }
     }
 
@@ -275,7 +250,6 @@ impl Model {
         let weight = match self {
             Self::Transformer(model) => model.transformer.blocks[0].norm_1_weight.val(),
             Self::Perceptron(model) => model.layers[0].bias.val(),
-            Self::Ensemble(model) => model.first().layers[0].bias.val(),
         };
         (weight.device(), weight.dtype())
     }
@@ -318,11 +292,6 @@ impl Model {
                 let told_share = u8::try_from(place).ok();
                 Ok(Self::Perceptron(Perceptron { told_share, ..model }))
             }
-            (Self::Ensemble(model), Some(place)) => {
-                let told_share = u8::try_from(place).ok();
-                let told = |member| Perceptron { told_share, ..member };
-                Ok(Self::Ensemble(model.map(told)))
-            }
             _ if known.is_empty() => {
                 let expected = "0: the agent was told of no share (model.best_percents)";
                 Err(config_error("best_percent", percent, expected))
@@ -352,9 +321,6 @@ impl Model {
         match self {
             Self::Transformer(model) => Self::Transformer(model.with_form(form)),
             Self::Perceptron(model) => Self::Perceptron(Perceptron { form, ..model }),
-            Self::Ensemble(model) => {
-                Self::Ensemble(model.map(|member| Perceptron { form, ..member }))
-            }
         }
     }
 }

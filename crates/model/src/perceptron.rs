@@ -34,7 +34,7 @@ use crate::{
     contexts::{Contexts, Observed},
     encoder,
     error::{ModelError, check_counts, check_size, config_error},
-    head::{Decisions, Head, HeadConfig, TanhConfig},
+    head::{Head, HeadConfig, TanhConfig},
     init::Init,
     loss::Loss,
     matrices::Matrices,
@@ -63,17 +63,6 @@ pub struct PerceptronConfig {
     /// context is [from them](crate::best_shares); empty: it is always told a return.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub best_percents: Vec<f32>,
-    /// How many such perceptrons act [as one](crate::ensemble). A [`Perceptron`] is one of them.
-    #[serde(default = "alone", skip_serializing_if = "is_alone")]
-    pub members: usize,
-}
-
-fn alone() -> usize {
-    1
-}
-
-fn is_alone(members: &usize) -> bool {
-    *members == 1
 }
 
 impl PerceptronConfig {
@@ -87,7 +76,6 @@ impl PerceptronConfig {
             head: HeadConfig::Tanh(TanhConfig {}),
             average_return: None,
             best_percents: Vec::new(),
-            members: 1,
         }
     }
 
@@ -116,7 +104,6 @@ impl PerceptronConfig {
             ("model.n_layers", self.n_layers),
             ("model.d_model", self.width),
             ("model.context_length", self.context_length),
-            ("model.members", self.members),
         ])?;
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(config_error("model.dropout", self.dropout, "must lie in [0, 1)"));
@@ -228,11 +215,6 @@ impl Perceptron {
         hidden
     }
 
-    /// What it says about each context's newest action.
-    pub fn decide(&self, contexts: &Contexts) -> Decisions {
-        self.head.decide(self.hidden(contexts, None))
-    }
-
     /// The newest average return to go of each context, and with shares an indicator of each:
     /// `[batch, 1 + shares]`.
     fn told(&self, average: AverageReturn, contexts: &Contexts) -> Tensor<2> {
@@ -291,6 +273,7 @@ mod tests {
     use super::*;
     use crate::{
         contexts::Acted,
+        head::Decisions,
         weights::{self, NamedTensors},
     };
     use burn::tensor::Device;
@@ -352,7 +335,8 @@ mod tests {
             let hidden = relu(affine(&hidden, "layers.1", &weights));
             affine(&hidden, "head", &weights)[0].tanh()
         });
-        let Decisions::Numbers(decisions) = model.decide(&inputs()) else { panic!("numbers") };
+        let decisions = model.head.decide(model.hidden(&inputs(), None));
+        let Decisions::Numbers(decisions) = decisions else { panic!("numbers") };
         let got = [decisions.mode(0), decisions.mode(1)].concat();
         assert!(got.iter().zip(expected).all(|(got, x)| (got - x).abs() < 1e-6), "{got:?}");
         // The newest actions are 0.25 and -0.5; the older 0.9 are not asked for.

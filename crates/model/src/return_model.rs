@@ -85,7 +85,6 @@ impl ReturnModelConfig {
             dropout: 0.0,
             average_return: None,
             best_percents: Vec::new(),
-            members: 1,
             head: self.head.clone(),
         }
     }

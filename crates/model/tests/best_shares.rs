@@ -33,13 +33,8 @@ fn perceptron() -> PerceptronConfig {
     PerceptronConfig { width: 32, best_percents, ..PerceptronConfig::rvs(20) }
 }
 
-fn all() -> [ModelConfig; 3] {
-    let ensemble = PerceptronConfig { members: 2, ..perceptron() };
-    [
-        ModelConfig::Transformer(config()),
-        ModelConfig::Perceptron(perceptron()),
-        ModelConfig::Perceptron(ensemble),
-    ]
+fn both() -> [ModelConfig; 2] {
+    [ModelConfig::Transformer(config()), ModelConfig::Perceptron(perceptron())]
 }
 
 fn model(config: &ModelConfig, device: &Device) -> Model {
@@ -76,7 +71,7 @@ fn newest(model: &Model, asked: f32, best: &[Option<u8>]) -> Vec<Vec<f32>> {
 
 #[test]
 fn an_agent_that_is_told_a_share_is_told_no_return() {
-    all().iter().for_each(check_told);
+    both().iter().for_each(check_told);
 }
 
 fn check_told(config: &ModelConfig) {
@@ -99,7 +94,7 @@ fn check_told(config: &ModelConfig) {
 /// The same is seen and asked for in all contexts; those of the best episodes acted otherwise.
 #[test]
 fn each_share_is_cloned() {
-    all().iter().for_each(check_cloned);
+    both().iter().for_each(check_cloned);
 }
 
 fn check_cloned(config: &ModelConfig) {
@@ -151,7 +146,7 @@ fn a_share_that_was_not_told_is_refused() {
         let model = model(config, &Device::flex());
         ModelPolicy::new(&model, None, &play(percent)).err().unwrap().to_string()
     };
-    for config in all() {
+    for config in both() {
         assert!(ModelPolicy::new(&model(&config, &Device::flex()), None, &play(10.0)).is_ok());
         let error = refused(&config, 20.0);
         assert!(error.starts_with("best_percent = 20: 0, or one that"), "{error}");

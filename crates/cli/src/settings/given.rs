@@ -33,7 +33,6 @@ const fn only(key: &'static str, of: &'static str, values: &'static [&'static st
 }
 
 const TRANSFORMER: &[&str] = &["transformer"];
-const PERCEPTRON: &[&str] = &["perceptron"];
 const WITH_PARTS: &[&str] = &["decision_transformer", "behavior_cloning", "rvs"];
 /// Those that learn a model of logged actions.
 pub(super) const SEQUENCES: &[&str] =
@@ -58,7 +57,7 @@ const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 const RECORDING: &str = "the recording";
 
-const ONLY: [Only; 42] = [
+const ONLY: [Only; 41] = [
     only("preset", "algorithm", PRESET),
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
@@ -96,7 +95,6 @@ const ONLY: [Only; 42] = [
     only("model.best_percents", "algorithm", WITH_SHARES),
     only("model.best_percents", "model.conditioning", &["token"]),
     only("evaluation.best_percent", "algorithm", WITH_SHARES),
-    only("model.members", "model.kind", PERCEPTRON),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.time", "model.kind", TRANSFORMER),
     only("model.timestep_std", "model.kind", TRANSFORMER),

@@ -36,7 +36,6 @@ impl Settings {
                     RVS => model.best_percents.0.clone(),
                     _ => Vec::new(),
                 },
-                members: model.members,
             }));
         }
         let (reference, positions) = match task.observations {
@@ -111,25 +110,21 @@ impl Settings {
 
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
     /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `tanh-adaln`,
-    /// `rvs-tanh-ensemble4`, `cql4`.
+    /// `cql4`.
     pub fn model_name(&self, algorithm: &AlgorithmConfig) -> String {
         let best = match self.data.best_percent {
             100.0 => String::new(),
             percent => format!("best{percent}-"),
         };
-        let members = match self.model.members {
-            1 => String::new(),
-            n => format!("-ensemble{n}"),
-        };
         let (algorithm, head) = match (&*self.algorithm, algorithm.model()) {
             (_, None) => return format!("{best}{}", algorithm.short_name()),
             (BEHAVIOR_CLONING, _) => ("bc-", self.head.name()),
             (VALUE_GUIDED, _) => ("guided-", self.head.name()),
-            (RVS, _) => return format!("{best}rvs-{}{members}", self.head.name()),
+            (RVS, _) => return format!("{best}rvs-{}", self.head.name()),
             _ => ("", self.head.name()),
         };
         let (kind, attention) = match self.model.kind {
-            ModelKind::Perceptron => ("perceptron-", members),
+            ModelKind::Perceptron => ("perceptron-", String::new()),
             ModelKind::Transformer if self.attention == AttentionConfig::SOFTMAX => {
                 ("", String::new())
             }

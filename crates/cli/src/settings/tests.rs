@@ -178,7 +178,6 @@ fn the_paper_profile_is_the_reference_s() {
         n_layers: 3,
         width: 256,
         best_percents: vec![10.0, 50.0, 100.0],
-        members: 4,
         ..paper.clone()
     };
     for (profile, config, batch) in [("quick", quick, 256), ("paper", paper, 16_384)] {
@@ -264,10 +263,7 @@ fn every_agent_has_a_name() {
     let perceptron = "algorithm=behavior_cloning model.kind=perceptron";
     let words = format!("{perceptron} head=linear head.bins=20");
     assert_eq!(name(&words), "bc-perceptron-linear-bins20");
-    assert_eq!(
-        name("algorithm=rvs head=gaussian data.best_percent=50"),
-        "best50-rvs-gaussian-ensemble4"
-    );
+    assert_eq!(name("algorithm=rvs head=gaussian data.best_percent=50"), "best50-rvs-gaussian");
     let words = "model.conditioning=adaln";
     assert_eq!(name(words), "tanh-adaln");
     let line = format!("env=hopper {words}");
@@ -321,7 +317,6 @@ fn what_describes_no_agent_is_refused() {
     refused("env=hopper model.kind=perceptron", "say algorithm=behavior_cloning");
     refused("env=hopper algorithm=rvs model.kind=transformer", "RvS is a perceptron");
     refused("game=seaquest algorithm=rvs", "a perceptron sees vectors");
-    refused("env=hopper model.members=2", "model.members=2 is for model.kind=perceptron");
     refused("env=hopper algorithm=discrete_cql", "real-valued");
     refused("env=hopper algorithm=magic", "algorithm=magic: there are decision_transformer");
     refused("game=seaquest model.kind=perceptron algorithm=behavior_cloning", "vectors");

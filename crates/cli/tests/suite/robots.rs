@@ -200,14 +200,14 @@ fn every_model_and_head_trains_and_plays() {
             "algorithm=behavior_cloning model.kind=perceptron head=fourier",
             "bc-perceptron-fourier14",
         ),
-        ("algorithm=rvs model.d_model=16", "rvs-tanh-ensemble4"),
+        ("algorithm=rvs model.d_model=16", "rvs-tanh"),
         ("model.conditioning=adaln", "tanh-adaln"),
         ("algorithm=value_guided head=gaussian", "guided-gaussian"),
         (
             "model.conditioning=adaln head=gaussian attention=fourier",
             "gaussian-attention-fourier4-adaln",
         ),
-        ("algorithm=rvs model.d_model=16 model.members=1 head=gaussian", "rvs-gaussian"),
+        ("algorithm=rvs model.d_model=16 head=gaussian", "rvs-gaussian"),
         ("data.delayed_reward=true train.sampling=from_start", "tanh"),
     ] {
         let desk = Desk::new();

@@ -224,12 +224,8 @@ fn agents() -> [(&'static str, ModelConfig); 6] {
         head: HeadConfig::Gaussian(GaussianConfig {}),
         ..PerceptronConfig::gym()
     };
-    let told = PerceptronConfig {
-        width: 8,
-        best_percents: vec![10.0, 100.0],
-        members: 2,
-        ..PerceptronConfig::rvs(8)
-    };
+    let told =
+        PerceptronConfig { width: 8, best_percents: vec![10.0, 100.0], ..PerceptronConfig::rvs(8) };
     let mut actions = config(HeadConfig::Fourier(bins));
     if let ModelConfig::Transformer(model) = &mut actions {
         model.positions = PositionsConfig::LocalAndGlobal { max_timestep: 8 };
@@ -240,7 +236,7 @@ fn agents() -> [(&'static str, ModelConfig); 6] {
         ("binned", config(HeadConfig::Binned(binned))),
         ("actions", actions),
         ("perceptron", ModelConfig::Perceptron(perceptron)),
-        ("ensemble", ModelConfig::Perceptron(told)),
+        ("told", ModelConfig::Perceptron(told)),
     ]
 }
 

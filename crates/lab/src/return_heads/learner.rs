@@ -91,7 +91,6 @@ fn model(
         head: kind.config(),
         average_return: None,
         best_percents: Vec::new(),
-        members: 1,
     };
     let observations = ObservationSpace::Vectors { width: observed };
     let mut generator = seed::generator(run_seed, "init");

@@ -16,28 +16,6 @@ pub enum Decisions {
 }
 
 impl Decisions {
-    /// Those of the equal mixture of several models, of the same rows and of one kind.
-    ///
-    /// - A list of actions: the mean of their probabilities.
-    /// - Real values: a draw is one of theirs, each as often; the most probable value and a quantile
-    ///   are the mean of theirs, which for distributions of several peaks may lie between them.
-    ///
-    /// # Panics
-    /// When there is none, or they are of two kinds: a caller's bug.
-    pub(crate) fn mixed(of: Vec<Self>) -> Self {
-        let n = of.len();
-        if matches!(of[0], Self::Actions(_)) {
-            let members: Vec<_> = of.into_iter().filter_map(Self::actions).collect();
-            assert_eq!(members.len(), n, "decisions of one kind");
-            return Self::Actions(LogitsDecisions::mixed(&members));
-        }
-        let members: Vec<_> = of.into_iter().filter_map(Self::numbers).collect();
-        assert_eq!(members.len(), n, "decisions of one kind");
-        let dims = [members[0].rows, members[0].width];
-        let marginals = members.into_iter().map(|member| member.marginals).collect();
-        Self::Numbers(NumbersDecisions::new(dims, Box::new(Mixed(marginals))))
-    }
-
     /// Of a list of actions.
     pub fn actions(self) -> Option<LogitsDecisions> {
         match self {
@@ -65,20 +43,6 @@ impl LogitsDecisions {
     pub(super) fn new(output: HeadOutput) -> Self {
         let [_, n_actions] = output.logits.dims();
         Self { logits: read(output.logits), n_actions }
-    }
-
-    /// The logarithm of the mean of their probabilities.
-    fn mixed(of: &[Self]) -> Self {
-        let n_actions = of[0].n_actions;
-        let rows = 0..of[0].logits.len() / n_actions;
-        let logits = rows.flat_map(|row| {
-            let probs: Vec<Vec<f64>> = of.iter().map(|member| member.probs(row, 1.0)).collect();
-            (0..n_actions).map(move |action| {
-                let sum: f64 = probs.iter().map(|probs| probs[action]).sum();
-                (sum / probs.len() as f64).ln() as f32
-            })
-        });
-        Self { logits: logits.collect(), n_actions }
     }
 
     /// Of one row, by environment action id.
@@ -166,34 +130,6 @@ impl NumbersDecisions {
             if self.marginals.is_finite(place) { number(place).clamp(-1.0, 1.0) } else { f64::NAN }
         };
         places.map(checked).collect()
-    }
-}
-
-/// The equal mixture of several models' marginals.
-struct Mixed(Vec<Box<dyn Marginals>>);
-
-impl Mixed {
-    fn mean(&self, number: impl Fn(&dyn Marginals) -> f64) -> f64 {
-        self.0.iter().map(|member| number(&**member)).sum::<f64>() / self.0.len() as f64
-    }
-}
-
-impl Marginals for Mixed {
-    fn is_finite(&self, place: usize) -> bool {
-        self.0.iter().all(|member| member.is_finite(place))
-    }
-
-    fn mode(&self, place: usize) -> f64 {
-        self.mean(|member| member.mode(place))
-    }
-
-    fn draw(&self, place: usize, temperature: f32, generator: &mut Generator) -> f64 {
-        let member = generator.random_range(0..self.0.len());
-        self.0[member].draw(place, temperature, generator)
-    }
-
-    fn quantile(&self, place: usize, q: f64) -> f64 {
-        self.mean(|member| member.quantile(place, q))
     }
 }
 

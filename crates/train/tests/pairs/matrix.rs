@@ -200,8 +200,6 @@ fn perceptron(
         head: head.clone(),
         average_return,
         best_percents: Vec::new(),
-        // Who is told returns is also an ensemble.
-        members: 1 + usize::from(average_return.is_some()),
     };
     let config = ModelConfig::Perceptron(config);
     Pair { observations: observations.clone(), actions: actions(head), config }
