@@ -5,8 +5,9 @@
 //! `model.best_percents` it may also act as [the best episodes](overtone_model::best_shares) did.
 //!
 //! Differs from the published implementation: observations are normalized; the quick profile
-//! is a smaller perceptron with shares, and takes batches of 256 steps, theirs have 16,384; any head that fits the actions may be used; and while it plays, what it is told follows what it has earned, without bounds, where theirs stays
-//! what was asked for at the start.
+//! is a smaller perceptron with shares, and takes batches of 256 steps, theirs have 16,384; any head
+//! that fits the actions may be used; and while it plays, what it is told follows what it has earned,
+//! without bounds, where theirs stays what was asked for at the start.
 //!
 //! [`perceptron`]: overtone_model::perceptron
 
