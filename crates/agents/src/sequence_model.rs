@@ -201,6 +201,7 @@ impl<O: LearnsActions> AlgorithmOptions for O {
         play: &Play,
         device: &Device,
     ) -> Result<Box<dyn Policy>, ModelError> {
+        self.check_told()?;
         let (observations, actions) = (&task.observations, &task.actions);
         let model = Model::from_weights(&self.learned(), observations, actions, weights, device)?;
         Ok(Box::new(ModelPolicy::new(&model, normalization, play)?))

@@ -8,8 +8,8 @@ mod pong;
 use std::{collections::BTreeMap, fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
-use overtone_agents::policy;
-use overtone_model::weights;
+use overtone_agents::{AlgorithmConfig, BehaviorCloningConfig, policy};
+use overtone_model::{ModelConfig, weights};
 use overtone_train::{Algorithm, Checkpoint, Initial, RunDir, TrainConfig, TrainError, Trainer};
 use pong::{BATCH, Bench, Witness, config, files};
 
@@ -242,6 +242,20 @@ fn a_state_cannot_claim_a_model_that_its_weights_are_not() {
         let error = policy(&checkpoint, &play, &Device::flex()).err().unwrap().to_string();
         assert!(error.contains("describes another agent"), "{key}: {error}");
     }
+}
+
+/// What training refuses is refused where weights are read, too.
+#[test]
+fn an_agent_that_could_not_be_trained_does_not_play() {
+    let bench = Bench::new();
+    bench.train(config(1)).0.unwrap();
+    let weights = weights::load(&bench.step(1).join("model.safetensors")).unwrap();
+    let told = ModelConfig::Transformer(bench.model());
+    let cloning = AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(told));
+    let play = bench.agent().matched();
+    let error = cloning.policy(&bench.task(), &weights, None, &play, &Device::flex());
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("behaviour cloning is told no returns"), "{error}");
 }
 
 /// Whatever else has changed in it since.

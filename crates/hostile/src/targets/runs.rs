@@ -8,7 +8,9 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use overtone_agents::exchange::{self, Description};
 use overtone_agents::state_dict::{self, Unsaid};
-use overtone_agents::{Agent, AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions};
+use overtone_agents::{
+    Agent, AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
+};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::protocol::{ActionChoice, ReturnUnits};
 use overtone_core::task::Targets;
@@ -359,6 +361,9 @@ fn agent(model: ModelConfig) -> Agent {
     let algorithm = match model {
         ModelConfig::Transformer(model) => {
             AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
+        }
+        ModelConfig::Perceptron(model) if model.average_return.is_some() => {
+            AlgorithmConfig::Rvs(RvsConfig(model))
         }
         perceptron => AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(perceptron)),
     };
