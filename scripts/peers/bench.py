@@ -15,11 +15,11 @@ it in docs/results/training.json, and docs/results/training.md is written from t
 
 Three parts are done when they are asked for, each with a page and numbers of its own in
 docs/results: parity (TD3+BC and IQL after the same updates), score (the Decision Transformer,
-TD3+BC and IQL by the clock; `minutes=20` for each, `threads=2`) and earned (the same three, what
-they return after `minutes=3.5` of one core, `jobs=1` at once, kept in `runs=runs/earned`). A run of
-parity or earned that ended is not done again. Parity and score need data=FOLDER with D4RL's files,
-such as hopper_medium_replay-v2.hdf5; score takes files=NAME,NAME, medium-replay of three robots by
-default; earned plays the robots' default recordings.
+TD3+BC and IQL by the clock, and RvS, here alone; `minutes=20` for each, `threads=2`) and earned
+(the first three, what they return after `minutes=3.5` of one core, `jobs=1` at once, kept in
+`runs=runs/earned`). A run of parity or earned that ended is not done again. Parity and score need
+data=FOLDER with D4RL's files, such as hopper_medium_replay-v2.hdf5; score takes files=NAME,NAME,
+medium-replay of three robots by default; earned plays the robots' default recordings.
 """
 
 import argparse

@@ -32,11 +32,14 @@ class Method:
     # How often an agent is looked at, and the updates of a first short run, which tells the pace.
     copies: int
     pilot: int
+    # Whether d3rlpy has it too.
+    there: bool = True
 
 
 METHODS = {"dt": Method("Decision Transformer", ["algorithm=decision_transformer"], 12, 48),
            "td3_bc": Method("TD3+BC", ["algorithm=td3_bc"], 24, 480),
-           "iql": Method("IQL", ["algorithm=iql"], 24, 480)}
+           "iql": Method("IQL", ["algorithm=iql"], 24, 480),
+           "rvs": Method("RvS", ["algorithm=rvs"], 24, 480, there=False)}
 SIDES = {"overtone": "Overtone", "d3rlpy": "d3rlpy"}
 
 
@@ -179,9 +182,11 @@ def measure(program: str, python: str, here: Path, log, data: Path, minutes: flo
         for key, method in METHODS.items():
             print(f"score: {method.name} on {name}", file=sys.stderr)
             mine, played = curve(ours, key, 60 * minutes, {})
-            # Both play the same starts, and are asked for the same return where one is asked for.
-            other, _ = curve(theirs, key, 60 * minutes, played)
-            found["methods"][key] = {"overtone": mine, "d3rlpy": other, "target": played["target"]}
+            found["methods"][key] = {"overtone": mine, "target": played["target"]}
+            if method.there:
+                # Both play the same starts, and are asked for the same return, where for any.
+                other, _ = curve(theirs, key, 60 * minutes, played)
+                found["methods"][key]["d3rlpy"] = other
         section["files"][name] = found
     return section
 
@@ -196,7 +201,7 @@ def markdown(section: dict) -> str:
     for name, found in section["files"].items():
         within = {(key, side): [point for point in sides[side]["points"]
                                 if point["seconds"] <= limit] or sides[side]["points"][:1]
-                  for key, sides in found["methods"].items() for side in SIDES}
+                  for key, sides in found["methods"].items() for side in SIDES if side in sides}
         best = max(point["mean"] for points in within.values() for point in points)
         goals = [found["data"], 0.95 * best]
         rows = []
@@ -209,14 +214,15 @@ def markdown(section: dict) -> str:
             top = max(points, key=lambda point: point["mean"])
             rows.append([METHODS[key].name, SIDES[side], str(points[-1]["updates"]), *times,
                          f"{top['mean']:.0f} at {top['seconds']:.0f}", f"{points[-1]['mean']:.0f}"])
-        others = max(sides[side]["others"] for sides in found["methods"].values() for side in SIDES)
+        others = max(sides[side]["others"] for sides in found["methods"].values()
+                     for side in SIDES if side in sides)
         text += (f"**{name}**: the data's mean is {goals[0]:.0f}, 95 % of the best {goals[1]:.0f}. "
                  f"Other programs took up to {100 * others:.0f} % of the machine.\n\n"
                  + table(["", "", "updates", "seconds to the data's mean (of processors)",
                           "seconds to 95 % of the best", "best, at second", "at the end"], rows)
                  + "\n")
     cold = all(sides[side]["cold"] for found in section["files"].values()
-               for sides in found["methods"].values() for side in SIDES)
+               for sides in found["methods"].values() for side in SIDES if side in sides)
     files = "Files were dropped from memory first." if cold else (
         "Files may have been in memory: dropping them was not allowed.")
     return (f"{section['minutes']:g} minutes for each, {section['threads']} threads, "
