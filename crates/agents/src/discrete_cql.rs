@@ -23,13 +23,14 @@ mod policy;
 
 use burn::{
     module::Module,
-    tensor::{Device, Int, Tensor, TensorData},
+    tensor::{Device, Int, Tensor},
 };
 use overtone_core::{
     ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, protocol::ActionChoice,
     seed::Generator,
 };
 use overtone_data::Batch;
+use overtone_kernels::quantile_huber;
 use overtone_model::{
     ModelError,
     contexts::{Acted, Observed},
@@ -339,19 +340,7 @@ impl DiscreteCql {
         let chosen = network::of_actions(quantiles, taken.clone());
         let returns = tracked_like(targets.returns, &chosen);
         let shares = tracked_like(targets.shares, &chosen);
-        let [_, n] = chosen.dims();
-
-        // u[row, i, j]: target quantile j minus own quantile i.
-        let errors = returns.unsqueeze_dim::<3>(1) - chosen.clone().unsqueeze_dim::<3>(2);
-        let small = errors.clone().abs().clamp_max(1.0);
-        // H(u) = |u|_c (|u| − |u|_c / 2) with |u|_c the smaller of |u| and 1.
-        let huber = small.clone() * (errors.clone().abs() - small / 2.0);
-        let below = errors.detach().lower_elem(0.0).float().cast(chosen.dtype());
-        let tau: Vec<f64> = (0..n).map(|i| (2 * i + 1) as f64 / (2 * n) as f64).collect();
-        let like = (&chosen.device(), chosen.dtype());
-        let tau = Tensor::<1>::from_data(TensorData::from(&tau[..]), like).reshape([1, n, 1]);
-        let slopes = (tau - below).abs();
-        let rows_td = (slopes * huber).mean_dim(2).sum_dim(1).reshape([rows]);
+        let rows_td = quantile_huber(chosen, returns, online.form);
 
         let value = values.clone().gather(1, taken.unsqueeze_dim::<2>(1)).squeeze_dim::<1>(1);
         let rows_conservative = network::log_sum_exp(values) - value.clone();

@@ -24,6 +24,7 @@
 //! | [`fourier_scores()`] | the Fourier integral kernel's scores of queries and keys |
 //! | [`fourier_power()`] | the squared amplitude of Fourier series, of which densities are made |
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
+//! | [`quantile_huber()`] | the loss of quantile regression, each quantile against each target |
 //! | [`relu_layers`](relu_layers()) | affine layers with ReLU between them |
 //! | [`layer_norm`], [`dropout`](dropout()) | each by itself |
 //! | [`polyak`](polyak()) | targets that follow parameters slowly |
@@ -47,6 +48,7 @@ mod mlp;
 mod norm;
 mod outer;
 mod polyak;
+mod quantile_huber;
 mod queries;
 mod relu_layers;
 mod rows;
@@ -64,6 +66,7 @@ pub use fourier_scores::fourier_scores;
 pub use mlp::{Activation, MlpWeights, mlp_block};
 pub use norm::{LAYER_NORM_EPSILON, layer_norm};
 pub use polyak::polyak;
+pub use quantile_huber::quantile_huber;
 pub use queries::Queries;
 pub use relu_layers::{ReluLayer, relu_layers};
 
