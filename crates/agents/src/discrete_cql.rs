@@ -332,7 +332,6 @@ impl DiscreteCql {
     /// The loss of `online`.
     pub fn loss(&self, state: &DiscreteCqlState, online: &QNetwork, steps: CqlSteps) -> CqlLoss {
         let CqlSteps { observations, actions: taken, next } = steps;
-        let [rows] = taken.dims();
         let targets = self.targets(state, next);
 
         let quantiles = online.quantiles(&observations);
