@@ -3,14 +3,12 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use overtone_core::{
-    ActionSpace, Normalization, Play, Policy, Simulation, Task, protocol::ReturnUnits,
-};
-use overtone_model::{ModelConfig, PositionsConfig};
+use overtone_core::{ActionSpace, Normalization, Play, Policy, Simulation, Task};
+use overtone_model::{ModelConfig, ModelError, PositionsConfig, weights::NamedTensors};
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
-use crate::{AlgorithmConfig, in_units_of};
+use crate::{AlgorithmConfig, options::Restored, scaled_actions::in_units_of};
 
 /// What an agent is and where it acts: with the weights, all that playing needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,9 +115,22 @@ impl Agent {
         }
     }
 
-    /// Units of the returns in its data.
-    pub fn return_units(&self) -> ReturnUnits {
-        self.task.return_units
+    /// It with these weights, played so on `device`, in the units of the environment.
+    ///
+    /// # Errors
+    /// When it is one that cannot be trained, or the weights are another's.
+    pub fn policy(
+        &self,
+        weights: &NamedTensors,
+        play: &Play,
+        device: &Device,
+    ) -> Result<Box<dyn Policy>, ModelError> {
+        let Self { task, normalization, .. } = self;
+        self.algorithm.validate(&task.observations, &task.actions)?;
+        let normalization = normalization.as_ref();
+        let policy =
+            self.algorithm.policy(&Restored { task, weights, normalization, play, device })?;
+        Ok(in_units_of(&task.actions, policy))
     }
 
     /// Whether its head orders a list of actions otherwise than the environment numbers them.
@@ -140,10 +151,7 @@ pub fn policy(
     device: &Device,
 ) -> Result<Box<dyn Policy>, TrainError> {
     let agent = Agent::of(checkpoint)?;
-    let weights = checkpoint.weights()?;
-    let normalization = agent.normalization.as_ref();
-    let policy = agent.algorithm.policy(&agent.task, &weights, normalization, play, device);
-    let policy = policy.map(|policy| in_units_of(&agent.task.actions, policy));
+    let policy = agent.policy(&checkpoint.weights()?, play, device);
     policy.map_err(|error| TrainError::Checkpoint {
         path: checkpoint.path.clone(),
         reason: format!("its state describes another agent than its weights are: {error}"),

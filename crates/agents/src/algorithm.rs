@@ -33,7 +33,7 @@ macro_rules! algorithms {
             pub const ALL: &'static [(&'static str, &'static str)] = &[$(($name, $presets)),*];
 
             /// Training of an agent for `task`, of whatever algorithm: it learns real-valued
-            /// actions in [-1, 1], and [`policy`](crate::policy) scales what it does back.
+            /// actions in [-1, 1], and [`Agent::policy`](crate::Agent::policy) scales what it does back.
             ///
             /// # Errors
             /// When the options describe no agent, or `resume` belongs to another run.

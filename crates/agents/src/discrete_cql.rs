@@ -26,8 +26,7 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use overtone_core::{
-    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, protocol::ActionChoice,
-    seed::Generator,
+    ActionSpace, ObservationSpace, Policy, Task, protocol::ActionChoice, seed::Generator,
 };
 use overtone_data::Batch;
 use overtone_kernels::quantile_huber;
@@ -46,7 +45,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::{network::QNetwork, policy::GreedyPolicy};
 use crate::{
-    options::AlgorithmOptions,
+    options::{AlgorithmOptions, Restored},
     value::{
         keys::{check_positive, check_shares},
         parts::{self, Parts},
@@ -137,24 +136,16 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         Ok(Box::new(Trainer::new(algorithm, job, resume)?))
     }
 
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(&task.observations, &task.actions)?;
+    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
         // A draw is the best action but for the share of random ones.
-        let epsilon = match play.action_choice {
+        let epsilon = match of.play.action_choice {
             ActionChoice::Sample => self.epsilon,
             ActionChoice::Mode => 0.0,
         };
-        let (observations, actions) = (&task.observations, &task.actions);
-        let described = QNetwork::init(self, observations, actions, &mut Init::shapes(device))?;
-        let network = weights::restore(described, weights)?;
-        Ok(Box::new(GreedyPolicy::new(&network, observations, normalization, epsilon)))
+        let Task { observations, actions, .. } = of.task;
+        let described = QNetwork::init(self, observations, actions, &mut Init::shapes(of.device))?;
+        let network = weights::restore(described, of.weights)?;
+        Ok(Box::new(GreedyPolicy::new(&network, observations, of.normalization, epsilon)))
     }
 }
 

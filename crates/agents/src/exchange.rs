@@ -10,7 +10,7 @@ use overtone_model::{
 use overtone_train::{TrainError, TrainState, checkpoint::sha256};
 use serde::{Deserialize, Serialize};
 
-use crate::{Agent, in_units_of};
+use crate::Agent;
 
 /// The file of weights.
 pub const WEIGHTS: &str = "model.safetensors";
@@ -81,12 +81,9 @@ pub fn read(folder: &Path) -> Result<(Description, Agent, NamedTensors), TrainEr
         return Err(wrong(format!("it is damaged: its SHA-256 is not the one in {DESCRIPTION}")));
     }
     let tensors = weights::load(&path)?;
-    let normalization = agent.normalization.as_ref();
     let device = device::choose("cpu")?.device;
     agent
-        .algorithm
-        .policy(&agent.task, &tensors, normalization, &agent.matched(), &device)
-        .map(|policy| drop(in_units_of(&agent.task.actions, policy)))
+        .policy(&tensors, &agent.matched(), &device)
         .map_err(|error| wrong(format!("{DESCRIPTION} describes another agent: {error}")))?;
     Ok((description, agent, tensors))
 }

@@ -23,16 +23,9 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::{Device, Tensor},
 };
-use overtone_core::{
-    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
-};
+use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
-use overtone_model::{
-    ModelError,
-    init::Init,
-    matrices::Matrices,
-    weights::{self, NamedTensors},
-};
+use overtone_model::{ModelError, init::Init, matrices::Matrices, weights};
 use overtone_train::{
     Algorithm, Checkpoint, Job, Learner, StepAt, StepFigures, TrainConfig, TrainError, Trainer,
     Training, TrainingData,
@@ -40,7 +33,7 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::AlgorithmOptions,
+    options::{AlgorithmOptions, Restored},
     value::{
         ActorPolicy, Mlp, Rescaling, Steps,
         expectile::{
@@ -144,26 +137,13 @@ impl AlgorithmOptions for IqlConfig {
         Ok(Box::new(Trainer::new(algorithm, job, resume)?))
     }
 
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        _play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(&task.observations, &task.actions)?;
+    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
         // The deviation plays no part; what is left are the weights of the mean.
-        let mean = weights::of_part("mean", weights);
-        let actor = ActorOf {
-            algorithm: NAME,
-            hidden: self.layers(),
-            observations: &task.observations,
-            actions: &task.actions,
-            normalization,
-            is_normalized: self.normalize,
-        };
-        Ok(Box::new(ActorPolicy::of_weights(actor, &mean, device)?))
+        let mean = weights::of_part("mean", of.weights);
+        let of = Restored { weights: &mean, ..*of };
+        let actor =
+            ActorOf { algorithm: NAME, hidden: self.layers(), is_normalized: self.normalize };
+        Ok(Box::new(ActorPolicy::restore(actor, &of)?))
     }
 }
 

@@ -58,17 +58,25 @@ pub trait AlgorithmOptions {
         resume: Option<&Checkpoint>,
     ) -> Result<Box<dyn Training>, TrainError>;
 
-    /// The policy of an agent with these weights, played so. Observations of vectors are
-    /// normalized before it sees them.
+    /// The policy of an agent of options that are [valid](Self::validate), whose actions are
+    /// within [-1, 1]: what [`Agent::policy`](crate::Agent::policy) asks for.
     ///
     /// # Errors
     /// When the weights do not fit the options.
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError>;
+    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError>;
+}
+
+/// What a policy is made of beside the options.
+#[derive(Clone, Copy, Debug)]
+pub struct Restored<'a> {
+    /// What is played.
+    pub task: &'a Task,
+    /// What was learned.
+    pub weights: &'a NamedTensors,
+    /// What is done to observations of vectors before the policy sees them.
+    pub normalization: Option<&'a Normalization>,
+    /// How it is played.
+    pub play: &'a Play,
+    /// Where it computes.
+    pub device: &'a Device,
 }

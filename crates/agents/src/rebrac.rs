@@ -24,23 +24,20 @@
 //! times as fast, its batches have 256 steps and theirs 1,024 on locomotion, and its β₁ is 0.3
 //! where theirs is at most 0.1. (TD3+BC's α is β₁ = 1 / (α · numbers of an action): 0.13 on Hopper.)
 
-use burn::{
-    module::Module,
-    tensor::{Device, Tensor},
-};
-use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, Task};
-use overtone_model::{ModelError, weights::NamedTensors};
+use burn::{module::Module, tensor::Tensor};
+use overtone_core::{ActionSpace, ObservationSpace, Policy, Task};
+use overtone_model::ModelError;
 use overtone_train::{Checkpoint, Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::AlgorithmOptions,
+    options::{AlgorithmOptions, Restored},
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
-        twin::{beside, squared_errors},
+        twin::beside,
     },
 };
 
@@ -131,16 +128,8 @@ impl AlgorithmOptions for RebracConfig {
         Td3::trainer(self, task, job, resume)
     }
 
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        _play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(&task.observations, &task.actions)?;
-        Td3::policy(self, task, weights, normalization, device)
+    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
+        Td3::policy(self, of)
     }
 }
 
@@ -161,18 +150,10 @@ impl Td3Options for RebracConfig {
         }
     }
 
-    /// `L_Q`
-    fn critic_loss(&self, state: &ActorCritic, steps: &Steps, noise: Tensor<2>) -> [Tensor<1>; 2] {
-        let next = steps.next_observations.clone();
-        let next_actions = state.next_actions(next.clone(), noise, self.noise_clip);
-        let away = (next_actions.clone() - steps.next_actions.clone()).square().sum_dim(1);
-        let next_values = state.target_critics.smaller(beside(next, next_actions));
-        let returns = steps.returns(next_values - away * self.critic_penalty, self.gamma);
-        let seen = beside(steps.observations.clone(), steps.actions.clone());
-        let values = state.critics.network.values(seen);
-        let loss = squared_errors(&values, returns);
-        let [first, _] = values;
-        [loss, first.mean()]
+    /// `β₂ Σ(ã' − a')²`
+    fn penalty(&self, next_actions: Tensor<2>, steps: &Steps) -> Option<Tensor<2>> {
+        let away = (next_actions - steps.next_actions.clone()).square().sum_dim(1);
+        Some(away * self.critic_penalty)
     }
 
     /// `L_π`

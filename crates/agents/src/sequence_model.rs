@@ -5,13 +5,11 @@
 //! [RvS](crate::rvs).
 
 use burn::tensor::{Device, Tensor};
-use overtone_core::{
-    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
-};
+use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
 use overtone_model::{
     Conditioning, DecisionTransformerConfig, Model, ModelConfig, ModelError, ModelPolicy,
-    PerceptronConfig, error::config_error, head::HeadConfig, init::Init, weights::NamedTensors,
+    PerceptronConfig, error::config_error, head::HeadConfig, init::Init,
 };
 use overtone_train::{
     Algorithm, BatchLoss, Checkpoint, Gradient, Job, Learner, PartFigures, Parts, StepAt,
@@ -19,7 +17,7 @@ use overtone_train::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::options::AlgorithmOptions;
+use crate::options::{AlgorithmOptions, Restored};
 
 /// Learns logged actions.
 #[derive(Clone, Debug)]
@@ -193,19 +191,19 @@ impl<O: LearnsActions> AlgorithmOptions for O {
         Ok(Box::new(Trainer::new(algorithm, job, resume)?))
     }
 
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        self.check_told()?;
-        let (observations, actions) = (&task.observations, &task.actions);
-        let model = Model::from_weights(&self.learned(), observations, actions, weights, device)?;
-        Ok(Box::new(ModelPolicy::new(&model, normalization, play)?))
+    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
+        policy_of(&self.learned(), of)
     }
+}
+
+/// The policy of a model of actions.
+pub(crate) fn policy_of(
+    model: &ModelConfig,
+    of: &Restored<'_>,
+) -> Result<Box<dyn Policy>, ModelError> {
+    let Task { observations, actions, .. } = of.task;
+    let model = Model::from_weights(model, observations, actions, of.weights, of.device)?;
+    Ok(Box::new(ModelPolicy::new(&model, of.normalization, of.play)?))
 }
 
 impl LearnsActions for DecisionTransformerOptions {

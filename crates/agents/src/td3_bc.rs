@@ -22,23 +22,20 @@
 //! Differs from the published implementation: the last step of an episode that a limit cut is
 //! left out (there it is learned from with whatever row comes next, or left out by the reader).
 
-use burn::{
-    module::Module,
-    tensor::{Device, Tensor},
-};
-use overtone_core::{ActionSpace, Normalization, ObservationSpace, Play, Policy, Task};
-use overtone_model::{ModelError, weights::NamedTensors};
+use burn::{module::Module, tensor::Tensor};
+use overtone_core::{ActionSpace, ObservationSpace, Policy, Task};
+use overtone_model::ModelError;
 use overtone_train::{Checkpoint, Job, TrainError, Training};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::AlgorithmOptions,
+    options::{AlgorithmOptions, Restored},
     value::{
         ActorCritic, Steps, Td3,
         keys::check_positive,
         network::{self, Hidden, constant},
         td3::{Td3Keys, Td3Options},
-        twin::{beside, squared_errors},
+        twin::beside,
     },
 };
 
@@ -117,16 +114,8 @@ impl AlgorithmOptions for Td3BcConfig {
         Td3::trainer(self, task, job, resume)
     }
 
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        _play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        self.validate(&task.observations, &task.actions)?;
-        Td3::policy(self, task, weights, normalization, device)
+    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
+        Td3::policy(self, of)
     }
 }
 
@@ -145,19 +134,6 @@ impl Td3Options for Td3BcConfig {
             critic: layers,
             is_normalized: self.normalize,
         }
-    }
-
-    /// `L_Q`
-    fn critic_loss(&self, state: &ActorCritic, steps: &Steps, noise: Tensor<2>) -> [Tensor<1>; 2] {
-        let next = steps.next_observations.clone();
-        let next_actions = state.next_actions(next.clone(), noise, self.noise_clip);
-        let next_values = state.target_critics.smaller(beside(next, next_actions));
-        let returns = steps.returns(next_values, self.gamma);
-        let seen = beside(steps.observations.clone(), steps.actions.clone());
-        let values = state.critics.network.values(seen);
-        let loss = squared_errors(&values, returns);
-        let [first, _] = values;
-        [loss, first.mean()]
     }
 
     /// `L_π`

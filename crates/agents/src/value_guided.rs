@@ -25,18 +25,14 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor},
 };
-use overtone_core::{
-    ActionSpace, Normalization, ObservationSpace, Play, Policy, Task, seed::Generator,
-};
+use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
 use overtone_model::{
-    Conditioning, DecisionTransformer, DecisionTransformerConfig, Model, ModelConfig, ModelError,
-    ModelPolicy,
+    Conditioning, DecisionTransformer, DecisionTransformerConfig, ModelConfig, ModelError,
     contexts::Observed,
     error::config_error,
     head::{ActedRows, HeadConfig},
     init::Init,
-    weights::NamedTensors,
 };
 use overtone_train::{
     AdamWConfig, Algorithm, Checkpoint, Job, Learner, StepAt, StepFigures, TrainConfig, TrainError,
@@ -45,7 +41,8 @@ use overtone_train::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    options::AlgorithmOptions,
+    options::{AlgorithmOptions, Restored},
+    sequence_model::policy_of,
     value::{
         ExpectileCritics, Rescaling, Steps, Twin,
         expectile::{BesideCritics, ExpectileKeys, ExpectileLosses, RewardFactor},
@@ -186,18 +183,8 @@ impl AlgorithmOptions for ValueGuidedOptions {
         Ok(Box::new(Trainer::new(algorithm, job, resume)?))
     }
 
-    fn policy(
-        &self,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        play: &Play,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        let (observations, actions) = (&task.observations, &task.actions);
-        let model = ModelConfig::Transformer(self.model.clone());
-        let model = Model::from_weights(&model, observations, actions, weights, device)?;
-        Ok(Box::new(ModelPolicy::new(&model, normalization, play)?))
+    fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
+        policy_of(&ModelConfig::Transformer(self.model.clone()), of)
     }
 }
 

@@ -3,9 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 use burn::tensor::{Device, TensorData};
-use overtone_agents::value::{ActorPolicy, Mlp, network::Hidden, policy::ActorOf};
+use overtone_agents::{
+    Restored,
+    value::{ActorPolicy, Mlp, network::Hidden, policy::ActorOf},
+};
 use overtone_core::{
-    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, Turn,
+    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, Task, Turn,
     policy::EpisodeStart, seed,
 };
 use overtone_model::{
@@ -25,15 +28,17 @@ fn weights() -> NamedTensors {
 
 fn policy(weights: &NamedTensors) -> Result<ActorPolicy, String> {
     let normalization = Normalization { mean: vec![0.5; WIDTH], std: vec![2.0; WIDTH] };
-    let actor = ActorOf {
-        algorithm: "td3_bc",
-        hidden: HIDDEN,
-        observations: &ObservationSpace::Vectors { width: WIDTH },
-        actions: &ActionSpace::unit(ACTION),
+    let task =
+        Task::own("actor", ObservationSpace::Vectors { width: WIDTH }, ActionSpace::unit(ACTION));
+    let actor = ActorOf { algorithm: "td3_bc", hidden: HIDDEN, is_normalized: true };
+    let of = Restored {
+        task: &task,
+        weights,
         normalization: Some(&normalization),
-        is_normalized: true,
+        play: &task.matched(None),
+        device: &Device::flex(),
     };
-    ActorPolicy::of_weights(actor, weights, &Device::flex()).map_err(|error| error.to_string())
+    ActorPolicy::restore(actor, &of).map_err(|error| error.to_string())
 }
 
 fn turn(agent: usize, is_first: bool) -> Turn {

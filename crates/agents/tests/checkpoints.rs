@@ -8,7 +8,7 @@ mod pong;
 use std::{collections::BTreeMap, fs, sync::atomic::AtomicBool};
 
 use burn::tensor::Device;
-use overtone_agents::{AlgorithmConfig, BehaviorCloningConfig, policy};
+use overtone_agents::{Agent, AlgorithmConfig, BehaviorCloningConfig, policy};
 use overtone_model::{ModelConfig, weights};
 use overtone_train::{Algorithm, Checkpoint, Initial, RunDir, TrainConfig, TrainError, Trainer};
 use pong::{BATCH, Bench, Witness, config, files};
@@ -252,8 +252,8 @@ fn an_agent_that_could_not_be_trained_does_not_play() {
     let weights = weights::load(&bench.step(1).join("model.safetensors")).unwrap();
     let told = ModelConfig::Transformer(bench.model());
     let cloning = AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(told));
-    let play = bench.agent().matched();
-    let error = cloning.policy(&bench.task(), &weights, None, &play, &Device::flex());
+    let agent = Agent { algorithm: cloning, ..bench.agent() };
+    let error = agent.policy(&weights, &agent.matched(), &Device::flex());
     let error = error.err().unwrap().to_string();
     assert!(error.contains("behaviour cloning is told no returns"), "{error}");
 }

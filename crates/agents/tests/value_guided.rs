@@ -13,7 +13,7 @@ use burn::{
 };
 use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
 use overtone_agents::{
-    GuideConfig, SequenceModel, ValueGuided, ValueGuidedOptions,
+    Agent, AlgorithmConfig, GuideConfig, SequenceModel, ValueGuided, ValueGuidedOptions,
     options::AlgorithmOptions,
     value::{Twin, network::Hidden},
     value_guided::{ValueGuidedState, Verdict},
@@ -168,6 +168,18 @@ fn other_options_are_refused() {
         change(&mut options);
         let error = options.validate(&task.observations, &task.actions).unwrap_err().to_string();
         assert!(error.starts_with(key), "{key}: {error}");
+        // So they are where weights are read.
+        let agent = Agent {
+            task: task.clone(),
+            dataset: String::new(),
+            algorithm: AlgorithmConfig::ValueGuided(options),
+            normalization: None,
+            return_scale: 1.0,
+            delayed_reward: false,
+            recording: None,
+        };
+        let read = agent.policy(&NamedTensors::new(), &agent.matched(), &Device::flex());
+        assert_eq!(read.err().unwrap().to_string(), error);
     };
     refused("value_guided.guidance = ", |options| options.guide.guidance = -1.0);
     refused("value_guided.critic_updates = ", |options| options.guide.critic_updates = 0);

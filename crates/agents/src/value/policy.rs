@@ -5,14 +5,11 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use overtone_core::{
-    ActionSpace, Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Turn,
+    Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Task, Turn,
 };
-use overtone_model::{
-    ModelError,
-    init::Init,
-    turns,
-    weights::{self, NamedTensors},
-};
+use overtone_model::{ModelError, init::Init, turns, weights};
+
+use crate::options::Restored;
 
 use super::{
     network::{self, Hidden, Mlp},
@@ -34,17 +31,11 @@ pub struct ActorPolicy {
 
 /// What an actor is and how it sees.
 #[derive(Clone, Copy, Debug)]
-pub struct ActorOf<'a> {
+pub struct ActorOf {
     /// The algorithm's name, for messages.
-    pub algorithm: &'a str,
+    pub algorithm: &'static str,
     /// Its hidden layers.
     pub hidden: Hidden,
-    /// What it sees.
-    pub observations: &'a ObservationSpace,
-    /// What it does.
-    pub actions: &'a ActionSpace,
-    /// Of the training data.
-    pub normalization: Option<&'a Normalization>,
     /// Whether it sees observations normalized.
     pub is_normalized: bool,
 }
@@ -54,21 +45,17 @@ impl ActorPolicy {
     ///
     /// # Errors
     /// When the weights are another actor's.
-    pub fn of_weights(
-        of: ActorOf<'_>,
-        weights: &NamedTensors,
-        device: &Device,
-    ) -> Result<Self, ModelError> {
-        let widths = network::widths(of.algorithm, of.observations, of.actions)?;
-        let described = Mlp::init(widths, of.hidden, &mut Init::shapes(device));
-        let actor = weights::restore(described, weights)?.valid();
+    pub fn restore(actor: ActorOf, of: &Restored<'_>) -> Result<Self, ModelError> {
+        let Task { observations, actions, .. } = of.task;
+        let widths = network::widths(actor.algorithm, observations, actions)?;
+        let described = Mlp::init(widths, actor.hidden, &mut Init::shapes(of.device));
         Ok(Self {
-            actor,
-            device: device.clone(),
-            observations: of.observations.clone(),
+            actor: weights::restore(described, of.weights)?.valid(),
+            device: of.device.clone(),
+            observations: observations.clone(),
             n_actions: widths[1],
             normalization: of.normalization.cloned(),
-            rescaling: Rescaling::new(of.normalization, of.is_normalized),
+            rescaling: Rescaling::new(of.normalization, actor.is_normalized),
             plays: Vec::new(),
         })
     }

@@ -5,15 +5,15 @@
 //! actor takes one after them, and the targets move.
 
 use burn::tensor::{Device, Tensor};
-use overtone_core::{ActionSpace, Normalization, ObservationSpace, Policy, Task, seed::Generator};
+use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
-use overtone_model::{ModelError, error::config_error, init::Init, weights::NamedTensors};
+use overtone_model::{ModelError, error::config_error, init::Init};
 use overtone_train::{
     Algorithm, Checkpoint, Job, StepAt, StepFigures, TrainConfig, TrainError, Trainer, Training,
     TrainingData,
 };
 
-use crate::options::AlgorithmOptions;
+use crate::options::{AlgorithmOptions, Restored};
 
 use super::{
     actor_critic::{ActorCritic, noise},
@@ -21,6 +21,7 @@ use super::{
     network::{self, Hidden},
     policy::{ActorOf, ActorPolicy},
     steps::{Rescaling, Steps, nothing_learned, where_finite},
+    twin::{beside, squared_errors},
 };
 
 /// Options of an algorithm that learns as TD3 does.
@@ -31,9 +32,29 @@ pub trait Td3Options: AlgorithmOptions + Clone {
     /// The options that all of them have.
     fn keys(&self) -> Td3Keys;
 
-    /// The critics' loss, given [noise](ActorCritic::next_actions) for every next action, and the
-    /// mean of `Q_1(s, a)`; each `[1]`.
-    fn critic_loss(&self, state: &ActorCritic, steps: &Steps, noise: Tensor<2>) -> [Tensor<1>; 2];
+    /// What the next values lose for `next_actions`, `[rows, 1]`; none as a rule.
+    fn penalty(&self, _next_actions: Tensor<2>, _steps: &Steps) -> Option<Tensor<2>> {
+        None
+    }
+
+    /// The critics' loss `L_Q`, given [noise](ActorCritic::next_actions) for every next action,
+    /// and the mean of `Q_1(s, a)`; each `[1]`.
+    fn critic_loss(&self, state: &ActorCritic, steps: &Steps, noise: Tensor<2>) -> [Tensor<1>; 2] {
+        let Td3Keys { gamma, noise_clip, .. } = self.keys();
+        let next = steps.next_observations.clone();
+        let next_actions = state.next_actions(next.clone(), noise, noise_clip);
+        let penalty = self.penalty(next_actions.clone(), steps);
+        let mut next_values = state.target_critics.smaller(beside(next, next_actions));
+        if let Some(penalty) = penalty {
+            next_values = next_values - penalty;
+        }
+        let returns = steps.returns(next_values, gamma);
+        let seen = beside(steps.observations.clone(), steps.actions.clone());
+        let values = state.critics.network.values(seen);
+        let loss = squared_errors(&values, returns);
+        let [first, _] = values;
+        [loss, first.mean()]
+    }
 
     /// The actor's loss, `[1]`, in which the critics are constants.
     fn actor_loss(&self, state: &ActorCritic, steps: &Steps) -> Tensor<1>;
@@ -139,24 +160,11 @@ impl<O: Td3Options> Td3<O> {
     /// The policy of an actor with these weights.
     ///
     /// # Errors
-    /// When the weights do not fit the options, or those describe no agent for `task`.
-    pub fn policy(
-        config: &O,
-        task: &Task,
-        weights: &NamedTensors,
-        normalization: Option<&Normalization>,
-        device: &Device,
-    ) -> Result<Box<dyn Policy>, ModelError> {
-        let Td3Keys { actor, is_normalized, .. } = config.keys();
-        let actor = ActorOf {
-            algorithm: O::NAME,
-            hidden: actor,
-            observations: &task.observations,
-            actions: &task.actions,
-            normalization,
-            is_normalized,
-        };
-        Ok(Box::new(ActorPolicy::of_weights(actor, weights, device)?))
+    /// When the weights do not fit the options.
+    pub fn policy(config: &O, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
+        let Td3Keys { actor: hidden, is_normalized, .. } = config.keys();
+        let actor = ActorOf { algorithm: O::NAME, hidden, is_normalized };
+        Ok(Box::new(ActorPolicy::restore(actor, of)?))
     }
 
     fn steps(&self, batch: &Batch, data: &TrainingData, device: &Device) -> Option<Steps> {
