@@ -16,7 +16,8 @@
 //! not go on, though the task had not ended, teaches nothing: it has weight 0.
 //!
 //! Differs from the published implementation: frames go through this project's Nature encoder,
-//! which ends in tanh where theirs ends in ReLU; vectors through a perceptron.
+//! which ends in tanh where theirs ends in ReLU, and a hidden layer of 256 where theirs has 512;
+//! gradients are clipped at norm 10, theirs are not; vectors go through a perceptron.
 
 mod network;
 mod policy;

@@ -347,6 +347,11 @@ impl Algorithm for ValueGuided {
         }
     }
 
+    /// Guided, it leaves recorded actions for better ones, and this loss grows by that.
+    fn held_out_selects(&self) -> bool {
+        self.options.guide.guidance == 0.0
+    }
+
     /// The loss of recorded actions.
     fn held_out_loss(
         &self,

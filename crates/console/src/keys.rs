@@ -120,6 +120,12 @@ pub fn split(word: &str) -> Result<(String, &str)> {
     Ok((key, text))
 }
 
+/// What the last of `words` says that is `key=value`.
+pub fn last<'a>(words: &'a [String], key: &str) -> Option<&'a str> {
+    let said = words.iter().rev().filter_map(|word| word.split_once('='));
+    said.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
+}
+
 /// `words` sorted into options of a command with these `defaults`, and names. A name may have a `=`
 /// in it, as a study's runs do: where its key is unknown, and it names what is there, here or in
 /// the folder that `runs=` says.
@@ -128,8 +134,7 @@ pub fn split(word: &str) -> Result<(String, &str)> {
 /// When `defaults` is no document.
 pub fn sorted(defaults: &str, words: &[String]) -> Result<(Vec<String>, Vec<String>)> {
     let known = flatten(&defaults.parse()?);
-    let runs = words.iter().rev().find_map(|word| word.strip_prefix("runs="));
-    let runs = Path::new(runs.unwrap_or("runs"));
+    let runs = Path::new(last(words, "runs").unwrap_or("runs"));
     let is_there = |name: &str| Path::new(name).exists() || runs.join(name).exists();
     let is_option = |word: &String| {
         split(word).is_ok_and(|(key, _)| known.contains_key(&key) || !is_there(word))

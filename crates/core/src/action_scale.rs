@@ -5,12 +5,12 @@ use crate::ActionSpace;
 
 /// Scales each number of an action between its bounds and [-1, 1].
 ///
-/// A number whose bounds are -1 and 1 stays what it is, to the bit. So does a number without two
-/// finite bounds: there is nothing to scale by, and an agent then acts within [-1, 1]
-/// ([`ActionSpace::unbounded`] says which those are).
+/// A number whose bounds are -1 and 1 stays what it is, to the bit. A number without two finite
+/// bounds has nothing to be scaled by, and an agent then acts within [-1, 1], and within the one
+/// bound that there may be ([`ActionSpace::unbounded`] says which those are).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActionScale {
-    /// Low and high of each number; `None` where it stays as it is.
+    /// Low and high of each number, of which one may be infinite; `None` where it stays as it is.
     bounds: Vec<Option<[f64; 2]>>,
 }
 
@@ -20,7 +20,7 @@ impl ActionScale {
         let ActionSpace::Continuous { low, high } = actions else { return None };
         let bounds = low.iter().zip(high).map(|(&low, &high)| match (low, high) {
             (-1.0, 1.0) => None,
-            _ if is_finite(low) && is_finite(high) => Some([f64::from(low), f64::from(high)]),
+            _ if is_finite(low) || is_finite(high) => Some([low, high].map(or_infinite)),
             _ => None,
         });
         let bounds: Vec<_> = bounds.collect();
@@ -36,9 +36,10 @@ impl ActionScale {
     /// of shape `[n, width]`. What is outside of the bounds stays outside; where both bounds are
     /// one number, the answer is 0.
     pub fn to_unit(&self, actions: &mut [f32]) {
-        self.each(actions, |x, [low, high]| match high > low {
-            true => 2.0 * (x - low) / (high - low) - 1.0,
-            false => 0.0,
+        self.each(actions, |x, [low, high]| match high - low {
+            f64::INFINITY => x,
+            width if width > 0.0 => 2.0 * (x - low) / width - 1.0,
+            _ => 0.0,
         });
     }
 
@@ -46,7 +47,11 @@ impl ActionScale {
     /// of the bounds, for `actions` of shape `[n, width]`.
     pub fn from_unit(&self, actions: &mut [f32]) {
         self.each(actions, |x, [low, high]| {
-            (low + 0.5 * (x + 1.0) * (high - low)).clamp(low, high.max(low))
+            let scaled = match high - low {
+                f64::INFINITY => x,
+                width => low + 0.5 * (x + 1.0) * width,
+            };
+            scaled.clamp(low, high.max(low))
         });
     }
 
@@ -64,6 +69,11 @@ impl ActionScale {
 /// Whether a bound is one: libraries write none as infinity, or as the largest number there is.
 fn is_finite(bound: f32) -> bool {
     bound.abs() < 1e30
+}
+
+/// A bound, infinite where it is none.
+fn or_infinite(bound: f32) -> f64 {
+    if is_finite(bound) { f64::from(bound) } else { f64::INFINITY.copysign(f64::from(bound)) }
 }
 
 impl ActionSpace {
@@ -145,8 +155,8 @@ mod tests {
     fn the_usual_bounds_and_no_bounds_change_nothing() {
         assert_eq!(ActionScale::of(&ActionSpace::unit(3)), None);
         assert_eq!(ActionScale::of(&ActionSpace::numbered(3)), None);
+        assert_eq!(ActionScale::of(&space(&[[f32::NEG_INFINITY, f32::INFINITY]])), None);
         let no_bounds = space(&[[f32::NEG_INFINITY, f32::INFINITY], [0.0, f32::MAX]]);
-        assert_eq!(ActionScale::of(&no_bounds), None);
         assert_eq!(no_bounds.unbounded(), [0, 1]);
         assert!(space(&[[-2.0, 2.0]]).unbounded().is_empty());
         let drawn = [[-1.0, 1.0], [0.0, 1.0]];
@@ -168,5 +178,17 @@ mod tests {
         let mut actions = [0.1, -0.3, 1.0];
         scale.to_unit(&mut actions);
         assert_eq!(actions.map(f32::to_bits), [0.1f32, -0.3, -0.5].map(f32::to_bits));
+    }
+
+    #[test]
+    fn the_one_bound_there_is_holds() {
+        let scale = ActionScale::of(&space(&[[0.0, f32::INFINITY], [f32::MIN, -0.5]])).unwrap();
+        let mut actions = [-0.44, 0.1, 0.44, -0.7];
+        scale.from_unit(&mut actions);
+        assert_eq!(actions, [0.0, -0.5, 0.44, -0.7]);
+        let recorded = [7.0, -9.0];
+        let mut actions = recorded;
+        scale.to_unit(&mut actions);
+        assert_eq!(actions, recorded);
     }
 }

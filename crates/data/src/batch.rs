@@ -73,8 +73,9 @@ pub struct Transitions {
     pub rewards: Vec<f32>,
     /// `[batch, context_length]`: `true` where the task ended with this step.
     pub terminated: Vec<bool>,
-    /// `[batch, context_length]`: `true` where the next observation is in the recording. It is
-    /// not after an episode's last step, and means nothing in padding.
+    /// `[batch, context_length]`: `true` where the next step is in the recording. None is after an
+    /// episode's last; what formats with one more observation say of it is not used. It means
+    /// nothing in padding.
     pub next_is_known: Vec<bool>,
     /// As [`Batch::observations`], one step later; where it is not known, vectors are zeros
     /// and frames say nothing.

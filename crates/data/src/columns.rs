@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use overtone_core::{Episode, protocol::ReturnUnits};
+use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
 
 use crate::dataset::Acted;
 use crate::error::DataError;
@@ -162,8 +162,24 @@ impl Columns {
 
     /// Steps with a number of their action outside [`ACTION_RANGE`].
     pub fn actions_outside(&self) -> usize {
+        self.steps_outside(|_| ACTION_RANGE)
+    }
+
+    /// Steps with a number of their action outside the bounds of `actions`.
+    pub fn outside_of(&self, actions: &ActionSpace) -> usize {
+        match actions {
+            ActionSpace::Continuous { low, high } => {
+                self.steps_outside(|position| low[position]..=high[position])
+            }
+            ActionSpace::Discrete { .. } => 0,
+        }
+    }
+
+    fn steps_outside(&self, range: impl Fn(usize) -> RangeInclusive<f32>) -> usize {
         let Acted::Continuous { width, values } = &self.actions else { return 0 };
-        let outside = |action: &&[f32]| action.iter().any(|number| !ACTION_RANGE.contains(number));
+        let outside = |action: &&[f32]| {
+            action.iter().enumerate().any(|(position, number)| !range(position).contains(number))
+        };
         values.chunks_exact((*width).max(1)).filter(outside).count()
     }
 

@@ -1,7 +1,10 @@
-//! Whether a dataset is of a task's spaces.
+//! Whether a recording is of a task's spaces.
+
+use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace};
 
+use crate::columns::{Columns, Seen};
 use crate::dataset::{Acted, Dataset, Observed};
 use crate::error::DataError;
 
@@ -18,34 +21,63 @@ impl Dataset {
     ) -> Result<(), DataError> {
         let seen = match self.observations() {
             Observed::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
-            Observed::Frames(frames) => {
-                let [height, width] = frames.shape();
-                ObservationSpace::Pixels { shape: vec![frames.stack(), height, width] }
-            }
+            Observed::Frames(frames) => pixels(frames.stack(), frames.shape()),
         };
-        let (done, n) = (self.actions(), self.actions().size());
-        // Nothing is made of a number that a file claims.
-        let action_fits = match (done, actions) {
-            (Acted::Continuous { .. }, ActionSpace::Continuous { low, .. }) => n == low.len(),
-            // Not every action need have been chosen.
-            (Acted::Discrete { .. }, ActionSpace::Discrete { names }) => n <= names.len(),
-            _ => false,
-        };
-        if seen == *observations && action_fits {
-            return Ok(());
-        }
-        Err(DataError::Inconsistent {
-            path: self.path().to_path_buf(),
-            reason: format!(
-                "its observations {} and its actions {}, but those of {name} {} and {}: it is \
-                 another task's",
-                shown(&seen),
-                chosen(matches!(done, Acted::Discrete { .. }), n),
-                shown(observations),
-                chosen(matches!(actions, ActionSpace::Discrete { .. }), actions.size())
-            ),
-        })
+        check(self.path(), (&seen, self.actions()), name, (observations, actions))
     }
+}
+
+impl Columns {
+    /// As [`Dataset::check_spaces`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_spaces(
+        &self,
+        name: &str,
+        observations: &ObservationSpace,
+        actions: &ActionSpace,
+    ) -> Result<(), DataError> {
+        let seen = match self.observations {
+            Seen::Vectors { width, .. } => ObservationSpace::Vectors { width },
+            Seen::Frames { shape, stack, .. } => pixels(stack, shape),
+        };
+        check(&self.path, (&seen, &self.actions), name, (observations, actions))
+    }
+}
+
+fn pixels(stack: usize, [height, width]: [usize; 2]) -> ObservationSpace {
+    ObservationSpace::Pixels { shape: vec![stack, height, width] }
+}
+
+fn check(
+    path: &Path,
+    (seen, done): (&ObservationSpace, &Acted),
+    name: &str,
+    (observations, actions): (&ObservationSpace, &ActionSpace),
+) -> Result<(), DataError> {
+    let n = done.size();
+    // Nothing is made of a number that a file claims.
+    let action_fits = match (done, actions) {
+        (Acted::Continuous { .. }, ActionSpace::Continuous { low, .. }) => n == low.len(),
+        // Not every action need have been chosen.
+        (Acted::Discrete { .. }, ActionSpace::Discrete { names }) => n <= names.len(),
+        _ => false,
+    };
+    if seen == observations && action_fits {
+        return Ok(());
+    }
+    Err(DataError::Inconsistent {
+        path: path.to_path_buf(),
+        reason: format!(
+            "its observations {} and its actions {}, but those of {name} {} and {}: it is another \
+             task's",
+            shown(seen),
+            chosen(matches!(done, Acted::Discrete { .. }), n),
+            shown(observations),
+            chosen(matches!(actions, ActionSpace::Discrete { .. }), actions.size())
+        ),
+    })
 }
 
 fn shown(space: &ObservationSpace) -> String {

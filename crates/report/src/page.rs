@@ -508,6 +508,7 @@ fn episodes_csv(rows: &[Row<'_>]) -> Table {
     // Weights that are last and held-out-selected have two rows, and were played once.
     let again = |row: &&Row<'_>| row.role == Role::HeldOut && row.step() == row.run.last_step;
     for row in rows.iter().filter(|row| !again(row)) {
+        let told = row.told().unwrap_or_default();
         for episode in row.source.episodes(row.target) {
             table.row(vec![
                 row.run.name.clone(),
@@ -516,7 +517,7 @@ fn episodes_csv(rows: &[Row<'_>]) -> Table {
                 row.protocol.clone(),
                 row.role.name().to_owned(),
                 row.step().map_or_else(String::new, |step| step.to_string()),
-                episode.target_return.to_string(),
+                told.clone(),
                 episode.episode.to_string(),
                 episode.seed.to_string(),
                 episode.length.to_string(),

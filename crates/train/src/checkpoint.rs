@@ -124,7 +124,7 @@ struct Layout {
 const MODEL: &str = "model.safetensors";
 const TRAINING: &str = "optimizer.safetensors";
 const STATE: &str = "state.json";
-/// What `sha256sum -c` reads; checkpoints of the first versions have none.
+/// What `sha256sum -c` reads; who removes it takes the check away.
 const SUMS: &str = "SHA256SUMS";
 /// Every file of a checkpoint.
 pub(crate) const FILES: [&str; 4] = [MODEL, TRAINING, STATE, SUMS];

@@ -36,8 +36,6 @@ pub struct ReleasedAle {
     slots: Slots,
     observations: Vec<u8>,
     resize: Bilinear,
-    observation_space: ObservationSpace,
-    action_space: ActionSpace,
 }
 
 /// One emulator.
@@ -97,8 +95,6 @@ impl ReleasedAle {
             slots: Slots::new(n_envs),
             observations: vec![0; n_envs * OBSERVATION],
             resize: Bilinear::new(RAW, [SIDE, SIDE]),
-            observation_space: game.task.observations.clone(),
-            action_space: game.task.actions.clone(),
         })
     }
 
@@ -259,11 +255,11 @@ impl VectorEnv for ReleasedAle {
     }
 
     fn observation_space(&self) -> &ObservationSpace {
-        &self.observation_space
+        &self.game.task.observations
     }
 
     fn action_space(&self) -> &ActionSpace {
-        &self.action_space
+        &self.game.task.actions
     }
 
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
@@ -281,7 +277,7 @@ impl VectorEnv for ReleasedAle {
     }
 
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
-        self.slots.check_step(envs, actions, &self.action_space)?;
+        self.slots.check_step(envs, actions, &self.game.task.actions)?;
         let Actions::Discrete(actions) = actions else { unreachable!("checked above") };
         let mut results = Vec::with_capacity(envs.len());
         for (&env, &action) in envs.iter().zip(actions) {

@@ -40,8 +40,6 @@ pub struct AleVectorEnv {
     lanes: Vec<Lane>,
     slots: Slots,
     observations: Vec<u8>,
-    observation_space: ObservationSpace,
-    action_space: ActionSpace,
 }
 
 /// A reset: which environment, its seed, where its observation goes, and whether it can be.
@@ -80,8 +78,6 @@ impl AleVectorEnv {
             lanes,
             slots: Slots::new(n_envs),
             observations: vec![0; n_envs * OBSERVATION],
-            observation_space: game.task.observations.clone(),
-            action_space: game.task.actions.clone(),
         })
     }
 
@@ -141,11 +137,11 @@ impl VectorEnv for AleVectorEnv {
     }
 
     fn observation_space(&self) -> &ObservationSpace {
-        &self.observation_space
+        &self.game.task.observations
     }
 
     fn action_space(&self) -> &ActionSpace {
-        &self.action_space
+        &self.game.task.actions
     }
 
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
@@ -154,7 +150,7 @@ impl VectorEnv for AleVectorEnv {
     }
 
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
-        self.slots.check_step(envs, actions, &self.action_space)?;
+        self.slots.check_step(envs, actions, &self.game.task.actions)?;
         let Actions::Discrete(actions) = actions else { unreachable!("checked above") };
         let (lanes, observations) = (&self.lanes, &mut self.observations);
         let results: Vec<Result<Step, AleError>> = Python::attach(|py| {

@@ -30,8 +30,6 @@ pub struct MujocoVectorEnv {
     lanes: Vec<RobotLane>,
     slots: Slots,
     observations: Vec<f32>,
-    observation_space: ObservationSpace,
-    action_space: ActionSpace,
 }
 
 /// One environment.
@@ -83,8 +81,6 @@ impl MujocoVectorEnv {
             lanes: (0..n_envs).map(lane).collect::<Result<_, _>>()?,
             slots: Slots::new(n_envs),
             observations: vec![0.0; n_envs * robot.observation_width()],
-            observation_space: robot.task.observations.clone(),
-            action_space: robot.task.actions.clone(),
         })
     }
 
@@ -184,11 +180,11 @@ impl VectorEnv for MujocoVectorEnv {
     }
 
     fn observation_space(&self) -> &ObservationSpace {
-        &self.observation_space
+        &self.robot.task.observations
     }
 
     fn action_space(&self) -> &ActionSpace {
-        &self.action_space
+        &self.robot.task.actions
     }
 
     fn reset(&mut self, envs: &[usize], seeds: &[u64]) -> Result<(), EnvError> {
@@ -199,7 +195,7 @@ impl VectorEnv for MujocoVectorEnv {
     }
 
     fn step(&mut self, envs: &[usize], actions: &Actions) -> Result<Vec<Step>, EnvError> {
-        self.slots.check_step(envs, actions, &self.action_space)?;
+        self.slots.check_step(envs, actions, &self.robot.task.actions)?;
         let Actions::Continuous { width, values } = actions else { unreachable!("checked above") };
         let rows = || values.chunks_exact(*width);
         let finite = |row: &[f32]| row.iter().all(|value| value.is_finite());

@@ -59,11 +59,11 @@ target = ""
 released_target = ""
 # matched, as the data was recorded; or another of the suite's: released (games), the reference's evaluation with its accidents; v4, v5 (robots), that revision of the environment; or several, as matched,released.
 protocol = "matched"
-# A list of actions: softmax temperature of the actions that are drawn. chosen: the one that was chosen for the run by episodes of another seed, after its training or by evaluate choose; 1 where none was, and in the protocol released.
+# A list of actions: softmax temperature of the actions that are drawn. chosen: the one that was chosen for the run by episodes of another seed, after its training or by evaluate choose; where none was, what the run says in evaluation.temperature, else 1; in the protocol released 1.
 temperature = "chosen"
 # Real-valued actions: of a head with a density, mode, its most probable action, or sample, a draw.
 actions = "mode"
-# Agents with model.return_head: the agent is told no more than this quantile of what was earned from states like its own, above 0; 1: whatever is left of the target. chosen: as with temperature; 0.9 where none was.
+# Agents with model.return_head: the agent is told no more than this quantile of what was earned from states like its own, above 0; 1: whatever is left of the target. chosen: as with temperature, else 0.9.
 return_quantile = "chosen"
 # Agents with model.best_percents: the agent is told to act as in the best 10 % of the recording, say, in place of a return; 0: it is told a return. chosen: as with temperature where no target is asked for, else 0.
 best_percent = "chosen"
@@ -181,8 +181,7 @@ fn plan(
     let agent = Agent::of(checkpoint)?;
     let chosen = OwnChoice::of(run, checkpoint)?;
     let asks = what_to_ask(options, &agent, &checkpoint.state.episode_returns, &chosen)?;
-    let mut choices = asks.iter().filter_map(|ask| ask.choice.as_ref());
-    choices.try_for_each(|choice| ask::check_seed(options.seed, choice, &agent))?;
+    asks.iter().try_for_each(|ask| ask::check_seed(options.seed, ask, &chosen))?;
     let planned = |ask: Ask| {
         let step = step.map(|step| format!("-{step}")).unwrap_or_default();
         // Scores by another protocol never take the place of those as trained.

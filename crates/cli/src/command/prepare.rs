@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, anyhow, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
-use overtone_core::{ActionScale, Episodes, ObservationSpace, Task, protocol::ReturnUnits};
+use overtone_core::{Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
     Columns, DataError, Dataset, Kind, Located, MinariId, Plan, RecordedTask, Recording, ReplayLog,
     Split, cache_folder, check_named, columns::OUTSIDE, datasets_folder, locate, read,
@@ -80,8 +80,8 @@ impl Settings {
         }
         if let unbounded @ [_, ..] = &task.actions.unbounded()[..] {
             say!(
-                "actions: {} of {} numbers have no bounds and are not scaled; the agent keeps \
-                 them within [-1, 1]",
+                "actions: {} of {} numbers lack a bound and are not scaled; the agent keeps them \
+                 within [-1, 1] and the bound they have",
                 unbounded.len(),
                 task.actions.size()
             );
@@ -170,6 +170,15 @@ impl Settings {
             (true, _) => None,
             (false, _) => Some(&*self.data.path),
         };
+        let is_log = matches!(task.observations, ObservationSpace::Pixels { .. });
+        if is_log && minari.is_none() && path.is_none() && !self.dataset.is_empty() {
+            bail!(
+                "dataset={}: names none of {}; say a file, a dataset of Minari's \
+                 (minari:atari/…), or a run of the published log with data.run=",
+                self.dataset,
+                task.id()
+            );
+        }
         let (key, dataset) = match task.observations {
             // Of a log each run is a recording.
             ObservationSpace::Pixels { .. } if minari.is_none() => ("data.run", &self.data.run),
@@ -244,6 +253,9 @@ impl Settings {
         if self.task()?.return_units == ReturnUnits::Clipped && columns.clip_rewards() {
             say!("rewards: clipped to [-1, 1], as agents of this task are trained and played");
         }
+        let actions = &self.task()?.actions;
+        columns.check_spaces(&self.task()?.title, &self.task()?.observations, actions)?;
+        let outside = columns.outside_of(actions);
         let dataset = Dataset::of(columns, &self.dataset_options(located.origin.clone()))?;
         let counts = dataset.counts();
         say!(
@@ -255,10 +267,16 @@ impl Settings {
             counts.filtered_rows,
             &dataset.content_hash()[..16]
         );
-        // The readers expect the usual bounds; this task's are others.
-        let scaled = ActionScale::of(&self.task()?.actions).is_some();
-        for odd in dataset.odd().iter().filter(|odd| !(scaled && odd.starts_with(OUTSIDE))) {
+        // The readers expect the usual bounds; this task's may be others.
+        for odd in dataset.odd().iter().filter(|odd| !odd.starts_with(OUTSIDE)) {
             say!("odd: {odd} (`data lint` says where and what to do)");
+        }
+        if outside > 0 {
+            say!(
+                "odd: {outside} steps with actions outside of their bounds, {}, which the agent \
+                 keeps to",
+                actions.describe()
+            );
         }
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)

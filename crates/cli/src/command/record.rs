@@ -200,7 +200,7 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
     let (recording, last) = open_with_last(from, layout)?;
     let written = match recording {
         Recording::Columns(columns) => {
-            check_fits(&columns, task, from)?;
+            columns.check_spaces(&task.title, &task.observations, &task.actions)?;
             let bar = progress::parts("converting", columns.n_transitions());
             let progress = &mut told(&bar, &stop);
             let about = about(columns.format, if last.is_some() { "" } else { NO_LAST });
@@ -283,38 +283,6 @@ impl Drop for Converting {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
-}
-
-/// Refuses a recording of other spaces than the task's.
-fn check_fits(columns: &overtone_data::Columns, task: &Task, from: &Path) -> Result<()> {
-    use overtone_core::ActionSpace;
-    use overtone_data::{Acted, Seen};
-    let seen = match (&columns.observations, &task.observations) {
-        (Seen::Vectors { width, .. }, ObservationSpace::Vectors { width: wanted }) => {
-            width == wanted
-        }
-        (Seen::Frames { .. }, ObservationSpace::Pixels { .. }) => true,
-        _ => false,
-    };
-    let acted = match (&columns.actions, &task.actions) {
-        (Acted::Discrete { n_actions, .. }, ActionSpace::Discrete { names }) => {
-            *n_actions <= names.len()
-        }
-        (Acted::Continuous { width, .. }, ActionSpace::Continuous { low, .. }) => {
-            *width == low.len()
-        }
-        _ => false,
-    };
-    if !(seen && acted) {
-        bail!(
-            "{}: its observations or actions are not those of {} ({} numbers observed, {})",
-            from.display(),
-            task.id(),
-            task.observations.size(),
-            task.actions.describe()
-        );
-    }
-    Ok(())
 }
 
 fn say_written(written: &Written) {

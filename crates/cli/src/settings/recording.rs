@@ -66,10 +66,7 @@ pub(super) fn of_keys(keys: &Keys) -> Option<Data> {
 
 /// The recording that these words (each `key=value`) give.
 pub(super) fn of_words(words: &[String]) -> Option<Data> {
-    let text = |key: &str| {
-        let values = words.iter().rev().filter_map(|word| word.split_once('='));
-        values.into_iter().find(|(name, _)| *name == key).map_or("", |(_, value)| value)
-    };
+    let text = |key: &str| keys::last(words, key).unwrap_or_default();
     given(text("dataset"), Path::new(text("data.path")), text("data.layout"))
 }
 

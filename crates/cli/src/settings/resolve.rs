@@ -203,8 +203,7 @@ pub(super) fn task_words(words: &[String]) -> Result<Vec<String>> {
 
 /// The task of the data that `words` name, where the data says it.
 fn task_of_data(words: &[String]) -> Result<Option<&'static Task>> {
-    let mut datasets = words.iter().rev().filter_map(|word| word.strip_prefix("dataset="));
-    let Some(name) = datasets.next() else { return Ok(None) };
+    let Some(name) = keys::last(words, "dataset") else { return Ok(None) };
     if let Some(id) = MinariId::of(name)? {
         return suites::of_minari(&id).map(Some);
     }

@@ -33,12 +33,9 @@ impl Source {
     /// # Errors
     /// When there is no such run, or no such checkpoint of it.
     pub fn of(words: &[String]) -> Result<Option<Self>> {
-        let last = |key: &str| {
-            let found = words.iter().rev().filter_map(|word| word.split_once('='));
-            found.into_iter().find(|(name, _)| *name == key).map(|(_, value)| value)
-        };
-        let Some(name) = last("init").filter(|name| !name.is_empty()) else { return Ok(None) };
-        let root = Path::new(last("runs").unwrap_or("runs"));
+        let name = keys::last(words, "init").filter(|name| !name.is_empty());
+        let Some(name) = name else { return Ok(None) };
+        let root = Path::new(keys::last(words, "runs").unwrap_or("runs"));
         Self::open(root, name).with_context(|| format!("init={name}")).map(Some)
     }
 

@@ -360,7 +360,7 @@ fn acting_as_the_best_is_a_way_to_play() {
     let asked = returns("target=p50");
     assert!(asked["protocol"].get("best_percent").is_none(), "{}", asked["protocol"]);
     assert_eq!(asked["heeds"]["target"], true);
-    let asking = ways.filter(|point| at(&point["way"]["best_percent"]) == 0.0);
+    let asking = ways.clone().filter(|point| at(&point["way"]["best_percent"]) == 0.0);
     let best = asking.clone().map(mean).fold(f64::MIN, f64::max);
     let way = asking.clone().find(|point| mean(point) == best).unwrap();
     assert_eq!(asked["choice"]["curve"].as_array().unwrap().len(), 4);
@@ -372,7 +372,19 @@ fn acting_as_the_best_is_a_way_to_play() {
     // Also by the other name of how the data was recorded; and another protocol has its choice too.
     desk.refuses("evaluate rollouts seed=1001 protocol=v4", chose);
     assert_eq!(returns("protocol=v5")["choice"], choice);
-    desk.succeeds("evaluate rollouts seed=1001 episodes=1 best_percent=10 out=told.json");
+    // Whoever names the way.
+    let of_a_share = |wanted: bool| {
+        let is_chosen = |point: &&Value| (point["way"] == choice["chosen"]) == wanted;
+        let share = ways.clone().filter(is_chosen).map(|point| at(&point["way"]["best_percent"]));
+        share.filter(|share| *share > 0.0).last()
+    };
+    if let Some(share) = of_a_share(true) {
+        desk.refuses(&format!("evaluate rollouts seed=1001 best_percent={share}"), chose);
+    }
+    let share = of_a_share(false).unwrap();
+    desk.succeeds(&format!(
+        "evaluate rollouts seed=1001 episodes=1 best_percent={share} out=told.json"
+    ));
     desk.refuses(
         "evaluate rollouts best_percent=20",
         &["best_percent=20", "told of 10, 50, 100 %"],

@@ -98,16 +98,6 @@ impl NpyStream {
             read: 0,
         };
         let header = npy.read_header()?;
-        let header = Header::parse(&header).map_err(|reason| npy.header_error(reason))?;
-        if header.descr.contains('O') {
-            return Err(DataError::Pickled { path: npy.path, dtype: header.descr });
-        }
-        if header.fortran_order && header.shape.len() > 1 {
-            return Err(npy.header_error(
-                "it is stored in Fortran order, and C order is needed; save it with \
-                 numpy.ascontiguousarray",
-            ));
-        }
         (npy.dtype, npy.shape) = (header.descr, header.shape);
         Ok(npy)
     }
@@ -260,8 +250,7 @@ impl NpyStream {
         DataError::NpyHeader { path: self.path.clone(), reason: reason.into() }
     }
 
-    /// The bytes of the header's dictionary.
-    fn read_header(&mut self) -> Result<Vec<u8>, DataError> {
+    fn read_header(&mut self) -> Result<Header, DataError> {
         let path = self.path.clone();
         let mut take = |n: usize| -> Result<Vec<u8>, DataError> {
             let mut bytes = vec![0; n];
@@ -270,7 +259,8 @@ impl NpyStream {
                 Err(error) => Err(self.stream_error(error)),
             }
         };
-        header_bytes(&mut take, &|reason| DataError::NpyHeader { path: path.clone(), reason })
+        let wrong = |reason| DataError::NpyHeader { path: path.clone(), reason };
+        Header::read(&mut take, &wrong, &path)
     }
 }
 
@@ -278,7 +268,7 @@ impl NpyStream {
 ///
 /// # Errors
 /// Those of `take`, and `wrong` where it is no header that is read.
-pub(crate) fn header_bytes(
+fn header_bytes(
     take: &mut dyn FnMut(usize) -> Result<Vec<u8>, DataError>,
     wrong: &dyn Fn(String) -> DataError,
 ) -> Result<Vec<u8>, DataError> {
@@ -345,6 +335,31 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// Reads the header of a plain array in C order, from what `take` gives of its beginning.
+    /// `array` is its name in messages.
+    ///
+    /// # Errors
+    /// Those of `take`, and `wrong` where it is no header of such an array.
+    pub fn read(
+        take: &mut dyn FnMut(usize) -> Result<Vec<u8>, DataError>,
+        wrong: &dyn Fn(String) -> DataError,
+        array: &Path,
+    ) -> Result<Self, DataError> {
+        let header = header_bytes(take, wrong)?;
+        let header = Self::parse(&header).map_err(|reason| wrong(reason.into()))?;
+        if header.descr.contains('O') {
+            return Err(DataError::Pickled { path: array.to_path_buf(), dtype: header.descr });
+        }
+        if header.fortran_order && header.shape.len() > 1 {
+            return Err(wrong(
+                "it is stored in Fortran order, and C order is needed; save it with \
+                 numpy.ascontiguousarray"
+                    .into(),
+            ));
+        }
+        Ok(header)
+    }
+
     /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`.
     ///
     /// # Errors

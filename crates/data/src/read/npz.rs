@@ -17,7 +17,7 @@ use crate::dataset::Acted;
 use crate::error::DataError;
 use crate::options::keep;
 use crate::read::hdf5_layout::cut;
-use crate::read::npy::{Header, header_bytes};
+use crate::read::npy::Header;
 use crate::read::source::{Claims, EachStream, Kind, Source, acted, column, flags, observed, same};
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
@@ -304,20 +304,8 @@ impl NpzFile {
             header_size += n as u64;
             Ok(bytes)
         };
-        let header = header_bytes(&mut take, &wrong)?;
-        let Header { descr, fortran_order, shape } =
-            Header::parse(&header).map_err(|reason| wrong(reason.into()))?;
-        if descr.contains('O') {
-            let path = self.path().join(&entry.name);
-            return Err(DataError::Pickled { path, dtype: descr });
-        }
-        if fortran_order && shape.len() > 1 {
-            return Err(wrong(
-                "it is stored in Fortran order, and C order is needed; save it with \
-                 numpy.ascontiguousarray"
-                    .into(),
-            ));
-        }
+        let array = self.path().join(&entry.name);
+        let Header { descr, shape, .. } = Header::read(&mut take, &wrong, &array)?;
         let Some(element) = Element::of(&descr) else {
             return Err(DataError::DatasetType {
                 path: self.path().to_path_buf(),

@@ -266,8 +266,8 @@ fn tensors(folder: &Path) -> Result<Vec<Seed>> {
     Ok(seeds)
 }
 
-/// A checkpoint of each agent. One has its sums; the others have none, as the first versions
-/// wrote them, so that what is damaged gets past the sums.
+/// A checkpoint of each agent. One has its sums; the others have none, so that what is damaged gets
+/// past them.
 fn checkpoints(folder: &Path) -> Result<Vec<Seed>> {
     let mut seeds = Vec::new();
     for (name, config) in agents() {

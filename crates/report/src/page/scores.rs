@@ -294,7 +294,7 @@ pub(super) fn csv(rows: &[Row<'_>]) -> Table {
             row.protocol.clone(),
             row.role.name().to_owned(),
             row.step().map_or_else(String::new, |step| step.to_string()),
-            row.target.target_return.to_string(),
+            row.told().unwrap_or_default(),
             row.raw.n.to_string(),
             row.raw.mean.to_string(),
             cell(row.raw.sd),

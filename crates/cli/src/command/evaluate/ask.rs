@@ -184,16 +184,18 @@ pub fn words(agent: &Agent, way: &Way) -> String {
     heeded.map(|(key, _, value)| format!(" {key}={value}")).collect()
 }
 
-/// Checks that a score is of other episodes than a choice was made by.
+/// Checks that a score is of other episodes than the way to play was chosen by, whoever names the
+/// way.
 ///
 /// # Errors
 /// When a score would be of the episodes that chose how the agent is played.
-pub fn check_seed(seed: u64, choice: &Choice, agent: &Agent) -> Result<()> {
-    if seed == choice.seed {
+pub fn check_seed(seed: u64, ask: &Ask, chosen: &OwnChoice) -> Result<()> {
+    let is_played = |choice: &&Choice| choice.chosen == Way::of(&ask.protocol);
+    let own = chosen.choice.as_ref().filter(|choice| choice.is_one()).filter(is_played);
+    if ask.choice.as_ref().or(own).is_some_and(|choice| choice.seed == seed) {
         bail!(
             "seed={seed}: its episodes chose how this agent is played, so a score of them flatters \
-             it; say another seed, or the way itself{}",
-            words(agent, &choice.chosen)
+             it; say another seed"
         );
     }
     Ok(())

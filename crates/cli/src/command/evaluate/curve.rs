@@ -13,10 +13,14 @@ use overtone_train::{Checkpoint, RunDir};
 use super::{plan, playing};
 use crate::settings::{EvaluationSettings, Settings};
 
+/// Seed of the episodes, which no score is made of: one that picks a checkpoint by the curve would
+/// else score it by the episodes that picked it.
+const SEED: u64 = 2001;
+
 /// Which checkpoints of a run are played, and how.
 pub struct Curve<'a> {
     run: &'a RunDir,
-    /// As after training, with fewer episodes.
+    /// As after training, with fewer and other episodes.
     options: EvaluationSettings,
     /// Updates between two that are played.
     every: u64,
@@ -43,6 +47,7 @@ impl<'a> Curve<'a> {
             run,
             options: EvaluationSettings {
                 episodes: evaluation.every_episodes,
+                seed: SEED,
                 ..evaluation.clone()
             },
             every,

@@ -66,23 +66,26 @@ impl OwnChoice {
         }
     }
 
-    /// What was chosen so; the way of `matched`, by which the agent was trained, where nothing was.
+    /// What was chosen so; where nothing was, what the run's settings say, and what they leave
+    /// open as in `matched`, by which the agent was trained.
     pub fn chosen(&self, matched: &Play, best_percent: Option<f32>) -> Way {
-        let chosen = self.choice(best_percent).map_or(Way::of(matched), |choice| choice.chosen);
+        let ([temperature, return_quantile, share], usual) = (self.said, Way::of(matched));
+        let said = Way {
+            temperature: temperature.or(usual.temperature),
+            return_quantile: return_quantile.or(usual.return_quantile),
+            best_percent: share.or(usual.best_percent),
+        };
+        let chosen = self.choice(best_percent).map_or(said, |choice| choice.chosen);
         Way { best_percent: best_percent.unwrap_or(chosen.best_percent), ..chosen }
     }
 
     /// How the run is played by its own settings.
     pub fn own(&self, matched: &Play) -> Play {
         let [temperature, return_quantile, best_percent] = self.said;
-        let (chosen, usual) = (self.chosen(matched, best_percent.fixed()), Way::of(matched));
-        let own = |said: Choosable, of: fn(&Way) -> f32| match said {
-            Choosable::Chosen => of(&chosen),
-            Choosable::Fixed(_) => of(&usual),
-        };
+        let chosen = self.chosen(matched, best_percent.fixed());
         let way = Way {
-            temperature: own(temperature, |way| way.temperature),
-            return_quantile: own(return_quantile, |way| way.return_quantile),
+            temperature: temperature.or(chosen.temperature),
+            return_quantile: return_quantile.or(chosen.return_quantile),
             best_percent: chosen.best_percent,
         };
         way.playing(matched)
