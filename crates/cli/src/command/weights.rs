@@ -55,8 +55,9 @@ pub fn export(words: &[String]) -> Result<()> {
     let checkpoint = open_checkpoint(&run, &text("checkpoint"))?;
     let agent = Agent::of(&checkpoint)?;
     let own = checkpoint.weights()?;
+    let chosen = OwnChoice::of(&run, &checkpoint)?;
     let best_percent = match text("best_percent").as_str() {
-        "" => OwnChoice::of(&run, &checkpoint)?.own(&agent.matched()).best_percent,
+        "" => chosen.own(&agent.matched()).best_percent,
         word => word.parse().ok().with_context(|| format!("best_percent={word}: no number"))?,
     };
     let theirs = match text("format").as_str() {
@@ -93,6 +94,7 @@ pub fn export(words: &[String]) -> Result<()> {
         sha256: checkpoint.weights_sha256()?,
         state: checkpoint.state.clone(),
         settings: fs::read_to_string(&config).with_context(|| config.display().to_string())?,
+        choice: chosen.choice.map(serde_json::to_value).transpose()?,
     };
     let card = match theirs {
         Some(_) => card::for_transformers(&agent, &checkpoint.state, best_percent),

@@ -414,6 +414,31 @@ fn acting_as_the_best_is_a_way_to_play() {
     desk.refuses("evaluate rollouts best_percent=10", &["best_percent=10", "model.best_percents"]);
 }
 
+/// What a run's settings say of playing holds for every command that plays it.
+#[test]
+fn a_way_that_is_said_in_training_is_the_runs_own() {
+    for (words, key, value, other, file) in [
+        ("best_percent=10", "best_percent", 10.0, "best_percent=100", "evaluation-best100.json"),
+        ("return_quantile=0.5", "return_quantile", 0.5, "return_quantile=1", "evaluation-q1.json"),
+    ] {
+        let desk = Desk::new();
+        desk.succeeds(&format!(
+            "train env=hopper model.n_layers=1 model.d_model=16 train.updates=2 \
+             train.batch_size=4 evaluation.episodes=2 evaluation.{words}"
+        ));
+        let run = desk.only_run("runs");
+        assert!(!run.join("choice.json").exists(), "{words}: nothing was left to choose");
+        let trained = report(&run.join("evaluation.json"));
+        assert_eq!(trained["protocol"][key], value, "{words}");
+        desk.succeeds("evaluate rollouts episodes=2");
+        let played = report(&run.join("evaluation.json"));
+        assert_eq!(played["protocol"], trained["protocol"], "{words}");
+        assert_eq!(played["episodes"], trained["episodes"], "{words}");
+        desk.succeeds(&format!("evaluate rollouts episodes=1 {other}"));
+        assert!(run.join(file).exists(), "{words}");
+    }
+}
+
 /// As a transformer, a perceptron that is told returns may be told shares in their place.
 #[test]
 fn a_perceptron_may_be_told_shares_too() {

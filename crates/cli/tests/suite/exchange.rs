@@ -207,6 +207,29 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
     }
 }
 
+/// What was chosen for a run goes with its agent.
+#[test]
+fn how_an_agent_is_played_goes_out_too() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("train {TINY} model.return_head=hl_gauss"));
+    desk.succeeds("evaluate choose return_quantiles=0.25 target=900 episodes=1");
+    desk.succeeds("export format=safetensors to=out");
+    desk.succeeds("import out runs=back");
+    let [own, its] = ["runs", "back"].map(|runs| -> Value {
+        desk.succeeds(&format!("evaluate rollouts runs={runs} episodes=1 out={runs}.json"));
+        let text = fs::read(desk.path(&format!("{runs}.json"))).unwrap();
+        serde_json::from_slice(&text).unwrap()
+    });
+    assert_eq!(its["protocol"]["return_quantile"], 0.25);
+    assert_eq!(own["protocol"], its["protocol"]);
+    assert_eq!(own["episodes"], its["episodes"]);
+
+    let description = desk.path("out/overtone.json");
+    let text = fs::read_to_string(&description).unwrap();
+    fs::write(&description, text.replacen("\"curve\"", "\"bend\"", 1)).unwrap();
+    desk.refuses("import out runs=other", &["overtone.json", "its choice is no choice"]);
+}
+
 /// Lists of actions, on pictures.
 #[test]
 fn games_go_out_too() {

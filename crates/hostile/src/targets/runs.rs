@@ -335,6 +335,7 @@ fn exported(folder: &Path) -> Result<Vec<Seed>> {
             sha256: overtone_train::checkpoint::sha256(&path)?,
             state: state(config),
             settings: CONFIG.into(),
+            choice: None,
         };
         let description = serde_json::to_vec(&description)?;
         fs::write(folder.join(exchange::DESCRIPTION), &description)?;

@@ -131,6 +131,21 @@ impl<'a> Groups<'a> {
             if rows.iter().any(|row| hash(row) != hash(first)) && !notes.contains(&note) {
                 notes.push(note);
             }
+            let played = |row: &Row<'_>| -> Vec<u64> {
+                row.source.episodes(row.target).map(|episode| episode.seed).collect()
+            };
+            let others = rows.iter().filter(|row| played(row) != played(first));
+            let others: Vec<String> = others
+                .map(|row| format!("{} ({} episodes)", row.run.name, played(row).len()))
+                .collect();
+            if !others.is_empty() {
+                notes.push(format!(
+                    "Not played by the same episodes as {} ({} episodes): {}.",
+                    first.run.name,
+                    played(first).len(),
+                    others.join("; ")
+                ));
+            }
         }
         let apart = apart(&members);
         let groups = members.into_iter().filter(|rows| rows.len() > 1);

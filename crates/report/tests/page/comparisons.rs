@@ -63,6 +63,25 @@ fn runs_that_differ_in_their_seed_are_put_together() {
     assert!(page.to_html().contains("like s1 was trained on transitions of its own"));
 }
 
+/// They count all the same, and the page says so.
+#[test]
+fn seeds_that_met_other_episodes_are_told() {
+    let root = TempDir::new().unwrap();
+    let told = |other: u64| {
+        let folders = [1, 2].map(|seed| {
+            let folder = run(&root, &format!("s{seed}"), seed);
+            let report = evaluation(200, if seed == 1 { 5 } else { other }, matched());
+            report.write(&folder.join("evaluation.json")).unwrap();
+            folder
+        });
+        let page = page(&[&folders[0], &folders[1]]);
+        assert_eq!(file(&page, "report-seeds.csv").lines().count(), 3);
+        page.to_html().contains("Not played by the same episodes as s1")
+    };
+    assert!(told(6));
+    assert!(!told(5));
+}
+
 /// A run that was stopped has a last checkpoint too.
 #[test]
 fn runs_of_other_updates_or_recordings_are_not_put_together() {

@@ -13,6 +13,7 @@ use overtone_agents::{
 use overtone_console::caller::quoted;
 use overtone_core::{Normalization, ObservationSpace, Task};
 use overtone_data::EpisodeReturns;
+use overtone_eval::Choice;
 use overtone_model::weights::NamedTensors;
 use overtone_train::{
     Checkpoint, Exported, RunDir, TrainState, checkpoint::FORMAT, run_dir::CONFIG,
@@ -51,6 +52,8 @@ struct Found {
     tensors: NamedTensors,
     /// The run's `config.toml`.
     settings: String,
+    /// How the agent is played, where that was chosen.
+    choice: Option<Choice>,
 }
 
 /// `overtone import OUT key=value…`.
@@ -64,7 +67,7 @@ pub fn import(words: &[String]) -> Result<()> {
         (_, true) => of_transformers(&from, &keys, &words)?,
         _ => own(&from, &words, &runs)?,
     };
-    let Found { state, tensors, settings } = found;
+    let Found { state, tensors, settings, choice } = found;
     // `.` has none.
     let named = if from.file_name().is_some() { from.clone() } else { from.canonicalize()? };
     let name = if named.is_file() { named.file_stem() } else { named.file_name() };
@@ -72,6 +75,9 @@ pub fn import(words: &[String]) -> Result<()> {
     let run = RunDir::create(Path::new(&runs), &format!("imported-{name}"))?;
     let _lock = run.lock()?;
     run.write(CONFIG, settings.as_bytes())?;
+    if let Some(choice) = choice {
+        choice.write(&run.path().join(Choice::FILE))?;
+    }
     let learned = Exported { model: tensors, training: NamedTensors::new() };
     Checkpoint::save(&run.checkpoints(), &state, &learned, 1, 1)?;
     provenance::note(&run, state.step, state.step, 1)?;
@@ -96,7 +102,16 @@ fn own(from: &Path, words: &[String], runs: &str) -> Result<Found> {
     }
     let (description, agent, tensors) = exchange::read(from)?;
     let settings = settings_of(&description, &agent, from, runs)?;
-    Ok(Found { state: description.state, tensors, settings })
+    let choice = choice_of(&description, from)?;
+    Ok(Found { state: description.state, tensors, settings, choice })
+}
+
+/// How the agent is played, as far as a description tells that it was chosen.
+fn choice_of(description: &Description, from: &Path) -> Result<Option<Choice>> {
+    let choice = description.choice.clone().map(serde_json::from_value).transpose();
+    choice.with_context(|| {
+        format!("{} is damaged: its choice is no choice", from.join(DESCRIPTION).display())
+    })
 }
 
 /// The `config.toml` that a description tells, of a run in `runs` that has no other beside it.
@@ -166,11 +181,11 @@ fn of_transformers(from: &Path, keys: &Keys, words: &[String]) -> Result<Found> 
     };
     let Some((known, before)) = known else { return unknown(&agent, tensors, &text("runs")) };
     let state = TrainState { agent: agent.to_value(), ..known.state.clone() };
-    let settings = match before.task == agent.task && before.best_percents().is_empty() {
-        true => settings_of(&known, &agent, from, &text("runs"))?,
-        false => described(&agent, &state, &text("runs"))?,
+    let (settings, choice) = match before.task == agent.task && before.best_percents().is_empty() {
+        true => (settings_of(&known, &agent, from, &text("runs"))?, choice_of(&known, from)?),
+        false => (described(&agent, &state, &text("runs"))?, None),
     };
-    Ok(Found { state, tensors, settings })
+    Ok(Found { state, tensors, settings, choice })
 }
 
 /// A published Decision Transformer, of a file that torch wrote.
@@ -260,7 +275,7 @@ fn unknown(agent: &Agent, tensors: NamedTensors, runs: &str) -> Result<Found> {
         unreported: None,
     };
     let settings = described(agent, &state, runs)?;
-    Ok(Found { state, tensors, settings })
+    Ok(Found { state, tensors, settings, choice: None })
 }
 
 /// The `config.toml` of an agent of which no settings are known.
