@@ -145,6 +145,9 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     for Planned { entry, out } in all {
         if text("out").is_empty() {
             check_own(&entry.run, &entry.checkpoint)?;
+            if let Some(other) = other_report(out, entry) {
+                say!("{}: {other}, and is written anew (out=FILE keeps it)", out.display());
+            }
         }
         check_out(out)?;
     }
@@ -208,6 +211,22 @@ fn check_own(run: &RunDir, checkpoint: &Checkpoint) -> Result<()> {
         run.path().display()
     );
     Ok(())
+}
+
+/// What a report at `out` is of, where the one of `entry` tells less, or something else.
+fn other_report(out: &Path, entry: &Entry) -> Option<String> {
+    let there = Evaluation::read(out).ok()?;
+    let n_episodes = there.episodes.len() + there.failed.len();
+    let plan = &entry.plan;
+    let is_more = n_episodes > plan.episodes * plan.targets.len();
+    (there.seed != plan.seed || there.asked != plan.targets || is_more).then(|| {
+        let asked: Vec<String> = there.asked.iter().map(f32::to_string).collect();
+        format!(
+            "is of {n_episodes} episodes of seed {}, asked for {}",
+            there.seed,
+            asked.join(", ")
+        )
+    })
 }
 
 /// # Errors

@@ -436,6 +436,10 @@ fn a_way_that_is_said_in_training_is_the_runs_own() {
         assert_eq!(played["episodes"], trained["episodes"], "{words}");
         desk.succeeds(&format!("evaluate rollouts episodes=1 {other}"));
         assert!(run.join(file).exists(), "{words}");
+        // What is lost is told.
+        let told = "evaluation.json: is of 2 episodes of seed 1, asked for ";
+        assert!(!desk.succeeds("evaluate rollouts episodes=2").contains(told), "{words}");
+        assert!(desk.succeeds("evaluate rollouts episodes=1").contains(told), "{words}");
     }
 }
 
