@@ -16,11 +16,9 @@ use crate::hex::hash_reals;
 use crate::read::hdf5_arrays::{Arrays, Strange, place};
 use crate::read::hdf5_file::Matrix;
 use crate::read::hdf5_layout::Hdf5Layout;
+use crate::read::source::differ;
 use crate::spaces::Space;
 
-/// How far, relative to its size, a number of the next observation may lie from the row after
-/// it: rounding, where one of them was kept as a double.
-const ROUNDING: f32 = 1e-5;
 /// The arrays that training needs, whose numbers must be finite.
 const NEEDED: [&str; 3] = ["observations", "actions", "rewards"];
 
@@ -275,13 +273,9 @@ impl<'a> Look<'a> {
             let timeout = |timeouts: &Vec<bool>| timeouts[row];
             terminals[row] || part.timeouts.as_ref().is_some_and(timeout)
         };
-        // What is not finite is told elsewhere.
-        let differ = |(a, b): (&f32, &f32)| {
-            (a - b).abs() > ROUNDING * (1.0 + a.abs()) && (a - b).is_finite()
-        };
         let after = observations.values.chunks_exact(width).skip(1);
         for (row, (led, after)) in next.values.chunks_exact(width).zip(after).enumerate() {
-            if !flagged(row) && led.iter().zip(after).any(differ) {
+            if !flagged(row) && differ(led, after) {
                 self.jumps.add(|| place(&part.prefix, row));
             }
         }

@@ -18,7 +18,9 @@ use crate::error::DataError;
 use crate::options::keep;
 use crate::read::hdf5_layout::cut;
 use crate::read::npy::Header;
-use crate::read::source::{Claims, EachStream, Kind, Source, acted, column, flags, observed, same};
+use crate::read::source::{
+    Claims, EachStream, Kind, Source, acted, column, differ, flags, observed, same,
+};
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
 use crate::spaces::Space;
@@ -78,6 +80,12 @@ impl Reader for Npz {
         for (count, what) in [
             (both, "steps flagged as the task's end and as a limit's, taken as the task's"),
             (outside, OUTSIDE),
+            (
+                file.leads_elsewhere(&columns)?,
+                "steps whose next_observations are not the next row's observations (rows must be \
+                 in the order in which they happened, and what a step led to is read from the row \
+                 after it)",
+            ),
         ] {
             if count > 0 {
                 columns.odd.push(format!("{what}: {count}"));
@@ -279,6 +287,20 @@ impl NpzFile {
         }
     }
 
+    /// Steps that lead elsewhere than to the row after them, though their episode goes on.
+    fn leads_elsewhere(&self, columns: &Columns) -> Result<usize, DataError> {
+        const NEXT: &str = "next_observations";
+        let Seen::Vectors { width, values } = &columns.observations else { return Ok(0) };
+        if !self.has(NEXT) || self.shape(NEXT)? != [columns.n_transitions(), *width] {
+            return Ok(0);
+        }
+        let next = self.reals(NEXT)?;
+        let goes_on = columns.episodes.iter().flat_map(|episode| episode.start..episode.end() - 1);
+        Ok(goes_on
+            .filter(|&at| differ(row(&next, *width, at), row(values, *width, at + 1)))
+            .count())
+    }
+
     fn entry(&self, name: &str) -> Option<&Entry> {
         self.archive.entries().iter().find(|entry| entry.name.strip_suffix(".npy") == Some(name))
     }
@@ -353,6 +375,11 @@ impl NpzFile {
         file.finish()?;
         Ok(all)
     }
+}
+
+/// Row `at` of rows of `width` numbers.
+fn row(of: &[f32], width: usize, at: usize) -> &[f32] {
+    &of[at * width..(at + 1) * width]
 }
 
 impl Source for NpzFile {

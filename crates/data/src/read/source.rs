@@ -132,6 +132,18 @@ pub(crate) fn allowed(stored: u64) -> u64 {
     stored.saturating_mul(MOST_COMPRESSED).saturating_add(ALWAYS_ALLOWED)
 }
 
+/// How far, relative to its size, a number of the next observation may lie from the row after
+/// it: rounding, where one of them was kept as a double.
+const ROUNDING: f32 = 1e-5;
+
+/// Whether an observation that a step led to is another than that of the row after it. What is not
+/// finite is told elsewhere.
+pub(crate) fn differ(led: &[f32], after: &[f32]) -> bool {
+    let far =
+        |(a, b): (&f32, &f32)| (a - b).abs() > ROUNDING * (1.0 + a.abs()) && (a - b).is_finite();
+    led.iter().zip(after).any(far)
+}
+
 /// What an array of observations holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shown {
