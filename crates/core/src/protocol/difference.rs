@@ -34,7 +34,12 @@ pub const TARGET: &str = "target_return";
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { setting, trained, played, consequence } = self;
-        write!(f, "{setting} {played}, trained with {trained}: {consequence}")
+        // Of what an agent is told while it plays, training knows all there is.
+        let trained_with = match setting.as_str() {
+            "return_quantile" | "best_percent" => "by default",
+            _ => "trained with",
+        };
+        write!(f, "{setting} {played}, {trained_with} {trained}: {consequence}")
     }
 }
 
