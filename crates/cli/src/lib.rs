@@ -171,7 +171,8 @@ enum Data {
     /// Print what a dataset holds: transitions, episodes, returns, actions, anything unusual
     #[command(after_help = keys::after_help(command::data::OPTIONS, INSPECT))]
     Inspect {
-        /// A folder of DQN-replay files (of a game, or of one run), or a D4RL or Minari file (HDF5)
+        /// A folder of DQN-replay files (of a game, or of one run), a D4RL or Minari file (HDF5), or
+        /// arrays of your own (.npz)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]
@@ -197,7 +198,8 @@ enum Data {
     /// Print what is wrong with a dataset: expected, found, what to do
     #[command(after_help = LINT_HELP)]
     Lint {
-        /// A folder of DQN-replay files (of a game, or of one run), or a D4RL or Minari file (HDF5)
+        /// A folder of DQN-replay files (of a game, or of one run), a D4RL or Minari file (HDF5), or
+        /// arrays of your own (.npz)
         path: std::path::PathBuf,
         /// Print JSON on standard output
         #[arg(long)]

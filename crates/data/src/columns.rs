@@ -14,9 +14,12 @@ pub const ACTION_RANGE: RangeInclusive<f32> = -1.0..=1.0;
 /// How a reader begins to say that actions are outside of [`ACTION_RANGE`].
 pub const OUTSIDE: &str = "actions outside [-1, 1]";
 
+/// How [`not_finite`] ends.
+pub(crate) const FINITE: &str = "expected a finite number";
+
 /// What there is in place of a number that is finite.
 pub(crate) fn not_finite(number: f32, place: usize) -> String {
-    format!("{number} at place {place}, expected a finite number")
+    format!("{number} at place {place}, {FINITE}")
 }
 
 /// What each action of a recording was chosen on.

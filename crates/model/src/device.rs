@@ -14,6 +14,13 @@ pub struct Chosen {
     pub name: String,
 }
 
+/// Threads that compute on a CPU: as `RAYON_NUM_THREADS` says, or one a core.
+fn n_threads() -> usize {
+    let said = std::env::var("RAYON_NUM_THREADS").ok().and_then(|said| said.parse().ok());
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    said.filter(|&said| said > 0).unwrap_or_else(cores)
+}
+
 /// The device of this name: `auto` (the first GPU if one is there), `cpu`, `cuda` or
 /// `cuda:N`.
 ///
@@ -23,7 +30,7 @@ pub fn choose(name: &str) -> Result<Chosen, ModelError> {
     let wrong =
         |expected: String| ModelError::Input { what: "device", got: name.to_owned(), expected };
     let cpu = || {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = n_threads();
         Chosen { device: Device::flex(), is_gpu: false, name: format!("cpu, {threads} threads") }
     };
     let gpu =

@@ -19,7 +19,7 @@ pub struct ColumnsInspection {
     pub transitions: u64,
     /// Numbers of an observation.
     pub observation_width: usize,
-    /// Numbers of an action.
+    /// Numbers of an action; how many there are to choose from, where they are a list.
     pub action_width: usize,
     /// Finished episodes.
     pub episodes: u64,
@@ -37,7 +37,7 @@ pub struct ColumnsInspection {
     pub lengths: Spread,
     /// `[observation_width]`, each number of the observations.
     pub observations: Vec<Range>,
-    /// `[action_width]`, each number of the actions.
+    /// `[action_width]`, each number of the actions; empty where they are a list.
     pub actions: Vec<Range>,
     /// Steps with a number of their action outside of its bounds.
     pub actions_outside: u64,
@@ -123,10 +123,14 @@ impl fmt::Display for ColumnsInspection {
             format!("mean {mean:.1} ± {sd:.1} (sd), min {min:.1}, median {median:.1}, max {max:.1}")
         };
         let Self { episodes, terminated, truncated, fragments, fragment_transitions, .. } = self;
-        let widths = format!(
-            "observations of {} numbers, actions of {}, {} actions outside {}",
-            self.observation_width, self.action_width, self.actions_outside, self.action_bounds
-        );
+        let acted = match self.actions.is_empty() {
+            true => format!("actions one of {}", self.action_width),
+            false => format!(
+                "actions of {}, {} actions outside {}",
+                self.action_width, self.actions_outside, self.action_bounds
+            ),
+        };
+        let widths = format!("observations of {} numbers, {acted}", self.observation_width);
         let rows = [
             ("file", format!("{} ({} layout)", self.file, self.format)),
             ("transitions", self.transitions.to_string()),

@@ -3,9 +3,11 @@
 use std::path::Path;
 
 use super::Findings;
+use crate::columns::FINITE;
 use crate::error::DataError;
 
 const AGAIN: &str = "Fetch or copy the file again.";
+const WITHOUT: &str = "Fetch the file again, or take these steps out: it is refused as it is.";
 const LIMIT: &str = "a flag where a step limit ended an episode";
 const OTHER_KIND: &str = "Take this file away, or name the data it belongs to.";
 
@@ -89,7 +91,13 @@ impl Findings<'_> {
             }
             DataError::DatasetValue { dataset, row, what, .. } => {
                 let found = format!("in row {row}: {what}");
-                self.error("impossible-value", dataset, "values of a recording", found, AGAIN);
+                match what.ends_with(FINITE) {
+                    true => self.error("non-finite", dataset, "finite numbers", found, WITHOUT),
+                    false => {
+                        let values = "values of a recording";
+                        self.error("impossible-value", dataset, values, found, AGAIN);
+                    }
+                }
             }
             DataError::NoTimeouts { .. } => self.error(
                 "no-timeouts",

@@ -246,16 +246,15 @@ fn protocol(
     }
     play.best_percent = way.best_percent;
     play.return_quantile = options.return_quantile.or(way.return_quantile);
-    if let Choosable::Fixed(asked) = options.return_quantile {
-        if matched.return_quantile == 1.0 && asked != 1.0 {
-            bail!(
-                "return_quantile={asked}: this agent did not learn what may be earned from a \
-                 state; train it with model.return_head=hl_gauss"
-            );
-        }
-        if !(asked > 0.0 && asked <= 1.0) {
-            bail!("return_quantile={asked}: must lie above 0, and at most at 1");
-        }
+    let quantile = play.return_quantile;
+    if matched.return_quantile == 1.0 && quantile != 1.0 {
+        bail!(
+            "return_quantile={quantile}: this agent did not learn what may be earned from a state; \
+             train it with model.return_head=hl_gauss"
+        );
+    }
+    if !(quantile > 0.0 && quantile <= 1.0) {
+        bail!("return_quantile={quantile}: must lie above 0, and at most at 1");
     }
     let temperature = play.temperature;
     if !(temperature.is_finite() && temperature > 0.0) {
