@@ -443,6 +443,26 @@ fn a_way_that_is_said_in_training_is_the_runs_own() {
     }
 }
 
+/// What is said holds in every way among which the rest is chosen.
+#[test]
+fn what_is_said_holds_in_every_way() {
+    let desk = Desk::new();
+    desk.succeeds(
+        "train task=gymnasium/CartPole-v1 model.n_layers=1 model.d_model=16 train.updates=2 \
+         train.batch_size=4 evaluation.episodes=1 evaluation.return_quantile=0.25",
+    );
+    let run = desk.only_run("runs");
+    let choice = report(&run.join("choice.json"));
+    let ways = choice["curve"].as_array().unwrap();
+    assert_eq!(ways.len(), 3);
+    assert!(ways.iter().all(|point| point["way"]["return_quantile"] == 0.25), "{choice}");
+    let protocol = || report(&run.join("evaluation.json"))["protocol"].clone();
+    let trained = protocol();
+    assert_eq!(trained["return_quantile"], 0.25);
+    desk.succeeds("evaluate rollouts episodes=1");
+    assert_eq!(protocol(), trained);
+}
+
 /// As a transformer, a perceptron that is told returns may be told shares in their place.
 #[test]
 fn a_perceptron_may_be_told_shares_too() {

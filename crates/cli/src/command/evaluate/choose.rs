@@ -89,8 +89,10 @@ fn awaited(
     let temperatures = among(options.temperature, &TEMPERATURES);
     let return_quantiles = among(options.return_quantile, &RETURN_QUANTILES);
     let agent = Agent::of(checkpoint)?;
-    let ways = Ways::of(&agent, temperatures, return_quantiles, options.best_percent());
-    Ok(if OwnChoice::of(run, checkpoint)?.choice.is_some() { None } else { ways })
+    let own = OwnChoice::of(run, checkpoint)?;
+    let said = own.said(&agent.matched());
+    let ways = Ways::of(&agent, said, temperatures, return_quantiles, options.best_percent());
+    Ok(if own.choice.is_some() { None } else { ways })
 }
 
 /// Whether [`choose_after_training`] has still something to do.
@@ -174,7 +176,8 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
     let played = playing::play(&all, &device, how.parallel, how.stop)?;
     let mut curve = Vec::with_capacity(played.len());
     for (&way, evaluation) in ways.iter().zip(played) {
-        let evaluation = evaluation.with_context(|| format!("{way:?}"))?;
+        let evaluation =
+            evaluation.with_context(|| format!("playing by{}", ask::words(&agent, &way)))?;
         curve.push(ChoicePoint { way, raw_return: evaluation.targets[0].raw_return.clone() });
     }
     let choice = Choice::of(state.step, target, how.seed, curve).context("nothing was played")?;
@@ -206,7 +209,9 @@ pub fn run(options: &[String]) -> Result<()> {
     let return_quantiles = numbers("return_quantiles", &text("return_quantiles"), 1.0)?;
     let target = text("target");
     let best_percent = Choosable::Chosen.beside(&target, Choosable::Chosen);
-    let Some(ways) = Ways::of(&agent, &temperatures, &return_quantiles, best_percent) else {
+    let said = OwnChoice::of(&run, &checkpoint)?.said(&agent.matched());
+    let ways = Ways::of(&agent, said, &temperatures, &return_quantiles, best_percent);
+    let Some(ways) = ways else {
         return Err(nothing_to_choose(&agent, &target));
     };
     let episodes = match text("episodes").as_str() {

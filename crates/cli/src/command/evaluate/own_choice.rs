@@ -66,16 +66,21 @@ impl OwnChoice {
         }
     }
 
-    /// What was chosen so; where nothing was, what the run's settings say, and what they leave
-    /// open as in `matched`, by which the agent was trained.
-    pub fn chosen(&self, matched: &Play, best_percent: Option<f32>) -> Way {
-        let ([temperature, return_quantile, share], usual) = (self.said, Way::of(matched));
-        let said = Way {
+    /// What the run's settings say, and what they leave open as in `matched`, by which the agent
+    /// was trained.
+    pub fn said(&self, matched: &Play) -> Way {
+        let ([temperature, return_quantile, best_percent], usual) = (self.said, Way::of(matched));
+        Way {
             temperature: temperature.or(usual.temperature),
             return_quantile: return_quantile.or(usual.return_quantile),
-            best_percent: share.or(usual.best_percent),
-        };
-        let chosen = self.choice(best_percent).map_or(said, |choice| choice.chosen);
+            best_percent: best_percent.or(usual.best_percent),
+        }
+    }
+
+    /// What was chosen so; what the settings [say](Self::said) where nothing was.
+    pub fn chosen(&self, matched: &Play, best_percent: Option<f32>) -> Way {
+        let chosen = self.choice(best_percent).map(|choice| choice.chosen);
+        let chosen = chosen.unwrap_or_else(|| self.said(matched));
         Way { best_percent: best_percent.unwrap_or(chosen.best_percent), ..chosen }
     }
 

@@ -17,14 +17,15 @@ pub struct Ways {
 impl Ways {
     /// Of these those that change what `agent` does, and where `best_percent` is to be chosen the
     /// shares that it was told of; where it is said, each way has it, and asks for no return beside
-    /// it. `None` where there are none. Nothing is as it was trained where nothing is asked for.
+    /// it. `None` where there are none. What is not chosen is as in the way `said`.
     pub fn of(
         agent: &Agent,
+        said: Way,
         temperatures: &[f32],
         return_quantiles: &[f32],
         best_percent: Choosable,
     ) -> Option<Self> {
-        let usual = Way { best_percent: best_percent.or(0.0), ..Way::of(&agent.matched()) };
+        let usual = Way { best_percent: best_percent.or(0.0), ..said };
         let return_quantiles = if usual.best_percent > 0.0 { &[] } else { return_quantiles };
         let or_usual = |numbers: &[f32], has: bool, usual: f32| match numbers {
             numbers if has && !numbers.is_empty() => numbers.to_vec(),
@@ -40,9 +41,9 @@ impl Ways {
             },
             usual,
         };
-        let mut said = [temperatures, return_quantiles].into_iter().zip(has);
-        let is_said = said.any(|(numbers, has)| has && !numbers.is_empty());
-        (is_said || !ways.best_percents.is_empty()).then_some(ways)
+        let mut named = [temperatures, return_quantiles].into_iter().zip(has);
+        let is_named = named.any(|(numbers, has)| has && !numbers.is_empty());
+        (is_named || !ways.best_percents.is_empty()).then_some(ways)
     }
 
     /// Each temperature with each quantile and each share.
