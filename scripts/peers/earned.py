@@ -21,6 +21,8 @@ FILES = Path("datasets/starter/mujoco")
 ROBOTS = ["hopper", "walker2d", "halfcheetah"]
 NAMES = {"decision_transformer": "Decision Transformer", "td3_bc": "TD3+BC", "iql": "IQL"}
 # What d3rlpy_agent.py calls them, and the updates of a first short run, which tells the pace.
+# What is otherwise here than by default, so that both programs learn the same.
+AS_THEIRS = {"iql": ["iql.beta=3"]}
 THEIRS = {"decision_transformer": ("dt", 48), "td3_bc": ("td3_bc", 480), "iql": ("iql", 480)}
 
 
@@ -31,7 +33,8 @@ def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
         print(f"earned: {name}", file=sys.stderr)
         subprocess.run(
             [program, "study", "run", str(root / STUDY), f"algorithm={algorithm}",
-             "dataset=switching", f"runs={folder}", f"name={algorithm}", f"jobs={jobs}", "cpus=1"],
+             *AS_THEIRS.get(algorithm, []), "dataset=switching", f"runs={folder}",
+             f"name={algorithm}", f"jobs={jobs}", "cpus=1"],
             check=True, stdout=log, stderr=log, env=alone)
     found = {}
     for path in folder.glob("*/evaluation.json"):
@@ -57,7 +60,7 @@ def processor_seconds_of(program: str, algorithm: str, kept: Path, log) -> float
         with tempfile.TemporaryDirectory() as runs:
             subprocess.run(
                 [program, "train", f"env={ROBOTS[0]}", f"algorithm={algorithm}", f"runs={runs}",
-                 "evaluation.episodes=20"],
+                 *AS_THEIRS.get(algorithm, []), "evaluation.episodes=20"],
                 check=True, stdout=log, stderr=log, env=os.environ | {"RAYON_NUM_THREADS": "1"})
         now = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = now.ru_utime + now.ru_stime - ended.ru_utime - ended.ru_stime
