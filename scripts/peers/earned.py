@@ -20,9 +20,9 @@ STUDY, SEEDS = "studies/robots.toml", [1, 2, 3, 4]
 FILES = Path("datasets/starter/mujoco")
 ROBOTS = ["hopper", "walker2d", "halfcheetah"]
 NAMES = {"decision_transformer": "Decision Transformer", "td3_bc": "TD3+BC", "iql": "IQL"}
-# What d3rlpy_agent.py calls them, and the updates of a first short run, which tells the pace.
 # What is otherwise here than by default, so that both programs learn the same.
 AS_THEIRS = {"iql": ["iql.beta=3"]}
+# What d3rlpy_agent.py calls them, and the updates of a first short run, which tells the pace.
 THEIRS = {"decision_transformer": ("dt", 48), "td3_bc": ("td3_bc", 480), "iql": ("iql", 480)}
 
 

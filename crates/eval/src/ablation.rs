@@ -12,7 +12,7 @@ use std::path::Path;
 use overtone_core::protocol::Difference;
 use serde::{Deserialize, Serialize};
 
-use crate::evaluation::{ReportError, Setting, replace};
+use crate::evaluation::{ReportError, Setting, replace, write_json};
 use crate::statistics::{Bootstrap, Estimate, ScoreMatrix, StatisticsError, mean};
 use crate::table::Table;
 use crate::{Evaluation, Summary};
@@ -235,10 +235,7 @@ impl Ablation {
     /// When a file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
         let beside = path.with_extension("json");
-        let mut json = serde_json::to_vec_pretty(self)
-            .map_err(|source| ReportError::Format { path: beside.clone(), source })?;
-        json.push(b'\n');
-        replace(&beside, &json)?;
+        write_json(&beside, self, |source| ReportError::Format { path: beside.clone(), source })?;
         replace(path, self.to_markdown().as_bytes())
     }
 }

@@ -12,7 +12,7 @@ use std::{fs, io::ErrorKind, path::Path};
 use overtone_core::Play;
 use serde::{Deserialize, Serialize};
 
-use crate::{ReportError, Summary, evaluation::replace};
+use crate::{ReportError, Summary, evaluation::write_json};
 
 /// What is chosen of a way to play.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,10 +115,7 @@ impl Choice {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        let wrong = |source| ReportError::Choice { path: path.to_path_buf(), source };
-        let mut json = serde_json::to_vec_pretty(self).map_err(wrong)?;
-        json.push(b'\n');
-        replace(path, &json)
+        write_json(path, self, |source| ReportError::Choice { path: path.to_path_buf(), source })
     }
 
     /// Reads what [`write`](Self::write) wrote; `None` where there is no file.

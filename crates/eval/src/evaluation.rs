@@ -326,10 +326,8 @@ impl Evaluation {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), ReportError> {
-        let mut json = serde_json::to_vec_pretty(self)
-            .map_err(|source| ReportError::Format { path: path.to_path_buf(), source })?;
-        json.push(b'\n');
-        replace(path, &json)
+        let wrong = |source| ReportError::Format { path: path.to_path_buf(), source };
+        write_json(path, self, wrong)
     }
 
     /// Finds out whether a report can be written to `path`, where nothing is changed.
@@ -409,6 +407,20 @@ impl Evaluation {
 pub fn replace(path: &Path, contents: &[u8]) -> Result<(), ReportError> {
     overtone_files::replace(path, contents)
         .map_err(|source| ReportError::File { path: path.to_path_buf(), source })
+}
+
+/// Writes `value` as JSON to be read by people too, as a whole or not at all.
+///
+/// # Errors
+/// When it cannot be written, or `wrong` where it is no JSON.
+pub fn write_json(
+    path: &Path,
+    value: &impl Serialize,
+    wrong: impl FnOnce(serde_json::Error) -> ReportError,
+) -> Result<(), ReportError> {
+    let mut json = serde_json::to_vec_pretty(value).map_err(wrong)?;
+    json.push(b'\n');
+    replace(path, &json)
 }
 
 fn summarize(

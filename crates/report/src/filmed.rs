@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use overtone_core::Play;
 use serde::{Deserialize, Serialize};
 
-use overtone_eval::evaluation::{CheckpointRef, replace};
+use overtone_eval::evaluation::{CheckpointRef, write_json};
 use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Setting, Summary};
 
 /// The episode of a video, and whose it is.
@@ -54,10 +54,7 @@ impl Filmed {
     /// When the file cannot be written.
     pub fn write(&self, video: &Path) -> Result<(), ReportError> {
         let path = Self::path(video);
-        let mut json = serde_json::to_vec_pretty(self)
-            .map_err(|source| ReportError::Filmed { path: path.clone(), source })?;
-        json.push(b'\n');
-        replace(&path, &json)
+        write_json(&path, self, |source| ReportError::Filmed { path: path.clone(), source })
     }
 
     /// What a video at `video` shows; `None` where no file tells.
