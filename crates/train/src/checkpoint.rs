@@ -215,7 +215,17 @@ impl Checkpoint {
     /// # Errors
     /// When there is none, or it is damaged.
     pub fn at_step(checkpoints: &Path, step: u64) -> Result<Self, TrainError> {
-        Self::open(&checkpoints.join(folder_name(step)))
+        let path = checkpoints.join(folder_name(step));
+        let there: Vec<String> = steps(checkpoints).iter().map(u64::to_string).collect();
+        if !path.is_dir() && !there.is_empty() {
+            let reason = format!(
+                "there is no such checkpoint; there are those of update {} \
+                 (train.keep_checkpoints says how many are kept)",
+                there.join(", ")
+            );
+            return Err(TrainError::Checkpoint { path, reason });
+        }
+        Self::open(&path)
     }
 
     /// The checkpoint of lowest held-out loss under `checkpoints/`, as the newest whole one tells,

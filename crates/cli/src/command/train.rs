@@ -5,9 +5,9 @@ use std::{
     time::SystemTime,
 };
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use indicatif::ProgressBar;
-use overtone_console::caller::quoted;
+use overtone_console::caller::{quoted, spoken};
 use overtone_model::device;
 use overtone_train::{
     Alone, Began, Checkpoint, Finished, Job, Observer, Processes, RunDir, RunLock, StepReport,
@@ -143,6 +143,14 @@ pub fn resume(options: &[String]) -> Result<u8> {
 }
 
 fn plan_to_resume(options: &[String]) -> Result<Plan> {
+    let is_setting =
+        |word: &&String| word.split_once('=').is_some_and(|(key, _)| key.contains('.'));
+    if let Some(word) = options.iter().find(is_setting) {
+        bail!(
+            "{word}: a run goes on as it was begun; `{}` begins another with its weights",
+            spoken(&format!("just train init=RUN {word}"))
+        );
+    }
     let keys = keys::given(RESUME_OPTIONS, options)?;
     let text = |key: &str| keys::text(&keys, key);
     let root = PathBuf::from(text("runs"));
