@@ -20,6 +20,9 @@ class Unsuitable(Exception):
     """A space that this program does not play."""
 
 
+# What an environment has.
+PARTS = ["reset", "step", "close", "observation_space", "action_space"]
+
 # Environments import their modules when they are made, which two threads must not do at once:
 # each would see modules that the other has half imported.
 IMPORTING = threading.RLock()
@@ -36,8 +39,8 @@ def resolve(name):
     module, colon, id = name.rpartition(":")
     if module:
         with IMPORTING:
-            found = importlib.import_module(module)
-        if id not in gymnasium.registry and callable(getattr(found, id, None)):
+            found_in = importlib.import_module(module)
+        if id not in gymnasium.registry and callable(getattr(found_in, id, None)):
             return json.dumps({"name": name})
     known = list(gymnasium.registry)
     if id in known:
@@ -49,7 +52,19 @@ def resolve(name):
     for found in (alike, unversioned):
         if found:
             return json.dumps({"name": module + colon + found[-1]})
-    return json.dumps({"known": known})
+    return json.dumps({"known": (within(found_in) if module else []) or known})
+
+
+def within(module):
+    """What of a module may be named: what it defines that can be called, what it registered."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if callable(value) and getattr(value, "__module__", None) == module.__name__
+    ]
+    root = module.__name__.partition(".")[0]
+    entries = ((id, str(spec.entry_point)) for id, spec in gymnasium.registry.items())
+    return own + [id for id, entry in entries if re.match(rf"{re.escape(root)}\b", entry)]
 
 
 def plain(name):
@@ -89,6 +104,10 @@ def made(name, options, max_steps):
         function = getattr(importlib.import_module(module), id, None)
         if callable(function) and id not in gymnasium.registry:
             env = function(**options)
+            lacks = [part for part in PARTS if not hasattr(env, part)]
+            if lacks:
+                kind = type(env).__name__
+                raise Unsuitable(f"`{id}` of {module} makes a {kind}, which has no {lacks[0]}")
             if max_steps:
                 env = gymnasium.wrappers.TimeLimit(env, max_episode_steps=max_steps)
             return env

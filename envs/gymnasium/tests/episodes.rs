@@ -124,6 +124,11 @@ fn unknown_names_are_refused_with_the_nearest() {
     assert!(known.starts_with("unknown environment `zzz`; known are CartPole-v0, "), "{known}");
     let module = refused("no_such_module:Mine-v0");
     assert!(module.contains("No module named 'no_such_module'"), "{module}");
+    let function = refused("overtone_own:mak");
+    assert!(function.starts_with("unknown environment `overtone_own:mak`"), "{function}");
+    assert!(!function.contains("CartPole"), "what other modules have: {function}");
+    let number = refused("overtone_own:number");
+    assert!(number.ends_with("makes a int, which has no reset"), "{number}");
     let option = refused("CartPole-v1,gravitation=3");
     assert!(option.contains("cannot be made") && option.contains("gravitation"), "{option}");
     let lander = refused("LunarLander-v3");

@@ -269,3 +269,8 @@ for name in NAMES.split():
     id = f"Overtone{name}-v0"
     if id not in gymnasium.registry:
         gymnasium.register(id, entry_point=f"overtone_own:{name}", max_episode_steps=4)
+
+
+def number():
+    """No environment."""
+    return 3
