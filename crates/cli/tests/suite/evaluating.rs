@@ -375,8 +375,9 @@ fn acting_as_the_best_is_a_way_to_play() {
     // Whoever names the way.
     let of_a_share = |wanted: bool| {
         let is_chosen = |point: &&Value| (point["way"] == choice["chosen"]) == wanted;
-        let share = ways.clone().filter(is_chosen).map(|point| at(&point["way"]["best_percent"]));
-        share.filter(|share| *share > 0.0).last()
+        let mut share =
+            ways.clone().filter(is_chosen).map(|point| at(&point["way"]["best_percent"]));
+        share.rfind(|share| *share > 0.0)
     };
     if let Some(share) = of_a_share(true) {
         desk.refuses(&format!("evaluate rollouts seed=1001 best_percent={share}"), chose);
