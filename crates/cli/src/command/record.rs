@@ -287,7 +287,7 @@ impl Drop for Converting {
 
 fn say_written(written: &Written) {
     let path = written.path.display().to_string();
-    say!("content {}", &written.content_hash[..16]);
+    say!("content_sha256 {}", &written.content_hash[..16]);
     // A word without a `/` is a dataset's name.
     let here = if settings::is_path(&path) { "" } else { "./" };
     say!("dataset: {path} (just train dataset={})", quoted(format!("{here}{path}")));

@@ -18,7 +18,7 @@ fn said(desk: &Desk, line: &str) -> String {
 }
 
 fn hash(text: &str) -> &str {
-    text.lines().find_map(|line| line.strip_prefix("content ")).unwrap()
+    text.lines().find_map(|line| line.strip_prefix("content_sha256 ")).unwrap()
 }
 
 #[test]
