@@ -2,28 +2,23 @@
 
 use std::path::Path;
 
-use overtone_core::{ActionSpace, ObservationSpace};
+use overtone_core::{ActionSpace, ObservationSpace, Task};
 
 use crate::columns::{Columns, Seen};
 use crate::dataset::{Acted, Dataset, Observed};
 use crate::error::DataError;
 
 impl Dataset {
-    /// Refuses a dataset whose observations or actions are not those of the task `name`.
+    /// Refuses a dataset whose observations or actions are not those of `task`.
     ///
     /// # Errors
     /// [`DataError::Inconsistent`], which says what there is and what there should be.
-    pub fn check_spaces(
-        &self,
-        name: &str,
-        observations: &ObservationSpace,
-        actions: &ActionSpace,
-    ) -> Result<(), DataError> {
+    pub fn check_spaces(&self, task: &Task) -> Result<(), DataError> {
         let seen = match self.observations() {
             Observed::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
             Observed::Frames(frames) => pixels(frames.stack(), frames.shape()),
         };
-        check(self.path(), (&seen, self.actions()), name, (observations, actions))
+        check(self.path(), &seen, self.actions(), task)
     }
 }
 
@@ -32,17 +27,12 @@ impl Columns {
     ///
     /// # Errors
     /// As there.
-    pub fn check_spaces(
-        &self,
-        name: &str,
-        observations: &ObservationSpace,
-        actions: &ActionSpace,
-    ) -> Result<(), DataError> {
+    pub fn check_spaces(&self, task: &Task) -> Result<(), DataError> {
         let seen = match self.observations {
             Seen::Vectors { width, .. } => ObservationSpace::Vectors { width },
             Seen::Frames { shape, stack, .. } => pixels(stack, shape),
         };
-        check(&self.path, (&seen, &self.actions), name, (observations, actions))
+        check(&self.path, &seen, &self.actions, task)
     }
 }
 
@@ -50,12 +40,8 @@ fn pixels(stack: usize, [height, width]: [usize; 2]) -> ObservationSpace {
     ObservationSpace::Pixels { shape: vec![stack, height, width] }
 }
 
-fn check(
-    path: &Path,
-    (seen, done): (&ObservationSpace, &Acted),
-    name: &str,
-    (observations, actions): (&ObservationSpace, &ActionSpace),
-) -> Result<(), DataError> {
+fn check(path: &Path, seen: &ObservationSpace, done: &Acted, task: &Task) -> Result<(), DataError> {
+    let Task { title, observations, actions, .. } = task;
     let n = done.size();
     // Nothing is made of a number that a file claims.
     let action_fits = match (done, actions) {
@@ -70,7 +56,7 @@ fn check(
     Err(DataError::Inconsistent {
         path: path.to_path_buf(),
         reason: format!(
-            "its observations {} and its actions {}, but those of {name} {} and {}: it is another \
+            "its observations {} and its actions {}, but those of {title} {} and {}: it is another \
              task's",
             shown(seen),
             chosen(matches!(done, Acted::Discrete { .. }), n),

@@ -5,7 +5,7 @@ mod recorded_returns;
 
 use std::{path::Path, sync::Arc};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
@@ -94,7 +94,6 @@ impl Settings {
             Some(normalization) => dataset.with_normalization(normalization),
             None => dataset,
         };
-        dataset.check_spaces(&task.title, &task.observations, &task.actions)?;
         let recording = dataset.origin().recording.clone();
         let simulation = recording.as_ref().unwrap_or(&task.simulation);
         let longest = match suites::of(task)?.horizon(task, simulation) {
@@ -170,18 +169,18 @@ impl Settings {
             (true, _) => None,
             (false, _) => Some(&*self.data.path),
         };
-        let is_log = matches!(task.observations, ObservationSpace::Pixels { .. });
-        if is_log && minari.is_none() && path.is_none() && !self.dataset.is_empty() {
-            bail!(
-                "dataset={}: names none of {}; say a file, a dataset of Minari's \
-                 (minari:atari/…), or a run of the published log with data.run=",
-                self.dataset,
-                task.id()
-            );
-        }
         let (key, dataset) = match task.observations {
             // Of a log each run is a recording.
-            ObservationSpace::Pixels { .. } if minari.is_none() => ("data.run", &self.data.run),
+            ObservationSpace::Pixels { .. } if minari.is_none() => {
+                ensure!(
+                    path.is_some() || self.dataset.is_empty(),
+                    "dataset={}: names none of {}; say a file, a dataset of Minari's \
+                     (minari:atari/…), or a run of the published log with data.run=",
+                    self.dataset,
+                    task.id()
+                );
+                ("data.run", &self.data.run)
+            }
             _ => ("dataset", &self.dataset),
         };
         if self.names_dataset(task)? {
@@ -236,6 +235,7 @@ impl Settings {
                 format!("preparing {}, which goes to data.cache={cache}", located.path.display())
             })?;
         bar.finish_and_clear();
+        dataset.check_spaces(self.task()?)?;
         say!(
             "dataset: {} transitions in {} episodes, {} of them padding rows; content {}",
             dataset.n_transitions(),
@@ -253,9 +253,9 @@ impl Settings {
         if self.task()?.return_units == ReturnUnits::Clipped && columns.clip_rewards() {
             say!("rewards: clipped to [-1, 1], as agents of this task are trained and played");
         }
-        let actions = &self.task()?.actions;
-        columns.check_spaces(&self.task()?.title, &self.task()?.observations, actions)?;
-        let outside = columns.outside_of(actions);
+        let task = self.task()?;
+        columns.check_spaces(task)?;
+        let outside = columns.outside_of(&task.actions);
         let dataset = Dataset::of(columns, &self.dataset_options(located.origin.clone()))?;
         let counts = dataset.counts();
         say!(
@@ -275,7 +275,7 @@ impl Settings {
             say!(
                 "odd: {outside} steps with actions outside of their bounds, {}, which the agent \
                  keeps to",
-                actions.describe()
+                task.actions.describe()
             );
         }
         say_held_out(dataset.split(), dataset.episodes());

@@ -200,7 +200,7 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
     let (recording, last) = open_with_last(from, layout)?;
     let written = match recording {
         Recording::Columns(columns) => {
-            columns.check_spaces(&task.title, &task.observations, &task.actions)?;
+            columns.check_spaces(task)?;
             let bar = progress::parts("converting", columns.n_transitions());
             let progress = &mut told(&bar, &stop);
             let about = about(columns.format, if last.is_some() { "" } else { NO_LAST });
@@ -268,7 +268,7 @@ fn convert_log(
     bar.finish_and_clear();
     let dataset = dataset.map_err(or_stopped)?;
     dataset
-        .check_spaces(&task.title, &task.observations, &task.actions)
+        .check_spaces(task)
         .with_context(|| format!("converting {}", plan.log().folder.folder.display()))?;
     let bar = progress::parts("writing", dataset.n_transitions());
     let written = write_frames(&dataset, place, about, &mut told(&bar, &plan.stop));

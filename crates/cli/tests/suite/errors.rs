@@ -69,6 +69,7 @@ fn runs_that_are_not_there() {
         desk.refuses(&format!("{command} run"), &["`run` is no option"]);
         desk.refuses(&format!("{command} runn=x"), &["no option `runn`", "`run`"]);
     }
+    desk.refuses("train game=seaquest dataset=nosuch", &["dataset=nosuch", "data.run="]);
     desk.refuses("resume device=gpu run=nope", &["no run `nope`"]);
 
     desk.succeeds(&desk.tiny(""));

@@ -10,6 +10,12 @@ const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_l
                     model.best_percents=none train.batch_size=3 train.updates=4 \
                     evaluation.episodes=0";
 
+/// The report of an evaluation by these words.
+fn played(desk: &Desk, words: &str) -> Value {
+    desk.succeeds(&format!("evaluate rollouts {words} out=told.json"));
+    serde_json::from_slice(&fs::read(desk.path("told.json")).unwrap()).unwrap()
+}
+
 #[test]
 fn an_agent_goes_out_and_comes_back_equal() {
     goes_out_and_comes_back("model.return_unit=scale");
@@ -29,11 +35,7 @@ fn one_with_a_range_of_returns_plays_the_same() {
     desk.succeeds("export to=out");
     desk.succeeds("import out runs=back");
     let [own, its] = ["runs", "back"].map(|runs| {
-        desk.succeeds(&format!(
-            "evaluate rollouts runs={runs} episodes=2 target=1800 out={runs}.json"
-        ));
-        let text = fs::read(desk.path(&format!("{runs}.json"))).unwrap();
-        let played: Value = serde_json::from_slice(&text).unwrap();
+        let played = played(&desk, &format!("runs={runs} episodes=2 target=1800"));
         let episodes = played["episodes"].as_array().unwrap().iter();
         episodes.map(|episode| episode["raw_return"].as_f64().unwrap()).collect::<Vec<_>>()
     });
@@ -53,9 +55,7 @@ fn one_that_acts_as_the_best_is_told_any_return() {
     desk.refuses("export to=out best_percent=20", &["best_percent=20", "told of 10, 100 %"]);
     desk.refuses("export to=out best_percent=10 format=safetensors", &["best_percent=10"]);
     let episodes = |words: &str| -> Value {
-        desk.succeeds(&format!("evaluate rollouts episodes=2 {words} out=told.json"));
-        let text = fs::read(desk.path("told.json")).unwrap();
-        serde_json::from_slice::<Value>(&text).unwrap()["episodes"].clone()
+        played(&desk, &format!("episodes=2 {words}"))["episodes"].clone()
     };
     let returns = |words: &str| -> Vec<f64> {
         let episodes = episodes(words);
@@ -215,11 +215,7 @@ fn how_an_agent_is_played_goes_out_too() {
     desk.succeeds("evaluate choose return_quantiles=0.25 target=900 episodes=1");
     desk.succeeds("export format=safetensors to=out");
     desk.succeeds("import out runs=back");
-    let [own, its] = ["runs", "back"].map(|runs| -> Value {
-        desk.succeeds(&format!("evaluate rollouts runs={runs} episodes=1 out={runs}.json"));
-        let text = fs::read(desk.path(&format!("{runs}.json"))).unwrap();
-        serde_json::from_slice(&text).unwrap()
-    });
+    let [own, its] = ["runs", "back"].map(|runs| played(&desk, &format!("runs={runs} episodes=1")));
     assert_eq!(its["protocol"]["return_quantile"], 0.25);
     assert_eq!(own["protocol"], its["protocol"]);
     assert_eq!(own["episodes"], its["episodes"]);

@@ -273,6 +273,9 @@ fn what_is_known_of_actions_beside_what_was_recorded() {
     let told = "actions: expected actions within the bounds of each number, found 1 steps \
                 outside, the first in row 1: 4";
     assert_eq!(odd(&path), [told]);
+    let read = columns(&path).unwrap();
+    assert_eq!(read.outside_of(&bounded([0.0, -5.0], [2.0, 3.5])), 1);
+    assert_eq!(read.outside_of(&bounded([0.0, -5.0], [2.0, f32::INFINITY])), 0);
     // One number is for all.
     files.last_mut().unwrap().1 = f4(&[], &[5.0]);
     assert_eq!(shown(&files).actions, bounded([0.0, -5.0], [5.0, 5.0]));

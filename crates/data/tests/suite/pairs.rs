@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome};
+use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, Task};
 use overtone_data::{
     Acted, Batch, BatchActions, BatchObservations, BatchOptions, Columns, Dataset, DatasetOptions,
     Loader, LoaderConfig, Observed, Part, Sampling, Seen, Split, Transitions,
@@ -211,7 +211,8 @@ fn a_dataset_fits_its_tasks_spaces() {
     let listed = |n| ActionSpace::Discrete { names: vec!["a".into(); n] };
     let fits = |seen, done, observations: &ObservationSpace, actions: &ActionSpace| {
         let data = Dataset::of(columns(seen, done), &DatasetOptions::default()).unwrap();
-        data.check_spaces("this", observations, actions).map_err(|error| error.to_string())
+        let task = Task::own("this", observations.clone(), actions.clone());
+        data.check_spaces(&task).map_err(|error| error.to_string())
     };
     fits(vectors(), discrete(), &numbers(2), &listed(300)).unwrap();
     // The recording need not show every action.

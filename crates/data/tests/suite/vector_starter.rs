@@ -213,7 +213,7 @@ fn statistics_are_numpys() {
 fn fits(path: &Path, name: &str, (wide, narrow): (usize, usize)) -> Result<(), DataError> {
     let data = Dataset::open(path, &DatasetOptions::default())?;
     let task = robot(name, (wide, narrow));
-    data.check_spaces(name, &task.observations, &task.actions)
+    data.check_spaces(&task)
 }
 
 #[test]
