@@ -7,6 +7,7 @@ mod command;
 pub mod host;
 mod interrupt;
 mod processes;
+mod runs;
 mod settings;
 pub mod suites;
 

@@ -3,6 +3,7 @@
 
 mod chosen;
 mod given;
+mod layers;
 mod model;
 mod percents;
 mod recording;
@@ -30,11 +31,12 @@ use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
 pub use self::chosen::Choosable;
+#[cfg(test)]
+use self::layers::DEFAULTS;
+pub use self::layers::help;
 pub use self::percents::Percents;
 pub use self::recording::is_path;
-#[cfg(test)]
-use self::resolve::DEFAULTS;
-pub use self::resolve::{chosen_of, device_of, help, named_tasks};
+pub use self::resolve::{chosen_of, device_of, named_tasks};
 pub use self::targets::targets;
 use crate::{keys::one_line, suites};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use overtone_core::{ActionScale, Outcome, Window};
 use rayon::prelude::*;
 
-use crate::dataset::{Acted, Dataset, Observed};
+use crate::columns::Acted;
+use crate::dataset::{Dataset, Observed};
 use crate::error::DataError;
 use crate::sampler::{Sampling, WindowSampler};
 use crate::store::frames::FrameStore;

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
 
-use crate::dataset::Acted;
 use crate::error::DataError;
 
 /// What each number of an action should be.
@@ -81,6 +80,64 @@ impl Seen {
             Self::Vectors { values, .. } => {
                 Self::Vectors { width, values: at(values, width, rows) }
             }
+        }
+    }
+}
+
+/// What was done at each row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Acted {
+    /// One of a list of actions.
+    Discrete {
+        /// How many there are to choose from.
+        n_actions: usize,
+        /// `[rows]`, each below `n_actions`.
+        values: Vec<u16>,
+    },
+    /// Numbers.
+    Continuous {
+        /// Numbers of an action.
+        width: usize,
+        /// `[rows, width]`
+        values: Vec<f32>,
+    },
+}
+
+impl Acted {
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Discrete { values, .. } => values.len(),
+            Self::Continuous { width, values } => values.len() / (*width).max(1),
+        }
+    }
+
+    /// Adds `more` rows; whether they are of the same form.
+    pub(crate) fn extend(&mut self, more: Self) -> bool {
+        match (self, more) {
+            (
+                Self::Discrete { n_actions, values },
+                Self::Discrete { n_actions: here, values: more },
+            ) => {
+                *n_actions = here.max(*n_actions);
+                append(values, more);
+            }
+            (
+                Self::Continuous { width, values },
+                Self::Continuous { width: here, values: more },
+            ) if *width == here => {
+                append(values, more);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Numbers of a real-valued action, or how many actions there are to choose from.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Discrete { n_actions, .. } => *n_actions,
+            Self::Continuous { width, .. } => *width,
         }
     }
 }

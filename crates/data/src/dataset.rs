@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use overtone_core::{Episodes, Normalization, returns_to_go};
 
-use crate::columns::append;
+use crate::columns::Acted;
 use crate::episode_index::EpisodeIndex;
 use crate::episode_returns::EpisodeReturns;
 use crate::error::DataError;
@@ -33,64 +33,6 @@ pub enum Observed {
         /// Mean and standard deviation of each number over what is trained on.
         normalization: Normalization,
     },
-}
-
-/// What was done at each row.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Acted {
-    /// One of a list of actions.
-    Discrete {
-        /// How many there are to choose from.
-        n_actions: usize,
-        /// `[rows]`, each below `n_actions`.
-        values: Vec<u16>,
-    },
-    /// Numbers.
-    Continuous {
-        /// Numbers of an action.
-        width: usize,
-        /// `[rows, width]`
-        values: Vec<f32>,
-    },
-}
-
-impl Acted {
-    /// Number of rows.
-    pub fn rows(&self) -> usize {
-        match self {
-            Self::Discrete { values, .. } => values.len(),
-            Self::Continuous { width, values } => values.len() / (*width).max(1),
-        }
-    }
-
-    /// Adds `more` rows; whether they are of the same form.
-    pub(crate) fn extend(&mut self, more: Self) -> bool {
-        match (self, more) {
-            (
-                Self::Discrete { n_actions, values },
-                Self::Discrete { n_actions: here, values: more },
-            ) => {
-                *n_actions = here.max(*n_actions);
-                append(values, more);
-            }
-            (
-                Self::Continuous { width, values },
-                Self::Continuous { width: here, values: more },
-            ) if *width == here => {
-                append(values, more);
-            }
-            _ => return false,
-        }
-        true
-    }
-
-    /// Numbers of a real-valued action, or how many actions there are to choose from.
-    pub fn size(&self) -> usize {
-        match self {
-            Self::Discrete { n_actions, .. } => *n_actions,
-            Self::Continuous { width, .. } => *width,
-        }
-    }
 }
 
 /// How many of everything.

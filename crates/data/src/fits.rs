@@ -4,8 +4,8 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 
-use crate::columns::{Columns, Seen};
-use crate::dataset::{Acted, Dataset, Observed};
+use crate::columns::{Acted, Columns, Seen};
+use crate::dataset::{Dataset, Observed};
 use crate::error::DataError;
 
 impl Dataset {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use overtone_core::{Episodes, Normalization};
 use sha2::{Digest, Sha256};
 
-use crate::columns::{Columns, Seen};
-use crate::dataset::{Acted, Counts, Dataset, Observed};
+use crate::columns::{Acted, Columns, Seen};
+use crate::dataset::{Counts, Dataset, Observed};
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::held_out::Split;

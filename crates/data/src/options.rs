@@ -3,8 +3,7 @@
 use overtone_core::Episode;
 use serde::{Deserialize, Serialize};
 
-use crate::columns::{Columns, Seen};
-use crate::dataset::Acted;
+use crate::columns::{Acted, Columns, Seen};
 use crate::error::DataError;
 use crate::origin::Origin;
 

@@ -4,8 +4,7 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace};
 
-use crate::columns::Seen;
-use crate::dataset::Acted;
+use crate::columns::{Acted, Seen};
 use crate::error::DataError;
 use crate::read::reader_as;
 use crate::recording::Recording;

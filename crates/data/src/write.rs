@@ -15,8 +15,8 @@ use overtone_core::picture::SIDE;
 use overtone_core::{Outcome, Simulation, Task};
 use sha2::{Digest, Sha256};
 
-use crate::columns::{Columns, Seen};
-use crate::dataset::{Acted, Dataset};
+use crate::columns::{Acted, Columns, Seen};
+use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::hex::{hash_reals, hex};
 use crate::minari_id::MinariId;

@@ -20,7 +20,7 @@ use std::{
     sync::atomic::AtomicBool,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
 use overtone_eval::{Evaluation, Part, Summary, table::Table};
 use overtone_model::device;
@@ -36,6 +36,7 @@ pub use own_choice::OwnChoice;
 
 use crate::{
     interrupt, keys,
+    runs::{check_own, is_last, open_checkpoint, open_runs},
     settings::{self, EvaluationSettings},
 };
 
@@ -195,24 +196,6 @@ fn plan(
     Ok(asks.into_iter().map(planned).collect())
 }
 
-/// Whether a run has no newer weights.
-fn is_last(run: &RunDir, checkpoint: &Checkpoint) -> bool {
-    let newest = Checkpoint::newest(&run.checkpoints());
-    newest.is_ok_and(|(newest, _)| newest.state.step == checkpoint.state.step)
-}
-
-/// # Errors
-/// When what is said of `checkpoint` would go into the folder of `run`, which is not its own.
-fn check_own(run: &RunDir, checkpoint: &Checkpoint) -> Result<()> {
-    ensure!(
-        entry::own_path(run, &checkpoint.path).is_some(),
-        "checkpoint={}: is not one of {}: say with out= where to write about it",
-        checkpoint.path.display(),
-        run.path().display()
-    );
-    Ok(())
-}
-
 /// What a report at `out` is of, where the one of `entry` tells less, or something else.
 fn other_report(out: &Path, entry: &Entry) -> Option<String> {
     let there = Evaluation::read(out).ok()?;
@@ -245,46 +228,6 @@ fn device_or(asked: String, run: &RunDir) -> Result<String> {
         true => settings::device_of(&run.path().join(CONFIG)),
         false => Ok(asked),
     }
-}
-
-/// The run of this name; the newest without a name.
-///
-/// # Errors
-/// When it is not there.
-pub fn open_run(root: &Path, name: &str) -> Result<RunDir> {
-    Ok(if name.is_empty() { RunDir::newest(root)? } else { RunDir::open(root, name)? })
-}
-
-/// The runs of these names, separated by commas; one whose own name has a comma by that.
-fn open_runs(root: &Path, names: &str) -> Result<Vec<RunDir>> {
-    match open_run(root, names) {
-        Ok(run) => Ok(vec![run]),
-        Err(error) if !names.contains(',') => Err(error),
-        Err(_) => {
-            let names: Vec<&str> = names.split(',').map(str::trim).collect();
-            ensure!(!names.contains(&""), "run={}: one of the names is empty", names.join(","));
-            names.into_iter().map(|name| open_run(root, name)).collect()
-        }
-    }
-}
-
-/// `last`, `best`, a step, or a folder.
-pub fn open_checkpoint(run: &RunDir, name: &str) -> Result<Checkpoint> {
-    ensure!(!name.is_empty(), "checkpoint=: say last, best, a step or the folder of a checkpoint");
-    if name == "last" || name == "best" {
-        let (checkpoint, skipped) = match name {
-            "last" => Checkpoint::newest(&run.checkpoints())?,
-            _ => Checkpoint::best(&run.checkpoints()).context("checkpoint=best")?,
-        };
-        for error in skipped {
-            warn!("warning: skipped a checkpoint: {error}");
-        }
-        return Ok(checkpoint);
-    }
-    Ok(match name.parse::<u64>() {
-        Ok(step) => Checkpoint::at_step(&run.checkpoints(), step)?,
-        Err(_) => Checkpoint::open(Path::new(name))?,
-    })
 }
 
 /// Plays `checkpoint`, or a part of its episodes, and writes `evaluation.json` into the run; with

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     host, interrupt, keys, processes, progress,
+    runs::open_run,
     settings::{Profile, Resume, Settings},
     suites,
 };
@@ -154,7 +155,7 @@ fn plan_to_resume(options: &[String]) -> Result<Plan> {
     let keys = keys::given(RESUME_OPTIONS, options)?;
     let text = |key: &str| keys::text(&keys, key);
     let root = PathBuf::from(text("runs"));
-    let run = evaluate::open_run(&root, &text("run"))?;
+    let run = open_run(&root, &text("run"))?;
     let mut settings = Settings::load(&run.path().join(CONFIG))?;
     if !text("device").is_empty() {
         settings.device = text("device");

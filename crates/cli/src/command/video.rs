@@ -21,7 +21,7 @@ use overtone_train::{Checkpoint, RunDir};
 
 use self::camera::Camera;
 use super::evaluate::{self, playing};
-use crate::{interrupt, keys, progress, suites};
+use crate::{interrupt, keys, progress, runs::open_run, suites};
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"
@@ -99,7 +99,7 @@ impl Request {
 pub fn run(options: &[String]) -> Result<()> {
     let keys = keys::given(OPTIONS, options)?;
     let root = PathBuf::from(keys::text(&keys, "runs"));
-    let run = evaluate::open_run(&root, &keys::text(&keys, "run"))?;
+    let run = open_run(&root, &keys::text(&keys, "run"))?;
     let stop = interrupt::listen()?;
     film(&Request::parse(run, &keys)?, &stop)
 }

@@ -20,8 +20,11 @@ use overtone_model::{ModelConfig, weights};
 use overtone_train::run_dir::CONFIG;
 
 pub use self::import::{IMPORT_OPTIONS, import};
-use super::evaluate::{OwnChoice, check_best_percent, open_checkpoint, open_run};
-use crate::keys::{self, Keys};
+use super::evaluate::{OwnChoice, check_best_percent};
+use crate::{
+    keys::{self, Keys},
+    runs::{open_checkpoint, open_run},
+};
 
 /// Every option of `export` with its default and reason.
 pub const EXPORT_OPTIONS: &str = r#"

@@ -6,7 +6,7 @@ use anyhow::Result;
 use overtone_core::{ObservationSpace, Task};
 use overtone_data::{MinariId, read::reader_as};
 
-use super::{Settings, resolve::default_dataset};
+use super::{Settings, layers::default_dataset};
 use crate::{
     keys::{self, Keys},
     suites::Data,

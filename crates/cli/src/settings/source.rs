@@ -11,8 +11,8 @@ use toml::Value;
 
 use super::{Settings, given::SEQUENCES, variants};
 use crate::{
-    command::evaluate::open_checkpoint,
     keys::{self, Keys},
+    runs::open_checkpoint,
     suites,
 };
 

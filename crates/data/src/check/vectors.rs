@@ -8,8 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::columns::{ColumnsInspection, Sums};
 use super::spread::{Returns, Spread};
-use crate::columns::ACTION_RANGE;
-use crate::dataset::Acted;
+use crate::columns::{ACTION_RANGE, Acted};
 use crate::expected::Expected;
 use crate::findings::{Findings, Tally};
 use crate::hex::hash_reals;

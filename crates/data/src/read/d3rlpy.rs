@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{Columns, Seen};
-use crate::dataset::Acted;
+use crate::columns::{Acted, Columns, Seen};
 use crate::error::DataError;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::check_total;

@@ -4,8 +4,7 @@
 use overtone_core::picture::{SIDE, STACK};
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{Columns, OUTSIDE, Seen, append};
-use crate::dataset::Acted;
+use crate::columns::{Acted, Columns, OUTSIDE, Seen, append};
 use crate::error::DataError;
 use crate::findings::Tally;
 use crate::read::hdf5_file::{Hdf5File, Matrix};

@@ -12,8 +12,7 @@ use std::path::Path;
 
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{Columns, OUTSIDE, Seen};
-use crate::dataset::Acted;
+use crate::columns::{Acted, Columns, OUTSIDE, Seen};
 use crate::error::DataError;
 use crate::options::keep;
 use crate::read::hdf5_layout::cut;

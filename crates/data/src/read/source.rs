@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use overtone_core::Picture;
 use overtone_core::picture::{SIDE, STACK};
 
-use crate::columns::Seen;
-use crate::dataset::Acted;
+use crate::columns::{Acted, Seen};
 use crate::error::DataError;
 use crate::read::jpeg::decoded;
 use crate::spaces::Space;

@@ -9,7 +9,8 @@ use overtone_core::{Episode, Episodes, Outcome};
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors};
 
-use crate::dataset::{Acted, Counts, Dataset, Observed};
+use crate::columns::Acted;
+use crate::dataset::{Counts, Dataset, Observed};
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::held_out::Split;

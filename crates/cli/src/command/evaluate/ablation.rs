@@ -20,11 +20,15 @@ use overtone_train::RunDir;
 
 use super::{
     ask::{self, Ask},
-    check_out, check_own, device_or,
-    entry::{Entry, checkpoint_name},
-    open_checkpoint, open_run, playing,
+    check_out, device_or,
+    entry::Entry,
+    playing,
 };
-use crate::{interrupt, keys, settings, suites};
+use crate::{
+    interrupt, keys,
+    runs::{check_own, checkpoint_name, open_checkpoint, open_run},
+    settings, suites,
+};
 
 /// Every option with its default and reason.
 pub const OPTIONS: &str = r#"

@@ -14,15 +14,15 @@ use overtone_train::{Checkpoint, RunDir};
 
 use super::{
     ask::{self, Ask},
-    check_out, check_own, device_or,
-    entry::{Entry, checkpoint_name},
-    is_last, open_checkpoint, open_run,
+    check_out, device_or,
+    entry::Entry,
     own_choice::{OwnChoice, file_of},
     playing,
     ways::Ways,
 };
 use crate::{
     interrupt, keys,
+    runs::{check_own, checkpoint_name, is_last, open_checkpoint, open_run},
     settings::{self, Choosable, EvaluationSettings},
     suites,
 };

@@ -1,7 +1,5 @@
 //! One checkpoint and how it is played: what is said of it before and in the report.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::Result;
 use overtone_agents::Agent;
 use overtone_console::caller::{quoted, spoken};
@@ -11,7 +9,10 @@ use overtone_eval::{Heeds, Plan, evaluation};
 use overtone_train::{Checkpoint, RunDir};
 
 use super::ask::{self, Ask};
-use crate::suites;
+use crate::{
+    runs::{checkpoint_name, own_path, real},
+    suites,
+};
 
 /// A checkpoint, and how it is played.
 pub struct Entry {
@@ -127,25 +128,4 @@ impl Entry {
             .into_owned(),
         })
     }
-}
-
-/// What `checkpoint=` must say to play a checkpoint again: a step of the run, or a folder
-/// elsewhere.
-pub fn checkpoint_name(run: &RunDir, checkpoint: &Checkpoint) -> String {
-    match own_path(run, &checkpoint.path) {
-        Some(_) => checkpoint.state.step.to_string(),
-        None => real(&checkpoint.path).display().to_string(),
-    }
-}
-
-/// Where a checkpoint lies in the run's folder; `None` if it is not one of the run's.
-pub fn own_path(run: &RunDir, checkpoint: &Path) -> Option<PathBuf> {
-    let checkpoint = real(checkpoint);
-    let inside = checkpoint.strip_prefix(real(&run.checkpoints())).ok()?;
-    Some(Path::new("checkpoints").join(inside))
-}
-
-/// The path from the root, without links; the path itself where there is nothing.
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

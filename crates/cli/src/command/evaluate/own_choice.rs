@@ -7,8 +7,10 @@ use overtone_core::Play;
 use overtone_eval::{Choice, Way};
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 
-use super::entry::own_path;
-use crate::settings::{self, Choosable};
+use crate::{
+    runs::own_path,
+    settings::{self, Choosable},
+};
 
 /// The file in a run's folder for what was chosen for weights that are not its last.
 pub fn file_of(step: u64) -> String {
