@@ -62,6 +62,22 @@ fn the_last_checkpoint_ends_the_curve() {
     assert_eq!(steps, ["4", "4", "6", "6"], "{rows}");
 }
 
+/// An agent that may be told of the best episodes after training is told a return in the curve.
+#[test]
+fn a_choice_after_training_leaves_the_curve_whole() {
+    let desk = Desk::new();
+    let words = "evaluation.episodes=1 evaluation.every=3 evaluation.every_episodes=1 \
+                 evaluation.target= model.best_percents=50";
+    let stdout = desk.succeeds(&format!("{TINY}runs {words}"));
+    assert!(stdout.contains("chosen: "), "{stdout}");
+    let rows = fs::read_to_string(desk.only_run("runs").join("checkpoints.csv")).unwrap();
+    let cells = rows.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
+    let cells: Vec<(&str, &str)> = cells.map(|row| (row[0], row[2])).collect();
+    let figures: Vec<&str> = cells.iter().map(|(_, figure)| *figure).collect();
+    assert_eq!(cells.iter().map(|(step, _)| *step).collect::<Vec<_>>(), ["3", "3", "6", "6"]);
+    assert_eq!(figures[..2], figures[2..], "{rows}");
+}
+
 #[test]
 fn a_resumed_run_plays_what_is_to_come() {
     let desk = Desk::new();

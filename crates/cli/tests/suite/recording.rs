@@ -155,6 +155,7 @@ fn words_that_are_wrong() {
         ("task=gymnasium/CartPole-v1 epsilon=2.0", "epsilon=2: must be a probability"),
         ("task=gymnasium/CartPole-v1 share=1,2", "share=1,2: expected 1 numbers above 0"),
         ("task=gymnasium/CartPole-v1 switch=5..1", "switch=5..1: expected steps"),
+        ("task=gymnasium/CartPole-v1 switch=5", "switch=5: policy=random has nobody to take turns"),
         ("task=gymnasium/CartPole-v1 policy=none", "policy=none: there are random and runs"),
         ("task=gymnasium/CartPole-v1 transitions=0", "transitions=0: there is nothing to record"),
     ] {

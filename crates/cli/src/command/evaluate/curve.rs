@@ -6,12 +6,13 @@
 use std::{sync::atomic::AtomicBool, time::Instant};
 
 use anyhow::{Context, Result};
+use overtone_agents::Agent;
 use overtone_eval::Evaluation;
 use overtone_model::device::Chosen;
 use overtone_train::{Checkpoint, RunDir};
 
 use super::{plan, playing};
-use crate::settings::{EvaluationSettings, Settings};
+use crate::settings::{Choosable, EvaluationSettings, Settings};
 
 /// Seed of the episodes, which no score is made of: one that picks a checkpoint by the curve would
 /// else score it by the episodes that picked it.
@@ -26,7 +27,7 @@ pub struct Curve<'a> {
     every: u64,
     /// The run's last update.
     last: u64,
-    /// Whether that is played after training anyway.
+    /// Whether that is played after training anyway, and its returns end the curve.
     is_played_after: bool,
     device: &'a Chosen,
     stop: &'a AtomicBool,
@@ -58,6 +59,13 @@ impl<'a> Curve<'a> {
         })
     }
 
+    /// Whether the agent may be told something else after training than here, a share of the best
+    /// episodes in place of a return, whose returns are another curve.
+    fn is_told_otherwise_after(&self, checkpoint: &Checkpoint) -> Result<bool> {
+        let may_choose = self.options.best_percent() == Choosable::Chosen;
+        Ok(may_choose && !Agent::of(checkpoint)?.best_percents().is_empty())
+    }
+
     /// Mean returns of a checkpoint whose turn it is, by the names of their curves; none of
     /// another. A sentence about them is for people.
     ///
@@ -66,7 +74,7 @@ impl<'a> Curve<'a> {
     pub fn play(&self, checkpoint: &Checkpoint) -> Result<(Vec<(String, f64)>, String)> {
         let step = checkpoint.state.step;
         let is_due = match step == self.last {
-            true => !self.is_played_after,
+            true => !self.is_played_after || self.is_told_otherwise_after(checkpoint)?,
             false => step.is_multiple_of(self.every),
         };
         if !is_due {

@@ -51,7 +51,7 @@ impl Entry {
             say!("how this data was recorded is not known; taken to be as {like} was");
         }
         say!(
-            "playing {} (update {}): protocol {}, {} for each target of {}",
+            "playing {} (update {}): protocol {}, {}{}",
             self.checkpoint.path.display(),
             state.step,
             self.ask.protocol.name,
@@ -59,13 +59,38 @@ impl Entry {
                 1 => "1 episode".to_owned(),
                 n => format!("{n} episodes"),
             },
-            ask::describe_targets(&self.ask.asked, &self.plan.targets, &state.episode_returns)
+            self.describe_told()
         );
         if let Some(choice) = &self.ask.choice {
             say!("{}", choice.describe());
         }
         let differences = evaluation::describe_differences(Some(&self.ask.differences));
         say!("{}", differences.trim_end());
+    }
+
+    /// What the agent is told of what to earn, after the number of episodes.
+    fn describe_told(&self) -> String {
+        let Ask { asked, protocol, .. } = &self.ask;
+        if self.heeds().target {
+            let returns = &self.checkpoint.state.episode_returns;
+            let targets = ask::describe_targets(asked, &self.plan.targets, returns);
+            return format!(" for each target of {targets}");
+        }
+        match protocol.best_percent {
+            0.0 => ", told no return".to_owned(),
+            percent => format!(", told to act as in the best {percent} % of its recording"),
+        }
+    }
+
+    /// Which settings of the protocol the agent heeds.
+    fn heeds(&self) -> Heeds {
+        let is_told_return = self.ask.protocol.best_percent == 0.0;
+        Heeds {
+            target: self.agent.algorithm.reads_returns() && is_told_return,
+            temperature: self.agent.has_temperature(),
+            return_quantile: self.agent.has_return_model() && is_told_return,
+            best_percent: !self.agent.best_percents().is_empty(),
+        }
     }
 
     /// Whether the checkpoint is one of the run's own.
@@ -105,12 +130,7 @@ impl Entry {
             policy: format!("{}, {} data", self.agent.algorithm.describe(), state.dataset_kind),
             protocol: self.ask.protocol.clone(),
             differences: Some(self.ask.differences.clone()),
-            heeds: Some(Heeds {
-                target: self.agent.algorithm.reads_returns() && protocol.best_percent == 0.0,
-                temperature: self.agent.has_temperature(),
-                return_quantile: self.agent.has_return_model() && protocol.best_percent == 0.0,
-                best_percent: !self.agent.best_percents().is_empty(),
-            }),
+            heeds: Some(self.heeds()),
             choice: self.ask.choice.clone(),
             checkpoint: Some(evaluation::CheckpointRef {
                 path: own_path(&self.run, &self.checkpoint.path)

@@ -50,6 +50,14 @@ impl Cast {
         let names: Vec<String> =
             text("policy").split(',').map(|name| name.trim().to_owned()).collect();
         let shares = shares(&text("share"), names.len())?;
+        let switch = switch(&text("switch"))?;
+        if let (Some(_), [only]) = (switch, &names[..]) {
+            bail!(
+                "switch={}: policy={only} has nobody to take turns with; name several, as \
+                 policy=random,RUN",
+                text("switch")
+            );
+        }
         let root = text("runs");
         let device = device::choose(&text("device"))?;
         let options = EvaluationSettings {
@@ -107,7 +115,7 @@ impl Cast {
             task,
             protocol: protocol.unwrap_or_else(|| task.matched(None)),
             members,
-            switch: switch(&text("switch"))?,
+            switch,
             told: format!("policy {}", names.join(", ")),
         })
     }
