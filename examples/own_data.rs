@@ -7,7 +7,7 @@ use std::{error::Error, path::Path, sync::Arc, sync::atomic::AtomicBool};
 
 use overtone_agents::{Agent, AlgorithmConfig, DecisionTransformerOptions};
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, Task};
-use overtone_data::{Acted, Columns, Dataset, DatasetOptions, Seen};
+use overtone_data::{ActionColumn, Columns, Dataset, DatasetOptions, ObservationColumn};
 use overtone_model::{
     DecisionTransformerConfig, HeadConfig, burn::tensor::Device, head::LinearConfig,
 };
@@ -31,8 +31,8 @@ fn arrays() -> Columns {
         let outcome = if cell == 6 { Outcome::Terminated } else { Outcome::Truncated };
         episodes.push(Episode { start, length: done.len() - start, outcome });
     }
-    let actions = Acted::Discrete { n_actions: 2, values: done };
-    Columns::new(Seen::Vectors { width: 2, values: seen }, actions, rewards, episodes)
+    let actions = ActionColumn::Discrete { n_actions: 2, values: done };
+    Columns::new(ObservationColumn::Vectors { width: 2, values: seen }, actions, rewards, episodes)
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

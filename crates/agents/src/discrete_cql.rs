@@ -40,7 +40,7 @@ use overtone_model::{
 };
 use overtone_train::{
     Algorithm, Checkpoint, Export, Exported, Job, Learner, StepAt, StepFigures, Stored,
-    TrainConfig, TrainError, Trainer, Training, TrainingData, Transitions,
+    TrainConfig, TrainError, Trainer, Training, TrainingData, TransitionTensors,
 };
 use serde::{Deserialize, Serialize};
 
@@ -222,7 +222,7 @@ pub struct CqlSteps {
     /// `[rows]`: what was done.
     pub actions: Tensor<1, Int>,
     /// Where it led, without gradients.
-    pub next: Transitions,
+    pub next: TransitionTensors,
 }
 
 impl Algorithm for DiscreteCql {
@@ -348,7 +348,7 @@ impl DiscreteCql {
     }
 
     /// What the steps of a batch are worth by the target network, and how much each counts.
-    fn targets(&self, state: &DiscreteCqlState, next: Transitions) -> Targets {
+    fn targets(&self, state: &DiscreteCqlState, next: TransitionTensors) -> Targets {
         let rewards = next.rewards;
         let [rows, time] = rewards.dims();
         let column = |tensor: Tensor<2>| tensor.reshape([rows * time, 1]);

@@ -16,10 +16,9 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_data::{Acted, Dataset, Observed, Split};
+use overtone_data::{ActionColumn, Dataset, Split, StoredObservations};
 use overtone_model::{
-    Acted as ActedTensor, Contexts, HeadConfig, Init, Model, ModelConfig, Observed as Seen,
-    PerceptronConfig,
+    Acted, Contexts, HeadConfig, Init, Model, ModelConfig, Observed, PerceptronConfig,
     head::{LinearConfig, PointwiseConfig},
 };
 use overtone_train::{BatchLoss, Learner, TrainConfig, TrainError};
@@ -151,7 +150,7 @@ struct Table {
     width: usize,
     /// `[rows, width]`
     observations: Vec<f32>,
-    actions: Acted,
+    actions: ActionColumn,
     /// `[rows]`
     timesteps: Vec<f32>,
     /// `[rows]`, to go.
@@ -168,7 +167,8 @@ const ASKED: usize = 10_000;
 
 impl Table {
     fn of(dataset: &Dataset) -> Result<Self, TrainError> {
-        let Observed::Vectors { width, values, normalization } = dataset.observations() else {
+        let StoredObservations::Vectors { width, values, normalization } = dataset.observations()
+        else {
             let reason = "information is measured on observations of numbers, and these are frames";
             return Err(overtone_data::DataError::Sampling { reason: reason.into() }.into());
         };
@@ -180,12 +180,12 @@ impl Table {
             }
         }
         let actions = match dataset.actions() {
-            Acted::Continuous { width, values } => {
+            ActionColumn::Continuous { width, values } => {
                 let mut values = values.clone();
                 standardize(&mut values, *width);
-                Acted::Continuous { width: *width, values }
+                ActionColumn::Continuous { width: *width, values }
             }
-            discrete @ Acted::Discrete { .. } => discrete.clone(),
+            discrete @ ActionColumn::Discrete { .. } => discrete.clone(),
         };
         let episodes = dataset.episodes().as_slice().iter();
         let mut timesteps: Vec<f32> =
@@ -218,15 +218,17 @@ impl Table {
     fn has_one_action(&self) -> bool {
         match &self.actions {
             // They are standardized: what never changes is 0.
-            Acted::Continuous { values, .. } => values.iter().all(|&x| x == 0.0),
-            Acted::Discrete { values, .. } => values.windows(2).all(|pair| pair[0] == pair[1]),
+            ActionColumn::Continuous { values, .. } => values.iter().all(|&x| x == 0.0),
+            ActionColumn::Discrete { values, .. } => {
+                values.windows(2).all(|pair| pair[0] == pair[1])
+            }
         }
     }
 
     fn unit(&self) -> &'static str {
         match self.actions {
-            Acted::Continuous { .. } => "squared error, as a share of the actions' variance",
-            Acted::Discrete { .. } => "nats",
+            ActionColumn::Continuous { .. } => "squared error, as a share of the actions' variance",
+            ActionColumn::Discrete { .. } => "nats",
         }
     }
 
@@ -242,10 +244,10 @@ impl Table {
         let plain = Device::flex();
         let device = plain.clone().autodiff();
         let (head, actions) = match self.actions {
-            Acted::Continuous { width, .. } => {
+            ActionColumn::Continuous { width, .. } => {
                 (HeadConfig::Pointwise(PointwiseConfig {}), ActionSpace::unit(width))
             }
-            Acted::Discrete { n_actions, .. } => {
+            ActionColumn::Discrete { n_actions, .. } => {
                 (HeadConfig::Linear(LinearConfig {}), ActionSpace::numbered(n_actions))
             }
         };
@@ -295,19 +297,19 @@ impl Table {
         }
         let numbers = TensorData::new(numbers, [n, 1, self.width + TOLD]);
         let actions = match &self.actions {
-            Acted::Continuous { width, values } => {
+            ActionColumn::Continuous { width, values } => {
                 let picked = rows.iter().flat_map(|row| &values[row * width..(row + 1) * width]);
                 let picked: Vec<f32> = picked.copied().collect();
                 let picked = TensorData::new(picked, [n, 1, *width]);
-                ActedTensor::Continuous(Tensor::from_data(picked, device))
+                Acted::Continuous(Tensor::from_data(picked, device))
             }
-            Acted::Discrete { values, .. } => {
+            ActionColumn::Discrete { values, .. } => {
                 let ids: Vec<i32> = rows.iter().map(|&row| i32::from(values[row])).collect();
-                ActedTensor::Discrete(Tensor::from_data(TensorData::new(ids, [n, 1]), device))
+                Acted::Discrete(Tensor::from_data(TensorData::new(ids, [n, 1]), device))
             }
         };
         Contexts {
-            observations: Seen::Vectors(Tensor::from_data(numbers, device)),
+            observations: Observed::Vectors(Tensor::from_data(numbers, device)),
             actions,
             returns_to_go: Tensor::zeros([n, 1], device),
             timesteps: vec![0; n],
@@ -339,7 +341,7 @@ fn standardize(values: &mut [f32], width: usize) {
 mod tests {
     use super::*;
     use overtone_core::{Episode, Outcome};
-    use overtone_data::{Columns, DatasetOptions, Seen as Recorded};
+    use overtone_data::{Columns, DatasetOptions, ObservationColumn};
 
     /// Forty episodes of ten steps. Half of the policies earn 1 a step; where `obeys`, those act
     /// with the observation and the others against it, and else all of them with it.
@@ -358,8 +360,8 @@ mod tests {
             }
             episodes.push(Episode { start: nth * 10, length: 10, outcome: Outcome::Truncated });
         }
-        let observations = Recorded::Vectors { width: 1, values: observations };
-        let actions = Acted::Continuous { width: 1, values: actions };
+        let observations = ObservationColumn::Vectors { width: 1, values: observations };
+        let actions = ActionColumn::Continuous { width: 1, values: actions };
         let columns = Columns::new(observations, actions, rewards, episodes);
         Dataset::of(columns, &DatasetOptions::default()).unwrap()
     }
@@ -422,8 +424,10 @@ mod tests {
 
     #[test]
     fn of_one_action_nothing_is_told() {
-        let same = |n_actions| Acted::Discrete { n_actions, values: vec![0; 6] };
-        for actions in [same(1), same(4), Acted::Continuous { width: 1, values: vec![0.3; 6] }] {
+        let same = |n_actions| ActionColumn::Discrete { n_actions, values: vec![0; 6] };
+        for actions in
+            [same(1), same(4), ActionColumn::Continuous { width: 1, values: vec![0.3; 6] }]
+        {
             let found = information(&three_episodes(actions), &QUICK).unwrap();
             assert_eq!((found.gain, found.splits.len()), (0.0, 3));
             assert_eq!(found.interval, [f64::NEG_INFINITY, f64::INFINITY]);
@@ -433,14 +437,14 @@ mod tests {
         }
     }
 
-    fn different() -> Acted {
-        Acted::Continuous { width: 1, values: vec![-0.5, 0.3, 0.8, -0.2, 0.1, 0.6] }
+    fn different() -> ActionColumn {
+        ActionColumn::Continuous { width: 1, values: vec![-0.5, 0.3, 0.8, -0.2, 0.1, 0.6] }
     }
 
     /// Three episodes of two steps.
-    fn three_episodes(actions: Acted) -> Dataset {
+    fn three_episodes(actions: ActionColumn) -> Dataset {
         let observations =
-            Recorded::Vectors { width: 1, values: vec![0.1, 0.9, 0.4, 0.2, 0.5, 0.7] };
+            ObservationColumn::Vectors { width: 1, values: vec![0.1, 0.9, 0.4, 0.2, 0.5, 0.7] };
         let episode =
             |nth: usize| Episode { start: 2 * nth, length: 2, outcome: Outcome::Truncated };
         let episodes = (0..3).map(episode).collect();

@@ -11,7 +11,7 @@ use overtone_core::{
     ActionSpace, Actions, Episode, ObservationSpace, Observations, Outcome, Policy, Task, Turn,
     policy::EpisodeStart,
 };
-use overtone_data::{Acted, Columns, Dataset, DatasetOptions, Seen};
+use overtone_data::{ActionColumn, Columns, Dataset, DatasetOptions, ObservationColumn};
 use overtone_model::{DecisionTransformerConfig, HeadConfig, head::TanhConfig};
 use overtone_train::{Checkpoint, Job, RunDir, StepReport, TrainConfig, TrainingData};
 
@@ -27,8 +27,8 @@ fn columns([low, high]: [f32; 2]) -> Columns {
     let episode =
         |number: usize| Episode { start: number * 5, length: 5, outcome: Outcome::Terminated };
     Columns::new(
-        Seen::Vectors { width: 3, values: seen },
-        Acted::Continuous { width: 2, values: acted.map(scaled).collect() },
+        ObservationColumn::Vectors { width: 3, values: seen },
+        ActionColumn::Continuous { width: 2, values: acted.map(scaled).collect() },
         rows.map(|row| (row % 3) as f32).collect(),
         (0..10usize).map(episode).collect(),
     )

@@ -19,7 +19,7 @@ use overtone_model::{
 };
 use overtone_testkit::{Golden, assert_close, golden::Array};
 use overtone_train::{
-    AdamWConfig, Algorithm, Exported, Stored, TrainConfig, Transitions, optimizer::scalar,
+    AdamWConfig, Algorithm, Exported, Stored, TrainConfig, TransitionTensors, optimizer::scalar,
 };
 
 /// Losses relative, tensors relative to their largest entry, in `f64`: gradients of the first step
@@ -228,7 +228,7 @@ fn listed(case: &Case, step: u64) -> CqlSteps {
     CqlSteps {
         observations: observed(case.column("observations", step).autodiff()),
         actions: case.column("actions", step).int().flatten(0, 1),
-        next: Transitions {
+        next: TransitionTensors {
             rewards: case.column("rewards", step),
             next_is_known: terminated.ones_like(),
             terminated,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use burn::tensor::Device;
-use overtone_data::{Part, Split};
+use overtone_data::{Split, Subset};
 use overtone_train::{
     Algorithm, Best, Checkpoint, Observer, StepReport, TrainConfig, TrainError, Trainer,
     TrainingData, held_out,
@@ -146,7 +146,7 @@ fn no_context_is_on_both_sides() {
     let split = split(job.seed);
     let episodes = bench.dataset.episodes().as_slice();
     let mut seen = 0;
-    for part in [Part::Training, Part::HeldOut] {
+    for part in [Subset::Training, Subset::HeldOut] {
         let mut sampler = job.data.sampler(part, 4, &job.config, job.seed).unwrap();
         seen += sampler.epoch_len();
         for _ in 0..200 {

@@ -15,7 +15,7 @@ use overtone_agents::{
     value::{ActorCritic, Rescaling, Steps, twin::beside},
 };
 use overtone_core::{ActionSpace, ObservationSpace, seed};
-use overtone_data::{Batch, BatchOptions, Dataset, Part, Sampling};
+use overtone_data::{Batch, BatchOptions, Dataset, Sampling, Subset};
 use overtone_model::{
     ModelConfig, PerceptronConfig,
     contexts::{Acted, Contexts, Observed},
@@ -86,7 +86,7 @@ fn without_values_it_is_behaviour_cloning() {
     let generator = || seed::generator(5, "init");
     let mut state = td3.init(&config, &device, &mut generator()).unwrap();
     let mut cloned = cloning.init(&config, &device, &mut generator()).unwrap();
-    let mut sampler = data.sampler(Part::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
+    let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
     let (mut batch, rescaling) = (Batch::default(), Rescaling::new(data.normalization(), true));
     let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
     for step in 0..40 {

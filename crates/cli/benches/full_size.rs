@@ -32,8 +32,8 @@ use std::{
 };
 
 use overtone_data::{
-    Acted, Dataset, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection,
-    WindowSampler,
+    ActionColumn, Dataset, Loader, LoaderConfig, Origin, Preparation, ReplayLog, Sampling,
+    Selection, WindowSampler,
 };
 use overtone_model::burn::tensor::Device;
 use overtone_testkit::long_log::Recording;
@@ -90,10 +90,10 @@ fn game(folder: &Path) -> PathBuf {
     folder.join("Seaquest")
 }
 
-fn plan(folder: &Path) -> Result<Plan> {
+fn plan(folder: &Path) -> Result<Preparation> {
     let log = ReplayLog::open(&game(folder))?;
     let selection = Selection::uniform(TRANSITIONS);
-    Ok(Plan::new(log, Origin::other(), selection, 123, &folder.join("cache"))?)
+    Ok(Preparation::new(log, Origin::other(), selection, 123, &folder.join("cache"))?)
 }
 
 /// Writes the log, of the starter set's episodes.
@@ -101,10 +101,12 @@ fn record(folder: &Path) -> Result<()> {
     let cache = folder.join("starter");
     let log = ReplayLog::open(&project().join("datasets/starter/Seaquest"))?;
     let all = Selection::uniform(usize::MAX);
-    let starter = Plan::new(log, Origin::other(), all, 1, &cache)?.ensure(&mut |_, _| {})?;
+    let starter = Preparation::new(log, Origin::other(), all, 1, &cache)?.ensure(&mut |_, _| {})?;
     let mut recording = Recording::default();
     let store = starter.frames().ok_or("no frames")?;
-    let Acted::Discrete { values, .. } = starter.actions() else { return Err("no game".into()) };
+    let ActionColumn::Discrete { values, .. } = starter.actions() else {
+        return Err("no game".into());
+    };
     for episode in starter.episodes().as_slice() {
         let mut frames = vec![0; episode.length * store.frame_bytes()];
         store.read(episode.start, &mut frames)?;
@@ -126,7 +128,7 @@ fn python(words: &[&str]) -> Command {
     command
 }
 
-fn prepare(folder: &Path, plan: &Plan, threads: usize) -> Result<()> {
+fn prepare(folder: &Path, plan: &Preparation, threads: usize) -> Result<()> {
     let logs = game(folder).join("1/replay_logs");
     let files: Vec<String> = (0..FILES)
         .map(|file| logs.join(format!("$store$_observation_ckpt.{file}.gz")))
@@ -175,7 +177,7 @@ fn prepare(folder: &Path, plan: &Plan, threads: usize) -> Result<()> {
     Ok(())
 }
 
-fn train(folder: &Path, plan: &Plan) -> Result<()> {
+fn train(folder: &Path, plan: &Preparation) -> Result<()> {
     println!(
         "\n| `overtone train`, {UPDATES} updates | seconds of training | waited for data | peak resident, MB | of it its own | of mapped files |"
     );
@@ -224,7 +226,7 @@ fn train(folder: &Path, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn batches(plan: &Plan) -> Result<()> {
+fn batches(plan: &Preparation) -> Result<()> {
     let dataset = Arc::new(plan.ensure(&mut |_, _| {})?);
     // Into the system's cache with all of it: copying is compared here, not disks.
     io::copy(&mut fs::File::open(&plan.store)?, &mut io::sink())?;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use overtone_data::{
-    BatchOptions, Expected, Loader, LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection,
-    WindowSampler, check, datasets_folder,
+    BatchOptions, Expected, Loader, LoaderConfig, Origin, Preparation, ReplayLog, Sampling,
+    Selection, WindowSampler, check, datasets_folder,
 };
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let start = Instant::now();
     let log = ReplayLog::open(&folder)?;
-    let plan = Plan::new(log, Origin::other(), Selection::uniform(500_000), 1, &cache)?;
+    let plan = Preparation::new(log, Origin::other(), Selection::uniform(500_000), 1, &cache)?;
     println!("{plan} (planned in {:.3} s)", start.elapsed().as_secs_f64());
     let start = Instant::now();
     let dataset = Arc::new(plan.ensure(&mut |_, _| {})?);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use overtone_core::{ActionScale, Outcome, Window};
 use rayon::prelude::*;
 
-use crate::columns::Acted;
-use crate::dataset::{Dataset, Observed};
+use crate::columns::ActionColumn;
+use crate::dataset::{Dataset, StoredObservations};
 use crate::error::DataError;
 use crate::sampler::{Sampling, WindowSampler};
 use crate::store::frames::FrameStore;
@@ -223,14 +223,14 @@ impl Drawn<'_> {
         let index = self.dataset.index();
         let is_past = |row: usize| later > 0 && index.is_last(row);
         match self.dataset.actions() {
-            Acted::Discrete { values, .. } => {
+            ActionColumn::Discrete { values, .. } => {
                 if !matches!(out, BatchActions::Discrete(_)) {
                     *out = BatchActions::Discrete(Vec::new());
                 }
                 let BatchActions::Discrete(out) = out else { return };
                 self.each(out, |row| if is_past(row) { 0 } else { i32::from(values[row + later]) });
             }
-            Acted::Continuous { width, values } => {
+            ActionColumn::Continuous { width, values } => {
                 if !matches!(out, BatchActions::Continuous(_)) {
                     *out = BatchActions::Continuous(Vec::new());
                 }
@@ -263,7 +263,7 @@ impl Drawn<'_> {
         out: &mut BatchObservations,
     ) -> Result<(), DataError> {
         match self.dataset.observations() {
-            Observed::Vectors { width, values, normalization } => {
+            StoredObservations::Vectors { width, values, normalization } => {
                 if !matches!(out, BatchObservations::Vectors(_)) {
                     *out = BatchObservations::Vectors(Vec::new());
                 }
@@ -286,7 +286,7 @@ impl Drawn<'_> {
                 }
                 Ok(())
             }
-            Observed::Frames(frames) => {
+            StoredObservations::Frames(frames) => {
                 if !matches!(out, BatchObservations::Frames { .. }) {
                     *out = BatchObservations::Frames { pixels: Vec::new(), rows: Vec::new() };
                 }

@@ -23,7 +23,7 @@ pub(crate) fn not_finite(number: f32, place: usize) -> String {
 
 /// What each action of a recording was chosen on.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen {
+pub enum ObservationColumn {
     /// Pictures, of which an observation stacks the newest.
     Frames {
         /// `[steps, height, width]`
@@ -42,7 +42,7 @@ pub enum Seen {
     },
 }
 
-impl Seen {
+impl ObservationColumn {
     /// Numbers of one row.
     pub fn width(&self) -> usize {
         match self {
@@ -86,7 +86,7 @@ impl Seen {
 
 /// What was done at each row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Acted {
+pub enum ActionColumn {
     /// One of a list of actions.
     Discrete {
         /// How many there are to choose from.
@@ -103,7 +103,7 @@ pub enum Acted {
     },
 }
 
-impl Acted {
+impl ActionColumn {
     /// Number of rows.
     pub fn rows(&self) -> usize {
         match self {
@@ -159,9 +159,9 @@ pub struct Columns {
     /// Name of its format, such as `D4RL`.
     pub format: &'static str,
     /// What each action was chosen on.
-    pub observations: Seen,
+    pub observations: ObservationColumn,
     /// What was done.
-    pub actions: Acted,
+    pub actions: ActionColumn,
     /// `[steps]`, raw.
     pub rewards: Vec<f32>,
     /// Episodes, which cover all steps in order; none is empty. One that is not finished has
@@ -177,8 +177,8 @@ pub struct Columns {
 impl Columns {
     /// Arrays of your own, all of whose episodes are finished.
     pub fn new(
-        observations: Seen,
-        actions: Acted,
+        observations: ObservationColumn,
+        actions: ActionColumn,
         rewards: Vec<f32>,
         episodes: Vec<Episode>,
     ) -> Self {
@@ -236,7 +236,7 @@ impl Columns {
     }
 
     fn steps_outside(&self, range: impl Fn(usize) -> RangeInclusive<f32>) -> usize {
-        let Acted::Continuous { width, values } = &self.actions else { return 0 };
+        let ActionColumn::Continuous { width, values } = &self.actions else { return 0 };
         let outside = |action: &&[f32]| {
             action.iter().enumerate().any(|(position, number)| !range(position).contains(number))
         };
@@ -252,18 +252,18 @@ impl Columns {
         let steps = self.n_transitions();
         let refuse =
             |reason: String| Err(DataError::Inconsistent { path: self.path.clone(), reason });
-        if let Seen::Frames { shape, stack, .. } = &self.observations
+        if let ObservationColumn::Frames { shape, stack, .. } = &self.observations
             && shape.iter().product::<usize>() * stack == 0
         {
             return refuse(format!("its frames are {shape:?}, {stack} an observation"));
         }
         let observed = match &self.observations {
-            Seen::Frames { pixels, .. } => pixels.len(),
-            Seen::Vectors { values, .. } => values.len(),
+            ObservationColumn::Frames { pixels, .. } => pixels.len(),
+            ObservationColumn::Vectors { values, .. } => values.len(),
         };
         let (acted, action_width) = match &self.actions {
-            Acted::Discrete { values, .. } => (values.len(), 1),
-            Acted::Continuous { width, values } => (values.len(), *width),
+            ActionColumn::Discrete { values, .. } => (values.len(), 1),
+            ActionColumn::Continuous { width, values } => (values.len(), *width),
         };
         for (what, length, width) in [
             ("observations", observed, self.observations.width()),
@@ -300,18 +300,18 @@ impl Columns {
                 "its episodes do not cover its steps: they have {end} of {steps}"
             ));
         }
-        if let Acted::Discrete { n_actions, values } = &self.actions
+        if let ActionColumn::Discrete { n_actions, values } = &self.actions
             && let Some(action) = values.iter().find(|&&action| usize::from(action) >= *n_actions)
         {
             return refuse(format!("it holds action {action} of {n_actions}"));
         }
         let observed: &[f32] = match &self.observations {
-            Seen::Vectors { values, .. } => values,
-            Seen::Frames { .. } => &[],
+            ObservationColumn::Vectors { values, .. } => values,
+            ObservationColumn::Frames { .. } => &[],
         };
         let acted: &[f32] = match &self.actions {
-            Acted::Continuous { values, .. } => values,
-            Acted::Discrete { .. } => &[],
+            ActionColumn::Continuous { values, .. } => values,
+            ActionColumn::Discrete { .. } => &[],
         };
         for (name, column, width) in [
             ("observations", observed, self.observations.width()),

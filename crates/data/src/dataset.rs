@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use overtone_core::{Episodes, Normalization, returns_to_go};
 
-use crate::columns::Acted;
+use crate::columns::ActionColumn;
 use crate::episode_index::EpisodeIndex;
 use crate::episode_returns::EpisodeReturns;
 use crate::error::DataError;
-use crate::held_out::{Part, Split};
+use crate::held_out::{Split, Subset};
 use crate::options::best_first;
 use crate::origin::Origin;
 use crate::sampler::{Sampling, WindowSampler};
@@ -21,7 +21,7 @@ use crate::store::frames::FrameStore;
 
 /// What was observed at each row.
 #[derive(Debug)]
-pub enum Observed {
+pub enum StoredObservations {
     /// Pictures; an observation is a stack of them.
     Frames(FrameStore),
     /// Numbers.
@@ -61,8 +61,8 @@ pub struct Dataset {
     pub(crate) index: Arc<EpisodeIndex>,
     /// `[episodes]`
     pub(crate) finished: Vec<bool>,
-    pub(crate) observations: Observed,
-    pub(crate) actions: Acted,
+    pub(crate) observations: StoredObservations,
+    pub(crate) actions: ActionColumn,
     pub(crate) rewards: Vec<f32>,
     pub(crate) returns_to_go: Vec<f32>,
     pub(crate) split: Split,
@@ -94,15 +94,15 @@ impl Dataset {
     }
 
     /// What was observed at each row.
-    pub fn observations(&self) -> &Observed {
+    pub fn observations(&self) -> &StoredObservations {
         &self.observations
     }
 
     /// The frames, where that is what was observed.
     pub fn frames(&self) -> Option<&FrameStore> {
         match &self.observations {
-            Observed::Frames(frames) => Some(frames),
-            Observed::Vectors { .. } => None,
+            StoredObservations::Frames(frames) => Some(frames),
+            StoredObservations::Vectors { .. } => None,
         }
     }
 
@@ -111,8 +111,8 @@ impl Dataset {
     /// [`crate::DatasetOptions::best_percent`] is.
     pub fn normalization(&self) -> Option<&Normalization> {
         match &self.observations {
-            Observed::Frames(_) => None,
-            Observed::Vectors { normalization, .. } => Some(normalization),
+            StoredObservations::Frames(_) => None,
+            StoredObservations::Vectors { normalization, .. } => Some(normalization),
         }
     }
 
@@ -120,14 +120,14 @@ impl Dataset {
     /// that an agent learned with which learns on.
     #[must_use]
     pub fn with_normalization(mut self, other: &Normalization) -> Self {
-        if let Observed::Vectors { normalization, .. } = &mut self.observations {
+        if let StoredObservations::Vectors { normalization, .. } = &mut self.observations {
             other.clone_into(normalization);
         }
         self
     }
 
     /// What was done at each row.
-    pub fn actions(&self) -> &Acted {
+    pub fn actions(&self) -> &ActionColumn {
         &self.actions
     }
 
@@ -171,13 +171,13 @@ impl Dataset {
         Ok(split)
     }
 
-    /// Which windows of `part` are drawn, and in which order, in the run with seed `run_seed`.
+    /// Which windows of `subset` are drawn, and in which order, in the run with seed `run_seed`.
     ///
     /// # Errors
     /// As [`Dataset::split_for`] and [`WindowSampler::new`].
     pub fn sampler(
         &self,
-        part: Part,
+        subset: Subset,
         held_out: f64,
         sampling: Sampling,
         context_length: usize,
@@ -185,7 +185,7 @@ impl Dataset {
     ) -> Result<WindowSampler, DataError> {
         let split = self.split_for(held_out, run_seed)?;
         let sampler = WindowSampler::new(self.index.clone(), sampling, context_length, run_seed)?;
-        split.restrict(sampler, part)
+        split.restrict(sampler, subset)
     }
 
     /// `sampler`, half of whose windows are drawn from the best episodes: those that make up one

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace, Task};
 
-use crate::columns::{Acted, Columns, Seen};
-use crate::dataset::{Dataset, Observed};
+use crate::columns::{ActionColumn, Columns, ObservationColumn};
+use crate::dataset::{Dataset, StoredObservations};
 use crate::error::DataError;
 
 impl Dataset {
@@ -15,8 +15,10 @@ impl Dataset {
     /// [`DataError::Inconsistent`], which says what there is and what there should be.
     pub fn check_spaces(&self, task: &Task) -> Result<(), DataError> {
         let seen = match self.observations() {
-            Observed::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
-            Observed::Frames(frames) => pixels(frames.stack(), frames.shape()),
+            StoredObservations::Vectors { width, .. } => {
+                ObservationSpace::Vectors { width: *width }
+            }
+            StoredObservations::Frames(frames) => pixels(frames.stack(), frames.shape()),
         };
         check(self.path(), &seen, self.actions(), task)
     }
@@ -29,8 +31,8 @@ impl Columns {
     /// As there.
     pub fn check_spaces(&self, task: &Task) -> Result<(), DataError> {
         let seen = match self.observations {
-            Seen::Vectors { width, .. } => ObservationSpace::Vectors { width },
-            Seen::Frames { shape, stack, .. } => pixels(stack, shape),
+            ObservationColumn::Vectors { width, .. } => ObservationSpace::Vectors { width },
+            ObservationColumn::Frames { shape, stack, .. } => pixels(stack, shape),
         };
         check(&self.path, &seen, &self.actions, task)
     }
@@ -40,14 +42,19 @@ fn pixels(stack: usize, [height, width]: [usize; 2]) -> ObservationSpace {
     ObservationSpace::Pixels { shape: vec![stack, height, width] }
 }
 
-fn check(path: &Path, seen: &ObservationSpace, done: &Acted, task: &Task) -> Result<(), DataError> {
+fn check(
+    path: &Path,
+    seen: &ObservationSpace,
+    done: &ActionColumn,
+    task: &Task,
+) -> Result<(), DataError> {
     let Task { title, observations, actions, .. } = task;
     let n = done.size();
     // Nothing is made of a number that a file claims.
     let action_fits = match (done, actions) {
-        (Acted::Continuous { .. }, ActionSpace::Continuous { low, .. }) => n == low.len(),
+        (ActionColumn::Continuous { .. }, ActionSpace::Continuous { low, .. }) => n == low.len(),
         // Not every action need have been chosen.
-        (Acted::Discrete { .. }, ActionSpace::Discrete { names }) => n <= names.len(),
+        (ActionColumn::Discrete { .. }, ActionSpace::Discrete { names }) => n <= names.len(),
         _ => false,
     };
     if seen == observations && action_fits {
@@ -59,7 +66,7 @@ fn check(path: &Path, seen: &ObservationSpace, done: &Acted, task: &Task) -> Res
             "its observations {} and its actions {}, but those of {title} {} and {}: it is another \
              task's",
             shown(seen),
-            chosen(matches!(done, Acted::Discrete { .. }), n),
+            chosen(matches!(done, ActionColumn::Discrete { .. }), n),
             shown(observations),
             chosen(matches!(actions, ActionSpace::Discrete { .. }), actions.size())
         ),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use overtone_core::{Episodes, Normalization};
 use sha2::{Digest, Sha256};
 
-use crate::columns::{Acted, Columns, Seen};
-use crate::dataset::{Counts, Dataset, Observed};
+use crate::columns::{ActionColumn, Columns, ObservationColumn};
+use crate::dataset::{Counts, Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::held_out::Split;
@@ -34,7 +34,7 @@ impl Dataset {
     /// [`DataError::Inconsistent`] for columns that do not belong together.
     pub fn of(mut log: Columns, options: &DatasetOptions) -> Result<Self, DataError> {
         options.check()?;
-        if let (Acted::Discrete { n_actions, .. }, Some(known)) =
+        if let (ActionColumn::Discrete { n_actions, .. }, Some(known)) =
             (&mut log.actions, options.origin.n_actions)
         {
             *n_actions = known.max(*n_actions);
@@ -77,12 +77,12 @@ impl Dataset {
         let content_hash =
             digest(&log.observations, &log.actions, &log.rewards, all.as_ref(), index.episodes());
         let (observations, shown_before) = match log.observations {
-            Seen::Vectors { width, values } => {
+            ObservationColumn::Vectors { width, values } => {
                 let normalization = trained.unwrap_or_else(|| Normalization::identity(width));
-                (Observed::Vectors { width, values, normalization }, 0)
+                (StoredObservations::Vectors { width, values, normalization }, 0)
             }
-            Seen::Frames { pixels, shape, stack } => {
-                (Observed::Frames(FrameStore::in_memory(pixels, shape, stack)), stack - 1)
+            ObservationColumn::Frames { pixels, shape, stack } => {
+                (StoredObservations::Frames(FrameStore::in_memory(pixels, shape, stack)), stack - 1)
             }
         };
         Ok(Self {
@@ -113,8 +113,8 @@ impl Dataset {
 /// Statistics of the observations, where they are numbers.
 fn statistics(log: &Columns) -> Option<Normalization> {
     match &log.observations {
-        Seen::Vectors { width, values } => Some(Normalization::of(values, *width)),
-        Seen::Frames { .. } => None,
+        ObservationColumn::Vectors { width, values } => Some(Normalization::of(values, *width)),
+        ObservationColumn::Frames { .. } => None,
     }
 }
 
@@ -122,7 +122,7 @@ fn statistics(log: &Columns) -> Option<Normalization> {
 /// ascend; `None` when nothing is held out.
 fn without(log: &Columns, held_out: &[usize]) -> Option<Normalization> {
     held_out.first()?;
-    let Seen::Vectors { width, values } = &log.observations else { return None };
+    let ObservationColumn::Vectors { width, values } = &log.observations else { return None };
     let episodes = log.episodes.iter().enumerate();
     let rest = episodes.filter(|(position, _)| held_out.binary_search(position).is_err());
     let observations: Vec<f32> = rest
@@ -134,8 +134,8 @@ fn without(log: &Columns, held_out: &[usize]) -> Option<Normalization> {
 
 /// SHA-256 of the episodes and of the statistics of all of them.
 fn digest(
-    observations: &Seen,
-    actions: &Acted,
+    observations: &ObservationColumn,
+    actions: &ActionColumn,
     rewards: &[f32],
     statistics: Option<&Normalization>,
     episodes: &Episodes,
@@ -145,8 +145,8 @@ fn digest(
         hash.update((number as u64).to_le_bytes());
     }
     match observations {
-        Seen::Vectors { values, .. } => hash_reals(&mut hash, values),
-        Seen::Frames { pixels, shape, stack } => {
+        ObservationColumn::Vectors { values, .. } => hash_reals(&mut hash, values),
+        ObservationColumn::Frames { pixels, shape, stack } => {
             // Vectors with real-valued actions came first, and nothing says so in their hash.
             hash.update(b"frames");
             for number in [shape[0], shape[1], *stack] {
@@ -156,8 +156,8 @@ fn digest(
         }
     }
     match actions {
-        Acted::Continuous { values, .. } => hash_reals(&mut hash, values),
-        Acted::Discrete { values, .. } => {
+        ActionColumn::Continuous { values, .. } => hash_reals(&mut hash, values),
+        ActionColumn::Discrete { values, .. } => {
             hash.update(b"discrete");
             hash.update(values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
         }

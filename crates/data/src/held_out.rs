@@ -8,7 +8,7 @@ use crate::shuffle::permutation;
 
 /// One of the two parts of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum Subset {
     /// What is trained on.
     Training,
     /// What is only measured on.
@@ -60,22 +60,26 @@ impl Split {
         Ok(Self { training, held_out: order })
     }
 
-    /// The episodes of a part.
-    pub fn episodes(&self, part: Part) -> &[usize] {
-        match part {
-            Part::Training => &self.training,
-            Part::HeldOut => &self.held_out,
+    /// The episodes of a subset.
+    pub fn episodes(&self, subset: Subset) -> &[usize] {
+        match subset {
+            Subset::Training => &self.training,
+            Subset::HeldOut => &self.held_out,
         }
     }
 
-    /// `sampler`, of the windows of a part alone.
+    /// `sampler`, of the windows of a subset alone.
     ///
     /// # Errors
     /// As [`WindowSampler::among`].
-    pub fn restrict(&self, sampler: WindowSampler, part: Part) -> Result<WindowSampler, DataError> {
-        match (part, self.held_out.is_empty()) {
-            (Part::Training, true) => Ok(sampler),
-            _ => sampler.among(self.episodes(part)),
+    pub fn restrict(
+        &self,
+        sampler: WindowSampler,
+        subset: Subset,
+    ) -> Result<WindowSampler, DataError> {
+        match (subset, self.held_out.is_empty()) {
+            (Subset::Training, true) => Ok(sampler),
+            _ => sampler.among(self.episodes(subset)),
         }
     }
 }

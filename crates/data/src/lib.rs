@@ -3,7 +3,7 @@
 //! ```text
 //! read::open ─► Recording::Columns ───► Dataset::of ──────────────┐
 //!      │                                                          ▼
-//!      └─► Recording::ReplayLog ─► Plan::new ─► Plan::ensure ─► Dataset
+//!      └─► Recording::ReplayLog ─► Preparation::new ─► Preparation::ensure ─► Dataset
 //!                                                                 │
 //!                                       Loader ◄── WindowSampler ◄┘
 //! ```
@@ -50,14 +50,14 @@ pub mod write;
 pub use batch::{Batch, BatchActions, BatchObservations, BatchOptions, Transitions};
 pub use card::DatasetCard;
 pub use check::{Check, Inspection, LintReport, check, check_as};
-pub use columns::{Acted, Columns, Seen};
-pub use dataset::{Counts, Dataset, Observed};
+pub use columns::{ActionColumn, Columns, ObservationColumn};
+pub use dataset::{Counts, Dataset, StoredObservations};
 pub use episode_index::EpisodeIndex;
 pub use episode_returns::EpisodeReturns;
 pub use error::DataError;
 pub use expected::Expected;
 pub use findings::{Finding, Findings, Severity};
-pub use held_out::{Part, Split};
+pub use held_out::{Split, Subset};
 pub use loader::{Loader, LoaderConfig, Share};
 pub use locate::{
     Located, cache_folder, check_named, datasets_folder, description_of, folder_of, locate, starter,
@@ -75,6 +75,6 @@ pub use sampler::{Sampling, WindowSampler};
 pub use spaces::Space;
 pub use store::frames::FrameStore;
 pub use store::manifest::StoreManifest;
-pub use store::plan::Plan;
+pub use store::preparation::Preparation;
 pub use store::selection::Selection;
 pub use write::{About, MinariWriter, Written, WrittenEpisode};

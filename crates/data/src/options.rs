@@ -3,7 +3,7 @@
 use overtone_core::Episode;
 use serde::{Deserialize, Serialize};
 
-use crate::columns::{Acted, Columns, Seen};
+use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::origin::Origin;
 
@@ -102,12 +102,12 @@ pub(crate) fn keep(log: &mut Columns, kept: &[usize]) {
     let spans: Vec<Episode> = kept.iter().map(|&episode| log.episodes[episode]).collect();
     let observed = log.observations.width();
     match &mut log.observations {
-        Seen::Frames { pixels, .. } => keep_rows(pixels, observed, &spans),
-        Seen::Vectors { values, .. } => keep_rows(values, observed, &spans),
+        ObservationColumn::Frames { pixels, .. } => keep_rows(pixels, observed, &spans),
+        ObservationColumn::Vectors { values, .. } => keep_rows(values, observed, &spans),
     }
     match &mut log.actions {
-        Acted::Discrete { values, .. } => keep_rows(values, 1, &spans),
-        Acted::Continuous { width, values } => keep_rows(values, *width, &spans),
+        ActionColumn::Discrete { values, .. } => keep_rows(values, 1, &spans),
+        ActionColumn::Continuous { width, values } => keep_rows(values, *width, &spans),
     }
     keep_rows(&mut log.rewards, 1, &spans);
     log.finished = kept.iter().map(|&episode| log.finished[episode]).collect();

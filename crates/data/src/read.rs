@@ -22,7 +22,7 @@ use std::path::Path;
 
 use overtone_core::names::{nearest, plain};
 
-use crate::columns::{Columns, Seen};
+use crate::columns::{Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::recording::{Reader, Recording};
 
@@ -94,7 +94,10 @@ pub fn open_as(path: &Path, layout: &str) -> Result<Recording, DataError> {
 ///
 /// # Errors
 /// As [`open_as`].
-pub fn open_with_last(path: &Path, layout: &str) -> Result<(Recording, Option<Seen>), DataError> {
+pub fn open_with_last(
+    path: &Path,
+    layout: &str,
+) -> Result<(Recording, Option<ObservationColumn>), DataError> {
     reader_as(path, layout)?.open_with_last(path)
 }
 

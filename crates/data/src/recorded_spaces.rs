@@ -4,7 +4,7 @@ use std::path::Path;
 
 use overtone_core::{ActionSpace, ObservationSpace};
 
-use crate::columns::{Acted, Seen};
+use crate::columns::{ActionColumn, ObservationColumn};
 use crate::error::DataError;
 use crate::read::reader_as;
 use crate::recording::Recording;
@@ -42,12 +42,12 @@ impl RecordedSpaces {
             });
         };
         let observations = match &columns.observations {
-            Seen::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
-            Seen::Frames { shape: [height, width], stack, .. } => {
+            ObservationColumn::Vectors { width, .. } => ObservationSpace::Vectors { width: *width },
+            ObservationColumn::Frames { shape: [height, width], stack, .. } => {
                 ObservationSpace::Pixels { shape: vec![*stack, *height, *width] }
             }
         };
-        if let Acted::Discrete { n_actions, .. } = columns.actions
+        if let ActionColumn::Discrete { n_actions, .. } = columns.actions
             && n_actions > MOST_ACTIONS
         {
             return Err(DataError::Inconsistent {
@@ -70,16 +70,16 @@ impl RecordedSpaces {
 }
 
 /// The space of actions that are described so, where they are.
-fn actions(done: &Acted, described: Option<&Space>) -> ActionSpace {
+fn actions(done: &ActionColumn, described: Option<&Space>) -> ActionSpace {
     match (done, described) {
-        (Acted::Discrete { n_actions, .. }, described) => {
+        (ActionColumn::Discrete { n_actions, .. }, described) => {
             let names = described.and_then(names).filter(|names| names.len() >= *n_actions);
             names.map_or_else(
                 || ActionSpace::numbered(*n_actions),
                 |names| ActionSpace::Discrete { names },
             )
         }
-        (Acted::Continuous { width, .. }, described) => {
+        (ActionColumn::Continuous { width, .. }, described) => {
             let [mut low, mut high] =
                 [f32::NEG_INFINITY, f32::INFINITY].map(|endless| vec![endless; *width]);
             if let Some(Space::Box { low: lows, high: highs, .. }) = described
@@ -118,8 +118,8 @@ fn names(space: &Space) -> Option<Vec<String>> {
 }
 
 /// The smallest and largest value of each number; -1 and 1 where there is no row.
-fn ranges(done: &Acted) -> Vec<[f32; 2]> {
-    let Acted::Continuous { width, values } = done else { return Vec::new() };
+fn ranges(done: &ActionColumn) -> Vec<[f32; 2]> {
+    let ActionColumn::Continuous { width, values } = done else { return Vec::new() };
     let mut rows = values.chunks_exact((*width).max(1));
     let Some(first) = rows.next() else { return vec![[-1.0, 1.0]; *width] };
     let mut ranges: Vec<[f32; 2]> = first.iter().map(|&number| [number, number]).collect();
@@ -141,7 +141,7 @@ mod tests {
     fn actions_end_where_the_description_says_or_where_the_recording_does() {
         // Two rows of three numbers.
         let values = vec![0.0, 5.0, -2.0, 0.5, 5.0, 3.0];
-        let done = Acted::Continuous { width: 3, values };
+        let done = ActionColumn::Continuous { width: 3, values };
         assert_eq!(ranges(&done), [[0.0, 0.5], [5.0, 5.0], [-2.0, 3.0]]);
         let described = Space::Box {
             dtype: "float32".into(),
@@ -163,12 +163,12 @@ mod tests {
         assert_eq!(told.actions, as_told);
         assert_eq!(told.bounded_actions(), continuous([-1.0, 0.0, -2.0], [1.0, 5.0, 4.0]));
         assert_eq!(spaces(None).bounded_actions(), continuous([0.0, 5.0, -2.0], [0.5, 5.0, 3.0]));
-        assert_eq!(ranges(&Acted::Continuous { width: 1, values: vec![] }), [[-1.0, 1.0]]);
+        assert_eq!(ranges(&ActionColumn::Continuous { width: 1, values: vec![] }), [[-1.0, 1.0]]);
     }
 
     #[test]
     fn a_list_has_the_names_of_its_space() {
-        let done = |n_actions| Acted::Discrete { n_actions, values: vec![0] };
+        let done = |n_actions| ActionColumn::Discrete { n_actions, values: vec![0] };
         let named = |n, space: Option<Space>| match actions(&done(n), space.as_ref()) {
             ActionSpace::Discrete { names } => names.join(" "),
             ActionSpace::Continuous { .. } => panic!("numbers"),

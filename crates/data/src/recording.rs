@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::check::hdf5::look_at;
 use crate::check::inspection::Inspection;
 use crate::check::log::LogInspection;
-use crate::columns::{Columns, Seen};
+use crate::columns::{Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::replay_log::ReplayLog;
@@ -17,7 +17,7 @@ pub enum Recording {
     /// All of it is in memory.
     Columns(Columns),
     /// Its frames are on disk, to be converted before they are trained on
-    /// ([`crate::Plan`]).
+    /// ([`crate::Preparation`]).
     ReplayLog(ReplayLog),
 }
 
@@ -67,7 +67,10 @@ pub trait Reader: Sync {
     ///
     /// # Errors
     /// As [`Reader::open`].
-    fn open_with_last(&self, path: &Path) -> Result<(Recording, Option<Seen>), DataError> {
+    fn open_with_last(
+        &self,
+        path: &Path,
+    ) -> Result<(Recording, Option<ObservationColumn>), DataError> {
         Ok((self.open(path)?, None))
     }
 

@@ -7,7 +7,7 @@ pub mod frames;
 mod layout;
 pub mod manifest;
 mod open;
-pub mod plan;
+pub mod preparation;
 pub mod selection;
 mod shard;
 mod temporary;

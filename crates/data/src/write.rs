@@ -15,7 +15,7 @@ use overtone_core::picture::SIDE;
 use overtone_core::{Outcome, Simulation, Task};
 use sha2::{Digest, Sha256};
 
-use crate::columns::{Acted, Columns, Seen};
+use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::dataset::Dataset;
 use crate::error::DataError;
 use crate::hex::{hash_reals, hex};
@@ -47,9 +47,9 @@ pub struct About<'a> {
 #[derive(Clone, Debug)]
 pub struct WrittenEpisode {
     /// What each action was chosen on and, in a row more, where the last one led.
-    pub observations: Seen,
+    pub observations: ObservationColumn,
     /// What was done.
-    pub actions: Acted,
+    pub actions: ActionColumn,
     /// `[steps]`, raw.
     pub rewards: Vec<f32>,
     /// How it ended; `None` where the recording's end cut it.
@@ -156,8 +156,8 @@ impl<'a> MinariWriter<'a> {
     pub fn episode(&mut self, episode: &WrittenEpisode) -> Result<(), DataError> {
         let steps = episode.rewards.len();
         let rows = match &episode.observations {
-            Seen::Vectors { width, values } => values.len() / (*width).max(1),
-            Seen::Frames { pixels, .. } => pixels.len() / (SIDE * SIDE),
+            ObservationColumn::Vectors { width, values } => values.len() / (*width).max(1),
+            ObservationColumn::Frames { pixels, .. } => pixels.len() / (SIDE * SIDE),
         };
         if steps == 0 || rows != steps + 1 || episode.actions.rows() != steps {
             return Err(DataError::Inconsistent {
@@ -253,7 +253,7 @@ impl Drop for MinariWriter<'_> {
 /// [`DataError::Stopped`] where `progress`, which is told the steps written, breaks.
 pub fn write_columns(
     log: &Columns,
-    last: Option<&Seen>,
+    last: Option<&ObservationColumn>,
     to: &Path,
     about: About<'_>,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -271,11 +271,20 @@ pub fn write_columns(
             (all, end - width..end)
         };
         let observations = match (&log.observations, last.unwrap_or(&log.observations)) {
-            (Seen::Vectors { width, values }, Seen::Vectors { values: led, .. }) => {
+            (
+                ObservationColumn::Vectors { width, values },
+                ObservationColumn::Vectors { values: led, .. },
+            ) => {
                 let (all, end) = rows_of(*width);
-                Seen::Vectors { width: *width, values: [&values[all], &led[end]].concat() }
+                ObservationColumn::Vectors {
+                    width: *width,
+                    values: [&values[all], &led[end]].concat(),
+                }
             }
-            (Seen::Frames { pixels, shape, stack }, Seen::Frames { pixels: led, .. }) => {
+            (
+                ObservationColumn::Frames { pixels, shape, stack },
+                ObservationColumn::Frames { pixels: led, .. },
+            ) => {
                 if *shape != [SIDE, SIDE] {
                     return Err(DataError::Unread {
                         path: log.path.clone(),
@@ -285,18 +294,19 @@ pub fn write_columns(
                 }
                 let (all, end) = rows_of(SIDE * SIDE);
                 let pixels = [&pixels[all], &led[end]].concat();
-                Seen::Frames { pixels, shape: *shape, stack: *stack }
+                ObservationColumn::Frames { pixels, shape: *shape, stack: *stack }
             }
-            (Seen::Vectors { .. }, Seen::Frames { .. })
-            | (Seen::Frames { .. }, Seen::Vectors { .. }) => {
+            (ObservationColumn::Vectors { .. }, ObservationColumn::Frames { .. })
+            | (ObservationColumn::Frames { .. }, ObservationColumn::Vectors { .. }) => {
                 unreachable!("`check_last` refuses observations of two forms")
             }
         };
         let actions = match &log.actions {
-            Acted::Discrete { n_actions, values } => {
-                Acted::Discrete { n_actions: *n_actions, values: values[rows.clone()].to_vec() }
-            }
-            Acted::Continuous { width, values } => Acted::Continuous {
+            ActionColumn::Discrete { n_actions, values } => ActionColumn::Discrete {
+                n_actions: *n_actions,
+                values: values[rows.clone()].to_vec(),
+            },
+            ActionColumn::Continuous { width, values } => ActionColumn::Continuous {
                 width: *width,
                 values: values[rows.start * width..rows.end * width].to_vec(),
             },
@@ -328,20 +338,20 @@ fn free_beside(to: &Path) -> PathBuf {
 }
 
 /// Refuses rows that are not one for each episode of `log`, of the same form as its observations.
-fn check_last(log: &Columns, last: &Seen) -> Result<(), DataError> {
+fn check_last(log: &Columns, last: &ObservationColumn) -> Result<(), DataError> {
     let wanted = log.episodes.len() * log.observations.width();
     let reason = match (&log.observations, last) {
-        (Seen::Vectors { width, .. }, Seen::Vectors { width: here, values })
-            if width == here && values.len() == wanted =>
-        {
+        (
+            ObservationColumn::Vectors { width, .. },
+            ObservationColumn::Vectors { width: here, values },
+        ) if width == here && values.len() == wanted => {
             let is_sound = values.iter().all(|number| number.is_finite());
             (!is_sound).then_some("a number of an episode's last observation is not finite")
         }
-        (Seen::Frames { shape, .. }, Seen::Frames { shape: here, pixels, .. })
-            if shape == here && pixels.len() == wanted =>
-        {
-            None
-        }
+        (
+            ObservationColumn::Frames { shape, .. },
+            ObservationColumn::Frames { shape: here, pixels, .. },
+        ) if shape == here && pixels.len() == wanted => None,
         _ => Some("its episodes' last observations are not those of its episodes"),
     };
     match reason {
@@ -363,7 +373,8 @@ pub fn write_frames(
     about: About<'_>,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
 ) -> Result<Written, DataError> {
-    let (Some(frames), Acted::Discrete { n_actions, values }) = (log.frames(), log.actions())
+    let (Some(frames), ActionColumn::Discrete { n_actions, values }) =
+        (log.frames(), log.actions())
     else {
         return Err(DataError::NoLog {
             path: log.path().to_path_buf(),
@@ -379,8 +390,12 @@ pub fn write_frames(
         last.copy_from_slice(&all[all.len() - size..]);
         let actions = values[rows.clone()].to_vec();
         writer.episode(&WrittenEpisode {
-            observations: Seen::Frames { pixels, shape: frames.shape(), stack: frames.stack() },
-            actions: Acted::Discrete { n_actions: *n_actions, values: actions },
+            observations: ObservationColumn::Frames {
+                pixels,
+                shape: frames.shape(),
+                stack: frames.stack(),
+            },
+            actions: ActionColumn::Discrete { n_actions: *n_actions, values: actions },
             rewards: log.rewards()[rows].to_vec(),
             outcome: Some(episode.outcome),
             seed: None,
@@ -401,10 +416,10 @@ fn write(file: &File, number: u64, episode: &WrittenEpisode) -> hdf5::Result<()>
         attribute(&group, "seed", seed)?;
     }
     match &episode.observations {
-        Seen::Vectors { width, values } => {
+        ObservationColumn::Vectors { width, values } => {
             put(&group, "observations", &[steps + 1, *width], values)?;
         }
-        Seen::Frames { pixels, .. } => {
+        ObservationColumn::Frames { pixels, .. } => {
             let chunk = (PIECE.min(steps + 1), SIDE, SIDE);
             let array = group.new_dataset::<u8>().chunk(chunk).deflate(DEFLATE);
             let array = array.shape((steps + 1, SIDE, SIDE)).create("observations")?;
@@ -412,11 +427,13 @@ fn write(file: &File, number: u64, episode: &WrittenEpisode) -> hdf5::Result<()>
         }
     }
     match &episode.actions {
-        Acted::Discrete { values, .. } => {
+        ActionColumn::Discrete { values, .. } => {
             let values: Vec<i64> = values.iter().map(|&action| i64::from(action)).collect();
             put(&group, "actions", &[steps], &values)?;
         }
-        Acted::Continuous { width, values } => put(&group, "actions", &[steps, *width], values)?,
+        ActionColumn::Continuous { width, values } => {
+            put(&group, "actions", &[steps, *width], values)?
+        }
     }
     put(&group, "rewards", &[steps], &episode.rewards)?;
     for (name, outcome) in
@@ -447,14 +464,14 @@ fn digest(hash: &mut Sha256, episode: &WrittenEpisode) {
     number(hash, episode.rewards.len());
     number(hash, episode.observations.width());
     match &episode.observations {
-        Seen::Vectors { values, .. } => hash_reals(hash, values),
-        Seen::Frames { pixels, .. } => hash.update(pixels),
+        ObservationColumn::Vectors { values, .. } => hash_reals(hash, values),
+        ObservationColumn::Frames { pixels, .. } => hash.update(pixels),
     }
     match &episode.actions {
-        Acted::Discrete { values, .. } => {
+        ActionColumn::Discrete { values, .. } => {
             hash.update(values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>());
         }
-        Acted::Continuous { values, .. } => hash_reals(hash, values),
+        ActionColumn::Continuous { values, .. } => hash_reals(hash, values),
     }
     hash_reals(hash, &episode.rewards);
     hash.update([episode.outcome.map_or(u8::MAX, outcome_code)]);

@@ -1,7 +1,7 @@
 //! The loss on episodes that are kept out of training.
 
 use burn::tensor::Device;
-use overtone_data::{Part, Share};
+use overtone_data::{Share, Subset};
 
 use crate::{
     algorithm::{Algorithm, n_labels},
@@ -32,7 +32,7 @@ pub fn loss<A: Algorithm>(
     device: &Device,
 ) -> Result<f64, TrainError> {
     let device = device.clone().inner();
-    let sampler = data.sampler(Part::HeldOut, algorithm.context_length(), config, run_seed)?;
+    let sampler = data.sampler(Subset::HeldOut, algorithm.context_length(), config, run_seed)?;
     let transitions = algorithm.reads_transitions();
     let rows = config.batch_size / config.micro_batches;
     let mut loader = data.load(sampler, rows, transitions, Share::default())?;

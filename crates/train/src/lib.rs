@@ -39,4 +39,4 @@ pub use processes::{Alone, Lost, Processes};
 pub use run_dir::{RunDir, RunLock};
 pub use schedule::Schedule;
 pub use trainer::{Finished, Job, Trainer, Training};
-pub use training_data::{TrainingData, Transitions};
+pub use training_data::{TrainingData, TransitionTensors};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::{Device, Tensor};
 use overtone_core::seed;
-use overtone_data::{Batch, DataError, Loader, Part, Share, WindowSampler};
+use overtone_data::{Batch, DataError, Loader, Share, Subset, WindowSampler};
 use overtone_model::{device::is_cpu, transformer::DropoutSeed};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -163,11 +163,11 @@ impl<A: Algorithm> Trainer<A> {
         }
         let device = device.autodiff();
         let context_length = algorithm.context_length();
-        let sampler = data.sampler(Part::Training, context_length, &config, run_seed)?;
+        let sampler = data.sampler(Subset::Training, context_length, &config, run_seed)?;
         let n_updates = config.n_updates(sampler.epoch_len());
         if config.held_out > 0.0 {
             // Found now, not at the first checkpoint.
-            data.sampler(Part::HeldOut, context_length, &config, run_seed)?;
+            data.sampler(Subset::HeldOut, context_length, &config, run_seed)?;
         }
         let labels = n_updates as f64 * (config.batch_size * algorithm.labels_per_context()) as f64;
         let schedule = config.schedule(labels);
@@ -395,7 +395,7 @@ impl<A: Algorithm> Trainer<A> {
 
     fn sampler(&self) -> Result<WindowSampler, DataError> {
         let (context_length, seed) = (self.algorithm.context_length(), self.state.seed);
-        let sampler = self.data.sampler(Part::Training, context_length, &self.config, seed)?;
+        let sampler = self.data.sampler(Subset::Training, context_length, &self.config, seed)?;
         Ok(self.data.dataset().with_best(sampler, self.algorithm.best_percents(), seed))
     }
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use overtone_core::{ActionScale, ActionSpace};
 use overtone_data::{
-    Acted as DatasetActed, Batch, BatchActions, BatchObservations, BatchOptions, DataError,
-    Dataset, EpisodeReturns, Loader, LoaderConfig, Observed as DatasetObserved, Part, Share,
-    WindowSampler,
+    ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
+    EpisodeReturns, Loader, LoaderConfig, Share, StoredObservations, Subset, WindowSampler,
 };
 use overtone_model::{
     contexts::{Acted, Contexts, FRAME, Frames, Observed, STACK},
@@ -86,19 +85,19 @@ impl TrainingData {
         Ok(())
     }
 
-    /// Which contexts of `part` are drawn, and in which order, in the run with seed `run_seed`.
+    /// Which contexts of `subset` are drawn, and in which order, in the run with seed `run_seed`.
     ///
     /// # Errors
     /// When the data has no context of this kind, or no episode is left to train on or to hold
     /// out.
     pub fn sampler(
         &self,
-        part: Part,
+        subset: Subset,
         context_length: usize,
         config: &TrainConfig,
         run_seed: u64,
     ) -> Result<WindowSampler, DataError> {
-        self.dataset.sampler(part, config.held_out, config.sampling, context_length, run_seed)
+        self.dataset.sampler(subset, config.held_out, config.sampling, context_length, run_seed)
     }
 
     /// Starts assembling `share` of the batches, with what each step led to where `transitions` is set.
@@ -160,13 +159,13 @@ impl TrainingData {
     }
 
     /// Where the steps of a batch led, on the device; `None` where that was not asked for.
-    pub fn transitions(&self, batch: &mut Batch, device: &Device) -> Option<Transitions> {
+    pub fn transitions(&self, batch: &mut Batch, device: &Device) -> Option<TransitionTensors> {
         let shape = [batch.batch, batch.context_length];
         let transitions = batch.transitions.as_mut()?;
         let next = self.observed(&mut transitions.next_observations, shape, device);
         let column = |values: Vec<f32>| Tensor::from_data(TensorData::new(values, shape), device);
         let flags = |flags: &[bool]| column(flags.iter().map(|&flag| f32::from(flag)).collect());
-        Some(Transitions {
+        Some(TransitionTensors {
             rewards: column(transitions.rewards.clone()),
             terminated: flags(&transitions.terminated),
             next_is_known: flags(&transitions.next_is_known),
@@ -202,7 +201,7 @@ impl TrainingData {
 
     /// Where the data is while training, for people.
     pub(crate) fn memory(&self, device: &Device) -> String {
-        let DatasetObserved::Vectors { width, .. } = self.dataset.observations() else {
+        let StoredObservations::Vectors { width, .. } = self.dataset.observations() else {
             let gb = self.dataset.frames().map_or(0, FrameBank::bytes) as f64 / 1e9;
             return match &self.frames {
                 Some(_) => format!("frames: {gb:.2} GB, all on the device"),
@@ -215,8 +214,8 @@ impl TrainingData {
             };
         };
         let acted = match self.dataset.actions() {
-            DatasetActed::Continuous { width, .. } => *width,
-            DatasetActed::Discrete { .. } => 1,
+            ActionColumn::Continuous { width, .. } => *width,
+            ActionColumn::Discrete { .. } => 1,
         };
         // Beside observations and actions, a reward and a return-to-go.
         let mb = (self.dataset.n_transitions() * (width + acted + 2) * 4) as f64 / 1e6;
@@ -226,7 +225,7 @@ impl TrainingData {
 
 /// Where the steps of a batch led, on the device.
 #[derive(Clone, Debug)]
-pub struct Transitions {
+pub struct TransitionTensors {
     /// `[batch, time]`, divided by the return scale.
     pub rewards: Tensor<2>,
     /// `[batch, time]`: 1 where the task ended with this step.

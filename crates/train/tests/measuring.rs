@@ -15,7 +15,7 @@ use std::{
 
 use burn::tensor::{Device, Tensor, TensorData};
 use overtone_core::{Episode, Outcome, seed::Generator};
-use overtone_data::{Acted, Batch, Columns, Dataset, DatasetOptions, Seen};
+use overtone_data::{ActionColumn, Batch, Columns, Dataset, DatasetOptions, ObservationColumn};
 use overtone_model::{ModelError, weights::NamedTensors};
 use overtone_train::{
     Algorithm, Checkpoint, Export, Exported, Finished, Job, Observer, RunDir, StepAt, StepFigures,
@@ -130,8 +130,8 @@ impl Observer for Measures {
 fn job(run: &RunDir, held_out: f64) -> Job {
     let episode = |start| Episode { start, length: 2, outcome: Outcome::Terminated };
     let columns = Columns::new(
-        Seen::Vectors { width: 1, values: vec![0.0, 1.0, 2.0, 3.0] },
-        Acted::Discrete { n_actions: 2, values: vec![0, 1, 0, 1] },
+        ObservationColumn::Vectors { width: 1, values: vec![0.0, 1.0, 2.0, 3.0] },
+        ActionColumn::Discrete { n_actions: 2, values: vec![0, 1, 0, 1] },
         vec![1.0; 4],
         vec![episode(0), episode(2)],
     );

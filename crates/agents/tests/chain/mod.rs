@@ -15,7 +15,8 @@ use burn::{
 use overtone_agents::value::{Rescaling, Steps};
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
 use overtone_data::{
-    Acted, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment, Part, Sampling, Seen,
+    ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
+    ObservationColumn, Sampling, Subset,
 };
 use overtone_model::weights::{self, NamedTensors};
 use overtone_train::{
@@ -69,8 +70,8 @@ fn walk(
     let columns = Columns {
         path: "chain".into(),
         format: "chain",
-        observations: Seen::Vectors { width: STATES, values: states },
-        actions: Acted::Continuous { width: 1, values: actions.clone() },
+        observations: ObservationColumn::Vectors { width: STATES, values: states },
+        actions: ActionColumn::Continuous { width: 1, values: actions.clone() },
         rewards,
         episodes,
         finished,
@@ -87,7 +88,10 @@ pub fn listed(left: f64, held_out: f64) -> Arc<Dataset> {
         (f32::from(if goes_right { RIGHT } else { LEFT }), goes_right)
     });
     let values = actions.iter().map(|&action| action as u16).collect();
-    dataset(Columns { actions: Acted::Discrete { n_actions: 2, values }, ..columns }, held_out)
+    dataset(
+        Columns { actions: ActionColumn::Discrete { n_actions: 2, values }, ..columns },
+        held_out,
+    )
 }
 
 /// With actions spread over [-1, 1]; a share of the episodes is held out of runs of seed 1.
@@ -228,7 +232,7 @@ pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
     let generator = &mut seed::generator(9, "any");
     let state = algorithm.init(&config, &device.clone().autodiff(), generator).unwrap();
     let mut sampler =
-        data.sampler(Part::Training, config.held_out, Sampling::Uniform, 1, 1).unwrap();
+        data.sampler(Subset::Training, config.held_out, Sampling::Uniform, 1, 1).unwrap();
     let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
     for is_cut_off in [false, true] {
         let mut batch = Batch::default();
@@ -245,7 +249,7 @@ pub fn check_held_out<A: Algorithm + Clone>(algorithm: &A, data: &Arc<Dataset>) 
 
 /// A batch of drawn steps, as a network sees them that takes normalized observations.
 pub fn steps(data: &Dataset) -> Steps {
-    let mut sampler = data.sampler(Part::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
+    let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
     let (mut batch, rescaling) = (Batch::default(), Rescaling::new(data.normalization(), true));
     let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
     batch.fill(data, &mut sampler, 32, &asked).unwrap();

@@ -13,7 +13,7 @@ use overtone_agents::{Agent, AlgorithmConfig, DecisionTransformerOptions, Sequen
 use overtone_core::{
     ActionSpace, ObservationSpace, Simulation, Task, protocol::ReturnUnits, task::Targets,
 };
-use overtone_data::{Dataset, Origin, Plan, ReplayLog, Sampling, Selection};
+use overtone_data::{Dataset, Origin, Preparation, ReplayLog, Sampling, Selection};
 use overtone_model::{DecisionTransformerConfig, ModelConfig};
 use overtone_testkit::dopamine::Recorder;
 use overtone_train::{
@@ -92,7 +92,7 @@ impl Bench {
         recorder.save();
         let log = ReplayLog::open(recorder.game()).unwrap();
         let selection = Selection::uniform(1000);
-        let plan = Plan::new(log, Origin::other(), selection, 1, dir.path()).unwrap();
+        let plan = Preparation::new(log, Origin::other(), selection, 1, dir.path()).unwrap();
         let dataset = Arc::new(plan.ensure(&mut |_, _| {}).unwrap());
         let run = RunDir::create(&dir.path().join("runs"), "run").unwrap();
         Self { dir, dataset, run }

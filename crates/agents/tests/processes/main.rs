@@ -23,7 +23,7 @@ use std::{
 use burn::tensor::Device;
 use overtone_agents::{Iql, IqlConfig, SequenceModel};
 use overtone_core::{ActionSpace, ObservationSpace};
-use overtone_data::{Dataset, Part};
+use overtone_data::{Dataset, Subset};
 use overtone_model::{
     Conditioning, DecisionTransformerConfig, HeadConfig, ModelConfig, PerceptronConfig,
 };
@@ -249,7 +249,7 @@ fn cut_into_parts_a_step_is_that_of_the_whole_batch() {
     // The parts' label counts do differ.
     let case = linear();
     let mut sampler = TrainingData::new(case.data.clone(), 1.0)
-        .sampler(Part::Training, 6, &case.config, 1)
+        .sampler(Subset::Training, 6, &case.config, 1)
         .unwrap();
     let counts: Vec<usize> =
         (0..PARTS).map(|_| (0..BATCH / PARTS).map(|_| sampler.draw().n_real).sum()).collect();
@@ -350,7 +350,7 @@ fn a_loss_that_is_no_number_ends_all_and_names_the_whole_batch() {
         let record: serde_json::Value =
             serde_json::from_slice(&fs::read(indices).unwrap()).unwrap();
         let mut sampler = TrainingData::new(case.data.clone(), 1.0)
-            .sampler(Part::Training, 6, &case.config, 1)
+            .sampler(Subset::Training, 6, &case.config, 1)
             .unwrap();
         sampler.seek((step - 1) * BATCH as u64);
         let drawn: Vec<usize> = (0..BATCH).map(|_| sampler.draw().range().end - 1).collect();

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
-    Columns, DataError, Dataset, Kind, Located, MinariId, Plan, RecordedTask, Recording, ReplayLog,
-    Split, cache_folder, check_named, columns::OUTSIDE, datasets_folder, locate, read,
+    Columns, DataError, Dataset, Kind, Located, MinariId, Preparation, RecordedTask, Recording,
+    ReplayLog, Split, cache_folder, check_named, columns::OUTSIDE, datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
@@ -222,7 +222,8 @@ impl Settings {
             true => cache_folder()?,
             false => self.data.cache.clone(),
         };
-        let plan = Plan::new(log, located.origin.clone(), self.selection(), self.seed, &cache)?;
+        let plan =
+            Preparation::new(log, located.origin.clone(), self.selection(), self.seed, &cache)?;
         say!("plan: {plan}");
         let bar = progress::bytes("converting", plan.ready);
         let dataset = plan

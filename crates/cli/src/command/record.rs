@@ -17,8 +17,8 @@ use overtone_core::{ObservationSpace, Simulation, Task};
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
 use overtone_data::{
-    About, DataError, MinariWriter, Origin, Plan, RecordedTask, Recording, ReplayLog, Selection,
-    Written, cache_folder, datasets_folder, description_of,
+    About, DataError, MinariWriter, Origin, Preparation, RecordedTask, Recording, ReplayLog,
+    Selection, Written, cache_folder, datasets_folder, description_of,
 };
 use overtone_env::Suite;
 
@@ -257,7 +257,7 @@ fn convert_log(
     let origin = Origin { n_actions, ..Origin::other() };
     let all = usize::try_from(log.counts.transitions).unwrap_or(usize::MAX);
     let folder = Converting(cache_folder()?.join(format!("converting-{}", process::id())));
-    let mut plan = Plan::new(log, origin, Selection::uniform(all), 0, &folder.0)?;
+    let mut plan = Preparation::new(log, origin, Selection::uniform(all), 0, &folder.0)?;
     plan.stop = stop;
     say!("plan: {plan}");
     let bar = progress::bytes("inflating", plan.ready);

@@ -6,7 +6,7 @@ use std::{ops::ControlFlow, path::Path, sync::Arc, sync::atomic::AtomicBool};
 use overtone_agents::{Agent, AlgorithmConfig, DecisionTransformerOptions, policy};
 use overtone_ale::{Emulation, Game, open};
 use overtone_core::{Actions, Episode, Observations, Outcome, seed::derive_nth};
-use overtone_data::{Acted, Columns, Dataset, DatasetOptions, Seen};
+use overtone_data::{ActionColumn, Columns, Dataset, DatasetOptions, ObservationColumn};
 use overtone_eval::{Plan, rollout};
 use overtone_model::{
     DecisionTransformerConfig, HeadConfig,
@@ -43,8 +43,8 @@ fn record(game: &'static Game) -> Columns {
         };
         episodes.push(Episode { start, length: ids.len() - start, outcome });
     }
-    let seen = Seen::Frames { pixels, shape: [84, 84], stack: 4 };
-    let acted = Acted::Discrete { n_actions: game.action_ids.len(), values: ids };
+    let seen = ObservationColumn::Frames { pixels, shape: [84, 84], stack: 4 };
+    let acted = ActionColumn::Discrete { n_actions: game.action_ids.len(), values: ids };
     Columns::new(seen, acted, rewards, episodes)
 }
 

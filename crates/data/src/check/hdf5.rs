@@ -6,7 +6,7 @@ use hdf5::types::{FloatSize, TypeDescriptor};
 
 use super::inspection::Inspection;
 use super::vectors::{Look, Observations, Rows, Steps};
-use crate::columns::{Columns, OUTSIDE, Seen};
+use crate::columns::{Columns, OUTSIDE, ObservationColumn};
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, FRAME, Form};
@@ -106,10 +106,10 @@ pub(crate) fn look_at(
         prefix: "",
         n: columns.n_transitions(),
         observations: match &columns.observations {
-            Seen::Vectors { width, values } => {
+            ObservationColumn::Vectors { width, values } => {
                 Observations::Vectors(Rows { values, width: *width })
             }
-            Seen::Frames { pixels, .. } => {
+            ObservationColumn::Frames { pixels, .. } => {
                 Observations::Pictures { pixels, frame: columns.observations.width() }
             }
         },

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::columns::{ColumnsInspection, Sums};
 use super::spread::{Returns, Spread};
-use crate::columns::{ACTION_RANGE, Acted};
+use crate::columns::{ACTION_RANGE, ActionColumn};
 use crate::expected::Expected;
 use crate::findings::{Findings, Tally};
 use crate::hex::hash_reals;
@@ -65,7 +65,7 @@ pub(super) struct Steps<'a> {
     /// How many.
     pub n: usize,
     pub observations: Observations<'a>,
-    pub actions: Option<&'a Acted>,
+    pub actions: Option<&'a ActionColumn>,
     pub rewards: Option<&'a [f32]>,
     /// Whether it is known where a step limit ended an episode.
     pub limited: bool,
@@ -188,20 +188,20 @@ impl<'a> Look<'a> {
         before.is_none_or(|before| before == width)
     }
 
-    fn actions(&mut self, part: &Steps<'_>, actions: &Acted, findings: &mut Findings<'_>) {
+    fn actions(&mut self, part: &Steps<'_>, actions: &ActionColumn, findings: &mut Findings<'_>) {
         let wanted = self.expected.task.map(|task| match &task.actions {
             ActionSpace::Discrete { .. } => 1,
             ActionSpace::Continuous { low, .. } => low.len(),
         });
         match actions {
-            Acted::Discrete { n_actions, values } => {
+            ActionColumn::Discrete { n_actions, values } => {
                 self.n_actions = self.n_actions.max(Some(*n_actions));
                 if self.fits("actions", part, 1, wanted, findings) {
                     self.actions.resize(1, Sums::default());
                     values.iter().for_each(|&action| self.actions[0].add(f32::from(action)));
                 }
             }
-            Acted::Continuous { width, values } => {
+            ActionColumn::Continuous { width, values } => {
                 self.finite("actions", part.prefix, values, *width);
                 if self.fits("actions", part, *width, wanted, findings) {
                     add_rows(&mut self.actions, Rows { values, width: *width });
@@ -414,10 +414,10 @@ fn hash(part: &Steps<'_>, episode: &Episode) -> Option<[u8; 32]> {
     }
     hash_reals(&mut hash, part.rewards?.get(episode.range())?);
     match part.actions? {
-        Acted::Continuous { width, values } => {
+        ActionColumn::Continuous { width, values } => {
             hash_reals(&mut hash, Rows { values, width: *width }.of(episode)?);
         }
-        Acted::Discrete { values, .. } => {
+        ActionColumn::Discrete { values, .. } => {
             for action in values.get(episode.range())? {
                 hash.update(action.to_le_bytes());
             }

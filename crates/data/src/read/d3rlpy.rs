@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{Acted, Columns, Seen};
+use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::read::hdf5_file::Hdf5File;
 use crate::read::hdf5_layout::check_total;
@@ -41,8 +41,8 @@ impl Reader for D3rlpy {
         let mut columns = Columns {
             path: file.path().to_path_buf(),
             format: self.name(),
-            observations: Seen::Vectors { width: 0, values: Vec::new() },
-            actions: Acted::Continuous { width: 0, values: Vec::new() },
+            observations: ObservationColumn::Vectors { width: 0, values: Vec::new() },
+            actions: ActionColumn::Continuous { width: 0, values: Vec::new() },
             rewards: Vec::new(),
             episodes: Vec::new(),
             finished: Vec::new(),

@@ -4,7 +4,7 @@
 use overtone_core::picture::{SIDE, STACK};
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{Acted, Columns, OUTSIDE, Seen, append};
+use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn, append};
 use crate::error::DataError;
 use crate::findings::Tally;
 use crate::read::hdf5_file::{Hdf5File, Matrix};
@@ -27,7 +27,7 @@ pub(crate) struct Arrays {
     /// The same, where it is pictures: `[rows, SIDE, SIDE]`.
     pub frames: Option<Vec<u8>>,
     /// What was done.
-    pub actions: Option<Acted>,
+    pub actions: Option<ActionColumn>,
     /// `[steps]`
     pub rewards: Option<Vec<f32>>,
     /// `[steps]`, the task's end.
@@ -103,7 +103,7 @@ impl Arrays {
                 (Some(matrix), _) => Some(matrix.rows),
                 (None, frames) => frames.as_ref().map(|frames| frames.len() / FRAME),
             },
-            Hdf5Layout::Minari => self.actions.as_ref().map(Acted::rows),
+            Hdf5Layout::Minari => self.actions.as_ref().map(ActionColumn::rows),
         }
     }
 
@@ -168,8 +168,8 @@ impl Arrays {
             (None, None) => return Ok(()),
         };
         let acted = match actions {
-            Acted::Discrete { .. } => None,
-            Acted::Continuous { width, values } => {
+            ActionColumn::Discrete { .. } => None,
+            ActionColumn::Continuous { width, values } => {
                 file.check_finite(&named("actions"), values, *width)?;
                 Some(*width)
             }
@@ -202,11 +202,11 @@ pub(super) fn columns(
     file: &Hdf5File,
     layout: Hdf5Layout,
     parts: impl Iterator<Item = Arrays>,
-) -> Result<(Columns, Option<Seen>), DataError> {
+) -> Result<(Columns, Option<ObservationColumn>), DataError> {
     let (mut first, mut strange) = (None, Strange::default());
     let (mut observed, mut rewards, mut pixels) = (Vec::new(), Vec::new(), Vec::new());
     let (mut last_observed, mut last_pixels) = (Vec::new(), Vec::new());
-    let mut actions: Option<Acted> = None;
+    let mut actions: Option<ActionColumn> = None;
     let (mut episodes, mut finished) = (Vec::new(), Vec::new());
     for mut part in parts {
         part.check(file, &mut first)?;
@@ -243,16 +243,16 @@ pub(super) fn columns(
     }
     let seen = |values, pixels| match first {
         Some(Form { pictures: true, .. }) => {
-            Seen::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
+            ObservationColumn::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
         }
-        form => Seen::Vectors { width: form.map_or(0, |form| form.observed), values },
+        form => ObservationColumn::Vectors { width: form.map_or(0, |form| form.observed), values },
     };
     let last = (layout == Hdf5Layout::Minari).then(|| seen(last_observed, last_pixels));
     let mut columns = Columns {
         path: file.path().to_path_buf(),
         format: layout.name(),
         observations: seen(observed, pixels),
-        actions: actions.unwrap_or(Acted::Continuous { width: 0, values: Vec::new() }),
+        actions: actions.unwrap_or(ActionColumn::Continuous { width: 0, values: Vec::new() }),
         rewards,
         episodes,
         finished,

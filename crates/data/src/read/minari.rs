@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::check::hdf5;
 use crate::check::inspection::Inspection;
-use crate::columns::Seen;
+use crate::columns::ObservationColumn;
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, columns};
@@ -47,7 +47,10 @@ impl Reader for Minari {
         Ok(self.open_with_last(path)?.0)
     }
 
-    fn open_with_last(&self, path: &Path) -> Result<(Recording, Option<Seen>), DataError> {
+    fn open_with_last(
+        &self,
+        path: &Path,
+    ) -> Result<(Recording, Option<ObservationColumn>), DataError> {
         let file = Hdf5File::open(&self.place(path)?)?;
         let names = episode_names(&file)?;
         let spaces = MinariSpaces::of(&file)?;

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use overtone_core::{Episode, Outcome};
 
-use crate::columns::{Acted, Columns, OUTSIDE, Seen};
+use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn};
 use crate::error::DataError;
 use crate::options::keep;
 use crate::read::hdf5_layout::cut;
@@ -110,7 +110,10 @@ impl Reader for Ogbench {
 
     /// Of a trajectory that the file's end cuts the last row is a step: it stands for where it led
     /// too.
-    fn open_with_last(&self, path: &Path) -> Result<(Recording, Option<Seen>), DataError> {
+    fn open_with_last(
+        &self,
+        path: &Path,
+    ) -> Result<(Recording, Option<ObservationColumn>), DataError> {
         let file = NpzFile::open(path)?;
         let ends = flags(&file, "terminals")?;
         let rows = ends.len();
@@ -196,7 +199,11 @@ impl NpzFile {
     }
 
     /// What was observed and done, in so many steps.
-    fn steps(&self, steps: usize, other: &str) -> Result<(Seen, Acted), DataError> {
+    fn steps(
+        &self,
+        steps: usize,
+        other: &str,
+    ) -> Result<(ObservationColumn, ActionColumn), DataError> {
         let observations = observed(self, "observations", None)?;
         same(self, "observations", observations.rows(), steps, other)?;
         let actions = acted(self, "actions", None)?;
@@ -208,14 +215,14 @@ impl NpzFile {
     ///
     /// # Errors
     /// When such an array is not one for these actions.
-    fn space_of(&self, actions: &Acted) -> Result<Option<Space>, DataError> {
+    fn space_of(&self, actions: &ActionColumn) -> Result<Option<Space>, DataError> {
         let unlike = |got: &str, expected| {
             let (path, dataset) = (self.path().to_path_buf(), "actions".into());
             Err(DataError::DatasetType { path, dataset, got: got.into(), expected })
         };
         let has_bounds = LOW_AND_HIGH.map(|name| self.has(name));
         match actions {
-            Acted::Discrete { n_actions, .. } => {
+            ActionColumn::Discrete { n_actions, .. } => {
                 if has_bounds != [false, false] {
                     let expected = "real numbers, because of `action_low` and `action_high`";
                     return unlike("actions of a list", expected);
@@ -223,11 +230,11 @@ impl NpzFile {
                 let n = self.has("n_actions").then(|| self.count_above(*n_actions)).transpose()?;
                 Ok(n.map(|n| Space::Discrete { n, start: 0 }))
             }
-            Acted::Continuous { .. } if self.has("n_actions") => {
+            ActionColumn::Continuous { .. } if self.has("n_actions") => {
                 unlike("real numbers", "one whole number a row, because of `n_actions`")
             }
-            Acted::Continuous { .. } if has_bounds == [false, false] => Ok(None),
-            Acted::Continuous { width, .. } => {
+            ActionColumn::Continuous { .. } if has_bounds == [false, false] => Ok(None),
+            ActionColumn::Continuous { width, .. } => {
                 let [low, high] = LOW_AND_HIGH.map(|name| self.bounds(name, *width));
                 let (low, high) = (low?, high?);
                 let is_wrong =
@@ -289,7 +296,9 @@ impl NpzFile {
     /// Steps that lead elsewhere than to the row after them, though their episode goes on.
     fn leads_elsewhere(&self, columns: &Columns) -> Result<usize, DataError> {
         const NEXT: &str = "next_observations";
-        let Seen::Vectors { width, values } = &columns.observations else { return Ok(0) };
+        let ObservationColumn::Vectors { width, values } = &columns.observations else {
+            return Ok(0);
+        };
         if !self.has(NEXT) || self.shape(NEXT)? != [columns.n_transitions(), *width] {
             return Ok(0);
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use overtone_core::Picture;
 use overtone_core::picture::{SIDE, STACK};
 
-use crate::columns::{Acted, Seen};
+use crate::columns::{ActionColumn, ObservationColumn};
 use crate::error::DataError;
 use crate::read::jpeg::decoded;
 use crate::spaces::Space;
@@ -170,11 +170,11 @@ impl Shown {
     }
 
     /// As a recording has it.
-    pub fn seen(self) -> Seen {
+    pub fn seen(self) -> ObservationColumn {
         match self {
-            Self::Numbers { values, width, .. } => Seen::Vectors { width, values },
+            Self::Numbers { values, width, .. } => ObservationColumn::Vectors { width, values },
             Self::Frames { pixels, .. } => {
-                Seen::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
+                ObservationColumn::Frames { pixels, shape: [SIDE, SIDE], stack: STACK }
             }
         }
     }
@@ -432,7 +432,7 @@ pub(crate) fn acted(
     source: &dyn Source,
     name: &str,
     space: Option<&Space>,
-) -> Result<Acted, DataError> {
+) -> Result<ActionColumn, DataError> {
     if let (Some(Space::Dict(_) | Space::Tuple(_)), _) | (None, Some(_)) =
         (space, source.parts(name))
     {
@@ -482,13 +482,13 @@ pub(crate) fn acted(
                 let expected = "[rows, width], or [rows] of whole numbers for a list of actions";
                 return Err(wrong_shape(source, name, &shape, expected));
             }
-            Ok(Acted::Continuous { width, values: source.reals(name)? })
+            Ok(ActionColumn::Continuous { width, values: source.reals(name)? })
         }
     }
 }
 
-fn listed(n_actions: usize, values: Vec<u16>) -> Acted {
-    Acted::Discrete { n_actions, values }
+fn listed(n_actions: usize, values: Vec<u16>) -> ActionColumn {
+    ActionColumn::Discrete { n_actions, values }
 }
 
 /// The place of each row's numbers in the list of their combinations.

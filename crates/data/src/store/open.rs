@@ -9,8 +9,8 @@ use overtone_core::{Episode, Episodes, Outcome};
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors};
 
-use crate::columns::Acted;
-use crate::dataset::{Counts, Dataset, Observed};
+use crate::columns::ActionColumn;
+use crate::dataset::{Counts, Dataset, StoredObservations};
 use crate::episode_index::EpisodeIndex;
 use crate::error::DataError;
 use crate::held_out::Split;
@@ -114,7 +114,7 @@ impl Dataset {
             returns_to_go: Self::sum_up(index.episodes(), &rewards),
             split: Split { training: (0..layout.episodes).collect(), held_out: Vec::new() },
             index: Arc::new(index.showing_before(STACK - 1)),
-            actions: Acted::Discrete { n_actions, values: actions },
+            actions: ActionColumn::Discrete { n_actions, values: actions },
             rewards,
             origin: manifest.origin.clone(),
             counts: Counts {
@@ -127,7 +127,7 @@ impl Dataset {
             },
             content_hash: manifest.content_hash.clone(),
             odd: Vec::new(),
-            observations: Observed::Frames(FrameStore::in_file(
+            observations: StoredObservations::Frames(FrameStore::in_file(
                 path.to_path_buf(),
                 file,
                 opened,
@@ -165,7 +165,8 @@ impl Dataset {
     /// # Errors
     /// [`DataError::Store`] when the file was damaged after it was made.
     pub fn verify(&self) -> Result<(), DataError> {
-        let (Some(frames), Acted::Discrete { values, .. }) = (self.frames(), self.actions()) else {
+        let (Some(frames), ActionColumn::Discrete { values, .. }) = (self.frames(), self.actions())
+        else {
             return Ok(());
         };
         if frames.manifest().is_none() {

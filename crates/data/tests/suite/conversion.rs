@@ -7,16 +7,18 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use overtone_core::{Outcome, Simulation};
-use overtone_data::{Acted, DataError, Dataset, Kind, Origin, Plan, ReplayLog, Selection, locate};
+use overtone_data::{
+    ActionColumn, DataError, Dataset, Kind, Origin, Preparation, ReplayLog, Selection, locate,
+};
 
 use crate::starter::datasets;
 use crate::tasks;
 use overtone_testkit::dopamine::{FRAME, Recorder, pixel_of, write_gz};
 use overtone_testkit::long_log::Recording;
 
-fn plan(game: &Path, selection: Selection, seed: u64, cache: &Path) -> Plan {
+fn plan(game: &Path, selection: Selection, seed: u64, cache: &Path) -> Preparation {
     let log = ReplayLog::open(game).unwrap();
-    Plan::new(log, Origin::other(), selection, seed, cache).unwrap()
+    Preparation::new(log, Origin::other(), selection, seed, cache).unwrap()
 }
 
 /// A log of 9 files whose 12 episodes cross file ends.
@@ -30,7 +32,7 @@ fn recording(root: &Path) -> Recorder {
 
 fn actions_of(data: &Dataset) -> &[u16] {
     match data.actions() {
-        Acted::Discrete { values, .. } => values,
+        ActionColumn::Discrete { values, .. } => values,
         other => panic!("{other:?}"),
     }
 }
@@ -190,13 +192,13 @@ fn other_sources_have_another_place() {
 /// Set for a child process: where it converts the Seaquest starter set to.
 const CHILD: &str = "OVERTONE_TEST_CONVERT_TO";
 
-fn starter_plan(cache: &Path) -> Plan {
+fn starter_plan(cache: &Path) -> Preparation {
     let located =
         locate(&tasks::seaquest(), "1", Some(&datasets().join("starter/Seaquest")), &datasets());
     let located = located.unwrap();
     assert_eq!(located.origin.kind, Kind::Starter);
     let log = ReplayLog::open(&located.path).unwrap();
-    Plan::new(log, located.origin, Selection::uniform(20_000), 7, cache).unwrap()
+    Preparation::new(log, located.origin, Selection::uniform(20_000), 7, cache).unwrap()
 }
 
 /// What a child does: converts, and says how much memory it took at most.

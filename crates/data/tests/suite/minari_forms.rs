@@ -5,7 +5,7 @@ use std::path::Path;
 
 use hdf5::File;
 use overtone_data::read::columns;
-use overtone_data::{Acted, DataError, RecordedTask, Seen};
+use overtone_data::{ActionColumn, DataError, ObservationColumn, RecordedTask};
 
 use crate::robots::{d4rl, minari, put};
 
@@ -49,7 +49,7 @@ fn actions_of_a_list() {
     };
     let (log, _dir) = with([ONE, discrete], write);
     // Four actions, of which the largest was never taken.
-    assert_eq!(log.unwrap().actions, Acted::Discrete { n_actions: 4, values: vec![2, 0] });
+    assert_eq!(log.unwrap().actions, ActionColumn::Discrete { n_actions: 4, values: vec![2, 0] });
     let (log, _dir) = with([ONE, TWO], write);
     let error = log.unwrap_err().to_string();
     assert!(error.contains("`episode_0/actions` holds in row 0 7, expected one of 2"), "{error}");
@@ -59,7 +59,7 @@ fn actions_of_a_list() {
         numbers(group);
         put(group, "actions", &[1i64, 2, 0, 1], 2);
     });
-    assert_eq!(log.unwrap().actions, Acted::Discrete { n_actions: 6, values: vec![5, 1] });
+    assert_eq!(log.unwrap().actions, ActionColumn::Discrete { n_actions: 6, values: vec![5, 1] });
     let many = r#"{"type": "MultiDiscrete", "nvec": [100, 100], "start": [0, 0]}"#;
     let (log, _dir) = with([ONE, many], |group| {
         numbers(group);
@@ -85,7 +85,7 @@ fn observations_of_several_parts_are_one_row() {
     };
     let (log, _dir) = with([space, TWO], write);
     let values = vec![0.5, 1.5, 1.0, 0.0, 1.0, 0.0, 0.0, 2.5, 3.5, 0.0, 1.0, 0.0, 0.0, 1.0];
-    assert_eq!(log.unwrap().observations, Seen::Vectors { width: 7, values });
+    assert_eq!(log.unwrap().observations, ObservationColumn::Vectors { width: 7, values });
     let text = r#"{"type": "Dict", "subspaces": {"word": {"type": "Text", "max_length": 3}}}"#;
     let (log, _dir) = with([text, TWO], write);
     let error = log.unwrap_err().to_string();
@@ -107,7 +107,9 @@ fn pictures_are_bytes_or_jpeg() {
         let array = group.new_dataset::<u8>().shape((3, 42, 168, 3)).create("observations");
         array.unwrap().write_raw(&images).unwrap();
     });
-    let Seen::Frames { pixels, shape, stack } = log.unwrap().observations else { panic!() };
+    let ObservationColumn::Frames { pixels, shape, stack } = log.unwrap().observations else {
+        panic!()
+    };
     assert_eq!((shape, stack), ([84, 84], 4));
     // Of three observations the last is where the last action led.
     assert_eq!((pixels.len(), pixels[5], pixels[84 * 84 + 5]), (2 * 84 * 84, 10, 20));
@@ -131,8 +133,10 @@ fn pictures_of_minari_are_those_that_pillow_reads() {
     for name in ["colour", "grey"] {
         let log = columns(&fixtures.join(name).join("main_data.hdf5")).unwrap();
         let plain = columns(&fixtures.join(name).join("pillow.npz")).unwrap();
-        let [Seen::Frames { pixels, .. }, Seen::Frames { pixels: expected, .. }] =
-            [&log.observations, &plain.observations]
+        let [
+            ObservationColumn::Frames { pixels, .. },
+            ObservationColumn::Frames { pixels: expected, .. },
+        ] = [&log.observations, &plain.observations]
         else {
             panic!("{name}: no frames")
         };
@@ -141,7 +145,10 @@ fn pictures_of_minari_are_those_that_pillow_reads() {
         println!("{name}: at most {furthest:?} of 255");
         assert!(furthest <= Some(ROUNDING), "{name}: {furthest:?}");
         assert_eq!((&log.episodes, &log.rewards), (&plain.episodes, &plain.rewards));
-        assert_eq!(log.actions, Acted::Discrete { n_actions: 4, values: vec![0, 1, 2, 0, 1] });
+        assert_eq!(
+            log.actions,
+            ActionColumn::Discrete { n_actions: 4, values: vec![0, 1, 2, 0, 1] }
+        );
     }
     // Of another size than their space, and cut short.
     let (dir, path) = (tempfile::tempdir().unwrap(), fixtures.join("grey/main_data.hdf5"));

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome};
 use overtone_data::read::{self, columns};
 use overtone_data::{
-    Acted, Columns, DataError, Dataset, DatasetOptions, Expected, RecordedSpaces, Recording, Seen,
+    ActionColumn, Columns, DataError, Dataset, DatasetOptions, Expected, ObservationColumn,
+    RecordedSpaces, Recording,
 };
 use overtone_testkit::dopamine::npy;
 
@@ -40,9 +41,13 @@ fn files_of_numpy_read_alike() {
     for name in ["stored.npz", "deflated.npz", "wide.npz"] {
         let log = columns(&fixture(name)).unwrap();
         let values = (0..9).flat_map(observation).collect();
-        assert_eq!(log.observations, Seen::Vectors { width: WIDTHS.0, values }, "{name}");
+        assert_eq!(
+            log.observations,
+            ObservationColumn::Vectors { width: WIDTHS.0, values },
+            "{name}"
+        );
         let values = (0..9).flat_map(action).collect();
-        assert_eq!(log.actions, Acted::Continuous { width: WIDTHS.1, values }, "{name}");
+        assert_eq!(log.actions, ActionColumn::Continuous { width: WIDTHS.1, values }, "{name}");
         assert_eq!(log.rewards, (0..9).map(reward).collect::<Vec<_>>(), "{name}");
         check_episodes(&log, &EPISODES);
         assert_eq!((log.format, log.odd.len()), ("NumPy", 0), "{name}");
@@ -53,7 +58,7 @@ fn files_of_numpy_read_alike() {
 fn whole_numbers_are_a_list_of_actions() {
     let log = columns(&fixture("list.npz")).unwrap();
     let values = vec![0, 1, 2, 0, 1, 2, 0, 1, 2];
-    assert_eq!(log.actions, Acted::Discrete { n_actions: 3, values });
+    assert_eq!(log.actions, ActionColumn::Discrete { n_actions: 3, values });
     let dataset = Dataset::of(log, &DatasetOptions::default()).unwrap();
     assert_eq!(dataset.n_transitions(), 8);
 }
@@ -61,7 +66,9 @@ fn whole_numbers_are_a_list_of_actions() {
 #[test]
 fn pictures_are_shown_as_environments_show_them() {
     let log = columns(&fixture("pictures.npz")).unwrap();
-    let Seen::Frames { pixels, shape, stack } = &log.observations else { panic!("no frames") };
+    let ObservationColumn::Frames { pixels, shape, stack } = &log.observations else {
+        panic!("no frames")
+    };
     assert_eq!((*shape, *stack, pixels.len()), ([84, 84], 4, 9 * 84 * 84));
     let shades: Vec<u8> = pixels.chunks(84 * 84).map(|frame| frame[17]).collect();
     assert_eq!(shades, [0, 20, 40, 60, 80, 100, 120, 140, 160]);
@@ -90,9 +97,9 @@ fn the_last_row_of_ogbench_has_no_action() {
     check_episodes(&log, &[(4, Outcome::Truncated, true), (2, Outcome::Truncated, true)]);
     let rows = [0, 1, 2, 3, 5, 6];
     let values = rows.into_iter().flat_map(observation).collect();
-    assert_eq!(log.observations, Seen::Vectors { width: 3, values });
+    assert_eq!(log.observations, ObservationColumn::Vectors { width: 3, values });
     let values = rows.into_iter().flat_map(action).collect();
-    assert_eq!(log.actions, Acted::Continuous { width: 2, values });
+    assert_eq!(log.actions, ActionColumn::Continuous { width: 2, values });
     assert_eq!(log.rewards, [0.0; 6]);
     assert!(log.odd[0].starts_with("it has no rewards"), "{:?}", log.odd);
     let error = read::open_as(&path, "ogbensch").unwrap_err().to_string();
@@ -105,8 +112,8 @@ fn a_file_of_d3rlpy_reads_as_it_was_written() {
     let path = fixture("d3rlpy.h5");
     let log = columns(&path).unwrap();
     let values = (0..5).flat_map(observation).collect();
-    assert_eq!(log.observations, Seen::Vectors { width: 3, values });
-    assert_eq!(log.actions, Acted::Discrete { n_actions: 3, values: vec![0, 1, 2, 0, 1] });
+    assert_eq!(log.observations, ObservationColumn::Vectors { width: 3, values });
+    assert_eq!(log.actions, ActionColumn::Discrete { n_actions: 3, values: vec![0, 1, 2, 0, 1] });
     assert_eq!(log.rewards, (0..5).map(reward).collect::<Vec<_>>());
     check_episodes(&log, &[(3, Outcome::Terminated, true), (2, Outcome::Truncated, true)]);
     assert_eq!(log.format, "d3rlpy");
@@ -198,7 +205,7 @@ fn refused_with(name: &'static str, array: Vec<u8>, expected: &str) {
 #[test]
 fn arrays_that_are_wrong() {
     let log = read_bytes(&zip(&sound())).unwrap();
-    assert_eq!(log.actions, Acted::Discrete { n_actions: 4, values: vec![0, 3] });
+    assert_eq!(log.actions, ActionColumn::Discrete { n_actions: 4, values: vec![0, 3] });
     for (name, _) in sound() {
         let mut files = sound();
         files.retain(|(other, _)| *other != name);
@@ -332,7 +339,9 @@ fn four_frames_may_be_the_last_axis() {
     let stacks: Vec<u8> =
         [[1, 2, 3, 4], [2, 3, 4, 5]].iter().flat_map(|s| s.repeat(84 * 84)).collect();
     let log = read_bytes(&with(&[2, 84, 84, 4], &stacks)).unwrap();
-    let Seen::Frames { pixels, shape: [84, 84], stack: 4 } = &log.observations else { panic!() };
+    let ObservationColumn::Frames { pixels, shape: [84, 84], stack: 4 } = &log.observations else {
+        panic!()
+    };
     assert!(*pixels == [vec![4; 84 * 84], vec![5; 84 * 84]].concat());
     let said = "`observations` has shape [2, 6, 8, 4], expected rows of [height, width, 3]";
     refused(&with(&[2, 6, 8, 4], &[0; 2 * 6 * 8 * 4]), said);
@@ -346,7 +355,7 @@ fn pictures_of_any_size_keep_their_order() {
     let mut files = sound();
     files[0].1 = npy("|u1", &[2, 6, 8, 3], &[[7; 144], [200; 144]].concat());
     let log = read_bytes(&zip(&files)).unwrap();
-    let Seen::Frames { pixels, .. } = &log.observations else { panic!("no frames") };
+    let ObservationColumn::Frames { pixels, .. } = &log.observations else { panic!("no frames") };
     assert!(*pixels == [vec![7; 84 * 84], vec![200; 84 * 84]].concat());
 }
 
@@ -387,7 +396,7 @@ fn numbers_of_16_bits_are_read() {
     files[2].1 = npy("<f2", &[2], &halves[..4]);
     let log = read_bytes(&zip(&files)).unwrap();
     let values = vec![1.0, -2.0, 0.5, 65504.0];
-    assert_eq!(log.observations, Seen::Vectors { width: 2, values });
+    assert_eq!(log.observations, ObservationColumn::Vectors { width: 2, values });
     assert_eq!(log.rewards, [1.0, -2.0]);
 }
 

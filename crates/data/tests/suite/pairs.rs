@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, Task};
 use overtone_data::{
-    Acted, Batch, BatchActions, BatchObservations, BatchOptions, Columns, Dataset, DatasetOptions,
-    Loader, LoaderConfig, Observed, Part, Sampling, Seen, Split, Transitions,
+    ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, Columns, Dataset,
+    DatasetOptions, Loader, LoaderConfig, ObservationColumn, Sampling, Split, StoredObservations,
+    Subset, Transitions,
 };
 
 /// Three episodes: of 3 steps to the task's end, of 2 to a step limit, of 2 to the end.
 const STEPS: usize = 7;
 
-fn columns(observations: Seen, actions: Acted) -> Columns {
+fn columns(observations: ObservationColumn, actions: ActionColumn) -> Columns {
     let ends =
         [(0, 3, Outcome::Terminated), (3, 2, Outcome::Truncated), (5, 2, Outcome::Terminated)];
     Columns {
@@ -28,27 +29,30 @@ fn columns(observations: Seen, actions: Acted) -> Columns {
 }
 
 /// Row `r` shows `r` and `-r`.
-fn vectors() -> Seen {
-    Seen::Vectors { width: 2, values: (0..STEPS).flat_map(|r| [r as f32, -(r as f32)]).collect() }
+fn vectors() -> ObservationColumn {
+    ObservationColumn::Vectors {
+        width: 2,
+        values: (0..STEPS).flat_map(|r| [r as f32, -(r as f32)]).collect(),
+    }
 }
 
 /// Pictures of 2 x 3, two a stack; all pixels of row `r` are `r + 1`.
-fn frames() -> Seen {
+fn frames() -> ObservationColumn {
     let pixels = (0..STEPS).flat_map(|r| [r as u8 + 1; 6]).collect();
-    Seen::Frames { pixels, shape: [2, 3], stack: 2 }
+    ObservationColumn::Frames { pixels, shape: [2, 3], stack: 2 }
 }
 
-fn discrete() -> Acted {
-    Acted::Discrete { n_actions: 300, values: vec![0, 1, 299, 0, 2, 1, 5] }
+fn discrete() -> ActionColumn {
+    ActionColumn::Discrete { n_actions: 300, values: vec![0, 1, 299, 0, 2, 1, 5] }
 }
 
-fn continuous() -> Acted {
-    Acted::Continuous { width: 1, values: (0..STEPS).map(|r| r as f32 / 8.0).collect() }
+fn continuous() -> ActionColumn {
+    ActionColumn::Continuous { width: 1, values: (0..STEPS).map(|r| r as f32 / 8.0).collect() }
 }
 
 /// The windows of two timesteps that end at each row, in the order of the rows.
 fn batch(data: &Dataset, options: &BatchOptions) -> Batch {
-    let mut sampler = data.sampler(Part::Training, 0.0, Sampling::Uniform, 2, 1).unwrap();
+    let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 2, 1).unwrap();
     let mut batches = Vec::new();
     for _ in 0..STEPS {
         let mut batch = Batch::default();
@@ -79,19 +83,27 @@ fn every_pair_makes_a_dataset_and_batches() {
             assert_eq!(batch.returns_to_go, [9.0, 5.0]);
             assert_eq!(batch.transitions, None);
             match (&actions, &batch.actions) {
-                (Acted::Discrete { .. }, BatchActions::Discrete(got)) => assert_eq!(got, &[0, 2]),
-                (Acted::Continuous { .. }, BatchActions::Continuous(got)) => {
+                (ActionColumn::Discrete { .. }, BatchActions::Discrete(got)) => {
+                    assert_eq!(got, &[0, 2])
+                }
+                (ActionColumn::Continuous { .. }, BatchActions::Continuous(got)) => {
                     assert_eq!(got, &[3.0 / 8.0, 4.0 / 8.0]);
                 }
                 (_, other) => panic!("{other:?}"),
             }
             match (data.observations(), &batch.observations) {
-                (Observed::Vectors { normalization, .. }, BatchObservations::Vectors(got)) => {
+                (
+                    StoredObservations::Vectors { normalization, .. },
+                    BatchObservations::Vectors(got),
+                ) => {
                     let mut expected = [3.0, -3.0, 4.0, -4.0];
                     normalization.apply(&mut expected);
                     assert_eq!(got, &expected);
                 }
-                (Observed::Frames(frames), BatchObservations::Frames { pixels, rows }) => {
+                (
+                    StoredObservations::Frames(frames),
+                    BatchObservations::Frames { pixels, rows },
+                ) => {
                     assert_eq!((frames.shape(), frames.stack(), frames.rows()), ([2, 3], 2, STEPS));
                     // Black before the episode's start.
                     assert_eq!(rows, &[-1, 3, 4]);
@@ -100,7 +112,7 @@ fn every_pair_makes_a_dataset_and_batches() {
                 (_, other) => panic!("{other:?}"),
             }
             let data = Arc::new(data);
-            let sampler = data.sampler(Part::Training, 0.0, Sampling::FromStart, 2, 1).unwrap();
+            let sampler = data.sampler(Subset::Training, 0.0, Sampling::FromStart, 2, 1).unwrap();
             let mut direct = sampler.clone();
             let mut loader = Loader::new(data.clone(), sampler, LoaderConfig::new(3)).unwrap();
             let mut expected = Batch::default();
@@ -118,13 +130,13 @@ fn transitions_say_where_each_step_led() {
     let asked = BatchOptions { return_scale: 2.0, transitions: true, ..BatchOptions::default() };
     let options = DatasetOptions::default();
     let data = Dataset::of(columns(vectors(), discrete()), &options).unwrap();
-    let mut sampler = data.sampler(Part::Training, 0.0, Sampling::Uniform, 3, 4).unwrap();
+    let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 3, 4).unwrap();
     let mut batch = Batch::default();
     batch.fill(&data, &mut sampler, STEPS, &asked).unwrap();
     let transitions = batch.transitions.as_ref().unwrap();
     let BatchObservations::Vectors(next) = &transitions.next_observations else { panic!() };
     let BatchActions::Discrete(next_actions) = &transitions.next_actions else { panic!() };
-    let Acted::Discrete { values: recorded, .. } = data.actions() else { panic!() };
+    let ActionColumn::Discrete { values: recorded, .. } = data.actions() else { panic!() };
     for (window, &last) in batch.last_indices.iter().enumerate() {
         for place in 0..3 {
             let cell = window * 3 + place;
@@ -150,12 +162,12 @@ fn transitions_say_where_each_step_led() {
 
     let data = Dataset::of(columns(frames(), continuous()), &options).unwrap();
     let mut batch = Batch::default();
-    let mut sampler = data.sampler(Part::Training, 0.0, Sampling::Uniform, 2, 4).unwrap();
+    let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 2, 4).unwrap();
     batch.fill(&data, &mut sampler, STEPS, &asked).unwrap();
     let BatchActions::Continuous(done) = &batch.transitions.as_ref().unwrap().next_actions else {
         panic!()
     };
-    let Acted::Continuous { width, values } = data.actions() else { panic!() };
+    let ActionColumn::Continuous { width, values } = data.actions() else { panic!() };
     for (window, &last) in batch.last_indices.iter().enumerate() {
         let last = last as usize;
         let expected = match last {
@@ -254,25 +266,30 @@ fn columns_that_do_not_belong_together_are_refused() {
         "episode 1 has 0",
     );
     refused(
-        &|columns| columns.observations = Seen::Vectors { width: 0, values: Vec::new() },
+        &|columns| {
+            columns.observations = ObservationColumn::Vectors { width: 0, values: Vec::new() }
+        },
         "its observations have no numbers",
     );
     refused(
-        &|columns| columns.actions = Acted::Continuous { width: 0, values: Vec::new() },
+        &|columns| columns.actions = ActionColumn::Continuous { width: 0, values: Vec::new() },
         "its actions have no numbers",
     );
     refused(&|columns| columns.finished.truncate(2), "of 2 of its 3 episodes");
     refused(
-        &|columns| columns.actions = Acted::Discrete { n_actions: 299, values: vec![299; 7] },
+        &|columns| {
+            columns.actions = ActionColumn::Discrete { n_actions: 299, values: vec![299; 7] }
+        },
         "action 299 of 299",
     );
     refused(
-        &|columns| columns.actions = Acted::Continuous { width: 2, values: vec![0.0; 7] },
+        &|columns| columns.actions = ActionColumn::Continuous { width: 2, values: vec![0.0; 7] },
         "its actions hold 7 numbers, expected 7 rows of 2",
     );
     refused(
         &|columns| {
-            columns.observations = Seen::Frames { pixels: vec![0; 7], shape: [1, 1], stack: 0 };
+            columns.observations =
+                ObservationColumn::Frames { pixels: vec![0; 7], shape: [1, 1], stack: 0 };
         },
         "[1, 1], 0 an observation",
     );

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use overtone_data::read::npy::{NpyStream, read_small};
-use overtone_data::{DataError, Plan, ReplayLog, Selection, locate};
+use overtone_data::{DataError, Preparation, ReplayLog, Selection, locate};
 use overtone_data::{Dataset, Origin};
 use proptest::prelude::*;
 
@@ -236,7 +236,7 @@ fn selections_that_leave_nothing() {
     recorder.episode(8); // Cut at add 9 of 11.
     let plan = |selection| {
         let log = ReplayLog::open(recorder.game()).unwrap();
-        Plan::new(log, Origin::other(), selection, 1, dir.path()).unwrap_err()
+        Preparation::new(log, Origin::other(), selection, 1, dir.path()).unwrap_err()
     };
     for selection in [Selection::uniform(100), Selection::RELEASED, Selection::uniform(0)] {
         let error = plan(selection);
@@ -252,7 +252,7 @@ fn rewards_that_are_not_clipped() {
     recorder.save();
     let plan = || {
         let log = ReplayLog::open(recorder.game()).unwrap();
-        Plan::new(log, Origin::other(), Selection::uniform(10), 1, dir.path())
+        Preparation::new(log, Origin::other(), Selection::uniform(10), 1, dir.path())
     };
     plan().unwrap();
     let mut rewards = vec![0.0f32; 30];
@@ -273,7 +273,7 @@ fn damaged_stores() {
     recorder.save();
     let log = ReplayLog::open(recorder.game()).unwrap();
     let cache = dir.path().join("cache");
-    let plan = Plan::new(log, Origin::other(), Selection::uniform(100), 1, &cache).unwrap();
+    let plan = Preparation::new(log, Origin::other(), Selection::uniform(100), 1, &cache).unwrap();
     let store = plan.store.clone();
     plan.ensure(&mut |_, _| {}).unwrap().verify().unwrap();
     let whole = fs::read(&store).unwrap();

@@ -7,7 +7,8 @@ use hdf5::File;
 use overtone_core::{Episode, Outcome};
 use overtone_data::read::{self, columns};
 use overtone_data::{
-    Acted, Columns, DataError, Dataset, DatasetOptions, Origin, Seen, check_named, locate,
+    ActionColumn, Columns, DataError, Dataset, DatasetOptions, ObservationColumn, Origin,
+    check_named, locate,
 };
 
 use crate::robots::{WIDTHS, action, d4rl, minari, observation, put, replace, reward, write_d4rl};
@@ -23,9 +24,9 @@ fn fixture(name: &str) -> PathBuf {
 fn check_log(log: &Columns, episodes: &[(usize, Outcome, bool)]) {
     let n = episodes.iter().map(|episode| episode.0).sum();
     let values = (0..n).flat_map(observation).collect();
-    assert_eq!(log.observations, Seen::Vectors { width: WIDTHS.0, values });
+    assert_eq!(log.observations, ObservationColumn::Vectors { width: WIDTHS.0, values });
     let values = (0..n).flat_map(action).collect();
-    assert_eq!(log.actions, Acted::Continuous { width: WIDTHS.1, values });
+    assert_eq!(log.actions, ActionColumn::Continuous { width: WIDTHS.1, values });
     assert_eq!(log.rewards, (0..n).map(reward).collect::<Vec<_>>());
     let mut start = 0;
     for (at, &(length, outcome, finished)) in episodes.iter().enumerate() {
@@ -202,13 +203,13 @@ fn arrays_of_another_type() {
 #[test]
 fn whole_numbers_in_a_column_are_a_list_of_actions_too() {
     let (_dir, path) = d4rl("..t");
-    let listed = Acted::Discrete { n_actions: 3, values: vec![0, 2, 1] };
+    let listed = ActionColumn::Discrete { n_actions: 3, values: vec![0, 2, 1] };
     for width in [0, 1] {
         replace(&path, "actions", &[0i32, 2, 1], width);
         assert_eq!(columns(&path).unwrap().actions, listed, "{width}");
     }
     replace(&path, "actions", &[0.0f32, 2.0, 1.0], 1);
-    let numbers = Acted::Continuous { width: 1, values: vec![0.0, 2.0, 1.0] };
+    let numbers = ActionColumn::Continuous { width: 1, values: vec![0.0, 2.0, 1.0] };
     assert_eq!(columns(&path).unwrap().actions, numbers);
 }
 
@@ -461,7 +462,7 @@ fn actions_of_a_list_are_whole_numbers() {
     let (_dir, path) = d4rl("..t.l");
     replace(&path, "actions", &[3i64, 0, 1, 2, 0], 0);
     let read = columns(&path).unwrap();
-    assert_eq!(read.actions, Acted::Discrete { n_actions: 4, values: vec![3, 0, 1, 2, 0] });
+    assert_eq!(read.actions, ActionColumn::Discrete { n_actions: 4, values: vec![3, 0, 1, 2, 0] });
     let report = overtone_data::check(&path, &overtone_data::Expected::default()).unwrap().report;
     assert_eq!(report.worst(), None, "{report}");
     assert_eq!(inspect_columns(&path).unwrap().actions_outside, 0);
@@ -483,7 +484,7 @@ fn actions_of_a_list_are_whole_numbers() {
     assert!(matches!(columns(&path), Err(DataError::DatasetShape { .. })));
     replace(&path, "episode_1/actions", &[5u8, 0], 0);
     let read = columns(&path).unwrap();
-    assert_eq!(read.actions, Acted::Discrete { n_actions: 6, values: vec![1, 0, 1, 5, 0] });
+    assert_eq!(read.actions, ActionColumn::Discrete { n_actions: 6, values: vec![1, 0, 1, 5, 0] });
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hdf5::File;
 use overtone_core::{Episode, Episodes, Normalization, Outcome};
 use overtone_data::{
-    Acted, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
-    DatasetOptions, EpisodeIndex, Fragment, Loader, LoaderConfig, Observed, Sampling, Share,
-    WindowSampler,
+    ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset,
+    DatasetOptions, EpisodeIndex, Fragment, Loader, LoaderConfig, Sampling, Share,
+    StoredObservations, WindowSampler,
 };
 use proptest::prelude::*;
 
@@ -20,14 +20,14 @@ fn dataset(steps: &str, options: &DatasetOptions) -> Arc<Dataset> {
 
 fn observed(data: &Dataset) -> &[f32] {
     match data.observations() {
-        Observed::Vectors { values, .. } => values,
+        StoredObservations::Vectors { values, .. } => values,
         other => panic!("{other:?}"),
     }
 }
 
 fn acted(data: &Dataset) -> &[f32] {
     match data.actions() {
-        Acted::Continuous { values, .. } => values,
+        ActionColumn::Continuous { values, .. } => values,
         other => panic!("{other:?}"),
     }
 }
@@ -35,7 +35,7 @@ fn acted(data: &Dataset) -> &[f32] {
 /// Numbers of an observation and of an action.
 fn widths(data: &Dataset) -> (usize, usize) {
     match data.observations() {
-        Observed::Vectors { width, .. } => (*width, data.actions().size()),
+        StoredObservations::Vectors { width, .. } => (*width, data.actions().size()),
         other => panic!("{other:?}"),
     }
 }

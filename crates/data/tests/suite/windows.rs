@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use overtone_data::store::frames::STACK;
 use overtone_data::{
-    Acted, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, Loader,
-    LoaderConfig, Origin, Plan, ReplayLog, Sampling, Selection, WindowSampler,
+    ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, DataError, Dataset, Loader,
+    LoaderConfig, Origin, Preparation, ReplayLog, Sampling, Selection, WindowSampler,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -23,7 +23,7 @@ fn dataset(lengths: &[usize], selection: Selection) -> (TempDir, Arc<Dataset>) {
     }
     recorder.save();
     let log = ReplayLog::open(recorder.game()).unwrap();
-    let plan = Plan::new(log, Origin::other(), selection, 1, dir.path()).unwrap();
+    let plan = Preparation::new(log, Origin::other(), selection, 1, dir.path()).unwrap();
     let dataset = plan.ensure(&mut |_, _| {}).unwrap();
     (dir, Arc::new(dataset))
 }
@@ -51,7 +51,7 @@ fn actions(batch: &Batch) -> &[i32] {
 
 fn logged(data: &Dataset) -> &[u16] {
     match data.actions() {
-        Acted::Discrete { values, .. } => values,
+        ActionColumn::Discrete { values, .. } => values,
         other => panic!("{other:?}"),
     }
 }

@@ -10,8 +10,8 @@ use overtone_core::{ActionSpace, ObservationSpace, Outcome, Simulation, Task};
 use overtone_data::read::{columns, open_with_last};
 use overtone_data::write::{place_of, write_columns, write_frames};
 use overtone_data::{
-    About, Acted, DataError, Dataset, DatasetOptions, MinariWriter, Origin, Plan, RecordedTask,
-    Recording, ReplayLog, Seen, Selection, WrittenEpisode,
+    About, ActionColumn, DataError, Dataset, DatasetOptions, MinariWriter, ObservationColumn,
+    Origin, Preparation, RecordedTask, Recording, ReplayLog, Selection, WrittenEpisode,
 };
 use overtone_testkit::dopamine::Recorder;
 
@@ -42,22 +42,22 @@ fn write(to: &Path, task: &Task, simulation: Option<&Simulation>) -> overtone_da
         writer
             .episode(&WrittenEpisode {
                 observations: match task.observations {
-                    ObservationSpace::Vectors { width } => Seen::Vectors {
+                    ObservationSpace::Vectors { width } => ObservationColumn::Vectors {
                         width,
                         values: shown.flat_map(|row| vec![row as f32 / 8.0; width]).collect(),
                     },
-                    ObservationSpace::Pixels { .. } => Seen::Frames {
+                    ObservationSpace::Pixels { .. } => ObservationColumn::Frames {
                         pixels: shown.flat_map(|row| vec![row as u8; 84 * 84]).collect(),
                         shape: [84, 84],
                         stack: 4,
                     },
                 },
                 actions: match &task.actions {
-                    ActionSpace::Discrete { names } => Acted::Discrete {
+                    ActionSpace::Discrete { names } => ActionColumn::Discrete {
                         n_actions: names.len(),
                         values: rows.clone().map(|row| row as u16 % 2).collect(),
                     },
-                    ActionSpace::Continuous { low, .. } => Acted::Continuous {
+                    ActionSpace::Continuous { low, .. } => ActionColumn::Continuous {
                         width: low.len(),
                         values: rows.clone().flat_map(|row| vec![row as f32; low.len()]).collect(),
                     },
@@ -91,12 +91,18 @@ fn what_is_written_reads_back_equal() {
         assert_eq!((written.transitions, written.episodes), (6, 3));
         let log = columns(&folder).unwrap();
         match (&log.observations, &log.actions) {
-            (Seen::Vectors { width: 3, values }, Acted::Continuous { width: 2, values: done }) => {
+            (
+                ObservationColumn::Vectors { width: 3, values },
+                ActionColumn::Continuous { width: 2, values: done },
+            ) => {
                 let rows = |n: usize| (0..6).flat_map(move |row| vec![row as f32; n]);
                 assert_eq!(*values, rows(3).map(|row| row / 8.0).collect::<Vec<_>>());
                 assert_eq!(*done, rows(2).collect::<Vec<_>>());
             }
-            (Seen::Frames { pixels, .. }, Acted::Discrete { n_actions: 3, values }) => {
+            (
+                ObservationColumn::Frames { pixels, .. },
+                ActionColumn::Discrete { n_actions: 3, values },
+            ) => {
                 let shades: Vec<u8> = pixels.chunks(84 * 84).map(|frame| frame[9]).collect();
                 assert_eq!(shades, [0, 1, 2, 3, 4, 5]);
                 assert_eq!(*values, [0, 1, 0, 1, 0, 1]);
@@ -139,7 +145,7 @@ fn a_recording_is_converted() {
     let again = columns(&to).unwrap();
     assert_eq!(again.observations, log.observations);
     // Of five actions only three were taken.
-    let Acted::Discrete { n_actions: 5, values } = &again.actions else { panic!() };
+    let ActionColumn::Discrete { n_actions: 5, values } = &again.actions else { panic!() };
     assert_eq!(*values, [0, 1, 2, 0, 1, 2, 0, 1, 2]);
     assert_eq!((again.rewards, again.episodes), (log.rewards, log.episodes));
     assert_eq!(again.finished, log.finished);
@@ -159,11 +165,11 @@ fn where_the_last_action_led_is_kept() {
         let (Recording::Columns(log), last) = open_with_last(&from, "").unwrap() else { panic!() };
         // Episodes of 3, 1 and 2 steps, each shown a row more: rows 3, 4 and 6.
         match last.as_ref().unwrap() {
-            Seen::Vectors { width: 3, values } => {
+            ObservationColumn::Vectors { width: 3, values } => {
                 let rows = [3.0, 4.0, 6.0].into_iter().flat_map(|row| [row / 8.0f32; 3]);
                 assert_eq!(*values, rows.collect::<Vec<_>>());
             }
-            Seen::Frames { pixels, shape: [84, 84], stack: 4 } => {
+            ObservationColumn::Frames { pixels, shape: [84, 84], stack: 4 } => {
                 assert_eq!(pixels.chunks(84 * 84).map(|row| row[7]).collect::<Vec<_>>(), [3, 4, 6]);
             }
             other => panic!("{other:?}"),
@@ -191,7 +197,7 @@ fn the_last_row_of_an_ogbench_trajectory_is_where_it_led() {
     };
     // Trajectories of 5, 3 and 1 rows: the last of the first two are rows 4 and 7.
     let values = [4, 7].into_iter().flat_map(observation).collect();
-    assert_eq!(last, Some(Seen::Vectors { width: 3, values }));
+    assert_eq!(last, Some(ObservationColumn::Vectors { width: 3, values }));
     let task = task(ObservationSpace::Vectors { width: 3 }, ActionSpace::unit(2));
     let to = dir.path().join("maze.hdf5");
     write_columns(&log, last.as_ref(), &to, about(&task), &mut |_| Continue(())).unwrap();
@@ -199,7 +205,7 @@ fn the_last_row_of_an_ogbench_trajectory_is_where_it_led() {
     assert_eq!((led, &again.observations), (last, &log.observations));
     // Rows that are not one for each episode, of its form, or no numbers.
     for values in [vec![0.0; 3], vec![0.0; 9], vec![f32::NAN; 6]] {
-        let wrong = Seen::Vectors { width: 3, values };
+        let wrong = ObservationColumn::Vectors { width: 3, values };
         let to = dir.path().join("wrong.hdf5");
         let refused = write_columns(&log, Some(&wrong), &to, about(&task), &mut |_| Continue(()));
         let refused = refused.unwrap_err().to_string();
@@ -218,8 +224,8 @@ fn what_appeared_meanwhile_stays() {
         let written = |reward: f32| {
             let mut writer = MinariWriter::create(&to, about(&task)).unwrap();
             let episode = WrittenEpisode {
-                observations: Seen::Vectors { width: 3, values: vec![0.5; 6] },
-                actions: Acted::Continuous { width: 2, values: vec![0.0; 2] },
+                observations: ObservationColumn::Vectors { width: 3, values: vec![0.5; 6] },
+                actions: ActionColumn::Continuous { width: 2, values: vec![0.0; 2] },
                 rewards: vec![reward],
                 outcome: Some(Outcome::Terminated),
                 seed: None,
@@ -264,7 +270,7 @@ fn a_log_of_frames_is_converted() {
     let lengths: Vec<u64> = log.finished().map(|episode| episode.length).collect();
     assert!(lengths.len() >= 4, "{lengths:?}");
     let all = Selection::uniform(usize::MAX);
-    let plan = Plan::new(log, Origin::other(), all, 0, &dir.path().join("cache")).unwrap();
+    let plan = Preparation::new(log, Origin::other(), all, 0, &dir.path().join("cache")).unwrap();
     plan.stop.store(true, Ordering::Relaxed);
     assert!(matches!(plan.ensure(&mut |_, _| {}), Err(DataError::Stopped)));
     assert_eq!(fs::read_dir(plan.store.parent().unwrap()).unwrap().count(), 0);
@@ -283,7 +289,7 @@ fn a_log_of_frames_is_converted() {
     assert_eq!((&again.rewards[..], &again.actions), (dataset.rewards(), dataset.actions()));
     assert_eq!(again.episodes, dataset.episodes().as_slice());
     assert!(again.finished.iter().all(|finished| *finished));
-    let Seen::Frames { pixels, .. } = &again.observations else { panic!("no frames") };
+    let ObservationColumn::Frames { pixels, .. } = &again.observations else { panic!("no frames") };
     let frames = dataset.frames().unwrap();
     for (row, frame) in pixels.chunks(84 * 84).enumerate() {
         assert!(frame == frames.frame(row).unwrap(), "row {row}");

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use flate2::read::GzDecoder;
 use overtone_data::read::npy::{Element, NpyStream};
 use overtone_data::{
-    DataError, Dataset, Expected, Origin, Plan, ReadFrames, ReplayLog, Selection, check,
+    DataError, Dataset, Expected, Origin, Preparation, ReadFrames, ReplayLog, Selection, check,
 };
 use overtone_testkit::dopamine::{Recorder, npy, write_gz};
 
@@ -63,7 +63,7 @@ pub(super) fn targets() -> Vec<Target> {
         },
         Target {
             name: "conversion",
-            about: "a column of a run's log: `Plan::ensure`, `Dataset::verify`",
+            about: "a column of a run's log: `Preparation::ensure`, `Dataset::verify`",
             gzip: true,
             native: false,
             share: 10,
@@ -161,9 +161,9 @@ fn folder_of(path: &Path) -> Result<&Path> {
 }
 
 /// Converts whole episodes of at least `steps` steps.
-fn plan(game: &Path, cache: &Path, steps: usize) -> Result<Plan> {
+fn plan(game: &Path, cache: &Path, steps: usize) -> Result<Preparation> {
     let log = ReplayLog::open(game)?;
-    Ok(Plan::new(log, Origin::other(), Selection::uniform(steps), 1, cache)?)
+    Ok(Preparation::new(log, Origin::other(), Selection::uniform(steps), 1, cache)?)
 }
 
 fn convert(path: &Path) -> Result<()> {

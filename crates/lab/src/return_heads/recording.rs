@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use overtone_data::{Dataset, DatasetOptions, Observed, Recording, read};
+use overtone_data::{Dataset, DatasetOptions, Recording, StoredObservations, read};
 use overtone_model::AverageReturn;
 
 use super::ReturnHeadsError;
@@ -65,7 +65,8 @@ impl Recorded {
 
     /// A dataset's finished episodes; `None`: they are of frames.
     fn of(dataset: &Dataset, name: String, average: AverageReturn) -> Option<Self> {
-        let Observed::Vectors { width, values, normalization } = dataset.observations() else {
+        let StoredObservations::Vectors { width, values, normalization } = dataset.observations()
+        else {
             return None;
         };
         let statistics = || normalization.mean.iter().zip(&normalization.std).cycle();
@@ -139,7 +140,7 @@ fn places(rates: &[f32]) -> Vec<f32> {
 mod tests {
     use super::*;
     use overtone_core::{Episode, Outcome};
-    use overtone_data::{Acted, Columns, Seen};
+    use overtone_data::{ActionColumn, Columns, ObservationColumn};
 
     #[test]
     fn places_lie_between_percentiles() {
@@ -155,8 +156,9 @@ mod tests {
     /// earns in its first step alone.
     #[test]
     fn what_is_told_is_a_rate() {
-        let observations = Seen::Vectors { width: 2, values: (0..16).map(|n| n as f32).collect() };
-        let actions = Acted::Continuous { width: 1, values: vec![0.0; 8] };
+        let observations =
+            ObservationColumn::Vectors { width: 2, values: (0..16).map(|n| n as f32).collect() };
+        let actions = ActionColumn::Continuous { width: 1, values: vec![0.0; 8] };
         let rewards = vec![1.0, 1.0, 1.0, 1.0, 4.0, 0.0, 0.0, 0.0];
         let episode = |start| Episode { start, length: 4, outcome: Outcome::Truncated };
         let columns = Columns::new(observations, actions, rewards, vec![episode(0), episode(4)]);

@@ -10,7 +10,7 @@ use overtone_core::picture::{SIDE, STACK};
 use overtone_core::policy::EpisodeStart;
 use overtone_core::seed::{Generator, derive, derive_nth};
 use overtone_core::{ActionSpace, Actions, ObservationSpace, Observations, Outcome, Turn};
-use overtone_data::{Acted, Seen, WrittenEpisode};
+use overtone_data::{ActionColumn, ObservationColumn, WrittenEpisode};
 use overtone_env::{EnvError, Step, VectorEnv};
 use overtone_eval::rollout::{Rows, role_seeds};
 use rand::{RngExt, SeedableRng};
@@ -362,18 +362,20 @@ impl Live {
         WrittenEpisode {
             observations: match observations {
                 ObservationSpace::Vectors { width } => {
-                    Seen::Vectors { width: *width, values: self.numbers }
+                    ObservationColumn::Vectors { width: *width, values: self.numbers }
                 }
-                ObservationSpace::Pixels { .. } => {
-                    Seen::Frames { pixels: self.pixels, shape: [SIDE, SIDE], stack: STACK }
-                }
+                ObservationSpace::Pixels { .. } => ObservationColumn::Frames {
+                    pixels: self.pixels,
+                    shape: [SIDE, SIDE],
+                    stack: STACK,
+                },
             },
             actions: match actions {
                 ActionSpace::Discrete { names } => {
-                    Acted::Discrete { n_actions: names.len(), values: self.chosen }
+                    ActionColumn::Discrete { n_actions: names.len(), values: self.chosen }
                 }
                 ActionSpace::Continuous { low, .. } => {
-                    Acted::Continuous { width: low.len(), values: self.values }
+                    ActionColumn::Continuous { width: low.len(), values: self.values }
                 }
             },
             rewards: self.rewards,

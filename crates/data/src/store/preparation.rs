@@ -29,7 +29,7 @@ const HASH_RATE: f64 = 300e6;
 
 /// A selection of a log, and what it takes to have it as a frame store.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Preparation {
     /// Path of the finished file.
     pub store: PathBuf,
     /// Whether it is there already.
@@ -57,7 +57,7 @@ pub struct Plan {
     manifest: StoreManifest,
 }
 
-impl Plan {
+impl Preparation {
     /// Draws `selection` with `seed` from `log`; the converted dataset has its place below
     /// the folder `cache`.
     ///
@@ -235,7 +235,7 @@ fn fingerprint(log: &ReplayLog, manifest: &StoreManifest) -> Result<String, Data
     Ok(hex(&hash.finalize()))
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for Preparation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mb = |bytes: u64| bytes.div_ceil(1_000_000);
         write!(f, "{} rows of {} episodes", self.rows, self.episodes)?;
