@@ -199,6 +199,20 @@ pub(super) fn fetch(
             None => return Ok(Fetched::Stopped),
         },
     };
+    finish(file, partial, crc32c, tell)
+}
+
+/// Gives a file that has come whole its name, if it is the one of its description, or else of the
+/// checksum that the server told.
+///
+/// # Errors
+/// When it is another; it is deleted.
+fn finish(
+    file: &RemoteFile,
+    mut partial: Partial,
+    crc32c: Option<u32>,
+    tell: Tell,
+) -> Result<Fetched, DownloadError> {
     let (hash, got, expected) = match (file.sha256.as_deref(), crc32c) {
         (Some(expected), _) => ("SHA-256", partial.sha256()?, expected.to_lowercase()),
         (None, Some(expected)) => {

@@ -24,6 +24,92 @@ use crate::store::manifest::{FORMAT, StoreManifest};
 /// Frames that [`Dataset::verify`] reads at a time.
 const FRAMES_PER_READ: usize = 64;
 
+/// Makes an error of what is wrong with a store.
+type Bad<'a> = &'a dyn Fn(String) -> DataError;
+
+/// The manifest of the store `map`.
+///
+/// # Errors
+/// When there is none that can be read, or it counts more than the file can hold.
+fn manifest_in(map: &[u8], bad: Bad<'_>) -> Result<StoreManifest, DataError> {
+    let (_, metadata) = SafeTensors::read_metadata(map).map_err(|error| bad(error.to_string()))?;
+    let manifest = metadata
+        .metadata()
+        .as_ref()
+        .and_then(|map| map.get("manifest"))
+        .ok_or_else(|| bad("it has no manifest".into()))?;
+    let manifest: StoreManifest = serde_json::from_str(manifest)
+        .map_err(|error| bad(format!("its manifest cannot be read: {error}")))?;
+    if manifest.format != FORMAT {
+        return Err(bad(format!("its layout is {}, and {FORMAT} is read", manifest.format)));
+    }
+    // A row and an episode each take more than a byte: beyond this, sizes could overflow.
+    if manifest.counts.rows > map.len() || manifest.counts.episodes > map.len() {
+        return Err(bad("its manifest counts more than the file can hold".into()));
+    }
+    Ok(manifest)
+}
+
+/// The tensors of the store `map`, which are those of `layout`.
+///
+/// # Errors
+/// When one is missing, or of another type or shape.
+fn tensors_in<'a>(
+    map: &'a [u8],
+    layout: &StoreLayout,
+    bad: Bad<'_>,
+) -> Result<SafeTensors<'a>, DataError> {
+    let tensors = SafeTensors::deserialize(map).map_err(|error| bad(error.to_string()))?;
+    for (name, dtype, shape, _) in layout.tensors() {
+        let tensor = tensors.tensor(name).map_err(|error| bad(error.to_string()))?;
+        if dtype_name(tensor.dtype()) != dtype || tensor.shape() != shape {
+            return Err(bad(format!(
+                "`{name}` is {} {:?}, expected {dtype} {shape:?}",
+                dtype_name(tensor.dtype()),
+                tensor.shape()
+            )));
+        }
+    }
+    Ok(tensors)
+}
+
+/// The episodes whose columns are the `bytes` of the tensors of these names.
+///
+/// # Errors
+/// When they are not episodes of all rows.
+fn episodes_of<'a>(
+    layout: &StoreLayout,
+    bytes: &dyn Fn(&str) -> Result<&'a [u8], DataError>,
+    bad: Bad<'_>,
+) -> Result<Episodes, DataError> {
+    let i64s = |name: &str| -> Result<Vec<i64>, DataError> {
+        let (numbers, _) = bytes(name)?.as_chunks::<8>();
+        Ok(numbers.iter().map(|&number| i64::from_le_bytes(number)).collect())
+    };
+    let size = |number| {
+        usize::try_from(number)
+            .ok()
+            .filter(|&n| n <= layout.rows)
+            .ok_or_else(|| bad(format!("an episode's bounds hold {number}")))
+    };
+    let (starts, lengths) = (i64s("episode_starts")?, i64s("episode_lengths")?);
+    let columns = starts.into_iter().zip(lengths).zip(bytes("episode_outcomes")?);
+    let list = columns.map(|((start, length), &outcome)| {
+        let outcome = match outcome {
+            0 => Outcome::Terminated,
+            1 => Outcome::Truncated,
+            other => return Err(bad(format!("an episode's outcome is {other}"))),
+        };
+        Ok(Episode { start: size(start)?, length: size(length)?, outcome })
+    });
+    let list = list.collect::<Result<Vec<_>, DataError>>()?;
+    let episodes = Episodes::new(list).map_err(|error| bad(error.to_string()))?;
+    if episodes.n_transitions() != layout.rows {
+        return Err(bad("its episodes do not cover its rows".into()));
+    }
+    Ok(episodes)
+}
+
 impl Dataset {
     /// Opens a finished frame store and checks its header against its size, and its columns
     /// against each other. Frames are not read.
@@ -37,63 +123,13 @@ impl Dataset {
         // Safety: the map is only read, lives no longer than this function, and finished stores
         // are replaced by renaming, never written to, so its bytes do not change under us.
         let map = unsafe { Mmap::map(&file) }.map_err(DataError::io(path, "map"))?;
-        let (_, metadata) =
-            SafeTensors::read_metadata(&map).map_err(|error| bad(error.to_string()))?;
-        let manifest = metadata
-            .metadata()
-            .as_ref()
-            .and_then(|map| map.get("manifest"))
-            .ok_or_else(|| bad("it has no manifest".into()))?;
-        let manifest: StoreManifest = serde_json::from_str(manifest)
-            .map_err(|error| bad(format!("its manifest cannot be read: {error}")))?;
-        if manifest.format != FORMAT {
-            return Err(bad(format!("its layout is {}, and {FORMAT} is read", manifest.format)));
-        }
-        let tensors = SafeTensors::deserialize(&map).map_err(|error| bad(error.to_string()))?;
-        // A row and an episode each take more than a byte: beyond this, sizes could overflow.
-        if manifest.counts.rows > map.len() || manifest.counts.episodes > map.len() {
-            return Err(bad("its manifest counts more than the file can hold".into()));
-        }
+        let manifest = manifest_in(&map, &bad)?;
         let layout = StoreLayout { rows: manifest.counts.rows, episodes: manifest.counts.episodes };
-        for (name, dtype, shape, _) in layout.tensors() {
-            let tensor = tensors.tensor(name).map_err(|error| bad(error.to_string()))?;
-            if dtype_name(tensor.dtype()) != dtype || tensor.shape() != shape {
-                return Err(bad(format!(
-                    "`{name}` is {} {:?}, expected {dtype} {shape:?}",
-                    dtype_name(tensor.dtype()),
-                    tensor.shape()
-                )));
-            }
-        }
+        let tensors = tensors_in(&map, &layout, &bad)?;
         let bytes = |name: &str| {
             tensors.tensor(name).map(|tensor| tensor.data()).map_err(|error| bad(error.to_string()))
         };
-        let i64s = |name: &str| -> Result<Vec<i64>, DataError> {
-            let (numbers, _) = bytes(name)?.as_chunks::<8>();
-            Ok(numbers.iter().map(|&number| i64::from_le_bytes(number)).collect())
-        };
-        let (starts, lengths) = (i64s("episode_starts")?, i64s("episode_lengths")?);
-        let mut list = Vec::with_capacity(starts.len());
-        for ((start, length), &outcome) in
-            starts.into_iter().zip(lengths).zip(bytes("episode_outcomes")?)
-        {
-            let outcome = match outcome {
-                0 => Outcome::Terminated,
-                1 => Outcome::Truncated,
-                other => return Err(bad(format!("an episode's outcome is {other}"))),
-            };
-            let size = |number| {
-                usize::try_from(number)
-                    .ok()
-                    .filter(|&n| n <= layout.rows)
-                    .ok_or_else(|| bad(format!("an episode's bounds hold {number}")))
-            };
-            list.push(Episode { start: size(start)?, length: size(length)?, outcome });
-        }
-        let episodes = Episodes::new(list).map_err(|error| bad(error.to_string()))?;
-        if episodes.n_transitions() != layout.rows {
-            return Err(bad("its episodes do not cover its rows".into()));
-        }
+        let episodes = episodes_of(&layout, &bytes, &bad)?;
         let index = EpisodeIndex::new(episodes)
             .ok_or_else(|| bad("it has more rows than can be numbered".into()))?;
         let n_actions = manifest.n_actions;
