@@ -162,7 +162,7 @@ fn the_paper_profile_is_the_reference_s() {
     };
     assert_eq!(rebrac("paper"), AlgorithmConfig::Rebrac(RebracConfig::default()));
     let quick = RebracConfig {
-        actor_penalty: 0.3,
+        actor_penalty: 0.1,
         target_rate: 0.02,
         normalize: true,
         ..RebracConfig::default()
