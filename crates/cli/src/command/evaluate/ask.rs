@@ -8,7 +8,7 @@ use overtone_core::{
 };
 use overtone_data::EpisodeReturns;
 use overtone_env::Suite;
-use overtone_eval::{Choice, Way};
+use overtone_eval::{Choice, Heeds, Way};
 
 use super::own_choice::OwnChoice;
 use crate::{
@@ -172,13 +172,25 @@ pub fn check_given(words: &[String], task: &Task) -> Result<()> {
     Ok(())
 }
 
+/// What `agent` heeds of how it is played where it is told to act as in the best `best_percent` %
+/// of its recording, or by 0 a return.
+pub fn heeds(agent: &Agent, best_percent: f32) -> Heeds {
+    let is_told_return = best_percent == 0.0;
+    Heeds {
+        target: agent.algorithm.reads_returns() && is_told_return,
+        temperature: agent.has_temperature(),
+        return_quantile: agent.has_return_model() && is_told_return,
+        best_percent: !agent.best_percents().is_empty(),
+    }
+}
+
 /// `way` as options of a command, as far as `agent` heeds it: ` temperature=0.5 best_percent=0`.
 pub fn words(agent: &Agent, way: &Way) -> String {
-    let asks = agent.has_return_model() && way.best_percent == 0.0;
+    let heeds = heeds(agent, way.best_percent);
     let heeded = [
-        ("temperature", agent.has_temperature(), way.temperature),
-        ("return_quantile", asks, way.return_quantile),
-        ("best_percent", !agent.best_percents().is_empty(), way.best_percent),
+        ("temperature", heeds.temperature, way.temperature),
+        ("return_quantile", heeds.return_quantile, way.return_quantile),
+        ("best_percent", heeds.best_percent, way.best_percent),
     ];
     let heeded = heeded.into_iter().filter(|(_, heeds, _)| *heeds);
     heeded.map(|(key, _, value)| format!(" {key}={value}")).collect()

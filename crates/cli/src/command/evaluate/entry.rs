@@ -84,13 +84,7 @@ impl Entry {
 
     /// Which settings of the protocol the agent heeds.
     fn heeds(&self) -> Heeds {
-        let is_told_return = self.ask.protocol.best_percent == 0.0;
-        Heeds {
-            target: self.agent.algorithm.reads_returns() && is_told_return,
-            temperature: self.agent.has_temperature(),
-            return_quantile: self.agent.has_return_model() && is_told_return,
-            best_percent: !self.agent.best_percents().is_empty(),
-        }
+        ask::heeds(&self.agent, self.ask.protocol.best_percent)
     }
 
     /// Whether the checkpoint is one of the run's own.
