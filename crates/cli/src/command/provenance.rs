@@ -3,7 +3,7 @@
 use std::{fs, io::Write, time::SystemTime};
 
 use anyhow::{Context, Result};
-use overtone_train::RunDir;
+use overtone_train::{RunDir, checkpoint::sha256, run_dir::CONFIG};
 use serde::Serialize;
 
 /// Its file in a run's folder.
@@ -19,6 +19,9 @@ struct Process {
     /// The step after which it began, and that of the run's end.
     step: u64,
     updates: u64,
+    /// SHA-256 of the run's configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    config: Option<String>,
     node: String,
     /// Processes that share the run, and threads that compute in each.
     processes: usize,
@@ -37,13 +40,23 @@ struct Slurm {
     restarts: u64,
 }
 
-/// Notes that this process, one of `processes`, works on `run` from `step` on.
+/// Notes that this process, one of `processes`, works on `run` from `step` on, and warns where its
+/// configuration is another than the process before it had.
 ///
 /// # Errors
 /// When that cannot be written.
 pub fn note(run: &RunDir, step: u64, updates: u64, processes: usize) -> Result<()> {
     let path = run.path().join(FILE);
-    let line = serde_json::to_string(&Process::this(step, updates, processes))?;
+    let config = sha256(&run.path().join(CONFIG)).ok();
+    let before = last(run).and_then(|last| last.get("config")?.as_str().map(str::to_owned));
+    if before.is_some() && before != config {
+        warn!(
+            "warning: {CONFIG} of {} was changed since the run came to update {step}: from here \
+             on it trains as the file says now",
+            run.path().display()
+        );
+    }
+    let line = serde_json::to_string(&Process::this(step, updates, processes, config))?;
     let mut file = fs::OpenOptions::new().create(true).append(true).open(&path);
     file.as_mut()
         .map_err(|error| std::io::Error::from(error.kind()))
@@ -53,13 +66,17 @@ pub fn note(run: &RunDir, step: u64, updates: u64, processes: usize) -> Result<(
 
 /// How many steps a run has, as its last process found.
 pub fn updates(run: &RunDir) -> Option<u64> {
+    last(run)?.get("updates")?.as_u64()
+}
+
+/// The line of the last process.
+fn last(run: &RunDir) -> Option<serde_json::Value> {
     let text = fs::read_to_string(run.path().join(FILE)).ok()?;
-    let last: serde_json::Value = serde_json::from_str(text.lines().next_back()?).ok()?;
-    last.get("updates")?.as_u64()
+    serde_json::from_str(text.lines().next_back()?).ok()
 }
 
 impl Process {
-    fn this(step: u64, updates: u64, processes: usize) -> Self {
+    fn this(step: u64, updates: u64, processes: usize, config: Option<String>) -> Self {
         let word = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
         let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let slurm = word("SLURM_JOB_ID").map(|job| Slurm {
@@ -74,6 +91,7 @@ impl Process {
             started: started.map_or(0, |time| time.as_secs()),
             step,
             updates,
+            config,
             node: word("SLURMD_NODENAME").or_else(host).unwrap_or_default(),
             processes,
             threads: rayon::current_num_threads(),

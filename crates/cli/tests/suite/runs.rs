@@ -155,3 +155,23 @@ fn defaults_of_other_algorithms_keep_no_run_from_going_on() {
     assert!(stdout.contains("resuming after update"), "{stdout}");
     assert_eq!(desk.only_run("runs"), run);
 }
+
+/// A run that was stopped goes on as its file says, and says so where that is not what it began
+/// with.
+#[test]
+fn a_changed_configuration_is_told_of() {
+    let desk = Desk::new();
+    desk.succeeds(&desk.tiny(""));
+    let run = desk.only_run("runs");
+    let config = run.join("config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    let edited = text.replace("learning_rate = 0.0006", "learning_rate = 0.0007");
+    assert_ne!(edited, text);
+    for (written, is_told) in [(&text, false), (&edited, true), (&edited, false), (&text, true)] {
+        fs::write(&config, written).unwrap();
+        fs::remove_file(run.join("finished")).unwrap();
+        let told = desk.run("resume");
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert_eq!(told.stderr.contains("was changed since the run came to"), is_told, "{told:?}");
+    }
+}

@@ -53,6 +53,7 @@ fn a_study_is_carried_out_compared_and_grows() {
     let process = fs::read_to_string(desk.path(run).join("provenance.jsonl")).unwrap();
     let process: Value = serde_json::from_str(process.trim()).unwrap();
     assert_eq!((&process["step"], &process["updates"]), (&0.into(), &4.into()));
+    assert_eq!(process["config"].as_str().map(str::len), Some(64), "{process}");
     assert!(process["node"].is_string() && process.get("slurm").is_none(), "{process}");
 
     let rows = cells_of_page(&desk, "heads");
