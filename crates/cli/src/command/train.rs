@@ -66,7 +66,7 @@ pub enum Then {
 }
 
 /// What is to be done, before the first step of it.
-enum Plan {
+enum ToDo {
     /// Nothing.
     Done,
     /// To train, and to play what was trained.
@@ -83,7 +83,7 @@ struct Work {
     _lock: Option<RunLock>,
 }
 
-impl Plan {
+impl ToDo {
     /// In this process alone; gives the exit code.
     fn carry_out(self, then: Then) -> Result<u8> {
         match self {
@@ -94,7 +94,7 @@ impl Plan {
 }
 
 /// A run that begins is called `name`, or by its task, model and seed, after the day.
-fn plan(settings: &Settings, name: Option<&str>) -> Result<Plan> {
+fn plan(settings: &Settings, name: Option<&str>) -> Result<ToDo> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
     processes::check_parts(settings.train.micro_batches)?;
@@ -135,7 +135,7 @@ fn plan(settings: &Settings, name: Option<&str>) -> Result<Plan> {
     });
     let _lock = Some(begun.inspect_err(|_| drop(std::fs::remove_dir_all(run.path())))?);
     let settings = settings.clone();
-    Ok(Plan::Work(Box::new(Work { settings, run, prepared, checkpoint: None, _lock })))
+    Ok(ToDo::Work(Box::new(Work { settings, run, prepared, checkpoint: None, _lock })))
 }
 
 /// `overtone resume [run=…]`; gives the exit code.
@@ -143,7 +143,7 @@ pub fn resume(options: &[String]) -> Result<u8> {
     together(|| plan_to_resume(options))
 }
 
-fn plan_to_resume(options: &[String]) -> Result<Plan> {
+fn plan_to_resume(options: &[String]) -> Result<ToDo> {
     let is_setting =
         |word: &&String| word.split_once('=').is_some_and(|(key, _)| key.contains('.'));
     if let Some(word) = options.iter().find(is_setting) {
@@ -169,14 +169,14 @@ pub fn take_up(settings: &Settings, run: &RunDir, then: Then) -> Result<u8> {
     plan_to_take_up(settings, run)?.carry_out(then)
 }
 
-fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<Plan> {
+fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<ToDo> {
     let evaluation = &settings.evaluation;
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
         let path = run.path();
         let again = format!("just evaluate rollouts run={}", quoted(path));
         say!("{} is finished and was played; `{again}` plays it again", path.display());
-        return Ok(Plan::Done);
+        return Ok(ToDo::Done);
     }
     processes::check_parts(settings.train.micro_batches)?;
     // Before the data is read, which may take minutes.
@@ -217,7 +217,7 @@ pub fn is_trained(run: &RunDir, settings: &Settings) -> bool {
     is_finished(run) && (evaluation.episodes == 0 || !evaluate::is_choice_awaited(run, evaluation))
 }
 
-fn go_on(settings: &Settings, run: RunDir, lock: RunLock, prepared: Prepared) -> Result<Plan> {
+fn go_on(settings: &Settings, run: RunDir, lock: RunLock, prepared: Prepared) -> Result<ToDo> {
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
             for error in skipped {
@@ -239,7 +239,7 @@ fn go_on(settings: &Settings, run: RunDir, lock: RunLock, prepared: Prepared) ->
         }
     };
     let (settings, _lock) = (settings.clone(), Some(lock));
-    Ok(Plan::Work(Box::new(Work { settings, run, prepared, checkpoint, _lock })))
+    Ok(ToDo::Work(Box::new(Work { settings, run, prepared, checkpoint, _lock })))
 }
 
 /// What process 0 tells the others to work on.
@@ -253,7 +253,7 @@ struct Told {
 
 /// Does what `plan` says, on all processes that were started together: process 0 plans, and what
 /// it has prepared the others read; gives the exit code.
-fn together(plan: impl FnOnce() -> Result<Plan>) -> Result<u8> {
+fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
     processes::joined(|processes| {
         if processes.rank() > 0 {
             let told = told_by_first(processes, &[]).map_err(TrainError::from)?;
@@ -266,18 +266,18 @@ fn together(plan: impl FnOnce() -> Result<Plan>) -> Result<u8> {
         }
         let plan = plan();
         let told = match &plan {
-            Ok(Plan::Work(work)) => serde_json::to_vec(&Told {
+            Ok(ToDo::Work(work)) => serde_json::to_vec(&Told {
                 run: work.run.path().to_string_lossy().into_owned(),
                 step: work.checkpoint.as_ref().map(|checkpoint| checkpoint.state.step),
                 device: work.settings.device.clone(),
             })
             .unwrap_or_default(),
-            Ok(Plan::Done) | Err(_) => Vec::new(),
+            Ok(ToDo::Done) | Err(_) => Vec::new(),
         };
         told_by_first(processes, &told).map_err(TrainError::from)?;
         match plan? {
-            Plan::Done => Ok(0),
-            Plan::Work(work) => carry_out(Ok(*work), processes, Then::Play),
+            ToDo::Done => Ok(0),
+            ToDo::Work(work) => carry_out(Ok(*work), processes, Then::Play),
         }
     })
 }

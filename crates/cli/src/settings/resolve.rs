@@ -84,7 +84,7 @@ impl Settings {
     /// When the file is missing or says something unknown.
     pub fn load(path: &Path) -> Result<Self> {
         let mut table = read(path)?;
-        let damaged = || format!("{} is damaged", path.display());
+        let damaged = || format!("{} is damaged, or another version wrote it", path.display());
         let given = recording::of_keys(&keys::flatten(&table));
         let Some(task) = table.get("task").and_then(Value::as_str) else {
             bail!(
