@@ -40,7 +40,7 @@ struct Slurm {
     restarts: u64,
 }
 
-/// Notes that this process, one of `processes`, works on `run` from `step` on, and warns where its
+/// Notes that this process, one of `processes`, works on `run` from `step` on, and says where its
 /// configuration is another than the process before it had.
 ///
 /// # Errors
@@ -50,10 +50,9 @@ pub fn note(run: &RunDir, step: u64, updates: u64, processes: usize) -> Result<(
     let config = sha256(&run.path().join(CONFIG)).ok();
     let before = last(run).and_then(|last| last.get("config")?.as_str().map(str::to_owned));
     if before.is_some() && before != config {
-        warn!(
-            "warning: {CONFIG} of {} was changed since the run came to update {step}: from here \
-             on it trains as the file says now",
-            run.path().display()
+        say!(
+            "{CONFIG} was changed since the run came to update {step}: from here on it trains and \
+             plays as the file says now"
         );
     }
     let line = serde_json::to_string(&Process::this(step, updates, processes, config))?;
