@@ -51,8 +51,8 @@ pub fn note(run: &RunDir, step: u64, updates: u64, processes: usize) -> Result<(
     let before = last(run).and_then(|last| last.get("config")?.as_str().map(str::to_owned));
     if before.is_some() && before != config {
         say!(
-            "{CONFIG} was changed since the run came to update {step}: from here on it trains and \
-             plays as the file says now"
+            "{CONFIG} was changed since this run was last worked on: from update {step} on it trains \
+             and plays as the file says now"
         );
     }
     let line = serde_json::to_string(&Process::this(step, updates, processes, config))?;

@@ -1,6 +1,11 @@
 //! What a run leaves in its folder, and what decides it.
 
-use std::{collections::BTreeMap, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::desk::{Desk, checkpoint, curves, names, project, same_run, steps};
 
@@ -140,14 +145,20 @@ fn scores_of_weights_of_before_are_not_taken_for_a_runs_own() {
     assert_eq!(again["checkpoint"]["step"], 2);
 }
 
-/// Earlier versions wrote the options of all algorithms, with the defaults that they had.
-#[test]
-fn defaults_of_other_algorithms_keep_no_run_from_going_on() {
-    let desk = Desk::new();
+/// A run, the file of its configuration, and what that says.
+fn tiny_run(desk: &Desk) -> (PathBuf, PathBuf, String) {
     desk.succeeds(&desk.tiny(""));
     let run = desk.only_run("runs");
     let config = run.join("config.toml");
     let text = fs::read_to_string(&config).unwrap();
+    (run, config, text)
+}
+
+/// Earlier versions wrote the options of all algorithms, with the defaults that they had.
+#[test]
+fn defaults_of_other_algorithms_keep_no_run_from_going_on() {
+    let desk = Desk::new();
+    let (run, config, text) = tiny_run(&desk);
     assert!(!text.contains("[rebrac]"), "{text}");
     fs::write(&config, text + "\n[rebrac]\nactor_penalty = 0.01\n").unwrap();
     fs::remove_file(run.join("finished")).unwrap();
@@ -161,10 +172,7 @@ fn defaults_of_other_algorithms_keep_no_run_from_going_on() {
 #[test]
 fn a_changed_configuration_is_told_of() {
     let desk = Desk::new();
-    desk.succeeds(&desk.tiny(""));
-    let run = desk.only_run("runs");
-    let config = run.join("config.toml");
-    let text = fs::read_to_string(&config).unwrap();
+    let (run, config, text) = tiny_run(&desk);
     let edited = text.replace("learning_rate = 0.0006", "learning_rate = 0.0007");
     assert_ne!(edited, text);
     for (written, is_told) in [(&text, false), (&edited, true), (&edited, false), (&text, true)] {
@@ -172,7 +180,7 @@ fn a_changed_configuration_is_told_of() {
         fs::remove_file(run.join("finished")).unwrap();
         let told = desk.succeeds("resume");
         assert_eq!(
-            told.contains("config.toml was changed since the run came to"),
+            told.contains("config.toml was changed since this run was last"),
             is_told,
             "{told}"
         );
