@@ -22,7 +22,7 @@ use clap::Parser;
 use overtone_console::{errors, flags, keys};
 use overtone_model::device;
 
-use report::Report;
+use report::{Report, Row};
 
 /// Every option with its default and reason.
 const OPTIONS: &str = r#"
@@ -38,6 +38,8 @@ python = ""
 peers = "scripts/peers"
 # Training steps, with dropout, in which device and CPU are compared; 0: by the size.
 steps = 0
+# What is done, of golden, steps, time, pytorch, paper, playing; all: everything.
+parts = "all"
 # The game whose data the paper's profile is timed on.
 game = "seaquest"
 # Updates of the paper's profile that are timed, at least 3: the first two readings are warm-up; 0: by the size.
@@ -98,7 +100,37 @@ struct Cli {
     options: Vec<String>,
 }
 
-const EXAMPLE: &str = "Example: overtone-gpu-check device=cuda";
+/// The words of `parts=`, in the order in which they are done.
+const PARTS: [&str; 6] = ["golden", "steps", "time", "pytorch", "paper", "playing"];
+
+/// The parts that are asked for.
+struct Parts(Vec<String>);
+
+impl Parts {
+    fn of(words: &str) -> Result<Self> {
+        let words: Vec<String> = match words {
+            "all" => PARTS.map(String::from).into(),
+            words => words.split(',').map(|word| word.trim().to_owned()).collect(),
+        };
+        if let Some(other) = words.iter().find(|word| !PARTS.contains(&word.as_str())) {
+            bail!("parts={other}: there are all, {}", PARTS.join(", "));
+        }
+        Ok(Self(words))
+    }
+
+    /// Does a part if it is asked for.
+    fn run(
+        &self,
+        report: &mut Report,
+        word: &str,
+        name: &'static str,
+        work: impl FnOnce() -> Result<Vec<Row>>,
+    ) -> Result<()> {
+        if self.0.iter().any(|asked| asked == word) { report.part(name, work) } else { Ok(()) }
+    }
+}
+
+const EXAMPLE: &str = "Example: overtone-gpu-check device=cuda parts=golden,time";
 
 fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
@@ -133,6 +165,7 @@ fn run(options: &[String]) -> Result<()> {
         scale.compared_steps = steps as usize;
     }
     let seconds = whole("playing")?;
+    let parts = Parts::of(&text("parts"))?;
     let out = PathBuf::from(text("out"));
     if !chosen.is_gpu {
         say!(
@@ -144,19 +177,21 @@ fn run(options: &[String]) -> Result<()> {
     let mut report = Report::new(out, &chosen.name, size)?;
     let device = &chosen.device;
     let golden = PathBuf::from(text("golden"));
-    report.part("golden files", || golden::check(&golden, device))?;
-    report.part("training steps", || agreement::check(&scale, device))?;
-    report.part("step time", || speed::measure(&scale, device))?;
+    parts.run(&mut report, "golden", "golden files", || golden::check(&golden, device))?;
+    parts.run(&mut report, "steps", "training steps", || agreement::check(&scale, device))?;
+    parts.run(&mut report, "time", "step time", || speed::measure(&scale, device))?;
     let peers = peers::Peers { python: text("python"), folder: text("peers").into() };
-    report.part("PyTorch", || peers.measure(&scale, chosen.is_gpu))?;
+    parts.run(&mut report, "pytorch", "PyTorch", || peers.measure(&scale, chosen.is_gpu))?;
     let folder = std::env::temp_dir().join(format!("overtone-gpu-check-{}", std::process::id()));
     let mut trained = None;
-    report.part("paper profile", || {
+    parts.run(&mut report, "paper", "paper profile", || {
         let (rows, run) = paper::train(&scale, &text("game"), &chosen.name, &folder)?;
         trained = run;
         Ok(rows)
     })?;
-    report.part("playing", || playing::measure(trained.as_ref(), device, seconds))?;
+    parts.run(&mut report, "playing", "playing", || {
+        playing::measure(trained.as_ref(), device, seconds)
+    })?;
     // There is none where nothing was trained.
     let _ = std::fs::remove_dir_all(&folder);
     report.finish()

@@ -1,6 +1,7 @@
 //! The convolutional encoder of Atari frames (Mnih et al. 2015, as the Decision
 //! Transformer uses it): three convolutions with ReLU, one linear layer, tanh.
 
+mod columns;
 mod fused;
 mod patches;
 mod reference;
@@ -11,7 +12,7 @@ use burn::tensor::{Int, Tensor};
 
 use crate::Form;
 use crate::buffer::Buffer;
-use crate::flex::{self, Fused, is_flex_f32};
+use crate::flex::{self, Fused, is_flex_f32, is_on_cpu};
 
 /// Frames in one stack.
 pub const STACK: usize = 4;
@@ -134,6 +135,9 @@ fn embed(frames: Tensor<4, Int>, weights: NatureWeights, form: Form) -> Tensor<2
         && let Some(frames) = flex::flex_u8(frames.clone())
     {
         return flex::apply(Encoder { frames, steps }, weights.inputs(), [sequences * steps, d]);
+    }
+    if form != Form::Reference && !is_on_cpu(&weights.linear_weight) {
+        return columns::encode(frames, weights, form);
     }
     reference::encode(reference::stacks(frames), weights, form)
 }

@@ -45,7 +45,12 @@ pub(crate) trait Fused<const N: usize>: Send + Sync + 'static {
 
 /// Whether a tensor is in `f32` on the CPU backend, tracked by autodiff or not.
 pub(crate) fn is_flex_f32<const D: usize>(tensor: &Tensor<D>) -> bool {
-    tensor.dtype() == DType::F32 && is_flex(&tensor.clone().into_dispatch().kind)
+    tensor.dtype() == DType::F32 && is_on_cpu(tensor)
+}
+
+/// Whether a tensor is on the CPU backend, tracked by autodiff or not.
+pub(crate) fn is_on_cpu<const D: usize>(tensor: &Tensor<D>) -> bool {
+    is_flex(&tensor.clone().into_dispatch().kind)
 }
 
 fn is_flex(kind: &DispatchTensorKind) -> bool {

@@ -26,6 +26,7 @@
 //! | [`mlp_block`] | layer norm, two-layer perceptron, dropout, residual |
 //! | [`quantile_huber()`] | the loss of quantile regression, each quantile against each target |
 //! | [`relu_layers`](relu_layers()) | affine layers with ReLU between them |
+//! | [`add_bias`] | a bias in every row |
 //! | [`layer_norm`], [`dropout`](dropout()) | each by itself |
 //! | [`polyak`](polyak()) | targets that follow parameters slowly |
 //! | [`AdamWState`], [`adamw_step`] | the optimizer's step with clipping: on tensors, on slices |
@@ -53,6 +54,7 @@ mod queries;
 mod relu_layers;
 mod rows;
 mod scratch;
+mod shared;
 mod shares;
 mod simd;
 
@@ -69,6 +71,7 @@ pub use polyak::polyak;
 pub use quantile_huber::quantile_huber;
 pub use queries::Queries;
 pub use relu_layers::{ReluLayer, relu_layers};
+pub use shared::add_bias;
 
 /// The README's example, compiled and run with the others.
 #[cfg(doctest)]

@@ -4,7 +4,7 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::Tensor,
 };
-use overtone_kernels::ReluLayer;
+use overtone_kernels::{ReluLayer, add_bias};
 
 use crate::{init::Init, matrices::Matrices};
 
@@ -39,6 +39,6 @@ impl Affine {
     /// # Shapes
     /// - `x`: `[rows, in]`; result `[rows, out]`
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        x.matmul(self.weight.val()) + self.bias.val().unsqueeze()
+        add_bias(x.matmul(self.weight.val()), self.bias.val())
     }
 }

@@ -6,6 +6,7 @@ use burn::tensor::activation::relu;
 use super::{Activation, MlpWeights};
 use crate::mask::Place;
 use crate::norm::layer_norm;
+use crate::shared::each_token;
 use crate::{Dropout, Form};
 
 pub(super) fn mlp(
@@ -16,13 +17,16 @@ pub(super) fn mlp(
     form: Form,
 ) -> Tensor<3> {
     let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias, Form::Reference);
-    let up = form.product(normal, weights.up_weight.unsqueeze()) + weights.up_bias.unsqueeze();
+    let [batch, tokens, _] = x.dims();
+    let affine = |x, weight: Tensor<2>, bias| {
+        form.product(x, weight.unsqueeze()) + each_token(bias, [batch, tokens])
+    };
+    let up = affine(normal, weights.up_weight, weights.up_bias);
     let active = match activation {
         Activation::Gelu => gelu(up),
         Activation::Relu => relu(up),
     };
-    let mut out =
-        form.product(active, weights.down_weight.unsqueeze()) + weights.down_bias.unsqueeze();
+    let mut out = affine(active, weights.down_weight, weights.down_bias);
     if let Some(mask) = dropout.and_then(|dropout| dropout.mask(Place::Residual)) {
         out = mask.apply(out);
     }

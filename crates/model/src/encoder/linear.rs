@@ -4,6 +4,7 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::Tensor,
 };
+use overtone_kernels::add_bias;
 
 use crate::{init::Init, matrices::Matrices};
 
@@ -35,7 +36,7 @@ impl LinearEncoder {
     /// # Shapes
     /// - `observations`: `[rows, width]`; result `[rows, d_model]`
     pub fn forward(&self, observations: Tensor<2>) -> Tensor<2> {
-        let embedded = observations.matmul(self.weight.val()) + self.bias.val().unsqueeze();
+        let embedded = add_bias(observations.matmul(self.weight.val()), self.bias.val());
         if self.tanh { embedded.tanh() } else { embedded }
     }
 }

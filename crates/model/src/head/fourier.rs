@@ -16,6 +16,7 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::{DType, Device, Tensor, TensorData},
 };
+use overtone_kernels::add_bias;
 
 use super::{
     ActionOrder, BinsOptions, HeadOutput, OnBins, OrderConfig, bin_centres,
@@ -142,7 +143,7 @@ impl Matrices for FourierHead {
 
 impl OnBins for FourierHead {
     fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
-        let coefficients = hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze();
+        let coefficients = add_bias(hidden.matmul(self.weight.val()), self.bias.val());
         let order = self.action_order.as_ref().map(ActionOrder::bin_of);
         HeadOutput {
             logits: logits(coefficients.clone(), self.n_actions, order, self.domain),

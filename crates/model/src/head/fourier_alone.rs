@@ -25,6 +25,7 @@
 
 use burn::tensor::{Device, Int, Tensor};
 use overtone_core::seed;
+use overtone_kernels::add_bias;
 
 use super::{BinsOptions, FourierDensity, FourierHead, FourierHeadConfig, OnBins, bins_loss};
 use crate::init::Init;
@@ -80,7 +81,7 @@ impl FourierHead {
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`
     pub fn densities(&self, hidden: Tensor<2>) -> Vec<FourierDensity> {
-        let coefficients = hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze();
+        let coefficients = add_bias(hidden.matmul(self.weight.val()), self.bias.val());
         let values: Vec<f64> = coefficients.into_data().iter::<f64>().collect();
         let rows = values.chunks_exact(2 * (self.frequencies + 1));
         rows.map(|row| FourierDensity::new(row, self.domain)).collect()

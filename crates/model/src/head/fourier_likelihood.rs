@@ -16,7 +16,7 @@ use burn::{
     tensor::{Tensor, TensorData},
 };
 use overtone_core::seed::Generator;
-use overtone_kernels::{Form, fourier_power};
+use overtone_kernels::{Form, add_bias, fourier_power};
 use rand::RngExt;
 
 use super::{
@@ -115,7 +115,7 @@ impl FourierLikelihoodHead {
     /// - `hidden`: `[rows, d_model]`
     pub fn coefficients(&self, hidden: Tensor<2>) -> Tensor<2> {
         let [rows, _] = hidden.dims();
-        let flat = hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze();
+        let flat = add_bias(hidden.matmul(self.weight.val()), self.bias.val());
         flat.reshape([rows * self.dimensions, 2 * (self.frequencies + 1)])
     }
 

@@ -12,6 +12,7 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::{Tensor, TensorData, activation::softplus},
 };
+use overtone_kernels::add_bias;
 
 use super::{
     ActionOrder, BinsOptions, HeadOutput, OnBins, OrderConfig, bin_centres, fourier::KAPPA,
@@ -97,7 +98,7 @@ impl Matrices for GmmHead {
 
 impl OnBins for GmmHead {
     fn forward(&self, hidden: Tensor<2>) -> HeadOutput {
-        let means = (hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze()).tanh();
+        let means = add_bias(hidden.matmul(self.weight.val()), self.bias.val()).tanh();
         let centres =
             bin_centres(self.n_actions, self.action_order.as_ref().map(ActionOrder::bin_of));
         let options = (&means.device(), means.dtype());

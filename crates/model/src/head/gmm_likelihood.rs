@@ -9,6 +9,7 @@ use burn::{
     tensor::Tensor,
 };
 use overtone_core::seed::Generator;
+use overtone_kernels::add_bias;
 use rand::RngExt;
 
 use super::{
@@ -82,7 +83,7 @@ impl GmmLikelihoodHead {
     /// `[1, dimensions, components]`.
     fn components(&self, hidden: Tensor<2>) -> (Tensor<3>, Tensor<3>) {
         let [rows, _] = hidden.dims();
-        let means = (hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze()).tanh();
+        let means = add_bias(hidden.matmul(self.weight.val()), self.bias.val()).tanh();
         (
             means.reshape([rows, self.dimensions, self.components]),
             standard_deviations(self.raw_std.val()).reshape([1, self.dimensions, self.components]),

@@ -7,6 +7,7 @@ use burn::{
     module::{Module, Param, ParamId},
     tensor::Tensor,
 };
+use overtone_kernels::add_bias;
 
 use super::{HeadLoss, Marginals, NumbersOptions, OnNumbers, Points, mean_squared_error, read};
 use crate::{init::Init, matrices::Matrices};
@@ -68,7 +69,7 @@ impl PointwiseHead {
     /// # Shapes
     /// - `hidden`: `[rows, d_model]`; result `[rows, dimensions]`
     pub fn forward(&self, hidden: Tensor<2>) -> Tensor<2> {
-        let numbers = hidden.matmul(self.weight.val()) + self.bias.val().unsqueeze();
+        let numbers = add_bias(hidden.matmul(self.weight.val()), self.bias.val());
         if self.tanh { numbers.tanh() } else { numbers }
     }
 }
