@@ -326,6 +326,9 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         1 => say!("device: {}", device.name),
         _ => say!("device: {}", processes::describe(n, &device)),
     }
+    if device.is_gpu {
+        say!("kernels: compiled while the first steps run, which takes up to half a minute");
+    }
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",
         trainer.n_parameters(),
