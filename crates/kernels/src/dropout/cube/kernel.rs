@@ -91,7 +91,7 @@ fn mix64(x: Wide) -> Wide {
 #[cube]
 fn hash(low: u32, high: u32, column: u32) -> u32 {
     let x = (column * comptime!(ROUND[0]).runtime()) ^ low;
-    let x = (x ^ (x >> 16u32)) * comptime!(ROUND[1]).runtime() ^ high;
+    let x = ((x ^ (x >> 16u32)) * comptime!(ROUND[1]).runtime()) ^ high;
     let x = (x ^ (x >> 15u32)) * comptime!(ROUND[2]).runtime();
     x ^ (x >> 16u32)
 }
