@@ -71,10 +71,23 @@ fn what_is_wrong_is_a_failure() {
 }
 
 #[test]
+fn parts_are_done_alone() {
+    let desk = desk();
+    let golden = project().join("crates/testkit/golden");
+    let said = desk.run(&format!("device=cpu parts=golden golden={}", golden.display()));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let text = fs::read_to_string(desk.path("gpu-check.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["parts"].as_array().unwrap().len(), 1);
+    assert_eq!(json["parts"][0]["name"], "golden files");
+}
+
+#[test]
 fn nonsense_is_refused() {
     let desk = desk();
     desk.refuses("device=cuda:99", &["device"]);
     desk.refuses("size=huge", &["size=huge", "tiny"]);
+    desk.refuses("parts=speed", &["parts=speed", "golden"]);
     desk.refuses("updates=-1", &["updates=-1"]);
     desk.refuses("updates=2", &["updates=2", "at least 3"]);
     desk.refuses("out=no/such/folder/x.json", &["out=no/such/folder/x.json"]);

@@ -9,7 +9,8 @@
 //!   sequences, so that one frame or one sequence stays in cache from start to end.
 //! - *kernels*: on a GPU, hand-written forward and backward passes in CubeCL, in `f32` or in
 //!   half precision with arithmetic in `f32`. [`fourier_scores()`] and [`dropout()`] have them,
-//!   with the feature `cuda` or `wgpu`.
+//!   with the feature `cuda` or `wgpu`. The encoder has plain tensors of its own for GPUs, in
+//!   which a convolution is a product.
 //!
 //! The function picks: CPU and `f32` give the fused form, a GPU the kernels, everything else
 //! the reference; [`Form::Reference`] forces the latter, and [`Form::Mixed`] rounds the factors

@@ -21,7 +21,7 @@ use crate::Form;
 use crate::buffer::Buffer;
 use crate::flex::{self, Fused, is_flex_f32};
 use crate::rows::add_rows;
-use crate::shared::each_token;
+use crate::shared::each_row;
 use crate::simd::sum;
 
 /// Added to the variance, as in the reference models.
@@ -36,7 +36,7 @@ pub const LAYER_NORM_EPSILON: f64 = 1e-5;
 /// # Panics
 /// When shapes do not fit together.
 pub fn layer_norm(x: Tensor<3>, weight: Tensor<1>, bias: Tensor<1>, form: Form) -> Tensor<3> {
-    let [batch, tokens, d] = x.dims();
+    let shape @ [_, _, d] = x.dims();
     assert_eq!(weight.dims(), [d], "weight");
     assert_eq!(bias.dims(), [d], "bias");
     if form == Form::Auto && is_flex_f32(&x) && is_flex_f32(&weight) && is_flex_f32(&bias) {
@@ -50,7 +50,7 @@ pub fn layer_norm(x: Tensor<3>, weight: Tensor<1>, bias: Tensor<1>, form: Form) 
     let centred = x.clone() - x.mean_dim(2);
     let variance = (centred.clone() * centred.clone()).mean_dim(2);
     let normal = centred / (variance + LAYER_NORM_EPSILON).sqrt();
-    normal * each_token(weight, [batch, tokens]) + each_token(bias, [batch, tokens])
+    normal * each_row(weight, shape) + each_row(bias, shape)
 }
 
 /// The fused form.

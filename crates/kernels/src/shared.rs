@@ -9,17 +9,10 @@ use burn::tensor::Tensor;
 
 use crate::flex::is_on_cpu;
 
-/// The parameter for every row: `[d]` → `[a, b, c, d]`. The gradient is summed axis by axis.
-pub(crate) fn each_row(parameter: Tensor<1>, [a, b, c]: [usize; 3]) -> Tensor<4> {
-    let [d] = parameter.dims();
-    parameter.reshape([1, 1, 1, d]).expand([a, b, c, d])
-}
-
-/// The parameter for every token: `[d]` → `[batch, tokens, d]`. The gradient is summed over
-/// batches first.
-pub(crate) fn each_token(parameter: Tensor<1>, [batch, tokens]: [usize; 2]) -> Tensor<3> {
-    let [d] = parameter.dims();
-    parameter.reshape([1, 1, d]).expand([batch, tokens, d])
+/// The parameter for every row: `[d]` → `shape`, whose last axis is `d`. The gradient is summed
+/// axis by axis, from the first.
+pub(crate) fn each_row<const D: usize>(parameter: Tensor<1>, shape: [usize; D]) -> Tensor<D> {
+    parameter.expand(shape)
 }
 
 /// `x + bias` in every row of `[rows, d]`. On the CPU it is just that; on a GPU rows are made
@@ -34,8 +27,8 @@ pub fn add_bias(x: Tensor<2>, bias: Tensor<1>) -> Tensor<2> {
     if side == 1 || is_on_cpu(&x) {
         return x + bias.unsqueeze();
     }
-    let sides = [side, rows / side];
-    (x.reshape([sides[0], sides[1], d]) + each_token(bias, sides)).reshape([rows, d])
+    let rectangle = [side, rows / side, d];
+    (x.reshape(rectangle) + each_row(bias, rectangle)).reshape([rows, d])
 }
 
 /// The shorter side of the squarest rectangle of `n`; 1 if there is none, as for primes.

@@ -327,7 +327,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         _ => say!("device: {}", processes::describe(n, &device)),
     }
     if device.is_gpu {
-        say!("kernels: compiled while the first steps run, which takes up to half a minute");
+        say!("kernels: compiled while the first steps run, which takes some half a minute");
     }
     say!(
         "model: {} parameters, {}; {} updates of {} contexts",

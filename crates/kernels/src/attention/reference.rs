@@ -6,7 +6,7 @@ use super::{AttentionOptions, AttentionWeights, Score};
 use crate::fourier_scores::{fourier_scores, probabilities};
 use crate::mask::Place;
 use crate::norm::layer_norm;
-use crate::shared::each_token;
+use crate::shared::each_row;
 use crate::{Form, Queries};
 
 pub(super) fn attention(
@@ -25,7 +25,7 @@ pub(super) fn attention(
         let weight = weights.qkv_weight.clone().narrow(1, first * d, d);
         let bias = weights.qkv_bias.clone().narrow(0, first * d, d);
         let [_, rows, _] = x.dims();
-        let out = form.product(x, weight.unsqueeze()) + each_token(bias, [batch, rows]);
+        let out = form.product(x, weight.unsqueeze()) + each_row(bias, [batch, rows, d]);
         out.reshape([batch, rows, n_heads, d_head]).swap_dims(1, 2)
     };
     let (k, v) = (linear(normal.clone(), 1), linear(normal.clone(), 2));
@@ -57,7 +57,7 @@ pub(super) fn attention(
 
     let mixed = form.product(probs, v).swap_dims(1, 2).reshape([batch, n_queries, d]);
     let mut out = form.product(mixed, weights.projection_weight.unsqueeze())
-        + each_token(weights.projection_bias, [batch, n_queries]);
+        + each_row(weights.projection_bias, [batch, n_queries, d]);
     if let Some(mask) = options.dropout.and_then(|dropout| dropout.mask(Place::Residual)) {
         out = mask.apply(out);
     }

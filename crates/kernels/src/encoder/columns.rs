@@ -3,9 +3,8 @@
 //! A convolution whose stride divides its kernel is one of stride 1 over blocks of stride × stride
 //! pixels, which are channels then: 8 × 8 by 4 becomes 2 × 2 over 64 channels for four frames,
 //! 4 × 4 by 2 becomes 2 × 2 over 128. One of stride 1 is a product: a row of the left matrix has
-//! what the kernel covers at one place. Only slices, reshapes and products are used, whose
-//! gradients are exact and the same in every run; the convolutions of burn's GPU backend are
-//! tuned by compiling dozens of kernels for each shape, or take one that is slow.
+//! what the kernel covers at one place. Only slices, reshapes and products are used. burn's GPU
+//! backend has convolutions, but tunes them by compiling every candidate for every shape.
 //!
 //! Channels are last everywhere.
 
@@ -28,8 +27,8 @@ pub(super) fn encode(frames: Tensor<4, Int>, weights: NatureWeights, form: Form)
         // all places, is one for each sequence too: a single one would keep few cores busy.
         let x = x.reshape([sequences as i32, (steps * places) as i32, -1]);
         let y = x.matmul(form.factor(weight).unsqueeze());
-        let y = y.reshape([sequences, steps, places, channels]);
-        relu(y + each_row(form.factor(bias), [sequences, steps, places]))
+        let shape = [sequences, steps, places, channels];
+        relu(y.reshape(shape) + each_row(form.factor(bias), shape))
             .reshape([n, height, width, channels])
     };
     let pixels = form.factor(frames.cast(dtype) / 255.0);

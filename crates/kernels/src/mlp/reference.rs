@@ -6,7 +6,7 @@ use burn::tensor::activation::relu;
 use super::{Activation, MlpWeights};
 use crate::mask::Place;
 use crate::norm::layer_norm;
-use crate::shared::each_token;
+use crate::shared::each_row;
 use crate::{Dropout, Form};
 
 pub(super) fn mlp(
@@ -17,9 +17,10 @@ pub(super) fn mlp(
     form: Form,
 ) -> Tensor<3> {
     let normal = layer_norm(x.clone(), weights.norm_weight, weights.norm_bias, Form::Reference);
-    let [batch, tokens, _] = x.dims();
     let affine = |x, weight: Tensor<2>, bias| {
-        form.product(x, weight.unsqueeze()) + each_token(bias, [batch, tokens])
+        let y = form.product(x, weight.unsqueeze());
+        let shape = y.dims();
+        y + each_row(bias, shape)
     };
     let up = affine(normal, weights.up_weight, weights.up_bias);
     let active = match activation {
