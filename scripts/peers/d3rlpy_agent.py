@@ -10,8 +10,9 @@ Settings are those of d3rlpy's own `reproductions/offline`, but for what a short
 
 An episode that a limit cut is one in d3rlpy's data too, and a fragment at the end of the file is
 left out. The agent plays Gymnasium's `-v4` task from `episodes=20` starts, or from those of `seeds`,
-a JSON list of Gymnasium's seeds in a file; a Decision Transformer is asked for `target`. `copies=K`
-keeps K copies of the agent, evenly over the updates, and plays each when training is over.
+a JSON list of Gymnasium's seeds in a file; a Decision Transformer is asked for `target`. A copy
+of the agent is kept after each number of updates in `looks=N,N` (by default the last), and plays
+when training is over.
 
 Prints one line of JSON: the processor seconds of training, and of each copy its updates, the time
 (`time.time()`) when it was made, and the returns.
@@ -169,10 +170,11 @@ def modules_of(algorithm, name):
 
 def main():
     name, path, *words = sys.argv[1:]
-    options = {"updates": "5000", "copies": "1", "threads": "2", "seed": "1", "seeds": "",
+    options = {"updates": "5000", "looks": "", "threads": "2", "seed": "1", "seeds": "",
                "episodes": "20", "target": "0"}
     options |= dict(word.split("=", 1) for word in words)
-    updates, n_copies = int(options["updates"]), int(options["copies"])
+    updates = int(options["updates"])
+    looks = {int(look) for look in options["looks"].split(",") if look} or {updates}
     torch.set_num_threads(int(options["threads"]))
     d3rlpy.seed(int(options["seed"]))
     dataset = dataset_of(path)
@@ -182,11 +184,10 @@ def main():
     else:
         update = lambda: algorithm.update(dataset.sample_transition_batch(256))
 
-    copied_after = {round(updates * (index + 1) / n_copies) for index in range(n_copies)}
     copies, began, cpu = [], time.perf_counter(), time.process_time()
     for done in range(1, updates + 1):
         update()
-        if done in copied_after:
+        if done in looks:
             copies.append({"updates": done, "time": time.time(),
                            "weights": copy.deepcopy(modules_of(algorithm, name).state_dict())})
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu

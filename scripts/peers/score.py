@@ -20,6 +20,9 @@ from recorded import returns_of
 
 # One seed of training; all agents play the same episodes.
 SEED, EPISODES = 1, 20
+# When agents are looked at, in parts of the run: each look comes a quarter to a half later than the
+# one before, for what is compared are ratios of times.
+PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 
 
 @dataclass
@@ -29,17 +32,23 @@ class Method:
     name: str
     # Words of `overtone train`; what d3rlpy is told is d3rlpy_agent.py's.
     words: list
-    # How often an agent is looked at, and the updates of a first short run, which tells the pace.
-    copies: int
+    # How many parts a run has, which is when the first look comes, and the updates of a first short
+    # run, which tells the pace.
+    parts: int
     pilot: int
     # Whether d3rlpy has it too.
     there: bool = True
 
+    def looks(self, updates: int) -> list[int]:
+        """After how many updates copies are looked at, in a run of so many."""
+        part = updates // self.parts
+        return [part * parts for parts in PARTS if parts <= self.parts]
 
-METHODS = {"dt": Method("Decision Transformer", ["algorithm=decision_transformer"], 12, 48),
-           "td3_bc": Method("TD3+BC", ["algorithm=td3_bc"], 24, 480),
-           "iql": Method("IQL", ["algorithm=iql"], 24, 480),
-           "rvs": Method("RvS", ["algorithm=rvs"], 24, 480, there=False)}
+
+METHODS = {"dt": Method("Decision Transformer", ["algorithm=decision_transformer"], 24, 48),
+           "td3_bc": Method("TD3+BC", ["algorithm=td3_bc"], 96, 480),
+           "iql": Method("IQL", ["algorithm=iql"], 96, 480),
+           "rvs": Method("RvS", ["algorithm=rvs"], 96, 480, there=False)}
 SIDES = {"overtone": "Overtone", "d3rlpy": "d3rlpy"}
 
 
@@ -78,12 +87,14 @@ class Overtone:
                      f"data.path={path.parent}"]
         self.environment = os.environ | {"RAYON_NUM_THREADS": str(threads)}
 
-    def train(self, key: str, updates: int, copies: int, folder: Path, _played: dict):
-        """The clock of a training, and of each copy of the agent when it was made."""
+    def train(self, key: str, looks: list[int], folder: Path, _played: dict):
+        """The clock of a training, and of each copy of the agent when it was made: after so many
+        updates, which are multiples of the first."""
+        updates, every = looks[-1], looks[0]
         command = [self.program, "train", *self.task, *METHODS[key].words, "profile=quick",
                    "device=cpu", f"seed={SEED}", f"runs={folder}", f"train.updates={updates}",
-                   f"train.checkpoint_every={updates // copies}",
-                   f"train.keep_checkpoints={copies}", "evaluation.protocol=v4",
+                   f"train.checkpoint_every={every}",
+                   f"train.keep_checkpoints={updates // every}", "evaluation.protocol=v4",
                    "evaluation.episodes=0"]
         process = subprocess.Popen(command, stdout=self.log, stderr=self.log,
                                    env=self.environment)
@@ -93,8 +104,10 @@ class Overtone:
                                f"see {self.log.name}")
         made = []
         for path in sorted(folder.glob("*/checkpoints/step-*")):
-            files = [file.stat().st_mtime for file in path.rglob("*") if file.is_file()]
-            made.append({"updates": int(path.name.removeprefix("step-")), "time": max(files)})
+            after = int(path.name.removeprefix("step-"))
+            if after in looks:
+                files = [file.stat().st_mtime for file in path.rglob("*") if file.is_file()]
+                made.append({"updates": after, "time": max(files)})
         return clock, made
 
     def play(self, made: list, folder: Path) -> dict:
@@ -119,10 +132,10 @@ class D3rlpy:
         self.command, self.log = [python, str(script)], log
         self.path, self.threads = path, threads
 
-    def train(self, key: str, updates: int, copies: int, folder: Path, played: dict):
+    def train(self, key: str, looks: list[int], folder: Path, played: dict):
         """The same; the copies have played as `played` says, or not at all."""
-        words = [f"updates={updates}", f"copies={copies}", f"threads={self.threads}",
-                 f"seed={SEED}"]
+        words = [f"updates={looks[-1]}", f"looks={','.join(map(str, looks))}",
+                 f"threads={self.threads}", f"seed={SEED}"]
         if played:
             file = folder / "starts.json"
             file.write_text(json.dumps(played["starts"]), encoding="ascii")
@@ -139,13 +152,13 @@ class D3rlpy:
         return clock, json.loads(reply)["copies"]
 
 
-def updates_in(budget: float, began: float, made: list, copies: int) -> int:
-    """How many updates fit into so many seconds, by a short run with two copies; as many for each
-    copy."""
+def updates_in(budget: float, began: float, made: list, parts: int) -> int:
+    """How many updates fit into so many seconds, by a short run with two copies; as many in each
+    part."""
     first, second = made
     pace = (second["updates"] - first["updates"]) / (second["time"] - first["time"])
     start = first["time"] - began - first["updates"] / pace
-    return max(1, math.floor(pace * (budget - start) / copies)) * copies
+    return max(1, math.floor(pace * (budget - start) / parts)) * parts
 
 
 def curve(side, key: str, budget: float, played: dict) -> tuple[dict, dict]:
@@ -154,11 +167,11 @@ def curve(side, key: str, budget: float, played: dict) -> tuple[dict, dict]:
     method = METHODS[key]
     with tempfile.TemporaryDirectory() as folder:
         began = time.time()
-        _, made = side.train(key, method.pilot, 2, Path(folder), {})
-        updates = updates_in(budget, began, made, method.copies)
+        _, made = side.train(key, [method.pilot // 2, method.pilot], Path(folder), {})
+        looks = method.looks(updates_in(budget, began, made, method.parts))
     with tempfile.TemporaryDirectory() as folder:
         cold, watch, began = forget_files(), Watch([]), time.time()
-        clock, made = side.train(key, updates, method.copies, Path(folder), played)
+        clock, made = side.train(key, looks, Path(folder), played)
         others = watch.others()
         if isinstance(side, Overtone):
             played = side.play(made, Path(folder))
@@ -196,6 +209,10 @@ def reached(points: list, goal: float) -> dict | None:
     return next((point for point in points if point["mean"] >= goal), None)
 
 
+def brief(seconds: float) -> str:
+    return f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}"
+
+
 def markdown(section: dict) -> str:
     text, limit = "", 60 * section["minutes"]
     for name, found in section["files"].items():
@@ -210,10 +227,10 @@ def markdown(section: dict) -> str:
             for goal in goals:
                 point = reached(points, goal)
                 times.append("not reached" if point is None else
-                             f"{point['seconds']:.0f} ({point['processor_seconds']:.0f})")
+                             f"{brief(point['seconds'])} ({brief(point['processor_seconds'])})")
             top = max(points, key=lambda point: point["mean"])
             rows.append([METHODS[key].name, SIDES[side], str(points[-1]["updates"]), *times,
-                         f"{top['mean']:.0f} at {top['seconds']:.0f}", f"{points[-1]['mean']:.0f}"])
+                         f"{top['mean']:.0f} at {brief(top['seconds'])}", f"{points[-1]['mean']:.0f}"])
         others = max(sides[side]["others"] for sides in found["methods"].values()
                      for side in SIDES if side in sides)
         text += (f"**{name}**: the data's mean is {goals[0]:.0f}, 95 % of the best {goals[1]:.0f}. "
@@ -226,4 +243,4 @@ def markdown(section: dict) -> str:
     files = "Files were dropped from memory first." if cold else (
         "Files may have been in memory: dropping them was not allowed.")
     return (f"{section['minutes']:g} minutes for each, {section['threads']} threads, "
-            f"{section['episodes']} episodes for each of 12 or 24 looks, one seed. {files}\n\n{text}")
+            f"{section['episodes']} episodes a look, one seed. {files}\n\n{text}")
