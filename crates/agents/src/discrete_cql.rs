@@ -49,6 +49,7 @@ use crate::{
     options::{AlgorithmOptions, Restored},
     value::{
         keys::{check_positive, check_shares},
+        network::constant_beside,
         parts::{self, Parts},
     },
 };
@@ -329,8 +330,8 @@ impl DiscreteCql {
         let quantiles = online.quantiles(&observations);
         let values = quantiles.clone().mean_dim(2).squeeze_dim::<2>(2);
         let chosen = network::of_actions(quantiles, taken.clone());
-        let returns = tracked_like(targets.returns, &chosen);
-        let shares = tracked_like(targets.shares, &chosen);
+        let returns = constant_beside(targets.returns, &chosen);
+        let shares = constant_beside(targets.shares, &chosen);
         let rows_td = quantile_huber(chosen, returns, online.form);
 
         let value = values.clone().gather(1, taken.unsqueeze_dim::<2>(1)).squeeze_dim::<1>(1);
@@ -370,9 +371,4 @@ struct Targets {
     returns: Tensor<2>,
     /// `[rows]`: the share of each row in a mean over rows that teach something.
     shares: Tensor<1>,
-}
-
-/// The same numbers, usable beside a tensor that tracks gradients.
-fn tracked_like<const D: usize, const E: usize>(tensor: Tensor<D>, other: &Tensor<E>) -> Tensor<D> {
-    if other.is_autodiff() { tensor.autodiff() } else { tensor }
 }

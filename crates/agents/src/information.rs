@@ -173,12 +173,7 @@ impl Table {
             return Err(overtone_data::DataError::Sampling { reason: reason.into() }.into());
         };
         let mut observations = values.clone();
-        for row in observations.chunks_exact_mut(*width) {
-            for ((x, mean), std) in row.iter_mut().zip(&normalization.mean).zip(&normalization.std)
-            {
-                *x = (*x - mean) / (std + 1e-6);
-            }
-        }
+        normalization.apply(&mut observations);
         let actions = match dataset.actions() {
             ActionColumn::Continuous { width, values } => {
                 let mut values = values.clone();

@@ -40,7 +40,7 @@ use crate::{
             BesideCritics, ExpectileCritics, ExpectileKeys, ExpectileLosses, RewardFactor,
         },
         keys::check_positive,
-        network::{self, Hidden, constant},
+        network::{self, Hidden, constant_beside},
         policy::ActorOf,
         steps::{nothing_learned, where_finite},
     },
@@ -167,7 +167,7 @@ impl GaussianActor {
     pub fn log_likelihood(&self, observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
         let log_std = self.log_std.val().clamp(LOG_STD[0], LOG_STD[1]).unsqueeze::<2>();
         let mean = self.mean.act(observations);
-        let actions = if mean.is_autodiff() { constant(actions) } else { actions };
+        let actions = constant_beside(actions, &mean);
         let distance = (actions - mean) / log_std.clone().exp();
         ((distance.square() + TAU.ln()) / -2.0 - log_std).sum_dim(1)
     }

@@ -21,8 +21,8 @@
 //! biases of 0.1 and a last layer near zero; the layer norm's ε is 1e-5, theirs 1e-6; and one pair
 //! of β is the default for all tasks, where theirs were tuned for each. The quick profile is for
 //! minutes where theirs takes a million steps: it normalizes observations, its targets follow four
-//! times as fast, its batches have 256 steps and theirs 1,024 on locomotion, and its β₁ is 0.3
-//! where theirs is at most 0.1. (TD3+BC's α is β₁ = 1 / (α · numbers of an action): 0.13 on Hopper.)
+//! times as fast, its batches have 256 steps and theirs 1,024 on locomotion, and its β₁ is 0.1,
+//! the largest of theirs. (TD3+BC's α is β₁ = 1 / (α · numbers of an action): 0.13 on Hopper.)
 
 use burn::{module::Module, tensor::Tensor};
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task};

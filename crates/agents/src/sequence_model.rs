@@ -251,8 +251,9 @@ impl LearnsActions for BehaviorCloningConfig {
     fn check_told(&self) -> Result<(), ModelError> {
         match &self.0 {
             ModelConfig::Transformer(model) if model.conditioning != Conditioning::None => {
+                let told = format!("{:?}", model.conditioning).to_lowercase();
                 let expected = "behaviour cloning is told no returns; a Decision Transformer is";
-                Err(config_error("model.conditioning", "return", expected))
+                Err(config_error("model.conditioning", told, expected))
             }
             ModelConfig::Perceptron(PerceptronConfig { average_return: Some(_), .. }) => {
                 let expected = "behaviour cloning is told no returns; RvS is";

@@ -284,7 +284,7 @@ fn another_model_or_other_data_is_refused() {
     let error = refused(&|other| {
         other.state.agent["algorithm"]["n_layers"] = 2.into();
     });
-    assert!(error.contains("another model"), "{error}");
+    assert!(error.contains("another model configuration"), "{error}");
     let error = refused(&|other| other.state.dataset_hash = "0".into());
     assert!(error.contains("other data"), "{error}");
 }

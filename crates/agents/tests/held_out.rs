@@ -223,17 +223,22 @@ fn what_holds_nothing_out_is_as_it_was() {
     let checkpoint = bench.train(config(2)).0.unwrap().checkpoint;
     assert!(!bench.run.path().join("held_out.csv").exists());
     let state = fs::read_to_string(checkpoint.path.join("state.json")).unwrap();
-    assert!(!state.contains("held_out") && !state.contains("best"), "{state}");
+    assert!(!state.contains("\"held_out\"") && !state.contains("best"), "{state}");
     let error = Checkpoint::best(&bench.run.checkpoints()).unwrap_err();
     assert!(matches!(error, TrainError::NoBest { .. }), "{error}");
     // What was held out is not trained on afterwards.
     let held = Bench::new();
     let checkpoint = held.train(holding(2)).0.unwrap().checkpoint;
-    let error = Trainer::new(held.algorithm(), held.job(config(4)), Some(&checkpoint))
-        .err()
-        .unwrap()
-        .to_string();
-    assert!(error.contains("episodes held out"), "{error}");
+    let refused = |bench: &Bench, config, checkpoint: &Checkpoint| {
+        let trainer = Trainer::new(bench.algorithm(), bench.job(config), Some(checkpoint));
+        trainer.err().unwrap().to_string()
+    };
+    let error = refused(&held, config(4), &checkpoint);
+    assert!(error.contains("and this run holds out 0:"), "{error}");
+    // Nor is measured on what was trained on.
+    let checkpoint = bench.train(config(2)).0.unwrap().checkpoint;
+    let error = refused(&bench, holding(4), &checkpoint);
+    assert!(error.contains("train.held_out=0, and this run holds out"), "{error}");
     for (share, said) in [(0.01, "holds out none of 4"), (0.95, "leaves none of 4")] {
         let config = TrainConfig { held_out: share, ..config(2) };
         let error =

@@ -29,7 +29,7 @@ pub fn measure(trained: Option<&Checkpoint>, device: &Device, seconds: u64) -> R
         return Ok(Row::skipped("playing=0"));
     }
     let Some(trained) = trained else {
-        return Ok(Row::skipped("no agent was trained"));
+        return Ok(Row::skipped("no agent was trained; parts=paper,playing trains one"));
     };
     let agent = Agent::of(trained)?;
     let task = &agent.task;

@@ -5,7 +5,7 @@
 //! people change files, and goes on to the checkpoint before when it differs.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
@@ -45,6 +45,9 @@ pub struct TrainState {
     /// What the data's whole episodes earned, in its own units; held-out episodes are among them,
     /// so that targets do not depend on which are.
     pub episode_returns: EpisodeReturns,
+    /// The share of episodes that the run holds out; absent where an earlier version wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out_share: Option<f64>,
     /// Mean loss on held-out episodes at this step ([`crate::held_out::loss`]). Absent where
     /// none are held out, where it is no finite number, and where the run was stopped between
     /// two checkpoints: a run that nobody stopped does not measure there.
@@ -109,6 +112,43 @@ impl TrainState {
         if let Some(loss) = self.held_out.filter(|&loss| selects && loss < lowest) {
             self.best = Some(Best { step: self.step, loss });
         }
+    }
+
+    /// Why a run that would begin as `fresh` cannot go on from this state.
+    pub(crate) fn differs(&self, fresh: &Self) -> Option<String> {
+        if self.dataset_hash != fresh.dataset_hash {
+            return Some("was trained on other data than is there now".into());
+        }
+        if self.seed != fresh.seed {
+            return Some("belongs to a run of another seed".into());
+        }
+        // An earlier version said only of some that a share was held out.
+        let earlier = self.best.is_some() && fresh.held_out_share == Some(0.0);
+        if earlier || self.held_out_share.is_some_and(|share| fresh.held_out_share != Some(share)) {
+            let share =
+                |share: Option<f64>| share.map_or("a share".into(), |share| share.to_string());
+            return Some(format!(
+                "was trained with train.held_out={}, and this run holds out {}: put that back, or \
+                 train anew",
+                share(self.held_out_share),
+                share(fresh.held_out_share)
+            ));
+        }
+        if self.agent == fresh.agent {
+            return None;
+        }
+        let parts = |state: &Self| state.agent.as_object().cloned().unwrap_or_default();
+        let (old, new) = (parts(self), parts(fresh));
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let different = names.into_iter().filter(|name| old.get(*name) != new.get(*name));
+        let words = different.map(|name| match name.as_str() {
+            "algorithm" => "model configuration",
+            other => other,
+        });
+        Some(format!(
+            "belongs to an agent of another {}: put config.toml back as it was, or train anew",
+            words.collect::<Vec<_>>().join(" and ")
+        ))
     }
 }
 
@@ -428,6 +468,7 @@ mod tests {
             dataset_hash: String::new(),
             dataset_kind: String::new(),
             episode_returns: EpisodeReturns::default(),
+            held_out_share: None,
             held_out: None,
             began: None,
             best: None,

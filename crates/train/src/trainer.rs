@@ -181,6 +181,7 @@ impl<A: Algorithm> Trainer<A> {
             dataset_hash: data.dataset().content_hash().to_owned(),
             dataset_kind: data.dataset().origin().kind.to_string(),
             episode_returns: data.episode_returns(),
+            held_out_share: Some(config.held_out),
             held_out: None,
             began: init.as_ref().map(Initial::began).transpose()?,
             best: None,
@@ -194,25 +195,15 @@ impl<A: Algorithm> Trainer<A> {
                 Some(init) => (init.checkpoint.begin(learned)?, fresh),
             },
             Some(checkpoint) => {
-                let wrong = |reason: &str| TrainError::Checkpoint {
-                    path: checkpoint.path.clone(),
-                    reason: reason.into(),
-                };
-                if checkpoint.state.dataset_hash != fresh.dataset_hash {
-                    return Err(wrong("was trained on other data than is there now"));
+                if let Some(reason) = checkpoint.state.differs(&fresh) {
+                    return Err(TrainError::Checkpoint { path: checkpoint.path.clone(), reason });
                 }
-                if checkpoint.state.seed != run_seed {
-                    return Err(wrong("belongs to a run of another seed"));
-                }
-                if checkpoint.state.best.is_some() && config.held_out == 0.0 {
-                    return Err(wrong("was trained with episodes held out, and none are now"));
-                }
-                if checkpoint.state.agent != fresh.agent {
-                    return Err(wrong("belongs to another model configuration"));
-                }
-                // An earlier version called one the best whatever the algorithm.
+                // An earlier version called one the best whatever the algorithm, and did not say
+                // which share was held out.
                 let best = checkpoint.state.best.filter(|_| algorithm.held_out_selects());
-                (checkpoint.restore(learned)?, TrainState { best, ..checkpoint.state.clone() })
+                let held_out_share = fresh.held_out_share;
+                let state = TrainState { best, held_out_share, ..checkpoint.state.clone() };
+                (checkpoint.restore(learned)?, state)
             }
         };
         let read_every = match config.read_every {
@@ -461,7 +452,7 @@ impl<A: Algorithm> Trainer<A> {
         self.state.step += 1;
         self.state.tokens += n_labels;
         self.state.n_drawn = n_drawn;
-        Step { number: self.state.step, learning_rate, n_labels, figures }
+        Step { number: self.state.step, n_drawn, learning_rate, n_labels, figures }
     }
 
     /// What processes must agree on: all that a step changes, and what they are trained on.
@@ -476,10 +467,10 @@ impl<A: Algorithm> Trainer<A> {
         hash.finalize().into()
     }
 
-    /// Dataset rows of the last timesteps of the batch of step `number`.
-    fn last_indices(&self, number: u64) -> Result<Vec<u64>, DataError> {
+    /// Dataset rows of the last timesteps of a batch after which `n_drawn` contexts had been drawn.
+    fn last_indices(&self, n_drawn: u64) -> Result<Vec<u64>, DataError> {
         let (mut sampler, rows) = (self.sampler()?, self.config.batch_size as u64);
-        sampler.seek((number - 1) * rows);
+        sampler.seek(n_drawn - rows);
         Ok((0..rows).map(|_| sampler.draw().range().end as u64 - 1).collect())
     }
 
@@ -496,11 +487,12 @@ impl<A: Algorithm> Trainer<A> {
             let indices = self.run.path().join(name);
             return team.end(TrainError::NonFinite { step: number, what, value, indices, last });
         }
-        let record = self.last_indices(number).map_err(TrainError::from).and_then(|indices| {
-            let record =
-                json!({ "step": number, what: value.to_string(), "last_indices": indices });
-            self.run.write(&name, record.to_string().as_bytes())
-        });
+        let record =
+            self.last_indices(step.n_drawn).map_err(TrainError::from).and_then(|indices| {
+                let record =
+                    json!({ "step": number, what: value.to_string(), "last_indices": indices });
+                self.run.write(&name, record.to_string().as_bytes())
+            });
         team.end(match record {
             Ok(indices) => TrainError::NonFinite { step: number, what, value, indices, last },
             Err(error) => error,

@@ -26,7 +26,7 @@ use overtone_train::{AdamWConfig, Export, Exported, Learner, Stored, TrainingDat
 use super::{
     Mlp, Steps, Twin,
     keys::check_shares,
-    network::{Hidden, constant},
+    network::{Hidden, constant_beside},
     parts::{self, Parts},
     twin::{beside, squared_errors},
 };
@@ -127,7 +127,7 @@ impl ExpectileCritics {
         let target = self.target.smaller(seen.clone());
         let values = value.forward(observations);
         let mean_value = values.clone().detach().mean();
-        let target = if values.is_autodiff() { constant(target) } else { target };
+        let target = constant_beside(target, &values);
         let advantages = target - values;
         let below = advantages.clone().detach().lower_elem(0.0).float().cast(advantages.dtype());
         let slopes = (below.neg() + keys.expectile).abs();

@@ -132,3 +132,11 @@ pub fn widths(
 pub fn constant<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     if tensor.is_autodiff() { tensor } else { tensor.autodiff() }
 }
+
+/// The same numbers, usable beside `other`, whether that tracks gradients or not.
+pub fn constant_beside<const D: usize, const E: usize>(
+    tensor: Tensor<D>,
+    other: &Tensor<E>,
+) -> Tensor<D> {
+    if other.is_autodiff() { constant(tensor) } else { tensor }
+}

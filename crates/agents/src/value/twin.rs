@@ -7,7 +7,7 @@ use burn::{
 use overtone_kernels::Form;
 use overtone_model::{init::Init, matrices::Matrices};
 
-use super::network::{Hidden, Mlp, constant};
+use super::network::{Hidden, Mlp, constant_beside};
 
 /// Two critics of one shape that differ in their initial weights.
 #[derive(Module, Debug)]
@@ -51,14 +51,14 @@ impl Twin {
 
 /// Observations and actions side by side, as a critic reads them: `[rows, width]`.
 pub fn beside(observations: Tensor<2>, actions: Tensor<2>) -> Tensor<2> {
-    let observations = if actions.is_autodiff() { constant(observations) } else { observations };
+    let observations = constant_beside(observations, &actions);
     Tensor::cat(vec![observations, actions], 1)
 }
 
 /// `mean (value − target)²` of each critic, added up, `[1]`. `target` is a constant.
 pub fn squared_errors(values: &[Tensor<2>; 2], target: Tensor<2>) -> Tensor<1> {
     let [first, second] = values;
-    let target = if first.is_autodiff() { constant(target) } else { target };
+    let target = constant_beside(target, first);
     let error = |values: &Tensor<2>| (values.clone() - target.clone()).square().mean();
     error(first) + error(second)
 }

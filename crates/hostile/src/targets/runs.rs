@@ -310,6 +310,7 @@ fn state(model: ModelConfig) -> overtone_train::TrainState {
         dataset_hash: "beef".into(),
         dataset_kind: "starter".into(),
         episode_returns: overtone_data::EpisodeReturns::new([(0.5, 3), (1.5, 4)]),
+        held_out_share: Some(0.1),
         held_out: Some(0.75),
         best: Some(Best { step: 3, loss: 0.75 }),
         unreported: Some(Unreported {

@@ -11,6 +11,8 @@ use crate::checkpoint::{TrainState, Unreported};
 pub struct Step<F = Tensor<1>> {
     /// From 1.
     pub number: u64,
+    /// Contexts drawn until then.
+    pub n_drawn: u64,
     pub learning_rate: f64,
     pub n_labels: u64,
     pub figures: F,
@@ -37,8 +39,8 @@ pub fn read(unread: &mut Vec<Step>) -> Vec<Step<Figures>> {
         .map(|(step, numbers)| {
             let figures =
                 Figures { loss: numbers[0], grad_norm: numbers[1], others: numbers[2..].to_vec() };
-            let Step { number, learning_rate, n_labels, .. } = step;
-            Step { number, learning_rate, n_labels, figures }
+            let Step { number, n_drawn, learning_rate, n_labels, .. } = step;
+            Step { number, n_drawn, learning_rate, n_labels, figures }
         })
         .collect()
 }

@@ -28,14 +28,11 @@ use crate::{
 
 #[test]
 fn action_permutation() {
-    let path = golden::folder().join("atari_action_permutation.json");
-    let Ok(text) = fs::read_to_string(&path) else {
-        println!("absent: {}", path.display());
-        return;
-    };
-    let json: Value = serde_json::from_str(&text).unwrap();
-    let bins: Vec<usize> = json["ale_to_fourier"].as_array().unwrap().iter().map(integer).collect();
-    assert_eq!(ActionOrder::atari().bin_of(), bins);
+    for path in golden::files("atari_action_permutation", ".json") {
+        let json: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let bins = json["ale_to_fourier"].as_array().unwrap().iter().map(integer);
+        assert_eq!(ActionOrder::atari().bin_of(), bins.collect::<Vec<usize>>());
+    }
 }
 
 #[test]

@@ -54,6 +54,21 @@ fn a_robots_loss_that_is_no_number() {
     // The checkpoint before opens, and can be gone on with.
     desk.refuses("resume", &["update 2: the loss is", "the checkpoint of update 1 is whole"]);
     assert_eq!(checkpoint(&run, 1).len(), 4);
+    // By smaller batches the next begins at the same place.
+    change_text(&run.join("config.toml"), "batch_size = 3", "batch_size = 2");
+    desk.refuses("resume", &["update 2: the loss is"]);
+    let smaller = fs::read(run.join("not-finite-step-00000002.json")).unwrap();
+    let smaller: serde_json::Value = serde_json::from_slice(&smaller).unwrap();
+    let indices =
+        |record: &serde_json::Value| record["last_indices"].as_array().unwrap()[..2].to_vec();
+    assert_eq!(indices(&smaller), indices(&record));
+}
+
+/// Replaces what a file says once.
+fn change_text(path: &Path, old: &str, new: &str) {
+    let text = fs::read_to_string(path).unwrap();
+    assert_eq!(text.matches(old).count(), 1, "{old} in {text}");
+    fs::write(path, text.replace(old, new)).unwrap();
 }
 
 #[test]
@@ -101,10 +116,10 @@ fn a_checkpoint_of_another_run() {
     let run = desk.only_run("runs");
     fs::remove_file(run.join("finished")).unwrap();
     for (other, said) in [
-        ("model.d_model=16", "belongs to another model configuration"),
-        ("head=fourier", "belongs to another model configuration"),
+        ("model.d_model=16", "an agent of another model configuration:"),
+        ("head=fourier", "an agent of another model configuration:"),
         ("seed=7 data.transitions=3000", "was trained on other data"),
-        ("train.held_out=0.5", "was trained with episodes held out"),
+        ("train.held_out=0.5", "was trained with train.held_out=0.5, and this run holds out 0"),
     ] {
         let (name, place) = (other.replace(['=', '.', ' '], "-"), run.join("checkpoints"));
         desk.succeeds(&desk.tiny(&format!("{words} {other} runs={name}")));
@@ -119,6 +134,31 @@ fn a_checkpoint_of_another_run() {
     fs::remove_dir_all(run.join("checkpoints/step-00000004")).unwrap();
     desk.succeeds("resume runs=runs");
     assert_eq!(steps(&run), [2, 4]);
+}
+
+#[test]
+fn a_configuration_that_makes_another_agent_of_a_run() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("{ROBOT} train.held_out=0.5"));
+    let run = desk.only_run("runs");
+    let (file, before) = (run.join("config.toml"), checkpoint(&run, 4));
+    fs::remove_file(run.join("finished")).unwrap();
+    for (old, new, said) in [
+        ("held_out = 0.5", "held_out = 0.25", "train.held_out=0.5, and this run holds out 0.25"),
+        ("held_out = 0.5", "held_out = 0.0", "train.held_out=0.5, and this run holds out 0:"),
+        ("d_model = 16", "d_model = 8", "another model configuration"),
+        (
+            "return_scale = 1000.0",
+            "return_scale = 10.0",
+            "another model configuration and return_scale:",
+        ),
+    ] {
+        change_text(&file, old, new);
+        desk.refuses("resume", &["step-00000004", said]);
+        change_text(&file, new, old);
+        assert!(checkpoint(&run, 4) == before, "{new}");
+    }
+    desk.succeeds("resume");
 }
 
 #[test]
