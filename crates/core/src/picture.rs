@@ -16,8 +16,11 @@ pub const SIDE: usize = 84;
 const FRAME: usize = SIDE * SIDE;
 
 /// The shapes that are understood.
-const UNDERSTOOD: &str = "[height, width], with 1 or 3 colours last or before, or four of those; or \
-                          [84, 84, 4], four frames with the newest last";
+const UNDERSTOOD: &str = "[height, width] of up to 4096 pixels each, with 1 or 3 colours last or \
+                          before, or four of those; or [84, 84, 4], four frames with the newest last";
+
+/// Rows or columns of an image at most: shapes are read from files, which claim what they like.
+const MOST: usize = 4096;
 
 /// What is said of `[height, width, 4]` of another size.
 const FOUR_LAST: &str = "[height, width, 3], or four frames as [4, height, width] or [84, 84, 4]: 4 \
@@ -61,7 +64,7 @@ impl Picture {
             _ => return Err(UNDERSTOOD),
         };
         let [height, width] = size;
-        if height == 0 || width == 0 {
+        if !(1..=MOST).contains(&height) || !(1..=MOST).contains(&width) {
             return Err(UNDERSTOOD);
         }
         let (rows, columns) = (overlaps(height), overlaps(width));
@@ -175,7 +178,8 @@ mod tests {
             let picture = Picture::of(shape).unwrap_or_else(|why| panic!("{shape:?}: {why}"));
             assert_eq!(picture.size(), shape.iter().product::<usize>(), "{shape:?}");
         }
-        for shape in [&[2, 84, 84][..], &[0, 84, 3], &[3, 96, 96, 3]] {
+        let huge = 10_000_000_000_000;
+        for shape in [&[2, 84, 84][..], &[0, 84, 3], &[3, 96, 96, 3], &[huge, 84], &[84, 4097, 3]] {
             assert_eq!(Picture::of(shape), Err(UNDERSTOOD), "{shape:?}");
         }
         for shape in [[210, 160, 4], [96, 96, 4], [84, 83, 4]] {

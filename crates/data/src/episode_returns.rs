@@ -68,7 +68,7 @@ impl EpisodeReturns {
     /// the few long ones: there the percentile by episodes is a failure's.
     pub fn percentile(&self, percent: f64) -> Option<f32> {
         let all: u64 = self.0.iter().map(|episode| u64::from(episode.1)).sum();
-        let wanted = percent / 100.0 * all as f64;
+        let wanted = percent * all as f64 / 100.0;
         let mut so_far = 0;
         let reached = self.0.iter().find(|episode| {
             so_far += u64::from(episode.1);
@@ -90,6 +90,11 @@ mod tests {
             [0.0, 50.0, 90.0, 91.0, 100.0].map(|percent| of.percentile(percent).unwrap())
         };
         assert_eq!(percentiles(&alike), [1.0, 5.0, 9.0, 10.0, 10.0]);
+        // Whatever 0.55 is in binary.
+        let hundred = EpisodeReturns::new((1..=100).map(one));
+        for percent in 1..=100 {
+            assert_eq!(hundred.percentile(f64::from(percent)), Some(percent as f32), "{percent}");
+        }
         // Nine failures of one action, and an episode of 91 that is nearly everything.
         let learner = (1..=10).map(|n| (n as f32, if n == 10 { 91 } else { 1 }));
         assert_eq!(percentiles(&EpisodeReturns::new(learner)), [1.0, 10.0, 10.0, 10.0, 10.0]);

@@ -22,6 +22,8 @@ use crate::{error::StudyError, grid::Study, work::Work};
 /// The folder of studies, beside the runs.
 const STUDIES: &str = "studies";
 const DOCUMENT: &str = "study.toml";
+/// The setting that says where runs lie.
+const RUNS: &str = "runs";
 
 /// A study's own folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,12 +61,17 @@ impl StudyFolder {
         &self.0
     }
 
-    /// The study in it.
+    /// The study in it, whose runs lie beside its folder, wherever that is now.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn study(&self) -> Result<Study, StudyError> {
-        Study::read(&self.0.join(DOCUMENT))
+        let mut study = Study::read(&self.0.join(DOCUMENT))?;
+        if let Some(runs) = self.0.parent().and_then(Path::parent) {
+            let runs = if runs == Path::new("") { Path::new(".") } else { runs };
+            study.settings.insert(RUNS.into(), runs.display().to_string().into());
+        }
+        Ok(study)
     }
 
     /// Makes the folder and writes the study into it.
@@ -201,6 +208,9 @@ mod tests {
         let folder = StudyFolder::of(runs.path(), "a");
         assert!(StudyFolder::find(runs.path(), "").is_err());
         folder.write(&study).unwrap();
+        // Its runs are where it is found.
+        let mut study = study;
+        study.settings.insert("runs".into(), runs.path().display().to_string().into());
         for name in ["", "a", &folder.path().display().to_string()] {
             let found = StudyFolder::find(runs.path(), name).unwrap();
             assert_eq!((found.study().unwrap(), found.path()), (study.clone(), folder.path()));

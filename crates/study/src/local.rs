@@ -7,6 +7,7 @@ use std::{
     collections::VecDeque,
     fs::{File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -89,7 +90,8 @@ pub fn run(
                 result => {
                     let process = working.remove(i);
                     let id = process.id.clone();
-                    let how = process.ended(result, stopping);
+                    // Ctrl-C reaches it as well as this one, maybe since the last look.
+                    let how = process.ended(result, stop.load(Ordering::Relaxed));
                     tell(&Event::Ended(&id, &how));
                     ended.push((id, how));
                 }
@@ -121,7 +123,8 @@ impl Working {
         let said = self.errors.take().and_then(|thread| thread.join().ok()).flatten();
         match status {
             Ok(Some(status)) if status.success() => Ended::Done,
-            Ok(_) if asked => Ended::Stopped,
+            Ok(Some(status)) if asked || is_interrupted(&status) => Ended::Stopped,
+            Ok(None) if asked => Ended::Stopped,
             Ok(status) => {
                 let how = status.map_or_else(String::new, |status| status.to_string());
                 Ended::Failed(said.unwrap_or_else(|| format!("it ended with {how}")))
@@ -129,6 +132,12 @@ impl Working {
             Err(error) => Ended::Failed(error.to_string()),
         }
     }
+}
+
+/// Whether a process that does not listen yet was ended by a person's Ctrl-C.
+fn is_interrupted(status: &ExitStatus) -> bool {
+    const SIGINT: i32 = 2;
+    status.signal() == Some(SIGINT)
 }
 
 /// Copies what a process says of errors to the end of its log, which a full disk may refuse,
@@ -206,6 +215,15 @@ mod tests {
         let ended = run(jobs, 1, &stop, &mut |_| {});
         assert_eq!(ended, [("a".to_owned(), Ended::Stopped)]);
         assert!(started.elapsed() >= Duration::from_millis(200));
+    }
+
+    /// A terminal's Ctrl-C reaches every process, also one that listens to no signal yet.
+    #[test]
+    fn an_interrupted_job_is_stopped_and_has_not_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let jobs = vec![job(folder.path(), "a", "kill -INT $$")];
+        let ended = run(jobs, 1, &AtomicBool::new(false), &mut |_| {});
+        assert_eq!(ended, [("a".to_owned(), Ended::Stopped)]);
     }
 
     #[test]

@@ -19,6 +19,7 @@ use crate::{AleError, Emulation, Game};
 pub struct ColourScreens {
     lane: Lane,
     screen: Vec<u8>,
+    n_actions: usize,
 }
 
 impl ColourScreens {
@@ -35,7 +36,8 @@ impl ColourScreens {
         let [height, width] = RAW;
         let view = View { frames: 1, height, width, grey: false };
         let lane = Lane::start(game, &rom.path, emulation, &view)?;
-        Ok(Self { lane, screen: vec![0; height * width * 3] })
+        let (screen, n_actions) = (vec![0; height * width * 3], game.action_ids.len());
+        Ok(Self { lane, screen, n_actions })
     }
 
     /// Begins the episode with this seed.
@@ -50,11 +52,16 @@ impl ColourScreens {
     ///
     /// # Errors
     /// When the emulator fails, or there is no such action.
-    pub fn step(&mut self, action: usize) -> Result<Step, AleError> {
-        Python::attach(|py| {
+    pub fn step(&mut self, action: usize) -> Result<Step, EnvError> {
+        if action >= self.n_actions {
+            // The emulator would wait for another, and never answer.
+            return Err(EnvError::ActionOutOfRange { env: 0, action, n_actions: self.n_actions });
+        }
+        let stepped = Python::attach(|py| {
             self.lane.send(py, action).map_err(failed("sending an action"))?;
             self.lane.receive(py, &mut self.screen).map_err(failed("playing"))
-        })
+        });
+        Ok(stepped?)
     }
 
     /// The last screen, `[rows, columns, 3]`, red, green and blue.

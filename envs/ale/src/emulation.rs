@@ -95,6 +95,28 @@ impl Emulation {
         Ok(emulation)
     }
 
+    /// # Errors
+    /// Names the setting that no emulator takes.
+    #[cfg(feature = "python")]
+    pub(crate) fn check(&self) -> Result<(), crate::AleError> {
+        let most = i32::MAX as u32;
+        let what = match self {
+            Self { frame_skip: n, .. } if !(1..=most).contains(n) => {
+                format!("{n} raw frames per action")
+            }
+            // It would take 0 as no limit.
+            Self { max_frames: n, .. } if !(1..=most).contains(n) => {
+                format!("a limit of {n} raw frames")
+            }
+            Self { max_noops: n, .. } if *n >= most => format!("{n} no-ops"),
+            Self { sticky_probability: p, .. } if !(0.0..=1.0).contains(p) => {
+                format!("a sticky probability of {p}")
+            }
+            _ => return Ok(()),
+        };
+        Err(crate::AleError::Unsupported { what })
+    }
+
     /// The settings of a simulation.
     pub fn to_simulation(&self) -> Simulation {
         Simulation::new([

@@ -63,13 +63,7 @@ impl ReleasedAle {
             let what = "area resizing from raw screens".into();
             return Err(AleError::Unsupported { what });
         }
-        if emulation.frame_skip == 0 || i32::try_from(emulation.max_frames).is_err() {
-            let what = format!(
-                "{} raw frames per action and {} per episode",
-                emulation.frame_skip, emulation.max_frames
-            );
-            return Err(AleError::Unsupported { what });
-        }
+        emulation.check()?;
         let rom = Rom::find(game)?;
         let (class, lanes) = Python::attach(|py| {
             let doing = "starting an emulator";

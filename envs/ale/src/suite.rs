@@ -121,7 +121,8 @@ impl Suite for Ale {
 
     fn horizon(&self, _: &Task, simulation: &Simulation) -> Option<usize> {
         let emulation = emulation(simulation).ok()?;
-        Some((emulation.max_frames / emulation.frame_skip.max(1)) as usize)
+        // An action that the limit cuts short is one all the same.
+        Some(emulation.max_frames.div_ceil(emulation.frame_skip.max(1)) as usize)
     }
 
     fn limited(&self, simulation: &Simulation, steps: u32) -> Option<Simulation> {

@@ -280,19 +280,7 @@ pub(crate) fn check(emulation: &Emulation) -> Result<(), AleError> {
     if emulation.double_reset {
         return unsupported("area resizing and a double reset together".into());
     }
-    if emulation.frame_skip == 0 || emulation.frame_skip > i32::MAX as u32 {
-        return unsupported(format!("{} raw frames per action", emulation.frame_skip));
-    }
-    if emulation.max_frames == 0 || emulation.max_frames > i32::MAX as u32 {
-        return unsupported(format!("a limit of {} raw frames", emulation.max_frames));
-    }
-    if emulation.max_noops >= i32::MAX as u32 {
-        return unsupported(format!("{} no-ops", emulation.max_noops));
-    }
-    if !(0.0..=1.0).contains(&emulation.sticky_probability) {
-        return unsupported(format!("a sticky probability of {}", emulation.sticky_probability));
-    }
-    Ok(())
+    emulation.check()
 }
 
 /// The interface's arguments, all of them: its defaults clip rewards, press fire, and play up

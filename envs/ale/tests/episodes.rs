@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use overtone_ale::{AleVectorEnv, ColourScreens, Emulation, Game, ReleasedAle, open};
+use overtone_ale::{Ale, AleVectorEnv, ColourScreens, Emulation, Game, ReleasedAle, open};
 use overtone_core::protocol::ReturnUnits;
 use overtone_core::{Actions, Observations, Outcome};
-use overtone_env::{EnvError, VectorEnv};
+use overtone_env::{EnvError, Suite, VectorEnv};
 use overtone_eval::{Plan, PlayedEpisode, Player, RandomPolicy, rollout_together};
 
 fn game(name: &str) -> &'static Game {
@@ -209,4 +209,40 @@ fn colour_screens_follow_the_same_episode() {
         assert!(furthest < 3.0, "{furthest}");
     }
     assert!(rewards > 0.0, "something happened");
+    // The emulator would never answer.
+    let refused = screens.step(18);
+    assert!(
+        matches!(refused, Err(EnvError::ActionOutOfRange { n_actions: 18, .. })),
+        "{refused:?}"
+    );
+}
+
+/// As a checkpoint's file may say them, whatever plays by them.
+#[test]
+fn simulations_that_no_emulator_takes() {
+    let game = game("seaquest");
+    for base in [Emulation::dqn_replay(), Emulation::released()] {
+        for (wrong, said) in [
+            (Emulation { max_frames: 0, ..base.clone() }, "a limit of 0 raw frames"),
+            (Emulation { frame_skip: 0, ..base.clone() }, "0 raw frames per action"),
+            (Emulation { max_noops: u32::MAX, ..base.clone() }, "4294967295 no-ops"),
+            (Emulation { sticky_probability: 1.5, ..base.clone() }, "a sticky probability of 1.5"),
+        ] {
+            let error = open(game, &wrong, 1).err().unwrap().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+}
+
+/// The last action of a limit that is no whole number of them is cut short, and is one.
+#[test]
+fn a_horizon_counts_the_action_that_the_limit_cuts() {
+    let game = game("seaquest");
+    for max_frames in [8, 10, 13] {
+        let emulation = Emulation { max_frames, ..Emulation::dqn_replay() };
+        let horizon = Ale.horizon(&game.task, &emulation.to_simulation()).unwrap();
+        let mut env = open(game, &emulation, 1).unwrap();
+        let seen = play(&mut *env, 0, 1, 20);
+        assert_eq!((seen.len() - 1, seen.last().unwrap().1), (horizon, Some(Outcome::Truncated)));
+    }
 }

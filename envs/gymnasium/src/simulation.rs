@@ -51,6 +51,10 @@ mod tests {
         assert_eq!(simulation.iter().count(), SETTINGS.len());
         assert_eq!(limited.horizon(), Some(500));
         assert_eq!(GymnasiumSimulation { max_steps: 0 }.horizon(), None);
+        let follows =
+            |trained: u32, played: u32| (SETTINGS[0].consequence)(&trained.into(), &played.into());
+        assert!(follows(500, 0).contains("may last longer"));
+        assert!(follows(0, 500).contains("is cut sooner"));
         assert!(GymnasiumSimulation::of(&simulation.with("revision", "v4")).is_err());
     }
 }

@@ -200,9 +200,8 @@ fn plan(
 fn other_report(out: &Path, entry: &Entry) -> Option<String> {
     let there = Evaluation::read(out).ok()?;
     let n_episodes = there.episodes.len() + there.failed.len();
-    let plan = &entry.plan;
-    let is_more = n_episodes > plan.episodes * plan.targets.len();
-    (there.seed != plan.seed || there.asked != plan.targets || is_more).then(|| {
+    let is_more = n_episodes > entry.plan.episodes * entry.plan.targets.len();
+    (!is_asked_by(&there, entry) || is_more).then(|| {
         let asked: Vec<String> = there.asked.iter().map(f32::to_string).collect();
         format!(
             "is of {n_episodes} episodes of seed {}, asked for {}",
@@ -210,6 +209,11 @@ fn other_report(out: &Path, entry: &Entry) -> Option<String> {
             asked.join(", ")
         )
     })
+}
+
+/// Whether the report that is `there` is of the seed and the returns that `entry` asks for.
+fn is_asked_by(there: &Evaluation, entry: &Entry) -> bool {
+    there.seed == entry.plan.seed && there.asked == entry.plan.targets
 }
 
 /// # Errors
@@ -254,13 +258,37 @@ pub fn play(
 /// When the run has no whole checkpoint, what `options` say cannot be asked for, or a report
 /// cannot be read.
 pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
+    all_reports(run, options, |_| Ok(true))
+}
+
+/// The same, and whether these reports are of the seed and the returns of `options`, and of as many
+/// episodes at least: of what a run's own settings do not say.
+///
+/// # Errors
+/// As [`is_played`].
+pub fn is_played_so(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
+    all_reports(run, options, |Planned { entry, out }| {
+        let there = Evaluation::read(out)?;
+        let n_episodes = there.episodes.len() + there.failed.len();
+        let is_whole = n_episodes >= entry.plan.episodes * entry.plan.targets.len();
+        Ok(is_whole && is_asked_by(&there, entry))
+    })
+}
+
+fn all_reports(
+    run: &RunDir,
+    options: &EvaluationSettings,
+    is_it: impl Fn(&Planned) -> Result<bool>,
+) -> Result<bool> {
     let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
     if choose::is_awaited(run, &checkpoint, options)? {
         return Ok(false);
     }
-    for Planned { out, .. } in plan(run, &checkpoint, None, options)? {
+    for planned in plan(run, &checkpoint, None, options)? {
+        let out = &planned.out;
         // Of a run that was looked at, and then went on, a report is about weights of before.
-        if !out.is_file() || Evaluation::step_in(&out)? != Some(checkpoint.state.step) {
+        let is_there = out.is_file() && Evaluation::step_in(out)? == Some(checkpoint.state.step);
+        if !is_there || !is_it(&planned)? {
             return Ok(false);
         }
     }

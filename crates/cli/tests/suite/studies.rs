@@ -79,7 +79,6 @@ fn a_study_is_carried_out_compared_and_grows() {
     assert_eq!(runs(&desk).len(), 8);
     let page = fs::read_to_string(desk.path("runs/studies/heads/report.md")).unwrap();
     assert!(page.starts_with("# Study heads\n") && !page.contains("no comparison"), "{page}");
-    // Played once more, otherwise: without training again.
     let plan = desk.succeeds("study run heads seed=1..5 plan=true");
     assert!(plan.contains("2 cells to do; training 0.00 h, playing 0.00 h, "), "{plan}");
     assert!(!plan.contains("is not known"), "{plan}");
@@ -103,6 +102,21 @@ fn a_run_is_played_again_as_the_study_says() {
     assert_eq!(status(&desk, "again")["cells"][0]["state"], "stopped");
     desk.succeeds("study resume again");
     assert!(found[0].join("evaluation-sample.json").is_file());
+    // What it says of that may change later.
+    let episodes = || {
+        let report = fs::read(found[0].join("evaluation-sample.json")).unwrap();
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        (report["seed"].clone(), report["episodes"].as_array().unwrap().len())
+    };
+    for (line, asked) in [("episodes=3", (1, 3)), ("seed=9", (9, 2))] {
+        let before = episodes();
+        let line = format!("\"evaluation.actions=sample evaluation.{line}\"");
+        let other = file.replace("\"evaluation.actions=sample\"", &line);
+        fs::write(desk.path("again.toml"), other).unwrap();
+        desk.succeeds(&format!("study run again.toml {TINY}"));
+        assert_ne!(episodes(), before, "{line}");
+        assert_eq!(episodes(), (asked.0.into(), asked.1), "{line}");
+    }
     let page = fs::read_to_string(desk.path("runs/studies/again/report.md")).unwrap();
     assert!(page.contains("matched (action choice mode)"), "{page}");
     assert!(page.contains("matched (action choice sample)"), "{page}");
@@ -156,6 +170,11 @@ fn what_would_take_the_place_of_a_report_is_refused() {
         let study = format!("study run again.toml {free} {settings} evaluation.episodes=1");
         desk.refuses(&study, &[line, expected]);
     }
+    // A way to play is chosen for what the settings play.
+    let line = "evaluation.protocol=v5 evaluation.episodes=2";
+    fs::write(desk.path("again.toml"), format!("evaluations = [\"{line}\"]\n")).unwrap();
+    let study = format!("study run again.toml {TINY} evaluation.episodes=0");
+    desk.refuses(&study, &[line, "evaluation.episodes=0 there plays nothing"]);
     let study = format!("study run {TINY} name=parts seed=1 evaluation.episodes=3 parts=4");
     desk.refuses(&study, &["parts=4", "3 episodes"]);
 }
@@ -203,6 +222,14 @@ fn a_study_is_found_where_its_file_says() {
     fs::write(desk.path("s.toml"), "seeds = [1]\n[settings]\nruns = \"elsewhere\"\n").unwrap();
     desk.succeeds(&format!("study run s.toml {TINY} evaluation.episodes=0"));
     assert!(desk.succeeds("study status s.toml").contains("1 cell: 1 trained"));
+    // Moved, its runs are beside it.
+    fs::rename(desk.path("elsewhere"), desk.path("moved")).unwrap();
+    for line in ["study status s runs=moved", "study status moved/studies/s"] {
+        assert!(desk.succeeds(line).contains("1 cell: 1 trained"), "{line}");
+    }
+    let said = desk.succeeds("study resume s runs=moved");
+    assert!(said.contains("nothing is left to do"), "{said}");
+    assert!(!desk.path("elsewhere").exists());
 }
 
 #[test]

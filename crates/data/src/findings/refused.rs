@@ -7,6 +7,7 @@ use crate::columns::FINITE;
 use crate::error::DataError;
 
 const AGAIN: &str = "Fetch or copy the file again.";
+const CORRECT: &str = "Correct the array, or fetch or copy the file again.";
 const WITHOUT: &str = "Fetch the file again, or take these steps out: it is refused as it is.";
 const LIMIT: &str = "a flag where a step limit ended an episode";
 const OTHER_KIND: &str = "Take this file away, or name the data it belongs to.";
@@ -44,6 +45,11 @@ impl Findings<'_> {
             DataError::Unread { what, way_out, .. } => {
                 let advice = format!("Do as follows: {way_out}.");
                 self.error("unread-form", "", "a form that is read", what.as_str(), advice);
+            }
+            DataError::Locked { .. } => {
+                let advice = "Wait until the program that writes it is done; on a disk without \
+                              locks, set HDF5_USE_FILE_LOCKING=FALSE.";
+                self.error("locked-file", "", "a file that no program writes", "a lock", advice);
             }
             DataError::Hdf5 { path, .. } if path.to_str().is_none() => {
                 let advice = "Rename the file or the folder it is in; the file may be sound.";
@@ -95,7 +101,7 @@ impl Findings<'_> {
                     true => self.error("non-finite", dataset, "finite numbers", found, WITHOUT),
                     false => {
                         let values = "values of a recording";
-                        self.error("impossible-value", dataset, values, found, AGAIN);
+                        self.error("impossible-value", dataset, values, found, CORRECT);
                     }
                 }
             }
@@ -143,6 +149,7 @@ fn path_of(error: &DataError) -> Option<&Path> {
         | DataError::Value { path, .. }
         | DataError::Inconsistent { path, .. }
         | DataError::NotHdf5 { path }
+        | DataError::Locked { path }
         | DataError::Npz { path, .. }
         | DataError::Unread { path, .. }
         | DataError::Hdf5 { path, .. }

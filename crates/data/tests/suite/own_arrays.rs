@@ -212,6 +212,15 @@ fn arrays_that_are_wrong() {
         refused(&zip(&files), &format!("has no `{name}`: it has "));
     }
     refused(&zip(&[]), "has no `terminals`: it is empty");
+    // An array of no rows may claim any shape.
+    let none: Vec<(&str, Vec<u8>)> = vec![
+        ("observations", npy("|u1", &[0, 10_000_000_000_000, 84], &[])),
+        ("actions", npy("|u1", &[0], &[])),
+        ("rewards", f4(&[0], &[])),
+        ("terminals", npy("|b1", &[0], &[])),
+        ("timeouts", npy("|b1", &[0], &[])),
+    ];
+    refused(&zip(&none), "up to 4096 pixels");
     refused_with("rewards", f4(&[3], &[0.0; 3]), "`rewards` has 3 rows, expected 2 because of");
     refused_with("rewards", f4(&[2, 2], &[0.0; 4]), "`rewards` has shape [2, 2]");
     refused_with("rewards", f4(&[2], &[0.0, f32::NAN]), "`rewards` holds in row 1 NaN at place 0");

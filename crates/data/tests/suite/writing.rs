@@ -319,18 +319,9 @@ print('opened by minari', minari.__version__)
 ";
 
 #[test]
+#[ignore = "needs a Python with minari[hdf5]==0.5.4 in OVERTONE_MINARI_PYTHON"]
 fn minari_opens_what_is_written() {
-    // Where the package is, as `pip install 'minari[hdf5]==0.5.4'` puts it.
-    let python = std::env::var_os("OVERTONE_MINARI_PYTHON").unwrap_or_else(|| "python3".into());
-    let has = Command::new(&python).args(["-c", "import minari, h5py"]).output();
-    if !has.is_ok_and(|found| found.status.success()) {
-        println!(
-            "skipped: {} has no package `minari` (name one that has it in \
-             OVERTONE_MINARI_PYTHON)",
-            python.display()
-        );
-        return;
-    }
+    let python = std::env::var_os("OVERTONE_MINARI_PYTHON").expect("OVERTONE_MINARI_PYTHON");
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("own/vectors-v0"), &vectors(), None);
     write(&dir.path().join("own/pictures-v0"), &pictures(), None);

@@ -69,6 +69,13 @@ impl Resolved {
         let again: Vec<EvaluationSettings> = again.collect::<Result<_>>()?;
         let mut names = reports_of(&settings.evaluation);
         for (evaluation, line) in again.iter().zip(lines) {
+            if settings.evaluation.episodes == 0 && evaluation.episodes > 0 {
+                bail!(
+                    "evaluations: `{line}`: runs are played otherwise beside what the settings say, \
+                     and evaluation.episodes=0 there plays nothing: put this line's keys into the \
+                     settings"
+                );
+            }
             let own = reports_of(evaluation);
             if own.iter().any(|report| names.contains(report)) {
                 bail!(
@@ -108,16 +115,25 @@ impl Resolved {
 
     /// What was not played yet.
     pub fn awaited<'a>(&'a self, run: &'a RunDir) -> impl Iterator<Item = &'a EvaluationSettings> {
-        let all = std::iter::once(&self.settings.evaluation).chain(&self.again);
-        all.filter(|evaluation| evaluation.episodes > 0).filter(|evaluation| {
-            // A run whose checkpoints were removed after it was played stays played.
-            let is_there = |_| {
-                let newest = Checkpoint::newest(&run.checkpoints());
-                let is_gone = matches!(newest, Err(TrainError::NoCheckpoint { .. }));
-                is_gone && !evaluate::reports(run).is_empty()
-            };
-            !evaluate::is_played(run, evaluation).unwrap_or_else(is_there)
-        })
+        // A run whose checkpoints were removed after it was played stays played.
+        let is_there = |_| {
+            let newest = Checkpoint::newest(&run.checkpoints());
+            let is_gone = matches!(newest, Err(TrainError::NoCheckpoint { .. }));
+            is_gone && !evaluate::reports(run).is_empty()
+        };
+        let own = Some(&self.settings.evaluation).filter(|own| {
+            own.episodes > 0 && !evaluate::is_played(run, own).unwrap_or_else(is_there)
+        });
+        // No run's settings say these, and the study's may have changed.
+        let again = self.again.iter().filter(move |again| {
+            again.episodes > 0 && !evaluate::is_played_so(run, again).unwrap_or_else(is_there)
+        });
+        own.into_iter().chain(again)
+    }
+
+    /// What it is played by: as its settings say, and otherwise.
+    pub fn played(&self) -> impl Iterator<Item = &EvaluationSettings> {
+        std::iter::once(&self.settings.evaluation).chain(&self.again)
     }
 }
 
@@ -178,12 +194,12 @@ pub fn check_different(cells: &[Resolved]) -> Result<()> {
 /// # Errors
 /// Names the first cell of which there are fewer.
 pub fn check_parts(cells: &[Resolved], parts: usize) -> Result<()> {
-    for Resolved { cell, settings, again } in cells {
-        let all = std::iter::once(&settings.evaluation).chain(again);
-        if let Some(few) = all.map(|played| played.episodes).find(|n| (1..parts).contains(n)) {
+    for resolved in cells {
+        let mut episodes = resolved.played().map(|played| played.episodes);
+        if let Some(few) = episodes.find(|n| (1..parts).contains(n)) {
             bail!(
                 "parts={parts}: the cell {} plays {few} episodes; say parts={few} or less",
-                cell.id
+                resolved.cell.id
             );
         }
     }

@@ -4,14 +4,14 @@ use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 use overtone_eval::Evaluation;
-use overtone_study::{Engine, Study, StudyFolder};
+use overtone_study::{Engine, Study, StudyFolder, last_step};
 use overtone_train::RunDir;
 
-use super::cells::{self, Resolved};
+use super::cells::{self, KnownRuns, Resolved};
 use crate::{
     command::{evaluate, provenance, train},
     host,
-    settings::{Resume, Settings},
+    settings::{EvaluationSettings, Resume, Settings},
 };
 
 /// Updates that are measured where no run is there to tell.
@@ -22,8 +22,8 @@ const MEASURED: usize = 20;
 struct Cost {
     /// Training, all of it.
     training_s: f64,
-    /// Playing; none where nothing tells of it.
-    playing_s: Option<f64>,
+    /// Playing an episode; none where nothing tells of it.
+    episode_s: Option<f64>,
     bytes: u64,
 }
 
@@ -42,8 +42,10 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
             train::is_finished(&run).then_some((run, settings))
         })
         .collect();
+    let own = KnownRuns::read(&first.settings.runs);
     let mut known: BTreeMap<String, Option<Cost>> = BTreeMap::new();
-    let (mut total, mut unknown, mut not_played) = (Cost::default(), Vec::new(), 0);
+    let (mut total, mut playing_s) = (Cost::default(), 0.0);
+    let (mut unknown, mut not_played) = (Vec::new(), 0);
     for (resolved, told) in cells.iter().zip(&status.cells) {
         if told.state.is_done() {
             continue;
@@ -52,7 +54,7 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
         if !known.contains_key(label) {
             let like = runs.iter().find(|(_, settings)| is_like(settings, &resolved.settings));
             let cost = match like {
-                Some((run, _)) => of_run(run, resolved),
+                Some((run, _)) => of_run(run),
                 None if measure => Some(measured(resolved)?),
                 None => None,
             };
@@ -61,12 +63,15 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
         match known[label] {
             None => unknown.push(resolved.cell.id.as_str()),
             Some(cost) => {
-                total.training_s += cost.training_s;
+                let run = own.of(resolved);
+                total.training_s += cost.training_s * left(run);
                 total.bytes += cost.bytes;
-                match cost.playing_s {
-                    Some(seconds) => {
-                        total.playing_s = Some(total.playing_s.unwrap_or(0.0) + seconds);
-                    }
+                let n_episodes = match run.filter(|run| train::is_finished(run)) {
+                    Some(run) => episodes(resolved.awaited(run)),
+                    None => episodes(resolved.played()),
+                };
+                match cost.episode_s.map(|seconds| seconds * n_episodes) {
+                    Some(seconds) => playing_s += seconds,
                     None => not_played += 1,
                 }
             }
@@ -79,7 +84,7 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
             "{open} cells to do; training {}, playing {}, {:.2} GB, one after the other on this \
              machine{}",
             hours(total.training_s),
-            hours(total.playing_s.unwrap_or(0.0)),
+            hours(playing_s),
             total.bytes as f64 / 1e9,
             match (study.executor.engine, study.executor.jobs) {
                 (Engine::Slurm, 0) => "; Slurm does as many at once as it has room for".to_owned(),
@@ -115,12 +120,12 @@ fn is_like(run: &Settings, wanted: &Settings) -> bool {
 }
 
 /// What a finished run took; none where its metrics do not tell.
-fn of_run(run: &RunDir, resolved: &Resolved) -> Option<Cost> {
+fn of_run(run: &RunDir) -> Option<Cost> {
     let (steps, seconds) = trained(run.path())?;
     let updates = provenance::updates(run).unwrap_or(steps);
     Some(Cost {
         training_s: seconds / steps as f64 * updates as f64,
-        playing_s: playing_s(run, resolved),
+        episode_s: episode_s(run),
         bytes: size(run.path()),
     })
 }
@@ -148,14 +153,32 @@ fn trained_by(text: &str) -> Option<(u64, f64)> {
     Some((steps, before + last)).filter(|_| steps > 0)
 }
 
-/// Seconds of playing all that a cell asks for, by an evaluation of a run.
-fn playing_s(run: &RunDir, resolved: &Resolved) -> Option<f64> {
+/// Seconds of playing an episode, by an evaluation of a run.
+fn episode_s(run: &RunDir) -> Option<f64> {
     let played = Evaluation::read(evaluate::reports(run).first()?).ok()?;
     let seconds = played.steps as f64 / played.steps_per_second;
-    let n_targets = played.targets.len().max(1) as f64;
-    let all = std::iter::once(&resolved.settings.evaluation).chain(&resolved.again);
-    let wanted: f64 = all.map(|evaluation| evaluation.episodes as f64 * n_targets).sum();
-    Some(seconds / played.episodes.len().max(1) as f64 * wanted)
+    Some(seconds / played.episodes.len().max(1) as f64)
+}
+
+/// How many episodes are played by these settings, each return asked for and each protocol counted;
+/// those by which a way to play is chosen are not.
+fn episodes<'a>(evaluations: impl Iterator<Item = &'a EvaluationSettings>) -> f64 {
+    let listed = |text: &str| text.split(',').count();
+    let each = evaluations
+        .map(|played| played.episodes * listed(&played.target) * listed(&played.protocol));
+    each.sum::<usize>() as f64
+}
+
+/// The share of a cell's training that is still to do.
+fn left(run: Option<&RunDir>) -> f64 {
+    match run {
+        Some(run) if train::is_finished(run) => 0.0,
+        Some(run) => {
+            let of = provenance::updates(run).unwrap_or(0).max(1);
+            1.0 - (last_step(run.path()) as f64 / of as f64).min(1.0)
+        }
+        None => 1.0,
+    }
 }
 
 /// Trains some updates of a cell in a folder that goes afterwards.
@@ -204,7 +227,7 @@ fn measured_in(folder: &Path, resolved: &Resolved) -> Result<Cost> {
     let keep = resolved.settings.train.keep_checkpoints.max(1) as u64;
     Ok(Cost {
         training_s: seconds / steps as f64 * updates,
-        playing_s: None,
+        episode_s: None,
         bytes: size(run.path()) * keep,
     })
 }
@@ -225,7 +248,24 @@ fn size(folder: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::trained_by;
+    use overtone_train::RunDir;
+
+    use super::{left, trained_by};
+    use crate::command::train::finish;
+
+    #[test]
+    fn what_a_run_has_done_is_not_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunDir::create(folder.path(), "run").unwrap();
+        let write = |name: &str, text: &str| std::fs::write(run.path().join(name), text).unwrap();
+        assert_eq!(left(None), 1.0);
+        assert_eq!(left(Some(&run)), 1.0);
+        write("metrics.csv", "step,loss\n10,1\n30,1\n");
+        write("provenance.jsonl", "{\"updates\":40}\n");
+        assert_eq!(left(Some(&run)), 0.25);
+        finish(&run).unwrap();
+        assert_eq!(left(Some(&run)), 0.0);
+    }
 
     #[test]
     fn seconds_of_all_processes_count() {

@@ -1,7 +1,7 @@
 //! `overtone import`: runs of agents that were exported, here or by transformers, and of the
 //! published programs' state dicts.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
 use overtone_agents::{
@@ -74,14 +74,18 @@ pub fn import(words: &[String]) -> Result<()> {
     let name = name.map(|name| name.to_string_lossy()).unwrap_or_default();
     let run = RunDir::create(Path::new(&runs), &format!("imported-{name}"))?;
     let _lock = run.lock()?;
-    run.write(CONFIG, settings.as_bytes())?;
-    if let Some(choice) = choice {
-        choice.write(&run.path().join(Choice::FILE))?;
-    }
-    let learned = Exported { model: tensors, training: NamedTensors::new() };
-    Checkpoint::save(&run.checkpoints(), &state, &learned, 1, 1)?;
-    provenance::note(&run, state.step, state.step, 1)?;
-    train::finish(&run)?;
+    let written = || -> Result<()> {
+        run.write(CONFIG, settings.as_bytes())?;
+        if let Some(choice) = choice {
+            choice.write(&run.path().join(Choice::FILE))?;
+        }
+        let learned = Exported { model: tensors, training: NamedTensors::new() };
+        Checkpoint::save(&run.checkpoints(), &state, &learned, 1, 1)?;
+        provenance::note(&run, state.step, state.step, 1)?;
+        train::finish(&run)
+    };
+    // Half of it would be taken for a run to go on with.
+    written().inspect_err(|_| drop(fs::remove_dir_all(run.path())))?;
     say!("imported {} to {}", from.display(), run.path().display());
     say!("play it: just evaluate rollouts run={}", quoted(run.path()));
     Ok(())

@@ -31,9 +31,10 @@ impl Setting {
     }
 }
 
-/// What follows from another length at which episodes are cut.
+/// What follows from another length at which episodes are cut; 0 is none.
 pub fn other_length(trained: &Value, played: &Value) -> String {
-    let longer = played.number() > trained.number();
+    let length = |value: &Value| value.number().map(|n| if n == 0.0 { f64::INFINITY } else { n });
+    let longer = length(played) > length(trained);
     let follows = match longer {
         true => "an episode may last longer than any of the data, and collect more",
         false => "an episode is cut sooner than in the data, and collects less",
