@@ -243,4 +243,5 @@ def markdown(section: dict) -> str:
     files = "Files were dropped from memory first." if cold else (
         "Files may have been in memory: dropping them was not allowed.")
     return (f"{section['minutes']:g} minutes for each, {section['threads']} threads, "
-            f"{section['episodes']} episodes a look, one seed. {files}\n\n{text}")
+            f"{section['episodes']} episodes a look, one seed. {files} Looks that came later are in "
+            f"score.json and in no row.\n\n{text}")

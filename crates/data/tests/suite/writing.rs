@@ -319,7 +319,7 @@ print('opened by minari', minari.__version__)
 ";
 
 #[test]
-#[ignore = "needs a Python with minari[hdf5]==0.5.4 in OVERTONE_MINARI_PYTHON"]
+#[ignore = "needs a Python with minari[hdf5]==0.5.4 and pillow in OVERTONE_MINARI_PYTHON"]
 fn minari_opens_what_is_written() {
     let python = std::env::var_os("OVERTONE_MINARI_PYTHON").expect("OVERTONE_MINARI_PYTHON");
     let dir = tempfile::tempdir().unwrap();
