@@ -45,6 +45,12 @@ impl Settings {
         rates::geometric(1.0, 32.0, self.n_radii)
     }
 
+    /// Bandwidths of the Gaussian kernel beside them: as wide near 0 as `sinc⁴(R z)` at each radius,
+    /// for `ln sinc⁴(R z) = −⅔ R² z² + …`.
+    pub fn bandwidths(&self) -> Vec<f64> {
+        self.radii().into_iter().map(|radius| 0.75f64.sqrt() / radius).collect()
+    }
+
     /// How often [`run`] reports progress.
     pub fn units(&self) -> usize {
         synthetic::units(self) + rates::units(self)

@@ -70,8 +70,10 @@ pub struct Finding {
     pub example: Example,
     /// By radius, then by power.
     pub errors: Vec<[Pooled; POWERS.len()]>,
-    /// Of the Gaussian kernel with Silverman's bandwidth.
-    pub gaussian: Pooled,
+    /// Of the Gaussian kernel with Silverman's bandwidth, which is made for densities.
+    pub silverman: Pooled,
+    /// Of the Gaussian kernel, by bandwidth: as many of them as radii.
+    pub gaussian: Vec<Pooled>,
     /// Variance of the true values at the test points, over one draw after another.
     pub variance: Pooled,
 }
@@ -85,7 +87,8 @@ pub fn polynomial([x, y]: [f64; 2]) -> f64 {
 /// depend on the radius.
 struct Draw {
     errors: Vec<Vec<PerPower>>,
-    gaussian: Vec<f64>,
+    /// With Silverman's bandwidth first, then by bandwidth.
+    gaussian: Vec<Vec<f64>>,
     variance: Vec<f64>,
 }
 
@@ -115,7 +118,10 @@ pub(super) fn run(settings: &Settings, progress: &(dyn Fn() + Sync)) -> Vec<Find
         errors: (0..settings.radii().len())
             .map(|r| array::from_fn(|p| draws.iter().map(|d| d.errors[e][r][p]).collect()))
             .collect(),
-        gaussian: draws.iter().map(|d| d.gaussian[e]).collect(),
+        silverman: draws.iter().map(|d| d.gaussian[e][0]).collect(),
+        gaussian: (1..=settings.bandwidths().len())
+            .map(|b| draws.iter().map(|d| d.gaussian[e][b]).collect())
+            .collect(),
         variance: draws.iter().map(|d| d.variance[e]).collect(),
     };
     Example::ALL.into_iter().enumerate().map(finding).collect()
@@ -185,13 +191,15 @@ fn density<const D: usize>(settings: &Settings, draw: usize, progress: &(dyn Fn(
             array::from_fn(|p| mse(estimates.iter().map(|estimate| estimate[p]), &truth))
         })
         .collect();
-    let bandwidths = columns.each_ref().map(|column| silverman(sample_sd(column), column.len(), D));
-    let gaussian: Vec<f64> =
-        tests.par_iter().map(|&at| gaussian_density(&columns, bandwidths, at)).collect();
+    let error = |bandwidths: [f64; D]| {
+        let estimate = |&at: &[f64; D]| gaussian_density(&columns, bandwidths, at);
+        mse(tests.par_iter().map(estimate).collect::<Vec<_>>(), &truth)
+    };
+    let gaussian = gaussian_bandwidths(settings, &columns).into_iter().map(error).collect();
     progress();
     Draw {
         errors: vec![errors],
-        gaussian: vec![mse(gaussian, &truth)],
+        gaussian: vec![gaussian],
         variance: vec![sample_sd(&truth).powi(2)],
     }
 }
@@ -233,19 +241,30 @@ fn regression(settings: &Settings, draw: usize, progress: &(dyn Fn() + Sync)) ->
         }
     }
 
-    let bandwidths = columns.each_ref().map(|column| silverman(sample_sd(column), n, 2));
-    let mut gaussian = Vec::with_capacity(4);
-    for (tests, truth) in tests.iter().zip(&truths) {
-        let estimates: Vec<[f64; 2]> = tests
-            .par_iter()
-            .map(|&at| gaussian_regression(&columns, bandwidths, [&values, &noise], at))
-            .collect();
-        gaussian.push(mse(estimates.iter().map(|e| e[0] + e[1]), truth));
-        gaussian.push(mse(estimates.iter().map(|e| e[0]), truth));
+    let mut gaussian = vec![Vec::new(); 4];
+    for bandwidths in gaussian_bandwidths(settings, &columns) {
+        for (set, (tests, truth)) in tests.iter().zip(&truths).enumerate() {
+            let estimates: Vec<[f64; 2]> = tests
+                .par_iter()
+                .map(|&at| gaussian_regression(&columns, bandwidths, [&values, &noise], at))
+                .collect();
+            gaussian[2 * set].push(mse(estimates.iter().map(|e| e[0] + e[1]), truth));
+            gaussian[2 * set + 1].push(mse(estimates.iter().map(|e| e[0]), truth));
+        }
     }
     let variance = truths.iter().flat_map(|truth| [sample_sd(truth).powi(2); 2]).collect();
     progress();
     Draw { errors, gaussian, variance }
+}
+
+/// Silverman's, then those of [`Settings::bandwidths`], for each dimension.
+fn gaussian_bandwidths<const D: usize>(
+    settings: &Settings,
+    columns: &[Vec<f64>; D],
+) -> Vec<[f64; D]> {
+    let rule = columns.each_ref().map(|column| silverman(sample_sd(column), column.len(), D));
+    let others = settings.bandwidths().into_iter().map(|bandwidth| [bandwidth; D]);
+    std::iter::once(rule).chain(others).collect()
 }
 
 /// The Nadaraya–Watson estimates of several values with a Gaussian kernel.
@@ -255,10 +274,15 @@ fn gaussian_regression(
     values: [&[f64]; 2],
     at: [f64; 2],
 ) -> [f64; 2] {
+    let squares = |i: usize| {
+        let z = [0, 1].map(|j| (at[j] - columns[j][i]) / bandwidths[j]);
+        z[0] * z[0] + z[1] * z[1]
+    };
+    // Relative to the nearest point's, so that not all are 0 with a narrow kernel.
+    let nearest = (0..columns[0].len()).map(squares).fold(f64::INFINITY, f64::min);
     let (mut plain, mut weighted) = (0.0, [0.0; 2]);
     for i in 0..columns[0].len() {
-        let z = [0, 1].map(|j| (at[j] - columns[j][i]) / bandwidths[j]);
-        let kernel = (-0.5 * (z[0] * z[0] + z[1] * z[1])).exp();
+        let kernel = (-0.5 * (squares(i) - nearest)).exp();
         plain += kernel;
         weighted.iter_mut().zip(values).for_each(|(sum, values)| *sum += kernel * values[i]);
     }
@@ -300,14 +324,31 @@ mod tests {
         let found = &tiny_findings().examples;
         assert_eq!(found.len(), Example::ALL.len());
         for finding in found {
-            assert_eq!((finding.errors.len(), finding.gaussian.n), (3, 2));
-            assert!(finding.variance.mean > 0.0 && finding.gaussian.mean > 0.0);
-            assert!(finding.gaussian.mean < finding.variance.mean, "{finding:?}");
+            assert_eq!((finding.errors.len(), finding.silverman.n), (3, 2));
+            assert!(finding.variance.mean > 0.0 && finding.silverman.mean > 0.0);
+            assert!(finding.silverman.mean < finding.variance.mean, "{finding:?}");
+            assert_eq!(finding.gaussian.len(), 3);
+            assert!(finding.gaussian.iter().all(|error| error.mean.is_finite()), "{finding:?}");
         }
         // Noise adds to the error; the Gaussian kernel's has no negative weights to hide it.
-        assert!(found[2].gaussian.mean > found[3].gaussian.mean);
-        assert!(found[4].gaussian.mean > found[5].gaussian.mean);
+        assert!(found[2].silverman.mean > found[3].silverman.mean);
+        assert!(found[4].silverman.mean > found[5].silverman.mean);
         assert_ne!(found[2].errors, found[4].errors);
+    }
+
+    /// The nearest point's value where the kernel is narrow, the mean where it is wide.
+    #[test]
+    fn a_gaussian_kernel_goes_from_the_nearest_value_to_the_mean() {
+        let columns = [vec![0.0, 3.0], vec![0.0, 0.0]];
+        let estimate = |bandwidth: f64| {
+            gaussian_regression(&columns, [bandwidth; 2], [&[2.0, 8.0], &[1.0, 0.0]], [1.0, 0.0])
+        };
+        assert_eq!(estimate(1e-3), [2.0, 1.0]);
+        let [value, noise] = estimate(1e6);
+        assert!((value - 5.0).abs() < 1e-9 && (noise - 0.5).abs() < 1e-9);
+        // exp(−1/2) and exp(−2).
+        let [near, far] = [(-0.5f64).exp(), (-2.0f64).exp()];
+        assert!((estimate(1.0)[0] - (2.0 * near + 8.0 * far) / (near + far)).abs() < 1e-12);
     }
 
     #[test]

@@ -22,8 +22,10 @@ impl Findings {
                     .stroke(Stroke::Marked)
             })
             .collect();
+        // Each at the R at which φ = z⁴ is as wide.
+        let gaussian = radii.iter().zip(&finding.gaussian).map(|(&r, e)| [r, e.mean]).collect();
+        lines.push(Line::new("Gaussian kernel", gaussian).stroke(Stroke::Marked).colour(4));
         let level = |y: f64| [1.0, 32.0].map(|x| [x, y]).to_vec();
-        lines.push(Line::new("Gaussian kernel", level(finding.gaussian.mean)).colour(4));
         let paper = Line::new("paper", level(finding.example.paper()));
         lines.push(paper.stroke(Stroke::Dashed).colour(6));
         LinePlot {
