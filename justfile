@@ -19,6 +19,7 @@ features := ""
 cargo_args := "--workspace --locked --features '" + features + "'"
 programs := env("CARGO_TARGET_DIR", "target") / "release"
 overtone := programs / "overtone"
+wheels := env("CARGO_TARGET_DIR", "target") / "wheels"
 # What is said here, maturin takes in place of what stands in pyproject.toml.
 wheel_features := if features == "" { "" } else { "--features 'extension-module " + features + "'" }
 
@@ -116,6 +117,7 @@ test: setup
 wheel: setup
     scripts/stage-datasets.sh
     .venv/bin/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
+    rm -f -- {{ wheels }}/overtone_rl-*.whl
     .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python {{ wheel_features }}
 
 # Build the documentation as a site in target/site; nothing in it is fetched from elsewhere
@@ -125,8 +127,8 @@ site: site-setup
 # Run the notebooks and keep what they give: just notebooks [NAME...]
 notebooks *args: wheel site-setup
     @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/site/notebooks.txt
-    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/overtone_rl-*.whl
-    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check "$(echo target/wheels/overtone_rl-*.whl)[mujoco]"
+    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps {{ wheels }}/overtone_rl-*.whl
+    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check "$(echo {{ wheels }}/overtone_rl-*.whl)[mujoco]"
     @.venv-site/bin/python scripts/site/notebooks.py "$@"
 
 [private]

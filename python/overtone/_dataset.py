@@ -217,7 +217,7 @@ class Dataset:
         words = ["data", "convert", str(self.path), str(path)]
         task = task or self.task
         _program.call(words + (["--task", task] if task else []), Teller("none", None))
-        return Dataset(path)
+        return Dataset.open(path)
 
 
 def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | None = None) -> Dataset:

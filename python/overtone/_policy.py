@@ -108,14 +108,20 @@ class Policy:
         Args:
             observations: ``[n, …]``, in the environment's own units: vectors of any numbers, or
                 pixels, whole numbers from 0 to 255.
-            rewards: ``[n]``, for each agent's previous action; 0 where an episode begins.
-            starts: ``[n]``, true where an episode begins. An agent's first turn always begins one.
+            rewards: ``[n]``, for each agent's previous action, as the environment gives them (of
+                games they are clipped to ±1 here, as what is asked for is); 0 where an episode
+                begins.
+            starts: ``[n]``, true where ``observations`` has an episode's first. An agent's first
+                turn always begins one. A vector environment of Gymnasium shows it one call after
+                the one that says done, or, with ``AutoresetMode.SAME_STEP``, in the same.
             agents: Which agents act, each at most once; all by default.
             target_returns: ``[n]``, what episodes that begin now are asked for, if not
                 :attr:`target_return`.
 
         Returns:
-            ``[n]`` indices of actions, or ``[n, width]`` numbers, in the environment's units.
+            ``[n]`` indices of actions from 0, where a ``Discrete(start=k)`` counts from k and a
+            MultiDiscrete has its combinations in order; or ``[n, width]`` numbers in the
+            environment's units.
 
         Raises:
             ValueError: Names the argument that does not fit.
@@ -159,7 +165,8 @@ class Policy:
 
         The policy keeps the history itself: say with ``episode_start`` where an episode begins.
         A conditioned agent reads the ``reward`` of its previous action too; without it the return
-        that is asked for stays what it was. ``deterministic`` is what the policy was made with.
+        that is asked for stays what it was. ``deterministic`` is that of the policy: one that is to
+        act so is made so, ``run.policy(deterministic=True)``.
         """
         del state, deterministic
         array = np.asarray(observation)

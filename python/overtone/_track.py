@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import importlib
+import itertools
 import json
 import math
 import os
@@ -160,11 +161,16 @@ def rows_of(run: Path, table: str, after: int) -> Iterable[tuple[int, dict[str, 
     if not path.is_file():
         return
     whole = path.read_text(encoding="utf-8").rpartition("\n")[0]
-    for row in csv.DictReader(whole.splitlines()):
-        step = int(row.pop("step"))
+    rows = csv.DictReader(whole.splitlines())
+    # Of what was played, a figure has a row.
+    for step, of_step in itertools.groupby(rows, lambda row: int(row.pop("step"))):
         if step <= after:
             continue
-        values = {f"{TABLES[table]}/{name}": number(text) for name, text in row.items() if name}
+        values: dict[str, float] = {}
+        for row in of_step:
+            figure = row.pop("figure", None)
+            named = row.items() if figure is None else [(figure, row["value"])]
+            values |= {f"{TABLES[table]}/{name}": number(text) for name, text in named if name}
         yield step, {name: value for name, value in values.items() if math.isfinite(value)}
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import overtone as ov
 
-from .common import TINY, Desk, carts
+from .common import ROOT, TINY, Desk, carts
 
 
 class Policies(Desk):
@@ -30,6 +30,31 @@ class Policies(Desk):
                 observation, reward, ended, cut, _ = environment.step(action)
                 total, over, start = total + float(reward), ended or cut, False
             self.assertAlmostEqual(total, episode["raw_return"], delta=1e-4 * abs(total))
+
+    def test_a_games_rewards_are_clipped_as_its_returns_are(self) -> None:
+        model = {"d_model": 16, "n_layers": 1, "n_heads": 1}
+        data = {"transitions": 2000}
+        words = {**TINY, "model": model, "data": data}
+        run = ov.train(ROOT / "datasets/starter/Seaquest", game="seaquest", progress="none", **words)
+        policy = run.policy(30)
+        frames = np.random.default_rng(3).integers(0, 256, (2, 1, 4, 84, 84)).astype(np.uint8)
+
+        def second(reward: float) -> np.ndarray:
+            policy.reset()
+            policy.act(frames[0])
+            policy.act(frames[1], [reward])
+            assert policy.probabilities is not None
+            return policy.probabilities
+
+        np.testing.assert_array_equal(second(20.0), second(1.0))
+        self.assertTrue((second(20.0) != second(0.0)).any())
+
+    def test_damaged_weights_are_passed_over_and_told(self) -> None:
+        run = self.train(**{"train.checkpoint_every": 1})
+        newest = sorted(run.path.glob("checkpoints/step-*"))[-1]
+        (newest / "model.safetensors").write_bytes(b"")
+        with self.assertWarnsRegex(UserWarning, "skipped a checkpoint: .*model.safetensors"):
+            run.policy("p50")
 
     def test_agents_know_nothing_of_one_another(self) -> None:
         policy = self.train().policy("p50", n_agents=5)

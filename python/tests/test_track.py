@@ -66,8 +66,18 @@ class Tracking(unittest.TestCase):
         self.assertEqual([step for step, _ in self.logged], [10, 20, 30, 20])
         self.assertEqual(self.logged[-1], (20, {"held_out/loss": 1.25}))
         self.assertIn("sent 0 rows", self.track(*words)[1])
+        # What was played has a row for each figure.
+        self.write(
+            "checkpoints.csv",
+            "step,seconds,figure,value\n20,1.5,eval/raw_return/target_90,1200.5\n"
+            "20,1.5,eval/normalized_return/target_90,37.5\n30,2.5,eval/raw_return/target_90,900\n",
+        )
+        self.assertIn("sent 2 rows", self.track(*words)[1])
+        played = {"raw_return": 1200.5, "normalized_return": 37.5}
+        named = {f"played/eval/{name}/target_90": value for name, value in played.items()}
+        self.assertEqual(self.logged[-2], (20, named))
         # Another project has nothing of it yet.
-        self.assertIn("sent 4 rows", self.track("trackio", str(self.run_folder))[1])
+        self.assertIn("sent 6 rows", self.track("trackio", str(self.run_folder))[1])
         self.assertEqual(len({str(how["name"]) for how in self.begun}), 1)
 
     def test_an_interruption_sends_no_row_twice(self) -> None:

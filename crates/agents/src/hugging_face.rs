@@ -331,6 +331,12 @@ pub fn import(
         ..reference
     };
     model.validate(&task.observations, &task.actions)?;
+    // Else another model would play than the one that was written.
+    let next = format!("encoder.h.{}.", config.n_layer);
+    if theirs.keys().any(|name| name.starts_with(&next)) {
+        let expected = "as many as the weights have blocks, and they have more";
+        return Err(config_error("n_layer", config.n_layer, expected));
+    }
     let mut ours = NamedTensors::new();
     for (name, their, turned) in pairs(model.n_layers) {
         let tensor = taken(theirs, &their)?;
@@ -427,6 +433,9 @@ mod tests {
         theirs.remove("encoder.ln_f.bias");
         let lost = import(&config, &theirs, &task, 7).unwrap_err().to_string();
         assert!(lost.contains("encoder.ln_f.bias"), "{lost}");
+        theirs.insert("encoder.h.1.ln_1.bias".into(), TensorData::new(vec![0.0f32; 4], [4]));
+        let more = import(&config, &theirs, &task, 7).unwrap_err().to_string();
+        assert!(more.starts_with("n_layer = 1: as many as the weights have blocks"), "{more}");
         let leaky = Config { activation_function: "gelu_new".into(), ..config };
         let told = import(&leaky, &theirs, &task, 7).unwrap_err().to_string();
         assert_eq!(told, "activation_function = gelu_new: relu");

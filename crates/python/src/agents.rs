@@ -1,6 +1,7 @@
 //! [`Agents`]: a trained agent that acts, many episodes at once.
 
 use std::{
+    ffi::CString,
     path::Path,
     sync::{Mutex, PoisonError},
 };
@@ -10,12 +11,17 @@ use overtone::{DEFAULT_TARGET, OwnChoice};
 use overtone_agents::{Agent, policy};
 use overtone_console::caller::spoken;
 use overtone_core::{
-    ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn, policy::EpisodeStart,
-    protocol::ActionChoice, seed,
+    ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn,
+    policy::EpisodeStart,
+    protocol::{ActionChoice, ReturnUnits},
+    seed,
 };
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir};
-use pyo3::{exceptions::PyValueError, prelude::*};
+use pyo3::{
+    exceptions::{PyUserWarning, PyValueError},
+    prelude::*,
+};
 
 use crate::program::OvertoneError;
 
@@ -27,6 +33,8 @@ pub struct Agents {
     policy: Mutex<Box<dyn Policy>>,
     agent: Agent,
     target_return: f32,
+    /// Those of what is asked for: environments give raw rewards.
+    units: ReturnUnits,
     /// Told in place of a return; 0: a return is told.
     best_percent: f32,
     seed: u64,
@@ -59,6 +67,7 @@ impl Agents {
     #[pyo3(signature = (run, checkpoint, target_return, n_agents, deterministic, temperature, return_quantile, best_percent, seed, device))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
+        py: Python<'_>,
         run: &str,
         checkpoint: &str,
         target_return: &str,
@@ -70,7 +79,7 @@ impl Agents {
         seed: u64,
         device: &str,
     ) -> PyResult<Self> {
-        let (checkpoint, own) = open(run, checkpoint)?;
+        let (checkpoint, own) = open(py, run, checkpoint)?;
         let agent = Agent::of(&checkpoint).map_err(failed)?;
         // Who asks for a return is to be heard.
         let is_asked = !target_return.is_empty() || return_quantile.is_some();
@@ -111,8 +120,9 @@ impl Agents {
         let device = device::choose(device).map_err(failed)?;
         let policy = Mutex::new(policy(&checkpoint, &play, &device.device).map_err(failed)?);
         let episodes = vec![0; n_agents];
-        let best_percent = play.best_percent;
-        Ok(Self { policy, agent, target_return, best_percent, seed, episodes, played: None })
+        let (best_percent, units) = (play.best_percent, play.return_units);
+        let played = None;
+        Ok(Self { policy, agent, target_return, units, best_percent, seed, episodes, played })
     }
 
     /// The task, as `suite/name`.
@@ -192,7 +202,8 @@ impl Agents {
                     target_return: targets.map_or(self.target_return, |all| all[row]),
                 }
             });
-            turns.push(Turn { agent, reward: rewards.map_or(0.0, |all| all[row]), start });
+            let reward = self.units.of(rewards.map_or(0.0, |all| all[row]));
+            turns.push(Turn { agent, reward, start });
         }
         let size = self.agent.task.observations.size();
         let check = |got: usize| {
@@ -256,14 +267,15 @@ impl Agents {
 
 /// The checkpoint `name` of a run (`last`, `best`, or a step), or the one in the folder `run`; and
 /// what was chosen of how it is played.
-fn open(run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
+fn open(py: Python<'_>, run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
     let path = Path::new(run);
     if path.join("model.safetensors").is_file() {
         if name != "last" {
             return Err(wrong(format!("checkpoint={name}: {run} is one itself; name its run")));
         }
         let checkpoint = Checkpoint::open(path).map_err(failed)?;
-        // RUN/checkpoints/step-N
+        // RUN/checkpoints/step-N, which may be named from within.
+        let path = path.canonicalize().map_err(failed)?;
         let own = path.ancestors().nth(2).map(|run| RunDir::open(run, &run.to_string_lossy()));
         return match own {
             Some(Ok(run)) => Ok((checkpoint.clone(), chosen_for(&run, &checkpoint)?)),
@@ -273,16 +285,20 @@ fn open(run: &str, name: &str) -> PyResult<(Checkpoint, OwnChoice)> {
     let run = RunDir::open(Path::new("runs"), run).map_err(failed)?;
     let folder = run.checkpoints();
     let checkpoint = match name {
-        "last" => Checkpoint::newest(&folder).map(|(checkpoint, _)| checkpoint),
-        "best" => Checkpoint::best(&folder).map(|(checkpoint, _)| checkpoint),
+        "last" => Checkpoint::newest(&folder),
+        "best" => Checkpoint::best(&folder),
         step => {
             let step = step.parse().map_err(|_| {
                 wrong(format!("checkpoint={name}: last, best or the number of an update"))
             })?;
-            Checkpoint::at_step(&folder, step)
+            Checkpoint::at_step(&folder, step).map(|checkpoint| (checkpoint, Vec::new()))
         }
     };
-    let checkpoint = checkpoint.map_err(failed)?;
+    let (checkpoint, skipped) = checkpoint.map_err(failed)?;
+    for error in skipped {
+        let told = CString::new(format!("skipped a checkpoint: {error}"))?;
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &told, 3)?;
+    }
     let own = chosen_for(&run, &checkpoint)?;
     Ok((checkpoint, own))
 }

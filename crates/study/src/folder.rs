@@ -14,7 +14,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use crate::{error::StudyError, grid::Study, work::Work};
@@ -67,11 +67,23 @@ impl StudyFolder {
     /// When it cannot be read.
     pub fn study(&self) -> Result<Study, StudyError> {
         let mut study = Study::read(&self.0.join(DOCUMENT))?;
-        if let Some(runs) = self.0.parent().and_then(Path::parent) {
-            let runs = if runs == Path::new("") { Path::new(".") } else { runs };
+        if let Some(runs) = self.runs() {
             study.settings.insert(RUNS.into(), runs.display().to_string().into());
         }
         Ok(study)
+    }
+
+    /// The folder of the runs, in which the folder of studies is.
+    fn runs(&self) -> Option<PathBuf> {
+        // `.`, `..` and a bare name do not say what they are in.
+        let is_plain =
+            |part: Component<'_>| !matches!(part, Component::CurDir | Component::ParentDir);
+        let place = match self.0.components().all(is_plain) && self.0.components().count() > 1 {
+            true => self.0.clone(),
+            false => self.0.canonicalize().ok()?,
+        };
+        let runs = place.parent()?.parent()?;
+        Some(if runs == Path::new("") { PathBuf::from(".") } else { runs.to_owned() })
     }
 
     /// Makes the folder and writes the study into it.

@@ -40,7 +40,7 @@ policy = "random"
 share = ""
 # Policies take turns inside an episode, each for so many steps, drawn between two numbers (50..200); share= says how often each is drawn. Empty: one policy an episode.
 switch = ""
-# Probability of a random action in place of the policy's.
+# Probability of a random action in place of the policy's. A policy with a history remembers its own action, not the one that was taken.
 epsilon = 0.0
 # A list of actions: softmax temperature of the runs' actions. chosen: each run's own, as in evaluate rollouts.
 temperature = "chosen"

@@ -315,7 +315,11 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         };
         let trainer = algorithm.trainer(task, job, checkpoint.as_ref())?;
         if leads {
-            provenance::note(&run, trainer.state().step, trainer.n_updates(), n)?;
+            let (done, n_updates) = (trainer.state().step, trainer.n_updates());
+            provenance::note(&run, done, n_updates, n)?;
+            if done < n_updates {
+                OwnChoice::forget(&run)?;
+            }
         }
         Ok((settings, run, algorithm, device, trainer, interrupt::listen()?, _lock))
     });
@@ -350,9 +354,6 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
     }
     host::began(run.path());
     let (done, n_updates) = (trainer.state().step, trainer.n_updates());
-    if done < n_updates {
-        OwnChoice::forget(&run)?;
-    }
     let curve = Curve::of(&settings, n_updates, &run, &device, &stop);
     let mut printer = Printer::new(done, n_updates, curve);
     let finished = trainer

@@ -92,6 +92,11 @@ pub(super) fn layers(
                 keys.extend(paper);
             }
         }
+        // Whatever a preset plays.
+        if !suites::of(task)?.has_environments() {
+            let (document, name) = NO_ENVIRONMENT;
+            keys.extend(keys::flatten(&document.parse().context(name)?));
+        }
         keys::apply(&mut keys, words)?;
         Ok(keys)
     };
@@ -117,9 +122,6 @@ fn of_task(task: &Task) -> Result<Keys> {
     }
     if task.return_units == ReturnUnits::Raw && task.targets == Targets::default() {
         overlays.push(OWN_RETURNS);
-    }
-    if !suites::of(task)?.has_environments() {
-        overlays.push(NO_ENVIRONMENT);
     }
     for (document, name) in overlays {
         keys.extend(keys::flatten(&document.parse().context(name)?));
@@ -168,15 +170,18 @@ fn lines_of_help() -> Result<String> {
         ("a task that shows pictures", PIXELS.0),
         ("a task with real-valued actions", CONTINUOUS.0),
         ("a task whose returns no reference has scaled (gymnasium=…, own=…)", OWN_RETURNS.0),
-        ("a task without an environment (own=…)", NO_ENVIRONMENT.0),
-        ("algorithm=behavior_cloning model.kind=perceptron", PERCEPTRON.0),
+        ("algorithm=behavior_cloning model.kind=perceptron, quick profile", PERCEPTRON.0),
+        ("profile=paper, a task that shows pictures", PIXELS_PAPER.0),
+        ("profile=paper, a task that shows vectors", VECTORS_PAPER.0),
+        ("preset=fourierformer", FOURIERFORMER.0),
     ];
+    let last = [("a task without an environment (own=…)".to_owned(), NO_ENVIRONMENT.0)];
     let otherwise = otherwise.into_iter().map(|(of, preset)| (of.to_owned(), preset));
     let by_algorithm =
         AlgorithmConfig::ALL.iter().map(|(name, preset)| (format!("algorithm={name}"), *preset));
     let mut lines = keys::help(DEFAULTS) + &variants::help()? + &own.collect::<String>();
     lines += "\nDefaults that are otherwise, the later the stronger:\n";
-    for (of, preset) in otherwise.chain(by_algorithm) {
+    for (of, preset) in otherwise.chain(by_algorithm).chain(last) {
         let changed = keys::flatten(&preset.parse()?);
         let is_own = |key: &str| {
             key.starts_with("paper.")

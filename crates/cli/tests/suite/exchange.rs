@@ -132,6 +132,18 @@ fn goes_out_and_comes_back(words: &str) {
         serde_json::from_slice::<Value>(&text).unwrap()["episodes"].clone()
     };
     assert_eq!(episodes("back.json"), episodes("own.json"));
+    // Weights of other sizes, or fewer blocks than there are weights of.
+    let text = fs::read_to_string(folder.join("config.json")).unwrap();
+    for (key, was, is, said) in
+        [("hidden_size", 16, 32, "cannot be imported"), ("n_layer", 2, 1, "n_layer = 1")]
+    {
+        let other = text.replace(&format!("\"{key}\": {was}"), &format!("\"{key}\": {is}"));
+        assert_ne!(other, text, "{key}");
+        fs::write(folder.join("config.json"), other).unwrap();
+        desk.refuses("import from=out/hopper runs=other", &["out/hopper", said]);
+        assert!(!desk.path("other").exists(), "{key}");
+    }
+    fs::write(folder.join("config.json"), text).unwrap();
 
     for (word, why) in [
         ("n_heads=2", "config.json says it"),

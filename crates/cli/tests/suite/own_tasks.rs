@@ -60,6 +60,10 @@ fn arrays_without_an_environment_are_trained_on() {
     assert_eq!(steps(&folder), [2]);
     let task = task(&desk, "runs");
     assert_eq!((&task["suite"], &task["name"]), (&"own".into(), &"plant".into()));
+    // Nor by the reference's settings, whose episodes nothing plays.
+    let paper = line.replace("train ", "study run ") + " profile=paper plan=true";
+    let planned = run(&desk, &paper);
+    assert_eq!(planned.code, Some(0), "{planned:?}");
     let sentence = ["own/plant is data without an environment", "overtone.load"];
     for words in ["evaluate rollouts", "evaluate ablation", "record policy=RUN to=x"] {
         run(&desk, &words.replace("RUN", &folder.display().to_string())).refused(&sentence[..1]);

@@ -227,6 +227,18 @@ fn a_study_is_found_where_its_file_says() {
     for line in ["study status s runs=moved", "study status moved/studies/s"] {
         assert!(desk.succeeds(line).contains("1 cell: 1 trained"), "{line}");
     }
+    // By whatever path it is named, from wherever.
+    for (folder, line) in [
+        ("moved/studies", "study status s"),
+        ("moved/studies", "study status ./s"),
+        ("moved/studies/s", "study status ."),
+        ("moved/studies/s/cells", "study status .."),
+        ("moved", "study status studies/s"),
+    ] {
+        let mut status = desk.command(line);
+        let said = said(status.current_dir(desk.path(folder)).output().unwrap());
+        assert!(said.stdout.contains("1 cell: 1 trained"), "{folder}: {line}: {said:?}");
+    }
     let said = desk.succeeds("study resume s runs=moved");
     assert!(said.contains("nothing is left to do"), "{said}");
     assert!(!desk.path("elsewhere").exists());
@@ -413,10 +425,41 @@ fn a_cell_that_begins_with_a_run_is_measured() {
     let said = desk.succeeds(&format!("{study} train.updates=40 plan=true measure=true"));
     assert!(said.contains("measuring all_s2") && said.contains("1 cells to do"), "{said}");
     assert_eq!(runs(&desk).len(), 1);
+    // Found again by whatever path the study is named: its own runs say the run's whole path then.
+    desk.succeeds(&format!("{study} train.updates=2 name=begun"));
+    let folder = desk.path("runs/studies/begun");
+    for name in ["begun", &folder.display().to_string()] {
+        let told = desk.succeeds(&format!("study status {name}"));
+        assert!(told.contains("1 cell: 1 trained"), "{name}: {told}");
+    }
+    desk.succeeds(&format!("study run {} seed=3", folder.display()));
+    assert_eq!(status(&desk, "begun")["counts"], serde_json::json!({ "trained": 1 }));
+    assert_eq!(runs(&desk).len(), 3);
     let open = format!("{study} train.updates=0 train.epochs=1 plan=true measure=true");
     let ended = desk.run(&open);
     ended.refused(&["train.updates=0", "say train.updates"]);
     assert!(!ended.stdout.contains("measuring"), "{ended:?}");
+}
+
+/// As a node of a cluster may miss what another cell needs.
+#[test]
+fn a_cell_needs_only_its_own_data() {
+    let desk = Desk::new();
+    for name in ["a.npz", "b.npz"] {
+        fs::copy(project().join("crates/data/tests/fixtures/stored.npz"), desk.path(name)).unwrap();
+    }
+    let model = TINY.replace("env=hopper ", "").replace("evaluation.target=1800", "");
+    let line = format!("study run own=plant dataset=a.npz,b.npz {model} name=two seed=1");
+    assert!(desk.succeeds(&line).contains("2 cells: 2 trained"));
+    fs::remove_file(desk.path("b.npz")).unwrap();
+    for run in runs(&desk) {
+        fs::remove_dir_all(run).unwrap();
+    }
+    desk.succeeds("study cell runs/studies/two dataset=a.npz_s1");
+    desk.refuses("study cell runs/studies/two dataset=b.npz_s1", &["b.npz"]);
+    let noted = desk.path("runs/studies/two/cells/dataset=b.npz_s1.failed");
+    assert!(fs::read_to_string(noted).unwrap().contains("b.npz"));
+    assert_eq!(runs(&desk).len(), 1);
 }
 
 /// Output of a child that was spawned with its streams piped.

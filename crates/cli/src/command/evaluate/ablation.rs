@@ -145,7 +145,8 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let bootstrap = Bootstrap::default();
     let mut ablation = Ablation::new(&base, bootstrap)?;
     ablation.setting.command =
-        command(&run, &checkpoint_name(&run, &checkpoint), episodes, target, other_target, seed);
+        command(&run, &checkpoint_name(&run, &checkpoint), episodes, target, other_target, seed)
+            + &only(&text("only"));
     for (place, PlannedRow { difference, plan }) in rows.into_iter().enumerate() {
         let result = match (plan, played.remove(&(place + 1))) {
             (Err(result), _) => result,
@@ -251,6 +252,15 @@ fn groups<'a>(matched: &'a Entry, rows: &'a [PlannedRow]) -> Vec<Vec<(usize, &'a
         }
     }
     groups
+}
+
+/// What the command says of the rows that are played.
+fn only(asked: &str) -> String {
+    if asked.is_empty() {
+        String::new()
+    } else {
+        format!(" only={}", quoted(std::path::Path::new(asked)))
+    }
 }
 
 /// The command that does it again.

@@ -48,7 +48,7 @@ impl<'a> Curve<'a> {
             run,
             options: EvaluationSettings {
                 episodes: evaluation.every_episodes,
-                seed: SEED,
+                seed: if evaluation.seed == SEED { SEED + 1 } else { SEED },
                 ..evaluation.clone()
             },
             every,

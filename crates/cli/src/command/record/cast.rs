@@ -6,10 +6,11 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, policy};
 use overtone_core::{Play, Policy, Task};
 use overtone_model::device;
-use overtone_train::{Checkpoint, RunDir};
+use overtone_train::RunDir;
 
 use crate::command::evaluate::{OwnChoice, ask, what_to_ask};
 use crate::command::said;
+use crate::runs::open_checkpoint;
 use crate::settings::{Choosable, EvaluationSettings};
 
 /// Who acts in a recording.
@@ -87,7 +88,7 @@ impl Cast {
             }
             let run = RunDir::open(Path::new(&root), name)
                 .with_context(|| format!("policy={name}: there are random and runs"))?;
-            let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
+            let checkpoint = open_checkpoint(&run, "last")?;
             let agent = Agent::of(&checkpoint)?;
             ask::check_given(words, &agent.task)?;
             let own = crate::suites::by_id(&agent.task.id())?;

@@ -55,6 +55,17 @@ pub fn resolve(study: &Study) -> Result<Vec<Resolved>> {
     Ok(all)
 }
 
+/// The cell of this name alone: what another needs, a recording or a run to begin with, may be
+/// missing where this one is carried out.
+///
+/// # Errors
+/// When there is none, or its words describe no run.
+pub fn resolve_one(study: &Study, id: &str) -> Result<Resolved> {
+    let found = study.cells()?.into_iter().find(|cell| cell.id == id);
+    let Some(cell) = found else { bail!("the study {} has no cell `{id}` any more", study.name) };
+    Resolved::new(cell, &study.evaluations).with_context(|| format!("cell {id}"))
+}
+
 impl Resolved {
     fn new(cell: Cell, lines: &[String]) -> Result<Self> {
         let settings = settings_of(&cell.words)?;
@@ -230,9 +241,19 @@ impl KnownRuns {
     }
 }
 
-/// The same settings, wherever the run lies and whatever it says about going on.
+/// The same settings, wherever the run lies and whatever it says about going on. A run beside it
+/// that it began with is called by its name.
 fn anywhere(settings: Settings) -> Settings {
-    Settings { runs: PathBuf::new(), ..settings.with(Resume::Auto) }
+    let init = Path::new(&settings.init);
+    let beside = init.parent().zip(init.file_name()).filter(|(folder, _)| {
+        let absolute = |path: &Path| std::path::absolute(path).ok();
+        absolute(folder).is_some_and(|folder| absolute(&settings.runs) == Some(folder))
+    });
+    let init = match beside {
+        Some((_, name)) => name.to_string_lossy().into_owned(),
+        None => settings.init.clone(),
+    };
+    Settings { runs: PathBuf::new(), init, ..settings.with(Resume::Auto) }
 }
 
 /// Where every cell of a study stands.

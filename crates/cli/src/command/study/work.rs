@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, atomic::AtomicBool, atomic::Ordering},
 };
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use overtone_console::errors;
 use overtone_eval::{Choice, Part};
 use overtone_study::{Share, StudyFolder, Work};
@@ -31,16 +31,14 @@ pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
     let folder = StudyFolder::find(Path::new(""), &folder.display().to_string())?;
     let work: Work = line.parse().map_err(anyhow::Error::msg)?;
     let study = folder.study()?;
-    let all = cells::resolve(&study)?;
-    let Some(resolved) = all.into_iter().find(|resolved| resolved.cell.id == work.cell) else {
-        bail!("the study in {} has no cell `{}` any more", folder.path().display(), work.cell);
-    };
     let stop = interrupt::listen()?;
     if until_input_ends {
         end_with_input(stop.clone());
     }
     let _lock = folder.lock(&work)?;
     folder.note_failure(&work, None);
+    let resolved = cells::resolve_one(&study, &work.cell)
+        .inspect_err(|error| folder.note_failure(&work, Some(&errors::sentence(error))))?;
     let before = if is_restarted() { kept_of_playing(&resolved) } else { None };
     // Of the cell alone: `-2` and `-3` behind it would depend on who began first.
     let name = format!("{}-{}", study.name, resolved.cell.id);

@@ -1,6 +1,7 @@
 //! The model cards of agents that go out.
 
 use overtone_agents::Agent;
+use overtone_core::{ActionScale, ActionSpace};
 use overtone_eval::{Evaluation, evaluation::Setting};
 use overtone_train::{RunDir, TrainState};
 
@@ -12,8 +13,23 @@ pub fn for_transformers(agent: &Agent, state: &TrainState, best_percent: f32) ->
         agent.return_scale,
         of_data(state)
     );
+    let delayed = match agent.delayed_reward {
+        true => {
+            " All reward comes with an episode's last step, so the return-to-go stays what it was."
+        }
+        false => "",
+    };
+    let units = match &agent.task.actions {
+        actions @ ActionSpace::Continuous { low, high } if ActionScale::of(actions).is_some() => {
+            format!(
+                " The environment takes them between {low:?} and {high:?}: each goes there in \
+                 proportion; those that the model is shown of the past stay between -1 and 1."
+            )
+        }
+        _ => String::new(),
+    };
     let told = match best_percent {
-        0.0 => returns,
+        0.0 => returns + delayed,
         percent => format!(
             "It acts as in the best {percent} % of its data, whatever return it is told: returns-to-go \
              of 0 will do. Returns in its data: {}.",
@@ -27,7 +43,7 @@ pub fn for_transformers(agent: &Agent, state: &TrainState, best_percent: f32) ->
          - Observations are normalized before the model sees them: `(observation - mean) / (std + 1e-6)`, \
          both in `overtone.json` under `state.agent.normalization`.\n\
          - {told}\n\
-         - Context: {context} timesteps. Actions are between -1 and 1.\n\
+         - Context: {context} timesteps. Actions are between -1 and 1.{units}\n\
          - Data: content SHA-256 {hash}.\n\n\
          `overtone import from=THIS_FOLDER` makes a run of it again. A score is no part of these \
          files: play it.\n",

@@ -14,7 +14,7 @@ use overtone_console::caller::quoted;
 use overtone_core::{Normalization, ObservationSpace, Task};
 use overtone_data::EpisodeReturns;
 use overtone_eval::Choice;
-use overtone_model::weights::NamedTensors;
+use overtone_model::{device, weights::NamedTensors};
 use overtone_train::{
     Checkpoint, Exported, RunDir, TrainState, checkpoint::FORMAT, run_dir::CONFIG,
 };
@@ -56,6 +56,17 @@ struct Found {
     choice: Option<Choice>,
 }
 
+impl Found {
+    /// # Errors
+    /// When the weights are none of the agent's: what cannot act is not imported.
+    fn checked(self, from: &Path) -> Result<Self> {
+        let agent = Agent::from_value(&self.state.agent, from)?;
+        let acts = agent.policy(&self.tensors, &agent.matched(), &device::choose("cpu")?.device);
+        acts.with_context(|| format!("{} cannot be imported", from.display()))?;
+        Ok(self)
+    }
+}
+
 /// `overtone import OUT key=value…`.
 pub fn import(words: &[String]) -> Result<()> {
     let (keys, words) = given(IMPORT_OPTIONS, words, &["from"])?;
@@ -63,8 +74,9 @@ pub fn import(words: &[String]) -> Result<()> {
     let from = folder(&keys, "from", "read")?;
     ensure!(from.exists(), "from={}: does not exist", from.display());
     let found = match (from.is_file(), from.join(THEIRS).is_file()) {
-        (true, _) => of_state_dict(&from, &keys, &words)?,
-        (_, true) => of_transformers(&from, &keys, &words)?,
+        (true, _) => of_state_dict(&from, &keys, &words)?.checked(&from)?,
+        (_, true) => of_transformers(&from, &keys, &words)?.checked(&from)?,
+        // Checked as it was read.
         _ => own(&from, &words, &runs)?,
     };
     let Found { state, tensors, settings, choice } = found;
