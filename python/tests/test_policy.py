@@ -33,8 +33,7 @@ class Policies(Desk):
 
     def test_a_games_rewards_are_clipped_as_its_returns_are(self) -> None:
         model = {"d_model": 16, "n_layers": 1, "n_heads": 1}
-        data = {"transitions": 2000}
-        words = {**TINY, "model": model, "data": data}
+        words = {**TINY, "model": model, "data.transitions": 2000}
         run = ov.train(ROOT / "datasets/starter/Seaquest", game="seaquest", progress="none", **words)
         policy = run.policy(30)
         frames = np.random.default_rng(3).integers(0, 256, (2, 1, 4, 84, 84)).astype(np.uint8)

@@ -19,7 +19,10 @@ pub mod translation;
 use std::{error::Error, path::PathBuf, str::FromStr, time::Instant};
 
 use anyhow::{Context, Result, bail};
-use overtone_console::keys::{self, Keys};
+use overtone_console::{
+    caller::quoted,
+    keys::{self, Keys},
+};
 use overtone_data::{DataError, datasets_folder};
 use overtone_lab::Page;
 
@@ -82,7 +85,7 @@ impl Options {
 impl Asked {
     /// The command that asks for the same.
     pub fn command(&self) -> String {
-        let word = |key: &String| format!(" {key}={}", keys::plain(&self.keys[key]));
+        let word = |key: &String| format!(" {key}={}", quoted(keys::plain(&self.keys[key])));
         let changed: String = self.changed.iter().map(word).collect();
         format!("just lab {}{changed}", self.name)
     }

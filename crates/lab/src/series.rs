@@ -59,8 +59,8 @@ fn fits(found: &[Found]) -> String {
     format!(
         "Of {all} ways compared with {against} above, {loss} have a lower training loss at the same \
          rate, and {accuracy} a lower accuracy. Where the training loss is lower and the accuracy \
-         is too, neither capacity nor the learning rate is what a way lacks: it fits these few \
-         series sooner and generalizes no better."
+         is too, capacity is not what a way lacks: it fits these few series sooner and \
+         generalizes no better."
     )
 }
 

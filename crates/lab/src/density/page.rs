@@ -135,10 +135,11 @@ impl Findings {
             .iter()
             .map(|&dataset| format!("{:.0} on {dataset}", self.best(dataset, HeadKind::Linear).1));
         page.text(&format!(
-            "The test set's KL of one run jumps between epochs. Of {} epochs, the linear head's \
-             best one is on average {}. The best epoch is chosen on the test set itself, so the \
+            "The test set's KL of one run jumps between epochs. Of {} epochs, looked at after \
+             every {}, the linear head's best one is on average {}. The best epoch is chosen on the test set itself, so the \
              first column flatters; it shows how much of the number at the end is overfitting.",
             settings.epochs,
+            settings.evaluate_every,
             linear.collect::<Vec<_>>().join(", ")
         ));
         page.table("density-best", &self.best_table());
@@ -204,7 +205,7 @@ mod tests {
             "| fourier | 1e-6 | 12 |",
             "density-beta-smoothness.svg",
             "of 50 means lie further",
-            "Of 2 epochs, the linear head's best one is on average 2 on gaussian",
+            "Of 2 epochs, looked at after every 1, the linear head's best one is on average 2 on",
             "chance alone would put 33 % of its means",
         ] {
             assert!(text.contains(part), "no {part:?} in {text}");

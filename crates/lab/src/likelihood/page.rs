@@ -154,7 +154,11 @@ impl Findings {
         page.text(&format!("{}\n{}", self.far_text(), self.chance_text()));
         page.text(&self.order_text());
         page.heading("All heads");
-        page.text("The best epoch is chosen on the test set itself, so its column flatters.");
+        page.text(&format!(
+            "The best epoch, of those after every {}, is chosen on the test set itself, so its \
+             column flatters.",
+            settings.evaluate_every
+        ));
         page.table("likelihood-all", &self.sweep_table());
         page.heading("Against the number of frequencies (Figure 9)");
         for &dataset in &settings.datasets {
