@@ -16,7 +16,8 @@ class Policy:
     """An agent that was trained, acting in ``n_agents`` episodes at once.
 
     Each agent has an episode of its own, with its history: the observations, actions and rewards
-    that came before. The actions of an episode depend on nothing else. Any thread may call it.
+    that came before. The actions of an episode depend on nothing else. Any thread may call it, and
+    waits its turn; others run on meanwhile.
 
     Args:
         path: A :class:`overtone.Run`, its folder or name, or a checkpoint's folder.

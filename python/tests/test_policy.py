@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import gymnasium
@@ -159,6 +160,19 @@ class Policies(Desk):
             thread.join()
         np.testing.assert_array_equal(acted, [expected])
         self.assertEqual((policies, lost.call_args_list), ([], []))
+
+    def test_threads_take_turns(self) -> None:
+        policy = self.train().policy(1800, n_agents=4)
+        seen = np.random.default_rng(8).normal(size=(4, 40, 11)).astype(np.float32)
+
+        def episode(agent: int) -> np.ndarray:
+            return np.stack([policy.act(row[None], agents=[agent])[0] for row in seen[agent]])
+
+        alone = [episode(agent) for agent in range(4)]
+        policy.reset()
+        with ThreadPoolExecutor(4) as pool:
+            together = list(pool.map(episode, range(4)))
+        np.testing.assert_array_equal(together, alone)
 
     def test_pixels_are_whole_numbers_from_0_to_255(self) -> None:
         frames = np.random.default_rng(7).integers(0, 256, (40, 4, 84, 84)).astype(np.uint8)

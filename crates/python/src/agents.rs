@@ -3,7 +3,7 @@
 use std::{
     ffi::CString,
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
@@ -26,11 +26,10 @@ use pyo3::{
 use crate::program::OvertoneError;
 
 /// A checkpoint's agent, acting in several episodes that know nothing of one another; on any
-/// thread, on one at a time.
-#[pyclass(module = "overtone._overtone")]
+/// thread, which waits its turn while other Python code runs on.
+#[pyclass(module = "overtone._overtone", frozen)]
 pub struct Agents {
-    /// Never waited for: a call has the whole of it. Python asks that references may be shared.
-    policy: Mutex<Box<dyn Policy>>,
+    acting: Mutex<Acting>,
     agent: Agent,
     target_return: f32,
     /// Those of what is asked for: environments give raw rewards.
@@ -38,10 +37,31 @@ pub struct Agents {
     /// Told in place of a return; 0: a return is told.
     best_percent: f32,
     seed: u64,
+    n_agents: usize,
+}
+
+/// What a call changes.
+struct Acting {
+    policy: Box<dyn Policy>,
     /// Episodes begun, by each agent.
     episodes: Vec<u64>,
     /// The bins of the last call: how many, and their probabilities, a row for each turn.
     played: Option<(usize, Vec<f64>)>,
+}
+
+/// Observations that no other thread can change.
+enum Seen {
+    Vectors(Vec<f32>),
+    Pixels(Vec<u8>),
+}
+
+/// What each agent is told beside its observation.
+struct Told {
+    /// Which act; all where none is said.
+    agents: Option<Vec<i64>>,
+    rewards: Option<Vec<f32>>,
+    starts: Option<Vec<bool>>,
+    targets: Option<Vec<f32>>,
 }
 
 fn failed(error: impl std::fmt::Display) -> PyErr {
@@ -49,10 +69,10 @@ fn failed(error: impl std::fmt::Display) -> PyErr {
 }
 
 /// The numbers of an array that may be absent.
-fn numbers<'a, T: numpy::Element>(
-    array: &'a Option<PyReadonlyArray1<'_, T>>,
-) -> PyResult<Option<&'a [T]>> {
-    Ok(array.as_ref().map(|array| array.as_slice()).transpose()?)
+fn numbers<T: numpy::Element + Clone>(
+    array: Option<PyReadonlyArray1<'_, T>>,
+) -> PyResult<Option<Vec<T>>> {
+    Ok(array.map(|array| array.as_slice().map(<[T]>::to_vec)).transpose()?)
 }
 
 fn wrong(what: String) -> PyErr {
@@ -118,11 +138,10 @@ impl Agents {
                 if deterministic { ActionChoice::Mode } else { ActionChoice::Sample };
         }
         let device = device::choose(device).map_err(failed)?;
-        let policy = Mutex::new(policy(&checkpoint, &play, &device.device).map_err(failed)?);
-        let episodes = vec![0; n_agents];
+        let policy = policy(&checkpoint, &play, &device.device).map_err(failed)?;
+        let acting = Mutex::new(Acting { policy, episodes: vec![0; n_agents], played: None });
         let (best_percent, units) = (play.best_percent, play.return_units);
-        let played = None;
-        Ok(Self { policy, agent, target_return, units, best_percent, seed, episodes, played })
+        Ok(Self { acting, agent, target_return, units, best_percent, seed, n_agents })
     }
 
     /// The task, as `suite/name`.
@@ -156,15 +175,15 @@ impl Agents {
     }
 
     /// Lets each agent's next observation begin its first episode again.
-    fn reset(&mut self) {
-        self.episodes.fill(0);
+    fn reset(&self, py: Python<'_>) {
+        py.detach(|| self.acting().episodes.fill(0));
     }
 
     /// Actions for `observations`, `[n, …]`, of `agents` (all of them); rewards for their previous
     /// actions (0); `starts` where an episode begins, as an agent's first turn does, which is
     /// asked for `targets` (what all are).
     fn act<'py>(
-        &mut self,
+        &self,
         py: Python<'py>,
         observations: &Bound<'py, PyAny>,
         agents: Option<PyReadonlyArray1<'py, i64>>,
@@ -172,77 +191,31 @@ impl Agents {
         starts: Option<PyReadonlyArray1<'py, bool>>,
         targets: Option<PyReadonlyArray1<'py, f32>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let agents = numbers(&agents)?;
-        let (rewards, starts, targets) =
-            (numbers(&rewards)?, numbers(&starts)?, numbers(&targets)?);
-        if targets.is_some() && self.best_percent > 0.0 {
+        let told = Told {
+            agents: numbers(agents)?,
+            rewards: numbers(rewards)?,
+            starts: numbers(starts)?,
+            targets: numbers(targets)?,
+        };
+        if told.targets.is_some() && self.best_percent > 0.0 {
             return Err(wrong(format!(
                 "target_returns: this agent acts as in the best {} % of the recording and is told \
                  no return; load it with a target_return, or with best_percent=0",
                 self.best_percent
             )));
         }
-        let n_agents = self.episodes.len();
-        let n = agents.map_or(n_agents, <[i64]>::len);
-        let mut turns = Vec::with_capacity(n);
-        for row in 0..n {
-            let agent = agents.map_or(row as i64, |agents| agents[row]);
-            let place = usize::try_from(agent).ok().filter(|agent| *agent < n_agents);
-            let Some(agent) = place else {
-                return Err(wrong(format!(
-                    "agents: row {row} is {agent}, and there are {n_agents}"
-                )));
-            };
-            let begun = self.episodes[agent];
-            let begins = begun == 0 || starts.is_some_and(|starts| starts[row]);
-            let start = begins.then(|| {
-                let of_agent = seed::derive_nth(seed::derive(self.seed, "episodes"), agent as u64);
-                EpisodeStart {
-                    seed: seed::derive_nth(of_agent, begun + 1),
-                    target_return: targets.map_or(self.target_return, |all| all[row]),
-                }
-            });
-            let reward = self.units.of(rewards.map_or(0.0, |all| all[row]));
-            turns.push(Turn { agent, reward, start });
-        }
-        let size = self.agent.task.observations.size();
-        let check = |got: usize| {
-            let expected = n * size;
-            (got == expected).then_some(()).ok_or_else(|| {
-                wrong(format!("observations: {got} numbers for {n} agents, {size} each expected"))
-            })
-        };
-        let policy = self.policy.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let acted = match self.agent.task.observations {
+        let seen = match self.agent.task.observations {
             ObservationSpace::Vectors { .. } => {
                 let array: PyReadonlyArrayDyn<'_, f32> = observations.extract()?;
-                let numbers = array.as_slice()?;
-                check(numbers.len())?;
-                policy.act(&turns, Observations::Vectors(numbers))
+                Seen::Vectors(array.as_slice()?.to_vec())
             }
             ObservationSpace::Pixels { .. } => {
                 let array: PyReadonlyArrayDyn<'_, u8> = observations.extract()?;
-                let pixels = array.as_slice()?;
-                check(pixels.len())?;
-                policy.act(&turns, Observations::Pixels(pixels))
+                Seen::Pixels(array.as_slice()?.to_vec())
             }
         };
-        let acted = acted.map_err(failed)?;
-        // Not before: a call that is refused begins no episode.
-        for turn in turns.iter().filter(|turn| turn.start.is_some()) {
-            self.episodes[turn.agent] += 1;
-        }
-        self.played = policy.played().map(|played| {
-            let bins = played.actions.len();
-            // By the environment's numbers, whatever the order of the bins.
-            let mut probs = vec![0.0; played.probs.len()];
-            for (row, mine) in played.probs.chunks(bins).zip(probs.chunks_mut(bins)) {
-                for (&prob, &action) in row.iter().zip(played.actions) {
-                    mine[action] = prob;
-                }
-            }
-            (bins, probs)
-        });
+        let n = told.agents.as_ref().map_or(self.n_agents, Vec::len);
+        let acted = py.detach(|| self.acted(n, &seen, &told))?;
         Ok(match acted {
             Actions::Discrete(ids) => {
                 let ids: Vec<i64> = ids.into_iter().map(|id| id as i64).collect();
@@ -258,10 +231,89 @@ impl Agents {
     /// policies that keep none.
     #[getter]
     fn probabilities<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyArray2<f64>>>> {
-        let Some((bins, probs)) = &self.played else { return Ok(None) };
-        let flat = PyArray1::from_slice(py, probs);
-        let rows = probs.len() / (*bins).max(1);
-        Ok(Some(flat.call_method1("reshape", ((rows, *bins),))?.cast_into()?))
+        let Some((bins, probs)) = py.detach(|| self.acting().played.clone()) else {
+            return Ok(None);
+        };
+        let flat = PyArray1::from_slice(py, &probs);
+        let rows = probs.len() / bins.max(1);
+        Ok(Some(flat.call_method1("reshape", ((rows, bins),))?.cast_into()?))
+    }
+}
+
+impl Agents {
+    /// Its turn: never while Python waits for this thread.
+    fn acting(&self) -> MutexGuard<'_, Acting> {
+        self.acting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The actions of `n` agents.
+    fn acted(&self, n: usize, seen: &Seen, told: &Told) -> PyResult<Actions> {
+        let mut acting = self.acting();
+        let turns = self.turns(n, told, &acting.episodes)?;
+        let size = self.agent.task.observations.size();
+        let (got, expected) = (seen.len(), n * size);
+        if got != expected {
+            return Err(wrong(format!(
+                "observations: {got} numbers for {n} agents, {size} each expected"
+            )));
+        }
+        let observations = match seen {
+            Seen::Vectors(numbers) => Observations::Vectors(numbers),
+            Seen::Pixels(pixels) => Observations::Pixels(pixels),
+        };
+        let acted = acting.policy.act(&turns, observations).map_err(failed)?;
+        // Not before: a call that is refused begins no episode.
+        for turn in turns.iter().filter(|turn| turn.start.is_some()) {
+            acting.episodes[turn.agent] += 1;
+        }
+        acting.played = acting.policy.played().map(|played| {
+            let bins = played.actions.len();
+            // By the environment's numbers, whatever the order of the bins.
+            let mut probs = vec![0.0; played.probs.len()];
+            for (row, mine) in played.probs.chunks(bins).zip(probs.chunks_mut(bins)) {
+                for (&prob, &action) in row.iter().zip(played.actions) {
+                    mine[action] = prob;
+                }
+            }
+            (bins, probs)
+        });
+        Ok(acted)
+    }
+
+    /// What the policy is told of `n` agents, of which each has begun so many episodes.
+    fn turns(&self, n: usize, told: &Told, episodes: &[u64]) -> PyResult<Vec<Turn>> {
+        let mut turns = Vec::with_capacity(n);
+        for row in 0..n {
+            let agent = told.agents.as_ref().map_or(row as i64, |agents| agents[row]);
+            let place = usize::try_from(agent).ok().filter(|agent| *agent < self.n_agents);
+            let Some(agent) = place else {
+                return Err(wrong(format!(
+                    "agents: row {row} is {agent}, and there are {}",
+                    self.n_agents
+                )));
+            };
+            let begun = episodes[agent];
+            let begins = begun == 0 || told.starts.as_ref().is_some_and(|starts| starts[row]);
+            let start = begins.then(|| {
+                let of_agent = seed::derive_nth(seed::derive(self.seed, "episodes"), agent as u64);
+                EpisodeStart {
+                    seed: seed::derive_nth(of_agent, begun + 1),
+                    target_return: told.targets.as_ref().map_or(self.target_return, |all| all[row]),
+                }
+            });
+            let reward = self.units.of(told.rewards.as_ref().map_or(0.0, |all| all[row]));
+            turns.push(Turn { agent, reward, start });
+        }
+        Ok(turns)
+    }
+}
+
+impl Seen {
+    fn len(&self) -> usize {
+        match self {
+            Self::Vectors(numbers) => numbers.len(),
+            Self::Pixels(pixels) => pixels.len(),
+        }
     }
 }
 
