@@ -8,9 +8,11 @@ import stat
 import sys
 import types
 import unittest
+from typing import Any
 from unittest import mock
 
 import numpy as np
+from gymnasium import spaces
 
 import overtone as ov
 
@@ -49,6 +51,48 @@ class Datasets(Desk):
         hashes.add(data.save("own.hdf5", task="gymnasium/CartPole-v1").hash)
         self.assertEqual(len(hashes), 1, hashes)
         self.assertNotEqual(ov.Dataset.from_arrays(**carts(seed=1)).hash, data.hash)
+
+    def test_minaris_spaces_become_the_programs(self) -> None:
+        random = np.random.default_rng(0)
+        parts = spaces.Dict({
+            "b": spaces.Box(-1, 1, (2,), np.float64), "a": spaces.Discrete(3, start=1),
+        })
+        several = spaces.MultiDiscrete([2, 3], start=[1, 0])
+        bounds = spaces.Box(np.float32([-2, 0]), np.float32([2, 10]))
+        episodes = []
+        for number in range(2):
+            n = 5 + number
+            episodes.append({
+                "observations": {
+                    "a": random.integers(1, 4, n + 1), "b": random.uniform(-1, 1, (n + 1, 2)),
+                },
+                "listed": random.integers([1, 0], [3, 3], (n, 2)),
+                "real": random.uniform(bounds.low, bounds.high, (n, 2)).astype(np.float32),
+                "rewards": random.normal(size=n), "terminations": np.arange(n) == n - 1,
+            })
+
+        def taken(acted: spaces.Space[Any], which: str) -> dict[str, np.ndarray]:
+            told = [types.SimpleNamespace(**each, actions=each[which]) for each in episodes]
+            spec = types.SimpleNamespace(id="Own-v0", kwargs={"render_mode": "human", "size": 3})
+            minari = types.SimpleNamespace(
+                env_spec=spec, action_space=acted, observation_space=parts,
+                iterate_episodes=lambda: iter(told),
+            )
+            data = ov.from_minari(minari)
+            self.assertEqual(data.task, "gymnasium/Own-v0,size=3")
+            with np.load(data.path) as file:
+                return dict(file)
+
+        listed, real = taken(several, "listed"), taken(bounds, "real")
+        a, b = (np.concatenate([e["observations"][key][:-1] for e in episodes]) for key in "ab")
+        seen = np.concatenate([np.eye(3)[a - 1], b], axis=1)
+        np.testing.assert_array_equal(listed["observations"], seen.astype(np.float32))
+        pairs = np.concatenate([each["listed"] for each in episodes]) - [1, 0]
+        np.testing.assert_array_equal(listed["actions"], pairs[:, 0] * 3 + pairs[:, 1])
+        self.assertEqual(int(listed["n_actions"][0]), 6)
+        np.testing.assert_array_equal(real["actions"], np.concatenate([e["real"] for e in episodes]))
+        for name, bound in (("action_low", bounds.low), ("action_high", bounds.high)):
+            np.testing.assert_array_equal(real[name], bound)
 
     @unittest.skipUnless(importlib.util.find_spec("pandas"), "pandas is not installed")
     def test_a_table_is_a_dataset(self) -> None:
