@@ -20,8 +20,8 @@ from recorded import returns_of
 
 # One seed of training; all agents play the same episodes.
 SEED, EPISODES = 1, 20
-# When agents are looked at, in parts of the run: each look comes a quarter to a half later than the
-# one before, for what is compared are ratios of times.
+# When agents are looked at, in parts of the run: from the fourth on each look comes a third or a half
+# later than the one before, for what is compared are ratios of times.
 PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
 
 
