@@ -27,6 +27,13 @@ impl ActionScale {
         bounds.iter().any(Option::is_some).then_some(Self { bounds })
     }
 
+    /// The bounds of each number in the environment's units: `[-2, 2], [-1, 1]`.
+    pub fn describe(&self) -> String {
+        let bounds = self.bounds.iter().map(|bounds| bounds.unwrap_or([-1.0, 1.0]));
+        let words = bounds.map(|[low, high]| format!("[{low}, {high}]"));
+        words.collect::<Vec<_>>().join(", ")
+    }
+
     /// Numbers of an action.
     pub fn width(&self) -> usize {
         self.bounds.len()
@@ -128,6 +135,12 @@ mod tests {
     fn space(bounds: &[[f32; 2]]) -> ActionSpace {
         let [low, high] = [0, 1].map(|side| bounds.iter().map(|bound| bound[side]).collect());
         ActionSpace::Continuous { low, high }
+    }
+
+    #[test]
+    fn bounds_are_told_in_words() {
+        let space = ActionSpace::Continuous { low: vec![-2.0, -1.0], high: vec![2.5, 1.0] };
+        assert_eq!(ActionScale::of(&space).unwrap().describe(), "[-2, 2.5], [-1, 1]");
     }
 
     #[test]

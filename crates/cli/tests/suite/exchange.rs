@@ -119,6 +119,7 @@ fn goes_out_and_comes_back(words: &str) {
     }
     let card = fs::read_to_string(folder.join("README.md")).unwrap();
     assert!(card.contains("mujoco/hopper") && card.contains("divided by 1000"), "{card}");
+    assert!(card.contains("Actions are between -1 and 1.\n"), "{card}");
 
     desk.succeeds("import from=out/hopper runs=back");
     let back = desk.only_run("back");

@@ -1,7 +1,7 @@
 //! The model cards of agents that go out.
 
 use overtone_agents::Agent;
-use overtone_core::{ActionScale, ActionSpace};
+use overtone_core::ActionScale;
 use overtone_eval::{Evaluation, evaluation::Setting};
 use overtone_train::{RunDir, TrainState};
 
@@ -19,15 +19,13 @@ pub fn for_transformers(agent: &Agent, state: &TrainState, best_percent: f32) ->
         }
         false => "",
     };
-    let units = match &agent.task.actions {
-        actions @ ActionSpace::Continuous { low, high } if ActionScale::of(actions).is_some() => {
-            format!(
-                " The environment takes them between {low:?} and {high:?}: each goes there in \
-                 proportion; those that the model is shown of the past stay between -1 and 1."
-            )
-        }
-        _ => String::new(),
-    };
+    let units = ActionScale::of(&agent.task.actions).map_or_else(String::new, |scale| {
+        format!(
+            " The environment takes them in {}: what the model gives goes there in proportion, what \
+             it is shown of the past stays between -1 and 1.",
+            scale.describe()
+        )
+    });
     let told = match best_percent {
         0.0 => returns + delayed,
         percent => format!(
