@@ -170,6 +170,15 @@ fn what_would_take_the_place_of_a_report_is_refused() {
         let study = format!("study run again.toml {free} {settings} evaluation.episodes=1");
         desk.refuses(&study, &[line, expected]);
     }
+    // What is chosen may come out as the line says.
+    let chosen = "evaluation.return_quantile=chosen";
+    let line = "evaluation.return_quantile=0.9 evaluation.seed=7";
+    fs::write(desk.path("again.toml"), format!("evaluations = [\"{line}\"]\n")).unwrap();
+    let study = format!("study run again.toml {free} {chosen} evaluation.episodes=1 plan=true");
+    desk.refuses(&study, &[line, "chosen after training comes out as"]);
+    let same = "evaluation.return_quantile=0.9";
+    fs::write(desk.path("again.toml"), format!("evaluations = [\"{same}\"]\n")).unwrap();
+    desk.succeeds(&study);
     // A way to play is chosen for what the settings play.
     let line = "evaluation.protocol=v5 evaluation.episodes=2";
     fs::write(desk.path("again.toml"), format!("evaluations = [\"{line}\"]\n")).unwrap();

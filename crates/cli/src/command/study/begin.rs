@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use overtone_study::{Asked, CellStatus, Engine, State, Study, StudyFolder};
 use toml::Value;
 
@@ -73,7 +73,7 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
         return plan::plan(&study, &folder, &cells, given.is("measure")).map(|()| 0);
     }
     cells::check(&cells)?;
-    check_under_way(&folder, &cells)?;
+    check_under_way(&folder, &cells, study.executor.parts)?;
     fix_profile(&mut study, &cells)?;
     folder.write(&study)?;
     folder.check_locks()?;
@@ -126,17 +126,25 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
 }
 
 /// Checks that no study under way is replaced: whoever carries it out reads its cells in its
-/// folder when they begin.
+/// folder when they begin, and is known of by the number of its parts.
 ///
 /// # Errors
-/// Names a cell that is not done yet, and would be another or none.
-fn check_under_way(folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
+/// Names a cell that is not done yet, and would be another or none; or the number of parts.
+fn check_under_way(folder: &StudyFolder, cells: &[Resolved], parts: usize) -> Result<()> {
     // What cannot be read, nobody carries out.
     let Ok(before) = folder.study() else { return Ok(()) };
     let Ok(known) = cells::resolve(&before) else { return Ok(()) };
     let told = cells::status(&before, folder, &known)?.cells;
     if !told.iter().any(|told| told.state.is_under_way()) {
         return Ok(());
+    }
+    let shares = |parts: usize| parts.max(1);
+    if shares(parts) != shares(before.executor.parts) {
+        bail!(
+            "parts={parts}: the study {} is under way with parts={}: wait for it, or stop it first",
+            before.name,
+            before.executor.parts
+        );
     }
     for (old, _) in known.iter().zip(&told).filter(|(_, told)| !told.state.is_done()) {
         let same = cells.iter().find(|new| new.cell.id == old.cell.id);
@@ -154,11 +162,9 @@ fn check_under_way(folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
 
 /// What `profile=auto` is here, it is on every machine.
 fn fix_profile(study: &mut Study, cells: &[Resolved]) -> Result<()> {
-    if cells.iter().any(Resolved::says_profile) {
-        return Ok(());
-    }
-    let profile =
-        Value::try_from(cells.first().context("the study has no cell")?.settings.profile)?;
+    // A cell's own word counts more than the study's.
+    let Some(open) = cells.iter().find(|cell| !cell.says_profile()) else { return Ok(()) };
+    let profile = Value::try_from(open.settings.profile)?;
     study.settings.insert("profile".into(), profile);
     Ok(())
 }

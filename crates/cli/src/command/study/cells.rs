@@ -79,6 +79,7 @@ impl Resolved {
         });
         let again: Vec<EvaluationSettings> = again.collect::<Result<_>>()?;
         let mut names = reports_of(&settings.evaluation);
+        let mut earlier = vec![&settings.evaluation];
         for (evaluation, line) in again.iter().zip(lines) {
             if settings.evaluation.episodes == 0 && evaluation.episodes > 0 {
                 bail!(
@@ -96,6 +97,15 @@ impl Resolved {
                 );
             }
             names.extend(own);
+            if earlier.iter().any(|other| may_share_report(other, evaluation)) {
+                bail!(
+                    "evaluations: `{line}` would take the place of another report of the run where \
+                     what is chosen after training comes out as what is said here: ask for the same \
+                     target, seed and episodes as there, or say in the settings how agents are \
+                     played"
+                );
+            }
+            earlier.push(evaluation);
             let said = ways_of(&settings.evaluation).into_iter().zip(ways_of(evaluation));
             if said.into_iter().any(|(own, said)| said == Choosable::Chosen && own != said) {
                 bail!(
@@ -152,6 +162,23 @@ impl Resolved {
 fn reports_of(evaluation: &EvaluationSettings) -> Vec<impl PartialEq + use<>> {
     let protocols = evaluation.protocol.split(',').map(|word| word.trim().to_owned());
     protocols.map(|protocol| (protocol, ways_of(evaluation), evaluation.actions)).collect()
+}
+
+/// Whether a choice after training may give two evaluations one report, which is not the same for
+/// both: a file is named by how an agent was played.
+fn may_share_report(one: &EvaluationSettings, other: &EvaluationSettings) -> bool {
+    let is_alike = |(one, other): (Choosable, Choosable)| {
+        one == other || [one, other].contains(&Choosable::Chosen)
+    };
+    let protocols = |of: &EvaluationSettings| -> Vec<String> {
+        of.protocol.split(',').map(|word| word.trim().to_owned()).collect()
+    };
+    let named = protocols(one);
+    let asked = |of: &EvaluationSettings| (of.target.clone(), of.seed, of.episodes);
+    one.actions == other.actions
+        && ways_of(one).into_iter().zip(ways_of(other)).all(is_alike)
+        && protocols(other).iter().any(|protocol| named.contains(protocol))
+        && asked(one) != asked(other)
 }
 
 /// What is said of temperature, return quantile and share.
