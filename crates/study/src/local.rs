@@ -109,7 +109,9 @@ struct Working {
 
 impl Working {
     fn start(mut job: Job) -> io::Result<Self> {
-        let log = File::create(&job.log)?;
+        File::create(&job.log)?;
+        // Both of its streams go to the log's end, each through a handle of its own.
+        let log = OpenOptions::new().append(true).open(&job.log)?;
         job.command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::piped());
         let mut child = job.command.spawn()?;
         let errors = child.stderr.take().map(|stderr| {
@@ -178,6 +180,7 @@ mod tests {
             ("b", "echo 'error: no data' >&2; exit 1"),
             ("c", "kill -9 $$"),
             ("d", "echo 'warning: b' >&2"),
+            ("e", "echo one; echo 'warning: two' >&2; sleep 0.3; echo three"),
         ];
         let jobs = scripts.map(|(id, script)| job(folder.path(), id, script)).into_iter().collect();
         let (mut most, mut now) = (0, 0_i32);
@@ -195,6 +198,9 @@ mod tests {
         let log = |id: &str| std::fs::read_to_string(folder.path().join(id)).unwrap();
         assert_eq!(log("a.log"), "fine\n");
         assert_eq!(log("d.log"), "warning: b\n");
+        let mut both: Vec<String> = log("e.log").lines().map(str::to_owned).collect();
+        both.sort();
+        assert_eq!(both, ["one", "three", "warning: two"]);
     }
 
     #[test]
