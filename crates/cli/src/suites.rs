@@ -194,7 +194,7 @@ fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
 }
 
 /// How `env` simulates `task`, where the task's suite simulates revisions of it, and this one.
-pub fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
+fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
     task.simulation.get("revision")?;
     let suite = of(task).ok()?;
     let mut simulation = task.simulation.with("revision", env.name_and_version().1?);
@@ -203,6 +203,13 @@ pub fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
     }
     suite.simulator(task, &simulation).ok()?;
     Some(simulation)
+}
+
+/// How `task` was simulated for a recording that says so: in our own words, else in Gymnasium's.
+pub fn recorded_simulation(task: &Task, recorded: &RecordedTask) -> Option<Simulation> {
+    let own = recorded.simulation.clone();
+    let own = own.filter(|_| recorded.task.as_deref() == Some(&task.id()));
+    own.or_else(|| simulation_of(task, recorded.env.as_ref()?))
 }
 
 #[cfg(test)]

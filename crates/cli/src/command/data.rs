@@ -144,9 +144,14 @@ fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
         Some(id) => Some(suites::with_data(id, Some(data))?),
         None => known_task(path),
     };
-    let recording = card.as_ref().map(|card| &card.recording);
+    let described = card.as_ref().map(|card| card.recording.clone());
     let horizon = match task {
-        Some(task) => suites::of(task)?.horizon(task, recording.unwrap_or(&task.simulation)),
+        Some(task) => {
+            // A description that cannot be read says nothing.
+            let said = || RecordedTask::of(path).unwrap_or_default();
+            let recording = described.or_else(|| suites::recorded_simulation(task, &said()));
+            suites::of(task)?.horizon(task, recording.as_ref().unwrap_or(&task.simulation))
+        }
         None => None,
     };
     let horizon = horizon.map(|steps| steps as u64);

@@ -194,10 +194,7 @@ impl Settings {
         })?;
         if (path.is_some() || minari.is_some()) && located.origin.recording.is_none() {
             let recorded = RecordedTask::of(&located.path)?;
-            let of_env = || suites::simulation_of(task, recorded.env.as_ref()?);
-            let own = recorded.simulation.clone();
-            let own = own.filter(|_| recorded.task.as_deref() == Some(&task.id()));
-            located.origin.recording = own.or_else(of_env);
+            located.origin.recording = suites::recorded_simulation(task, &recorded);
         }
         // A folder of the user's own may have any name, but not another task's.
         let named = match &located.task {

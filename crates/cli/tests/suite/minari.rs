@@ -107,6 +107,25 @@ fn how_an_own_dataset_was_recorded_is_known() {
     }
 }
 
+/// As the recording says, not as the task's episodes are without it.
+#[test]
+fn a_recordings_own_limit_says_which_episodes_are_too_long() {
+    let desk = Desk::new();
+    copy(&fixture(), &desk.path("minari"));
+    let data = desk.path("minari/mujoco/hopper/tiny-v0/data");
+    let lint = format!("data lint {}", data.display());
+    let text = run(&desk, &lint).stdout;
+    assert!(!text.contains("episode-too-long"), "{text}");
+    let description = data.join("metadata.json");
+    let told = fs::read_to_string(&description).unwrap();
+    let shorter = told.replace(r#"max_episode_steps\": 1000"#, r#"max_episode_steps\": 10"#);
+    assert_ne!(told, shorter);
+    fs::write(description, shorter).unwrap();
+    let said = run(&desk, &lint);
+    assert!(said.stdout.contains("episode-too-long"), "{said:?}");
+    assert_ne!(said.code, Some(0), "{said:?}");
+}
+
 #[test]
 fn datasets_that_do_not_fit() {
     let (desk, (_server, address)) = (Desk::new(), hub());
