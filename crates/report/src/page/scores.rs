@@ -130,6 +130,12 @@ impl<'a> Row<'a> {
         self.evaluation().setting.told(self.target.target_return)
     }
 
+    /// The place of what was asked for among all that was asked for in its evaluation.
+    pub(super) fn place(&self) -> usize {
+        let targets = &self.evaluation().targets;
+        targets.iter().position(|target| std::ptr::eq(target, self.target)).unwrap_or_default()
+    }
+
     /// Updates of the weights that were played.
     pub(super) fn step(&self) -> Option<u64> {
         self.evaluation().setting.checkpoint.as_ref().map(|played| played.step)

@@ -43,7 +43,12 @@ fn key(row: &Row<'_>) -> (Alike, Together) {
     // Where held-out episodes choose the checkpoint, each seed has its own. A run that was stopped
     // has a last one too, of fewer updates.
     let step = row.step().filter(|_| row.role != Role::HeldOut);
-    (alike, (step, row.target.target_return.to_bits(), recording(row)))
+    // What an agent is told nothing of is a percentile of each seed's own transitions.
+    let target = match row.told() {
+        Some(_) => row.target.target_return.to_bits(),
+        None => row.place() as u32,
+    };
+    (alike, (step, target, recording(row)))
 }
 
 /// The hash of a recording that all seeds learn from; of a log of frames, from which each seed may

@@ -156,6 +156,28 @@ fn what_agents_were_told_stands_for_a_target_they_were_not() {
     }
 }
 
+/// Percentiles of the transitions that each seed drew are other returns, which it was not told.
+#[test]
+fn seeds_that_were_told_no_return_are_put_together() {
+    let root = TempDir::new().unwrap();
+    let folders: Vec<PathBuf> = (1..=3).map(|seed| run(&root, &format!("s{seed}"), seed)).collect();
+    let told = |target: bool| {
+        for (seed, folder) in (1_u8..).zip(&folders) {
+            let mut report = evaluation(200, 5, matched());
+            report.targets.iter_mut().for_each(|asked| asked.target_return += f32::from(seed));
+            report.episodes.iter_mut().for_each(|asked| asked.target_return += f32::from(seed));
+            report.setting.heeds = Some(Heeds { target, best_percent: false, ..Heeds::ALL });
+            report.write(&folder.join("evaluation.json")).unwrap();
+        }
+        let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());
+        file(&page, "report-seeds.csv").lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let rows = told(false);
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert!(rows.iter().all(|row| row.contains(",3,1 2 3,")), "{rows:?}");
+    assert_eq!(told(true), Vec::<String>::new());
+}
+
 #[test]
 fn agents_are_compared_over_tasks() {
     let root = TempDir::new().unwrap();
