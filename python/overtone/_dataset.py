@@ -110,7 +110,11 @@ class Dataset:
         n = len(seen) if seen.ndim else 0
         if n == 0:
             raise ValueError("observations: there is no row")
-        seen = seen if seen.dtype == np.uint8 and seen.ndim > 2 else _numbers("observations", seen)
+        if seen.dtype == np.uint8 and seen.ndim > 2:
+            # Read in C order alone, whatever the order of the caller's array.
+            seen = np.ascontiguousarray(seen)
+        else:
+            seen = _numbers("observations", seen)
         if seen.ndim == 1:
             seen = seen[:, None]
         if seen.dtype != np.uint8 and seen.ndim > 2:

@@ -181,6 +181,12 @@ class Policies(Desk):
         )
         model = {"d_model": 16, "n_layers": 1, "n_heads": 1}
         run = ov.train(data, progress="none", **{**TINY, "model": model})
+        # The order in which an array lies in memory is the caller's.
+        fortran = ov.from_arrays(
+            np.asfortranarray(frames), np.arange(40) % 2, np.ones(40), np.arange(40) % 10 == 9,
+            path="fortran.npz",
+        )
+        self.assertEqual(fortran.hash, data.hash)
         policy = run.policy()
 
         def likely(shown: np.ndarray) -> np.ndarray:
