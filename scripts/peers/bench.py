@@ -167,6 +167,8 @@ def main() -> None:
     program = str(programs / "overtone")
     out.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
+    if "python" in parts:
+        install_wheel()
     folders = {"data": "data=FOLDER", "runs": "runs=FOLDER"}
     told = [folders.get(word.partition("=")[0], word) for word in chosen.words]
     command = " ".join(["just bench-peers", *told])
@@ -187,7 +189,6 @@ def main() -> None:
                 section = rollouts.measure(part, program, python, HERE, log, environment, rounds,
                                            Path(folder))
             elif part == "python":
-                install_wheel()
                 section = from_python.measure(built_bench("acting", chosen.features), program,
                                               python, HERE, log, environment, rounds,
                                               Path(folder) / part)

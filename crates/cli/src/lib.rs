@@ -119,8 +119,8 @@ enum Evaluate {
     /// Play episodes in the real environment and report the scores
     #[command(after_help = keys::after_help(command::evaluate::OPTIONS, ROLLOUTS))]
     Rollouts(Options),
-    /// Play in several ways (temperature, return quantile), and choose one in episodes that no score
-    /// is made of
+    /// Play in several ways (temperature, return quantile, share of the best episodes), and choose
+    /// one in episodes that no score is made of
     #[command(after_help = keys::after_help(command::evaluate::CHOOSE_OPTIONS, CHOOSE))]
     Choose(Options),
 }

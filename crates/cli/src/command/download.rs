@@ -130,7 +130,10 @@ pub fn run(options: &[String]) -> Result<()> {
 /// The files of a dataset on Minari's hub.
 fn of_minari(id: &MinariId, keys: &Keys, options: &DownloadOptions) -> Result<Wanted> {
     let hub = match text(keys, "from") {
-        from if from.is_empty() => env::var("HF_ENDPOINT").unwrap_or_else(|_| HUB.into()),
+        from if from.is_empty() => {
+            let said = env::var("HF_ENDPOINT").ok().filter(|said| !said.is_empty());
+            said.unwrap_or_else(|| HUB.into())
+        }
         from => from,
     };
     Ok(Wanted {

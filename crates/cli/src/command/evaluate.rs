@@ -54,9 +54,9 @@ runs = "runs"
 checkpoint = "last"
 # Episodes for each target.
 episodes = 100
-# Returns to ask for (or targets=), in the protocol's units, as numbers or percentiles of the data's returns, by actions: 32 or p90,p99; p90: 90 % of the recorded actions are in episodes that earned no more; empty: p95. reference: the reference's for the task (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
+# Returns to ask for (or targets=), in the protocol's units, as numbers or percentiles of the data's returns, by actions: 32 or p90,p99; p90: 90 % of the recorded actions are in episodes that earned no more; empty: p95, or with model.best_percents as was chosen for the run. reference: the reference's for the task (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
 target = ""
-# Games: returns that the protocol released asks for, in raw points; empty: those of target, else the reference's (Seaquest 1150).
+# Games: returns that the protocol released asks for, in raw points; empty: those of target, else the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000).
 released_target = ""
 # matched, as the data was recorded; or another of the suite's: released (games), the reference's evaluation with its accidents; v4, v5 (robots), that revision of the environment; or several, as matched,released.
 protocol = "matched"

@@ -184,18 +184,25 @@ fn lines_of_help() -> Result<String> {
     for (of, preset) in otherwise.chain(by_algorithm).chain(last) {
         let changed = keys::flatten(&preset.parse()?);
         let is_own = |key: &str| {
-            key.starts_with("paper.")
-                || AlgorithmConfig::ALL.iter().any(|(name, _)| variants::is_of(key, name))
+            AlgorithmConfig::ALL.iter().any(|(name, _)| variants::is_of(key, name))
         };
-        let (mut always, mut of_vectors) = (Vec::new(), Vec::new());
+        let [mut always, mut of_vectors, mut of_paper] = [const { Vec::new() }; 3];
         for (key, value) in changed.iter().filter(|(key, _)| !is_own(key)) {
             let word = |key| format!("{}={}", keys::short(key), keys::plain(value));
-            match key.strip_prefix("vectors.") {
-                Some(key) => of_vectors.push(word(key)),
-                None => always.push(word(key)),
+            if let Some(key) = key.strip_prefix("vectors.") {
+                of_vectors.push(word(key));
+            } else if let Some(key) = key.strip_prefix("paper.") {
+                of_paper.push(word(key));
+            } else {
+                always.push(word(key));
             }
         }
-        for (of, words) in [(of.clone(), always), (format!("{of}, with vectors"), of_vectors)] {
+        let ways = [
+            (of.clone(), always),
+            (format!("{of}, with vectors"), of_vectors),
+            (format!("{of}, profile=paper"), of_paper),
+        ];
+        for (of, words) in ways {
             if !words.is_empty() {
                 lines += &format!("  {of}:\n      {}\n", words.join(" "));
             }

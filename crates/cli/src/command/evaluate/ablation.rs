@@ -42,7 +42,7 @@ checkpoint = "last"
 episodes = 100
 # The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95.
 target = ""
-# The return of the row target_return, and of released; empty: the reference's (Seaquest 1150; hopper 3600, halfcheetah 12000, walker2d 5000).
+# The return of the row target_return, and of released; empty: the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000; hopper 3600, halfcheetah 12000, walker2d 5000).
 other_target = ""
 # Settings to change, by the last part of their names (sticky_probability,resize,released); empty: all.
 only = ""
