@@ -183,9 +183,8 @@ fn lines_of_help() -> Result<String> {
     lines += "\nDefaults that are otherwise, the later the stronger:\n";
     for (of, preset) in otherwise.chain(by_algorithm).chain(last) {
         let changed = keys::flatten(&preset.parse()?);
-        let is_own = |key: &str| {
-            AlgorithmConfig::ALL.iter().any(|(name, _)| variants::is_of(key, name))
-        };
+        let is_own =
+            |key: &str| AlgorithmConfig::ALL.iter().any(|(name, _)| variants::is_of(key, name));
         let [mut always, mut of_vectors, mut of_paper] = [const { Vec::new() }; 3];
         for (key, value) in changed.iter().filter(|(key, _)| !is_own(key)) {
             let word = |key| format!("{}={}", keys::short(key), keys::plain(value));
