@@ -193,7 +193,8 @@ pub enum ReturnHead {
 /// What a model has to know of its recording.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
-    /// Steps of its longest episode.
+    /// Steps of its longest episode; of vectors the most that an episode may have, as it was
+    /// recorded, where that is known.
     pub longest: usize,
     /// Returns-to-go that 5 % and 95 % of its steps do not exceed, divided by the return scale.
     pub returns: [f32; 2],

@@ -193,11 +193,20 @@ fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
     }
 }
 
-/// How `env` simulates `task`, where the task's suite simulates revisions of it, and this one.
+/// How `env` simulates `task`, where the task's suite simulates revisions of it, and this one; of
+/// Gymnasium's own tasks, with the limit that it was given.
 fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
-    task.simulation.get("revision")?;
     let suite = of(task).ok()?;
-    let mut simulation = task.simulation.with("revision", env.name_and_version().1?);
+    let mut simulation = match task.simulation.get("revision") {
+        Some(_) => task.simulation.with("revision", env.name_and_version().1?),
+        // A limit beyond the task's is of who recorded, to go on after an episode would have ended.
+        None if suite.name() == overtone_gymnasium::Gymnasium.name() => {
+            let is_within = env.max_episode_steps? as usize <= task.horizon.unwrap_or(usize::MAX);
+            (is_within && plain(&env.with_kwargs()) == plain(&task.name))
+                .then(|| task.simulation.clone())?
+        }
+        None => return None,
+    };
     if let Some(steps) = env.max_episode_steps {
         simulation = suite.limited(&simulation, steps)?;
     }
@@ -214,7 +223,9 @@ pub fn recorded_simulation(task: &Task, recorded: &RecordedTask) -> Option<Simul
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use overtone_core::{ActionSpace, ObservationSpace};
 
     use super::*;
 
@@ -257,6 +268,40 @@ mod tests {
         );
         let known = "game=seaquest, gravitar, bank_heist, double_dunk, breakout, … (104 games); or";
         assert!(refused("task=zzz").contains(known), "{}", refused("task=zzz"));
+    }
+
+    /// One beyond the task's is of who recorded; of another environment nothing is known.
+    #[test]
+    fn the_limit_that_an_environment_was_given_is_known() {
+        let spaces = (
+            ObservationSpace::Vectors { width: 4 },
+            ActionSpace::Discrete { names: ["left", "right"].map(str::to_owned).to_vec() },
+        );
+        let known =
+            overtone_gymnasium::Gymnasium.recorded("CartPole-v1", &spaces.0, &spaces.1, Some(500));
+        let task = known.unwrap();
+        let told = |id: &str, max_episode_steps| {
+            let env = RecordedEnv { id: id.into(), max_episode_steps, kwargs: BTreeMap::new() };
+            let simulation = simulation_of(&task, &env)?;
+            simulation.get("max_episode_steps").map(ToString::to_string)
+        };
+        for (limit, expected) in [
+            (Some(40), Some("40")),
+            (Some(500), Some("500")),
+            (Some(1_000_000), None),
+            (None, None),
+        ] {
+            assert_eq!(told("CartPole-v1", limit).as_deref(), expected, "{limit:?}");
+        }
+        assert_eq!(told("CartPole-v0", Some(40)), None);
+        let hopper = by_id("mujoco/hopper").unwrap();
+        let env = RecordedEnv {
+            id: "Hopper-v5".into(),
+            max_episode_steps: Some(2000),
+            kwargs: BTreeMap::new(),
+        };
+        let simulation = simulation_of(hopper, &env).unwrap();
+        assert_eq!(of(hopper).unwrap().horizon(hopper, &simulation), Some(2000));
     }
 
     #[test]

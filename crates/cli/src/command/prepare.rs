@@ -96,11 +96,12 @@ impl Settings {
         };
         let recording = dataset.origin().recording.clone();
         let simulation = recording.as_ref().unwrap_or(&task.simulation);
+        let longest = dataset.episodes().longest();
         let longest = match suites::of(task)?.horizon(task, simulation) {
             Some(horizon) if matches!(task.observations, ObservationSpace::Vectors { .. }) => {
-                horizon
+                horizon.max(longest)
             }
-            _ => dataset.episodes().longest(),
+            _ => longest,
         };
         let like = before.as_ref().map(|agent| &agent.algorithm);
         let return_scale = match self.data.return_scale {
@@ -111,7 +112,7 @@ impl Settings {
             }
             scale => scale,
         };
-        let average = AverageReturn { horizon: task.horizon.unwrap_or(longest) };
+        let average = AverageReturn { horizon: longest };
         let scaled = |range: [f32; 2]| range.map(|told| told / return_scale);
         let recorded = Recorded {
             longest,

@@ -22,7 +22,7 @@ impl Settings {
     /// When the keys describe no model.
     pub(super) fn model_config(&self, task: &Task, recorded: Recorded) -> Result<ModelConfig> {
         let longest = recorded.longest;
-        let average = AverageReturn { horizon: task.horizon.unwrap_or(longest) };
+        let average = AverageReturn { horizon: longest };
         let (model, head) = (&self.model, self.head.clone());
         if model.kind == ModelKind::Perceptron {
             return Ok(ModelConfig::Perceptron(PerceptronConfig {
@@ -48,12 +48,13 @@ impl Settings {
                 (DecisionTransformerConfig::atari(max_timestep), positions)
             }
             ObservationSpace::Vectors { .. } => {
-                let horizon = task.horizon.unwrap_or(longest);
                 let positions = match model.time {
-                    Time::Episode => PositionsConfig::Timestep { horizon, std: model.timestep_std },
+                    Time::Episode => {
+                        PositionsConfig::Timestep { horizon: longest, std: model.timestep_std }
+                    }
                     Time::Context => PositionsConfig::Order,
                 };
-                (DecisionTransformerConfig::gym(horizon), positions)
+                (DecisionTransformerConfig::gym(longest), positions)
             }
         };
         let conditioning = match &*self.algorithm {

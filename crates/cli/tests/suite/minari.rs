@@ -104,6 +104,11 @@ fn how_an_own_dataset_was_recorded_is_known() {
         let state = desk.path(&format!("runs/{name}/checkpoints/step-00000002/state.json"));
         let state: serde_json::Value = serde_json::from_slice(&fs::read(state).unwrap()).unwrap();
         assert_eq!(state["agent"]["recording"]["max_steps"], 20, "{state}");
+        // What is told as a pace is told over that many.
+        assert!(
+            state["agent"].to_string().contains(r#""average_return":{"horizon":20}"#),
+            "{state}"
+        );
     }
 }
 
