@@ -105,7 +105,8 @@ impl PerceptronConfig {
             ("model.d_model", self.width),
             ("model.context_length", self.context_length),
         ])?;
-        if !(0.0..1.0).contains(&self.dropout) {
+        // As it is computed with.
+        if !(0.0..1.0).contains(&(self.dropout as f32)) {
             return Err(config_error("model.dropout", self.dropout, "must lie in [0, 1)"));
         }
         if let Some(AverageReturn { horizon }) = self.average_return {

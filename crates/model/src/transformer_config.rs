@@ -41,7 +41,8 @@ impl TransformerConfig {
         if !self.d_model.is_multiple_of(self.n_heads) {
             return Err(config_error("model.n_heads", self.n_heads, "must divide d_model"));
         }
-        if !(0.0..1.0).contains(&self.dropout) {
+        // As it is computed with.
+        if !(0.0..1.0).contains(&(self.dropout as f32)) {
             return Err(config_error("model.dropout", self.dropout, "must lie in [0, 1)"));
         }
         self.attention.validate()
