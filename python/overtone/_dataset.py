@@ -44,6 +44,10 @@ class Dataset:
     def __fspath__(self) -> str:
         return str(self.path.absolute())
 
+    def __getstate__(self) -> dict[str, object]:
+        # It is the same recording where another process works in another folder.
+        return {**self.__dict__, "path": self.path.absolute()}
+
     def __len__(self) -> int:
         """Steps."""
         return int(self.summary()["transitions"])
@@ -313,6 +317,12 @@ def from_pandas(
     ended = np.zeros(len(ids), bool)
     if termination is not None:
         ended = _flags("termination", _column(frame[termination]))
+        if (ended & ~last).any():
+            row = int(np.argmax(ended & ~last))
+            raise ValueError(
+                f"termination: row {row} ends its episode, and more rows of {episode!r} "
+                f"{frame[episode].iloc[row]!r} follow: cut it there"
+            )
     seen = np.column_stack([_column(frame[name]) for name in observation])
     acted = (
         _column(frame[action]) if isinstance(action, str)

@@ -25,7 +25,7 @@ STOPPED = 130
 #: Commands that compute, on threads that stay for the next one.
 COMPUTING = frozenset({"train", "resume", "evaluate", "video"})
 #: Commands that do so or not, by their settings.
-AT_TIMES_COMPUTING = frozenset({"record", "report"})
+AT_TIMES_COMPUTING = frozenset({"record", "report", "study", "data convert"})
 
 
 def text(value: object) -> str:
@@ -144,7 +144,8 @@ def call(said: list[str], teller: Teller, codes: tuple[int, ...] = (0,)) -> None
             with; after a second one at once.
     """
     command = said[0] if said else ""
-    if command in COMPUTING | AT_TIMES_COMPUTING or "information=true" in said:
+    named = {command, " ".join(said[:2])}
+    if named & (COMPUTING | AT_TIMES_COMPUTING) or "information=true" in said:
         _host.refuse_in_child()
     _host.announce(said)
     try:

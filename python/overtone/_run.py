@@ -60,7 +60,7 @@ class Run:
 
     def evaluations(self) -> dict[str, Any]:
         """Every evaluation that was written into the run, by its file's name."""
-        paths = sorted(self.path.glob("evaluation*.json"))
+        paths = _reports([self.path])
         return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
     def resume(
@@ -250,7 +250,11 @@ def evaluate(
 
 
 def _reports(folders: Sequence[Path]) -> list[Path]:
-    return [path for folder in folders for path in sorted(folder.glob("evaluation*.json"))]
+    # What lies beside a video is none.
+    return [
+        path for folder in folders for path in sorted(folder.glob("evaluation*.json"))
+        if not path.name.endswith(".gif.json")
+    ]
 
 
 def report(

@@ -119,6 +119,10 @@ class Datasets(Desk):
         for words, changed in [
             ("no column 'end'", frame.drop(columns="end")),
             ("termination: row 3 is nan, not 0 or 1", frame.assign(end=lacking)),
+            (
+                f"termination: row {np.argmax(~frame['end'])} ends its episode",
+                frame.assign(end=True),
+            ),
             ("termination: true or false, 1 or 0 is", frame.assign(end=frame["end"].astype(str))),
             ("sort by 'id' and time", frame.sort_values(["step", "id"])),
             ("there is no row", frame[:0]),
