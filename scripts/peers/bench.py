@@ -71,11 +71,11 @@ def built_bench(name: str, features: str) -> str:
     raise RuntimeError(f"cargo did not say where the bench {name} is")
 
 
-def install_wheel() -> None:
+def install_wheel(folder: Path) -> None:
     """Installs the wheel of `just wheel` beside the peers."""
-    wheels = sorted((ROOT / "target/wheels").glob("overtone_rl-*.whl"))
+    wheels = sorted(folder.glob("overtone_rl-*.whl"))
     if not wheels:
-        sys.exit("no wheel in target/wheels: run `just wheel` first")
+        sys.exit(f"no wheel in {folder}: run `just wheel` first")
     subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps",
                     "--disable-pip-version-check", "--force-reinstall", str(wheels[-1])], check=True)
 
@@ -83,12 +83,17 @@ def install_wheel() -> None:
 def machine() -> dict:
     """What the numbers were measured on."""
     info = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    flags = set(re.search(r"^flags\s*:(.*)$", info, re.M)[1].split())
+
+    def said(key: str) -> str:
+        # Another kind of processor says other things of itself.
+        found = re.search(rf"^{key}[ \t]*:[ \t]*(.*)$", info, re.M)
+        return found[1] if found else ""
+
+    flags = set((said("flags") or said("Features")).split())
     sets = ["avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile", "amx_bf16"]
     memory = re.search(r"MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(encoding="ascii"))
-    return {"processor": re.search(r"^model name\s*:\s*(.*)$", info, re.M)[1],
-            "family_model": "/".join(re.search(rf"^{key}\s*:\s*(\d+)$", info, re.M)[1]
-                                     for key in ("cpu family", "model")),
+    return {"processor": said("model name") or platform.machine(),
+            "family_model": "/".join(said(key) for key in ("cpu family", "model")),
             "cores": os.cpu_count(), "instruction_sets": [x for x in sets if x in flags],
             "memory_gib": round(int(memory[1]) / 2**20), "system": platform.release()}
 
@@ -168,7 +173,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     os.chdir(ROOT)
     if "python" in parts:
-        install_wheel()
+        install_wheel(programs.parent / "wheels")
     folders = {"data": "data=FOLDER", "runs": "runs=FOLDER"}
     told = [folders.get(word.partition("=")[0], word) for word in chosen.words]
     command = " ".join(["just bench-peers", *told])

@@ -203,7 +203,13 @@ def work(arguments):
 
 
 def process(arguments, results):
-    results.put(work(arguments))
+    try:
+        results.put(work(arguments))
+    except BaseException as error:
+        # The others wait for this one, and whoever started it for an answer.
+        arguments[-1].abort()
+        results.put(f"{type(error).__name__}: {error}")
+        raise
 
 
 def measure(head, form, n_runs, epochs, processes):
@@ -218,6 +224,10 @@ def measure(head, form, n_runs, epochs, processes):
     found = [results.get() for _ in workers]
     for worker in workers:
         worker.join()
+    if failed := [reply for reply in found if isinstance(reply, str)]:
+        # Those that waited for the first say no more than that.
+        own = [reply for reply in failed if not reply.startswith("BrokenBarrierError")]
+        raise RuntimeError(f"{head}, {form}: {(own or failed)[0]}")
     done = sum(epochs for _, _, epochs, *_ in found)
     longest = max(seconds for seconds, *_ in found)
     return longest / done, sum(busy for _, busy, *_ in found) / done, found[0][3], found[0][4]

@@ -1,6 +1,7 @@
 """What the defaults here earn on the robots' default recordings, and what d3rlpy's agents do after
 so many minutes of one core, from the same starts."""
 
+import hashlib
 import json
 import math
 import os
@@ -9,11 +10,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from process import kept_reply, table
+from process import kept_name, kept_reply, runs_of, table
 from recorded import returns_of
 
 STUDY, SEEDS = "studies/robots.toml", [1, 2, 3, 4]
@@ -37,12 +37,10 @@ def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
              f"name={algorithm}", f"jobs={jobs}", "cpus=1"],
             check=True, stdout=log, stderr=log, env=alone)
     found = {}
-    for path in folder.glob("*/evaluation.json"):
-        config = tomllib.loads((path.parent / "config.toml").read_text(encoding="utf-8"))
-        if config["dataset"] != "switching":
-            sys.exit(f"{path.parent} is a run on other data: say runs=FOLDER, one without it")
-        played = json.loads(path.read_text(encoding="utf-8"))
-        rows = (path.parent / "metrics.csv").read_text(encoding="ascii").splitlines()
+    runs = [run for algorithm in NAMES
+            for run in runs_of(program, [algorithm, f"runs={folder}"], folder)]
+    for path, config, played in runs:
+        rows = (path / "metrics.csv").read_text(encoding="ascii").splitlines()
         found[config["algorithm"], played["task"]["name"], config["seed"]] = {
             "mean": played["targets"][0]["raw_return"]["mean"],
             "starts": [episode["environment_seed"] for episode in played["episodes"]],
@@ -52,8 +50,11 @@ def overtone(program: str, root: Path, folder: Path, jobs: int, log) -> dict:
     return found
 
 
-def processor_seconds_of(program: str, algorithm: str, kept: Path, log) -> float:
-    """What one whole run takes: reading, training, choosing how to play, 20 episodes."""
+def processor_seconds_of(program: str, algorithm: str, folder: Path, log) -> float:
+    """What one whole run of this very program takes: reading, training, choosing how to play, 20
+    episodes."""
+    of = hashlib.sha256(Path(program).read_bytes()).hexdigest()
+    kept = folder / kept_name(f"{algorithm}-cost", [of, AS_THEIRS.get(algorithm, [])])
     if not kept.exists():
         print(f"earned: what one run of {NAMES[algorithm]} costs", file=sys.stderr)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -75,10 +76,10 @@ class D3rlpy:
         self.command = [python, str(here / "d3rlpy_agent.py")]
         self.files, self.folder, self.log = root / FILES, folder, log
 
-    def kept(self, name: str, words: list[str]) -> dict:
-        """The reply to these words, from the file of that name if it is there."""
+    def kept(self, name: str, words: list[str], of: object = None) -> dict:
+        """The reply to these words, from a file of that name if it is there."""
         command = [*self.command, *words, "threads=1"]
-        return kept_reply(self.folder / f"{name}.json", command, self.log)
+        return kept_reply(self.folder, name, command, self.log, of)
 
     def file(self, robot: str) -> str:
         return str(self.files / f"{robot}_switching.hdf5")
@@ -100,7 +101,7 @@ class D3rlpy:
         name = THEIRS[algorithm][0]
         return self.kept(f"{name}-{robot}-{seed}-{updates}-{target:g}", [
             name, self.file(robot), f"updates={updates}", f"seed={seed}", f"seeds={listed}",
-            f"target={target}"])
+            f"target={target}"], starts)
 
 
 def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, minutes: float,
@@ -108,8 +109,8 @@ def measure(program: str, python: str, here: Path, root: Path, log, runs: Path, 
     """Mean return of every run on both sides; a section of the results."""
     folder = runs / "d3rlpy"
     folder.mkdir(parents=True, exist_ok=True)
-    costs = {algorithm: processor_seconds_of(program, algorithm, folder / f"{algorithm}-cost.json",
-                                             log) for algorithm in NAMES}
+    costs = {algorithm: processor_seconds_of(program, algorithm, folder, log)
+             for algorithm in NAMES}
     ours = overtone(program, root, runs, jobs, log)
     theirs = D3rlpy(python, here, root, folder, log)
     for algorithm in NAMES:

@@ -6,10 +6,9 @@ import math
 import statistics
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
-from process import kept_reply, table
+from process import kept_reply, runs_of, table
 
 STUDY = "studies/parity.toml"
 NAMES = {"td3_bc": "TD3+BC", "iql": "IQL"}
@@ -21,10 +20,8 @@ def overtone(program: str, root: Path, folder: Path, data: Path, log) -> dict:
     subprocess.run([program, "study", "run", str(root / STUDY), f"data.path={data}", "jobs=1",
                     "cpus=1"], cwd=folder, check=True, stdout=log, stderr=log)
     found = {}
-    for path in folder.glob("runs/*/evaluation.json"):
-        config = tomllib.loads((path.parent / "config.toml").read_text(encoding="utf-8"))
-        played = json.loads(path.read_text(encoding="utf-8"))
-        rows = (path.parent / "metrics.csv").read_text(encoding="ascii").splitlines()
+    for run, config, played in runs_of(program, [Path(STUDY).stem], folder):
+        rows = (run / "metrics.csv").read_text(encoding="ascii").splitlines()
         found[config["algorithm"], played["task"]["name"], config["seed"]] = {
             "returns": [episode["raw_return"] for episode in played["episodes"]],
             "starts": [episode["environment_seed"] for episode in played["episodes"]],
@@ -40,7 +37,7 @@ def d3rlpy(python: str, here: Path, folder: Path, path: Path, cell: tuple, ours:
     starts.write_text(json.dumps(ours["starts"]), encoding="ascii")
     command = [python, str(here / "d3rlpy_agent.py"), algorithm, str(path), "threads=1",
                f"updates={ours['updates']}", f"seed={seed}", f"seeds={starts}"]
-    return kept_reply(folder / f"{'_'.join(map(str, cell))}.json", command, log)
+    return kept_reply(folder, "_".join(map(str, cell)), command, log, ours["starts"])
 
 
 def measure(program: str, python: str, here: Path, root: Path, log, data: Path) -> dict:

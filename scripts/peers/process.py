@@ -5,6 +5,7 @@ number when it is ready; for each line it is sent, the seconds of one step; when
 the most kilobytes (1024 bytes) it had in memory.
 """
 
+import hashlib
 import json
 import os
 import resource
@@ -13,6 +14,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    from pip._vendor import tomli as tomllib
 
 # A round in which other programs took more than this share of the machine is done again.
 OTHERS_ALLOWED = 0.05
@@ -59,8 +65,33 @@ class Peer:
         return processor_seconds(self.process.pid)
 
 
-def kept_reply(path: Path, command: list[str], log) -> dict:
-    """What a command says in JSON, from `path` if it said so before."""
+def kept_name(name: str, of: object) -> str:
+    """The name of the file that keeps what was measured of just this."""
+    digest = hashlib.sha256(json.dumps(of).encode("utf-8")).hexdigest()
+    return f"{name}-{digest[:12]}.json"
+
+
+def runs_of(program: str, words: list[str], folder: Path) -> list[tuple[Path, dict, dict]]:
+    """The runs of a study's cells, no other that is beside them: each with its settings and its
+    evaluation."""
+    told = subprocess.run([program, "study", "status", *words, "--json"], cwd=folder, check=True,
+                          stdout=subprocess.PIPE, text=True)
+    found = []
+    for cell in json.loads(told.stdout)["cells"]:
+        if cell["state"] != "played":
+            sys.exit(f"{cell['cell']} is not played, but {cell['state']}")
+        run = folder / cell["run"]
+        config = tomllib.loads((run / "config.toml").read_text(encoding="utf-8"))
+        played = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
+        found.append((run, config, played))
+    return found
+
+
+def kept_reply(folder: Path, name: str, command: list[str], log, of: object = None) -> dict:
+    """What a command says in JSON, from `folder` if it said so before to the same words, and of
+    the same `of`: what the files say that it reads."""
+    # Where Python and the script are does not matter.
+    path = folder / kept_name(name, [command[2:], of])
     if not path.exists():
         reply = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=log, text=True)
         json.loads(reply.stdout)  # or nothing is kept
