@@ -117,7 +117,7 @@ test: setup
 wheel: setup
     scripts/stage-datasets.sh
     .venv/bin/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9.4,<2'
-    rm -f -- {{ wheels }}/overtone_rl-*.whl
+    rm -f -- "{{ wheels }}"/overtone_rl-*.whl
     .venv/bin/maturin build --release --strip --locked --interpreter .venv/bin/python {{ wheel_features }}
 
 # Build the documentation as a site in target/site; nothing in it is fetched from elsewhere
@@ -127,8 +127,8 @@ site: site-setup
 # Run the notebooks and keep what they give: just notebooks [NAME...]
 notebooks *args: wheel site-setup
     @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/site/notebooks.txt
-    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps {{ wheels }}/overtone_rl-*.whl
-    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check "$(echo {{ wheels }}/overtone_rl-*.whl)[mujoco]"
+    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps "{{ wheels }}"/overtone_rl-*.whl
+    @.venv-site/bin/python -m pip install --quiet --disable-pip-version-check "$(echo "{{ wheels }}"/overtone_rl-*.whl)[mujoco]"
     @.venv-site/bin/python scripts/site/notebooks.py "$@"
 
 [private]
@@ -147,7 +147,7 @@ golden dir: setup
 # What a change must pass: format, crate map, lints, tests, documentation
 check: setup && test
     cargo fmt --all --check
-    .ci/check-map
+    .venv/bin/python .ci/check-map
     .ci/check-features
     cargo clippy --release {{ cargo_args }} --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --release {{ cargo_args }} --no-deps

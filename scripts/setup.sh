@@ -88,9 +88,9 @@ if is_done; then
 fi
 
 # Two commands started together set up once.
-if command -v flock >/dev/null; then
-    exec 9<"$requirements"
-    flock 9
+# NFS locks only what may be written, and some file systems lock nothing: it is not worth failing.
+if command -v flock >/dev/null && { exec 9<>"$requirements"; } 2>/dev/null; then
+    flock 9 2>/dev/null || true
     if is_done; then
         exit 0
     fi

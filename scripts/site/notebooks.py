@@ -21,7 +21,12 @@ LARGEST = 400_000
 def main(names: list[str]) -> int:
     folder = ROOT / "target/notebooks"
     folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted((ROOT / "docs/notebooks").glob("*.ipynb")):
+    paths = sorted((ROOT / "docs/notebooks").glob("*.ipynb"))
+    known = [path.stem for path in paths]
+    if unknown := [name for name in names if name not in known]:
+        print(f"no notebook `{unknown[0]}`: there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    for path in paths:
         if names and path.stem not in names:
             continue
         notebook = nbformat.read(path, as_version=4)
