@@ -29,6 +29,7 @@ import argparse
 import math
 import multiprocessing
 import os
+import queue
 import time
 
 import numpy as np
@@ -203,13 +204,7 @@ def work(arguments):
 
 
 def process(arguments, results):
-    try:
-        results.put(work(arguments))
-    except BaseException as error:
-        # The others wait for this one, and whoever started it for an answer.
-        arguments[-1].abort()
-        results.put(f"{type(error).__name__}: {error}")
-        raise
+    results.put(work(arguments))
 
 
 def measure(head, form, n_runs, epochs, processes):
@@ -221,13 +216,18 @@ def measure(head, form, n_runs, epochs, processes):
     ]
     for worker in workers:
         worker.start()
-    found = [results.get() for _ in workers]
+    found = []
+    while len(found) < processes:
+        try:
+            found.append(results.get(timeout=1))
+        except queue.Empty:
+            # The others would wait for one that failed.
+            if any(worker.exitcode for worker in workers):
+                for worker in workers:
+                    worker.kill()
+                raise RuntimeError(f"{head}, {form}: a process failed, and says why above") from None
     for worker in workers:
         worker.join()
-    if failed := [reply for reply in found if isinstance(reply, str)]:
-        # Those that waited for the first say no more than that.
-        own = [reply for reply in failed if not reply.startswith("BrokenBarrierError")]
-        raise RuntimeError(f"{head}, {form}: {(own or failed)[0]}")
     done = sum(epochs for _, _, epochs, *_ in found)
     longest = max(seconds for seconds, *_ in found)
     return longest / done, sum(busy for _, busy, *_ in found) / done, found[0][3], found[0][4]
