@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use overtone_core::Actions;
+use overtone_core::{ActionScale, Actions};
 use overtone_eval::Moment;
 use overtone_plot::{Animation, AnimationError, Bars, Caption, Image};
 
@@ -16,13 +16,16 @@ pub struct Reel<W: Write> {
     hundredths: u16,
     /// Whether the agent is told the return that is still asked for.
     pub is_asked: bool,
+    /// Between the bounds of real-valued actions and [-1, 1], where these are others.
+    pub scale: Option<ActionScale>,
 }
 
 impl<W: Write> Reel<W> {
     /// A video into `file`: its title, a name for each action or motor, and the hundredths of a
     /// second that a picture is seen.
     pub fn new(file: W, title: String, names: Vec<String>, hundredths: u16) -> Self {
-        Self { animation: None, file: Some(file), title, names, hundredths, is_asked: true }
+        let (animation, file) = (None, Some(file));
+        Self { animation, file, title, names, hundredths, is_asked: true, scale: None }
     }
 
     /// Adds a picture of this moment.
@@ -86,21 +89,57 @@ impl<W: Write> Reel<W> {
                 bars: actions.iter().map(|&action| (self.name(action), 1.0)).collect(),
                 ..Bars::default()
             },
-            (Actions::Continuous { values, .. }, _) => Bars {
-                title: "action of each motor, from -1 to 1".into(),
-                bars: values
-                    .iter()
-                    .enumerate()
-                    .map(|(i, &value)| (self.name(i), f64::from(value)))
-                    .collect(),
-                marked: None,
-                full: 1.0,
-                signed: true,
-            },
+            (Actions::Continuous { values, .. }, _) => {
+                let mut values = values.clone();
+                let title = match &self.scale {
+                    Some(scale) => {
+                        scale.to_unit(&mut values);
+                        "action, between its bounds"
+                    }
+                    None => "action of each motor, from -1 to 1",
+                };
+                let values = values.iter().map(|&value| f64::from(value));
+                Bars {
+                    title: title.into(),
+                    bars: values.enumerate().map(|(i, value)| (self.name(i), value)).collect(),
+                    marked: None,
+                    full: 1.0,
+                    signed: true,
+                }
+            }
         }
     }
 
     fn name(&self, action: usize) -> String {
         self.names.get(action).cloned().unwrap_or_else(|| format!("{}", action + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use overtone_core::{ActionSpace, Observations};
+
+    use super::*;
+
+    #[test]
+    fn a_full_bar_is_a_bound() {
+        let shown = |bound: f32| {
+            let space = ActionSpace::Continuous { low: vec![-bound], high: vec![bound] };
+            let mut reel = Reel::new(Vec::new(), "a task".into(), vec!["torque".into()], 5);
+            reel.scale = ActionScale::of(&space);
+            let moment = Moment {
+                step: 0,
+                raw_return: 0.0,
+                return_to_go: 0.0,
+                observation: Observations::Vectors(&[]),
+                actions: &Actions::Continuous { width: 1, values: vec![1.0] },
+                played: None,
+            };
+            let bars = reel.bars(&moment);
+            (bars.title, bars.bars)
+        };
+        let torque = |value: f64| vec![("torque".to_owned(), value)];
+        assert_eq!(shown(2.0), ("action, between its bounds".into(), torque(0.5)));
+        assert_eq!(shown(1.0), ("action of each motor, from -1 to 1".into(), torque(1.0)));
     }
 }

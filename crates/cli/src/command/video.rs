@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_console::caller::quoted;
-use overtone_core::{Play, Task};
+use overtone_core::{ActionScale, Play, Task};
 use overtone_env::ActionSpace;
 use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay, rollout::role_seeds};
 use overtone_model::device;
@@ -153,6 +153,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let hundredths = hundredths(&setting.task, &setting.protocol, request.every)?;
     let mut reel = Reel::new(BufWriter::new(file), setting.task.title.clone(), names, hundredths);
     reel.is_asked = setting.heeded().target;
+    reel.scale = ActionScale::of(env.action_space());
     let mut failed = None;
     let play = &setting.protocol;
     let again = replay(env.as_mut(), policy.as_mut(), episode, play, &mut |moment| {
