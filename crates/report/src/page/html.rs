@@ -95,6 +95,9 @@ fn push(page: &mut String, blocks: &[Block], level: usize) {
 fn push_table(page: &mut String, table: &Table, grouped: usize) {
     *page += "<div class=\"wide\"><table>\n<thead>\n";
     let rows = table.rows();
+    let n_columns = rows.first().map_or(0, Vec::len);
+    let is_of_numbers: Vec<bool> =
+        (0..n_columns).map(|column| table.is_of_numbers(column)).collect();
     for (i, row) in rows.iter().enumerate() {
         if i == 1 {
             *page += "</thead>\n<tbody>\n";
@@ -118,7 +121,7 @@ fn push_table(page: &mut String, table: &Table, grouped: usize) {
         let cells = row.iter().enumerate().skip(grouped).map(|(column, cell)| {
             let class = match cell.chars().count() > SENTENCE {
                 true => " class=\"words\"",
-                false if table.is_of_numbers(column) => "",
+                false if is_of_numbers[column] => "",
                 false => " class=\"left\"",
             };
             let (tag, scope) = match (i, column == grouped) {

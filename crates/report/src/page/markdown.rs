@@ -43,7 +43,9 @@ fn push(page: &mut String, blocks: &[Block], stem: &str, level: usize) {
             }
             // GitHub's Markdown shows this element, others its contents.
             Block::Fold(summary, blocks) => {
-                *page += &format!("<details>\n<summary>{}</summary>\n", escape(summary));
+                // Inside an element nothing is Markdown.
+                let summary = overtone_plot::escape(summary);
+                *page += &format!("<details>\n<summary>{summary}</summary>\n");
                 push(page, blocks, stem, level + 1);
                 *page += "\n</details>\n";
             }
