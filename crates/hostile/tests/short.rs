@@ -19,6 +19,9 @@ fn no_reader_comes_to_harm() {
     let table = String::from_utf8(output.stdout).unwrap();
     let faults = std::fs::read_to_string(kept.path().join("faults.txt")).unwrap_or_default();
     assert!(output.status.success(), "{table}\n{faults}");
+    let known = overtone_hostile::targets::targets().len();
+    let told = table.lines().skip(2).filter(|line| !line.starts_with("| all")).count();
+    assert_eq!(told, known, "{table}");
     for line in table.lines().skip(2) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         let [accepted, refused] = [cells[3], cells[4]].map(|cell| cell.parse::<u64>().unwrap());

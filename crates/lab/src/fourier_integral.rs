@@ -128,6 +128,7 @@ mod tests {
     #[test]
     fn radii_go_from_1_to_32() {
         let radii = Settings { n_radii: 6, ..Settings::tiny() }.radii();
+        assert_eq!(radii.len(), 6);
         for (radius, expected) in radii.into_iter().zip([1.0, 2.0, 4.0, 8.0, 16.0, 32.0]) {
             assert!((radius - expected).abs() < 1e-12);
         }

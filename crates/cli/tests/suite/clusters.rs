@@ -3,6 +3,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path, process::Command, time::Duration};
 
+use overtone_testkit::left_out;
 use serde_json::Value;
 
 use crate::desk::{Desk, project, same_run, steps};
@@ -51,7 +52,7 @@ impl Cluster {
             places.iter().any(|place| Path::new(place).join(program).is_file())
         };
         if !["sbatch", "slurmctld", "slurmd", "munged"].iter().all(installed) {
-            eprintln!("skipped: Slurm is not installed (Debian: slurm-wlm, munge)");
+            left_out("Slurm is not installed (Debian: slurm-wlm, munge)");
             return None;
         }
         let cluster = Self { folder: tempfile::tempdir().unwrap() };

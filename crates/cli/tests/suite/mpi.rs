@@ -25,7 +25,7 @@ fn copies_are_refused() {
     }
     assert!(names(&desk.path("runs")).is_empty());
     if cfg!(not(feature = "mpi")) {
-        eprintln!("skipped: runs under `mpirun`; they need --features overtone/mpi");
+        overtone_testkit::left_out("runs under `mpirun`: they need --features overtone/mpi");
     }
 }
 
@@ -49,6 +49,8 @@ mod started_together {
         process::{Command, Stdio},
     };
 
+    use overtone_testkit::left_out;
+
     use crate::desk::{Desk, Said, names, said, steps, wait_until};
 
     const LONG: &str = "train.batch_size=8 train.micro_batches=4 train.updates=120 \
@@ -57,7 +59,7 @@ mod started_together {
     /// `n` processes of the program; none where there is no `mpirun`.
     fn mpirun(desk: &Desk, n: usize, line: &str) -> Option<Command> {
         if !Command::new("mpirun").arg("--version").output().is_ok_and(|out| out.status.success()) {
-            eprintln!("skipped: there is no mpirun (Debian: openmpi-bin, libopenmpi-dev)");
+            left_out("there is no mpirun (Debian: openmpi-bin, libopenmpi-dev)");
             return None;
         }
         let program = desk.command(line);

@@ -69,6 +69,15 @@ fn pictures_and_real_valued_actions_are_recorded() {
     said(&desk, "record game=breakout transitions=60 episode_steps=40 to=breakout");
     said(&desk, &format!("train dataset=./breakout {TINY} evaluation.episodes=0"));
     said(&desk, "record task=gymnasium/Pendulum-v1 transitions=250 to=pendulum.hdf5");
+    let inspected = said(&desk, "data inspect pendulum.hdf5 --json");
+    let inspected: serde_json::Value = serde_json::from_str(&inspected).unwrap();
+    let of = |end: &str| inspected["actions"][0][end].as_f64().unwrap();
+    // A torque is between -2 and 2, at random everywhere there.
+    assert!((-2.0..-1.5).contains(&of("min")) && (1.5..=2.0).contains(&of("max")), "{inspected}");
+    assert_eq!(
+        (inspected["episodes"].as_u64(), inspected["transitions"].as_u64()),
+        (Some(2), Some(400))
+    );
     said(&desk, &format!("train dataset=pendulum.hdf5 {TINY} evaluation.episodes=0 seed=9"));
 }
 
