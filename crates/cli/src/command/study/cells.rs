@@ -160,8 +160,12 @@ impl Resolved {
 
 /// Of each protocol, what the name of the report is made of.
 fn reports_of(evaluation: &EvaluationSettings) -> Vec<impl PartialEq + use<>> {
-    let protocols = evaluation.protocol.split(',').map(|word| word.trim().to_owned());
-    protocols.map(|protocol| (protocol, ways_of(evaluation), evaluation.actions)).collect()
+    let told = |protocol: &str| (protocol.to_owned(), ways_of(evaluation), evaluation.actions);
+    protocols_of(evaluation).map(told).collect()
+}
+
+fn protocols_of(evaluation: &EvaluationSettings) -> impl Iterator<Item = &str> {
+    evaluation.protocol.split(',').map(str::trim)
 }
 
 /// Whether a choice after training may give two evaluations one report, which is not the same for
@@ -170,14 +174,10 @@ fn may_share_report(one: &EvaluationSettings, other: &EvaluationSettings) -> boo
     let is_alike = |(one, other): (Choosable, Choosable)| {
         one == other || [one, other].contains(&Choosable::Chosen)
     };
-    let protocols = |of: &EvaluationSettings| -> Vec<String> {
-        of.protocol.split(',').map(|word| word.trim().to_owned()).collect()
-    };
-    let named = protocols(one);
     let asked = |of: &EvaluationSettings| (of.target.clone(), of.seed, of.episodes);
     one.actions == other.actions
         && ways_of(one).into_iter().zip(ways_of(other)).all(is_alike)
-        && protocols(other).iter().any(|protocol| named.contains(protocol))
+        && protocols_of(one).any(|protocol| protocols_of(other).any(|named| named == protocol))
         && asked(one) != asked(other)
 }
 
