@@ -109,8 +109,14 @@ def versions() -> dict:
     return {"overtone": commit, "rustc": compiler, "python": platform.python_version(), **packages}
 
 
+def circumstances(command: str) -> dict:
+    """When, how and on what a section is measured."""
+    return {"date": datetime.date.today().isoformat(), "command": command,
+            "machine": machine(), "versions": versions()}
+
+
 def measured_on(section: dict) -> str:
-    """When, how and on what a section was measured."""
+    """The same, as a line under a table."""
     at, of = section["machine"], section["versions"]
     return (f"*Measured on {section['date']} with `{section['command']}`: {at['processor']} "
             f"(family/model {at['family_model']}), {at['cores']} cores, "
@@ -141,6 +147,12 @@ def write_table(path: Path, text: str) -> None:
     before, _, rest = old.partition(begin)
     after = rest.partition(end)[2]
     path.write_text(f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}", encoding="utf-8")
+
+
+def write_agents(path: Path, results: dict | list, text: str) -> None:
+    """Writes a table of agents, and its numbers."""
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    write_table(path.with_suffix(".md"), text)
 
 
 def main() -> None:
@@ -186,6 +198,20 @@ def main() -> None:
             Path(sys.prefix) / "bench.log", "w", encoding="utf-8") as log:
         for part in parts:
             rounds = rounds_of[part]
+            if part == "score":
+                measured = score.measure(program, python, HERE, log, data,
+                                         float(given.get("minutes", 20)),
+                                         given.get("files", FILES).split(","),
+                                         int(given.get("threads", 2)))
+                own, about = out / "score.json", circumstances(command)
+                earlier = json.loads(own.read_text(encoding="utf-8")) if own.exists() else []
+                # Each file takes minutes: what is measured is written at once.
+                for section in measured:
+                    sections = score.joined(earlier, section | about)
+                    write_agents(own, sections, "\n".join(
+                        score.markdown(each) + measured_on(each) for each in sections))
+                print(f"{score.markdown(section)}\nwritten: {own} and {own.with_suffix('.md')}")
+                continue
             if part == "training":
                 section = training.measure(built_bench("training_cost", chosen.features), python,
                                            str(HERE / "trainer.py"), log, environment, rounds,
@@ -202,23 +228,16 @@ def main() -> None:
                                       environment, rounds)
             elif part == "parity":
                 section = parity.measure(program, python, HERE, ROOT, log, data)
-            elif part == "score":
-                section = score.measure(program, python, HERE, log, data,
-                                        float(given.get("minutes", 20)),
-                                        given.get("files", FILES).split(","),
-                                        int(given.get("threads", 2)))
             elif part == "earned":
                 section = earned.measure(program, python, HERE, ROOT, log, runs,
                                          float(given.get("minutes", 3.5)),
                                          int(given.get("jobs", 1)))
             else:
                 section = density_table.measure(str(programs / "overtone-lab"), rounds)
-            section |= {"date": datetime.date.today().isoformat(), "command": command,
-                        "machine": machine(), "versions": versions()}
+            section |= circumstances(command)
             if part in AGENTS:
                 own, text = out / f"{part}.json", AGENTS[part].markdown(section)
-                own.write_text(json.dumps(section, indent=1) + "\n", encoding="utf-8")
-                write_table(own.with_suffix(".md"), text + "\n" + measured_on(section))
+                write_agents(own, section, text + "\n" + measured_on(section))
                 print(f"{text}\nwritten: {own} and {own.with_suffix('.md')}")
                 continue
             results[part] = section

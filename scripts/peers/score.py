@@ -182,13 +182,14 @@ def curve(side, key: str, budget: float, played: dict) -> tuple[dict, dict]:
 
 
 def measure(program: str, python: str, here: Path, log, data: Path, minutes: float,
-            files: list[str], threads: int) -> dict:
-    """Every method on both sides, for every file; a section of the results."""
-    section = {"minutes": minutes, "threads": threads, "episodes": EPISODES, "files": {}}
-    for name in files:
-        path = data / f"{name}-v2.hdf5"
+            files: list[str], threads: int):
+    """Every method on both sides, for every file; yields the section of the results after each."""
+    paths = {name: data / f"{name}-v2.hdf5" for name in files}
+    for path in paths.values():
         if not path.is_file():
             sys.exit(f"there is no {path}: say data=FOLDER, where it is, and files=NAME,NAME")
+    section = {"minutes": minutes, "threads": threads, "episodes": EPISODES, "files": {}}
+    for name, path in paths.items():
         ours = Overtone(program, path, threads, log)
         theirs = D3rlpy(python, here / "d3rlpy_agent.py", path, threads, log)
         found = {"data": statistics.mean(returns_of(path)), "methods": {}}
@@ -201,7 +202,14 @@ def measure(program: str, python: str, here: Path, log, data: Path, minutes: flo
                 other, _ = curve(theirs, key, 60 * minutes, played)
                 found["methods"][key]["d3rlpy"] = other
         section["files"][name] = found
-    return section
+        yield section
+
+
+def joined(earlier: list[dict], section: dict) -> list[dict]:
+    """Sections measured earlier, without the files that were measured again, and this one."""
+    kept = [old | {"files": {name: found for name, found in old["files"].items()
+                             if name not in section["files"]}} for old in earlier]
+    return [old for old in kept if old["files"]] + [section]
 
 
 def reached(points: list, goal: float) -> dict | None:
