@@ -209,8 +209,9 @@ def main() -> None:
                 for section in measured:
                     sections = score.joined(earlier, section | about)
                     write_agents(own, sections, "\n".join(
-                        score.markdown(each) + measured_on(each) for each in sections))
-                print(f"{score.markdown(section)}\nwritten: {own} and {own.with_suffix('.md')}")
+                        [score.leads(sections),
+                         *(score.markdown(each) + measured_on(each) for each in sections)]))
+                print(f"{score.leads(sections)}\nwritten: {own} and {own.with_suffix('.md')}")
                 continue
             if part == "training":
                 section = training.measure(built_bench("training_cost", chosen.features), python,

@@ -221,14 +221,50 @@ def brief(seconds: float) -> str:
     return f"{seconds:.1f}" if seconds < 10 else f"{seconds:.0f}"
 
 
+def within_limit(found: dict, limit: float) -> dict:
+    """The looks that count, of each method and side: within the time that all get, or the first."""
+    return {(key, side): [point for point in sides[side]["points"]
+                          if point["seconds"] <= limit] or sides[side]["points"][:1]
+            for key, sides in found["methods"].items() for side in SIDES if side in sides}
+
+
+def goals_of(found: dict, within: dict) -> list[float]:
+    """The data's mean, and 95 % of the best of all looks."""
+    return [found["data"], 0.95 * max(point["mean"] for points in within.values() for point in points)]
+
+
+def lead(within: dict, goal: float, limit: float) -> str:
+    """How many times sooner the first of Overtone's agents is at a goal than the first of
+    d3rlpy's, in words."""
+    mine, theirs = (min((point["seconds"] for (_, of), points in within.items() if of == side
+                         if (point := reached(points, goal))), default=None) for side in SIDES)
+    match mine, theirs:
+        case None, None:
+            return "neither"
+        case None, _:
+            return f"less than {theirs / limit:.2g} (not within {limit:.0f} s, {brief(theirs)} s)"
+        case _, None:
+            return f"more than {limit / mine:.2g} ({brief(mine)} s, not within {limit:.0f})"
+    return f"{theirs / mine:.2g} ({brief(mine)} and {brief(theirs)} s)"
+
+
+def leads(sections: list[dict]) -> str:
+    """That of every file."""
+    rows = []
+    for section in sections:
+        limit = 60 * section["minutes"]
+        for name, found in section["files"].items():
+            within = within_limit(found, limit)
+            rows.append([name, *(lead(within, goal, limit) for goal in goals_of(found, within))])
+    return ("How many times sooner the first of Overtone's agents is there than the first of "
+            "d3rlpy's:\n\n" + table(["", "the data's mean", "95 % of the best"], sorted(rows)))
+
+
 def markdown(section: dict) -> str:
     text, limit = "", 60 * section["minutes"]
     for name, found in section["files"].items():
-        within = {(key, side): [point for point in sides[side]["points"]
-                                if point["seconds"] <= limit] or sides[side]["points"][:1]
-                  for key, sides in found["methods"].items() for side in SIDES if side in sides}
-        best = max(point["mean"] for points in within.values() for point in points)
-        goals = [found["data"], 0.95 * best]
+        within = within_limit(found, limit)
+        goals = goals_of(found, within)
         rows = []
         for (key, side), points in within.items():
             times = []
