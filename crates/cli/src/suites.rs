@@ -193,23 +193,10 @@ fn of_env(env: &RecordedEnv, data: &Data) -> Result<&'static Task> {
     }
 }
 
-/// How `env` simulates `task`, where the task's suite simulates revisions of it, and this one; of
-/// Gymnasium's own tasks, with the limit that it was given.
+/// How `env` simulates `task`, where the task's suite can tell, and simulates it so.
 fn simulation_of(task: &Task, env: &RecordedEnv) -> Option<Simulation> {
     let suite = of(task).ok()?;
-    let mut simulation = match task.simulation.get("revision") {
-        Some(_) => task.simulation.with("revision", env.name_and_version().1?),
-        // A limit beyond the task's is of who recorded, to go on after an episode would have ended.
-        None if suite.name() == overtone_gymnasium::Gymnasium.name() => {
-            let is_within = env.max_episode_steps? as usize <= task.horizon.unwrap_or(usize::MAX);
-            (is_within && plain(&env.with_kwargs()) == plain(&task.name))
-                .then(|| task.simulation.clone())?
-        }
-        None => return None,
-    };
-    if let Some(steps) = env.max_episode_steps {
-        simulation = suite.limited(&simulation, steps)?;
-    }
+    let simulation = suite.simulation_in(task, &env.with_kwargs(), env.max_episode_steps)?;
     suite.simulator(task, &simulation).ok()?;
     Some(simulation)
 }

@@ -149,6 +149,19 @@ pub trait Suite: Sync {
         None
     }
 
+    /// How Gymnasium's environment `env`, its id with its keyword arguments, simulates `task` with
+    /// at most `max_steps` actions an episode; `None` where the suite cannot tell. The revision of
+    /// the task (`revision = "v5"`) is the id's version, where the simulator has revisions.
+    fn simulation_in(&self, task: &Task, env: &str, max_steps: Option<u32>) -> Option<Simulation> {
+        task.simulation.get("revision")?;
+        let id = env.split(',').next()?;
+        let revision = task.simulation.with("revision", &id[id.rfind("-v")? + 1..]);
+        match max_steps {
+            Some(steps) => self.limited(&revision, steps),
+            None => Some(revision),
+        }
+    }
+
     /// Gymnasium's `EnvSpec` of `task` as JSON, where it has one: what a recording says of its
     /// environment, for Python.
     fn env_spec(&self, _task: &Task) -> Option<String> {

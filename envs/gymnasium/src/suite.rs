@@ -1,5 +1,6 @@
 //! [`Gymnasium`]: its environments as a suite. Which tasks there are only Gymnasium knows.
 
+use overtone_core::names::plain;
 use overtone_core::protocol::Setting;
 use overtone_core::{ActionSpace, ObservationSpace, Simulation, Task};
 use overtone_env::{Camera, EnvError, Simulator, Suite, TaskError, VectorEnv};
@@ -92,6 +93,14 @@ impl Suite for Gymnasium {
 
     fn limited(&self, _: &Simulation, steps: u32) -> Option<Simulation> {
         Some(GymnasiumSimulation { max_steps: steps }.to_simulation())
+    }
+
+    /// Its own tasks alone, with a limit within the task's: one beyond it is of who recorded, to go
+    /// on after an episode would have ended.
+    fn simulation_in(&self, task: &Task, env: &str, max_steps: Option<u32>) -> Option<Simulation> {
+        let steps = max_steps.filter(|_| plain(env) == plain(&task.name))?;
+        let is_within = steps as usize <= task.horizon.unwrap_or(usize::MAX);
+        is_within.then(|| self.limited(&task.simulation, steps))?
     }
 
     fn env_spec(&self, task: &Task) -> Option<String> {
