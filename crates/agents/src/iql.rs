@@ -8,16 +8,17 @@
 //! L_π = −mean min(e^{βA}, 100) ln N(a; tanh μ(s), σ²)
 //! ```
 //!
-//! `A` is a constant in it. The actor's learning rate falls as a cosine, to 0 at the run's end.
-//! Rewards are multiplied by `1000 / (largest − smallest return of an episode)`. The agent plays
-//! `tanh μ(s)`.
+//! `A` is a constant in it. The actor's learning rate falls as a cosine, to 0 at the run's end,
+//! where the run's own schedule is constant. Rewards are multiplied by
+//! `1000 / (largest − smallest return of an episode)`, unless these are nearly equal. The agent
+//! plays `tanh μ(s)`.
 //!
 //! As the paper's code on locomotion and CORL's; differs from the former: `L_Q` has the factor ½
 //! (Adam does not see it), layers begin with PyTorch's default where its are orthogonal, ln σ may
 //! be down to −20, not −5, observations are normalized, recorded actions may be -1 and 1, which it
 //! draws in by 1e-5, and critics and actor see the value before its step, as in CORL.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{PI, TAU};
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -27,8 +28,8 @@ use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator
 use overtone_data::Batch;
 use overtone_model::{ModelError, init::Init, matrices::Matrices, weights};
 use overtone_train::{
-    Algorithm, Checkpoint, Job, Learner, StepAt, StepFigures, TrainConfig, TrainError, Trainer,
-    Training, TrainingData,
+    Algorithm, Checkpoint, Job, Learner, ScheduleKind, StepAt, StepFigures, TrainConfig,
+    TrainError, Trainer, Training, TrainingData,
 };
 use serde::{Deserialize, Serialize};
 
@@ -287,7 +288,10 @@ impl Algorithm for Iql {
             return nothing_learned(&device, self.figures().len());
         };
         let progress = at.step as f64 / at.n_steps.max(1) as f64;
-        let falling = 0.5 * (1.0 + (std::f64::consts::PI * progress).cos());
+        let falling = match at.schedule {
+            ScheduleKind::Constant => 0.5 * (1.0 + (PI * progress).cos()),
+            ScheduleKind::Cosine => 1.0,
+        };
         self.learn(state, &steps, [at.learning_rate, at.learning_rate * falling])
     }
 

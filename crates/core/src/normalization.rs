@@ -2,9 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Added to every standard deviation, so that a number that never changes becomes 0 (Chen et
-/// al. 2021's code).
+/// Added to every standard deviation (Chen et al. 2021's code). A number whose deviation does not
+/// exceed it [has no spread](has_spread).
 pub const EPSILON: f32 = 1e-6;
+
+/// Share of a number's size within which its spread is rounding: two steps of `f32`.
+const ROUNDING: f32 = 2.0 * f32::EPSILON;
+
+/// Whether a number varies, given its mean and standard deviation over a training set.
+///
+/// One that does not is left out of what a model sees: divided by its deviation, the smallest
+/// change at play would outweigh every other number.
+pub fn has_spread(mean: f64, std: f64) -> bool {
+    std > f64::from(EPSILON) && std > f64::from(ROUNDING) * mean.abs()
+}
 
 /// Mean and standard deviation of each number of an observation over a training set.
 ///
@@ -14,7 +25,8 @@ pub const EPSILON: f32 = 1e-6;
 pub struct Normalization {
     /// `[width]`
     pub mean: Vec<f32>,
-    /// `[width]`, of the population (`ddof` 0), none negative.
+    /// `[width]`, of the population (`ddof` 0), none negative; 0 for a number without
+    /// [spread](has_spread).
     pub std: Vec<f32>,
 }
 
@@ -43,10 +55,11 @@ impl Normalization {
                 *sum += (f64::from(x) - mean).powi(2);
             }
         }
-        Self {
-            mean: mean.into_iter().map(|mean| mean as f32).collect(),
-            std: variance.into_iter().map(|sum| (sum / n).sqrt() as f32).collect(),
-        }
+        let std = variance.into_iter().zip(&mean).map(|(sum, &mean)| {
+            let std = (sum / n).sqrt();
+            if has_spread(mean, std) { std as f32 } else { 0.0 }
+        });
+        Self { std: std.collect(), mean: mean.into_iter().map(|mean| mean as f32).collect() }
     }
 
     /// Numbers of an observation.
@@ -54,7 +67,8 @@ impl Normalization {
         self.mean.len()
     }
 
-    /// `(o - mean) / (std + 1e-6)` in place, for one or more rows.
+    /// `(o - mean) / (std + 1e-6)` in place, for one or more rows; 0 for a number without spread,
+    /// whatever it is.
     ///
     /// # Panics
     /// When there is not a whole number of rows: a caller's bug.
@@ -66,7 +80,8 @@ impl Normalization {
         );
         for row in observations.chunks_exact_mut(self.width()) {
             for ((x, mean), std) in row.iter_mut().zip(&self.mean).zip(&self.std) {
-                *x = (*x - mean) / (std + EPSILON);
+                // 0 times a number that is not finite is not finite either, and is refused at play.
+                *x = if *std > 0.0 { (*x - mean) / (std + EPSILON) } else { 0.0 * *x + 0.0 };
             }
         }
     }
@@ -82,10 +97,26 @@ mod tests {
         let of = Normalization::of(&[1.0, 7.0, 3.0, 7.0, 5.0, 7.0], 2);
         assert_eq!(of.mean, [3.0, 7.0]);
         assert_eq!(of.std, [(8.0f32 / 3.0).sqrt(), 0.0]);
-        let mut row = [3.0, 7.0, 3.0 + of.std[0], 7.0];
+        // A number without spread does not count, whatever it is at play.
+        let mut row = [3.0, 7.0, 3.0 + of.std[0], 7.001];
         of.apply(&mut row);
         assert_eq!([row[0], row[1], row[3]], [0.0; 3]);
         assert!((row[2] - 1.0).abs() < 1e-5, "{row:?}");
+    }
+
+    /// Constants whose mean is rounded, rounding itself, and deviations that 1e-6 outweighs.
+    #[test]
+    fn rounding_is_no_spread() {
+        let rows: Vec<[f32; 4]> = (0..1001)
+            .map(|i| [0.1, 1e9 + 64.0 * (i % 2) as f32, 1e-7 * (i % 3) as f32, 1e-5 * i as f32])
+            .collect();
+        let of = Normalization::of(rows.as_flattened(), 4);
+        assert_eq!(of.std[..3], [0.0; 3]);
+        assert!((of.std[3] - 2.89e-3).abs() < 1e-5, "{of:?}");
+        let mut seen = [0.2, 2e9, 1.0, of.mean[3] + of.std[3]];
+        of.apply(&mut seen);
+        assert_eq!(seen[..3], [0.0; 3]);
+        assert!((seen[3] - 1.0).abs() < 1e-3, "{seen:?}");
     }
 
     #[test]

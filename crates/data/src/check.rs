@@ -8,6 +8,7 @@ mod columns;
 pub(crate) mod hdf5;
 pub(crate) mod inspection;
 pub(crate) mod log;
+mod outliers;
 pub(crate) mod replay;
 mod report;
 pub mod spread;

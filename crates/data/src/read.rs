@@ -14,6 +14,7 @@ pub mod npy;
 mod npz;
 pub mod read_frames;
 pub mod replay_log;
+mod rounding;
 pub mod run_folder;
 pub(crate) mod source;
 mod zip;

@@ -178,7 +178,7 @@ impl Case<'_> {
             decayed: Decayed::Matrices,
             clip_norm: self.number("clip")?,
         });
-        let schedule = Schedule::Cosine {
+        let schedule = Schedule::ReferenceCosine {
             learning_rate: self.number("lr")?,
             warmup_tokens: self.number("warmup_tokens")?,
             final_tokens: self.number("final_tokens")?,

@@ -6,7 +6,10 @@ use overtone_data::Batch;
 use overtone_model::{ModelError, transformer::DropoutSeed, weights::NamedTensors};
 
 use crate::{
-    config::TrainConfig, error::TrainError, gradient::Gradient, training_data::TrainingData,
+    config::{ScheduleKind, TrainConfig},
+    error::TrainError,
+    gradient::Gradient,
+    training_data::TrainingData,
 };
 
 /// How an agent learns from the data it is given.
@@ -177,6 +180,8 @@ pub struct StepAt<'a> {
     pub n_steps: u64,
     /// By the run's schedule.
     pub learning_rate: f64,
+    /// The run's schedule. An algorithm with a decay of its own leaves it out where this one falls.
+    pub schedule: ScheduleKind,
     /// Everything that the step draws derives from it.
     pub seed: DropoutSeed,
     /// Where to compute; it tracks gradients.

@@ -28,14 +28,19 @@ pub struct TrainConfig {
     /// What the learning rate does after its warm-up.
     #[serde(default)]
     pub schedule: ScheduleKind,
-    /// Cosine schedule: action labels of linear warm-up.
+    /// Cosine schedule: action labels of linear warm-up, as many as full contexts have. The warm-up
+    /// takes at most a tenth of the run.
     pub warmup_tokens: f64,
-    /// Cosine schedule: where it would reach zero, as a multiple of the labels that the run would
-    /// have if all of its contexts were full.
+    /// Cosine schedule: where it would reach zero, as a multiple of the run.
     pub decay_horizon: f64,
-    /// Constant schedule: optimizer steps of linear warm-up.
+    /// Constant schedule: optimizer steps of linear warm-up. It takes at most a tenth of the run.
     #[serde(default)]
     pub warmup_updates: u64,
+    /// Whether learning rates are the reference's, to the digit. Cosine schedule: warm-up and decay
+    /// count the labels seen, and the first step has the full rate. Both: the warm-up is as long as
+    /// its key says, however short the run is.
+    #[serde(default)]
+    pub reference_schedule: bool,
     /// Constants of AdamW and of clipping.
     pub optimizer: AdamWConfig,
     /// Whether running averages of the weights are what plays, in the place of the last ones: after
@@ -116,6 +121,7 @@ impl Default for TrainConfig {
             warmup_tokens: 0.0,
             decay_horizon: 1.0,
             warmup_updates: 0,
+            reference_schedule: false,
             optimizer: AdamWConfig::default(),
             average_weights: false,
             sampling: Sampling::Uniform,
@@ -169,6 +175,11 @@ impl TrainConfig {
             if !(value.is_finite() && value > 0.0) {
                 return wrong(key, value.to_string(), "must be positive");
             }
+            // What a step computes with.
+            if !(value as f32 > 0.0 && (value as f32).is_finite()) {
+                let got = format!("{value:e}");
+                return wrong(key, got, "must be a positive number in float32, 1e-45 to 3e38");
+            }
         }
         for (key, value) in [
             ("warmup_tokens", self.warmup_tokens),
@@ -187,23 +198,51 @@ impl TrainConfig {
             if !(0.0..1.0).contains(&value) {
                 return wrong(key, value.to_string(), "must lie in [0, 1)");
             }
+            if value as f32 == 1.0 {
+                return wrong(key, value.to_string(), "must lie in [0, 1): in float32 it is 1");
+            }
         }
         Ok(())
     }
 
-    /// The learning rate over a run of `labels` action labels.
-    pub(crate) fn schedule(&self, labels: f64) -> Schedule {
-        let learning_rate = self.learning_rate;
+    /// The learning rate over a run of `n_updates` steps on batches of up to `labels` action labels.
+    pub(crate) fn schedule(&self, n_updates: u64, labels: usize) -> Schedule {
+        let (learning_rate, n) = (self.learning_rate, n_updates as f64);
+        let warmup_updates = self.warmup(n_updates, labels);
         match self.schedule {
-            ScheduleKind::Cosine => Schedule::Cosine {
+            ScheduleKind::Cosine if self.reference_schedule => Schedule::ReferenceCosine {
                 learning_rate,
                 warmup_tokens: self.warmup_tokens,
-                final_tokens: self.decay_horizon * labels,
+                final_tokens: self.decay_horizon * n * labels as f64,
             },
-            ScheduleKind::Constant => {
-                Schedule::Constant { learning_rate, warmup_steps: self.warmup_updates }
-            }
+            ScheduleKind::Cosine => Schedule::Cosine {
+                learning_rate,
+                warmup_updates,
+                final_updates: self.decay_horizon * n,
+            },
+            ScheduleKind::Constant => Schedule::Constant { learning_rate, warmup_updates },
         }
+    }
+
+    /// Steps of warm-up: at most a tenth of the run, but for the reference's schedule.
+    fn warmup(&self, n_updates: u64, labels: usize) -> f64 {
+        let asked = self.asked_warmup(labels);
+        if self.reference_schedule { asked } else { asked.min(n_updates as f64 / 10.0) }
+    }
+
+    /// Steps of warm-up that the keys ask for.
+    fn asked_warmup(&self, labels: usize) -> f64 {
+        match self.schedule {
+            ScheduleKind::Cosine => self.warmup_tokens / labels.max(1) as f64,
+            ScheduleKind::Constant => self.warmup_updates as f64,
+        }
+    }
+
+    /// Steps of warm-up asked for and taken, where a tenth of the run is less than what the keys
+    /// ask for.
+    pub(crate) fn shortened_warmup(&self, n_updates: u64, labels: usize) -> Option<[f64; 2]> {
+        let [asked, taken] = [self.asked_warmup(labels), self.warmup(n_updates, labels)];
+        (taken < asked).then_some([asked, taken])
     }
 
     /// Optimizer steps on `n_positions` drawable contexts.

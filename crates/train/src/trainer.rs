@@ -77,6 +77,7 @@ pub struct Trainer<A: Algorithm> {
     /// What is learned.
     learned: A::State,
     schedule: Schedule,
+    shortened_warmup: Option<[f64; 2]>,
     n_updates: u64,
     state: TrainState,
     /// The newest checkpoint on disk.
@@ -89,6 +90,10 @@ pub struct Trainer<A: Algorithm> {
 pub trait Training {
     /// Optimizer steps in all.
     fn n_updates(&self) -> u64;
+
+    /// Optimizer steps of warm-up asked for and taken, where a tenth of the run is less than asked
+    /// for.
+    fn shortened_warmup(&self) -> Option<[f64; 2]>;
 
     /// Where training stands.
     fn state(&self) -> &TrainState;
@@ -126,6 +131,10 @@ pub trait Training {
 impl<A: Algorithm> Training for Trainer<A> {
     fn n_updates(&self) -> u64 {
         self.n_updates
+    }
+
+    fn shortened_warmup(&self) -> Option<[f64; 2]> {
+        self.shortened_warmup
     }
 
     fn state(&self) -> &TrainState {
@@ -169,8 +178,9 @@ impl<A: Algorithm> Trainer<A> {
             // Found now, not at the first checkpoint.
             data.sampler(Subset::HeldOut, context_length, &config, run_seed)?;
         }
-        let labels = n_updates as f64 * (config.batch_size * algorithm.labels_per_context()) as f64;
-        let schedule = config.schedule(labels);
+        let labels = config.batch_size * algorithm.labels_per_context();
+        let schedule = config.schedule(n_updates, labels);
+        let shortened_warmup = config.shortened_warmup(n_updates, labels);
         let fresh = TrainState {
             format: FORMAT,
             step: 0,
@@ -220,6 +230,7 @@ impl<A: Algorithm> Trainer<A> {
             device,
             learned,
             schedule,
+            shortened_warmup,
             n_updates,
             state,
             saved: resume.cloned(),
@@ -291,7 +302,8 @@ impl<A: Algorithm> Trainer<A> {
         // will be those of this step.
         let mut interrupted = false;
         let earlier = metrics.as_ref().map_or(0.0, Metrics::seconds);
-        if let Some(checkpoint) = self.saved.as_ref().filter(|_| self.is_planned()) {
+        let is_measured = self.is_planned() || observer.wants(step);
+        if let Some(checkpoint) = self.saved.as_ref().filter(|_| is_measured) {
             let unmeasured = metrics.as_mut().filter(|metrics| !metrics.has_measured(step));
             interrupted = measure(checkpoint, earlier, unmeasured, observer, team)?;
         }
@@ -321,7 +333,8 @@ impl<A: Algorithm> Trainer<A> {
             let logs = last || self.state.step.is_multiple_of(self.config.log_every);
             interrupted = is_to_stop && !last;
             let planned = self.is_planned();
-            let saves = planned || interrupted;
+            let is_measured = planned || observer.wants(self.state.step);
+            let saves = is_measured || interrupted;
             // Nothing is reported or stored before it is known to be finite.
             if logs || saves || unread.len() >= self.read_every {
                 for step in read(&mut unread) {
@@ -350,7 +363,7 @@ impl<A: Algorithm> Trainer<A> {
                 }
                 let checkpoint = self.save(team)?;
                 observer.saved(&checkpoint);
-                if planned {
+                if is_measured {
                     let (seconds, metrics) = (clock.seconds(), metrics.as_mut());
                     interrupted |=
                         clock.paused(|| measure(&checkpoint, seconds, metrics, observer, team))?;
@@ -436,6 +449,7 @@ impl<A: Algorithm> Trainer<A> {
             step: self.state.step,
             n_steps: self.n_updates,
             learning_rate: self.schedule.at(self.state.step, self.state.tokens),
+            schedule: self.config.schedule,
             seed: DropoutSeed(seed),
             device,
         }

@@ -33,6 +33,16 @@ use super::{
 
 /// What the returns of the data are apart after rewards were scaled.
 const SPREAD: f32 = 1000.0;
+/// The least distance of the returns, as a share of the largest, by which rewards are scaled. Of
+/// nearly equal returns the scaled values would be so much larger than their differences that no
+/// network tells them apart; where the distance is rounding, they would be rounding alone.
+const LEAST_SPREAD: f32 = 0.01;
+
+/// How far the smallest and the largest return are apart, where that is enough to scale by.
+fn spread([smallest, largest]: [f32; 2]) -> Option<f32> {
+    let spread = largest - smallest;
+    (spread > LEAST_SPREAD * smallest.abs().max(largest.abs())).then_some(spread)
+}
 
 /// How they learn.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -242,14 +252,25 @@ pub struct RewardFactor(OnceLock<f32>);
 
 impl RewardFactor {
     /// It, for rewards of a batch, which are divided by the return scale; 1 where all episodes
-    /// return the same.
+    /// return nearly the same.
     pub fn of(&self, data: &TrainingData) -> f32 {
-        *self.0.get_or_init(|| {
-            let spread = match data.episode_returns().ends() {
-                Some([smallest, largest]) => largest - smallest,
-                None => 0.0,
-            };
-            if spread > 0.0 { SPREAD / spread * data.return_scale() } else { 1.0 }
+        *self.0.get_or_init(|| match data.episode_returns().ends() {
+            Some(ends) => spread(ends).map_or(1.0, |spread| SPREAD / spread * data.return_scale()),
+            None => 1.0,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spread;
+
+    #[test]
+    fn nearly_equal_returns_are_no_scale() {
+        assert_eq!(spread([-20.0, 180.0]), Some(200.0));
+        assert_eq!(spread([98.0, 100.0]), Some(2.0));
+        for ends in [[7.0, 7.0], [0.0, 0.0], [99.99999, 100.0], [-100.0, -99.5], [499.0, 500.0]] {
+            assert_eq!(spread(ends), None, "{ends:?}");
+        }
     }
 }

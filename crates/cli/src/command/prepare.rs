@@ -154,6 +154,9 @@ impl Settings {
             updates => format!("{updates} updates of {batch} contexts"),
         };
         match self.profile {
+            Profile::Paper if self.train.reference_schedule => {
+                format!("paper ({length}, the reference's learning rates)")
+            }
             Profile::Paper => format!("paper ({length})"),
             Profile::Auto | Profile::Quick => format!(
                 "quick, {length}, for a first look; the reference's length is profile=paper"

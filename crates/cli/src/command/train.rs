@@ -340,6 +340,12 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         trainer.n_updates(),
         train.batch_size
     );
+    if let Some([asked, taken]) = trainer.shortened_warmup() {
+        say!(
+            "warm-up: {taken:.1} updates, a tenth of the run (the settings ask for {asked:.0}; \
+             train.reference_schedule=true takes them all)"
+        );
+    }
     if let Some(began) = &trainer.state().began {
         let Began { run, step, sha256 } = began;
         say!("init: the weights of {run} after update {step}, SHA-256 {sha256}");

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use overtone_core::normalization::has_spread;
 use serde::{Serialize, Serializer};
 
+use super::outliers::{Sample, Unusual};
 use super::spread::{Returns, Spread};
 use super::table::write_table;
 
@@ -63,7 +65,7 @@ pub struct Range {
 }
 
 /// A [`Range`] to be: sums over one number of the steps so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     steps: u64,
     /// The first: sums are of differences from it, so that a large mean costs no digits.
@@ -72,6 +74,7 @@ pub(super) struct Sums {
     squares: f64,
     min: f32,
     max: f32,
+    sample: Sample,
 }
 
 impl Sums {
@@ -85,6 +88,7 @@ impl Sums {
         self.squares += difference * difference;
         self.min = self.min.min(number);
         self.max = self.max.max(number);
+        self.sample.add(number);
     }
 
     pub(super) fn range(&self) -> Range {
@@ -101,6 +105,17 @@ impl Sums {
     /// Whether all numbers were the same.
     pub(super) fn is_constant(&self) -> bool {
         self.min == self.max
+    }
+
+    /// Whether the numbers differ by so little that agents take them for the same.
+    pub(super) fn is_negligible(&self) -> bool {
+        let Range { mean, std, .. } = self.range();
+        !self.is_constant() && !has_spread(mean, std)
+    }
+
+    /// What is unusual about the numbers.
+    pub(super) fn unusual(&self) -> Option<Unusual> {
+        self.sample.unusual(&self.range())
     }
 }
 

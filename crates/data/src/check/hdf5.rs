@@ -13,7 +13,7 @@ use crate::read::hdf5_arrays::{Arrays, FRAME, Form};
 use crate::read::hdf5_file::{Hdf5File, Matrix};
 use crate::read::hdf5_layout::{Hdf5Layout, check_total, episode_names};
 use crate::read::minari_spaces::MinariSpaces;
-use crate::read::source::{column, same};
+use crate::read::source::{Source, column, same};
 use crate::spaces::Space;
 
 /// Looks at a D4RL file.
@@ -178,6 +178,9 @@ fn end(
     let path = file.path();
     findings.of(path);
     look.tell(layout, findings);
+    for sentence in file.claims().rounding.sentences() {
+        findings.tell("as-read", "", sentence);
+    }
     let inspection = look.inspection(path, layout.name());
     let counts = findings.expected.card.and_then(|card| card.counts_of(card.named(path).as_ref()));
     if let Some(counts) = counts {

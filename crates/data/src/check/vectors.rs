@@ -6,7 +6,8 @@ use std::path::Path;
 use overtone_core::{ActionSpace, Episode, Outcome};
 use sha2::{Digest, Sha256};
 
-use super::columns::{ColumnsInspection, Sums};
+use super::columns::{ColumnsInspection, Range, Sums};
+use super::outliers::Unusual;
 use super::spread::{Returns, Spread};
 use crate::columns::{ACTION_RANGE, ActionColumn};
 use crate::expected::Expected;
@@ -308,12 +309,50 @@ impl<'a> Look<'a> {
                 );
             }
         }
+        self.tell_spreads(findings);
         findings.tally(
             "repeated-observations",
             "observations",
             &self.repeated_rows,
             "rows equal to the row before",
         );
+    }
+
+    /// Numbers whose deviation does not say how they are spread.
+    fn tell_spreads(&self, findings: &mut Findings<'_>) {
+        let negligible = self.observations.iter().enumerate();
+        for (place, sums) in negligible.filter(|(_, sums)| sums.is_negligible()) {
+            let Range { mean, std, .. } = sums.range();
+            let found = format!("at place {place} a deviation of {std:.1e} around {mean}");
+            findings.tell("negligible-spread", "observations", found);
+        }
+        let numbers = if self.n_actions.is_some() { &[][..] } else { &self.actions };
+        let rewards = std::slice::from_ref(&self.rewards);
+        for (array, all) in
+            [("observations", &self.observations[..]), ("actions", numbers), ("rewards", rewards)]
+        {
+            for (place, sums) in all.iter().enumerate() {
+                let at = if array == "rewards" { "".into() } else { format!("at place {place} ") };
+                match sums.unusual() {
+                    Some(Unusual::Outlier { farthest, usual: [low, high] }) => findings.tell(
+                        "outlier",
+                        array,
+                        format!("{at}{farthest}, where 99 % are between {low} and {high}"),
+                    ),
+                    // A reward that is paid once is the usual thing.
+                    Some(Unusual::NearlyConstant { usual, farthest, steps })
+                        if array == "observations" =>
+                    {
+                        let found = format!(
+                            "{at}{usual} in all but about {steps} of {} steps, and {farthest} there",
+                            self.steps
+                        );
+                        findings.tell("nearly-constant", array, found);
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
 
     /// The bounds of actions in words.

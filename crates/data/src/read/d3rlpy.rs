@@ -57,6 +57,7 @@ impl Reader for D3rlpy {
             check_total(&file, file.wholes("num_episodes")?.first().copied(), number)?;
         }
         columns.check()?;
+        columns.odd = file.claims().rounding.sentences();
         Ok(Recording::Columns(columns))
     }
 }

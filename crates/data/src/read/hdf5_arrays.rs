@@ -10,7 +10,7 @@ use crate::findings::Tally;
 use crate::read::hdf5_file::{Hdf5File, Matrix};
 use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
 use crate::read::minari_spaces::MinariSpaces;
-use crate::read::source::{self, Shown};
+use crate::read::source::{self, Shown, Source};
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = SIDE * SIDE;
@@ -259,6 +259,7 @@ pub(super) fn columns(
         odd: Vec::new(),
     };
     columns.odd = strange.sentences(columns.actions_outside());
+    columns.odd.extend(file.claims().rounding.sentences());
     Ok((columns, last))
 }
 

@@ -232,7 +232,10 @@ impl Hdf5File {
         Ok(match self.check_claim(name, &dataset)? {
             TypeDescriptor::Float(FloatSize::U4) => self.read(name, &dataset)?,
             TypeDescriptor::Float(_) | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
-                self.read::<f64>(name, &dataset)?.into_iter().map(|number| number as f32).collect()
+                let doubles = self.read::<f64>(name, &dataset)?;
+                let width = dataset.shape().iter().skip(1).product();
+                self.claims.rounding.note(name, &doubles, width);
+                doubles.into_iter().map(|number| number as f32).collect()
             }
             other => return Err(self.wrong_type(name, other.to_string(), "real numbers")),
         })

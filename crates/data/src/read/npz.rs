@@ -90,6 +90,7 @@ impl Reader for Npz {
                 columns.odd.push(format!("{what}: {count}"));
             }
         }
+        columns.odd.extend(file.claims.rounding.sentences());
         Ok(Recording::Columns(columns))
     }
 }
@@ -157,6 +158,7 @@ impl Reader for Ogbench {
         columns.finished.push(false);
         keep(&mut columns, &all);
         columns.check()?;
+        columns.odd.extend(file.claims.rounding.sentences());
         Ok((Recording::Columns(columns), Some(last)))
     }
 }
@@ -417,7 +419,13 @@ impl Source for NpzFile {
     }
 
     fn reals(&self, name: &str) -> Result<Vec<f32>, DataError> {
-        self.read(name, Element::real)
+        let Array { element, shape, .. } = self.array(name)?;
+        if element.fits_single() {
+            return self.read(name, Element::real);
+        }
+        let doubles = self.read(name, Element::double)?;
+        self.claims.rounding.note(name, &doubles, shape.iter().skip(1).product());
+        Ok(doubles.into_iter().map(|number| number as f32).collect())
     }
 
     fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {
@@ -498,14 +506,27 @@ impl Element {
         }
     }
 
+    /// Whether `f32` holds every such number.
+    fn fits_single(self) -> bool {
+        match self.letter {
+            b'f' => self.size <= 4,
+            _ => self.size <= 2,
+        }
+    }
+
+    /// A number that [`Element::fits_single`].
     fn real(self, bytes: [u8; 8]) -> f32 {
+        self.double(bytes) as f32
+    }
+
+    fn double(self, bytes: [u8; 8]) -> f64 {
         let [a, b, c, d, ..] = bytes;
         match (self.letter, self.size) {
-            (b'f', 2) => half::f16::from_le_bytes([a, b]).to_f32(),
-            (b'f', 4) => f32::from_le_bytes([a, b, c, d]),
-            (b'f', _) => f64::from_le_bytes(bytes) as f32,
-            (b'u' | b'b', _) => u64::from_le_bytes(bytes) as f32,
-            _ => self.whole(bytes) as f32,
+            (b'f', 2) => half::f16::from_le_bytes([a, b]).to_f64(),
+            (b'f', 4) => f32::from_le_bytes([a, b, c, d]).into(),
+            (b'f', _) => f64::from_le_bytes(bytes),
+            (b'u' | b'b', _) => u64::from_le_bytes(bytes) as f64,
+            _ => self.whole(bytes) as f64,
         }
     }
 

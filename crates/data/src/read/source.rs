@@ -10,6 +10,7 @@ use overtone_core::picture::{SIDE, STACK};
 use crate::columns::{ActionColumn, ObservationColumn};
 use crate::error::DataError;
 use crate::read::jpeg::decoded;
+use crate::read::rounding::Rounding;
 use crate::spaces::Space;
 
 /// What the elements of an array are.
@@ -92,7 +93,7 @@ pub(crate) trait Source {
     /// Refuses to make so many bytes of an array, beside what was made before, where the file is
     /// too small for them.
     fn claim(&self, name: &str, bytes: u64) -> Result<(), DataError> {
-        let Claims { bytes: stored, claimed } = self.claims();
+        let Claims { bytes: stored, claimed, .. } = self.claims();
         claimed.set(claimed.get().saturating_add(bytes));
         if claimed.get() <= allowed(*stored) {
             return Ok(());
@@ -111,12 +112,14 @@ pub(crate) struct Claims {
     /// The file's size.
     pub bytes: u64,
     claimed: Cell<u64>,
+    /// What `f32` cannot tell apart.
+    pub rounding: Rounding,
 }
 
 impl Claims {
     /// None yet, of a file of `bytes`.
     pub fn new(bytes: u64) -> Self {
-        Self { bytes, claimed: Cell::new(0) }
+        Self { bytes, claimed: Cell::new(0), rounding: Rounding::default() }
     }
 }
 

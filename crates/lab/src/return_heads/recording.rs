@@ -69,8 +69,8 @@ impl Recorded {
         else {
             return None;
         };
-        let statistics = || normalization.mean.iter().zip(&normalization.std).cycle();
-        let normalized = |(x, (mean, std)): (&f32, (&f32, &f32))| (x - mean) / (std + 1e-6);
+        let mut observations = values.clone();
+        normalization.apply(&mut observations);
         let episodes: Vec<Range<usize>> =
             dataset.episodes().as_slice().iter().map(|episode| episode.range()).collect();
         let rates = episodes.iter().flat_map(|rows| {
@@ -80,7 +80,7 @@ impl Recorded {
         Some(Self {
             name,
             width: *width,
-            observations: values.iter().zip(statistics()).map(normalized).collect(),
+            observations,
             told: places(&rates.collect::<Vec<f32>>()),
             episodes,
         })

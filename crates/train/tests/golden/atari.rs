@@ -222,7 +222,7 @@ impl Atari {
         model: DecisionTransformer,
         dtype: DType,
     ) -> (DecisionTransformer, Vec<Step>) {
-        let schedule = Schedule::Cosine {
+        let schedule = Schedule::ReferenceCosine {
             learning_rate: self.0.number("lr"),
             warmup_tokens: self.0.number("warmup_tokens"),
             final_tokens: self.0.number("final_tokens"),

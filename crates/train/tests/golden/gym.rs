@@ -215,7 +215,7 @@ impl Gym {
     fn train(&self, model: DecisionTransformer, dtype: DType) -> (DecisionTransformer, Vec<Step>) {
         let schedule = Schedule::Constant {
             learning_rate: self.0.number("lr"),
-            warmup_steps: self.0.integer("warmup_steps") as u64,
+            warmup_updates: self.0.number("warmup_steps"),
         };
         let n_steps = self.0.expected["f64"]["traj"].as_array().unwrap().len();
         let n_labels = self.0.inputs.get("mask").values.iter().sum::<f64>() as usize;

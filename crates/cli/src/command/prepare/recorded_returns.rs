@@ -11,12 +11,20 @@ pub fn own_scale(returns: impl Iterator<Item = f32>) -> f32 {
     format!("{size:.1e}").parse().ok().filter(|&scale| scale > 0.0).unwrap_or(1.0)
 }
 
-/// The numbers that 5 % and 95 % of the steps do not exceed; a range of some width also where there
-/// is but one.
+/// Share of a number's size within which differences are the rounding of sums.
+const ROUNDING: f32 = 1e-5;
+
+/// The numbers that 5 % and 95 % of the steps do not exceed. Where they are one number but for
+/// rounding, a range around it that is wide enough to hide the rounding.
 pub fn range(told: impl Iterator<Item = f32>) -> [f32; 2] {
     let sorted = ascending(told);
     let [low, high] = [5, 95].map(|percent| percentile(&sorted, percent));
-    if low < high { [low, high] } else { [low - 1.0, low + 1.0] }
+    let size = low.abs().max(high.abs());
+    if high - low > ROUNDING * size {
+        return [low, high];
+    }
+    let half = (1e-3 * size).max(1.0);
+    [low - half, low + half]
 }
 
 /// What the steps still to come must earn on average, for every step.
@@ -59,5 +67,9 @@ mod tests {
         assert_eq!(range(numbers.into_iter()), [2.0, 38.0]);
         assert_eq!(range([7.0, f32::NAN, 7.0].into_iter()), [6.0, 8.0]);
         assert_eq!(range([].into_iter()), [-1.0, 1.0]);
+        // Rounding is no spread; nor does a large number swallow the range around it.
+        assert_eq!(range([100.0, 100.0001].into_iter()), [99.0, 101.0]);
+        let [low, high] = range([1e10; 3].into_iter());
+        assert!(low < 9.991e9 && high > 1.0009e10, "{low} {high}");
     }
 }

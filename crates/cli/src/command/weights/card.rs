@@ -39,7 +39,7 @@ pub fn for_transformers(agent: &Agent, state: &TrainState, best_percent: f32) ->
          decision-transformer\n- offline-reinforcement-learning\n---\n\n# {task}\n\n{what}, trained \
          by Overtone for {steps} updates.\n\n\
          - Observations are normalized before the model sees them: `(observation - mean) / (std + 1e-6)`, \
-         both in `overtone.json` under `state.agent.normalization`.\n\
+         both in `overtone.json` under `state.agent.normalization`; a number with `std` 0 becomes 0.\n\
          - {told}\n\
          - Context: {context} timesteps. Actions are between -1 and 1.{units}\n\
          - Data: content SHA-256 {hash}.\n\n\
