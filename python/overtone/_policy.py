@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,6 +68,10 @@ class Policy:
             None if return_quantile is None else float(return_quantile),
             None if best_percent is None else float(best_percent), int(seed), device,
         )
+        self._values = _values(self._agents.action_names)
+        # Agents that predict() has begun an episode of, and whether it has warned.
+        self._begun = np.zeros(n_agents, bool)
+        self._warned = False
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
@@ -87,6 +92,15 @@ class Policy:
         return self._agents.n_actions
 
     @property
+    def action_names(self) -> list[str] | None:
+        """The environment's name of each action, by index; ``None`` for real-valued ones.
+
+        Of a ``Discrete(3, start=1)`` they are ``"1"``, ``"2"`` and ``"3"``; of a MultiDiscrete the
+        combinations, as ``"0|2"``.
+        """
+        return self._agents.action_names
+
+    @property
     def probabilities(self) -> NDArray[np.float64] | None:
         """``[n, n_actions]``: what the last actions were drawn from, where there was a list."""
         return self._agents.probabilities
@@ -94,6 +108,7 @@ class Policy:
     def reset(self) -> None:
         """Forgets every episode; the same seeds come again."""
         self._agents.reset()
+        self._begun[:] = False
 
     def act(
         self,
@@ -103,6 +118,7 @@ class Policy:
         agents: Sequence[int] | None = None,
         *,
         target_returns: ArrayLike | None = None,
+        deterministic: bool | None = None,
     ) -> NDArray[Any]:
         """One action for each agent.
 
@@ -118,11 +134,11 @@ class Policy:
             agents: Which agents act, each at most once; all by default.
             target_returns: ``[n]``, what episodes that begin now are asked for, if not
                 :attr:`target_return`.
+            deterministic: The most probable actions, or draws; ``None``: as the policy was made.
 
         Returns:
-            ``[n]`` indices of actions from 0, where a ``Discrete(start=k)`` counts from k and a
-            MultiDiscrete has its combinations in order; or ``[n, width]`` numbers in the
-            environment's units.
+            ``[n]`` indices of actions from 0, as recordings number them: :attr:`action_names` has
+            the environment's own; or ``[n, width]`` numbers in the environment's units.
 
         Raises:
             ValueError: Names the argument that does not fit.
@@ -151,6 +167,7 @@ class Policy:
                 _row("rewards", rewards, n, np.float32),
                 _row("starts", starts, n, np.bool_),
                 _row("target_returns", target_returns, n, np.float32),
+                None if deterministic is None else bool(deterministic),
             )
 
     def predict(
@@ -158,26 +175,47 @@ class Policy:
         observation: ArrayLike,
         state: tuple[Any, ...] | None = None,
         episode_start: ArrayLike | None = None,
-        deterministic: bool = True,
+        deterministic: bool | None = None,
         *,
         reward: ArrayLike | float | None = None,
     ) -> tuple[Any, None]:
         """As Stable-Baselines3's ``predict``: ``(action, None)``, of one observation or a batch.
 
-        The policy keeps the history itself: say with ``episode_start`` where an episode begins.
-        A conditioned agent reads the ``reward`` of its previous action too; without it the return
-        that is asked for stays what it was. ``deterministic`` is that of the policy: one that is to
-        act so is made so, ``run.policy(deterministic=True)``.
+        The action is what ``env.step`` takes: a ``Discrete(start=k)`` counts from k, a
+        MultiDiscrete takes a row. The policy keeps the history itself: ``episode_start`` says where
+        an episode begins. An agent that is conditioned on a return needs the ``reward`` of its
+        previous action too, or its return-to-go never falls; it warns once.
+
+        Args:
+            observation: One observation, or ``[n, …]``.
+            state: Ignored: the policy keeps its own.
+            episode_start: ``[n]``, true where an episode begins.
+            deterministic: The most probable action, or a draw; ``None``: as the policy was made.
+            reward: ``[n]``, for each agent's previous action.
         """
-        del state, deterministic
+        del state
         array = np.asarray(observation)
         single = array.shape == self._shape
         batch = array[None] if single else array
-        who = range(len(batch))
+        n = len(batch) if batch.ndim else 0
         starts = None if episode_start is None else np.atleast_1d(np.asarray(episode_start))
         rewards = None if reward is None else np.atleast_1d(np.asarray(reward))
-        action = self.act(batch, rewards, starts, list(who))
+        action = self.act(batch, rewards, starts, list(range(n)), deterministic=deterministic)
+        continues = self._begun[:n] if starts is None else self._begun[:n] & ~starts.astype(bool)
+        if rewards is None and self._agents.reads_rewards and continues.any() and not self._warned:
+            self._warned = True
+            warnings.warn(
+                "this agent is conditioned on a return and was given no reward: its return-to-go "
+                "stays at the target. Pass reward= with each action's reward",
+                stacklevel=2,
+            )
+        self._begun[:n] = True
+        action = self._environments(action)
         return (action[0] if single else action), None
+
+    def _environments(self, action: NDArray[Any]) -> NDArray[Any]:
+        """Actions as the environment names them, where the names are numbers."""
+        return action if self._values is None else self._values[action]
 
     def as_d3rlpy(self) -> D3rlpyActor:
         """The first agent as d3rlpy's stateful wrapper: ``predict(x, reward)`` and ``reset()``."""
@@ -192,15 +230,34 @@ class D3rlpyActor:
         self._starts = True
 
     def predict(self, x: ArrayLike, reward: float) -> Any:
-        """The action for ``x``; ``reward`` is that of the action before (0 in the first step)."""
+        """The action for ``x``, as ``env.step`` takes it.
+
+        ``reward`` is that of the action before (0 in the first step).
+        """
         earned = 0.0 if self._starts else float(reward)
-        action = self._policy.act(np.asarray(x)[None], [earned], [self._starts], [0])[0]
+        actions = self._policy.act(np.asarray(x)[None], [earned], [self._starts], [0])
+        action = self._policy._environments(actions)[0]
         self._starts = False
         return int(action) if np.ndim(action) == 0 else action
 
     def reset(self) -> None:
         """The next call begins an episode."""
         self._starts = True
+
+
+def _values(names: list[str] | None) -> NDArray[np.int64] | None:
+    """What the environment takes for each action of a list; ``None`` where that is its index.
+
+    Names of games' actions are words, and these environments take indices.
+    """
+    try:
+        rows = [[int(part) for part in name.split("|")] for name in names or []]
+    except ValueError:
+        return None
+    if not rows:
+        return None
+    values = np.array(rows, dtype=np.int64)
+    return values[:, 0] if values.shape[1] == 1 else values
 
 
 def _indices(agents: Sequence[int]) -> NDArray[np.int64]:

@@ -4,6 +4,8 @@ use std::error::Error;
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::ActionChoice;
+
 /// A batch of observations, row by row.
 #[derive(Clone, Copy, Debug)]
 pub enum Observations<'a> {
@@ -104,6 +106,10 @@ pub trait Policy: Send {
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError>;
+
+    /// Lets it take its most probable actions, or draw them, from the next turn on. A policy that
+    /// never draws stays as it is.
+    fn choose(&mut self, _choice: ActionChoice) {}
 
     /// What the last [`act`](Self::act) drew its actions from, row `i` for its turn `i`;
     /// `None` for a policy that draws from no distributions over bins, or keeps none.

@@ -36,6 +36,10 @@ pub struct Agents {
     units: ReturnUnits,
     /// Told in place of a return; 0: a return is told.
     best_percent: f32,
+    /// How actions are chosen where a call does not say it.
+    choice: ActionChoice,
+    /// Whether the reward of an action changes what comes after it.
+    reads_rewards: bool,
     seed: u64,
     n_agents: usize,
 }
@@ -141,7 +145,20 @@ impl Agents {
         let policy = policy(&checkpoint, &play, &device.device).map_err(failed)?;
         let acting = Mutex::new(Acting { policy, episodes: vec![0; n_agents], played: None });
         let (best_percent, units) = (play.best_percent, play.return_units);
-        Ok(Self { acting, agent, target_return, units, best_percent, seed, n_agents })
+        let reads_rewards =
+            agent.is_conditioned_on_returns() && best_percent == 0.0 && !play.delayed_reward;
+        let choice = play.action_choice;
+        Ok(Self {
+            acting,
+            agent,
+            target_return,
+            units,
+            best_percent,
+            choice,
+            reads_rewards,
+            seed,
+            n_agents,
+        })
     }
 
     /// The task, as `suite/name`.
@@ -174,6 +191,21 @@ impl Agents {
         }
     }
 
+    /// The environment's name of each action of a list; `None` for real-valued ones.
+    #[getter]
+    fn action_names(&self) -> Option<Vec<String>> {
+        match &self.agent.task.actions {
+            ActionSpace::Discrete { names } => Some(names.clone()),
+            ActionSpace::Continuous { .. } => None,
+        }
+    }
+
+    /// Whether the agent's return-to-go falls with the rewards that it is given.
+    #[getter]
+    fn reads_rewards(&self) -> bool {
+        self.reads_rewards
+    }
+
     /// Lets each agent's next observation begin its first episode again.
     fn reset(&self, py: Python<'_>) {
         py.detach(|| self.acting().episodes.fill(0));
@@ -181,7 +213,9 @@ impl Agents {
 
     /// Actions for `observations`, `[n, …]`, of `agents` (all of them); rewards for their previous
     /// actions (0); `starts` where an episode begins, as an agent's first turn does, which is
-    /// asked for `targets` (what all are).
+    /// asked for `targets` (what all are); `deterministic` takes the most probable actions, or draws
+    /// them (as the agents were made).
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn act<'py>(
         &self,
         py: Python<'py>,
@@ -190,6 +224,7 @@ impl Agents {
         rewards: Option<PyReadonlyArray1<'py, f32>>,
         starts: Option<PyReadonlyArray1<'py, bool>>,
         targets: Option<PyReadonlyArray1<'py, f32>>,
+        deterministic: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let told = Told {
             agents: numbers(agents)?,
@@ -215,7 +250,12 @@ impl Agents {
             }
         };
         let n = told.agents.as_ref().map_or(self.n_agents, Vec::len);
-        let acted = py.detach(|| self.acted(n, &seen, &told))?;
+        let choice = match deterministic {
+            None => self.choice,
+            Some(true) => ActionChoice::Mode,
+            Some(false) => ActionChoice::Sample,
+        };
+        let acted = py.detach(|| self.acted(n, &seen, &told, choice))?;
         Ok(match acted {
             Actions::Discrete(ids) => {
                 let ids: Vec<i64> = ids.into_iter().map(|id| id as i64).collect();
@@ -247,8 +287,9 @@ impl Agents {
     }
 
     /// The actions of `n` agents.
-    fn acted(&self, n: usize, seen: &Seen, told: &Told) -> PyResult<Actions> {
+    fn acted(&self, n: usize, seen: &Seen, told: &Told, choice: ActionChoice) -> PyResult<Actions> {
         let mut acting = self.acting();
+        acting.policy.choose(choice);
         let turns = self.turns(n, told, &acting.episodes)?;
         let size = self.agent.task.observations.size();
         let (got, expected) = (seen.len(), n * size);

@@ -6,6 +6,7 @@ use burn::{
 };
 use overtone_core::{
     Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Turn,
+    protocol::ActionChoice,
     seed::{self, Generator},
 };
 use overtone_model::{
@@ -24,7 +25,9 @@ pub struct GreedyPolicy {
     device: Device,
     observations: ObservationSpace,
     normalization: Option<Normalization>,
+    /// Share of random actions where it draws.
     epsilon: f64,
+    choice: ActionChoice,
     /// By agent; `None` before its first episode.
     generators: Vec<Option<Generator>>,
 }
@@ -45,6 +48,7 @@ impl GreedyPolicy {
             observations: observations.clone(),
             normalization: normalization.cloned(),
             epsilon,
+            choice: ActionChoice::Sample,
             generators: Vec::new(),
         }
     }
@@ -101,8 +105,13 @@ impl Policy for GreedyPolicy {
             // Both are drawn at every step, so that epsilon moves no later draw.
             let (explores, random) =
                 (generator.random::<f64>(), generator.random_range(0..n_actions));
-            chosen.push(if explores < self.epsilon { random } else { most_probable(values) });
+            let explores = self.choice == ActionChoice::Sample && explores < self.epsilon;
+            chosen.push(if explores { random } else { most_probable(values) });
         }
         Ok(Actions::Discrete(chosen))
+    }
+
+    fn choose(&mut self, choice: ActionChoice) {
+        self.choice = choice;
     }
 }
