@@ -10,7 +10,7 @@ use overtone_model::{
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, Domain, FourierHeadConfig,
         FourierLikelihoodConfig, GaussianConfig, GmmHeadConfig, GmmLikelihoodConfig, LinearConfig,
-        PointwiseConfig, TanhConfig,
+        MixtureStd, MixtureWeights, PointwiseConfig, TanhConfig,
     },
     matrices, weights,
 };
@@ -35,12 +35,27 @@ fn heads() -> Vec<HeadConfig> {
         HeadConfig::Linear(LinearConfig {}),
         HeadConfig::Fourier(fourier()),
         HeadConfig::Gmm(gmm()),
+        HeadConfig::Gmm(GmmHeadConfig {
+            weights: MixtureWeights::Learned,
+            std: MixtureStd::State,
+            ..gmm()
+        }),
         HeadConfig::Tanh(TanhConfig {}),
         HeadConfig::Pointwise(PointwiseConfig {}),
         HeadConfig::Gaussian(GaussianConfig {}),
         likelihood(Domain::Periodic),
         likelihood(Domain::HalfRange),
-        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2, ..Default::default() }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+            weights: MixtureWeights::Learned,
+            std: MixtureStd::State,
+            ..Default::default()
+        }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+            std: MixtureStd::Fixed,
+            init_std: 0.3,
+            ..Default::default()
+        }),
         binned(BinsHeadConfig::Linear(LinearConfig {})),
         binned(BinsHeadConfig::Fourier(fourier())),
         binned(BinsHeadConfig::Gmm(gmm())),
