@@ -334,7 +334,7 @@ fn own(width: usize, actions: ActionSpace) -> Task {
     Task::own("pole", ObservationSpace::Vectors { width }, actions)
 }
 
-/// However short a run, the target follows some twenty times. The paper's 2000 is for the length
+/// However short a run, the target follows at least ten times. The paper's 2000 is for the length
 /// of the paper's runs.
 #[test]
 fn a_quick_run_s_target_moves_many_times() {
@@ -353,7 +353,7 @@ fn a_quick_run_s_target_moves_many_times() {
         let got = (options.target_every, options.quantiles, rates.0, rates.1, rates.2);
         assert_eq!(got, expected, "{profile:?}");
         if profile == Profile::Quick {
-            assert_eq!(train.updates / options.target_every, 20);
+            assert!(train.updates / options.target_every >= 10, "{}", train.updates);
         }
     };
     check(&frames, Profile::Quick, (130, 25, 6e-4, 1e-8, true));

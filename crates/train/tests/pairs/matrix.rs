@@ -35,17 +35,20 @@ fn heads() -> Vec<HeadConfig> {
         HeadConfig::Linear(LinearConfig {}),
         HeadConfig::Fourier(fourier()),
         HeadConfig::Gmm(gmm()),
-        HeadConfig::Gmm(GmmHeadConfig {
-            weights: MixtureWeights::Learned,
-            std: MixtureStd::State,
-            ..gmm()
-        }),
         HeadConfig::Tanh(TanhConfig {}),
         HeadConfig::Pointwise(PointwiseConfig {}),
         HeadConfig::Gaussian(GaussianConfig {}),
         likelihood(Domain::Periodic),
         likelihood(Domain::HalfRange),
         HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2, ..Default::default() }),
+        binned(BinsHeadConfig::Linear(LinearConfig {})),
+        binned(BinsHeadConfig::Fourier(fourier())),
+        binned(BinsHeadConfig::Gmm(gmm())),
+        HeadConfig::Gmm(GmmHeadConfig {
+            weights: MixtureWeights::Learned,
+            std: MixtureStd::State,
+            ..gmm()
+        }),
         HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
             weights: MixtureWeights::Learned,
             std: MixtureStd::State,
@@ -56,9 +59,6 @@ fn heads() -> Vec<HeadConfig> {
             init_std: 0.3,
             ..Default::default()
         }),
-        binned(BinsHeadConfig::Linear(LinearConfig {})),
-        binned(BinsHeadConfig::Fourier(fourier())),
-        binned(BinsHeadConfig::Gmm(gmm())),
     ]
 }
 
