@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import io
 import json
@@ -73,6 +74,28 @@ class Documents(Desk):
     def test_heads(self) -> None:
         said = self.notebook("heads")
         self.assertEqual(len(re.findall(r"head=\w+ +-?\d+ \[-?\d+, -?\d+\]   seeds: ", said)), 3, said)
+
+    def test_the_quick_start_balances_the_pole(self) -> None:
+        """Whatever the training seed: the page promises 475 of 500 with 19 of 20."""
+        if importlib.util.find_spec("gymnasium") is None:
+            self.skipTest("gymnasium is not installed")
+        page = (DOCS / "python-quick-start.md").read_text(encoding="utf-8")
+        code = re.findall(r"```python\n(.*?)```", page, re.S)[0]
+        train, evaluate = ov.train, ov.evaluate
+        returned = []
+
+        def kept(*args: Any, **settings: Any) -> Any:
+            played = evaluate(*args, **settings)
+            (report,) = played.values()
+            returned.append(report["targets"][0]["raw_return"]["mean"])
+            return played
+
+        for seed in range(1, 5):
+            seeded = functools.partial(train, seed=seed, progress="none")
+            with mock.patch.multiple(ov, train=seeded, evaluate=kept):
+                self.run_cells([code])
+        self.assertEqual(len(returned), 4)
+        self.assertGreaterEqual(min(returned), 475, returned)
 
     def test_pages(self) -> None:
         def smaller(function: Any) -> Any:

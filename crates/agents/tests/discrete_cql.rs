@@ -11,7 +11,8 @@ mod chain;
 
 use chain::{GAMMA, STATES, check_resuming, config, learned, listed};
 use overtone_agents::{
-    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig, discrete_cql::DiscreteCqlState,
+    AlgorithmOptions, DiscreteCql, DiscreteCqlConfig,
+    discrete_cql::{DiscreteCqlState, QNetwork},
 };
 use overtone_core::ActionSpace;
 use overtone_data::Dataset;
@@ -65,6 +66,28 @@ fn with_much_of_it_the_agent_does_what_was_recorded() {
 fn resuming_is_never_having_stopped() {
     let algorithm = algorithm(DiscreteCqlConfig { target_every: 5, ..small(1.0) });
     check_resuming(&algorithm, &listed(0.5, 0.0));
+}
+
+/// The target is the network as it was at the last copy, and moves with each.
+#[test]
+fn the_target_moves_every_so_many_steps() {
+    let data = listed(0.5, 0.0);
+    let every = |target_every| DiscreteCqlConfig { target_every, ..small(1.0) };
+    let weights = |network: &QNetwork| overtone_model::weights::export(network);
+    let after = |n, target_every| learned(&algorithm(every(target_every)), &data, config(n));
+    let mut seen = Vec::new();
+    for n in 1..=8 {
+        let target = weights(&after(n, 3).target);
+        let copied = n - n % 3;
+        if copied > 0 {
+            assert_eq!(target, weights(&after(copied, 3).online.network), "{n}");
+        }
+        if !seen.contains(&target) {
+            seen.push(target);
+        }
+    }
+    // What it began as, and the copies after 3 and 6 steps.
+    assert_eq!(seen.len(), 3);
 }
 
 #[test]

@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn configurations_survive_being_stored() {
-        let head = HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 3 });
+        let head =
+            HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 3, ..Default::default() });
         let config =
             DecisionTransformerConfig { head, ..DecisionTransformerConfig::fourierformer(1000) };
         let stored = serde_json::to_string(&config).unwrap();
@@ -261,7 +262,10 @@ mod tests {
             (
                 "return_range",
                 refused(|config| {
-                    let head = HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 3 });
+                    let head = HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+                        components: 3,
+                        ..Default::default()
+                    });
                     config.return_model = Some(ReturnModelConfig::new(head));
                 }),
             ),
@@ -280,7 +284,7 @@ mod tests {
             (
                 "head.components",
                 refused(|config| {
-                    let none = GmmLikelihoodConfig { components: 0 };
+                    let none = GmmLikelihoodConfig { components: 0, ..Default::default() };
                     config.head = HeadConfig::GmmLikelihood(none);
                 }),
             ),

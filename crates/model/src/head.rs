@@ -10,7 +10,7 @@
 //! | [`LinearHead`], [`FourierHead`], [`GmmHead`] | how probable each of a list of actions is | cross-entropy |
 //! | [`PointwiseHead`], and its tanh | one number for each dimension | squared error |
 //! | [`GaussianHead`] | for each dimension one bump, as wide everywhere | negative log-likelihood |
-//! | [`GmmLikelihoodHead`] | G bumps, as wide everywhere | negative log-likelihood |
+//! | [`GmmLikelihoodHead`] | G bumps, by default as wide everywhere | negative log-likelihood |
 //! | [`FourierLikelihoodHead`] | any shape of N frequencies | negative log-likelihood |
 //! | [`BinnedHead`] | a probability for each of m bins | cross-entropy |
 //!
@@ -36,6 +36,7 @@ pub mod gmm;
 pub mod gmm_likelihood;
 pub mod kinds;
 pub mod linear;
+pub mod mixture;
 pub mod pointwise;
 pub mod quadrature;
 
@@ -48,11 +49,12 @@ pub use fourier_likelihood::{FourierLikelihoodConfig, FourierLikelihoodHead};
 pub use fourier_options::{Domain, InitialCoefficients, Regularizer};
 pub use gaussian::{GaussianConfig, GaussianHead};
 pub use gmm::{GmmHead, GmmHeadConfig};
-pub use gmm_likelihood::{GaussianMixture, GmmLikelihoodConfig, GmmLikelihoodHead};
+pub use gmm_likelihood::{GmmLikelihoodConfig, GmmLikelihoodHead};
 pub use kinds::{
     ActedRows, BinsOptions, HeadLoss, HeadOutput, NumbersOptions, OnBins, OnNumbers, cross_entropy,
 };
 pub use linear::{LinearConfig, LinearHead};
+pub use mixture::{GaussianMixture, MixtureLayout, MixtureStd, MixtureWeights};
 pub use pointwise::{PointwiseConfig, PointwiseHead, TanhConfig};
 
 use burn::module::{Module, ParamId};

@@ -54,8 +54,10 @@ fn models() -> Vec<DecisionTransformer> {
         action_order: ActionOrder::atari().into(),
         ..FourierHeadConfig::new(6)
     });
-    let gmm =
-        HeadConfig::Gmm(GmmHeadConfig { components: 2, action_order: ActionOrder::atari().into() });
+    let gmm = HeadConfig::Gmm(GmmHeadConfig {
+        action_order: ActionOrder::atari().into(),
+        ..Default::default()
+    });
     let mut models = Vec::new();
     let kernel = AttentionConfig::Fourier(FourierKernel {
         power: 4,

@@ -2,13 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
-use burn::tensor::{DType, Device, Gradients, Tensor};
+use burn::{
+    module::Param,
+    tensor::{DType, Device, Gradients, Tensor},
+};
 use overtone_core::seed;
 use overtone_model::{
     Init,
     head::{
         BinsOptions, FourierDensity, FourierLikelihoodConfig, GmmHeadConfig, GmmLikelihoodConfig,
-        NumbersOptions, OnBins, OnNumbers, cross_entropy,
+        MixtureStd, MixtureWeights, NumbersOptions, OnBins, OnNumbers, cross_entropy,
     },
     weights::{self, NamedTensors},
 };
@@ -117,22 +120,14 @@ fn gmm_heads() {
 
 fn check_gmm(file: &Golden, dtype: DType) {
     let device = Device::flex().autodiff();
-    let weight = file.get("weight").transposed();
-    let [d_model, components] = weight.shape[..] else { panic!("weight is no matrix") };
+    let (components, d_model) = (file.get("weight").shape[0], file.get("weight").shape[1]);
     let logits = file.get("logits");
-    let config = GmmHeadConfig { components, ..Default::default() };
+    let Options { weights, std, init_std } = options(file);
+    let config = GmmHeadConfig { components, weights, std, init_std, ..Default::default() };
     let generator = &mut seed::generator(0, "init");
     let head = config.init(d_model, logits.shape[1], &mut Init::drawn(&device, generator));
-    check_initial_std(file, &head.raw_std.val());
-    let head = weights::import(
-        head,
-        &NamedTensors::from([
-            ("weight".into(), weight.data(dtype)),
-            ("bias".into(), file.get("bias").data(dtype)),
-            ("raw_std".into(), file.get("raw_std").data(dtype)),
-        ]),
-    )
-    .unwrap();
+    check_initial_std(file, head.raw_std.as_ref().map(Param::val));
+    let head = weights::import(head, &mixture_parameters(file, "", dtype)).unwrap();
     let x = file.get("x").tensor::<2>(&device, dtype).require_grad();
 
     let got = head.forward(x.clone()).logits;
@@ -142,15 +137,11 @@ fn check_gmm(file: &Golden, dtype: DType) {
     let loss = cross_entropy(got, file.get("y").ints(&device)).mean();
     let tolerance = if double { DOUBLE } else { SINGLE_LOSS };
     assert_close("ce", &values(loss.clone()), &file.get("ce").values, tolerance, 0.0);
-    if !double {
-        return;
+    if double {
+        let gradients = loss.backward();
+        check_gradient(&gradients, &x, "grad_x", file.get("grad_x"));
+        check_mixture_gradients(file, "", &weights::export_gradients(&head, &gradients));
     }
-    let gradients = loss.backward();
-    check_gradient(&gradients, &x, "grad_x", file.get("grad_x"));
-    let by_weight = file.get("grad_weight").transposed();
-    check_gradient(&gradients, &head.weight.val(), "grad_weight", &by_weight);
-    check_gradient(&gradients, &head.bias.val(), "grad_bias", file.get("grad_bias"));
-    check_gradient(&gradients, &head.raw_std.val(), "grad_raw_std", file.get("grad_raw_std"));
 }
 
 #[test]
@@ -160,25 +151,18 @@ fn gmm_likelihood_heads() {
 
 fn check_gmm_likelihood(file: &Golden, dtype: DType) {
     let device = Device::flex().autodiff();
-    let weight = file.get("means_weight").transposed();
-    let [d_model, components] = weight.shape[..] else { panic!("weight is no matrix") };
-    let config = GmmLikelihoodConfig { components };
+    let rows = file.get("x").shape[0];
+    let z = file.get("z");
+    let dimensions = z.values.len() / rows;
+    let z = Array { shape: vec![rows, dimensions], ..z.clone() }.tensor::<2>(&device, dtype);
+    let [gaussians, d_model] = file.get("means_weight").shape[..] else { panic!("no matrix") };
+    let Options { weights, std, init_std } = options(file);
+    let config = GmmLikelihoodConfig { components: gaussians / dimensions, weights, std, init_std };
     let generator = &mut seed::generator(0, "init");
-    let head = config.init(d_model, 1, &mut Init::drawn(&device, generator));
-    check_initial_std(file, &head.raw_std.val());
-    let head = weights::import(
-        head,
-        &NamedTensors::from([
-            ("weight".into(), weight.data(dtype)),
-            ("bias".into(), file.get("means_bias").data(dtype)),
-            ("raw_std".into(), file.get("raw_std").data(dtype)),
-        ]),
-    )
-    .unwrap();
+    let head = config.init(d_model, dimensions, &mut Init::drawn(&device, generator));
+    check_initial_std(file, head.raw_std.as_ref().map(Param::val));
+    let head = weights::import(head, &mixture_parameters(file, "means_", dtype)).unwrap();
     let x = file.get("x").tensor::<2>(&device, dtype).require_grad();
-    let z = file.get("z").tensor::<1>(&device, dtype);
-    let rows = z.dims()[0];
-    let z = z.reshape([rows, 1]);
 
     let tolerance = if dtype == DType::F64 { DOUBLE } else { SINGLE_LOSS };
     let pdf = values(head.density(x.clone(), z.clone()));
@@ -190,10 +174,7 @@ fn check_gmm_likelihood(file: &Golden, dtype: DType) {
     }
     let gradients = loss.backward();
     check_gradient(&gradients, &x, "grad_x", file.get("grad_x"));
-    let by_weight = file.get("grad_means_weight").transposed();
-    check_gradient(&gradients, &head.weight.val(), "grad_means_weight", &by_weight);
-    check_gradient(&gradients, &head.bias.val(), "grad_means_bias", file.get("grad_means_bias"));
-    check_gradient(&gradients, &head.raw_std.val(), "grad_raw_std", file.get("grad_raw_std"));
+    check_mixture_gradients(file, "means_", &weights::export_gradients(&head, &gradients));
 
     let densities = head.densities(x.inner());
     let host: Vec<f64> =
@@ -201,11 +182,81 @@ fn check_gmm_likelihood(file: &Golden, dtype: DType) {
     assert_close("pdf on the host", &host, &file.get("pdf_at_z").values, DOUBLE, 0.0);
 }
 
-/// Every component's standard deviation begins as the file says.
+/// A mixture head's options, as the tensors that are there say.
+struct Options {
+    weights: MixtureWeights,
+    std: MixtureStd,
+    /// The constant deviation, if there is one.
+    init_std: f64,
+}
+
+fn options(file: &Golden) -> Options {
+    let fixed = file.try_get("fixed_std");
+    Options {
+        weights: match file.try_get("weights_weight") {
+            Some(_) => MixtureWeights::Learned,
+            None => MixtureWeights::Equal,
+        },
+        std: match (fixed, file.try_get("std_weight")) {
+            (Some(_), None) => MixtureStd::Fixed,
+            (None, Some(_)) => MixtureStd::State,
+            (None, None) => MixtureStd::Shared,
+            (Some(_), Some(_)) => panic!("deviations are both fixed and of the state"),
+        },
+        init_std: fixed.map_or(0.0, |fixed| {
+            assert!(fixed.values.iter().all(|&std| std == fixed.values[0]), "{fixed:?}");
+            fixed.values[0]
+        }),
+    }
+}
+
+/// The tensors of a mixture head's layer, those of its groups one after another; those of the
+/// means begin with `prefix`.
+fn layer(file: &Golden, of: &str, prefix: &str) -> [Array; 2] {
+    let join = |part: &str| {
+        let groups = [prefix, "std_", "weights_"].map(|group| format!("{of}{group}{part}"));
+        let mut arrays = groups.iter().filter_map(|name| file.try_get(name));
+        let mut all = arrays.next().unwrap().clone();
+        for array in arrays {
+            all.shape[0] += array.shape[0];
+            all.values.extend(&array.values);
+        }
+        all
+    };
+    [join("weight").transposed(), join("bias")]
+}
+
+fn mixture_parameters(file: &Golden, prefix: &str, dtype: DType) -> NamedTensors {
+    let [weight, bias] = layer(file, "", prefix);
+    let mut parameters = NamedTensors::from([
+        ("weight".into(), weight.data(dtype)),
+        ("bias".into(), bias.data(dtype)),
+    ]);
+    parameters.extend(file.try_get("raw_std").map(|raw| ("raw_std".into(), raw.data(dtype))));
+    parameters
+}
+
 #[track_caller]
-fn check_initial_std(file: &Golden, raw: &Tensor<1>) {
-    let got: Vec<f64> = values(raw.clone()).iter().map(|raw| raw.exp().ln_1p()).collect();
-    assert_close("init_std", &got, &vec![file.scalar("init_std"); got.len()], 1e-6, 0.0);
+fn check_mixture_gradients(file: &Golden, prefix: &str, got: &NamedTensors) {
+    let [weight, bias] = layer(file, "grad_", prefix);
+    let mut expected = vec![("weight", &weight), ("bias", &bias)];
+    expected.extend(file.try_get("grad_raw_std").map(|raw| ("raw_std", raw)));
+    assert_eq!(got.len(), expected.len(), "{:?}", got.keys());
+    for (name, expected) in expected {
+        let got: Vec<f64> = got[name].iter::<f64>().collect();
+        check_gradient_values(name, &got, expected);
+    }
+}
+
+/// Every component's shared standard deviation begins as the file says, where it does.
+#[track_caller]
+fn check_initial_std(file: &Golden, raw: Option<Tensor<1>>) {
+    let (Some(raw), Some(expected)) = (raw, file.try_get("init_std")) else {
+        println!("absent: init_std");
+        return;
+    };
+    let got: Vec<f64> = values(raw).iter().map(|raw| raw.exp().ln_1p()).collect();
+    assert_close("init_std", &got, &vec![expected.values[0]; got.len()], 1e-6, 0.0);
 }
 
 /// Entries may differ by [`DOUBLE`] of the tensor's largest entry.
@@ -216,9 +267,13 @@ fn check_gradient<const D: usize>(
     what: &str,
     expected: &Array,
 ) {
-    let got = values(of.grad(gradients).unwrap());
+    check_gradient_values(what, &values(of.grad(gradients).unwrap()), expected);
+}
+
+#[track_caller]
+fn check_gradient_values(what: &str, got: &[f64], expected: &Array) {
     let scale = expected.values.iter().fold(0.0f64, |largest, x| largest.max(x.abs()));
-    assert_close(what, &got, &expected.values, 0.0, DOUBLE * scale.max(1e-9));
+    assert_close(what, got, &expected.values, 0.0, DOUBLE * scale.max(1e-9));
 }
 
 fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {

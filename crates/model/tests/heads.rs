@@ -12,7 +12,7 @@ use overtone_model::{
     head::{
         ActedRows, BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig,
         FourierLikelihoodConfig, GaussianConfig, GmmHeadConfig, GmmLikelihoodConfig, LinearConfig,
-        PointwiseConfig, TanhConfig,
+        MixtureStd, MixtureWeights, PointwiseConfig, TanhConfig,
     },
 };
 
@@ -34,9 +34,24 @@ fn configs() -> Vec<HeadConfig> {
         HeadConfig::Gaussian(GaussianConfig {}),
         fourier(Domain::Periodic),
         fourier(Domain::HalfRange),
-        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2, ..Default::default() }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+            weights: MixtureWeights::Learned,
+            std: MixtureStd::State,
+            ..Default::default()
+        }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+            std: MixtureStd::Fixed,
+            init_std: 0.3,
+            ..Default::default()
+        }),
         binned(BinsHeadConfig::Linear(LinearConfig {})),
         binned(BinsHeadConfig::Fourier(FourierHeadConfig::new(3))),
+        binned(BinsHeadConfig::Gmm(GmmHeadConfig {
+            weights: MixtureWeights::Learned,
+            std: MixtureStd::State,
+            ..Default::default()
+        })),
         binned(BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, ..Default::default() })),
     ]
 }
@@ -149,7 +164,9 @@ fn options_that_describe_no_head_are_refused() {
         assert!(config.validate(&ActionSpace::unit(2)).is_ok());
         assert!(config.validate(&ActionSpace::unit(0)).is_err());
     }
-    let gmm = HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 0 });
+    let gmm = HeadConfig::GmmLikelihood;
+    let mixture = GmmLikelihoodConfig::default;
+    let learned = MixtureWeights::Learned;
     let fourier = |frequencies, gamma| {
         HeadConfig::FourierLikelihood(FourierLikelihoodConfig {
             gamma,
@@ -157,12 +174,23 @@ fn options_that_describe_no_head_are_refused() {
         })
     };
     for (config, key) in [
-        (gmm, "head.components"),
+        (gmm(GmmLikelihoodConfig { components: 0, ..mixture() }), "head.components"),
+        (
+            gmm(GmmLikelihoodConfig { components: 1, weights: learned, ..mixture() }),
+            "head.weights = learned: one Gaussian has nothing to weigh; use head.components=2 or \
+             more, or head.weights=equal",
+        ),
+        (gmm(GmmLikelihoodConfig { init_std: -0.1, ..mixture() }), "head.init_std = -0.1"),
+        (gmm(GmmLikelihoodConfig { init_std: f64::NAN, ..mixture() }), "head.init_std = NaN"),
+        (
+            binned(BinsHeadConfig::Gmm(GmmHeadConfig { init_std: 11.0, ..Default::default() })),
+            "head.init_std = 11: must be 0 (the reference's), or lie in [0.001, 10]",
+        ),
         (fourier(0, 0.0), "head.frequencies"),
         (fourier(3, f64::NAN), "head.gamma"),
         (fourier(3, 1e300), "head.gamma"),
     ] {
         let error = config.validate(&ActionSpace::unit(1)).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("{key} = ")), "{error}");
+        assert!(error.starts_with(key), "{error}");
     }
 }

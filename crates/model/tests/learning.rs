@@ -17,8 +17,9 @@ use overtone_model::{
     Acted, Contexts, DecisionTransformerConfig, Head, HeadConfig, Init, Model, ModelConfig,
     ModelPolicy, Observed, PerceptronConfig,
     head::{
-        ActedRows, BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, GmmHeadConfig,
-        LinearConfig, PointwiseConfig,
+        ActedRows, BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, GaussianMixture,
+        GmmHeadConfig, GmmLikelihoodConfig, LinearConfig, MixtureStd, MixtureWeights,
+        PointwiseConfig,
     },
 };
 use rand::RngExt;
@@ -93,6 +94,126 @@ fn bins_learn_two_humps_where_their_mean_is_far_from_both() {
         for (mode, seen) in modes.iter().zip(SEEN) {
             assert!(seen.iter().any(|x| (x - mode).abs() < 0.051), "{config:?}: {mode}");
         }
+    }
+}
+
+/// Both mixture heads, with these options and narrow at first.
+fn mixtures(components: usize, weights: MixtureWeights, std: MixtureStd) -> [HeadConfig; 2] {
+    let init_std = 0.1;
+    let likelihood = GmmLikelihoodConfig { components, weights, std, init_std };
+    let on_bins = GmmHeadConfig { components, weights, std, init_std, ..GmmHeadConfig::default() };
+    let head = BinsHeadConfig::Gmm(on_bins);
+    [HeadConfig::GmmLikelihood(likelihood), HeadConfig::Binned(BinnedConfig { bins: 80, head })]
+}
+
+#[test]
+fn mixtures_learn_two_humps_with_every_option() {
+    for weights in [MixtureWeights::Equal, MixtureWeights::Learned] {
+        for std in [MixtureStd::Shared, MixtureStd::Fixed, MixtureStd::State] {
+            for config in mixtures(2, weights, std) {
+                let head = learned_from_two_humps(&config);
+                let drawn = distance(&head);
+                println!("{config:?}: {drawn} from the actions seen");
+                // A deviation of 0.1 is 0.08 away on average.
+                assert!(drawn < 0.1, "{config:?}: {drawn}");
+                let tokens = Tensor::<2>::from_data([[1.0f32, 0.0], [0.0, 1.0]], &Device::flex());
+                let modes = head.decide(tokens).numbers().unwrap().modes();
+                for (mode, seen) in modes.iter().zip(SEEN) {
+                    assert!(seen.iter().any(|x| (x - mode).abs() < 0.051), "{config:?}: {mode}");
+                }
+            }
+        }
+    }
+}
+
+/// Rows of each of two tokens, their actions at equal steps of its distribution.
+const OF_EACH: usize = 200;
+
+/// A head that has learned two distributions, and its mean loss on them.
+fn learned(config: &HeadConfig, distributions: [GaussianMixture; 2]) -> (f64, Head) {
+    let device = Device::flex().autodiff();
+    let (mut tokens, mut actions) = (Vec::new(), Vec::new());
+    for (token, distribution) in distributions.iter().enumerate() {
+        for i in 0..OF_EACH {
+            tokens.extend([token == 0, token == 1].map(f32::from));
+            actions.push(distribution.quantile((i as f64 + 0.5) / OF_EACH as f64) as f32);
+        }
+    }
+    let rows = 2 * OF_EACH;
+    let tensor = |values, width| Tensor::from_data(TensorData::new(values, [rows, width]), &device);
+    let (tokens, actions): (Tensor<2>, Tensor<2>) = (tensor(tokens, 2), tensor(actions, 1));
+    let loss =
+        |head: &Head| head.loss(tokens.clone(), ActedRows::Continuous(actions.clone())).rows.mean();
+    let init = &mut seed::generator(1, "init");
+    let head = config.init(2, &ActionSpace::unit(1), &mut Init::drawn(&device, init));
+    let head = learn(head, 600, 0.02, |head, _| loss(head));
+    let least: f64 = loss(&head).inner().into_scalar();
+    (least, head.valid())
+}
+
+/// The entropy of a Gaussian, in nats.
+fn entropy(std: f64) -> f64 {
+    0.5 * (std::f64::consts::TAU * std::f64::consts::E).ln() + std.ln()
+}
+
+/// A head on 80 bins loses as much more as a bin is narrower than 1.
+fn of_bins(config: &HeadConfig) -> f64 {
+    match config {
+        HeadConfig::Binned(BinnedConfig { bins, .. }) => (*bins as f64 / 2.0).ln(),
+        _ => 0.0,
+    }
+}
+
+/// Where the noise depends on the state, deviations of the state reach the entropy, and shared
+/// ones only that of the mean variance.
+#[test]
+fn deviations_of_states_learn_noise_that_differs() {
+    let noise = |std| GaussianMixture { means: vec![0.1], stds: vec![std], weights: None };
+    let least = (entropy(0.05) + entropy(0.3)) / 2.0;
+    let shared = entropy(((0.05f64.powi(2) + 0.3f64.powi(2)) / 2.0).sqrt());
+    for (std, expected) in [(MixtureStd::State, least), (MixtureStd::Shared, shared)] {
+        for config in mixtures(1, MixtureWeights::Equal, std) {
+            let (loss, _) = learned(&config, [noise(0.05), noise(0.3)]);
+            let loss = loss - of_bins(&config);
+            println!("{config:?}: {loss} against {expected}");
+            assert!((loss - expected).abs() < 0.05, "{config:?}: {loss} against {expected}");
+        }
+    }
+}
+
+/// Where one of two humps is nine times as frequent, and which of them depends on the state,
+/// learned weights reach the entropy; they decide on modes and draws.
+#[test]
+fn learned_weights_learn_which_hump_is_frequent() {
+    let humps = |weights: [f64; 2]| GaussianMixture {
+        means: vec![-0.5, 0.5],
+        stds: vec![0.1, 0.1],
+        weights: Some(weights.to_vec()),
+    };
+    let choice = -(0.9 * 0.9f64.ln() + 0.1 * 0.1f64.ln());
+    let least = entropy(0.1) + choice;
+    for config in mixtures(2, MixtureWeights::Learned, MixtureStd::Shared) {
+        let (loss, head) = learned(&config, [humps([0.9, 0.1]), humps([0.1, 0.9])]);
+        let loss = loss - of_bins(&config);
+        println!("{config:?}: {loss} against {least}");
+        assert!((loss - least).abs() < 0.05, "{config:?}: {loss} against {least}");
+        let n = 1000;
+        let tokens = Tensor::<2>::from_data([[1.0f32, 0.0], [0.0, 1.0]], &Device::flex());
+        let decisions = head.decide(tokens.repeat_dim(0, n)).numbers().unwrap();
+        let modes = decisions.modes();
+        assert!((modes[0] + 0.5).abs() < 0.03 && (modes[1] - 0.5).abs() < 0.03, "{modes:?}");
+        let mut generator = seed::generator(3, "policy");
+        for (token, expected) in [0.1, 0.9].into_iter().enumerate() {
+            let above = (0..n)
+                .filter(|i| decisions.draw(2 * i + token, 1.0, &mut generator)[0] > 0.0)
+                .count() as f64;
+            // Five standard errors of 1000 draws: 0.047.
+            assert!((above / n as f64 - expected).abs() < 0.05, "{config:?}: {above}");
+        }
+    }
+    for config in mixtures(2, MixtureWeights::Equal, MixtureStd::Shared) {
+        let (loss, _) = learned(&config, [humps([0.9, 0.1]), humps([0.1, 0.9])]);
+        assert!(loss - of_bins(&config) > least + 0.25, "{config:?}: {loss}");
     }
 }
 

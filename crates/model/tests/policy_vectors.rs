@@ -38,7 +38,7 @@ fn heads() -> [HeadConfig; 7] {
         HeadConfig::Tanh(TanhConfig {}),
         HeadConfig::Gaussian(GaussianConfig {}),
         HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(4)),
-        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2, ..Default::default() }),
         HeadConfig::Binned(BinnedConfig { bins: 12, head: binned }),
         HeadConfig::Linear(LinearConfig {}),
         HeadConfig::Fourier(FourierHeadConfig::new(3)),
@@ -403,7 +403,10 @@ fn broken_weights_are_told() {
     for returns in [
         ReturnModelConfig::hl_gauss(),
         ReturnModelConfig::new(HeadConfig::FourierLikelihood(FourierLikelihoodConfig::new(4))),
-        ReturnModelConfig::new(HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 })),
+        ReturnModelConfig::new(HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+            components: 2,
+            ..Default::default()
+        })),
         ReturnModelConfig::new(HeadConfig::Gaussian(GaussianConfig {})),
     ] {
         for conditioning in [Conditioning::Return, Conditioning::Adaln] {

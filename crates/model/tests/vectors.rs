@@ -43,7 +43,7 @@ fn heads() -> [HeadConfig; 11] {
         HeadConfig::Pointwise(PointwiseConfig {}),
         HeadConfig::Gaussian(GaussianConfig {}),
         HeadConfig::FourierLikelihood(fourier),
-        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2, ..Default::default() }),
         binned(BinsHeadConfig::Linear(LinearConfig {})),
         binned(BinsHeadConfig::Fourier(half_range)),
         binned(BinsHeadConfig::Gmm(GmmHeadConfig { components: 2, ..Default::default() })),

@@ -106,7 +106,8 @@ fn a_gaussian_does_its_best() {
 /// Two Gaussians go where the two bumps are.
 #[test]
 fn a_mixture_of_two_finds_both_bumps() {
-    let gmm = HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 });
+    let gmm =
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2, ..Default::default() });
     let (loss, head) = learn(&gmm);
     let (one, _) = learn(&HeadConfig::Gaussian(GaussianConfig {}));
     assert!(loss > optimum() && loss < one - 0.1, "{loss}, one Gaussian {one}");

@@ -25,6 +25,7 @@ macro_rules! preset {
 
 const PIXELS: Overlay = preset!("pixels.toml");
 const VECTORS: Overlay = preset!("vectors.toml");
+const SMALL_VECTORS: Overlay = preset!("small-vectors.toml");
 const CONTINUOUS: Overlay = preset!("continuous.toml");
 const OWN_RETURNS: Overlay = preset!("own-returns.toml");
 const NO_ENVIRONMENT: Overlay = preset!("no-environment.toml");
@@ -32,6 +33,10 @@ const PIXELS_PAPER: Overlay = preset!("pixels-paper.toml");
 const VECTORS_PAPER: Overlay = preset!("vectors-paper.toml");
 const PERCEPTRON: Overlay = preset!("perceptron.toml");
 const FOURIERFORMER: Overlay = preset!("fourierformer.toml");
+
+/// The most numbers of an observation that is small: those of Gymnasium's CartPole, Acrobot and
+/// LunarLander.
+const SMALL: usize = 8;
 
 impl Settings {
     /// What these settings change of the defaults by the presets they name, the later the
@@ -61,7 +66,8 @@ impl Settings {
 }
 
 /// The defaults of `task`, then `overlays`, then `words`. What an overlay's section `vectors` says
-/// counts for tasks that show vectors, and its section `paper` in that profile.
+/// counts for tasks that show vectors, its section `paper` in that profile, and its section `quick`
+/// in the others.
 pub(super) fn layers(
     task: &Task,
     words: &[String],
@@ -72,7 +78,7 @@ pub(super) fn layers(
         keys.extend(of_task(task)?);
         for (document, name) in overlays {
             let all = keys::flatten(&document.parse().context(*name)?);
-            let sections = ["vectors.", "paper."];
+            let sections = ["quick.", "vectors.", "paper."];
             let part = |section: &str| {
                 let mine = |key: &String| {
                     match sections.iter().find(|own| key.starts_with(**own)) {
@@ -83,8 +89,12 @@ pub(super) fn layers(
                 };
                 all.iter().filter_map(|(key, value)| Some((mine(key)?, value.clone()))).collect()
             };
-            let [own, vectors, paper]: [Keys; 3] = ["", "vectors.", "paper."].map(part);
+            let [own, quick, vectors, paper]: [Keys; 4] =
+                ["", "quick.", "vectors.", "paper."].map(part);
             keys.extend(own);
+            if profile != Profile::Paper {
+                keys.extend(quick);
+            }
             if let ObservationSpace::Vectors { .. } = task.observations {
                 keys.extend(vectors);
             }
@@ -117,8 +127,10 @@ fn of_task(task: &Task) -> Result<Keys> {
         ObservationSpace::Pixels { .. } => vec![PIXELS],
         ObservationSpace::Vectors { .. } => vec![VECTORS],
     };
-    if let ActionSpace::Continuous { .. } = task.actions {
-        overlays.push(CONTINUOUS);
+    match (&task.observations, &task.actions) {
+        (_, ActionSpace::Continuous { .. }) => overlays.push(CONTINUOUS),
+        (ObservationSpace::Vectors { width }, _) if *width <= SMALL => overlays.push(SMALL_VECTORS),
+        _ => {}
     }
     if task.return_units == ReturnUnits::Raw && task.targets == Targets::default() {
         overlays.push(OWN_RETURNS);
@@ -168,6 +180,7 @@ fn lines_of_help() -> Result<String> {
     let otherwise = [
         ("a task that shows vectors", VECTORS.0),
         ("a task that shows pictures", PIXELS.0),
+        ("a task that shows at most 8 numbers and takes one of a list of actions", SMALL_VECTORS.0),
         ("a task with real-valued actions", CONTINUOUS.0),
         ("a task whose returns no reference has scaled (gymnasium=…, own=…)", OWN_RETURNS.0),
         ("algorithm=behavior_cloning model.kind=perceptron, quick profile", PERCEPTRON.0),
@@ -185,10 +198,12 @@ fn lines_of_help() -> Result<String> {
         let changed = keys::flatten(&preset.parse()?);
         let is_own =
             |key: &str| AlgorithmConfig::ALL.iter().any(|(name, _)| variants::is_of(key, name));
-        let [mut always, mut of_vectors, mut of_paper] = [const { Vec::new() }; 3];
+        let [mut always, mut of_quick, mut of_vectors, mut of_paper] = [const { Vec::new() }; 4];
         for (key, value) in changed.iter().filter(|(key, _)| !is_own(key)) {
             let word = |key| format!("{}={}", keys::short(key), keys::plain(value));
-            if let Some(key) = key.strip_prefix("vectors.") {
+            if let Some(key) = key.strip_prefix("quick.") {
+                of_quick.push(word(key));
+            } else if let Some(key) = key.strip_prefix("vectors.") {
                 of_vectors.push(word(key));
             } else if let Some(key) = key.strip_prefix("paper.") {
                 of_paper.push(word(key));
@@ -198,6 +213,7 @@ fn lines_of_help() -> Result<String> {
         }
         let ways = [
             (of.clone(), always),
+            (format!("{of}, quick profile"), of_quick),
             (format!("{of}, with vectors"), of_vectors),
             (format!("{of}, profile=paper"), of_paper),
         ];

@@ -103,7 +103,10 @@ impl Settings {
                 domain: Domain::HalfRange,
                 ..FourierLikelihoodConfig::new(12)
             }),
-            ReturnHead::Gmm => HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 5 }),
+            ReturnHead::Gmm => HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+                components: 5,
+                ..Default::default()
+            }),
             ReturnHead::Gaussian => HeadConfig::Gaussian(GaussianConfig::default()),
         };
         Some(ReturnModelConfig::new(head))

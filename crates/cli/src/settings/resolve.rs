@@ -218,7 +218,7 @@ impl Settings {
 
 /// Settings of these keys. Head and attention are the library's own tables: as they were `stored`,
 /// or what the keys choose.
-fn from_keys(keys: &Keys, stored: Table, task: &Task) -> Result<Settings> {
+pub(super) fn from_keys(keys: &Keys, stored: Table, task: &Task) -> Result<Settings> {
     let head: HeadConfig = variants::chosen("head", keys, task)?.config(keys)?;
     let attention: AttentionConfig = variants::chosen("attention", keys, task)?.config(keys)?;
     let mut parts = Table::new();

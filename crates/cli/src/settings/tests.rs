@@ -1,12 +1,13 @@
 use overtone_agents::{GuideConfig, RebracConfig};
-use overtone_core::seed;
+use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
     AttentionConfig, Conditioning, DecisionTransformerConfig, FourierKernel, ModelConfig,
     PerceptronConfig, RShape,
     head::{
-        Domain, FourierHeadConfig, GmmHeadConfig, HeadConfig, InitialCoefficients, LinearConfig,
-        OrderConfig, Regularizer,
+        BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, GmmHeadConfig,
+        GmmLikelihoodConfig, HeadConfig, InitialCoefficients, LinearConfig, MixtureStd,
+        MixtureWeights, OrderConfig, Regularizer,
     },
 };
 
@@ -121,9 +122,9 @@ fn every_key_has_a_reason() {
     assert!(!otherwise.contains("iql.expectile") && !otherwise.contains("paper."), "{otherwise}");
     let n_keys = keys::flatten(&DEFAULTS.parse().unwrap()).len();
     // 6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC, 8 of value guidance; 4 of Fourier
-    // attention, 7 of heads;
+    // attention, 10 of heads;
     // 2 attentions, 3 heads on bins and 5 on real values themselves.
-    assert_eq!(help.lines().count(), 2 * (n_keys + 42 + 4 + 7 + 2 + 3 + 5));
+    assert_eq!(help.lines().count(), 2 * (n_keys + 42 + 4 + 10 + 2 + 3 + 5));
     for line in [
         "  head.frequencies=14\n      Highest frequency N; 14 is the paper's best",
         "  attention.power=4\n      2, 4 or 6; ",
@@ -246,8 +247,34 @@ fn every_head_for_a_list_of_actions_can_be_asked_for() {
     let words = "head=fourier head.frequencies=8 head.gamma=0.5 head.regularizer=paper \
                  head.domain=half_range head.initial=uniform head.action_order=environment";
     assert_eq!(head(words), ("fourier8".into(), HeadConfig::Fourier(fourier)));
-    let gmm = GmmHeadConfig { components: 3, action_order: order };
-    assert_eq!(head("head=gmm head.components=3"), ("gmm3".into(), HeadConfig::Gmm(gmm)));
+    let gmm = GmmHeadConfig { components: 3, action_order: order, ..Default::default() };
+    assert_eq!(head("head=gmm head.components=3"), ("gmm3".into(), HeadConfig::Gmm(gmm.clone())));
+    let gmm = GmmHeadConfig {
+        weights: MixtureWeights::Learned,
+        std: MixtureStd::State,
+        init_std: 0.5,
+        ..gmm
+    };
+    let words = "head=gmm head.components=3 head.weights=learned head.std=state \
+                 head.init_std=0.5";
+    assert_eq!(head(words), ("gmm3".into(), HeadConfig::Gmm(gmm)));
+}
+
+/// The options of mixtures are the same on real values, cut into bins or not.
+#[test]
+fn both_mixture_heads_have_the_same_options() {
+    let head = |words: &str| {
+        let model = algorithm(&format!("env=hopper head=gmm {words}")).unwrap().model().unwrap();
+        model.head().clone()
+    };
+    let (weights, std, init_std) = (MixtureWeights::Learned, MixtureStd::Fixed, 0.1);
+    let options = "head.weights=learned head.std=fixed head.init_std=0.1";
+    let likelihood = GmmLikelihoodConfig { weights, std, init_std, ..Default::default() };
+    assert_eq!(head(options), HeadConfig::GmmLikelihood(likelihood));
+    let gmm = GmmHeadConfig { weights, std, init_std, ..Default::default() };
+    let bins = BinnedConfig { bins: 9, head: BinsHeadConfig::Gmm(gmm) };
+    assert_eq!(head(&format!("head.bins=9 {options}")), HeadConfig::Binned(bins));
+    assert_eq!(head(""), HeadConfig::GmmLikelihood(GmmLikelihoodConfig::default()));
 }
 
 #[test]
@@ -289,7 +316,76 @@ fn an_algorithm_s_defaults_are_the_library_s() {
     let perceptron = algorithm(&format!("{line} model.kind=perceptron")).map(drop).unwrap_err();
     assert!(perceptron.to_string().contains("what is guided is a transformer"), "{perceptron}");
     let expected = AlgorithmConfig::DiscreteCql(Default::default());
-    assert_eq!(algorithm("game=seaquest algorithm=discrete_cql").unwrap(), expected);
+    let line = "game=seaquest algorithm=discrete_cql profile=paper";
+    assert_eq!(algorithm(line).unwrap(), expected);
+}
+
+/// Settings of a task in no suite's table, in a profile.
+fn settings_of(task: &Task, line: &str, profile: Profile) -> Settings {
+    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    let first = layers::layers(task, &words, &[], profile).unwrap();
+    let mut first = resolve::from_keys(&first, Default::default(), task).unwrap();
+    first.profile = profile;
+    let keys = layers::layers(task, &words, &first.overlays(task), profile).unwrap();
+    resolve::from_keys(&keys, Default::default(), task).unwrap()
+}
+
+fn own(width: usize, actions: ActionSpace) -> Task {
+    Task::own("pole", ObservationSpace::Vectors { width }, actions)
+}
+
+/// However short a run, the target follows at least ten times. The paper's 2000 is for the length
+/// of the paper's runs.
+#[test]
+fn a_quick_run_s_target_moves_many_times() {
+    let frames = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+    let frames = Task::own("frames", frames, ActionSpace::numbered(6));
+    let vectors = own(4, ActionSpace::numbered(2));
+    let check = |task: &Task, profile, expected: (u64, usize, f64, f64, bool)| {
+        let settings = settings_of(task, "algorithm=discrete_cql", profile);
+        let AlgorithmConfig::DiscreteCql(options) =
+            settings.algorithm_config(task, Recorded::ANY, None).unwrap()
+        else {
+            panic!("conservative Q-learning")
+        };
+        let train = settings.train;
+        let rates = (train.learning_rate, train.optimizer.epsilon, train.average_weights);
+        let got = (options.target_every, options.quantiles, rates.0, rates.1, rates.2);
+        assert_eq!(got, expected, "{profile:?}");
+        if profile == Profile::Quick {
+            assert!(train.updates / options.target_every >= 10, "{}", train.updates);
+        }
+    };
+    check(&frames, Profile::Quick, (130, 25, 6e-4, 1e-8, true));
+    check(&frames, Profile::Paper, (2000, 200, 5e-5, 3.125e-4, false));
+    check(&vectors, Profile::Quick, (500, 25, 3e-4, 3.125e-4, true));
+    check(&vectors, Profile::Paper, (500, 25, 3e-4, 3.125e-4, false));
+}
+
+/// Sizes follow the task: few numbers and a list of actions need few weights.
+#[test]
+fn small_vectors_have_a_small_model() {
+    let width = |width, actions, line, profile| {
+        settings_of(&own(width, actions), line, profile).model.d_model
+    };
+    let list = || ActionSpace::numbered(2);
+    for (line, expected) in [
+        ("", 64),
+        ("algorithm=behavior_cloning", 64),
+        ("model.d_model=32", 32),
+        // What has a width of its own keeps it.
+        ("algorithm=behavior_cloning model.kind=perceptron", 256),
+        ("algorithm=rvs", 256),
+        ("preset=fourierformer", 256),
+    ] {
+        assert_eq!(width(4, list(), line, Profile::Quick), expected, "{line}");
+    }
+    assert_eq!(width(8, list(), "", Profile::Quick), 64);
+    assert_eq!(width(4, list(), "", Profile::Paper), 128);
+    // More numbers, and real-valued actions.
+    assert_eq!(width(9, list(), "", Profile::Quick), 128);
+    assert_eq!(width(3, ActionSpace::unit(1), "head=tanh", Profile::Quick), 128);
+    assert_eq!(resolve("env=hopper").unwrap().model.d_model, 128);
 }
 
 #[test]
@@ -300,6 +396,12 @@ fn what_describes_no_agent_is_refused() {
     refused("game=seaquest train.batch_size=0", "train.batch_size");
     refused("game=seaquest seed=-1", "seed=-1");
     refused("game=seaquest head=gmm head.components=0", "head.components = 0");
+    refused("game=seaquest head=gmm head.std=wide", "head.std=wide: unknown variant");
+    refused(
+        "env=hopper head=gmm head.components=1 head.weights=learned",
+        "head.weights = learned: one Gaussian has nothing to weigh",
+    );
+    refused("env=hopper head.std=state", "head.std=state is for head=gmm; this run has head=tanh");
     refused("game=seaquest head=fourier head.initial={std=0}", "head.initial.std = 0");
     refused("game=seaquest head=tanh", "this task's actions are a list");
     refused("game=seaquest attention=fourier attention.power=3", "attention.power");

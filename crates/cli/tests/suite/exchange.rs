@@ -189,6 +189,10 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
         "head=fourier attention=fourier model.n_layers=1 model.d_model=16",
         "head=gmm head.bins=5 model.conditioning=adaln model.n_layers=1 model.d_model=16",
         "algorithm=behavior_cloning model.kind=perceptron head=gaussian model.d_model=16",
+        "algorithm=behavior_cloning model.kind=perceptron head=gmm head.weights=learned \
+         head.std=state model.d_model=16",
+        "algorithm=behavior_cloning model.kind=perceptron head=gmm head.std=fixed \
+         head.init_std=0.1 model.d_model=16",
         "algorithm=rvs model.d_model=16 model.best_percents=none",
         "algorithm=rvs model.d_model=16 model.best_percents=10,100",
         "algorithm=td3_bc td3_bc.hidden=8",

@@ -89,7 +89,10 @@ impl ReturnHead {
                 let head = BinsHeadConfig::Linear(LinearConfig {});
                 HeadConfig::Binned(BinnedConfig { bins: BINS, head })
             }
-            Self::Gmm => HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 5 }),
+            Self::Gmm => HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+                components: 5,
+                ..Default::default()
+            }),
             Self::Gaussian => HeadConfig::Gaussian(GaussianConfig::default()),
             Self::Expectile => HeadConfig::Pointwise(PointwiseConfig {}),
         }
@@ -172,7 +175,7 @@ fn asymmetric(error: Tensor<2>) -> Tensor<2> {
 /// The probability of each of [`BINS`] bins under a Gaussian around `z`, cut to [-1, 1].
 fn smoothed(z: f64) -> Vec<f32> {
     let width = 2.0 / BINS as f64;
-    let gaussian = GaussianMixture { means: vec![z], stds: vec![SMOOTHING * width] };
+    let gaussian = GaussianMixture { means: vec![z], stds: vec![SMOOTHING * width], weights: None };
     let below: Vec<f64> = (0..=BINS)
         .map(|edge| -1.0 + width * edge as f64)
         .map(|edge| match edge - z {

@@ -123,7 +123,7 @@ impl Marginals for Gaussians {
 
     fn quantile(&self, place: usize, q: f64) -> f64 {
         let (means, stds) = (vec![self.means[place]], vec![self.std(place)]);
-        GaussianMixture { means, stds }.quantile(q)
+        GaussianMixture { means, stds, weights: None }.quantile(q)
     }
 }
 

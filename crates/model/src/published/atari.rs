@@ -8,8 +8,11 @@ use super::{
     Source, head, import, layer, unpublished,
 };
 use crate::{
-    decision_transformer_config::DecisionTransformerConfig, error::ModelError, head::HeadConfig,
-    tokens::Conditioning, weights::NamedTensors,
+    decision_transformer_config::DecisionTransformerConfig,
+    error::ModelError,
+    head::{HeadConfig, MixtureStd, MixtureWeights},
+    tokens::Conditioning,
+    weights::NamedTensors,
 };
 
 /// Renames and transposes published tensors into those of
@@ -67,9 +70,17 @@ pub fn atari(
             sources.extend(head("head.fc_extract_autocorrelation_params"));
         }
         // Named as in the reference's synthetic experiments: its Atari model has no such head.
-        HeadConfig::Gmm(_) => {
+        HeadConfig::Gmm(options)
+            if options.weights == MixtureWeights::Equal && options.std != MixtureStd::State =>
+        {
             sources.extend(head("head.mean_layer"));
-            sources.push(Source::new("head.raw_std", "head.log_stds", Same));
+            if options.std == MixtureStd::Shared {
+                sources.push(Source::new("head.raw_std", "head.log_stds", Same));
+            }
+        }
+        HeadConfig::Gmm(_) => {
+            let expected = "head.weights=equal, and head.std=shared or fixed";
+            return Err(unpublished(&config.head, expected));
         }
         other => return Err(unpublished(other, "linear, fourier or gmm")),
     }

@@ -10,7 +10,7 @@ use overtone_model::{
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, Domain, FourierHeadConfig,
         FourierLikelihoodConfig, GaussianConfig, GmmHeadConfig, GmmLikelihoodConfig, LinearConfig,
-        PointwiseConfig, TanhConfig,
+        MixtureStd, MixtureWeights, PointwiseConfig, TanhConfig,
     },
     matrices, weights,
 };
@@ -40,10 +40,25 @@ fn heads() -> Vec<HeadConfig> {
         HeadConfig::Gaussian(GaussianConfig {}),
         likelihood(Domain::Periodic),
         likelihood(Domain::HalfRange),
-        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2 }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig { components: 2, ..Default::default() }),
         binned(BinsHeadConfig::Linear(LinearConfig {})),
         binned(BinsHeadConfig::Fourier(fourier())),
         binned(BinsHeadConfig::Gmm(gmm())),
+        HeadConfig::Gmm(GmmHeadConfig {
+            weights: MixtureWeights::Learned,
+            std: MixtureStd::State,
+            ..gmm()
+        }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+            weights: MixtureWeights::Learned,
+            std: MixtureStd::State,
+            ..Default::default()
+        }),
+        HeadConfig::GmmLikelihood(GmmLikelihoodConfig {
+            std: MixtureStd::Fixed,
+            init_std: 0.3,
+            ..Default::default()
+        }),
     ]
 }
 

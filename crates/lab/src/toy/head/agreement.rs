@@ -108,9 +108,9 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
         HeadKind::Gmm { components } => {
             let config = GmmHeadConfig { components, ..Default::default() };
             let head = config.init(width, BINS, init);
-            let head = GmmHead { weight, bias, raw_std: raw, ..head };
+            moved = Some(raw.val());
+            let head = GmmHead { weight, bias, raw_std: Some(raw), ..head };
             let loss = by_bins(head.forward(hidden.clone()));
-            moved = Some(head.raw_std.val());
             loss
         }
         HeadKind::Pointwise => {
@@ -129,11 +129,11 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
             }
         }
         HeadKind::GmmLikelihood { components } => {
-            let config = GmmLikelihoodConfig { components };
+            let config = GmmLikelihoodConfig { components, ..Default::default() };
             let head = config.init(width, 1, init);
-            let head = GmmLikelihoodHead { weight, bias, raw_std: raw, ..head };
+            moved = Some(raw.val());
+            let head = GmmLikelihoodHead { weight, bias, raw_std: Some(raw), ..head };
             let loss = head.loss(hidden.clone(), column).rows.mean();
-            moved = Some(head.raw_std.val());
             loss
         }
     };
