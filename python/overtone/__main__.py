@@ -20,6 +20,8 @@ def main() -> int:
     except _overtone.OvertoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    # Standard output is what the program says: what environments print goes to standard error.
+    sys.stdout = sys.stderr
     return _overtone.main(["overtone", *sys.argv[1:]])
 
 

@@ -162,7 +162,8 @@ impl Td3Options for RebracConfig {
         let away = (actions.clone() - constant(steps.actions.clone())).square().sum_dim(1).mean();
         let critics = state.critics.network.valid();
         let values = critics.smaller(beside(steps.observations.clone(), actions));
-        let size = values.clone().detach().abs().mean();
+        // Values of exactly 0 have no size, and lead nowhere.
+        let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
         away * self.actor_penalty - values.mean() / size
     }
 }

@@ -142,7 +142,8 @@ impl Td3Options for Td3BcConfig {
         let cloning = (actions.clone() - constant(steps.actions.clone())).square().mean();
         let critic = state.critics.network.first.valid();
         let values = critic.forward(beside(steps.observations.clone(), actions));
-        let size = values.clone().detach().abs().mean();
+        // Values of exactly 0 have no size, and lead nowhere.
+        let size = values.clone().detach().abs().mean().clamp_min(f64::from(f32::MIN_POSITIVE));
         cloning - values.mean() / size * self.alpha
     }
 }

@@ -16,10 +16,12 @@
 //!
 //! Critics learn from the same batches before the transformer does, in `critic_updates` steps on
 //! equal parts. Contexts end where they are drawn, so the last steps of an episode lie in fewer of
-//! them than others do: critics see the end of a task up to `context_length` times too rarely. An episode earns its return by good and bad actions alike; critics tell which is
-//! which, and can join the good parts of several episodes, which returns cannot. Hu et al. (2024,
-//! "QT") guide a Decision Transformer with this loss by critics of its own actions; critics of
-//! recorded actions need no target policy and no noise.
+//! them than others do: critics see the end of a task up to `context_length` times too rarely.
+//!
+//! An episode earns its return by good and bad actions alike. Critics tell which is which, and can
+//! join the good parts of several episodes, which returns cannot. Hu et al. (2024, "QT") guide a
+//! Decision Transformer with this loss by critics of its own actions; critics of recorded actions
+//! need no target policy and no noise.
 
 use burn::{
     module::Module,

@@ -257,7 +257,7 @@ const STUDY_REPORT: &str = "Example: overtone study report atari-heads out=pages
 
 const STUDY_RUN: &str = "\
 Every other key is a setting of all runs (overtone train --help), or several, a,b or 1..5, an \
-axis of the grid.
+axis of the grid. A comma inside a value is written as \\, (dataset='folder\\,1/own.npz').
 
 Examples: overtone study run game=seaquest head=linear,fourier seed=1..5
           overtone study run studies/atari-heads.toml plan=true
@@ -306,6 +306,8 @@ pub fn main(words: &[OsString]) -> u8 {
         Ok(cli) => cli.command,
         Err(code) => return code,
     };
+    // A closed standard output is no reason to stop either.
+    let _ = overtone_console::host::own_stdout();
     // Where the exit code says how bad the data is, nothing to look at is the worst.
     let is_lint = matches!(command, Command::Data { what: Data::Lint { .. } });
     let ended = run(command);

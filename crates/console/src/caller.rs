@@ -50,23 +50,51 @@ fn in_project() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
     *FOUND.get_or_init(|| {
         let here = env::current_dir().unwrap_or_default();
-        let mut files = here.ancestors().map(|folder| folder.join("justfile"));
-        env::var_os(INSTALLED).is_none()
-            && files
-                .any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("overtone")))
+        env::var_os(INSTALLED).is_none() && is_project(&here)
     })
+}
+
+/// Whether `just` in this folder reads the project's recipes: it takes the nearest `justfile`. A
+/// project that only uses Overtone has one that names it as well, and no such program of its own.
+fn is_project(here: &Path) -> bool {
+    let project = here.ancestors().find(|folder| folder.join("justfile").is_file());
+    let manifest = project.map(|folder| folder.join("crates/cli/Cargo.toml"));
+    let manifest = manifest.and_then(|file| fs::read_to_string(file).ok());
+    manifest.is_some_and(|text| text.lines().any(|line| line.trim() == "name = \"overtone\""))
 }
 
 /// `text` for a program without its project.
 fn installed(text: &str) -> String {
     // A package is named before it is said what to do.
     let text = text.replace("run `just setup`", "install it with pip");
-    COMMANDS.iter().fold(text, |text, (ours, theirs)| text.replace(ours, theirs))
+    COMMANDS.iter().fold(text, |text, (ours, theirs)| replaced(&text, ours, theirs))
+}
+
+/// `text` with the command `theirs` in place of `ours`, where it is one: its words end there, and
+/// no other word, path or quotation mark of a path stands before it.
+fn replaced(text: &str, ours: &str, theirs: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(ours) {
+        let (before, after) = (&rest[..at], &rest[at + ours.len()..]);
+        let said = out.chars().chain(before.chars()).collect::<String>();
+        let begins = match said.trim_end_matches(' ').chars().next_back() {
+            Some(last) if said.ends_with(' ') => ":;,.\n".contains(last),
+            Some(last) => "`(\n".contains(last),
+            None => true,
+        };
+        let ends = after.chars().next().is_none_or(|next| " `);,\n".contains(next));
+        out += before;
+        out += if begins && ends { theirs } else { ours };
+        rest = after;
+    }
+    out + rest
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{installed, quoted};
+    use std::fs;
+
+    use super::{installed, is_project, quoted};
 
     #[test]
     fn a_path_is_one_word() {
@@ -85,5 +113,26 @@ mod tests {
         check("just protocol-ablation run=a", "overtone evaluate ablation run=a");
         check("just tensorboard --logdir runs", "tensorboard --logdir runs");
         check("just as before", "just as before");
+        check(
+            "`runs` is there; `just study run x` adds",
+            "`runs` is there; `overtone study run x` adds",
+        );
+        for path in ["/home/just data/x.npz is damaged", "'just data/x.npz'", "it is just data"] {
+            check(path, path);
+        }
+    }
+
+    #[test]
+    fn a_project_that_uses_overtone_is_not_overtones() {
+        let folder = std::env::temp_dir().join(format!("overtone-caller-{}", std::process::id()));
+        let (theirs, ours) = (folder.join("theirs/deep"), folder.join("ours"));
+        fs::create_dir_all(&theirs).unwrap();
+        fs::create_dir_all(ours.join("crates/cli")).unwrap();
+        fs::write(folder.join("theirs/justfile"), "train:\n  overtone train\n").unwrap();
+        fs::write(ours.join("justfile"), "train:\n  overtone train\n").unwrap();
+        fs::write(ours.join("crates/cli/Cargo.toml"), "[package]\nname = \"overtone\"\n").unwrap();
+        let found = [is_project(&theirs), is_project(&ours), is_project(&ours.join("crates"))];
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, [false, true, true]);
     }
 }

@@ -6,8 +6,13 @@
 use std::{
     cell::RefCell,
     fmt,
-    io::Write,
-    sync::atomic::{AtomicBool, Ordering},
+    fs::File,
+    io::{self, Write},
+    os::fd::AsFd,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crate::caller::spoken;
@@ -50,6 +55,32 @@ pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
+/// Standard output, where only [`say`] writes to it.
+static OWN: OnceLock<File> = OnceLock::new();
+
+unsafe extern "C" {
+    fn dup2(old: i32, new: i32) -> i32;
+}
+
+/// From here on standard output is for [`say`] alone: what libraries write to file descriptor 1,
+/// in whatever language, goes to standard error.
+///
+/// # Errors
+/// When the system has no file descriptor left.
+pub fn own_stdout() -> io::Result<()> {
+    if OWN.get().is_some() {
+        return Ok(());
+    }
+    let own = io::stdout().as_fd().try_clone_to_owned()?;
+    io::stdout().flush()?;
+    // SAFETY: both are descriptors of this process, which no Rust object owns; 1 stays open.
+    if unsafe { dup2(2, 1) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let _ = OWN.set(File::from(own));
+    Ok(())
+}
+
 /// Says a line: what [`say!`](crate::say) does. That nobody reads on (`… | head`) is no reason to
 /// stop.
 pub fn say(line: fmt::Arguments<'_>) {
@@ -61,7 +92,11 @@ pub fn say(line: fmt::Arguments<'_>) {
             match reader {
                 Some(reader) => reader(line.into_owned()),
                 None => {
-                    let _ = writeln!(std::io::stdout(), "{line}");
+                    let line = format!("{line}\n");
+                    let _ = match OWN.get() {
+                        Some(mut own) => own.write_all(line.as_bytes()),
+                        None => io::stdout().write_all(line.as_bytes()),
+                    };
                 }
             }
         }
@@ -70,7 +105,7 @@ pub fn say(line: fmt::Arguments<'_>) {
 
 /// Says a line on standard error: what [`warn!`](crate::warn) does.
 pub fn warn(line: fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{}", spoken(&line.to_string()));
+    let _ = writeln!(io::stderr(), "{}", spoken(&line.to_string()));
 }
 
 #[cfg(test)]

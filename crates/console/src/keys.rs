@@ -91,7 +91,8 @@ pub fn apply(keys: &mut Keys, overrides: &[String]) -> Result<()> {
         let Some(old) = keys.get(&key) else {
             match nearest(&key, keys) {
                 Some(nearest) => bail!(
-                    "there is no option `{key}`; the nearest is `{nearest}` (--help lists all)"
+                    "there is no option `{key}`; the nearest is `{}` (--help lists all)",
+                    short(nearest)
                 ),
                 None => bail!("there is no option `{key}` (--help lists all)"),
             }
@@ -162,10 +163,11 @@ fn nearest<'a>(asked: &str, known: &'a Keys) -> Option<&'a str> {
     (likeness >= ALIKE).then_some(key)
 }
 
-/// How alike two keys are, as a whole or in their last parts: 1 for equal ones.
+/// How alike two keys are, as a whole, in short, or in their last parts: 1 for equal ones.
 fn likeness(asked: &str, known: &str) -> f64 {
     let last = known.rsplit('.').next().unwrap_or(known);
-    strsim::jaro_winkler(asked, known).max(strsim::jaro_winkler(asked, last))
+    let alike = |name: &str| strsim::jaro_winkler(asked, name);
+    alike(known).max(alike(last)).max(alike(short(known)))
 }
 
 fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
@@ -302,6 +304,7 @@ mod tests {
         refused("head.frequency=8", &["no option `head.frequency`", "`head.frequencies`"]);
         refused("head.freq=8", &["`head.frequencies`"]);
         refused("rate=8", &["`train.rate`"]);
+        refused("haed=linear", &["the nearest is `head` ("]);
         refused("rounds=8", &["no option `rounds` (--help lists all)"]);
         refused("a=x", &["a=x", "a whole number", "a=1"]);
         // What a document holds are 64 bits with a sign.

@@ -126,6 +126,8 @@ pub struct Progress {
     pub episodes: usize,
     /// Episodes under way.
     pub live: usize,
+    /// Actions of the longest episode so far.
+    pub longest: u64,
 }
 
 /// Every distribution that was played from, summed up for each episode.
@@ -280,7 +282,7 @@ pub fn rollout_together(
         queue: Queue::new(&plans),
         records: plans.iter().map(|plan| Record::new(plan)).collect(),
         clock: Clock::start(),
-        progress: Progress { steps: 0, episodes_done: 0, episodes, live: n_slots },
+        progress: Progress { steps: 0, episodes_done: 0, episodes, live: n_slots, longest: 0 },
     };
     std::thread::scope(|scope| {
         let mut first_agent = 0;
@@ -354,6 +356,7 @@ impl Game<'_> {
             let record = &mut self.records[slot.player];
             slot.add(step.reward, record.plan.return_units);
             self.progress.steps += 1;
+            self.progress.longest = self.progress.longest.max(slot.episode.length);
             let Some(outcome) = step.outcome else { continue };
             slot.episode.outcome = outcome;
             record.played[slot.number] = Some(Ok(slot.episode.clone()));

@@ -46,6 +46,27 @@ pub fn put_new(finished: &Path, path: &Path) -> io::Result<()> {
     sync(folder_of(path))
 }
 
+/// As [`put`], for a folder, also in the place of another folder: `path` is one of the two at any
+/// time. The earlier one is removed.
+///
+/// # Errors
+/// When it cannot be renamed.
+pub fn put_folder(finished: &Path, path: &Path) -> io::Result<()> {
+    if path.symlink_metadata().is_err() {
+        return put(finished, path);
+    }
+    match renameat_with(CWD, finished, CWD, path, RenameFlags::EXCHANGE) {
+        // The file system, or the system itself, cannot exchange names.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            fs::remove_dir_all(path)?;
+            return put(finished, path);
+        }
+        renamed => renamed?,
+    }
+    sync(folder_of(path))?;
+    fs::remove_dir_all(finished)
+}
+
 /// Renames without the system's help. A file gets its name as a second one, which no two files
 /// have; where it cannot have two, and of a folder, it is only looked whether something is there.
 fn rename_new(finished: &Path, path: &Path) -> io::Result<()> {
@@ -136,6 +157,22 @@ mod tests {
         assert!(put(&other, &path).is_err(), "what is there is not lost");
         assert!(put(&folder.path().join("none"), &path).is_err());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_folder_takes_the_place_of_another_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("step-7");
+        for contents in ["first", "second"] {
+            let beside = beside(&path);
+            fs::create_dir(&beside).unwrap();
+            fs::write(beside.join("state.json"), contents).unwrap();
+            put_folder(&beside, &path).unwrap();
+            assert_eq!(fs::read_to_string(path.join("state.json")).unwrap(), contents);
+            assert!(!beside.exists());
+        }
+        assert!(put_folder(&folder.path().join("none"), &path).is_err());
+        assert!(path.join("state.json").is_file(), "what is there stays");
     }
 
     #[track_caller]

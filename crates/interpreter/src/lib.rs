@@ -36,7 +36,7 @@ pub enum PackagesError {
 
 /// Puts the project's packages on Python's path, those of the first virtual environment that has
 /// the folder `wanted` among them. The answer is that virtual environment; else the first of this
-/// Python; `None` where there is none at all.
+/// Python; `None` where there is none at all. From here on Python code prints to standard error.
 ///
 /// # Errors
 /// When every virtual environment is of another Python.
@@ -45,6 +45,8 @@ pub fn add_packages(py: Python<'_>, wanted: &str) -> Result<Option<PathBuf>, Pac
     if sys.getattr("modules")?.contains(EXTENSION)? {
         return Ok(Some(sys.getattr("prefix")?.extract()?));
     }
+    // What modules and environments print is not what the program says.
+    sys.setattr("stdout", sys.getattr("stderr")?)?;
     let version = py.version_info();
     let built = format!("{}.{}", version.major, version.minor);
     let packages_of = |venv: &Path| venv.join(format!("lib/python{built}/site-packages"));

@@ -13,6 +13,9 @@ use cubecl_environment::bytes::{
 
 /// Idle buffers that are kept; beyond, the one idle for longest goes.
 const IDLE: usize = 256;
+/// Elements of all idle buffers together (4 GiB): more than a step of the largest preset leaves, less
+/// than a machine's memory.
+const IDLE_ELEMENTS: usize = 1 << 30;
 /// Shorter ones are left to the allocator, which is quick with them.
 const SHORTEST: usize = 4096;
 
@@ -102,11 +105,21 @@ impl Drop for Buffer {
             return;
         }
         let mut idle = pool();
-        if idle.len() == IDLE {
-            idle.remove(0);
-        }
         idle.push(std::mem::take(&mut self.values));
+        drop_oldest(&mut idle, IDLE, IDLE_ELEMENTS);
     }
+}
+
+/// Drops the buffers that are idle for longest, until at most `count` of at most `elements` in all
+/// are left.
+fn drop_oldest(idle: &mut Vec<Vec<f32>>, count: usize, elements: usize) {
+    let mut held: usize = idle.iter().map(Vec::len).sum();
+    let mut n = 0;
+    while n < idle.len() && (idle.len() - n > count || held > elements) {
+        held -= idle[n].len();
+        n += 1;
+    }
+    idle.drain(..n);
 }
 
 impl Deref for Buffer {
@@ -140,6 +153,20 @@ mod tests {
         let other = Buffer::new(length);
         assert_ne!(other.as_ptr(), address);
         assert!(Buffer::new(0).is_empty());
+    }
+
+    #[test]
+    fn idle_memory_has_a_bound() {
+        let left = |count, elements| {
+            let mut idle = [3, 5, 7].map(|length| vec![0.0; length]).to_vec();
+            drop_oldest(&mut idle, count, elements);
+            idle.iter().map(Vec::len).collect::<Vec<_>>()
+        };
+        assert_eq!(left(3, 15), [3, 5, 7]);
+        assert_eq!(left(2, 15), [5, 7]);
+        assert_eq!(left(3, 14), [5, 7]);
+        assert_eq!(left(3, 11), [7]);
+        assert!(left(3, 6).is_empty());
     }
 
     #[test]

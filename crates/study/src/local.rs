@@ -10,13 +10,19 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, ChildStderr, Command, ExitStatus, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// How often processes are looked at.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long what a process said last is waited for after its end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// What is to be done by one process.
 #[derive(Debug)]
@@ -103,8 +109,10 @@ pub fn run(
 struct Working {
     id: String,
     child: Child,
-    /// Reads standard error: its last error.
-    errors: Option<JoinHandle<Option<String>>>,
+    /// Reads standard error until no process has it open.
+    reader: Option<JoinHandle<()>>,
+    /// The last error that it read.
+    error: Arc<Mutex<Option<String>>>,
 }
 
 impl Working {
@@ -114,15 +122,23 @@ impl Working {
         let log = OpenOptions::new().append(true).open(&job.log)?;
         job.command.stdin(Stdio::piped()).stdout(log).stderr(Stdio::piped());
         let mut child = job.command.spawn()?;
-        let errors = child.stderr.take().map(|stderr| {
-            let log = job.log.clone();
-            thread::spawn(move || last_error(stderr, &log))
+        let error: Arc<Mutex<Option<String>>> = Arc::default();
+        let reader = child.stderr.take().map(|stderr| {
+            let (log, error) = (job.log.clone(), Arc::clone(&error));
+            thread::spawn(move || read_errors(stderr, &log, &error))
         });
-        Ok(Self { id: job.id, child, errors })
+        Ok(Self { id: job.id, child, reader, error })
     }
 
-    fn ended(mut self, status: io::Result<Option<ExitStatus>>, asked: bool) -> Ended {
-        let said = self.errors.take().and_then(|thread| thread.join().ok()).flatten();
+    fn ended(self, status: io::Result<Option<ExitStatus>>, asked: bool) -> Ended {
+        // A process that the job has left behind may have standard error open for long.
+        let ended = Instant::now();
+        while self.reader.as_ref().is_some_and(|reader| !reader.is_finished())
+            && ended.elapsed() < LAST_WORDS
+        {
+            thread::sleep(PAUSE);
+        }
+        let said = self.error.lock().unwrap_or_else(PoisonError::into_inner).take();
         match status {
             Ok(Some(status)) if status.success() => Ended::Done,
             Ok(Some(status)) if asked || is_interrupted(&status) => Ended::Stopped,
@@ -143,10 +159,9 @@ fn is_interrupted(status: &ExitStatus) -> bool {
 }
 
 /// Copies what a process says of errors to the end of its log, which a full disk may refuse,
-/// and gives the last.
-fn last_error(stderr: ChildStderr, log: &Path) -> Option<String> {
+/// and keeps the last.
+fn read_errors(stderr: ChildStderr, log: &Path, last: &Mutex<Option<String>>) {
     let mut log = OpenOptions::new().append(true).open(log).ok();
-    let mut last = None;
     for line in BufReader::new(stderr).split(b'\n') {
         let Ok(line) = line else { break };
         let line = String::from_utf8_lossy(&line);
@@ -154,16 +169,13 @@ fn last_error(stderr: ChildStderr, log: &Path) -> Option<String> {
             let _ = writeln!(log, "{line}");
         }
         if let Some(error) = line.strip_prefix("error: ") {
-            last = Some(error.to_owned());
+            *last.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_owned());
         }
     }
-    last
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::Arc, time::Instant};
-
     use super::*;
 
     fn job(folder: &Path, id: &str, script: &str) -> Job {
@@ -201,6 +213,24 @@ mod tests {
         let mut both: Vec<String> = log("e.log").lines().map(str::to_owned).collect();
         both.sort();
         assert_eq!(both, ["one", "three", "warning: two"]);
+    }
+
+    #[test]
+    fn a_process_left_behind_holds_nothing_up() {
+        let folder = tempfile::tempdir().unwrap();
+        // It has the job's standard error, until the test's end.
+        let script = "sleep 20 & echo $! > \"$0.pid\"; echo 'error: gone' >&2; exit 1";
+        let mut first = job(folder.path(), "a", script);
+        first.command.arg(folder.path().join("a"));
+        let jobs = vec![first, job(folder.path(), "b", "true")];
+        let started = Instant::now();
+        let ended = run(jobs, 1, &AtomicBool::new(false), &mut |_| {});
+        let took = started.elapsed();
+        let left = std::fs::read_to_string(folder.path().join("a.pid")).unwrap();
+        Command::new("kill").arg(left.trim()).status().unwrap();
+        assert!(took < Duration::from_secs(10), "{took:?}");
+        let failed = Ended::Failed("gone".into());
+        assert_eq!(ended, [("a".to_owned(), failed), ("b".to_owned(), Ended::Done)]);
     }
 
     #[test]

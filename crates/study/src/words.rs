@@ -20,7 +20,7 @@ pub struct Asked {
 
 impl Asked {
     /// Reads `key=value`, `key=value,value` or `key=1..5`. A comma belongs to the value itself
-    /// where `takes_several` says so of the key.
+    /// where it is written `\,`, or where `takes_several` says so of the key.
     ///
     /// # Errors
     /// When there is no `=`, no value, or a range that is none.
@@ -32,11 +32,11 @@ impl Asked {
         let (key, text) =
             word.split_once('=').ok_or_else(|| wrong("options are written key=value"))?;
         let mut values: Vec<String> = Vec::new();
-        let parts: Vec<&str> = match takes_several(key) {
-            true => vec![text],
-            false => text.split(',').collect(),
+        let parts = match takes_several(key) {
+            true => vec![text.to_owned()],
+            false => at_commas(text),
         };
-        for part in parts {
+        for part in &parts {
             match range(part) {
                 None => match values.last_mut() {
                     Some(task) if is_of_task(key, task, part) => {
@@ -59,6 +59,21 @@ impl Asked {
         }
         Ok(Self { key: key.to_owned(), values })
     }
+}
+
+/// The parts of a text between its commas. `\,` is a comma of a part.
+fn at_commas(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        let last = parts.len() - 1;
+        match c {
+            '\\' if characters.next_if_eq(&',').is_some() => parts[last].push(','),
+            ',' => parts.push(String::new()),
+            c => parts[last].push(c),
+        }
+    }
+    parts
 }
 
 /// Whether a part of what `key` says belongs to the task before it: a keyword argument, or the rest
@@ -280,6 +295,14 @@ mod tests {
             assert_eq!(with("head=tanh,fourier"), both, "{document}");
             assert!(with("head.bins=4")[0].starts_with("head.bins=4 head="), "{document}");
         }
+    }
+
+    #[test]
+    fn a_comma_of_a_value_is_written_with_a_backslash() {
+        let of = |word: &str| Asked::new(word, |key| key == "b").unwrap().values;
+        assert_eq!(of(r"dataset=folder/a\,b/own.npz"), ["folder/a,b/own.npz"]);
+        assert_eq!(of(r"dataset=a\,b.npz,c\d.npz"), ["a,b.npz", r"c\d.npz"]);
+        assert_eq!(of("b=p50,p90"), ["p50,p90"]);
     }
 
     /// As a task is written for one run.

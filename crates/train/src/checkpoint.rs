@@ -201,10 +201,7 @@ impl Checkpoint {
         write(&beside, state, learned)
             // Half a checkpoint is of no use, and takes room where there may be none.
             .inspect_err(|_| drop(fs::remove_dir_all(&beside)))?;
-        if path.exists() {
-            fs::remove_dir_all(&path).map_err(TrainError::io(&path))?;
-        }
-        overtone_files::put(&beside, &path).map_err(TrainError::io(&path))?;
+        overtone_files::put_folder(&beside, &path).map_err(TrainError::io(&path))?;
         let has_a_place = |step: &u64| *step == state.step || step.is_multiple_of(planned_every);
         let (later, earlier): (Vec<_>, Vec<_>) =
             steps(checkpoints).into_iter().partition(|step| *step > state.step);

@@ -156,6 +156,15 @@ impl TrainConfig {
                 return wrong(key, "0".into(), "must be at least 1");
             }
         }
+        // Days on any machine: a slip of a digit, and a product that wraps.
+        for (key, value, most, expected) in [
+            ("updates", self.updates, 1_000_000_000, "must be at most 1000000000"),
+            ("epochs", self.epochs, 1_000_000, "must be at most 1000000"),
+        ] {
+            if value > most {
+                return wrong(key, value.to_string(), expected);
+            }
+        }
         // A batch is allocated as a whole.
         if self.batch_size > 65_536 {
             return wrong("batch_size", self.batch_size.to_string(), "must lie in 1 to 65536");
@@ -248,8 +257,30 @@ impl TrainConfig {
     /// Optimizer steps on `n_positions` drawable contexts.
     pub fn n_updates(&self, n_positions: usize) -> u64 {
         match self.updates {
-            0 => self.epochs * (n_positions as u64).div_ceil(self.batch_size as u64),
+            0 => self.epochs.saturating_mul((n_positions as u64).div_ceil(self.batch_size as u64)),
             updates => updates,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_a_digit_is_refused_and_no_product_wraps() {
+        let config = TrainConfig { updates: 0, epochs: 3, batch_size: 4, ..TrainConfig::default() };
+        // Nine contexts are three batches of four.
+        assert_eq!(config.n_updates(9), 9);
+        let long = TrainConfig { epochs: 1 << 62, ..config.clone() };
+        assert_eq!(long.n_updates(16), u64::MAX, "four batches");
+        let refused = |config: &TrainConfig| match config.validate() {
+            Err(TrainError::Config { key, .. }) => key,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(refused(&long), "epochs");
+        let most = TrainConfig { updates: 1_000_000_000, ..config };
+        most.validate().unwrap();
+        assert_eq!(refused(&TrainConfig { updates: 1_000_000_001, ..most }), "updates");
     }
 }

@@ -1,4 +1,7 @@
-//! AdamW with decay groups and clipping by the global norm, as PyTorch computes them.
+//! AdamW with decay groups and clipping by the global norm, as PyTorch computes them where every
+//! parameter has a gradient in every step. PyTorch counts the steps of each parameter. Here one
+//! count is of all: the averages of a parameter whose first gradient comes later are not corrected
+//! for their start at zero.
 //!
 //! burn's own clips each tensor by itself and has another default epsilon; both change what
 //! a transformer learns.
@@ -117,7 +120,9 @@ impl AdamW {
         learning_rate: f64,
     ) -> (M, Tensor<1>) {
         if found.is_empty() {
-            return (module, Tensor::zeros([1], &Device::flex()));
+            // Where the figures of other modules are, which it is put together with.
+            let device = module.devices().into_iter().next().unwrap_or_else(Device::flex);
+            return (module, Tensor::zeros([1], &device));
         }
         self.n_steps += 1;
         let constants = kernels::AdamW {

@@ -7,9 +7,11 @@ environment raises is its own failure and stops no other.
 import importlib
 import json
 import math
+import os
 import re
 import threading
 import traceback
+from collections.abc import Mapping
 
 import gymnasium
 import numpy
@@ -189,16 +191,121 @@ def misshapen(value, row):
 
 def numbers(row, value):
     """Writes an observation of one axis, of as many numbers as the row."""
+    if type(value) is not numpy.ndarray:
+        value = array(value)
     # Assignment alone would repeat one number along the row.
-    if len(value) != len(row):
+    if value.shape != row.shape:
         raise misshapen(value, row)
+    if value.dtype.kind not in "fiub":
+        raise no_numbers(value)
     row[...] = value
+
+
+def array(value):
+    """An observation as an array of numbers."""
+    try:
+        value = numpy.asarray(value)
+    except ValueError:
+        raise TypeError(f"observed a {type(value).__name__} that is not an array") from None
+    if value.dtype.kind not in "fiub":
+        raise no_numbers(value)
+    return value
+
+
+def fitted(value, shape):
+    """The numbers of an observation that has as many as its space."""
+    value = array(value)
+    if value.size != math.prod(shape):
+        raise ValueError(
+            f"observed an array of shape {value.shape}, its space has the shape {shape}"
+        )
+    return value.reshape(-1)
+
+
+def no_numbers(value):
+    """The exception for an observation that does not hold real numbers."""
+    given = "None" if value.shape == () and value[()] is None else f"values of {value.dtype}"
+    return TypeError(f"observed {given}, expected numbers")
+
+
+def begun(answer):
+    """The observation of what `reset` gave."""
+    # An observation alone, as Gym's `reset` gave, may have two parts as well.
+    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict):
+        return answer[0]
+    if isinstance(answer, tuple):
+        given = ", ".join(type(part).__name__ for part in answer)
+        given = f"a tuple of {len(answer)} ({given})"
+    else:
+        given = f"1 value, a {type(answer).__name__}: Gym's form before 0.26"
+    raise TypeError(f"reset gave {given}; expected a tuple of an observation and a dict")
+
+
+FIVE = "expected observation, reward, terminated, truncated, info"
+
+
+def stepped(answer):
+    """The exception for what `step` gave where it is not five values."""
+    if not isinstance(answer, (tuple, list)):
+        return TypeError(f"step gave a {type(answer).__name__}; {FIVE}")
+    form = ": Gym's form before 0.26" if len(answer) == 4 else ""
+    return TypeError(f"step gave {len(answer)} values{form}; {FIVE}")
+
+
+def unpacked(error):
+    """The exception for what `step` gave, where a wrapper of Gymnasium was the first to see it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    wrappers = os.path.dirname(gymnasium.wrappers.__file__)
+    if "unpack" not in str(error) or not frames[-1].filename.startswith(wrappers):
+        return error
+    if found := re.search(r"expected 5, got (\d+)", str(error)):
+        return stepped((None,) * int(found[1]))
+    if found := re.search(r"non-iterable (\w+) object", str(error)):
+        return TypeError(f"step gave a {found[1]}; {FIVE}")
+    return TypeError(f"step gave more than 5 values; {FIVE}")
+
+
+def paid(reward):
+    """A reward of any type as a number; one number in an array is that number."""
+    expected = "expected one number"
+    if reward is None or isinstance(reward, (str, bytes, dict)):
+        given = "None" if reward is None else f"a {type(reward).__name__}"
+        raise TypeError(f"the reward is {given}; {expected}")
+    try:
+        value = numpy.asarray(reward)
+    except ValueError:
+        raise TypeError(f"the reward is a {type(reward).__name__}; {expected}") from None
+    if value.size != 1:
+        raise TypeError(f"the reward is an array of shape {value.shape}; {expected}")
+    if value.dtype.kind not in "fiub":
+        # Such as Decimal and Fraction, which are numbers.
+        try:
+            return float(value.reshape(-1)[0])
+        except (TypeError, ValueError):
+            kind = type(value.reshape(-1)[0]).__name__
+            raise TypeError(f"the reward is a {kind}; {expected}") from None
+    return float(value.reshape(-1)[0])
+
+
+def flag(name, value):
+    """Whether an episode ended, of any type that is one boolean."""
+    try:
+        held = numpy.asarray(value)
+    except ValueError:
+        held = numpy.asarray(None)
+    if held.size != 1:
+        raise TypeError(f"{name} is an array of shape {held.shape}; expected True or False")
+    held = held.reshape(-1)[0]
+    # A dict in place of `truncated` is Gym's info, one place too early.
+    if isinstance(held, (numpy.bool_, bool)) or held in (0, 1):
+        return bool(held)
+    raise TypeError(f"{name} is a {type(value).__name__} ({value!r:.40}); expected True or False")
 
 
 def writer(space):
     """What writes an observation into a row of numbers, and raises where its size is another.
 
-    None is for `numbers`, which `Batch.step` has without the call.
+    None is for `numbers`.
     """
     if isinstance(space, spaces.Box):
         # One number may also be shown without an axis.
@@ -206,14 +313,20 @@ def writer(space):
             return None
 
         def box(row, value):
-            row[:] = numpy.asarray(value).reshape(row.shape)
+            value = fitted(value, space.shape)
+            if row.dtype == numpy.uint8 and value.dtype != numpy.uint8:
+                raise TypeError(f"observed an image of {value.dtype}, its space has uint8")
+            row[:] = value
 
         return box
     if isinstance(space, spaces.Discrete):
         start, n = int(space.start), int(space.n)
 
         def one_hot(row, value):
-            index = int(value) - start
+            place = array(value)
+            if place.size != 1:
+                raise ValueError(f"observed an array of shape {place.shape}, expected one of {space}")
+            index = int(place.reshape(-1)[0]) - start
             if not 0 <= index < n:
                 raise ValueError(f"observed {value}, which is not in {space}")
             row[:] = 0
@@ -223,7 +336,7 @@ def writer(space):
     if isinstance(space, spaces.MultiBinary):
 
         def bits(row, value):
-            row[:] = numpy.asarray(value).reshape(row.shape)
+            row[:] = fitted(value, space.shape)
 
         return bits
     if isinstance(space, spaces.MultiDiscrete):
@@ -232,7 +345,7 @@ def writer(space):
         offsets = numpy.concatenate([[0], numpy.cumsum(sizes)[:-1]])
 
         def one_hots(row, value):
-            index = numpy.asarray(value).reshape(starts.shape).astype(int) - starts
+            index = fitted(value, space.shape).astype(int) - starts
             if ((index < 0) | (index >= sizes)).any():
                 raise ValueError(f"observed {value}, which is not in {space}")
             row[:] = 0
@@ -246,8 +359,16 @@ def writer(space):
         at += width
 
     def all_parts(row, value):
+        if isinstance(space, spaces.Dict) and not isinstance(value, Mapping):
+            raise TypeError(f"observed a {type(value).__name__}, its space is a Dict")
+        if isinstance(space, spaces.Tuple) and not isinstance(value, (tuple, list)):
+            raise TypeError(f"observed a {type(value).__name__}, its space is a Tuple")
         for key, place, write in pieces:
-            write(row[place], value[key])
+            try:
+                part = value[key]
+            except (KeyError, IndexError):
+                raise ValueError(f"observed no part {key!r}, which its space has") from None
+            write(row[place], part)
 
     return all_parts
 
@@ -332,12 +453,7 @@ class Batch:
                 if self.envs[index] is None:
                     self.envs[index] = make(*self.how)
                 answer = self.envs[index].reset(seed=seeds[position])
-                # An observation alone, as Gym's `reset` gave, may have two parts as well.
-                if not (
-                    isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], dict)
-                ):
-                    raise TypeError("reset gave no tuple of an observation and a dict")
-                self.show(index, answer[0])
+                self.show(index, begun(answer))
             except BaseException as error:
                 self.give_up(index)
                 failures.append((position, told(error)))
@@ -348,24 +464,34 @@ class Batch:
 
     def step(self, indices, actions):
         """Rewards, endings (0 none, 1 the task's, 2 a limit's) and what failed."""
-        envs, row, write, width = self.envs, self.row, self.write, self.rows.shape[1]
+        envs, row, write = self.envs, self.row, self.write
         rewards, endings, failures = [], [], []
         if self.decode is not None:
             actions = map(self.decode, actions)
         for index, action in zip(indices, actions):
             try:
-                observation, reward, terminated, truncated, _ = envs[index].step(action)
+                answer = envs[index].step(action)
+                try:
+                    observation, reward, terminated, truncated, _ = answer
+                except (TypeError, ValueError):
+                    raise stepped(answer) from None
                 if write is not None:
                     write(row[index], observation)
-                elif len(observation) == width:
-                    row[index][...] = observation
                 else:
-                    raise misshapen(observation, row[index])
+                    numbers(row[index], observation)
+                # The usual types first: a step of a small environment takes a microsecond.
+                kind = type(reward)
+                if kind is not float and kind is not int and kind is not numpy.float64:
+                    reward = paid(reward)
+                if terminated is not True and terminated is not False:
+                    terminated = flag("terminated", terminated)
+                if truncated is not True and truncated is not False:
+                    truncated = flag("truncated", truncated)
                 rewards.append(float(reward))
                 endings.append(1 if terminated else 2 if truncated else 0)
             except BaseException as error:
                 del rewards[len(endings) :]
-                failures.append((len(endings), told(error)))
+                failures.append((len(endings), told(unpacked(error))))
                 rewards.append(0.0)
                 endings.append(0)
                 self.give_up(index)
@@ -402,7 +528,7 @@ class Camera:
         self.decode = acted(self.env.action_space)[1]
 
     def reset(self, seed):
-        self.env.reset(seed=seed)
+        begun(self.env.reset(seed=seed))
         return self.picture()
 
     def step(self, action):

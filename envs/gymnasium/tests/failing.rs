@@ -98,10 +98,57 @@ fn observations_of_another_shape_fail_the_reset() {
         let shapes = "observed an array of shape (1,), its space has the shape (2,)";
         refused(&format!("OneShort,kind={kind}"), shapes);
     }
-    for kind in ["square", "bits", "places"] {
-        refused(&format!("OneShort,kind={kind}"), "cannot reshape array of size 1");
+    for (kind, shape) in [("square", "(2, 2)"), ("bits", "(2,)"), ("places", "(2,)")] {
+        let shapes = format!("observed an array of shape (1,), its space has the shape {shape}");
+        refused(&format!("OneShort,kind={kind}"), &shapes);
     }
-    refused("OldReset", "reset gave no tuple of an observation and a dict");
+    let old =
+        "TypeError: reset gave 1 value, a ndarray: Gym's form before 0.26; expected a tuple of";
+    refused("OldReset", old);
+}
+
+#[test]
+fn a_reward_is_one_number_of_any_type() {
+    for kind in ["array", "scalar"] {
+        let mut env = open(own(&format!("Pays,kind={kind}")), 1);
+        env.reset(&[0], &[1]).unwrap();
+        assert_eq!(env.step(&[0], &discrete(&[0])).unwrap()[0].reward, 1.5, "{kind}");
+    }
+    let refused = |kind: &str| failure(&format!("Pays,kind={kind}"), &[0; 3]).2;
+    let says = |kind: &str, expected: &str| {
+        let message = refused(kind);
+        assert!(message.starts_with(expected), "{kind}: {message}");
+    };
+    says("several", "TypeError: the reward is an array of shape (2,); expected one number");
+    says("none", "TypeError: the reward is None; expected one number");
+    says("text", "TypeError: the reward is a str; expected one number");
+    says("list", "TypeError: the reward is a list; expected one number");
+    says("nan", "gave a reward of NaN");
+}
+
+#[test]
+fn what_step_gives_is_named_where_it_is_another_form() {
+    let mut env = open(own("Answers,kind=arrays"), 1);
+    env.reset(&[0], &[1]).unwrap();
+    for time in 1..=5 {
+        let step = env.step(&[0], &discrete(&[0])).unwrap()[0];
+        assert_eq!(step.terminated(), time == 5);
+    }
+    let says = |kind: &str, expected: &str| {
+        let (time, _, message) = failure(&format!("Answers,kind={kind}"), &[0; 3]);
+        assert_eq!(time, 0, "{kind}");
+        assert!(message.starts_with(&format!("TypeError: {expected}")), "{kind}: {message}");
+    };
+    says("four", "step gave 4 values: Gym's form before 0.26; expected observation, reward,");
+    // Gymnasium's wrappers, which unpack it first, do not say how many.
+    says("six", "step gave more than 5 values; expected observation, reward, terminated,");
+    // An observation of two numbers is unpacked as two values.
+    says("one", "step gave 2 values; expected observation, reward,");
+    says("none", "step gave a NoneType; expected observation, reward,");
+    says("two_flags", "terminated is an array of shape (2,); expected True or False");
+    says("info_first", "truncated is a dict");
+    says("text", "observed values of <U4, expected numbers");
+    says("no_array", "observed None, expected numbers");
 }
 
 #[test]

@@ -401,7 +401,7 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
         if how.part.is_none() {
             evaluation.write(out).context("cannot write the report")?;
         }
-        say!("report: {}", out.display());
+        say!("evaluation: {}", out.display());
         if let Some(warning) = evaluation.warning() {
             warn!("warning: {warning}");
         }

@@ -105,7 +105,20 @@ pub fn run(options: &[String]) -> Result<()> {
     };
     let mut writer = MinariWriter::create(&place_of(&text("to"))?, about)?;
     say!("recording {} by {}, {slots} episodes at once", task.id(), told);
-    let rules = Rules { transitions, epsilon, seed, switch: cast.switch };
+    let endless = match suite.horizon(task, &simulation) {
+        Some(_) => None,
+        None => {
+            // An episode alone then has ten times as many steps as the whole recording.
+            let most = 10 * transitions.max(1000);
+            say!(
+                "{} has no step limit: an episode of {most} steps is an error; episode_steps= cuts \
+                 episodes",
+                task.id()
+            );
+            Some(most)
+        }
+    };
+    let rules = Rules { transitions, epsilon, seed, switch: cast.switch, endless };
     let stop = interrupt::listen()?;
     let bar = progress::recording(transitions);
     let started = Instant::now();

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Instant, SystemTime},
 };
 
 use anyhow::{Context, Result, anyhow, bail};
@@ -188,7 +188,13 @@ fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<ToDo> {
 /// The newest run of exactly these settings whose last update is missing or which was not
 /// played as they say, and in which no process works: from here on this one does.
 fn unfinished(settings: &Settings) -> Option<(RunDir, RunLock)> {
+    let wanted: toml::Table = settings.to_toml().ok()?.parse().ok()?;
     RunDir::all(&settings.runs).into_iter().find_map(|run| {
+        // Most runs are others in what their files say, which is read in a hundredth of the time.
+        let text = std::fs::read_to_string(run.path().join(CONFIG)).ok()?;
+        if text.parse().is_ok_and(|stored: toml::Table| differs(&stored, &wanted)) {
+            return None;
+        }
         // Whatever the run says about going on with it.
         let same = Settings::load(&run.path().join(CONFIG))
             .is_ok_and(|other| other.with(settings.resume) == *settings);
@@ -203,6 +209,21 @@ fn unfinished(settings: &Settings) -> Option<(RunDir, RunLock)> {
         let lock = run.lock().ok()?;
         Some((run, lock))
     })
+}
+
+/// Whether the configuration `stored` has another task, seed or number of updates than `wanted`,
+/// with which it cannot be the same. Other keys may be stored in a form that an earlier version
+/// gave them.
+fn differs(stored: &toml::Table, wanted: &toml::Table) -> bool {
+    let train = |table: &toml::Table, key: &str| table.get("train")?.get(key).cloned();
+    let other = |one: Option<toml::Value>, two: Option<toml::Value>| {
+        one.zip(two).is_some_and(|(one, two)| one != two)
+    };
+    let mut keys = ["task", "seed", "algorithm", "dataset"].into_iter();
+    keys.any(|key| other(stored.get(key).cloned(), wanted.get(key).cloned()))
+        || ["updates", "epochs", "batch_size", "learning_rate"]
+            .into_iter()
+            .any(|key| other(train(stored, key), train(wanted, key)))
 }
 
 /// Whether a run has done its last update.
@@ -452,13 +473,20 @@ struct Printer<'a> {
     bar: ProgressBar,
     /// Step at which the next line is printed where there is no terminal for the bar.
     next_line: u64,
+    /// When the last line was printed.
+    told: Instant,
+    began: Instant,
+    /// Updates that were done before.
+    done: u64,
     /// Plays checkpoints.
     curve: Option<Curve<'a>>,
 }
 
 impl<'a> Printer<'a> {
     fn new(done: u64, total: u64, curve: Option<Curve<'a>>) -> Self {
-        Self { bar: progress::steps(done, total), next_line: done + (total / 10).max(1), curve }
+        let now = Instant::now();
+        let (bar, next_line) = (progress::steps(done, total), done + (total / 10).max(1));
+        Self { bar, next_line, told: now, began: now, done, curve }
     }
 }
 
@@ -466,12 +494,23 @@ impl Observer for Printer<'_> {
     fn stepped(&mut self, step: u64, loss: f64) {
         self.bar.set_message(format!("loss {loss:.3}"));
         self.bar.set_position(step);
+        let n_updates = self.bar.length().unwrap_or(step);
+        if self.bar.is_hidden() && self.told.elapsed() >= progress::EVERY && step < n_updates {
+            self.told = Instant::now();
+            let rate = (step - self.done) as f64 / self.began.elapsed().as_secs_f64().max(1e-9);
+            let left = (n_updates - step) as f64 / rate.max(1e-9);
+            say!(
+                "update {step}/{n_updates}: loss {loss:.3}, {rate:.1} updates/s, {} left",
+                progress::duration(left)
+            );
+        }
     }
 
     fn logged(&mut self, report: &StepReport) {
         host::logged(report);
         if self.bar.is_hidden() && report.step >= self.next_line.min(report.n_updates) {
             self.next_line = report.step + (report.n_updates / 10).max(1);
+            self.told = Instant::now();
             let figures = report
                 .figures
                 .iter()

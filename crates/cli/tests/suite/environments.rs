@@ -168,6 +168,82 @@ fn actions_are_learned_and_played_between_their_bounds() {
     );
 }
 
+/// A module that prints, in Python and below it; `Short` ends after ten steps, `Endless` never.
+const LOUD: &str = r#"
+import os
+import gymnasium
+import numpy
+from gymnasium import spaces
+
+print("a greeting")
+os.write(1, b"a greeting from below\n")
+
+
+class Short(gymnasium.Env):
+    observation_space = spaces.Box(-9, 9, (1,), numpy.float32)
+    action_space = spaces.Discrete(2)
+    length = 10
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        print("a reset")
+        self.time = 0
+        return numpy.float32([0]), {}
+
+    def step(self, action):
+        self.time += 1
+        ends = self.time == self.length
+        return numpy.float32([self.time % 7]), 1.0, ends, False, {}
+
+
+class Endless(Short):
+    length = None
+
+
+for kind in (Short, Endless):
+    gymnasium.register(f"{kind.__name__}-v0", kind)
+"#;
+
+#[test]
+fn what_an_environment_prints_is_not_on_standard_output() {
+    let desk = Desk::new();
+    fs::write(desk.path("loud.py"), LOUD).unwrap();
+    let record = "record task=gymnasium/loud:Short-v0 to=short.hdf5 transitions=40";
+    let said = desk.run(record);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    assert!(!said.stdout.contains("a greeting") && !said.stdout.contains("a reset"));
+    for line in ["a greeting", "a greeting from below", "a reset"] {
+        assert!(said.stderr.lines().any(|said| said == line), "{line}: {}", said.stderr);
+    }
+    // Without a limit: how to set one is said before the start.
+    let line = "gymnasium/loud:Short-v0 has no step limit: an episode of 10000 steps is an error";
+    assert!(
+        said.stdout.contains(line) && said.stdout.contains("episode_steps="),
+        "{}",
+        said.stdout
+    );
+    let json = desk.run("data lint short.hdf5 --json --task gymnasium/loud:Short-v0").stdout;
+    let found: Value = serde_json::from_str(&json).unwrap();
+    assert!(found.is_object(), "{json}");
+}
+
+#[test]
+fn an_episode_that_never_ends_is_an_error() {
+    let desk = Desk::new();
+    fs::write(desk.path("loud.py"), LOUD).unwrap();
+    let record = "record task=gymnasium/loud:Endless-v0 to=endless.hdf5 transitions=100";
+    let refused = desk.run(record);
+    let error = refused.stderr.lines().find(|line| line.starts_with("error: ")).unwrap();
+    for part in ["has not ended after 10000 steps", "episode_steps=1000"] {
+        assert!(error.contains(part), "no {part:?} in: {error}");
+    }
+    assert_eq!(refused.code, Some(1));
+    assert!(!desk.path("endless.hdf5").exists());
+    let stdout = desk.run(&format!("{record} episode_steps=20")).stdout;
+    assert!(stdout.contains("recorded 100 transitions in 5 episodes"), "{stdout}");
+    assert!(!stdout.contains("no step limit"), "{stdout}");
+}
+
 #[test]
 fn what_is_not_there_is_said_before_training() {
     let desk = Desk::new();

@@ -52,7 +52,7 @@ fn parts_of_a_robots_evaluation_are_one() {
     assert!(said.code == Some(0) && said.stdout.contains("2 of 3 parts"), "{said:?}");
     assert!(said.stderr.contains("1-of-3.json is a part of another evaluation"), "{said:?}");
     let said = desk.succeeds(&format!("{words} part=1/3"));
-    assert!(said.contains("report: ") && !folder.exists(), "{said}");
+    assert!(said.contains("evaluation: ") && !folder.exists(), "{said}");
     let whole = report(&desk.path("whole.json"));
     assert_eq!(report(&out)["episodes"], whole["episodes"], "the parts are not the whole");
     let first = bytes(&out);

@@ -55,6 +55,50 @@ class NotFinite(Own):
         return seen
 
 
+class Pays(Own):
+    """Pays what `kind` says, in place of a number."""
+
+    KINDS = {
+        "array": lambda: numpy.array([1.5]),
+        "scalar": lambda: numpy.float32(1.5),
+        "several": lambda: numpy.array([1.0, 2.0]),
+        "none": lambda: None,
+        "text": lambda: "1.5",
+        "nan": lambda: numpy.nan,
+        "list": lambda: [[1.0], [2.0, 3.0]],
+    }
+
+    def __init__(self, kind, **options):
+        super().__init__(**options)
+        self.kind = kind
+
+    def step(self, action):
+        seen, _, terminated, truncated, info = super().step(action)
+        return seen, self.KINDS[self.kind](), terminated, truncated, info
+
+
+class Answers(Own):
+    """Gives of `step` what `kind` says, in place of five values."""
+
+    def __init__(self, kind, **options):
+        super().__init__(**options)
+        self.kind = kind
+
+    def step(self, action):
+        seen, reward, terminated, truncated, info = super().step(action)
+        return {
+            "four": (seen, reward, terminated, info),
+            "six": (seen, reward, terminated, truncated, info, 0),
+            "one": seen,
+            "none": None,
+            "arrays": (seen, reward, numpy.array([terminated]), numpy.array(truncated), info),
+            "two_flags": (seen, reward, numpy.array([True, False]), truncated, info),
+            "info_first": (seen, reward, terminated, info, truncated),
+            "text": ("seen", reward, terminated, truncated, info),
+            "no_array": (None, reward, terminated, truncated, info),
+        }[self.kind]
+
+
 class BadReward(Own):
     def step(self, action):
         seen, _, terminated, truncated, info = super().step(action)
@@ -264,7 +308,7 @@ def capped():
 
 
 NAMES = "Own Raising NotFinite BadReward StickyNan Exiting OneWide OneShort OldReset Bare \
-AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Beside Ordered Whole Listed"
+AllSpaces Greedy Started Bounded Tight Painted Unlit Licensed Worded Beside Ordered Whole Listed Pays Answers"
 for name in NAMES.split():
     id = f"Overtone{name}-v0"
     if id not in gymnasium.registry:

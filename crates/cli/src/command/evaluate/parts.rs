@@ -1,7 +1,12 @@
 //! `part=2/4`: several processes share the episodes of an evaluation. Each keeps its part in a
 //! folder beside the report; whichever finds all parts there writes the report.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind},
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
 
 use anyhow::{Context, Result, anyhow};
 use overtone_eval::{Evaluation, Part, PlayedPart, part};
@@ -55,13 +60,8 @@ pub(super) fn play(
 fn together(planned: &Planned, part: Part, slots: usize) -> Result<Option<Result<Evaluation>>> {
     let Planned { entry, out } = planned;
     let folder = out.with_extension("parts");
-    // One process at a time; where the file system has no locks, two may write the same report.
     let path = folder.join(".lock");
-    let lock = match fs::File::create(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        lock => Some(lock.with_context(|| format!("{}", path.display()))?),
-    };
-    let _ = lock.as_ref().map(fs::File::lock);
+    let _lock = locked(&path).with_context(|| format!("{}", path.display()))?;
     // Not, while there are parts of another number.
     let tidy = || {
         let _ = fs::remove_file(&path);
@@ -96,12 +96,65 @@ fn together(planned: &Planned, part: Part, slots: usize) -> Result<Option<Result
     let setting = own.setting;
     let rollout = part::joined(found, slots)?;
     let evaluation = Evaluation::new(setting, &entry.plan, rollout);
-    if let Ok(evaluation) = &evaluation {
-        evaluation.write(out).context("cannot write the report")?;
-    }
+    // The parts stay where nothing came of them.
+    let evaluation = match evaluation {
+        Ok(evaluation) => evaluation,
+        Err(error) => return Ok(Some(Err(anyhow!(error)))),
+    };
+    evaluation.write(out).context("cannot write the report")?;
     for other in part.all() {
         fs::remove_file(other.path(out)).with_context(|| format!("{}", folder.display()))?;
     }
     tidy();
-    Ok(Some(evaluation.map_err(|error| anyhow!(error))))
+    Ok(Some(Ok(evaluation)))
+}
+
+/// Waits until no other process has the file at `path` locked; `None` where its folder is gone. Where
+/// the file system has no locks, two processes may write the same report.
+///
+/// # Errors
+/// When it cannot be made or locked.
+fn locked(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let file = match File::create(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file?,
+        };
+        match file.lock() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) if error.kind() == ErrorKind::Unsupported => return Ok(Some(file)),
+            locked => locked?,
+        }
+        // Whoever had it may have removed it meanwhile: then another may be there, and be locked.
+        let own = file.metadata()?;
+        if fs::metadata(path).is_ok_and(|now| [now.dev(), now.ino()] == [own.dev(), own.ino()]) {
+            return Ok(Some(file));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{thread, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn a_lock_whose_file_was_removed_keeps_nobody_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".lock");
+        let first = locked(&path).unwrap().unwrap();
+        let waiting = thread::spawn({
+            let path = path.clone();
+            move || locked(&path).unwrap().unwrap()
+        });
+        thread::sleep(Duration::from_millis(200));
+        fs::remove_file(&path).unwrap();
+        drop(first);
+        // Has the file that is there now, so that a third waits for it.
+        let second = waiting.join().unwrap();
+        assert_eq!(second.metadata().unwrap().ino(), fs::metadata(&path).unwrap().ino());
+        assert!(File::create(&path).unwrap().try_lock().is_err());
+        assert!(locked(&folder.path().join("gone/.lock")).unwrap().is_none());
+    }
 }

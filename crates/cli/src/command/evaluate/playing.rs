@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use overtone_agents::policy;
 use overtone_core::{Play, Task};
 use overtone_env::{Simulator, VectorEnv};
@@ -15,6 +15,13 @@ use overtone_model::device::Chosen;
 
 use super::entry::Entry;
 use crate::{progress, suites};
+
+/// Actions after which an episode is taken for one that never ends, where no limit cuts it:
+/// several times the longest of known tasks, a game's 27,000.
+const ENDLESS: u64 = 100_000;
+
+/// How a task's name says a limit.
+const LIMITED: &str = "task=gymnasium/my_module:MyEnv-v0,max_episode_steps=1000";
 
 /// Plays all entries together, at most `parallel` episodes at once (0: by the task). An entry
 /// of which every episode failed has no evaluation.
@@ -99,19 +106,37 @@ pub(super) fn rollouts(
         .zip(plans)
         .map(|(policy, plan)| Player { policy: &mut **policy, plan })
         .collect();
+    let suite = suites::of(task)?;
+    let is_limited = suite.horizon(task, &first.ask.protocol.simulation).is_some();
+    if !is_limited {
+        say!(
+            "{} has no step limit: an episode of {ENDLESS} steps is an error. To cut episodes, \
+             record with episode_steps=, or name a limit in the task ({LIMITED})",
+            task.id()
+        );
+    }
+    let mut is_endless = false;
     let bar = progress::episodes(n_episodes);
     let started = Instant::now();
     let played = rollout_together(&mut groups, &mut players, &mut |progress| {
         bar.set_position(progress.episodes_done as u64);
         let rate = progress.steps as f64 / started.elapsed().as_secs_f64().max(1e-9);
         bar.set_message(format!("{} live, {rate:.0} steps/s", progress.live));
-        match stop.load(Ordering::Relaxed) {
+        is_endless = !is_limited && progress.longest >= ENDLESS;
+        match is_endless || stop.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
-    })?;
+    });
     bar.finish_and_clear();
-    Ok(played)
+    if is_endless {
+        bail!(
+            "{}: an episode has not ended after {ENDLESS} steps, and no step limit cuts it: record \
+             with episode_steps=, or name a limit in the task ({LIMITED})",
+            task.id()
+        );
+    }
+    Ok(played?)
 }
 
 /// So many environments of a task, played so.

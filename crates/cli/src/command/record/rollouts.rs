@@ -28,6 +28,8 @@ pub struct Rules {
     pub seed: u64,
     /// How long a policy acts, where they take turns.
     pub switch: Option<[u64; 2]>,
+    /// Steps after which an episode is taken for one that never ends, where no limit cuts it.
+    pub endless: Option<usize>,
 }
 
 /// Bytes of a frame.
@@ -142,8 +144,9 @@ impl<'a> Rollouts<'a> {
         }
         let mut ended = Vec::new();
         for (env, step) in steps {
-            if let Some(outcome) = self.count(env, step) {
-                ended.push((env, outcome));
+            match self.count(env, step) {
+                Some(outcome) => ended.push((env, outcome)),
+                None => self.check_ends(env)?,
             }
         }
         let over: Vec<usize> = ended.iter().map(|(env, _)| *env).collect();
@@ -311,6 +314,20 @@ impl<'a> Rollouts<'a> {
             live.change(self.cast, turns);
         }
         step.outcome
+    }
+
+    /// # Errors
+    /// When the episode in `env` goes on for longer than any is expected to.
+    fn check_ends(&self, env: usize) -> Result<()> {
+        let length = self.slots[env].as_ref().map_or(0, |live| live.rewards.len());
+        match self.rules.endless {
+            Some(most) if length >= most => bail!(
+                "an episode has not ended after {length} steps, and no step limit cuts it: use \
+                 episode_steps= (episode_steps={})",
+                most / 10
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// The episodes that no earlier one is missing before, until there are steps enough.

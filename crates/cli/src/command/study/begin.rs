@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use overtone_console::caller::quoted;
 use overtone_study::{Asked, CellStatus, Engine, State, Study, StudyFolder};
 use toml::Value;
 
@@ -51,7 +52,15 @@ fn study_of(given: &Given) -> Result<Study> {
         }
     };
     for word in &given.settings {
-        study.add(&Asked::new(word, |key| SEVERAL.contains(&key))?)?;
+        let asked = Asked::new(word, |key| SEVERAL.contains(&key))?;
+        let whole = asked.values.join(",");
+        if asked.values.len() > 1 && Path::new(&whole).exists() {
+            bail!(
+                "{word}: `{whole}` is one path, and a comma parts two values: write it as `\\,` ({})",
+                quoted(format!("{}={}", asked.key, whole.replace(',', r"\,")))
+            );
+        }
+        study.add(&asked)?;
     }
     let name = given.text("name");
     if !name.is_empty() {

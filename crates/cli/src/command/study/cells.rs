@@ -66,12 +66,25 @@ pub fn resolve_one(study: &Study, id: &str) -> Result<Resolved> {
     Resolved::new(cell, &study.evaluations).with_context(|| format!("cell {id}"))
 }
 
+/// The words of a line of options. What follows a comma and a blank belongs to the value before it:
+/// `evaluation.target=p50, p95`.
+fn words_of(line: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in line.split_whitespace() {
+        match words.last_mut() {
+            Some(last) if last.ends_with(',') || word.starts_with(',') => last.push_str(word),
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
+}
+
 impl Resolved {
     fn new(cell: Cell, lines: &[String]) -> Result<Self> {
         let settings = settings_of(&cell.words)?;
         settings.algorithm_config(settings.task()?, Recorded::ANY, None)?;
         let again = lines.iter().map(|line| {
-            let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            let words = words_of(line);
             if let Some(word) = words.iter().find(|word| !word.starts_with("evaluation.")) {
                 bail!("evaluations: `{word}`: a run is played again by keys of evaluation alone");
             }
@@ -342,5 +355,16 @@ fn state(
                 (None, None) => State::Waiting,
             },
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words_of;
+
+    #[test]
+    fn a_blank_after_a_comma_belongs_to_the_value() {
+        let line = "evaluation.target=p50, p95  evaluation.seed=2";
+        assert_eq!(words_of(line), ["evaluation.target=p50,p95", "evaluation.seed=2"]);
     }
 }

@@ -16,7 +16,7 @@ use overtone_study::{
 };
 
 use super::cells::{KnownRuns, Resolved};
-use crate::{command::train, host, interrupt};
+use crate::{command::train, host, interrupt, progress};
 
 /// Most cells at once that nobody asked for: each needs memory for its data.
 const MOST_AT_ONCE: usize = 8;
@@ -49,10 +49,12 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
         };
         let jobs: Vec<Job> = works.iter().map(job).collect();
         let mut done = 0;
+        let bar = progress::lines("cells", jobs.len());
         let ended = local::run(jobs, at_once, &stop, &mut |event| match event {
             Event::Started(id) => say!("begins: {id}"),
             Event::Ended(id, how) => {
                 done += 1;
+                bar.inc(1);
                 match how {
                     Ended::Done => say!("done ({done} of {n}): {id}"),
                     Ended::Stopped => say!("stopped: {id}"),
