@@ -189,6 +189,11 @@ impl Hdf5File {
             }
             Err(error) => return Err(unreadable(error)),
         };
+        let holds_streams =
+            |of: hdf5::Datatype| of.to_descriptor().map_or(true, |of| has_streams(&of));
+        if dataset.dtype().map_or(true, holds_streams) {
+            self.check_streams()?;
+        }
         let made = dataset.create_plist().map_err(unreadable)?;
         let elsewhere = made.get_layout().map_err(unreadable)? == Layout::Virtual
             || !made.get_external().map_err(unreadable)?.is_empty();
@@ -356,6 +361,22 @@ impl Hdf5File {
     }
 }
 
+/// Whether elements of this type, or parts of them, lie in heaps.
+fn has_streams(element: &TypeDescriptor) -> bool {
+    match element {
+        TypeDescriptor::Integer(_)
+        | TypeDescriptor::Unsigned(_)
+        | TypeDescriptor::Float(_)
+        | TypeDescriptor::Boolean
+        | TypeDescriptor::Enum(_)
+        | TypeDescriptor::FixedAscii(_)
+        | TypeDescriptor::FixedUnicode(_) => false,
+        TypeDescriptor::FixedArray(of, _) => has_streams(of),
+        TypeDescriptor::Compound(of) => of.fields.iter().any(|field| has_streams(&field.ty)),
+        _ => true,
+    }
+}
+
 impl Source for Hdf5File {
     fn path(&self) -> &Path {
         &self.path
@@ -423,7 +444,6 @@ impl Source for Hdf5File {
                 bytes.chunks(width).enumerate().try_for_each(|(row, bytes)| each(row, bytes))
             }
             TypeDescriptor::VarLenArray(of) if *of == TypeDescriptor::Unsigned(IntSize::U1) => {
-                self.check_streams()?;
                 let longest = stream_lengths::longest(&self.path, &dataset)
                     .map_err(DataError::io(&self.path, "read"))?;
                 if longest > self.claims.bytes {

@@ -140,7 +140,7 @@ fn arrays_that_are_missing() {
         check_spoiled(without(name), &format!("has no `{name}`: it has "));
     }
     check_spoiled(without("timeouts"), "from version 2 on");
-    check_spoiled(without("observations"), "neither D4RL's arrays nor Minari's episodes");
+    check_spoiled(without("observations"), "it needs D4RL's arrays");
     let grouped = |path: &Path| {
         let file = File::open_rw(path).unwrap();
         file.unlink("observations").unwrap();
@@ -226,7 +226,7 @@ fn values_that_cannot_be() {
     check_spoiled(infinite, "`rewards` holds in row 2 inf");
     // More than a single-precision number can hold.
     let large = |path: &Path| replace(path, "rewards", &[0.0, 1e300, 0.0, 0.0, 0.0, 0.0, 0.0], 0);
-    check_spoiled(large, "`rewards` holds in row 1 inf");
+    check_spoiled(large, "`rewards` holds in row 1 1e300 at place 0, beyond float32");
     let flag = |path: &Path| replace(path, "terminals", &[0u8, 0, 0, 0, 2, 0, 0], 0);
     check_spoiled(flag, "`terminals` holds in row 4 2, expected 0 or 1");
     let half = |path: &Path| replace(path, "timeouts", &[0.0f32, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0], 0);

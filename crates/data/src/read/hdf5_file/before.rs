@@ -14,8 +14,9 @@
 //! size, and where it comes to 0 it never ends.
 //!
 //! Bytes of an array may look like a heap. The library comes to a heap by its address alone, so
-//! what no address in the file leads to is left alone. Of streams the addresses may be compressed:
-//! before those are read, every place counts ([`stream_refusal`]).
+//! what no address in the file leads to is left alone. To a global heap only the layout of a
+//! virtual array leads (IV.A.2.i), and streams do, whose addresses may be compressed: before an
+//! array of streams is looked at, every place counts ([`stream_refusal`]).
 
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -33,6 +34,8 @@ const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 const HEAP: [u8; 5] = *b"HEAP\0";
 /// A global heap's signature and its version, the only one.
 const GLOBAL: [u8; 5] = *b"GCOL\x01";
+/// The class of a virtual array's layout.
+const VIRTUAL: u8 = 3;
 /// Bytes of the smallest global heap: the library refuses a smaller one.
 const SMALLEST: u64 = 4096;
 /// Places without an address that look like endless heaps, of which more are a trap.
@@ -103,7 +106,7 @@ fn refusal(bytes: &[u8]) -> Option<&'static str> {
     if endless(file) {
         return Some("a list of free space in it goes in a circle");
     }
-    stands_still(file, is_named).then_some(NO_ROOM)
+    stands_still(file, is_of_virtual_array).then_some(NO_ROOM)
 }
 
 /// Why the library may not read streams of the file at `path`.
@@ -116,6 +119,12 @@ pub(super) fn stream_refusal(path: &Path) -> io::Result<Option<&'static str>> {
     let map = unsafe { Mmap::map(&file) }?;
     let heaps = superblock(&map).map_or(&[][..], |start| &map[start..]);
     Ok(stands_still(heaps, |_, _| true).then_some(NO_ROOM))
+}
+
+/// Whether an address of a virtual array's heap leads to `at`: it follows the layout's class.
+fn is_of_virtual_array(file: &[u8], at: usize) -> bool {
+    let mut named = memmem::find_iter(file, &(at as u64).to_le_bytes());
+    named.any(|place| place > 0 && file[place - 1] == VIRTUAL)
 }
 
 /// Whether some address in the file leads to `at`.
@@ -292,13 +301,17 @@ mod tests {
     #[test]
     fn objects_without_room_are_refused() {
         let sound = include_bytes!("../../../tests/fixtures/jpeg/alone.hdf5");
-        assert!(!stands_still(sound, is_named));
+        assert!(!stands_still(sound, |_, _| true));
         let heap = memmem::find(sound, &GLOBAL).unwrap();
+        // Its streams lead to it, and no virtual array does, until one says so.
+        assert!(is_named(sound, heap) && !is_of_virtual_array(sound, heap));
+        let layout = [&[4, VIRTUAL][..], &(heap as u64).to_le_bytes()].concat();
+        assert!(is_of_virtual_array(&[sound, &layout[..]].concat(), heap));
         let with = |index: u16, size: u64| {
             let mut bytes = sound.to_vec();
             bytes[heap + HEADER..heap + HEADER + 2].copy_from_slice(&index.to_le_bytes());
             bytes[heap + HEADER + 8..heap + HEADER + 16].copy_from_slice(&size.to_le_bytes());
-            refusal(&bytes)
+            stands_still(&bytes, |_, _| true).then_some(NO_ROOM)
         };
         assert_eq!(with(0, 0), Some("an object in a heap takes no room"));
         // 2^64 - 16, and what is rounded up to it: with a header they come to 0.
@@ -336,18 +349,17 @@ mod tests {
             // Streams may have compressed addresses.
             assert_eq!(stream_refusal(&path).unwrap().is_some(), is_still);
         }
-        // A local heap whose only free piece leads to itself: the data is known where it lies.
+        // A local heap after other bytes, whose only free piece leads to itself: its fields are the
+        // length of its data, the first piece and the data's place.
         let local = |place: u64| {
-            let fields = [32, 0, place].map(u64::to_le_bytes).concat();
-            [&b"HEAP\0\0\0\0"[..], &fields].concat()
+            let fields = [64, 16, place].map(u64::to_le_bytes).concat();
+            let piece = [&[0; 16][..], &16u64.to_le_bytes(), &[0; 40]].concat();
+            [&[7; 24][..], b"HEAP\0\0\0\0", &fields, &piece].concat()
         };
-        let at = memmem::find(&written(&[local(0), vec![0; 64]].concat()), &HEAP).unwrap();
-        let mut piece = vec![0; 64];
-        piece[..8].copy_from_slice(&16u64.to_le_bytes());
-        piece[16..24].copy_from_slice(&16u64.to_le_bytes());
-        let mut heap = local((at + 32) as u64);
-        heap[16..24].copy_from_slice(&16u64.to_le_bytes());
-        let file = written(&[heap, piece].concat());
+        let place = |file: &[u8]| memmem::find(file, &[&[7; 24][..], &HEAP].concat()).unwrap() + 24;
+        let at = place(&written(&local(0)));
+        let file = written(&local((at + 32) as u64));
+        assert_eq!(place(&file), at);
         assert!(outlasts(&file, at, &mut 1000));
         assert_eq!(refusal(&file), None);
         // With its address anywhere it may be one.
