@@ -122,7 +122,7 @@ impl Findings<'_> {
                 "no-timeouts",
                 "timeouts",
                 LIMIT,
-                "no such array, as in D4RL's versions 0 and 1",
+                "no such array, which D4RL's versions 0 and 1 lack too",
                 "Fetch version 2 of D4RL's file (…-v2.hdf5), or add the array to one of your own, \
                  zeros alone where no limit ended an episode.",
             ),

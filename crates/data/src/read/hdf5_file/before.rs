@@ -306,7 +306,7 @@ mod tests {
         // Its streams lead to it, and no virtual array does, until one says so.
         assert!(is_named(sound, heap) && !is_of_virtual_array(sound, heap));
         let layout = [&[4, VIRTUAL][..], &(heap as u64).to_le_bytes()].concat();
-        assert!(is_of_virtual_array(&[sound, &layout[..]].concat(), heap));
+        assert!(is_of_virtual_array(&[&sound[..], &layout].concat(), heap));
         let with = |index: u16, size: u64| {
             let mut bytes = sound.to_vec();
             bytes[heap + HEADER..heap + HEADER + 2].copy_from_slice(&index.to_le_bytes());
