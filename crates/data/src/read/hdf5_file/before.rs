@@ -123,7 +123,8 @@ pub(super) fn stream_refusal(path: &Path) -> io::Result<Option<&'static str>> {
 
 /// Whether an address of a virtual array's heap leads to `at`: it follows the layout's class.
 fn is_of_virtual_array(file: &[u8], at: usize) -> bool {
-    let mut named = memmem::find_iter(file, &(at as u64).to_le_bytes());
+    let address = (at as u64).to_le_bytes();
+    let mut named = memmem::find_iter(file, &address);
     named.any(|place| place > 0 && file[place - 1] == VIRTUAL)
 }
 
