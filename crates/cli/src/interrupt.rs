@@ -4,7 +4,7 @@ use std::{
     error::Error,
     fmt,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -23,11 +23,12 @@ pub fn listen() -> Result<Arc<AtomicBool>> {
     if let Some(stop) = host::stop() {
         return Ok(stop);
     }
-    static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    if let Some(flag) = FLAG.get() {
+    static FLAG: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+    let mut known = FLAG.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(flag) = &*known {
         return Ok(flag.clone());
     }
-    let flag = FLAG.get_or_init(Arc::default).clone();
+    let flag = Arc::<AtomicBool>::default();
     let set = flag.clone();
     ctrlc::set_handler(move || {
         if set.swap(true, Ordering::Relaxed) {
@@ -38,7 +39,19 @@ pub fn listen() -> Result<Arc<AtomicBool>> {
         }
     })
     .context("cannot listen for Ctrl-C")?;
-    Ok(flag)
+    // Only now is there somebody who sets it.
+    Ok(known.insert(flag).clone())
+}
+
+/// An error where `stop` is set; `left` says what is left of the work.
+///
+/// # Errors
+/// [`Stopped`].
+pub fn check(stop: &AtomicBool, left: &'static str) -> Result<(), Stopped> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(Stopped(left)),
+        false => Ok(()),
+    }
 }
 
 /// Work other than playing that was asked to end, and what is left of it.
@@ -58,4 +71,19 @@ pub fn is_stop(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.is::<Stopped>() || matches!(cause.downcast_ref(), Some(RolloutError::Stopped { .. }))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_cannot_listen_is_told_each_time() {
+        // A handler of the process's own, as a host has one.
+        ctrlc::set_handler(|| {}).unwrap();
+        for _ in 0..2 {
+            let error = listen().unwrap_err().to_string();
+            assert_eq!(error, "cannot listen for Ctrl-C");
+        }
+    }
 }

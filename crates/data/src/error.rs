@@ -2,6 +2,8 @@
 //!
 //! Each message is one sentence that names the file and says what to do.
 
+pub(crate) mod advice;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -84,19 +86,22 @@ pub enum DataError {
     },
     /// A pickled (object) array: reading it would run code from the file.
     #[error(
-        "{}: holds pickled Python objects (dtype {dtype}), which are refused because unpickling \
-         runs code from the file; save it as a plain numeric array",
+        "{}: {array} holds pickled Python objects (dtype {dtype}), which are refused because unpickling \
+         runs code from the file; save numbers: `numpy.stack(array).astype(\"float32\")`",
         path.display()
     )]
     Pickled {
         /// The file.
         path: PathBuf,
+        /// The array's name in backticks, or `it`.
+        array: String,
         /// The dtype as written.
         dtype: String,
     },
     /// The array has another element type.
     #[error(
-        "{}: has dtype {got}, expected {expected}; it is not a DQN-replay file of this kind",
+        "{}: has dtype {got}, expected {expected} in a DQN-replay log; save it as that, or save a \
+         recording of your own as .npz",
         path.display()
     )]
     Dtype {
@@ -109,8 +114,8 @@ pub enum DataError {
     },
     /// The array has another shape.
     #[error(
-        "{}: has shape {got:?}, expected {expected}; it is not a DQN-replay file of this kind, or \
-         belongs to another run",
+        "{}: has shape {got:?}, expected {expected} in a DQN-replay log; use the files of one run, \
+         or save a recording of your own as .npz",
         path.display()
     )]
     Shape {
@@ -217,7 +222,8 @@ pub enum DataError {
     /// A D4RL file of a version that does not say where a step limit ended an episode.
     #[error(
         "{}: has no `timeouts`: without it the episodes that a step limit ended cannot be told \
-         apart; D4RL's files have it from version 2 on (…-v2.hdf5)",
+         apart; D4RL's files have it from version 2 on (…-v2.hdf5); to a file of your own add it, \
+         zeros alone where no limit ended one",
         path.display()
     )]
     NoTimeouts {
@@ -225,17 +231,22 @@ pub enum DataError {
         path: PathBuf,
     },
     /// An HDF5 file without an array that is needed.
-    #[error("{}: has no `{dataset}`: {hint}", path.display())]
+    #[error("{}: has no `{dataset}`: {hint}; {way_out}", path.display())]
     MissingDataset {
         /// The file.
         path: PathBuf,
         /// The array's name in the file.
         dataset: String,
-        /// What there is instead, or what to do.
+        /// What there is instead.
         hint: String,
+        /// What to do.
+        way_out: String,
     },
     /// An array in an HDF5 file with elements of another type.
-    #[error("{}: `{dataset}` holds {got}, expected {expected}", path.display())]
+    #[error(
+        "{}: `{dataset}` holds {got}, expected {expected}; {}",
+        path.display(), advice::of_type(dataset, got, expected)
+    )]
     DatasetType {
         /// The file.
         path: PathBuf,
@@ -247,7 +258,10 @@ pub enum DataError {
         expected: &'static str,
     },
     /// An array in an HDF5 file of another shape.
-    #[error("{}: `{dataset}` has shape {got:?}, expected {expected}", path.display())]
+    #[error(
+        "{}: `{dataset}` has shape {got:?}, expected {expected}; {}",
+        path.display(), advice::of_shape(dataset, got, expected)
+    )]
     DatasetShape {
         /// The file.
         path: PathBuf,
@@ -260,7 +274,7 @@ pub enum DataError {
     },
     /// Two arrays in an HDF5 file that do not belong together.
     #[error(
-        "{}: `{dataset}` has {got} rows, expected {expected} because of `{other}`",
+        "{}: `{dataset}` has {got} rows, expected {expected} because of `{other}`; {way_out}",
         path.display()
     )]
     DatasetLength {
@@ -274,6 +288,8 @@ pub enum DataError {
         expected: usize,
         /// The array that says so.
         other: String,
+        /// What to do.
+        way_out: String,
     },
     /// An array in an HDF5 file whose header claims far more than is stored.
     #[error(

@@ -3,6 +3,7 @@
 mod d3rlpy;
 mod d4rl;
 mod dqn_replay;
+mod foreign;
 pub(crate) mod hdf5_arrays;
 pub(crate) mod hdf5_file;
 pub(crate) mod hdf5_layout;
@@ -25,6 +26,7 @@ use overtone_core::names::{nearest, plain};
 
 use crate::columns::{Columns, ObservationColumn};
 use crate::error::DataError;
+use crate::read::foreign::Foreign;
 use crate::recording::{Reader, Recording};
 
 /// Every format; the first one that says it reads a path does. A new one has a line here.
@@ -46,6 +48,10 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
                    game".into(),
         });
     }
+    // What another program wrote is named before anything is taken for a damaged file of ours.
+    if Foreign.reads(path) {
+        return Ok(&Foreign);
+    }
     READERS.into_iter().find(|reader| reader.reads(path)).ok_or_else(|| DataError::NoLog {
         path: path.to_path_buf(),
         reason: format!("none of the known formats ({})", names().join(", ")),
@@ -59,8 +65,9 @@ pub fn reader_of(path: &Path) -> Result<&'static dyn Reader, DataError> {
 /// As [`reader_of`], and [`DataError::UnknownName`] for a name that no format has.
 pub fn reader_as(path: &Path, layout: &str) -> Result<&'static dyn Reader, DataError> {
     let reader = reader_of(path);
-    if layout.is_empty() || matches!(reader, Err(DataError::Missing { .. } | DataError::Io { .. }))
-    {
+    let is_other = reader.as_ref().is_ok_and(|reader| reader.name() == Foreign.name());
+    let is_absent = matches!(reader, Err(DataError::Missing { .. } | DataError::Io { .. }));
+    if layout.is_empty() || is_other || is_absent {
         return reader;
     }
     let all = || READERS.into_iter().chain(NAMED);

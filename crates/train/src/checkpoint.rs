@@ -117,7 +117,11 @@ impl TrainState {
     /// Why a run that would begin as `fresh` cannot go on from this state.
     pub(crate) fn differs(&self, fresh: &Self) -> Option<String> {
         if self.dataset_hash != fresh.dataset_hash {
-            return Some("was trained on other data than is there now".into());
+            return Some(
+                "the dataset has changed since this checkpoint was written: put the old one back, \
+                 or start a new run (`train` … resume=never)"
+                    .into(),
+            );
         }
         if self.seed != fresh.seed {
             return Some("belongs to a run of another seed".into());

@@ -3,7 +3,10 @@
 
 mod recorded_returns;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
@@ -18,10 +21,13 @@ use overtone_train::{Initial, TrainingData};
 
 use super::{data::known_task, evaluate::NOT_PLAYABLE};
 use crate::{
-    progress,
+    interrupt, progress,
     settings::{Profile, Recorded, Settings, is_path},
     suites,
 };
+
+/// What is left of data that Ctrl-C found half prepared.
+const NOTHING_KEPT: &str = "no part of the prepared data was kept";
 
 /// What is trained, ready.
 #[derive(Clone, Debug)]
@@ -71,6 +77,8 @@ impl Settings {
     /// # Errors
     /// When the data is missing or broken, or the settings describe no agent for it.
     pub fn prepare(&self, init: Option<Initial>) -> Result<Prepared> {
+        // To prepare data may take minutes.
+        let stop = interrupt::listen()?;
         let task = self.task()?;
         let before = init.as_ref().map(|init| Agent::of(&init.checkpoint)).transpose()?;
         let located = self.find()?;
@@ -87,9 +95,12 @@ impl Settings {
             );
         }
         let (dataset, name) = match read::open_as(&located.path, &self.data.layout)? {
-            Recording::ReplayLog(log) => (self.convert(log, &located)?, String::new()),
+            Recording::ReplayLog(log) => {
+                (self.convert(log, &located, stop.clone())?, String::new())
+            }
             Recording::Columns(columns) => (self.made_of(columns, &located)?, located.dataset),
         };
+        interrupt::check(&stop, NOTHING_KEPT)?;
         let dataset = match before.as_ref().and_then(|agent| agent.normalization.as_ref()) {
             Some(normalization) => dataset.with_normalization(normalization),
             None => dataset,
@@ -218,24 +229,29 @@ impl Settings {
     }
 
     /// A converted log; it is converted first where that was not done yet.
-    fn convert(&self, log: ReplayLog, located: &Located) -> Result<Dataset> {
+    fn convert(&self, log: ReplayLog, located: &Located, stop: Arc<AtomicBool>) -> Result<Dataset> {
         let cache = match self.data.cache.as_os_str().is_empty() {
             true => cache_folder()?,
             false => self.data.cache.clone(),
         };
-        let plan =
+        interrupt::check(&stop, NOTHING_KEPT)?;
+        let mut plan =
             Preparation::new(log, located.origin.clone(), self.selection(), self.seed, &cache)?;
+        plan.stop = stop;
         say!("plan: {plan}");
         let bar = progress::bytes("converting", plan.ready);
-        let dataset = plan
-            .ensure(&mut |done, total| {
-                bar.set_length(total);
-                bar.set_position(done);
-            })
-            .with_context(|| {
-                let cache = cache.display();
-                format!("preparing {}, which goes to data.cache={cache}", located.path.display())
-            })?;
+        let dataset = plan.ensure(&mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+        });
+        if let Err(DataError::Stopped) = dataset {
+            bar.finish_and_clear();
+            return Err(interrupt::Stopped(NOTHING_KEPT).into());
+        }
+        let dataset = dataset.with_context(|| {
+            let cache = cache.display();
+            format!("preparing {}, which goes to data.cache={cache}", located.path.display())
+        })?;
         bar.finish_and_clear();
         dataset.check_spaces(self.task()?)?;
         say!(

@@ -170,7 +170,7 @@ fn refuses_shard(name: &str, bytes: &[u8], parts: &[&str]) {
 fn shards_of_another_kind() {
     let observation = "$store$_observation_ckpt.1.gz";
     let shape = npy("|u1", &[10, 84, 83], &[]);
-    refuses_shard(observation, &shape, &["has shape [10, 84, 83]", "not a DQN-replay file"]);
+    refuses_shard(observation, &shape, &["has shape [10, 84, 83]", "files of one run"]);
     let dtype = npy("<f4", &[10, 84, 84], &vec![0; 40 * FRAME]);
     refuses_shard(observation, &dtype, &["has dtype <f4", "expected |u1"]);
     let pickle = npy("|O", &[10], b"\x80\x04cos\nsystem\n(S'true'\ntR.");

@@ -147,6 +147,26 @@ fn ctrl_c_ends_a_conversion_and_nothing_is_left() {
 }
 
 #[test]
+fn ctrl_c_ends_the_conversion_that_training_waits_for() {
+    let desk = Desk::new();
+    let log = project().join("datasets/starter/Seaquest");
+    let line = format!("train game=seaquest data.path={} data.cache=cache", log.display());
+    let child = desk.command(&line).spawn().unwrap();
+    let partial = || {
+        let folders =
+            names(&desk.path("cache")).into_iter().map(|name| desk.path("cache").join(name));
+        let mut files = folders.flat_map(|folder| names(&folder));
+        files.any(|name| name.ends_with(".partial"))
+    };
+    wait_until("a conversion", || desk.path("cache").is_dir() && partial());
+    interrupt(child.id());
+    let said = said(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(130), "{said:?}");
+    assert!(said.stderr.contains("stopped; no part of the prepared data was kept"), "{said:?}");
+    assert!(!partial() && names(&desk.path("runs")).is_empty());
+}
+
+#[test]
 fn one_process_trains_a_run() {
     let desk = Desk::new();
     let child = Running::start(desk.command(&desk.tiny("train.updates=100000")));

@@ -5,12 +5,10 @@ use std::path::Path;
 use super::Findings;
 use crate::columns::FINITE;
 use crate::error::DataError;
+use crate::error::advice::{of_shape, of_type, of_value, sentence};
 
 const AGAIN: &str = "Fetch or copy the file again.";
-const CORRECT: &str = "Correct the array, or fetch or copy the file again.";
-const WITHOUT: &str = "Fetch the file again, or take these steps out: it is refused as it is.";
 const LIMIT: &str = "a flag where a step limit ended an episode";
-const OTHER_KIND: &str = "Take this file away, or name the data it belongs to.";
 
 impl Findings<'_> {
     /// Adds the error that `error` is; it is about one file, or an array in it.
@@ -37,14 +35,20 @@ impl Findings<'_> {
                 self.error("broken-file", "", "an array as NumPy saves it", reason.as_str(), AGAIN);
             }
             DataError::NotHdf5 { .. } => {
-                self.error("broken-file", "", "an HDF5 file", "a file of another kind", AGAIN);
+                let advice = "Name a recording of a format that docs/data.md lists, or fetch the \
+                              file again if it should be one.";
+                self.error("broken-file", "", "an HDF5 file", "a file of another kind", advice);
             }
             DataError::Npz { reason, .. } => {
-                self.error("broken-file", "", "a sound .npz file", reason.as_str(), AGAIN);
+                let (found, advice) = match reason.split_once(": save it") {
+                    Some((found, how)) => (found, format!("Save it{how}.")),
+                    None => (reason.as_str(), AGAIN.into()),
+                };
+                self.error("broken-file", "", "a sound .npz file", found, advice);
             }
             DataError::Unread { what, way_out, .. } => {
-                let advice = format!("Do as follows: {way_out}.");
-                self.error("unread-form", "", "a form that is read", what.as_str(), advice);
+                let found = what.trim_end_matches(',');
+                self.error("unread-form", "", "a form that is read", found, sentence(way_out));
             }
             DataError::Locked { .. } => {
                 let advice = "Wait until the program that writes it is done; on a disk without \
@@ -70,26 +74,37 @@ impl Findings<'_> {
                 let found = format!("{stored} bytes stored");
                 self.error("broken-file", dataset, expected, found, AGAIN);
             }
-            DataError::Pickled { dtype, .. } => {
+            DataError::Pickled { array, dtype, .. } => {
                 let found = format!("pickled Python objects ({dtype}), which may run code");
-                self.error("wrong-type", "", "numbers", found, OTHER_KIND);
+                let name = array.trim_matches('`');
+                let dataset = if name == array { "" } else { name };
+                let advice = "Save numbers: `numpy.stack(array).astype(\"float32\")`.";
+                self.error("wrong-type", dataset, "numbers", found, advice);
             }
             DataError::Dtype { got, expected, .. } => {
-                self.error("wrong-type", "", *expected, got.as_str(), OTHER_KIND);
+                let advice = format!(
+                    "Save it as {expected}, or save a recording of your own as .npz (docs/data.md)."
+                );
+                self.error("wrong-type", "", *expected, got.as_str(), advice);
             }
             DataError::DatasetType { dataset, got, expected, .. } => {
-                self.error("wrong-type", dataset, *expected, got.as_str(), OTHER_KIND);
+                let advice = sentence(&of_type(dataset, got, expected));
+                self.error("wrong-type", dataset, *expected, got.as_str(), advice);
             }
             DataError::Shape { got, expected, .. } => {
-                self.error("wrong-shape", "", expected.as_str(), format!("{got:?}"), OTHER_KIND);
+                let advice = "Use the files of one run, or save a recording of your own as .npz \
+                              (docs/data.md).";
+                self.error("wrong-shape", "", expected.as_str(), format!("{got:?}"), advice);
             }
             DataError::DatasetShape { dataset, got, expected, .. } => {
+                let advice = sentence(&of_shape(dataset, got, expected));
                 let found = format!("{got:?}");
-                self.error("wrong-shape", dataset, expected.as_str(), found, OTHER_KIND);
+                self.error("wrong-shape", dataset, expected.as_str(), found, advice);
             }
-            DataError::DatasetLength { dataset, got, expected, other, .. } => {
+            DataError::DatasetLength { dataset, got, expected, other, way_out, .. } => {
                 let expected = format!("{expected} rows, because of `{other}`");
-                self.error("wrong-length", dataset, expected, format!("{got} rows"), AGAIN);
+                let found = format!("{got} rows");
+                self.error("wrong-length", dataset, expected, found, sentence(way_out));
             }
             DataError::Value { slot, what, .. } => {
                 let found = format!("in slot {slot}: {what}");
@@ -97,37 +112,48 @@ impl Findings<'_> {
             }
             DataError::DatasetValue { dataset, row, what, .. } => {
                 let found = format!("in row {row}: {what}");
-                match what.ends_with(FINITE) {
-                    true => self.error("non-finite", dataset, "finite numbers", found, WITHOUT),
-                    false => {
-                        let values = "values of a recording";
-                        self.error("impossible-value", dataset, values, found, CORRECT);
-                    }
-                }
+                let (code, values) = match what.ends_with(FINITE) {
+                    true => ("non-finite", "finite numbers"),
+                    false => ("impossible-value", "values of a recording"),
+                };
+                self.error(code, dataset, values, found, of_value(dataset, what));
             }
             DataError::NoTimeouts { .. } => self.error(
                 "no-timeouts",
                 "timeouts",
                 LIMIT,
-                "no such array, as in D4RL's versions 0 and 1",
-                "Fetch version 2 (…-v2.hdf5): without it such episodes run into the next.",
+                "no such array, which D4RL's versions 0 and 1 lack too",
+                "Fetch version 2 of D4RL's file (…-v2.hdf5), or add the array to one of your own, \
+                 zeros alone where no limit ended an episode.",
             ),
             // An .npz file's: Minari's flags have other names.
-            DataError::MissingDataset { dataset, hint, .. } if dataset == "timeouts" => {
-                let advice = "Add the array, zeros alone where no limit ended an episode; of a \
-                              file of OGBench, which has none, say that it is one (layout ogbench).";
+            DataError::MissingDataset { dataset, hint, way_out, .. } if dataset == "timeouts" => {
+                let advice = format!(
+                    "{} Of a file of OGBench, which has none, say that it is one (layout ogbench).",
+                    sentence(way_out)
+                );
                 self.error("no-timeouts", dataset, LIMIT, hint.as_str(), advice);
             }
             DataError::MissingEpisodes { total, found, .. } => {
                 let expected = format!("{total} episodes, as its total_episodes says");
                 self.error("missing-episodes", "", expected, found.to_string(), AGAIN);
             }
-            DataError::MissingDataset { dataset, hint, .. } => {
-                self.error("missing-array", dataset, "the array", hint.as_str(), AGAIN);
+            DataError::MissingDataset { dataset, hint, way_out, .. } => {
+                self.error("missing-array", dataset, "the array", hint.as_str(), sentence(way_out));
             }
             DataError::Inconsistent { reason, .. } => {
                 let expected = "files of one recording";
-                self.error("other-recording", "", expected, reason.as_str(), OTHER_KIND);
+                let advice = "Use the files of one recording, or correct what is named here.";
+                self.error("other-recording", "", expected, reason.as_str(), advice);
+            }
+            DataError::NoLog { reason, .. } => {
+                let advice = "Name a file or a folder of a format that docs/data.md lists.";
+                self.error("unreadable", "", "a recording", reason.as_str(), advice);
+            }
+            DataError::Io { doing, source, .. } => {
+                let found = format!("the system cannot {doing} it ({source})");
+                let advice = "See that you may read the file and that its disk is there.";
+                self.error("unreadable", "", "a readable file", found, advice);
             }
             other => self.error("unreadable", "", "a readable file", other.to_string(), AGAIN),
         }

@@ -1,5 +1,7 @@
-//! d3rlpy's files (`dump`, version 2.1): arrays `observations_0`, `actions_0`, `rewards_0` and one
-//! flag `terminated_0` for each episode. An episode that the task did not end was cut by a limit.
+//! d3rlpy's files. Its `dump` writes, from version 2.1 on, arrays `observations_0`, `actions_0`,
+//! `rewards_0` and one flag `terminated_0` for each episode; before, all steps one after the other,
+//! with `terminals` where the task ended and `episode_terminals` where an episode did. An episode
+//! that the task did not end was cut by a limit.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +10,15 @@ use overtone_core::{Episode, Outcome};
 use crate::columns::{ActionColumn, Columns, ObservationColumn};
 use crate::error::DataError;
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::hdf5_layout::check_total;
+use crate::read::hdf5_layout::{check_total, cut};
 use crate::read::hdf5_paths::find_file;
-use crate::read::source::{Source, acted, column, observed, same};
+use crate::read::source::{Source, acted, column, flags, observed, same};
 use crate::recording::{Reader, Recording};
+
+/// Flags of a file of a version before 2.1, where an episode ends for whichever reason.
+const EPISODE_ENDS: &str = "episode_terminals";
+/// Whether actions are of a list, in such a file.
+const IS_LIST: &str = "discrete_action";
 
 /// d3rlpy's format.
 pub(crate) struct D3rlpy;
@@ -31,6 +38,9 @@ impl Reader for D3rlpy {
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
         let file = Hdf5File::open(&self.place(path)?)?;
+        if is_first_form(&file) {
+            return self.first_form(&file).map(Recording::Columns);
+        }
         if file.has("observations_0_0") {
             return Err(DataError::Unread {
                 path: file.path().to_path_buf(),
@@ -63,7 +73,51 @@ impl Reader for D3rlpy {
 }
 
 fn is_d3rlpy(file: &Hdf5File) -> bool {
-    ["observations_0", "observations_0_0"].iter().any(|name| file.has(name))
+    is_first_form(file) || ["observations_0", "observations_0_0"].iter().any(|name| file.has(name))
+}
+
+fn is_first_form(file: &Hdf5File) -> bool {
+    file.has("observations") && file.has(EPISODE_ENDS)
+}
+
+impl D3rlpy {
+    /// Reads a file of a version before 2.1.
+    fn first_form(&self, file: &Hdf5File) -> Result<Columns, DataError> {
+        let rewards = column(file, "rewards")?;
+        let (terminals, ends) = (flags(file, "terminals")?, flags(file, EPISODE_ENDS)?);
+        let (seen, done) = (observed(file, "observations", None)?, acted(file, "actions", None)?);
+        for (name, rows) in [
+            ("observations", seen.rows()),
+            ("actions", done.rows()),
+            ("terminals", terminals.len()),
+            (EPISODE_ENDS, ends.len()),
+        ] {
+            same(file, name, rows, rewards.len(), "rewards")?;
+        }
+        let says_list =
+            file.has(IS_LIST) && file.wholes(IS_LIST)?.iter().any(|&is_list| is_list != 0);
+        if says_list && !matches!(done, ActionColumn::Discrete { .. }) {
+            return Err(DataError::DatasetType {
+                path: file.path().to_path_buf(),
+                dataset: "actions".into(),
+                got: "real numbers".into(),
+                expected: "whole numbers, because of `discrete_action`",
+            });
+        }
+        let (episodes, finished) = cut(&terminals, &ends);
+        let columns = Columns {
+            path: file.path().to_path_buf(),
+            format: self.name(),
+            observations: seen.seen(),
+            actions: done,
+            rewards,
+            episodes,
+            finished,
+            odd: Vec::new(),
+        };
+        columns.check()?;
+        Ok(columns)
+    }
 }
 
 /// Adds episode `number` of the file.

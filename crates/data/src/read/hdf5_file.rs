@@ -9,9 +9,11 @@
 //! file, behind which such a link may lie.
 
 mod before;
+mod filters;
 mod locked;
 mod stream_lengths;
 
+use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +23,7 @@ use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType};
 
 use crate::columns::not_finite;
 use crate::error::DataError;
-use crate::read::source::{Claims, EachStream, Kind, Source, allowed};
+use crate::read::source::{Claims, EachStream, Kind, Source, allowed, missing, singles};
 
 /// Most rows of an array: row numbers are stored in 32 bits.
 const MAX_ROWS: usize = u32::MAX as usize;
@@ -39,6 +41,8 @@ pub(crate) struct Hdf5File {
     file: hdf5::File,
     /// What was made of it so far; its size, which what it says of itself cannot exceed.
     claims: Claims,
+    /// What is against reading streams of it, once that was looked at.
+    stream_refusal: OnceCell<Option<&'static str>>,
 }
 
 /// Rows of numbers.
@@ -72,7 +76,9 @@ impl Hdf5File {
             });
         }
         let claims = Claims::new(metadata.len());
-        let opened = Self { path: path.to_path_buf(), file: locked::open(path)?, claims };
+        filters::forget_built_in_directory();
+        let (path, file) = (path.to_path_buf(), locked::open(path)?);
+        let opened = Self { path, file, claims, stream_refusal: OnceCell::new() };
         opened.check_links("", &opened.file)?;
         Ok(opened)
     }
@@ -120,11 +126,11 @@ impl Hdf5File {
     fn element_of(&self, name: &str, dataset: &Dataset) -> Result<TypeDescriptor, DataError> {
         let of_type = dataset.dtype().map_err(|error| self.unreadable(name, &error))?;
         of_type.to_descriptor().map_err(|error| match error.to_string() {
-            // Of half precision, or of the machine's longest.
+            // The machine's longest.
             reason if reason.contains("float") => DataError::Unread {
                 path: self.path.clone(),
                 what: format!("`{name}` (float{})", 8 * of_type.size()),
-                way_out: "save it as float32".into(),
+                way_out: "save it as float32, `.astype(\"float32\")`".into(),
             },
             reason => self.wrong_type(name, reason, "numbers or booleans"),
         })
@@ -172,11 +178,7 @@ impl Hdf5File {
 
     fn dataset(&self, name: &str) -> Result<Dataset, DataError> {
         if !self.has(name) {
-            return Err(DataError::MissingDataset {
-                path: self.path.clone(),
-                dataset: name.into(),
-                hint: self.what_it_has(),
-            });
+            return Err(missing(self, name, ""));
         }
         self.check_way(name)?;
         let unreadable = |error| self.unreadable(&format!("`{name}`"), &error);
@@ -187,11 +189,16 @@ impl Hdf5File {
             }
             Err(error) => return Err(unreadable(error)),
         };
+        let holds_streams =
+            |of: hdf5::Datatype| of.to_descriptor().map_or(true, |of| has_streams(&of));
+        if dataset.dtype().map_or(true, holds_streams) {
+            self.check_streams()?;
+        }
         let made = dataset.create_plist().map_err(unreadable)?;
         let elsewhere = made.get_layout().map_err(unreadable)? == Layout::Virtual
             || !made.get_external().map_err(unreadable)?.is_empty();
         if elsewhere {
-            return Err(self.led_out(name, "its numbers lie in another file"));
+            return Err(self.led_out(name, "whose numbers lie in another file"));
         }
         Ok(dataset)
     }
@@ -214,16 +221,36 @@ impl Hdf5File {
         });
         match elsewhere {
             Ok(None) => Ok(()),
-            Ok(Some(name)) => Err(self.led_out(&name, "it is a link to elsewhere")),
+            Ok(Some(name)) => Err(self.led_out(&name, "a link to elsewhere")),
             Err(error) => Err(self.unreadable("its list of arrays", &error)),
         }
     }
 
-    fn led_out(&self, name: &str, reason: &str) -> DataError {
-        DataError::Hdf5 {
+    /// Refuses a file whose heaps of streams the library may not see.
+    fn check_streams(&self) -> Result<(), DataError> {
+        let refusal = match self.stream_refusal.get() {
+            Some(refusal) => *refusal,
+            None => {
+                let refusal =
+                    before::stream_refusal(&self.path).map_err(DataError::io(&self.path, "map"))?;
+                *self.stream_refusal.get_or_init(|| refusal)
+            }
+        };
+        match refusal {
+            None => Ok(()),
+            Some(reason) => Err(DataError::Hdf5 {
+                path: self.path.clone(),
+                what: "it".into(),
+                reason: reason.into(),
+            }),
+        }
+    }
+
+    fn led_out(&self, name: &str, what: &str) -> DataError {
+        DataError::Unread {
             path: self.path.clone(),
-            what: format!("`{name}`"),
-            reason: format!("{reason}; only arrays of the file itself are read"),
+            what: format!("`{name}`, {what},"),
+            way_out: "copy the array itself into the file".into(),
         }
     }
 
@@ -234,8 +261,7 @@ impl Hdf5File {
             TypeDescriptor::Float(_) | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
                 let doubles = self.read::<f64>(name, &dataset)?;
                 let width = dataset.shape().iter().skip(1).product();
-                self.claims.rounding.note(name, &doubles, width);
-                doubles.into_iter().map(|number| number as f32).collect()
+                singles(self, name, doubles, width)?
             }
             other => return Err(self.wrong_type(name, other.to_string(), "real numbers")),
         })
@@ -305,7 +331,22 @@ impl Hdf5File {
     }
 
     fn read<T: hdf5::H5Type>(&self, name: &str, dataset: &Dataset) -> Result<Vec<T>, DataError> {
-        dataset.read_raw().map_err(|error| self.unreadable(&format!("`{name}`"), &error))
+        dataset.read_raw().map_err(|error| self.undecoded(name, dataset, &error))
+    }
+
+    /// The error for an array that the library cannot read, maybe for want of a filter.
+    fn undecoded(&self, name: &str, dataset: &Dataset, error: &hdf5::Error) -> DataError {
+        match filters::unavailable(dataset) {
+            None => self.unreadable(&format!("`{name}`"), error),
+            Some(filter) => DataError::Unread {
+                path: self.path.clone(),
+                what: format!("`{name}`, which HDF5's filter {filter} compresses,"),
+                way_out: "name a directory with its plugin in HDF5_PLUGIN_PATH (Python has one: \
+                          `hdf5plugin.PLUGIN_PATH`), or rewrite the file with `h5repack -f GZIP=4 \
+                          IN OUT`"
+                    .into(),
+            },
+        }
     }
 
     fn unreadable(&self, what: &str, error: &hdf5::Error) -> DataError {
@@ -314,6 +355,22 @@ impl Hdf5File {
 
     fn wrong_type(&self, name: &str, got: String, expected: &'static str) -> DataError {
         DataError::DatasetType { path: self.path.clone(), dataset: name.into(), got, expected }
+    }
+}
+
+/// Whether elements of this type, or parts of them, lie in heaps.
+fn has_streams(element: &TypeDescriptor) -> bool {
+    match element {
+        TypeDescriptor::Integer(_)
+        | TypeDescriptor::Unsigned(_)
+        | TypeDescriptor::Float(_)
+        | TypeDescriptor::Boolean
+        | TypeDescriptor::Enum(_)
+        | TypeDescriptor::FixedAscii(_)
+        | TypeDescriptor::FixedUnicode(_) => false,
+        TypeDescriptor::FixedArray(of, _) => has_streams(of),
+        TypeDescriptor::Compound(of) => of.fields.iter().any(|field| has_streams(&field.ty)),
+        _ => true,
     }
 }
 
@@ -375,7 +432,7 @@ impl Source for Hdf5File {
     fn streams(&self, name: &str, each: &mut EachStream<'_>) -> Result<(), DataError> {
         let dataset = self.dataset(name)?;
         let rows = dataset.shape().first().copied().unwrap_or(0);
-        let unreadable = |error: hdf5::Error| self.unreadable(&format!("`{name}`"), &error);
+        let undecoded = |error: hdf5::Error| self.undecoded(name, &dataset, &error);
         match self.check_claim(name, &dataset)? {
             // Equally long ones are rows of a matrix.
             TypeDescriptor::Unsigned(IntSize::U1) if dataset.ndim() == 2 => {
@@ -394,7 +451,7 @@ impl Source for Hdf5File {
                 for row in 0..rows {
                     // One at a time: many rows may lead to the same bytes.
                     let read = dataset.read_slice_1d::<VarLenArray<u8>, _>(row..row + 1);
-                    let read = read.map_err(unreadable)?;
+                    let read = read.map_err(undecoded)?;
                     let Some(bytes) = read.first() else { continue };
                     self.claim(name, bytes.len() as u64)?;
                     each(row, bytes)?;

@@ -3,8 +3,9 @@
 use overtone_core::{Episode, Outcome};
 
 use crate::error::DataError;
+use crate::read::foreign;
 use crate::read::hdf5_file::Hdf5File;
-use crate::read::source::Source;
+use crate::read::source::missing;
 
 /// How an HDF5 file is laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,19 +46,21 @@ pub(crate) fn outcome(terminated: bool, truncated: bool) -> Option<Outcome> {
 /// Refuses a file that is not D4RL's.
 ///
 /// # Errors
-/// [`DataError::MissingDataset`], which says what there is instead.
+/// [`DataError::Unread`] for another library's file, or [`DataError::MissingDataset`], which says
+/// what there is instead.
 pub(crate) fn check_d4rl(file: &Hdf5File) -> Result<(), DataError> {
-    if file.has("observations") {
-        return Ok(());
+    if let Some(error) = foreign::by_names(file) {
+        return Err(error);
     }
-    Err(DataError::MissingDataset {
-        path: file.path().to_path_buf(),
-        dataset: "observations".into(),
-        hint: format!(
-            "{}, neither D4RL's arrays nor Minari's episodes (episode_0, …)",
-            file.what_it_has()
-        ),
-    })
+    match file.has("observations") {
+        true => Ok(()),
+        false => Err(missing(
+            file,
+            "observations",
+            "D4RL's arrays (observations, actions, rewards, terminals, timeouts) or Minari's \
+             episodes (episode_0, …)",
+        )),
+    }
 }
 
 /// Whether a file has episodes, and not D4RL's arrays.

@@ -213,8 +213,7 @@ impl NpyStream {
     /// When the file cannot be read, or, where the array was read to its end, something
     /// follows it.
     pub fn hash_rest(mut self) -> Result<Option<(u64, String)>, DataError> {
-        let whole: usize = self.shape.iter().product();
-        if self.read >= whole as u64 {
+        if self.read >= self.array_bytes(self.element_bytes()).unwrap_or(u64::MAX) {
             self.at_end()?;
         }
         let Self { path, stream, .. } = self;
@@ -227,9 +226,13 @@ impl NpyStream {
         self.shape.iter().try_fold(element as u64, |bytes, &axis| bytes.checked_mul(axis as u64))
     }
 
+    /// Bytes of an element, as its dtype says.
+    fn element_bytes(&self) -> usize {
+        self.dtype.get(2..).and_then(|digits| digits.parse().ok()).unwrap_or(1)
+    }
+
     fn truncated(&self) -> DataError {
-        let size = self.dtype.get(2..).and_then(|digits| digits.parse().ok()).unwrap_or(1);
-        let expected = self.array_bytes(size).unwrap_or(u64::MAX);
+        let expected = self.array_bytes(self.element_bytes()).unwrap_or(u64::MAX);
         DataError::Truncated { path: self.path.clone(), got: self.read, expected }
     }
 
@@ -260,7 +263,7 @@ impl NpyStream {
             }
         };
         let wrong = |reason| DataError::NpyHeader { path: path.clone(), reason };
-        Header::read(&mut take, &wrong, &path)
+        Header::read(&mut take, &wrong, (&path, "it"))
     }
 }
 
@@ -323,6 +326,9 @@ pub fn read_small<T: Element>(path: &Path, limit: usize) -> Result<Vec<T>, DataE
     Ok(values)
 }
 
+/// What is said of an array with several fields.
+const RECORDS: &str = "whose elements are records";
+
 /// The dictionary NumPy writes before an array.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Header {
@@ -336,26 +342,32 @@ pub(crate) struct Header {
 
 impl Header {
     /// Reads the header of a plain array in C order, from what `take` gives of its beginning.
-    /// `array` is its name in messages.
+    /// `file` is where it is and `array` its name in messages.
     ///
     /// # Errors
     /// Those of `take`, and `wrong` where it is no header of such an array.
     pub fn read(
         take: &mut dyn FnMut(usize) -> Result<Vec<u8>, DataError>,
         wrong: &dyn Fn(String) -> DataError,
-        array: &Path,
+        (file, array): (&Path, &str),
     ) -> Result<Self, DataError> {
         let header = header_bytes(take, wrong)?;
-        let header = Self::parse(&header).map_err(|reason| wrong(reason.into()))?;
+        let unread = |what: &str, way_out: &str| DataError::Unread {
+            path: file.to_path_buf(),
+            what: format!("{array}, {what},"),
+            way_out: way_out.into(),
+        };
+        let header = Self::parse(&header).map_err(|reason| match reason {
+            RECORDS => unread(RECORDS, "save each field as an array of its own"),
+            reason => wrong(reason.into()),
+        })?;
         if header.descr.contains('O') {
-            return Err(DataError::Pickled { path: array.to_path_buf(), dtype: header.descr });
+            let (path, array, dtype) = (file.to_path_buf(), array.into(), header.descr);
+            return Err(DataError::Pickled { path, array, dtype });
         }
         if header.fortran_order && header.shape.len() > 1 {
-            return Err(wrong(
-                "it is stored in Fortran order, and C order is needed; save it with \
-                 numpy.ascontiguousarray"
-                    .into(),
-            ));
+            let way_out = "save what numpy.ascontiguousarray makes of it";
+            return Err(unread("which is stored in Fortran order", way_out));
         }
         Ok(header)
     }
@@ -381,7 +393,7 @@ impl Header {
                 "descr" if descr.is_none() => {
                     let Some((value, after)) = quoted(rest) else {
                         // A structured dtype is written as a list of fields.
-                        return Err("its elements are records, and plain numbers are needed");
+                        return Err(RECORDS);
                     };
                     descr = Some(value.to_owned());
                     rest = after;

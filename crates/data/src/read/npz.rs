@@ -1,5 +1,9 @@
 //! Arrays of your own, as `numpy.savez` writes them, under D4RL's names: `observations`, `actions`,
-//! `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`).
+//! `rewards`, `terminals` (or `terminations`) and `timeouts` (or `truncations`); or under those of
+//! other libraries that mean the same ([`OBSERVATIONS`] and the rest).
+//!
+//! Two libraries' files do not say why an episode ended, and a warning says how they are taken:
+//! imitation's transitions (`dones` beside `next_obs`) and Stable Baselines 2's (`episode_starts`).
 //!
 //! One whole number a row is an action of a list; bytes with rows and columns are pictures.
 //! `n_actions` may say how many actions the list has; `action_low` and `action_high`, a number for
@@ -15,10 +19,12 @@ use overtone_core::{Episode, Outcome};
 use crate::columns::{ActionColumn, Columns, OUTSIDE, ObservationColumn};
 use crate::error::DataError;
 use crate::options::keep;
+use crate::read::foreign;
 use crate::read::hdf5_layout::cut;
 use crate::read::npy::Header;
 use crate::read::source::{
-    Claims, EachStream, Kind, Source, acted, column, differ, flags, observed, same,
+    Claims, EachStream, Kind, Shown, Source, acted, column, differ, flags, missing, observed, same,
+    singles,
 };
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
@@ -29,6 +35,17 @@ pub(crate) struct Npz;
 
 /// Arrays as OGBench has them.
 pub(crate) struct Ogbench;
+
+/// Names that mean the same; the first that is there is read.
+const OBSERVATIONS: &[&str] = &["observations", "obs"];
+const ACTIONS: &[&str] = &["actions", "acts", "act"];
+const REWARDS: &[&str] = &["rewards", "rews", "rew"];
+const ENDS: &[&str] = &["terminals", "terminations", "terminated"];
+const LIMITS: &[&str] = &["timeouts", "truncations", "truncated"];
+const NEXT: &[&str] = &["next_observations", "next_obs", "obs_next"];
+/// Flags of imitation's transitions, and of Stable Baselines 2's recordings.
+const DONES: &str = "dones";
+const STARTS: &str = "episode_starts";
 
 impl Reader for Npz {
     fn name(&self) -> &'static str {
@@ -42,24 +59,23 @@ impl Reader for Npz {
 
     fn action_space(&self, path: &Path) -> Result<Option<Space>, DataError> {
         let file = NpzFile::open(path)?;
-        file.space_of(&acted(&file, "actions", None)?)
+        file.space_of(&acted(&file, file.named(ACTIONS)?, None)?)
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
         let file = NpzFile::open(path)?;
-        let end = either(&file, ["terminals", "terminations"], "1 where the task ended")?;
-        let limit = either(
-            &file,
-            ["timeouts", "truncations"],
-            "1 where a step limit ended an episode; of a file of OGBench, which has neither, say so \
-             (train data.layout=ogbench, data inspect layout=ogbench, \
-             data convert --layout ogbench)",
-        )?;
-        let (terminals, timeouts) = (flags(&file, end)?, flags(&file, limit)?);
+        let is_read = [OBSERVATIONS, ACTIONS, REWARDS, ENDS, LIMITS];
+        if !is_read.iter().all(|names| file.first(names).is_some())
+            && let Some(error) = foreign::by_names(&file)
+        {
+            return Err(error);
+        }
+        let Ends { name: end, terminals, timeouts, taken } = file.ends()?;
         let steps = terminals.len();
-        same(&file, limit, timeouts.len(), steps, end)?;
-        let rewards = column(&file, "rewards")?;
-        same(&file, "rewards", rewards.len(), steps, end)?;
+        let rewards = file.named(REWARDS)?;
+        let numbers = column(&file, rewards)?;
+        same(&file, rewards, numbers.len(), steps, end)?;
+        let rewards = numbers;
         let (observations, actions) = file.steps(steps, end)?;
         file.space_of(&actions)?;
         let (episodes, finished) = cut(&terminals, &timeouts);
@@ -72,7 +88,7 @@ impl Reader for Npz {
             rewards,
             episodes,
             finished,
-            odd: Vec::new(),
+            odd: taken.map(str::to_owned).into_iter().collect(),
         };
         columns.check()?;
         let outside = columns.actions_outside();
@@ -171,13 +187,21 @@ fn begins(path: &Path) -> Option<[u8; 4]> {
     Some(bytes)
 }
 
-/// The first of two names that is there.
-fn either(file: &NpzFile, names: [&'static str; 2], what: &str) -> Result<&'static str, DataError> {
-    names.into_iter().find(|name| file.has(name)).ok_or_else(|| DataError::MissingDataset {
-        path: file.path().to_path_buf(),
-        dataset: names[0].into(),
-        hint: format!("{}; it needs `{}` or `{}`, {what}", file.what_it_has(), names[0], names[1]),
-    })
+/// What the file at `path` is, and what to do, where it is another library's.
+pub(super) fn other_s(path: &Path) -> Option<foreign::Known> {
+    foreign::named(&NpzFile::open(path).ok()?)
+}
+
+/// Where the episodes of a file end.
+struct Ends {
+    /// The array that says it.
+    name: &'static str,
+    /// `[steps]`, the task's end.
+    terminals: Vec<bool>,
+    /// `[steps]`, the step limit's.
+    timeouts: Vec<bool>,
+    /// How flags are taken that do not say why an episode ended.
+    taken: Option<&'static str>,
 }
 
 /// The arrays of an `.npz` file.
@@ -206,11 +230,101 @@ impl NpzFile {
         steps: usize,
         other: &str,
     ) -> Result<(ObservationColumn, ActionColumn), DataError> {
-        let observations = observed(self, "observations", None)?;
-        same(self, "observations", observations.rows(), steps, other)?;
-        let actions = acted(self, "actions", None)?;
-        same(self, "actions", actions.rows(), steps, other)?;
+        let name = self.named(OBSERVATIONS)?;
+        let observations = observed(self, name, None)?;
+        same(self, name, observations.rows(), steps, other)?;
+        let name = self.named(ACTIONS)?;
+        let actions = acted(self, name, None)?;
+        same(self, name, actions.rows(), steps, other)?;
         Ok((observations.seen(), actions))
+    }
+
+    /// The first of `names` that is there, if one is.
+    fn first(&self, names: &[&'static str]) -> Option<&'static str> {
+        names.iter().copied().find(|name| self.has(name))
+    }
+
+    /// The first of `names` that is there.
+    fn named(&self, names: &[&'static str]) -> Result<&'static str, DataError> {
+        self.first(names).ok_or_else(|| missing(self, names[0], ""))
+    }
+
+    /// Where episodes end, by whichever flags there are.
+    fn ends(&self) -> Result<Ends, DataError> {
+        match (self.first(ENDS), self.first(LIMITS)) {
+            (Some(end), Some(limit)) => {
+                let (terminals, timeouts) = (flags(self, end)?, flags(self, limit)?);
+                same(self, limit, timeouts.len(), terminals.len(), end)?;
+                Ok(Ends { name: end, terminals, timeouts, taken: None })
+            }
+            (None, None) if self.has(DONES) && self.first(NEXT).is_some() => self.ends_by_dones(),
+            (None, None) if self.has(STARTS) => self.ends_by_starts(),
+            (None, _) => {
+                Err(missing(self, ENDS[0], "`terminals` or `terminations`, 1 where the task ended"))
+            }
+            (Some(_), None) => Err(missing(
+                self,
+                LIMITS[0],
+                "`timeouts` or `truncations`, 1 where a step limit ended an episode; of a file of \
+                 OGBench, which has neither, say so (train data.layout=ogbench, data inspect \
+                 layout=ogbench, data convert --layout ogbench)",
+            )),
+        }
+    }
+
+    /// Of imitation's transitions: an episode that is not done ends where the next observation is
+    /// not the one of the row after it.
+    fn ends_by_dones(&self) -> Result<Ends, DataError> {
+        let terminals = flags(self, DONES)?;
+        let (observations, next) = (self.named(OBSERVATIONS)?, self.named(NEXT)?);
+        let (here, led) = (observed(self, observations, None)?, observed(self, next, None)?);
+        same(self, observations, here.rows(), terminals.len(), DONES)?;
+        same(self, next, led.rows(), terminals.len(), DONES)?;
+        let steps = terminals.len();
+        let leads_on = |at: usize| match (&led, &here) {
+            (
+                Shown::Numbers { values: led, width, .. },
+                Shown::Numbers { values: here, width: same, .. },
+            ) => width == same && row(led, *width, at) == row(here, *width, at + 1),
+            (Shown::Frames { pixels: led, .. }, Shown::Frames { pixels: here, .. }) => {
+                let frame = led.len() / steps;
+                led[at * frame..][..frame] == here[(at + 1) * frame..][..frame]
+            }
+            _ => false,
+        };
+        let cut = |at: usize| !terminals[at] && at + 1 < steps && !leads_on(at);
+        let timeouts: Vec<bool> = (0..steps).map(cut).collect();
+        let cuts = timeouts.iter().filter(|&&cut| cut).count();
+        if 2 * cuts > steps {
+            return Err(DataError::Unread {
+                path: self.path().to_path_buf(),
+                what: format!(
+                    "`{next}` that is not the next row's `{observations}` in {cuts} rows"
+                ),
+                way_out:
+                    "save the steps in the order in which they happened, with `terminals` and \
+                          `timeouts`"
+                        .into(),
+            });
+        }
+        let taken = "`dones` are taken as the task's ends: imitation flags what a step limit cut \
+                     too (`terminals` and `timeouts` in their place tell them apart)";
+        Ok(Ends { name: DONES, terminals, timeouts, taken: Some(taken) })
+    }
+
+    /// Of Stable Baselines 2's recordings: an episode ends before the next one starts.
+    fn ends_by_starts(&self) -> Result<Ends, DataError> {
+        let starts = flags(self, STARTS)?;
+        let complete = self.has("episode_returns")
+            && self.shape("episode_returns")? == [starts.iter().filter(|&&start| start).count()];
+        let last = complete.then_some(true);
+        let terminals: Vec<bool> = starts.iter().skip(1).copied().chain(last).collect();
+        let terminals: Vec<bool> =
+            terminals.into_iter().chain([false]).take(starts.len()).collect();
+        let taken = "the row before each of `episode_starts` is taken as the task's end: it may be \
+                     a step limit's (`terminals` and `timeouts` in its place tell them apart)";
+        let timeouts = vec![false; starts.len()];
+        Ok(Ends { name: STARTS, terminals, timeouts, taken: Some(taken) })
     }
 
     /// The space of these actions, where an array says it.
@@ -280,6 +394,7 @@ impl NpzFile {
                     "`{}` and `{}` are needed both, or neither",
                     LOW_AND_HIGH[0], LOW_AND_HIGH[1]
                 ),
+                way_out: format!("save `{name}` too, or leave the other out"),
             });
         }
         let bounds = self.reals(name)?;
@@ -297,14 +412,14 @@ impl NpzFile {
 
     /// Steps that lead elsewhere than to the row after them, though their episode goes on.
     fn leads_elsewhere(&self, columns: &Columns) -> Result<usize, DataError> {
-        const NEXT: &str = "next_observations";
         let ObservationColumn::Vectors { width, values } = &columns.observations else {
             return Ok(0);
         };
-        if !self.has(NEXT) || self.shape(NEXT)? != [columns.n_transitions(), *width] {
+        let Some(next) = self.first(NEXT) else { return Ok(0) };
+        if self.shape(next)? != [columns.n_transitions(), *width] {
             return Ok(0);
         }
-        let next = self.reals(NEXT)?;
+        let next = self.reals(next)?;
         let goes_on = columns.episodes.iter().flat_map(|episode| episode.start..episode.end() - 1);
         Ok(goes_on
             .filter(|&at| differ(row(&next, *width, at), row(values, *width, at + 1)))
@@ -318,11 +433,7 @@ impl NpzFile {
     /// Begins to read an array.
     fn array(&self, name: &str) -> Result<Array, DataError> {
         let Some(entry) = self.entry(name) else {
-            return Err(DataError::MissingDataset {
-                path: self.path().to_path_buf(),
-                dataset: name.into(),
-                hint: self.what_it_has(),
-            });
+            return Err(missing(self, name, ""));
         };
         let wrong = |reason: String| DataError::Npz {
             path: self.path().to_path_buf(),
@@ -336,8 +447,8 @@ impl NpzFile {
             header_size += n as u64;
             Ok(bytes)
         };
-        let array = self.path().join(&entry.name);
-        let Header { descr, shape, .. } = Header::read(&mut take, &wrong, &array)?;
+        let Header { descr, shape, .. } =
+            Header::read(&mut take, &wrong, (self.path(), &format!("`{name}`")))?;
         let Some(element) = Element::of(&descr) else {
             return Err(DataError::DatasetType {
                 path: self.path().to_path_buf(),
@@ -424,8 +535,7 @@ impl Source for NpzFile {
             return self.read(name, Element::real);
         }
         let doubles = self.read(name, Element::double)?;
-        self.claims.rounding.note(name, &doubles, shape.iter().skip(1).product());
-        Ok(doubles.into_iter().map(|number| number as f32).collect())
+        singles(self, name, doubles, shape.iter().skip(1).product())
     }
 
     fn wholes(&self, name: &str) -> Result<Vec<i64>, DataError> {

@@ -9,6 +9,7 @@ use overtone_core::picture::{SIDE, STACK};
 
 use crate::columns::{ActionColumn, ObservationColumn};
 use crate::error::DataError;
+use crate::error::advice::{BEYOND, ONE_A_ROW};
 use crate::read::jpeg::decoded;
 use crate::read::rounding::Rounding;
 use crate::spaces::Space;
@@ -546,7 +547,7 @@ fn check_column(source: &dyn Source, name: &str) -> Result<(), DataError> {
     let shape = source.shape(name)?;
     match shape.as_slice() {
         [_] | [_, 1] => Ok(()),
-        _ => Err(wrong_shape(source, name, &shape, "[rows] or [rows, 1]")),
+        _ => Err(wrong_shape(source, name, &shape, ONE_A_ROW)),
     }
 }
 
@@ -564,8 +565,85 @@ pub(crate) fn same(
     if got == expected {
         return Ok(());
     }
+    let shape = source.shape(name).unwrap_or_default();
+    let way_out = match shape.as_slice() {
+        [_, last] if *last == expected => format!("transpose it, `{name}.T`"),
+        _ if got == expected + 1 => {
+            format!("leave out the row that the last action led to, `{name}[:-1]`")
+        }
+        _ if got > expected && name.starts_with("obs") => {
+            "leave out the rows that the last action of each episode led to".into()
+        }
+        _ => "save one row a step in each array".into(),
+    };
     let (path, dataset, other) = (path(source), name.into(), other.into());
-    Err(DataError::DatasetLength { path, dataset, got, expected, other })
+    Err(DataError::DatasetLength { path, dataset, got, expected, other, way_out })
+}
+
+/// Other names that an array of a recording goes by, for each as it is read.
+const OTHER_NAMES: [(&str, &[&str]); 7] = [
+    ("observations", &["obs", "observation", "states", "state", "features", "images", "image"]),
+    ("actions", &["acts", "act", "action"]),
+    ("rewards", &["rews", "rew", "reward"]),
+    ("terminals", &["terminated", "terminal", "terminations", "termination"]),
+    ("timeouts", &["truncated", "timeout", "truncations", "truncation"]),
+    ("terminations", &["terminated", "terminals", "terminal"]),
+    ("truncations", &["truncated", "timeouts", "timeout"]),
+];
+/// Names of flags that say that an episode ended, and not why.
+const DONE: [&str; 2] = ["dones", "done"];
+
+/// The error for array `name` that is not there; `needed` says what it is needed for, or nothing.
+pub(crate) fn missing(source: &dyn Source, name: &str, needed: &str) -> DataError {
+    let (group, own) = name.rsplit_once('/').unwrap_or(("", name));
+    let there =
+        if group.is_empty() { source.listed() } else { source.parts(group).unwrap_or_default() };
+    let others = OTHER_NAMES.iter().find(|(read, _)| *read == own).map_or(&[][..], |(_, all)| *all);
+    let is_it = |there: &&String| {
+        let there = there.to_lowercase();
+        there == own || others.contains(&&*there)
+    };
+    let is_flag = ["terminals", "timeouts", "terminations", "truncations"].contains(&own);
+    let way_out = match (
+        there.iter().find(is_it),
+        there.iter().find(|name| DONE.contains(&&***name)),
+    ) {
+        (Some(other), _) => format!("save `{other}` under the name `{own}`"),
+        (None, Some(done)) if is_flag => format!(
+            "`{done}` does not say why an episode ended: save `terminals`, 1 where the task ended \
+             it, and `timeouts`, 1 where a step limit did"
+        ),
+        _ if own == "timeouts" || own == "truncations" => {
+            format!("save `{own}`, zeros alone where no limit ended an episode")
+        }
+        _ if group.is_empty() => format!("save the array under the name `{own}`"),
+        _ => format!("save the array as `{name}`, or fetch the file again"),
+    };
+    let has = match needed {
+        "" => source.what_it_has(),
+        needed => format!("{}; it needs {needed}", source.what_it_has()),
+    };
+    DataError::MissingDataset { path: path(source), dataset: name.into(), hint: has, way_out }
+}
+
+/// Array `name` of doubles, rows of `width`, as `f32`; what that cannot tell apart is noted.
+///
+/// # Errors
+/// For the first number beyond `f32`.
+pub(crate) fn singles(
+    source: &dyn Source,
+    name: &str,
+    doubles: Vec<f64>,
+    width: usize,
+) -> Result<Vec<f32>, DataError> {
+    let is_beyond = |number: &f64| number.is_finite() && (*number as f32).is_infinite();
+    if let Some(at) = doubles.iter().position(is_beyond) {
+        let (row, place, number) = (at / width.max(1), at % width.max(1), doubles[at]);
+        let what = format!("{number:e} at place {place}, {BEYOND}: divide the array by a constant");
+        return Err(wrong_value(source, name, row, what));
+    }
+    source.claims().rounding.note(name, &doubles, width);
+    Ok(doubles.into_iter().map(|number| number as f32).collect())
 }
 
 fn wrong_shape(source: &dyn Source, name: &str, got: &[usize], expected: &str) -> DataError {

@@ -60,12 +60,14 @@ impl Archive {
         let mut file =
             File::open(path).map_err(DataError::open(path, "name an .npz file that is there"))?;
         let failed = |error: io::Error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => wrong(path, "it is cut short"),
+            io::ErrorKind::UnexpectedEof => wrong(path, "it is cut short; fetch or copy it again"),
             _ => DataError::Io { path: path.to_path_buf(), doing: "read", source: error },
         };
         let size = file.metadata().map_err(failed)?.len();
         let directory = directory(&mut file, size).map_err(failed)?;
-        let (at, bytes) = directory.ok_or_else(|| wrong(path, "it is no zip archive"))?;
+        let (at, bytes) = directory.ok_or_else(|| {
+            wrong(path, "it is not a zip archive: name an .npz file, or fetch or copy it again")
+        })?;
         let fits = at.checked_add(bytes).is_some_and(|end| end <= size) && bytes <= MAX_DIRECTORY;
         if !fits {
             return Err(wrong(path, "its directory does not lie in it"));
@@ -234,14 +236,15 @@ fn entries(listed: &[u8]) -> Result<Vec<Entry>, String> {
         long_sizes(extra, &mut sizes);
         let [bytes, stored, offset] = sizes;
         if u16_at(rest, 8) & 1 != 0 {
-            return Err(format!("{name} is encrypted"));
+            return Err(format!("{name} is encrypted: save it without a password"));
         }
         let deflated = match u16_at(rest, 10) {
             0 => false,
             8 => true,
             method => {
                 return Err(format!(
-                    "{name} is compressed in a way that NumPy does not use ({method})"
+                    "{name} is compressed in a way that NumPy does not use ({method}): save it \
+                     with numpy.savez_compressed"
                 ));
             }
         };

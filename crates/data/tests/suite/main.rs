@@ -4,6 +4,7 @@
 
 mod conversion;
 mod download;
+mod foreign;
 mod held_out;
 mod lint;
 mod logs;

@@ -1,0 +1,124 @@
+//! What to do about an array that is refused, by its own case.
+
+use crate::columns::FINITE;
+
+/// What stands in place of a number that float32 cannot hold.
+pub(crate) const BEYOND: &str = "beyond float32, which ends at 3.4e38";
+
+/// Before what is expected of a column: the beginning of such an error's text.
+pub(crate) const ONE_A_ROW: &str = "[rows] or [rows, 1]";
+
+/// An order as a sentence: with a capital letter, and a full stop.
+pub(crate) fn sentence(order: &str) -> String {
+    let mut rest = order.trim_end_matches('.').chars();
+    let first = rest.next().map(|first| first.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), rest.as_str())
+}
+
+/// The array's own name, without the groups that it is in.
+fn own_name(dataset: &str) -> &str {
+    dataset.rsplit('/').next().unwrap_or(dataset)
+}
+
+/// What to do about array `dataset` of shape `got`.
+pub(crate) fn of_shape(dataset: &str, got: &[usize], expected: &str) -> String {
+    let name = own_name(dataset);
+    let observed = name.starts_with("obs");
+    match got {
+        _ if name == "n_actions" => "save one whole number, `n_actions=numpy.array(4)`".into(),
+        _ if name.starts_with("action_") => {
+            "save one number, or one for each number of an action".into()
+        }
+        _ if expected.ends_with("as its space") => {
+            "record it again, or correct the space in the file's description".into()
+        }
+        _ if expected.starts_with("at most") => "save fewer numbers a row".into(),
+        [] => format!("save `{name}` with a row for each step"),
+        _ if got[1..].contains(&0) => "save at least one number a row".into(),
+        [_] if observed => format!(
+            "save a column, `{name}[:, None]`, or of numbers that name states ones and zeros, \
+             `numpy.eye(n)[{name}]`"
+        ),
+        [_] => format!(
+            "save real-valued actions as a column, `{name}[:, None]`, and discrete ones as whole \
+             numbers, `{name}.astype(int)`"
+        ),
+        [1, _] if expected.starts_with(ONE_A_ROW) => {
+            format!("save one number a row, `{name}.ravel()`")
+        }
+        [_, _] if expected.starts_with(ONE_A_ROW) && name.starts_with("rew") => {
+            format!("save the number that counts, `{name}[:, 0]`, or the sum, `{name}.sum(axis=1)`")
+        }
+        _ if expected.starts_with(ONE_A_ROW) => format!("save one number a row, `{name}[:, 0]`"),
+        [_, channels, height, width]
+            if expected.starts_with("rows of") && *channels < *height.min(width) =>
+        {
+            format!("put the colours last, `numpy.moveaxis({name}, 1, -1)[..., :3]`")
+        }
+        [_, _, _, 4] if expected.starts_with("rows of") => format!(
+            "save three colours, `{name}[..., :3]`, or four frames, `numpy.moveaxis({name}, -1, 1)`"
+        ),
+        _ if expected.starts_with("rows of") => {
+            "save pictures as bytes, `[rows, height, width]`, or numbers as float32, `[rows, \
+             width]`"
+                .into()
+        }
+        _ if expected.contains("flag") => format!("save one flag an episode as `{name}`"),
+        _ => "save equally wide rows in all episodes".into(),
+    }
+}
+
+/// What to do about array `dataset`, whose elements are `got`.
+pub(crate) fn of_type(dataset: &str, got: &str, expected: &str) -> String {
+    let name = own_name(dataset);
+    let letter = got.trim_start_matches(['<', '>', '|', '=']).chars().next().unwrap_or(' ');
+    let is_numpy = got.starts_with(['<', '>', '|', '=']);
+    match letter {
+        _ if expected.contains("because of `n_actions`") => {
+            "save actions as whole numbers, `actions.astype(int)`, or leave `n_actions` out".into()
+        }
+        _ if expected.contains("because of `action_low`") => {
+            "leave `action_low` and `action_high` out, or save actions as real numbers".into()
+        }
+        _ if got == "real numbers" => format!("save whole numbers, `{name}.astype(int)`"),
+        _ if got.starts_with("a group of arrays") => {
+            "save one array, its parts side by side, `numpy.concatenate(parts, axis=1)`".into()
+        }
+        'f' | 'g' if is_numpy => format!("save it as float32, `{name}.astype(\"float32\")`"),
+        'c' if is_numpy => {
+            format!("save real numbers, `numpy.stack([{name}.real, {name}.imag], -1)`")
+        }
+        'M' | 'm' if is_numpy => {
+            format!("save seconds, `({name} - {name}[0]) / numpy.timedelta64(1, \"s\")`")
+        }
+        'V' if is_numpy => "save each field as an array of its own".into(),
+        'U' | 'S' if is_numpy => words(name),
+        _ if got.contains("string") => words(name),
+        _ if got.contains("compound") => "save each field as an array of its own".into(),
+        _ => format!("save it as {expected}"),
+    }
+}
+
+fn words(name: &str) -> String {
+    format!("save numbers for words, `numpy.unique({name}, return_inverse=True)[1]`")
+}
+
+/// What to do about a value in array `dataset`, in the words of its error.
+pub(crate) fn of_value(dataset: &str, what: &str) -> String {
+    let name = own_name(dataset);
+    if what.ends_with(FINITE) {
+        "Fetch the file again, or take these steps out: it is refused as it is.".into()
+    } else if what.contains(BEYOND) {
+        format!("Divide `{name}` by a constant before you save it.")
+    } else if what.ends_with("expected 0 or 1") {
+        format!("Save 1 where the flag is set and 0 elsewhere as `{name}`.")
+    } else if name == "n_actions" {
+        "Correct `n_actions`, or leave it out.".into()
+    } else if name.starts_with("action_") {
+        "Correct `action_low` and `action_high`, or leave both out.".into()
+    } else if what.contains("expected an action") || what.contains("expected one of") {
+        "Number the actions from 0 on, as the task counts them.".into()
+    } else {
+        "Correct the array, or fetch or copy the file again.".into()
+    }
+}

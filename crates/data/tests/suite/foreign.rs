@@ -1,0 +1,405 @@
+//! Files of other programs: read where their names mean the same, else named with what to do; and
+//! what is said of arrays that are almost right.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use hdf5::File;
+use overtone_core::{Episode, Outcome};
+use overtone_data::read::columns;
+use overtone_data::{ActionColumn, Columns, Expected, Severity};
+use overtone_testkit::dopamine::npy;
+
+use crate::own_arrays::{f4, sound, zip};
+use crate::robots::{d4rl, put};
+
+fn written(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    (dir, path)
+}
+
+/// That the only error in the recording at `path` has this code, and that its advice holds `advice`;
+/// reading it says the same in other words, `said` among them.
+#[track_caller]
+fn advises(path: &Path, code: &str, advice: &str, said: &str) {
+    let report = overtone_data::check(path, &Expected::default()).unwrap().report;
+    let errors = report.findings.iter().filter(|found| found.severity == Severity::Error);
+    let errors: Vec<_> = errors.map(|found| (found.code, &*found.advice)).collect();
+    let [(found, told)] = errors[..] else { panic!("{report}") };
+    assert_eq!(found, code, "{report}");
+    assert!(told.contains(advice) && told.ends_with('.'), "{told}");
+    let error = columns(path).unwrap_err().to_string();
+    assert!(error.contains(said) && !error.contains('\n'), "{error}");
+}
+
+#[test]
+fn files_told_by_their_first_bytes() {
+    let record = 17u64.to_le_bytes();
+    let masked = crc32c::crc32c(&record).rotate_right(15).wrapping_add(0xa282_ead8);
+    let tfrecord = [&record[..], &masked.to_le_bytes(), &[0; 21]].concat();
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345678\n";
+    let torch = zip(&[("archive/data", vec![1])]);
+    // The name of the same length that PyTorch gives.
+    let torch = replaced(&torch, b"archive/data.npy", b"archive/data.pkl");
+    for (name, bytes, advice, said) in [
+        ("a.hdf5", &pointer[..], "`git lfs pull`", "a pointer of Git LFS"),
+        ("a.npz", pointer, "`git lfs pull`", "a pointer of Git LFS"),
+        ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "`scipy.io.loadmat`", "a MATLAB file"),
+        ("a.mat", b"MATLAB 7.3 MAT-file, Platform: GLNXA64", "transpose", "of version 7.3"),
+        ("a.pkl", b"\x80\x04\x95abc", "`overtone.from_episodes`", "a pickle, which may run code"),
+        ("hopper", b"\x80\x02]q\x00", "`pickle.load`", "a pickle, which may run code"),
+        (
+            "a.pt",
+            b"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
+            "`torch.load`",
+            "PyTorch",
+        ),
+        ("a.pt", &torch, "`torch.load`", "PyTorch"),
+        ("a.tfrecord", &tfrecord, "`tensorflow_datasets`", "a TFRecord file"),
+        ("a.parquet", b"PAR1\x15\x04", "`overtone.from_pandas`", "a Parquet file"),
+        ("a.arrow", b"ARROW1\0\0", "`overtone.from_pandas`", "an Arrow file"),
+        ("a.csv", b"t,x,u\n0,1,2\n", "`overtone.from_pandas`", "a table in text"),
+        ("a.npy", b"\x93NUMPY\x01\0v\0{", "`numpy.savez`", "a single array"),
+        ("a.npz", b"\x89HDF\r\n\x1a\n\0\0", "end in .hdf5", "an HDF5 file that is called .npz"),
+        ("a.hdf5", b"<!DOCTYPE html><html>", "the file itself", "a web page"),
+        ("a.gz", b"\x1f\x8b\x08\0", "`gunzip`", "a gzip file"),
+        ("$store$_action_ckpt.0.gz", b"\x1f\x8b\x08\0", "the folder", "of a DQN-replay log"),
+        ("a.tar.xz", b"\xfd7zXZ\0", "npack it", "an archive"),
+        ("a.safetensors", b"\x40\0\0\0\0\0\0\0{\"a\":", "trained on", "a model's weights"),
+        ("a.hdf5", b"", "etch or copy it again", "an empty file"),
+    ] {
+        let (_dir, path) = written(name, bytes);
+        advises(&path, "unread-form", advice, said);
+    }
+    // What begins as none of them is left to the readers.
+    let (_dir, path) = written("a.hdf5", b"0123456789 0123456789");
+    advises(&path, "broken-file", "docs/data.md", "not an HDF5 file");
+}
+
+fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
+    assert_eq!(old.len(), new.len());
+    let mut bytes = bytes.to_vec();
+    while let Some(at) = bytes.windows(old.len()).position(|here| here == old) {
+        bytes[at..at + new.len()].copy_from_slice(new);
+    }
+    bytes
+}
+
+#[test]
+fn folders_told_by_what_is_in_them() {
+    let dreamer = zip(&[("image", vec![]), ("is_first", vec![]), ("is_last", vec![])]);
+    for (files, advice, said) in [
+        (
+            &[("a.npz", zip(&sound())), ("b.npz", zip(&sound()))][..],
+            "a.npz",
+            "a folder of .npz files (2",
+        ),
+        (&[("e1.npz", dreamer)], "action[1:]", "each an episode of Dreamer's"),
+        (&[(".zgroup", b"{}".to_vec())], "`zarr.open`", "a folder of Zarr's"),
+        (&[("part.pkl", b"\x80\x04.".to_vec())], "`pickle.load`", "a folder with a pickle"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, bytes) in files {
+            fs::write(dir.path().join(name), bytes).unwrap();
+        }
+        advises(dir.path(), "unread-form", advice, said);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("meta")).unwrap();
+    fs::write(dir.path().join("meta/info.json"), "{}").unwrap();
+    advises(dir.path(), "unread-form", "lerobot", "a dataset of LeRobot's");
+}
+
+#[test]
+fn archives_told_by_their_arrays() {
+    for (names, said) in [
+        (&["obs", "acts", "infos", "terminal", "indices"][..], "imitation's trajectories"),
+        (&["obs", "act", "rew", "done"], "Tianshou's"),
+        (&["image", "action", "reward", "is_first", "is_last", "is_terminal"], "Dreamer's"),
+        (&["observation", "action", "reward", "discount", "physics"], "ExORL's"),
+        (&["timesteps", "results", "ep_lengths"], "a log of evaluations"),
+        (&["action$camera", "observation$compass", "reward"], "MineRL's"),
+    ] {
+        let files: Vec<_> = names.iter().map(|name| (*name, f4(&[1], &[0.0]))).collect();
+        let (_dir, path) = written("other.npz", &zip(&files));
+        let advice = if said.contains("log of") { "Name a recording" } else { "In " };
+        advises(&path, "unread-form", advice, said);
+    }
+}
+
+#[test]
+fn hdf5_files_told_by_their_arrays() {
+    for (names, said) in [
+        (&["data/demo_0/actions", "data/demo_0/obs/object"][..], "robomimic's"),
+        (&["obs", "act", "rew", "terminated", "truncated", "info/x"], "Tianshou's"),
+        (&["observation", "action", "reward", "discount", "step_type"], "V-D4RL's"),
+        (&["observations/qpos", "action"], "ALOHA's"),
+        (&["model_weights/dense"], "a model's weights"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("other.hdf5");
+        let file = File::create(&path).unwrap();
+        for name in names {
+            if let Some((group, _)) = name.rsplit_once('/')
+                && file.group(group).is_err()
+            {
+                file.create_group(group).unwrap();
+            }
+            file.new_dataset_builder().with_data(&[1.0f32]).create(*name).unwrap();
+        }
+        drop(file);
+        advises(&path, "unread-form", "", said);
+    }
+}
+
+fn episodes(log: &Columns) -> Vec<(usize, Outcome, bool)> {
+    let one = |(episode, finished): (&Episode, &bool)| (episode.length, episode.outcome, *finished);
+    log.episodes.iter().zip(&log.finished).map(one).collect()
+}
+
+/// Steps of one number that counts up, each of which leads to the next.
+fn counted(n: usize) -> Vec<f32> {
+    (0..n).map(|step| step as f32).collect()
+}
+
+#[test]
+fn names_that_mean_the_same() {
+    let ours = {
+        let (_dir, path) = written("own.npz", &zip(&sound()));
+        columns(&path).unwrap()
+    };
+    for names in [
+        ["obs", "acts", "rews", "terminated", "truncated"],
+        ["obs", "act", "rew", "terminations", "truncations"],
+        ["observations", "act", "rewards", "terminals", "truncated"],
+    ] {
+        let files: Vec<_> =
+            sound().into_iter().zip(names).map(|((_, bytes), name)| (name, bytes)).collect();
+        let (_dir, path) = written("own.npz", &zip(&files));
+        let log = columns(&path).unwrap();
+        assert_eq!(
+            (&log.observations, &log.actions, &log.rewards),
+            (&ours.observations, &ours.actions, &ours.rewards)
+        );
+        assert_eq!((episodes(&log), log.odd), (episodes(&ours), Vec::new()), "{names:?}");
+    }
+}
+
+#[test]
+fn imitation_s_transitions_are_read_and_the_doubt_is_said() {
+    // Rows 0 to 6: row 2 is done, row 4 leads elsewhere than to row 5.
+    let next = [1.0, 2.0, 9.0, 4.0, 9.0, 6.0, 7.0];
+    let file = |next: &[f32]| {
+        zip(&[
+            ("obs", f4(&[7, 1], &counted(7))),
+            ("acts", npy("<i8", &[7], &[0; 56])),
+            ("rews", f4(&[7], &[1.0; 7])),
+            ("dones", npy("|b1", &[7], &[0, 0, 1, 0, 0, 0, 0])),
+            ("next_obs", f4(&[7, 1], next)),
+            ("infos", npy("|O", &[7], b"\x80\x04")),
+        ])
+    };
+    let (_dir, path) = written("imitation.npz", &file(&next));
+    let log = columns(&path).unwrap();
+    use Outcome::{Terminated, Truncated};
+    assert_eq!(
+        episodes(&log),
+        [(3, Terminated, true), (2, Truncated, true), (2, Truncated, false)]
+    );
+    assert!(log.odd[0].contains("`dones` are taken as the task's ends"), "{:?}", log.odd);
+    let report = overtone_data::check(&path, &Expected::default()).unwrap().report;
+    let told = report.findings.iter().filter(|found| found.code == "as-read").count();
+    assert_eq!((told, report.exit_code()), (1, 1), "{report}");
+    // Rows that were shuffled.
+    let (_dir, path) = written("imitation.npz", &file(&[9.0; 7]));
+    advises(&path, "unread-form", "in the order", "is not the next row's");
+}
+
+#[test]
+fn stable_baselines_2_s_recordings_are_read_and_the_doubt_is_said() {
+    let file = |returns: usize| {
+        zip(&[
+            ("obs", f4(&[5, 1], &counted(5))),
+            ("actions", npy("<i8", &[5, 1], &[0; 40])),
+            ("rewards", f4(&[5], &[1.0; 5])),
+            ("episode_starts", npy("|b1", &[5], &[1, 0, 0, 1, 0])),
+            ("episode_returns", f4(&[returns], &vec![1.0; returns])),
+        ])
+    };
+    use Outcome::{Terminated, Truncated};
+    for (returns, last) in [(2, (2, Terminated, true)), (1, (2, Truncated, false))] {
+        let (_dir, path) = written("expert.npz", &file(returns));
+        let log = columns(&path).unwrap();
+        assert_eq!(episodes(&log), [(3, Terminated, true), last]);
+        assert_eq!(log.actions, ActionColumn::Discrete { n_actions: 1, values: vec![0; 5] });
+        assert!(
+            log.odd[0].contains("`episode_starts` is taken as the task's end"),
+            "{:?}",
+            log.odd
+        );
+    }
+}
+
+#[test]
+fn d3rlpy_s_first_form_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("d3rlpy.h5");
+    let flags = |set: &[usize]| {
+        (0..6).map(|row| f32::from(u8::from(set.contains(&row)))).collect::<Vec<_>>()
+    };
+    let file = File::create(&path).unwrap();
+    put(&file, "observations", &counted(6), 1);
+    put(&file, "rewards", &[1.0; 6], 0);
+    put(&file, "terminals", &flags(&[1]), 0);
+    put(&file, "episode_terminals", &flags(&[1, 4]), 0);
+    file.new_dataset_builder().with_data(&[0i32, 1, 0, 1, 0, 1]).create("actions").unwrap();
+    file.new_dataset_builder().with_data(&[true]).create("discrete_action").unwrap();
+    drop(file);
+    let log = columns(&path).unwrap();
+    use Outcome::{Terminated, Truncated};
+    assert_eq!(
+        episodes(&log),
+        [(2, Terminated, true), (3, Truncated, true), (1, Truncated, false)]
+    );
+    assert_eq!(
+        log.actions,
+        ActionColumn::Discrete { n_actions: 2, values: vec![0, 1, 0, 1, 0, 1] }
+    );
+    assert_eq!((log.format, log.odd.len()), ("d3rlpy", 0));
+    // Without the second flag it is a file of D4RL's first versions.
+    File::open_rw(&path).unwrap().unlink("episode_terminals").unwrap();
+    let error = columns(&path).unwrap_err().to_string();
+    assert!(error.contains("has no `timeouts`") && error.contains("of your own"), "{error}");
+}
+
+/// `sound`, with this array in the place of the one of its name.
+fn with(name: &'static str, array: Vec<u8>) -> Vec<u8> {
+    let mut files = sound();
+    files.retain(|(other, _)| *other != name);
+    files.push((name, array));
+    zip(&files)
+}
+
+#[test]
+fn advice_is_of_the_array_s_own_case() {
+    let fortran =
+        replaced(&f4(&[2, 2], &[0.0; 4]), b"'fortran_order': False", b"'fortran_order': True ");
+    for (name, array, code, advice) in [
+        ("observations", f4(&[2], &[0.0; 2]), "wrong-shape", "`observations[:, None]`"),
+        ("actions", f4(&[2], &[0.0; 2]), "wrong-shape", "`actions.astype(int)`"),
+        ("rewards", f4(&[1, 2], &[0.0; 2]), "wrong-shape", "`rewards.ravel()`"),
+        ("rewards", f4(&[2, 2], &[0.0; 4]), "wrong-shape", "`rewards.sum(axis=1)`"),
+        ("terminals", f4(&[2, 3], &[0.0; 6]), "wrong-shape", "`terminals[:, 0]`"),
+        (
+            "observations",
+            npy("|u1", &[2, 2, 5, 7], &[0; 140]),
+            "wrong-shape",
+            "moveaxis(observations, 1, -1)",
+        ),
+        (
+            "observations",
+            npy("|u1", &[2, 6, 8, 4], &[0; 384]),
+            "wrong-shape",
+            "`observations[..., :3]`",
+        ),
+        ("observations", f4(&[5, 2], &[0.0; 10]), "wrong-length", "`observations.T`"),
+        ("observations", f4(&[3, 1], &[0.0; 3]), "wrong-length", "`observations[:-1]`"),
+        (
+            "observations",
+            npy("<f16", &[2, 1], &[0; 32]),
+            "wrong-type",
+            "`observations.astype(\"float32\")`",
+        ),
+        ("actions", npy("<U5", &[2], &[0; 40]), "wrong-type", "numpy.unique(actions"),
+        ("observations", npy("<c8", &[2, 1], &[0; 16]), "wrong-type", "observations.imag"),
+        ("observations", npy("<M8[ns]", &[2, 1], &[0; 16]), "wrong-type", "numpy.timedelta64"),
+        ("rewards", npy("|O", &[2], b"\x80\x04"), "wrong-type", "numpy.stack"),
+        ("observations", fortran, "unread-form", "numpy.ascontiguousarray"),
+        ("terminals", npy("|u1", &[2], &[0, 2]), "impossible-value", "0 elsewhere"),
+        ("actions", npy("<i8", &[2], &[255; 16]), "impossible-value", "from 0 on"),
+        ("rewards", f4(&[2], &[0.0, f32::NAN]), "non-finite", "take these steps out"),
+        ("n_actions", npy("<i8", &[2], &[4; 16]), "wrong-shape", "one whole number"),
+    ] {
+        let (_dir, path) = written("own.npz", &with(name, array));
+        let read = columns(&path).unwrap_err().to_string();
+        // Neither tells to fetch what the person made.
+        assert!(!read.contains("etch"), "{read}");
+        advises(&path, code, advice, "");
+    }
+    for (ours, other, advice) in [
+        ("observations", "states", "Save `states` under the name `observations`."),
+        ("observations", "Observations", "Save `Observations` under the name `observations`."),
+        ("rewards", "reward", "Save `reward` under the name `rewards`."),
+        ("terminals", "done", "`done` does not say why an episode ended"),
+        ("rewards", "something", "Save the array under the name `rewards`."),
+    ] {
+        let files: Vec<_> = sound()
+            .into_iter()
+            .map(|(name, bytes)| (if name == ours { other } else { name }, bytes))
+            .collect();
+        let (_dir, path) = written("own.npz", &zip(&files));
+        advises(&path, "missing-array", advice, &format!("has no `{ours}`"));
+    }
+}
+
+#[test]
+fn what_float32_cannot_hold_is_said_as_it_is() {
+    let bytes: Vec<u8> = [1.0f64, -1e39].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let said = "holds in row 1 -1e39 at place 0, beyond float32";
+    for (name, shape) in [("rewards", &[2][..]), ("observations", &[2, 1]), ("actions", &[2, 1])] {
+        let (_dir, path) = written("own.npz", &with(name, npy("<f8", shape, &bytes)));
+        advises(
+            &path,
+            "impossible-value",
+            &format!("Divide `{name}`"),
+            &format!("`{name}` {said}"),
+        );
+        let (_dir, path) = d4rl("..t");
+        let file = File::open_rw(&path).unwrap();
+        file.unlink(name).unwrap();
+        let numbers = match shape.len() {
+            1 => file.new_dataset_builder().with_data(&[1.0, -1e39, 0.0]).create(name),
+            _ => {
+                let array = file.new_dataset::<f64>().shape((3, 1)).create(name).unwrap();
+                array.write_raw(&[1.0, -1e39, 0.0]).unwrap();
+                Ok(array)
+            }
+        };
+        drop((numbers.unwrap(), file));
+        advises(
+            &path,
+            "impossible-value",
+            &format!("Divide `{name}`"),
+            &format!("`{name}` {said}"),
+        );
+    }
+}
+
+#[test]
+fn half_precision_is_read_from_hdf5_as_from_numpy() {
+    let (_dir, path) = d4rl("..t");
+    let halves = [1.0f32, -2.5, 0.25].map(half::f16::from_f32);
+    let file = File::open_rw(&path).unwrap();
+    file.unlink("rewards").unwrap();
+    file.new_dataset_builder().with_data(&halves).create("rewards").unwrap();
+    drop(file);
+    assert_eq!(columns(&path).unwrap().rewards, [1.0, -2.5, 0.25]);
+}
+
+#[test]
+fn a_filter_that_is_missing_is_named() {
+    // Blosc and Zstandard, by h5py with hdf5plugin (`fixtures/write_filters.py`).
+    for (name, filter) in [("blosc.hdf5", "32001 (Blosc)"), ("zstd.hdf5", "32015 (Zstandard)")] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+        advises(
+            &path,
+            "unread-form",
+            "h5repack",
+            &format!("`observations`, which HDF5's filter {filter}"),
+        );
+        let error = columns(&path).unwrap_err().to_string();
+        assert!(error.contains("HDF5_PLUGIN_PATH") && !error.contains("lib/plugin"), "{error}");
+    }
+}
