@@ -9,8 +9,9 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
-    Columns, DataError, Dataset, Kind, Located, MinariId, Preparation, RecordedTask, Recording,
-    ReplayLog, Split, cache_folder, check_named, columns::OUTSIDE, datasets_folder, locate, read,
+    Columns, DataError, Dataset, Expected, Kind, Located, MinariId, Preparation, RecordedTask,
+    Recording, ReplayLog, Severity, Split, cache_folder, check_named, columns::OUTSIDE,
+    datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
@@ -253,7 +254,9 @@ impl Settings {
             say!("rewards: clipped to [-1, 1], as agents of this task are trained and played");
         }
         let task = self.task()?;
+        columns.list_combinations(task)?;
         columns.check_spaces(task)?;
+        say_doubts(&columns, task);
         let outside = columns.outside_of(&task.actions);
         let dataset = Dataset::of(columns, &self.dataset_options(located.origin.clone()))?;
         let counts = dataset.counts();
@@ -279,6 +282,17 @@ impl Settings {
         }
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)
+    }
+}
+
+/// Says where the numbers of a recording may mean something else than is read.
+fn say_doubts(columns: &Columns, task: &Task) {
+    let expected = Expected { task: Some(task), ..Expected::default() };
+    for finding in columns.doubts(&expected) {
+        match finding.severity {
+            Severity::Note => say!("note: {finding}. {}", finding.advice),
+            severity => warn!("{severity}: {finding}. {}", finding.advice),
+        }
     }
 }
 

@@ -12,9 +12,13 @@ use crate::read::hdf5_layout::check_total;
 use crate::read::hdf5_paths::find_file;
 use crate::read::source::{Source, acted, column, observed, same};
 use crate::recording::{Reader, Recording};
+use crate::stored::Stored;
 
 /// d3rlpy's format.
-pub(crate) struct D3rlpy;
+pub(crate) struct D3rlpy {
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    pub numbers: bool,
+}
 
 impl Reader for D3rlpy {
     fn name(&self) -> &'static str {
@@ -25,12 +29,16 @@ impl Reader for D3rlpy {
         find_file(path).and_then(|file| Hdf5File::open(&file)).is_ok_and(|file| is_d3rlpy(&file))
     }
 
+    fn as_numbers(&self) -> Option<&'static dyn Reader> {
+        Some(&Self { numbers: true })
+    }
+
     fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
         find_file(path)
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        let file = Hdf5File::open(&self.place(path)?)?;
+        let file = Hdf5File::open(&self.place(path)?)?.showing_numbers(self.numbers);
         if file.has("observations_0_0") {
             return Err(DataError::Unread {
                 path: file.path().to_path_buf(),
@@ -47,6 +55,7 @@ impl Reader for D3rlpy {
             episodes: Vec::new(),
             finished: Vec::new(),
             odd: Vec::new(),
+            stored: Stored::default(),
         };
         let mut number = 0;
         while file.has(&format!("observations_{number}")) {
@@ -73,6 +82,9 @@ fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), Data
     let (observations, actions) = (named("observations"), named("actions"));
     let seen = observed(file, &observations, None)?;
     same(file, &observations, seen.rows(), steps, &named("rewards"))?;
+    let stored = seen.stored(file, &observations, None, false);
+    let pictures = columns.stored.pictures.and(stored.pictures);
+    columns.stored = Stored { pictures, ..stored };
     let done = acted(file, &actions, None)?;
     same(file, &actions, done.rows(), steps, &named("rewards"))?;
     let ended = file.wholes(&named("terminated"))?;

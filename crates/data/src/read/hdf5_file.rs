@@ -37,6 +37,8 @@ const MAX_TEXT: usize = 4 << 20;
 pub(crate) struct Hdf5File {
     path: PathBuf,
     file: hdf5::File,
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    numbers: bool,
     /// What was made of it so far; its size, which what it says of itself cannot exceed.
     claims: Claims,
 }
@@ -72,9 +74,15 @@ impl Hdf5File {
             });
         }
         let claims = Claims::new(metadata.len());
-        let opened = Self { path: path.to_path_buf(), file: locked::open(path)?, claims };
+        let file = locked::open(path)?;
+        let opened = Self { path: path.to_path_buf(), file, numbers: false, claims };
         opened.check_links("", &opened.file)?;
         Ok(opened)
+    }
+
+    /// The same, whose bytes with rows and columns are `numbers`, and not pictures.
+    pub fn showing_numbers(self, numbers: bool) -> Self {
+        Self { numbers, ..self }
     }
 
     /// Where it is.
@@ -400,6 +408,10 @@ impl Source for Hdf5File {
             }
             other => Err(self.wrong_type(name, other.to_string(), "pictures")),
         }
+    }
+
+    fn shows_numbers(&self) -> bool {
+        self.numbers
     }
 
     fn claims(&self) -> &Claims {

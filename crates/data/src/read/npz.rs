@@ -23,9 +23,13 @@ use crate::read::source::{
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
 use crate::spaces::Space;
+use crate::stored::Stored;
 
 /// Arrays under D4RL's names.
-pub(crate) struct Npz;
+pub(crate) struct Npz {
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    pub numbers: bool,
+}
 
 /// Arrays as OGBench has them.
 pub(crate) struct Ogbench;
@@ -40,13 +44,17 @@ impl Reader for Npz {
         path.is_file() && (named || begins(path).is_some_and(|bytes| bytes == *MAGIC))
     }
 
+    fn as_numbers(&self) -> Option<&'static dyn Reader> {
+        Some(&Self { numbers: true })
+    }
+
     fn action_space(&self, path: &Path) -> Result<Option<Space>, DataError> {
         let file = NpzFile::open(path)?;
         file.space_of(&acted(&file, "actions", None)?)
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        let file = NpzFile::open(path)?;
+        let file = NpzFile { numbers: self.numbers, ..NpzFile::open(path)? };
         let end = either(&file, ["terminals", "terminations"], "1 where the task ended")?;
         let limit = either(
             &file,
@@ -60,8 +68,8 @@ impl Reader for Npz {
         same(&file, limit, timeouts.len(), steps, end)?;
         let rewards = column(&file, "rewards")?;
         same(&file, "rewards", rewards.len(), steps, end)?;
-        let (observations, actions) = file.steps(steps, end)?;
-        file.space_of(&actions)?;
+        let (observations, actions, mut stored) = file.steps(steps, end)?;
+        stored.actions_described = file.space_of(&actions)?.is_some();
         let (episodes, finished) = cut(&terminals, &timeouts);
         let both = terminals.iter().zip(&timeouts).filter(|&(&end, &cut)| end && cut).count();
         let mut columns = Columns {
@@ -73,6 +81,7 @@ impl Reader for Npz {
             episodes,
             finished,
             odd: Vec::new(),
+            stored,
         };
         columns.check()?;
         let outside = columns.actions_outside();
@@ -117,7 +126,8 @@ impl Reader for Ogbench {
         let file = NpzFile::open(path)?;
         let ends = flags(&file, "terminals")?;
         let rows = ends.len();
-        let (observations, actions) = file.steps(rows, "terminals")?;
+        let (observations, actions, mut stored) = file.steps(rows, "terminals")?;
+        stored.without_rewards = !file.has("rewards");
         let mut odd = Vec::new();
         let rewards = if file.has("rewards") {
             column(&file, "rewards")?
@@ -137,6 +147,7 @@ impl Reader for Ogbench {
             episodes: Vec::new(),
             finished: Vec::new(),
             odd,
+            stored,
         };
         let mut last_rows = Vec::new();
         for (episode, finished) in whole.into_iter().zip(finished) {
@@ -182,6 +193,7 @@ fn either(file: &NpzFile, names: [&'static str; 2], what: &str) -> Result<&'stat
 #[derive(Debug)]
 struct NpzFile {
     archive: Archive,
+    numbers: bool,
     claims: Claims,
 }
 
@@ -195,7 +207,7 @@ impl NpzFile {
     fn open(path: &Path) -> Result<Self, DataError> {
         let archive = Archive::open(path)?;
         let bytes = fs::metadata(path).map_err(DataError::io(path, "read"))?.len();
-        Ok(Self { archive, claims: Claims::new(bytes) })
+        Ok(Self { archive, numbers: false, claims: Claims::new(bytes) })
     }
 
     /// What was observed and done, in so many steps.
@@ -203,12 +215,13 @@ impl NpzFile {
         &self,
         steps: usize,
         other: &str,
-    ) -> Result<(ObservationColumn, ActionColumn), DataError> {
+    ) -> Result<(ObservationColumn, ActionColumn, Stored), DataError> {
         let observations = observed(self, "observations", None)?;
         same(self, "observations", observations.rows(), steps, other)?;
+        let stored = observations.stored(self, "observations", None, true);
         let actions = acted(self, "actions", None)?;
         same(self, "actions", actions.rows(), steps, other)?;
-        Ok((observations.seen(), actions))
+        Ok((observations.seen(), actions, stored))
     }
 
     /// The space of these actions, where an array says it.
@@ -446,6 +459,10 @@ impl Source for NpzFile {
             each(row, &bytes)?;
         }
         file.finish()
+    }
+
+    fn shows_numbers(&self) -> bool {
+        self.numbers
     }
 
     fn claims(&self) -> &Claims {
