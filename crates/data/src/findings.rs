@@ -203,7 +203,7 @@ impl Findings<'_> {
 }
 
 /// How often something was seen, and where first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Tally {
     pub count: u64,
     pub first: String,

@@ -17,6 +17,9 @@ const FEW: usize = 10;
 /// The largest byte of pictures that is too small for them.
 const DARKEST: u8 = 63;
 
+/// Bytes of an observation from which on they may be a picture's.
+const FEWEST_PIXELS: usize = 400;
+
 /// Of a list this long, how often each action must occur on average.
 const LONG_LIST: (usize, usize) = (64, 10);
 
@@ -35,6 +38,8 @@ pub(super) struct Doubts {
     other_start: Option<i64>,
     /// Rows whose reward is not 0.
     paid: usize,
+    /// Steps whose reward is above that of the step before, below it, and all.
+    rewards: [usize; 3],
     flags: Flags,
 }
 
@@ -94,6 +99,13 @@ impl Doubts {
         self.rows += part.n;
         let rewards = part.rewards.unwrap_or(&[1.0]);
         self.paid += rewards.iter().filter(|&&reward| reward != 0.0).count();
+        for episode in episodes {
+            for pair in rewards.get(episode.range()).unwrap_or_default().windows(2) {
+                self.rewards[0] += usize::from(pair[1] > pair[0]);
+                self.rewards[1] += usize::from(pair[1] < pair[0]);
+                self.rewards[2] += 1;
+            }
+        }
         if part.stored.flagged {
             self.flags.look(episodes, finished, part.prefix);
         }
@@ -107,8 +119,18 @@ impl Doubts {
             return;
         }
         self.tell_observations(findings);
+        self.tell_rewards(findings);
+    }
+
+    fn tell_rewards(&self, findings: &mut Findings<'_>) {
         if self.paid == 0 && !self.stored.without_rewards {
             findings.tell("zero-rewards", "rewards", format!("0 in all {} rows", self.rows));
+        }
+        let [above, below, steps] = self.rewards;
+        if below == 0 && 2 * above > steps && steps >= FEW {
+            let found =
+                format!("{above} of {steps} steps that pay more than the step before, none less");
+            findings.tell("growing-rewards", "rewards", found);
         }
     }
 
@@ -116,7 +138,7 @@ impl Doubts {
         let wanted = task.map(|task| (&*task.title, &task.actions));
         let is_list = !self.chosen.is_empty();
         let whole = self.whole_actions();
-        if self.rows == 0 {
+        if self.rows == 0 || (!is_list && self.acted.is_empty()) {
             return;
         }
         match (wanted, &whole) {
@@ -232,15 +254,24 @@ impl Doubts {
             let found = format!("[rows, {}], no bytes", axes.join(", "));
             findings.tell("pictures-as-numbers", OBSERVED, found);
         } else if whole && is_index && !is_bits && !described {
-            let highs = self.observed.iter().map(|number| number.range()[1]);
-            let found = format!("whole numbers up to {}", highs.fold(0.0, f32::max));
-            findings.tell("whole-observations", OBSERVED, found);
+            let high = self.observed.iter().map(|number| number.range()[1]).fold(0.0, f32::max);
+            let n = self.observed.len();
+            let is_bytes = (f32::from(DARKEST) + 1.0..=255.0).contains(&high);
+            match n >= FEWEST_PIXELS && is_bytes {
+                true => {
+                    let found = format!("{n} whole numbers up to {high} in a row");
+                    findings.tell("pictures-as-numbers", OBSERVED, found);
+                }
+                false => {
+                    let found = format!("whole numbers up to {high}");
+                    findings.tell("whole-observations", OBSERVED, found);
+                }
+            }
         }
         for (place, number) in self.observed.iter().enumerate() {
             if let Some(found) = number.wrapped() {
                 findings.tell("wrapped-angle", OBSERVED, format!("number {place}: {found}"));
-            }
-            if let Some(found) = number.restarted() {
+            } else if let Some(found) = number.restarted() {
                 let found = format!("number {place}, which counts up, begins anew in {found}");
                 findings.tell("unflagged-restart", OBSERVED, found);
             }

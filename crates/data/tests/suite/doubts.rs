@@ -270,6 +270,9 @@ fn observations_may_be_names_angles_or_counters() {
     let pixels: Vec<f32> = (0..STEPS * 64).map(|at| (at % 97) as f32 / 97.0).collect();
     let log = Log::sound().with("observations", f4(&[STEPS, 8, 8], &pixels));
     told(&log, &[(Note, "pictures-as-numbers", "[rows, 8, 8]", "as bytes from 0 to 255")]);
+    let row = |row: usize, at: usize| ((row * 31 + at * 7) % 251) as f32;
+    let found = (Note, "pictures-as-numbers", "400 whole numbers up to 250 in a row", "with rows");
+    told(&Log::sound().seeing(400, row), &[found]);
     let degrees = |row: usize, at: usize| match at {
         0 => (row as f32 * 0.3).sin(),
         _ => (row * 9 % 360) as f32 - 179.5,
@@ -332,9 +335,17 @@ fn flags_of_a_d4rl_file_are_looked_at_alike() {
 }
 
 #[test]
-fn rewards_that_are_all_0_are_told() {
+fn rewards_that_are_0_or_scores_are_told() {
     let log = Log::sound().with("rewards", f4(&[STEPS], &[0.0; STEPS]));
     told(&log, &[(Note, "zero-rewards", "0 in all 60 rows", "an agent can only imitate")]);
+    let score = |row: usize| (row % 12 * 3 / 2) as f32;
+    let scores: Vec<f32> = (0..STEPS).map(score).collect();
+    let found = "55 of 55 steps that pay more than the step before, none less";
+    let log = Log::sound().with("rewards", f4(&[STEPS], &scores));
+    told(&log, &[(Note, "growing-rewards", found, "numpy.diff")]);
+    // One at the end of an episode is a reward.
+    let ends: Vec<f32> = (0..STEPS).map(|row| f32::from(u8::from(row % 12 == 11))).collect();
+    told(&Log::sound().with("rewards", f4(&[STEPS], &ends)), &[]);
 }
 
 /// Figures of one recording are of the same steps, and count as training does.
