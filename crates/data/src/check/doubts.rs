@@ -49,7 +49,6 @@ struct Flags {
     /// Episodes that a flag ends.
     ended: usize,
     longest: usize,
-    one_step: usize,
     /// Episodes of one step right after another flag.
     adjacent: Tally,
     /// Whether the first row alone is the first episode.
@@ -146,7 +145,7 @@ impl Doubts {
                 let expected = format!("one of {} actions, as {title} takes", names.len());
                 findings.tell_of("whole-actions-for-list", "actions", expected, found.as_str());
             }
-            (Some((title, ActionSpace::Discrete { names })), None) if !is_list => {
+            (Some((title, ActionSpace::Discrete { names })), None) if self.acted.len() == 1 => {
                 let expected = format!("one of {} actions, as {title}", names.len());
                 let found = format!("{} real numbers", self.acted.len());
                 findings.tell_of("wrong-width", "actions", expected, found);
@@ -287,7 +286,6 @@ impl Flags {
             if finished {
                 self.ended += 1;
                 if episode.length == 1 {
-                    self.one_step += 1;
                     self.first_row |= at == 0;
                     if before {
                         self.adjacent.add(|| place(prefix, episode.start));
@@ -339,7 +337,8 @@ impl Columns {
     /// Where this recording may mean something else than its types and shapes say: a part of what
     /// [`check`](crate::check()) finds.
     pub fn doubts(&self, expected: &Expected<'_>) -> Vec<Finding> {
-        let mut findings = Findings { expected: *expected, ..Findings::default() };
+        let mut findings = Findings::default();
+        findings.expected = *expected;
         findings.of(&self.path);
         let mut doubts = Doubts::default();
         doubts.part(&self.steps(), &self.episodes, &self.finished, expected.task);

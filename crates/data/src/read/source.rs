@@ -184,11 +184,11 @@ impl Shown {
         space: Option<&Space>,
         flagged: bool,
     ) -> Stored {
-        // A group of arrays has no axes.
-        let axes = source.shape(name).unwrap_or_default();
+        // A group of arrays has no axes, and where somebody says that bytes are numbers none count.
+        let axes = source.shape(name).ok().filter(|_| !source.shows_numbers()).unwrap_or_default();
         Stored {
             axes: axes.get(1..).unwrap_or_default().to_vec(),
-            observations_described: space.is_some(),
+            observations_described: space.is_some() || source.shows_numbers(),
             flagged,
             pictures: match self {
                 Self::Numbers { .. } => Pictures::default(),
@@ -342,6 +342,10 @@ fn streamed(
     rows: usize,
     axes: &[usize],
 ) -> Result<Shown, DataError> {
+    if source.shows_numbers() {
+        let way_out = "record them with jpeg_encoding=False, as JPEG changes them".into();
+        return Err(unread(source, format!("`{name}`, JPEG pictures that are numbers,"), way_out));
+    }
     let expected = "[height, width], with 3 colours last or none";
     let picture = Picture::of(axes).map_err(|_| wrong_shape(source, name, axes, expected))?;
     let mut seen = AsSeen::new(source, name, rows, picture)?;
