@@ -7,6 +7,8 @@ import json
 import math
 import os
 import secrets
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -79,6 +81,7 @@ class Dataset:
         n_actions: int | None = None,
         action_low: ArrayLike | None = None,
         action_high: ArrayLike | None = None,
+        pictures: bool = True,
         path: str | Path | None = None,
         task: str = OWN_TASK,
     ) -> Dataset:
@@ -91,13 +94,17 @@ class Dataset:
             terminations: ``[steps]``, true (or 1) where the task ended, else false (or 0);
                 ``terminals`` is the same.
             truncations: ``[steps]``, true where a limit cut the episode (``timeouts`` is the same);
-                without it, what comes after the last termination is one cut episode.
+                without it, what comes after the last termination is one cut episode. It is needed
+                where no step terminates.
             n_actions: How many actions there are to choose from; one more than the largest recorded
                 by default.
             action_low: The least that each number of real-valued actions can be, ``[width]`` or one
                 number for all; by default the task's bound, or without an environment the
                 smallest that was recorded.
             action_high: The largest, likewise.
+            pictures: Whether bytes with rows and columns, ``[steps, height, width]``, are pictures.
+                False: they are codes or counts, and read as numbers; say ``layout="numbers"`` in
+                ``data`` of :func:`overtone.train` where the task's environment shows such bytes.
             path: Where to write it, ``NAME.npz``; the user's folder of caches by default.
             task: What is learned from it where :func:`overtone.train` is not told: the task of an
                 environment, as ``gymnasium/CartPole-v1``; or ``own/NAME``, for which no
@@ -105,6 +112,10 @@ class Dataset:
 
         Raises:
             ValueError: Names the array, and the row where there is one.
+
+        Warns:
+            UserWarning: Says where numbers may mean something else than their type and shape say, as
+                :meth:`lint` does.
         """
         ends = _one_of("terminations", terminations, "terminals", terminals)
         if ends is None:
@@ -114,14 +125,14 @@ class Dataset:
         n = len(seen) if seen.ndim else 0
         if n == 0:
             raise ValueError("observations: there is no row")
-        if seen.dtype == np.uint8 and seen.ndim > 2:
+        if seen.dtype == np.uint8 and seen.ndim > 2 and pictures:
             # Read in C order alone, whatever the order of the caller's array.
             seen = np.ascontiguousarray(seen)
         else:
             seen = _numbers("observations", seen)
         if seen.ndim == 1:
             seen = seen[:, None]
-        if seen.dtype != np.uint8 and seen.ndim > 2:
+        if not pictures:
             seen = seen.reshape(n, -1)
         arrays: dict[str, NDArray[Any]] = {
             "observations": seen,
@@ -133,10 +144,17 @@ class Dataset:
         for name, array in arrays.items():
             if len(array) != n:
                 raise ValueError(f"{name}: {len(array)} rows, and observations has {n}")
+        if limits is None and not arrays["terminals"].any():
+            raise ValueError(
+                "truncations: no step terminates, so say where a limit cut an episode (one flag at "
+                "the last step, if all rows are one episode)"
+            )
         if limits is None and not arrays["terminals"][-1]:
             arrays["timeouts"][-1] = True
         arrays |= _spaces(arrays["actions"], n_actions, action_low, action_high)
-        return Dataset(_written(arrays, path), task=task)
+        data = Dataset(_written(arrays, path), task=task)
+        data._warn()
+        return data
 
     @staticmethod
     def from_episodes(
@@ -211,9 +229,29 @@ class Dataset:
 
     def lint(self) -> list[dict[str, Any]]:
         """What is wrong with it: what was expected, what was found, what to do."""
+        return self._lint([])
+
+    def _lint(self, words: list[str]) -> list[dict[str, Any]]:
         teller = Teller("none", None)
-        _program.call(["data", "lint", str(self.path), "--json"], teller, codes=(0, 1, 2))
+        words = ["data", "lint", str(self.path), "--json", *words]
+        _program.call(words, teller, codes=(0, 1, 2))
         return list(json.loads("\n".join(teller.lines))["findings"])
+
+    def _warn(self) -> None:
+        """Warns, at the line that made this dataset, where its numbers may mean something else."""
+        of_task = self.task is not None and not self.task.startswith("own/")
+        try:
+            findings = self._lint(["--task", str(self.task)] if of_task else [])
+        except _overtone.OvertoneError:
+            # Whoever trains is told that the task cannot be asked for its spaces.
+            findings = self._lint([])
+        level, frame = 1, sys._getframe()
+        while frame is not None and frame.f_globals.get("__package__") == __package__:
+            level, frame = level + 1, frame.f_back
+        for found in findings:
+            if found["doubt"] and found["severity"] != "note":
+                said = f"{found['dataset'] or 'flags'}: expected {found['expected']}, found "
+                warnings.warn(f"{said}{found['found']}. {found['advice']}", stacklevel=level)
 
     @property
     def hash(self) -> str:

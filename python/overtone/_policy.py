@@ -147,7 +147,7 @@ class Policy:
         _host.refuse_in_child()
         who = None if agents is None else _indices(agents)
         n = self.n_agents if who is None else len(who)
-        shown = np.asarray(observations)
+        shown = _flat(np.asarray(observations), (n, *self._shape))
         if shown.shape == self._shape:
             raise ValueError(
                 "observations: rows are expected; one observation is observation[None]"
@@ -194,7 +194,7 @@ class Policy:
             reward: ``[n]``, for each agent's previous action.
         """
         del state
-        array = np.asarray(observation)
+        array = _flat(np.asarray(observation), self._shape)
         single = array.shape == self._shape
         batch = array[None] if single else array
         n = len(batch) if batch.ndim else 0
@@ -267,6 +267,13 @@ def _indices(agents: Sequence[int]) -> NDArray[np.int64]:
     if who.ndim != 1 or (who.size and who.dtype.kind not in "iu"):
         raise ValueError("agents: whole numbers are expected, one for each row of observations")
     return np.ascontiguousarray(who, dtype=np.int64)
+
+
+def _flat(shown: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Observations with rows and columns, whose numbers are those of vectors of this shape."""
+    axes = len(shape) - 1
+    is_flat = shown.ndim <= len(shape) or shown.shape[:axes] != shape[:axes]
+    return shown if is_flat or shown.size != np.prod(shape) else shown.reshape(shape)
 
 
 def _check_pixels(shown: NDArray[Any]) -> None:

@@ -8,6 +8,8 @@ import stat
 import sys
 import types
 import unittest
+import warnings
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -17,6 +19,18 @@ from gymnasium import spaces
 import overtone as ov
 
 from .common import HOPPER, ROOT, TINY, Desk, carts
+
+
+PAIRS = '''
+import gymnasium, numpy
+from gymnasium import spaces
+
+class Pairs(gymnasium.Env):
+    observation_space = spaces.Box(-1, 1, (4,), numpy.float32)
+    action_space = spaces.MultiDiscrete([2, 3])
+
+gymnasium.register("Pairs-v0", Pairs)
+'''
 
 
 def episodes_of(arrays: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -150,6 +164,53 @@ class Datasets(Desk):
                 ov.Dataset.open("minari:mujoco/hopper/medium-v0")
             with self.assertRaisesRegex(ov.OvertoneError, "overtone download dataset=minari:"):
                 ov.train("minari:mujoco/hopper/medium-v0", progress="none")
+
+    def test_numbers_that_may_mean_something_else_warn(self) -> None:
+        def told(**changed: object) -> list[str]:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                ov.from_arrays(**{**carts(), **changed})  # type: ignore[arg-type]
+            # At the line that made them.
+            self.assertTrue(all(each.filename == __file__ for each in said), said)
+            return [str(each.message) for each in said]
+
+        self.assertEqual(told(), [])
+        actions = carts()["actions"]
+        [words] = told(actions=actions[:, None].astype(float))
+        self.assertIn("actions: expected real numbers, found whole numbers, 2 different", words)
+        self.assertIn("Save them as integers, one a row, if they are discrete", words)
+        pairs = np.column_stack([actions, np.arange(len(actions)) % 3])
+        [words] = told(actions=pairs)
+        self.assertIn("2 whole numbers from 0 to 2", words)
+        self.assertIn("numpy.ravel_multi_index", words)
+        # Their bounds, and a task that takes such pairs, say what they are.
+        self.assertEqual(told(actions=pairs, action_low=0, action_high=2), [])
+        Path("overtone_pairs.py").write_text(PAIRS)
+        with mock.patch.object(sys, "path", [".", *sys.path]):
+            self.assertEqual(told(actions=pairs, task="gymnasium/overtone_pairs:Pairs-v0"), [])
+        codes = np.ones((len(actions), 7, 7, 3), np.uint8)
+        codes[:, 0, 0, 0] = 4 + actions
+        self.assertIn("data.layout=numbers", " ".join(told(observations=codes)))
+        self.assertEqual(told(observations=codes, pictures=False), [])
+        stays = carts()["terminations"]
+        stays[:-1] |= stays[1:]
+        [words] = told(terminations=stays)
+        self.assertIn("flags: expected one flag where an episode ends", words)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            ov.from_episodes(
+                [{**each, "actions": each["actions"][:, None].astype(float)}
+                 for each in episodes_of(carts())]
+            )
+        self.assertEqual([each.filename for each in said], [__file__])
+
+    def test_where_episodes_end_is_not_guessed(self) -> None:
+        arrays = {**carts(), "truncations": None}
+        arrays["terminations"] = np.zeros_like(arrays["terminations"])
+        with self.assertRaisesRegex(ValueError, "truncations: no step terminates"):
+            ov.from_arrays(**arrays)
+        arrays["truncations"] = np.arange(len(arrays["terminations"])) == len(arrays["rewards"]) - 1
+        self.assertEqual(ov.from_arrays(**arrays).summary()["episodes"], 1)
 
     def test_arrays_are_copied_and_found_again(self) -> None:
         arrays = carts()

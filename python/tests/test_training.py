@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,33 @@ import overtone as ov
 from overtone import _host
 
 from .common import HOPPER, ROOT, TINY, Desk, carts
+
+#: A cell of kind 4 or 5, which are one grey; the action that its kind names is paid.
+CODES = '''
+import gymnasium, numpy
+from gymnasium import spaces
+
+class Codes(gymnasium.Env):
+    observation_space = spaces.Box(0, 255, (7, 7, 3), numpy.uint8)
+    action_space = spaces.Discrete(2)
+
+    def see(self):
+        self.kind = int(self.np_random.integers(2))
+        seen = numpy.ones((7, 7, 3), numpy.uint8)
+        seen[3, 3, 0] = 4 + self.kind
+        return seen
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.see(), {}
+
+    def step(self, action):
+        paid, self.time = float(action == self.kind), self.time + 1
+        return self.see(), paid, self.time == 10, False, {}
+
+gymnasium.register("Codes-v0", Codes)
+'''
 
 
 class Training(Desk):
@@ -232,6 +260,35 @@ class Training(Desk):
         self.assertIn('task = "own/valves"', run.settings)
         acted = run.policy(0.0, n_agents=20).act(100 * arrays["observations"][:20])
         self.assertTrue(((acted >= -3) & (acted <= [6, 7])).all(), acted)
+
+    def test_codes_in_bytes_are_learned_and_played_as_numbers(self) -> None:
+        # A name that no module of Python's has.
+        Path("overtone_codes.py").write_text(CODES)
+        patch = mock.patch.object(sys, "path", [".", *sys.path])
+        patch.start()
+        self.addCleanup(patch.stop)
+        random = np.random.default_rng(0)
+        kinds = random.integers(0, 2, 600)
+        seen = np.ones((600, 7, 7, 3), np.uint8)
+        seen[:, 3, 3, 0] = 4 + kinds
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = ov.from_arrays(
+                seen, kinds, np.ones(600), np.arange(600) % 10 == 9,
+                task="gymnasium/overtone_codes:Codes-v0",
+            )
+        run = ov.train(
+            data, data__layout="numbers", algorithm="behavior_cloning", progress="none",
+            model={"kind": "perceptron"}, train={"updates": 200, "batch_size": 64},
+            evaluation={"episodes": 3},
+        )
+        played = run.evaluations()["evaluation"]["episodes"]
+        # By chance it is 5 of 10, which is all that two kinds of one grey teach.
+        self.assertGreaterEqual(min(each["raw_return"] for each in played), 9)
+        policy = run.policy(deterministic=True, n_agents=2)
+        for shown in (seen[:2], seen[:2].reshape(2, -1)):
+            np.testing.assert_array_equal(policy.act(shown, starts=[True, True]), kinds[:2])
+        self.assertEqual(policy.predict(seen[0], episode_start=[True])[0], kinds[0])
 
     def test_data_is_a_recording_or_a_section_of_settings(self) -> None:
         settings: dict[str, Any] = {"env": "hopper", "progress": "none", **TINY}

@@ -189,7 +189,7 @@ enum Data {
         from: std::path::PathBuf,
         /// Where to write: a folder, a file (NAME.hdf5), or minari:NAME/DATASET-v0
         to: String,
-        /// The format, where its files do not say it: ogbench
+        /// The format, where its files do not say it: ogbench; numbers for bytes that are no pictures
         #[arg(long, value_name = "NAME", default_value = "")]
         layout: String,
         /// The task, where the dataset does not say it: mujoco/hopper
@@ -211,7 +211,7 @@ enum Data {
         /// The task, where the dataset does not say it: its spaces and bounds are compared
         #[arg(long, value_name = "SUITE/NAME")]
         task: Option<String>,
-        /// The format, where its files do not say it: ogbench
+        /// The format, where its files do not say it: ogbench; numbers for bytes that are no pictures
         #[arg(long, value_name = "NAME", default_value = "")]
         layout: String,
         /// Read the frames of large recordings too, which takes minutes

@@ -13,7 +13,7 @@ use overtone_data::{MinariId, RecordedEnv, RecordedTask};
 use overtone_env::{Suite, TaskError, UnknownTask};
 
 use self::own::Own;
-pub use self::recorded::{Data, describe, with_data};
+pub use self::recorded::{Data, as_trained, describe, with_data};
 
 /// All suites that have environments.
 pub const SUITES: [&dyn Suite; 3] =

@@ -99,6 +99,12 @@ impl Picture {
         }
     }
 
+    /// The image of an observation that a frame is made of; `None` where images stand pixel by
+    /// pixel beside one another.
+    pub fn newest<'a>(&self, observation: &'a [u8]) -> Option<&'a [u8]> {
+        (!self.images_last).then(|| &observation[(self.images - 1) * self.image()..])
+    }
+
     fn resize(&self, image: &[u8], frame: &mut [u8]) {
         let grey = self.grey(image);
         if self.size == [SIDE, SIDE] {

@@ -5,6 +5,8 @@
 //! that makes the readers refuse a file is a finding like any other: the rest is still looked at.
 
 mod columns;
+mod doubted_number;
+mod doubts;
 pub(crate) mod hdf5;
 pub(crate) mod inspection;
 pub(crate) mod log;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use overtone_core::{ActionSpace, Episode, protocol::ReturnUnits};
 
 use crate::error::DataError;
+use crate::stored::Stored;
 
 /// What each number of an action should be.
 pub const ACTION_RANGE: RangeInclusive<f32> = -1.0..=1.0;
@@ -172,6 +173,8 @@ pub struct Columns {
     pub finished: Vec<bool>,
     /// Anything that is not as the format has it, a sentence each.
     pub odd: Vec<String>,
+    /// How its arrays are stored.
+    pub stored: Stored,
 }
 
 impl Columns {
@@ -191,6 +194,7 @@ impl Columns {
             finished: vec![true; episodes.len()],
             episodes,
             odd: Vec::new(),
+            stored: Stored::default(),
         }
     }
 

@@ -51,6 +51,9 @@ struct Rule {
     /// What should be there, with `{}` for what depends on the recording.
     expected: String,
     advice: String,
+    /// Whether it is about what numbers mean.
+    #[serde(default)]
+    doubt: bool,
 }
 
 /// One thing that was found.
@@ -70,6 +73,8 @@ pub struct Finding {
     pub found: String,
     /// What to do, in one sentence.
     pub advice: String,
+    /// Whether it is a doubt about what numbers mean, which whoever trains is told too.
+    pub doubt: bool,
 }
 
 impl fmt::Display for Finding {
@@ -121,8 +126,10 @@ impl Findings<'_> {
     ) {
         let rule = RULES.get(name).unwrap_or_else(|| panic!("`{name}` is no rule"));
         let expected = rule.expected.replace("{}", &detail.to_string());
-        let says = [expected, found.into(), rule.advice.clone()];
-        self.add(rule.severity, rule.code.as_deref().unwrap_or(name), dataset, says);
+        let advice = rule.advice.replace("{}", &detail.to_string());
+        let says = [expected, found.into(), advice];
+        let code = rule.code.as_deref().unwrap_or(name);
+        self.add((rule.severity, rule.doubt), code, dataset, says);
     }
 
     /// As [`Findings::tell`], where `tally` counted any `what`.
@@ -154,10 +161,16 @@ impl Findings<'_> {
         advice: impl Into<String>,
     ) {
         let says = [expected.into(), found.into(), advice.into()];
-        self.add(Severity::Error, code, dataset, says);
+        self.add((Severity::Error, false), code, dataset, says);
     }
 
-    fn add(&mut self, severity: Severity, code: &'static str, dataset: &str, says: [String; 3]) {
+    fn add(
+        &mut self,
+        (severity, doubt): (Severity, bool),
+        code: &'static str,
+        dataset: &str,
+        says: [String; 3],
+    ) {
         if self.list.iter().filter(|finding| finding.code == code).count() == MAX_OF_A_CODE {
             *self.left_out.entry(code).or_default() += 1;
             return;
@@ -165,15 +178,16 @@ impl Findings<'_> {
         let [expected, found, advice] = says;
         let dataset = (!dataset.is_empty()).then(|| dataset.to_owned());
         let file = self.file.clone();
-        self.list.push(Finding { severity, code, file, dataset, expected, found, advice });
+        self.list.push(Finding { severity, code, file, dataset, expected, found, advice, doubt });
     }
 
     /// Adds those of `other`.
     pub(crate) fn take(&mut self, other: Findings<'_>) {
-        for Finding { severity, code, file, dataset, expected, found, advice } in other.list {
+        for Finding { severity, code, file, dataset, expected, found, advice, doubt } in other.list
+        {
             self.file = file;
             let dataset = dataset.unwrap_or_default();
-            self.add(severity, code, &dataset, [expected, found, advice]);
+            self.add((severity, doubt), code, &dataset, [expected, found, advice]);
         }
         for (code, more) in other.left_out {
             *self.left_out.entry(code).or_default() += more;
@@ -189,7 +203,7 @@ impl Findings<'_> {
 }
 
 /// How often something was seen, and where first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Tally {
     pub count: u64,
     pub first: String,

@@ -60,15 +60,34 @@ fn check(
     if seen == observations && action_fits {
         return Ok(());
     }
+    let is_list = matches!(done, ActionColumn::Discrete { .. });
+    let wants_list = matches!(actions, ActionSpace::Discrete { .. });
+    let way_out = match (done, seen, observations) {
+        (ActionColumn::Continuous { values, .. }, ..)
+            if wants_list && values.iter().all(|value| value.fract() == 0.0) =>
+        {
+            "they are whole numbers: save them as integers, one a row, if they are discrete"
+        }
+        (ActionColumn::Discrete { .. }, ..) if !wants_list => {
+            "save them as real numbers, [rows, width], if they are continuous"
+        }
+        (_, ObservationSpace::Vectors { .. }, ObservationSpace::Pixels { .. }) if action_fits => {
+            "say data.layout=numbers if bytes are codes and not pictures, or save pictures as bytes \
+             with rows and columns"
+        }
+        (_, ObservationSpace::Pixels { .. }, ObservationSpace::Vectors { .. }) if action_fits => {
+            "say data.layout=numbers if bytes are numbers and not pictures"
+        }
+        _ => "it is another task's",
+    };
     Err(DataError::Inconsistent {
         path: path.to_path_buf(),
         reason: format!(
-            "its observations {} and its actions {}, but those of {title} {} and {}: it is another \
-             task's",
+            "its observations {} and its actions {}, but those of {title} {} and {}: {way_out}",
             shown(seen),
-            chosen(matches!(done, ActionColumn::Discrete { .. }), n),
+            chosen(is_list, n),
             shown(observations),
-            chosen(matches!(actions, ActionSpace::Discrete { .. }), actions.size())
+            chosen(wants_list, actions.size())
         ),
     })
 }

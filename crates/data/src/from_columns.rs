@@ -49,7 +49,9 @@ impl Dataset {
                 reason: if log_rows == 0 {
                     "it holds no step".into()
                 } else {
-                    "none of its episodes is finished, and unfinished ones are dropped".into()
+                    "none of its episodes is finished, and unfinished ones are dropped; to train \
+                     on them as if they ended there, say data.fragment=keep"
+                        .into()
                 },
             });
         }

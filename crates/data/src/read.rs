@@ -30,11 +30,19 @@ use crate::read::foreign::Foreign;
 use crate::recording::{Reader, Recording};
 
 /// Every format; the first one that says it reads a path does. A new one has a line here.
-pub const READERS: [&dyn Reader; 5] =
-    [&npz::Npz, &minari::Minari, &d3rlpy::D3rlpy, &d4rl::D4rl, &dqn_replay::DqnReplay];
+pub const READERS: [&dyn Reader; 5] = [
+    &npz::Npz { numbers: false },
+    &minari::Minari { numbers: false },
+    &d3rlpy::D3rlpy { numbers: false },
+    &d4rl::D4rl { numbers: false },
+    &dqn_replay::DqnReplay,
+];
 
 /// Formats that no file says it has: they are read where somebody names them.
 pub const NAMED: [&dyn Reader; 1] = [&npz::Ogbench];
+
+/// The layout of any format whose bytes with rows and columns are numbers, and not pictures.
+pub const NUMBERS: &str = "numbers";
 
 /// The format that the file or folder at `path` is to be read as.
 ///
@@ -70,8 +78,15 @@ pub fn reader_as(path: &Path, layout: &str) -> Result<&'static dyn Reader, DataE
     if layout.is_empty() || is_other || is_absent {
         return reader;
     }
+    if plain(layout) == NUMBERS {
+        let reader = reader?;
+        return reader.as_numbers().ok_or_else(|| DataError::NoLog {
+            path: path.to_path_buf(),
+            reason: format!("{}, whose observations are pictures and not {NUMBERS}", reader.name()),
+        });
+    }
     let all = || READERS.into_iter().chain(NAMED);
-    let known: Vec<&str> = all().map(Reader::name).collect();
+    let known: Vec<&str> = all().map(Reader::name).chain([NUMBERS]).collect();
     let named = all().find(|reader| plain(reader.name()) == plain(layout));
     named.ok_or_else(|| DataError::UnknownName {
         what: "layout",

@@ -38,6 +38,11 @@ pub trait Reader: Sync {
         Ok(path.to_path_buf())
     }
 
+    /// The same format, with numbers in place of pictures; `None` of one that has pictures alone.
+    fn as_numbers(&self) -> Option<&'static dyn Reader> {
+        None
+    }
+
     /// The task, where names of files or folders say it.
     fn task(&self, _path: &Path) -> Option<String> {
         None

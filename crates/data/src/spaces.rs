@@ -49,6 +49,18 @@ pub enum Space {
 }
 
 impl Space {
+    /// How many actions a list of this space has; `None` where it is no list, or an endless one.
+    pub fn n_actions(&self) -> Option<usize> {
+        match self {
+            Self::Discrete { n, .. } => Some(*n),
+            Self::MultiDiscrete { sizes, .. } => {
+                sizes.iter().try_fold(1usize, |all, &size| all.checked_mul(size))
+            }
+            Self::MultiBinary { n } => u32::try_from(*n).ok().and_then(|n| 1usize.checked_shl(n)),
+            Self::Box { .. } | Self::Dict(_) | Self::Tuple(_) | Self::Other(_) => None,
+        }
+    }
+
     /// Reads a description, which may hold `Infinity` and `NaN`.
     ///
     /// # Errors

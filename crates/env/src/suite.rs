@@ -44,6 +44,12 @@ pub trait Suite: Sync {
         Ok(find_in_table(self, name)?)
     }
 
+    /// As [`task`](Self::task), where bytes with rows and columns are numbers and not a picture;
+    /// `None` of a suite whose pictures are pictures.
+    fn as_numbers(&'static self, _name: &str) -> Option<Result<&'static Task, TaskError>> {
+        None
+    }
+
     /// The task of this name as a recording of it shows it, for training where nothing can be
     /// asked for it; `None` of a suite that knows its tasks without. `max_steps` is the limit of
     /// an episode's actions, where the recording says one.

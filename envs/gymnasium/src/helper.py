@@ -428,7 +428,7 @@ def acted(space):
 class Batch:
     """Environments of one kind."""
 
-    def __init__(self, name, options, max_steps, n):
+    def __init__(self, name, options, max_steps, n, numbers):
         self.how = (name, options, max_steps)
         self.envs = []
         try:
@@ -441,7 +441,8 @@ class Batch:
         width, image = flat(first.observation_space, "observation")
         self.write = writer(first.observation_space)
         self.decode = acted(first.action_space)[1]
-        self.rows = numpy.zeros((n, width), numpy.uint8 if image else numpy.float32)
+        is_image = image and not numbers
+        self.rows = numpy.zeros((n, width), numpy.uint8 if is_image else numpy.float32)
         # Assigning to a row that exists costs half of finding it in the array as well.
         self.row = list(self.rows)
 

@@ -17,6 +17,10 @@ pub fn named(noun: &'static str, name: &str) -> Result<&'static Task, TaskError>
     })
 }
 
+pub fn as_numbers(noun: &'static str, name: &str) -> Result<&'static Task, TaskError> {
+    named(noun, name)
+}
+
 pub fn check(task: &Task) -> Result<(), GymnasiumError> {
     no_python(&task.name)
 }

@@ -37,6 +37,10 @@ impl Suite for Gymnasium {
         tasks::named(self.nouns()[0], name)
     }
 
+    fn as_numbers(&'static self, name: &str) -> Option<Result<&'static Task, TaskError>> {
+        Some(tasks::as_numbers(self.nouns()[0], name))
+    }
+
     fn recorded(
         &self,
         name: &str,

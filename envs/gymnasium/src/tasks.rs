@@ -26,15 +26,28 @@ static KNOWN: Mutex<BTreeMap<String, &'static Known>> = Mutex::new(BTreeMap::new
 
 /// The task with this name, in any spelling.
 pub fn named(noun: &'static str, name: &str) -> Result<&'static Task, TaskError> {
-    let failed = |error: GymnasiumError| TaskError::Failed {
-        noun,
-        name: name.to_owned(),
-        source: error.into(),
-    };
-    let mut asked = TaskName::parse(name).map_err(failed)?;
+    let failed = |error| failed(noun, name, error);
+    let asked = TaskName::parse(name).map_err(failed)?;
     if let Some(known) = known(&asked.to_string()) {
         return Ok(&known.task);
     }
+    Ok(&ask(resolved(noun, name)?, false).map_err(failed)?.task)
+}
+
+/// The same task, of whose images the bytes are numbers.
+pub fn as_numbers(noun: &'static str, name: &str) -> Result<&'static Task, TaskError> {
+    let failed = |error| failed(noun, name, error);
+    Ok(&ask(resolved(noun, name)?, true).map_err(failed)?.task)
+}
+
+fn failed(noun: &'static str, name: &str, error: GymnasiumError) -> TaskError {
+    TaskError::Failed { noun, name: name.to_owned(), source: error.into() }
+}
+
+/// The name of an environment, as Gymnasium has it.
+fn resolved(noun: &'static str, name: &str) -> Result<TaskName, TaskError> {
+    let failed = |error| failed(noun, name, error);
+    let mut asked = TaskName::parse(name).map_err(failed)?;
     match resolve(&asked).map_err(failed)? {
         Resolved::Name(id) => asked.id = id,
         Resolved::Known(ids) => {
@@ -42,30 +55,37 @@ pub fn named(noun: &'static str, name: &str) -> Result<&'static Task, TaskError>
             return Err(UnknownTask::among(noun, name, &ids).into());
         }
     }
-    Ok(&ask(asked).map_err(failed)?.task)
+    Ok(asked)
 }
 
 fn known(name: &str) -> Option<&'static Known> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(name).copied()
 }
 
-/// Asks Gymnasium for an environment, once.
-fn ask(name: TaskName) -> Result<&'static Known, GymnasiumError> {
+/// Asks Gymnasium for an environment, once; `numbers`: the bytes of its images are numbers.
+fn ask(name: TaskName, numbers: bool) -> Result<&'static Known, GymnasiumError> {
     let text = name.to_string();
-    if let Some(known) = known(&text) {
+    let as_numbers = format!("{text} as numbers");
+    let found = known(&text).filter(|known| known.image.is_none() || !numbers);
+    if let Some(known) = found.or_else(|| known(&as_numbers).filter(|_| numbers)) {
         return Ok(known);
     }
     let described = describe(&name)?;
-    let made: &'static Known = Box::leak(Box::new(made_of(name, described)?));
+    let is_image = matches!(described.observations, Shown::Shape(_));
+    let text = if numbers && is_image { as_numbers } else { text };
+    let made: &'static Known = Box::leak(Box::new(made_of(name, described, numbers)?));
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(text, made);
     Ok(made)
 }
 
-fn made_of(name: TaskName, described: Described) -> Result<Known, GymnasiumError> {
+fn made_of(name: TaskName, described: Described, numbers: bool) -> Result<Known, GymnasiumError> {
     let unsuitable = |reason: String| GymnasiumError::Unsuitable { task: name.to_string(), reason };
     let (observations, image) = match &described.observations {
         Shown::Width(0) => return Err(unsuitable("its observations hold no number".into())),
         Shown::Width(width) => (ObservationSpace::Vectors { width: *width }, None),
+        Shown::Shape(shape) if numbers => {
+            (ObservationSpace::Vectors { width: shape.iter().product() }, None)
+        }
         Shown::Shape(shape) => match Picture::of(shape) {
             Ok(picture) => {
                 (ObservationSpace::Pixels { shape: vec![STACK, SIDE, SIDE] }, Some(picture))
@@ -103,7 +123,8 @@ fn made_of(name: TaskName, described: Described) -> Result<Known, GymnasiumError
 
 /// What Gymnasium has under a task's name.
 fn of(task: &Task) -> Result<&'static Known, GymnasiumError> {
-    ask(TaskName::parse(&task.name)?)
+    let numbers = matches!(task.observations, ObservationSpace::Vectors { .. });
+    ask(TaskName::parse(&task.name)?, numbers)
 }
 
 /// What Gymnasium has under the name of a task, which must show and take what the task says.

@@ -36,7 +36,7 @@ enum Shown {
 
 impl GymnasiumVectorEnv {
     /// Makes `n_envs` environments of `task`, whose images, if it shows any, are of `image`'s
-    /// shape. `max_steps` limits their episodes where it is not Gymnasium's own limit; 0 is none.
+    /// shape; without one, bytes of an image are numbers. `max_steps` limits their episodes where it is not Gymnasium's own limit; 0 is none.
     ///
     /// # Errors
     /// When one cannot be made.
@@ -49,7 +49,8 @@ impl GymnasiumVectorEnv {
     ) -> Result<Self, GymnasiumError> {
         let batch = Python::attach(|py| {
             let class = helper(py)?.getattr("Batch").map_err(failed("making environments"))?;
-            let batch = class.call1((&name.id, options(py, name)?, max_steps, n_envs));
+            let batch =
+                class.call1((&name.id, options(py, name)?, max_steps, n_envs, image.is_none()));
             Ok::<_, GymnasiumError>(batch.map_err(|error| made(py, name, &error))?.unbind())
         })?;
         let shown = match image {

@@ -16,7 +16,7 @@ use overtone_agents::value::{Rescaling, Steps};
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, seed};
 use overtone_data::{
     ActionColumn, Batch, BatchOptions, Columns, Dataset, DatasetOptions, Fragment,
-    ObservationColumn, Sampling, Subset,
+    ObservationColumn, Sampling, Stored, Subset,
 };
 use overtone_model::weights::{self, NamedTensors};
 use overtone_train::{
@@ -76,6 +76,7 @@ fn walk(
         episodes,
         finished,
         odd: Vec::new(),
+        stored: Stored::default(),
     };
     (columns, actions)
 }

@@ -17,7 +17,7 @@ use crate::{
 
 /// Every option of `data inspect` with its default and reason.
 pub const OPTIONS: &str = r#"
-# The format, where its files do not say it: ogbench.
+# The format, where its files do not say it: ogbench; numbers for bytes that are no pictures.
 layout = ""
 # Vectors: also measure how much a return-to-go says about the actions: the loss of a perceptron on held-out episodes that is told it, beside one that is told another episode's. Half a minute.
 information = false

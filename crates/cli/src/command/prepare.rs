@@ -12,8 +12,9 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{Episodes, ObservationSpace, Task, protocol::ReturnUnits};
 use overtone_data::{
-    Columns, DataError, Dataset, Kind, Located, MinariId, Preparation, RecordedTask, Recording,
-    ReplayLog, Split, cache_folder, check_named, columns::OUTSIDE, datasets_folder, locate, read,
+    Columns, DataError, Dataset, Expected, Kind, Located, MinariId, Preparation, RecordedTask,
+    Recording, ReplayLog, Severity, Split, cache_folder, check_named, columns::OUTSIDE,
+    datasets_folder, locate, read,
 };
 use overtone_env::find_in_table;
 use overtone_model::AverageReturn;
@@ -28,6 +29,10 @@ use crate::{
 
 /// What is left of data that Ctrl-C found half prepared.
 const NOTHING_KEPT: &str = "no part of the prepared data was kept";
+
+/// The root mean square of rewards beyond which values are out of reach of a short run: a hundred
+/// times the rewards that the algorithms' papers train on.
+const LARGEST_REWARDS: f64 = 100.0;
 
 /// What is trained, ready.
 #[derive(Clone, Debug)]
@@ -123,6 +128,7 @@ impl Settings {
             }
             scale => scale,
         };
+        self.say_reward_scale(dataset.rewards(), return_scale);
         let average = AverageReturn { horizon: longest };
         let scaled = |range: [f32; 2]| range.map(|told| told / return_scale);
         let recorded = Recorded {
@@ -145,6 +151,22 @@ impl Settings {
         };
         let data = TrainingData::new(Arc::new(dataset), return_scale);
         Ok(Prepared { task, algorithm, data, agent, init })
+    }
+
+    /// Says where rewards are of a size that networks of values cannot learn in a short run.
+    fn say_reward_scale(&self, rewards: &[f32], return_scale: f32) {
+        // Implicit Q-learning scales rewards itself.
+        let learns_values = ["td3_bc", "rebrac", "discrete_cql"].contains(&&*self.algorithm);
+        let squares = rewards.iter().map(|&reward| f64::from(reward / return_scale).powi(2));
+        let size = (squares.sum::<f64>() / rewards.len().max(1) as f64).sqrt();
+        if learns_values && size > LARGEST_REWARDS {
+            warn!(
+                "warning: rewards are about {size:.1e} in size, and {} learns values of them: the \
+                 loss grows with their square, and learning is slow. data.return_scale=0 divides \
+                 them by the size of the recorded returns.",
+                self.algorithm
+            );
+        }
     }
 
     /// How long the run is, in a sentence.
@@ -272,7 +294,9 @@ impl Settings {
             say!("rewards: clipped to [-1, 1], as agents of this task are trained and played");
         }
         let task = self.task()?;
+        columns.list_combinations(task)?;
         columns.check_spaces(task)?;
+        say_doubts(&columns, task);
         let outside = columns.outside_of(&task.actions);
         let dataset = Dataset::of(columns, &self.dataset_options(located.origin.clone()))?;
         let counts = dataset.counts();
@@ -298,6 +322,17 @@ impl Settings {
         }
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)
+    }
+}
+
+/// Says where the numbers of a recording may mean something else than is read.
+fn say_doubts(columns: &Columns, task: &Task) {
+    let expected = Expected { task: Some(task), ..Expected::default() };
+    for finding in columns.doubts(&expected) {
+        match finding.severity {
+            Severity::Note => say!("note: {finding}. {}", finding.advice),
+            severity => warn!("{severity}: {finding}. {}", finding.advice),
+        }
     }
 }
 

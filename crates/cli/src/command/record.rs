@@ -212,7 +212,8 @@ pub fn convert(from: &Path, to: &str, layout: &str, task: Option<&str>) -> Resul
     let stop = interrupt::listen()?;
     let (recording, last) = open_with_last(from, layout)?;
     let written = match recording {
-        Recording::Columns(columns) => {
+        Recording::Columns(mut columns) => {
+            columns.list_combinations(task)?;
             columns.check_spaces(task)?;
             let bar = progress::parts("converting", columns.n_transitions());
             let progress = &mut told(&bar, &stop);

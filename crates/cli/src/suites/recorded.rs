@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_core::{ActionSpace, ObservationSpace, Task, names::plain};
-use overtone_data::{RecordedSpaces, RecordedTask};
+use overtone_data::{RecordedSpaces, RecordedTask, read::NUMBERS};
 use overtone_env::Suite;
 
 use super::{all, by_id, own::Own};
@@ -40,7 +40,7 @@ pub fn with_data(id: &str, data: Option<&Data>) -> Result<&'static Task> {
     }
     let shown = match (id.split_once('/'), data) {
         (Some((suite, name)), Some(data)) if suite == Own.name() => Some(own(name, data)?),
-        (Some((suite, name)), Some(data)) => match by_id(id) {
+        (Some((suite, name)), Some(data)) => match as_layout(id, suite, name, &data.layout) {
             Ok(task) => return Ok(task),
             // What stands in the recording helps, or else what the suite says is told.
             Err(error) => match recorded(suite, name, data) {
@@ -55,6 +55,32 @@ pub fn with_data(id: &str, data: Option<&Data>) -> Result<&'static Task> {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     known.insert((id.to_owned(), data.clone()), task);
     Ok(task)
+}
+
+/// The task that an agent was trained for, as its suite has it here: its pictures are numbers
+/// where they were for the agent.
+///
+/// # Errors
+/// When there is none.
+pub fn as_trained(trained: &Task) -> Result<&'static Task> {
+    let task = by_id(&trained.id());
+    let are_numbers = matches!(trained.observations, ObservationSpace::Vectors { .. });
+    let is_same = task.as_ref().is_ok_and(|task| task.observations == trained.observations);
+    match are_numbers && !is_same {
+        true => as_layout(&trained.id(), &trained.suite, &trained.name, NUMBERS),
+        false => task,
+    }
+}
+
+/// The task `name` of a suite, its pictures as numbers where the layout of its data says so.
+fn as_layout(id: &str, suite: &str, name: &str, layout: &str) -> Result<&'static Task> {
+    if plain(layout) == NUMBERS
+        && let Some(suite) = all().find(|known| known.name() == suite)
+        && let Some(task) = suite.as_numbers(name)
+    {
+        return Ok(task?);
+    }
+    by_id(id)
 }
 
 /// The task of one's own that `data` shows.

@@ -144,3 +144,36 @@ fn environments_that_are_not_here_are_trained_for() {
     run(&desk, &format!("train {} {TINY}", other.replace("v3", "v4"))).refused(&missing);
     run(&desk, &line).refused(&["could not be played", "evaluation.episodes=0", "no `.venv`"]);
 }
+
+#[test]
+fn a_doubt_about_actions_is_said_before_training() {
+    let desk = Desk::new();
+    let file = hdf5::File::create(desk.path("valves.hdf5")).unwrap();
+    let put = |name: &str, values: &[f32]| {
+        let array = file.new_dataset::<f32>().shape((40, 1)).create(name).unwrap();
+        array.write_raw(values).unwrap();
+    };
+    let numbers: Vec<f32> = (0..40).map(|row| (row as f32 * 0.7).sin()).collect();
+    put("observations", &numbers);
+    put("actions", &(0..40).map(|row| (row % 2) as f32).collect::<Vec<_>>());
+    put("rewards", &numbers);
+    put("terminals", &(0..40).map(|row| f32::from(u8::from(row % 10 == 9))).collect::<Vec<_>>());
+    put("timeouts", &[0.0; 40]);
+    drop(file);
+    let line = format!("train task=own/valves dataset=./valves.hdf5 {TINY}");
+    let said = run(&desk, &line);
+    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let doubt = "actions: expected real numbers, found whole numbers, 2 different ones from 0 to 1";
+    let warning = format!("warning: {doubt}. Save them as integers, one a row");
+    assert!(said.stderr.starts_with(&warning), "{}", said.stderr);
+    assert_eq!(said.stderr.lines().count(), 1, "{}", said.stderr);
+    let inspected = run(&desk, "data inspect valves.hdf5");
+    assert!(inspected.stdout.contains(doubt), "{}", inspected.stdout);
+    // As integers they are a list, of which nothing need be said.
+    let file = hdf5::File::open_rw(desk.path("valves.hdf5")).unwrap();
+    file.unlink("actions").unwrap();
+    let ids: Vec<i64> = (0..40).map(|row| row % 2).collect();
+    file.new_dataset::<i64>().shape(40).create("actions").unwrap().write_raw(&ids).unwrap();
+    drop(file);
+    succeeds(&desk, &format!("{line} runs=list"));
+}

@@ -21,7 +21,8 @@ pub struct ColumnsInspection {
     pub transitions: u64,
     /// Numbers of an observation.
     pub observation_width: usize,
-    /// Numbers of an action; how many there are to choose from, where they are a list.
+    /// Numbers of an action; how many there are to choose from, where they are a list: as the
+    /// recording describes it, else one more than the largest.
     pub action_width: usize,
     /// Finished episodes.
     pub episodes: u64,
@@ -37,7 +38,7 @@ pub struct ColumnsInspection {
     pub returns: Returns,
     /// Lengths of the finished episodes, in steps.
     pub lengths: Spread,
-    /// `[observation_width]`, each number of the observations.
+    /// `[observation_width]`, each number of the observations, in the steps of finished episodes.
     pub observations: Vec<Range>,
     /// `[action_width]`, each number of the actions; empty where they are a list.
     pub actions: Vec<Range>,
@@ -102,6 +103,11 @@ impl Sums {
         }
     }
 
+    /// Whether there is a number.
+    pub(super) fn has_any(&self) -> bool {
+        self.steps > 0
+    }
+
     /// Whether all numbers were the same.
     pub(super) fn is_constant(&self) -> bool {
         self.min == self.max
@@ -145,6 +151,10 @@ impl fmt::Display for ColumnsInspection {
                 self.action_width, self.actions_outside, self.action_bounds
             ),
         };
+        let not_counted = match (fragments, episodes) {
+            (0, _) | (_, 0) => "",
+            _ => "; not in the figures below",
+        };
         let widths = format!("observations of {} numbers, {acted}", self.observation_width);
         let rows = [
             ("file", format!("{} ({} layout)", self.file, self.format)),
@@ -158,7 +168,9 @@ impl fmt::Display for ColumnsInspection {
             ),
             (
                 "fragments",
-                format!("{fragments} ({fragment_transitions} steps, cut by the recording's end)"),
+                format!(
+                    "{fragments} ({fragment_transitions} steps, cut by the recording's end{not_counted})"
+                ),
             ),
             ("returns", format!("{} [raw]", spread(&self.returns.spread))),
             ("lengths", format!("{} [steps]", spread(&self.lengths))),

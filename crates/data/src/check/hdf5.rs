@@ -6,7 +6,7 @@ use hdf5::types::{FloatSize, TypeDescriptor};
 
 use super::inspection::Inspection;
 use super::vectors::{Look, Observations, Rows, Steps};
-use crate::columns::{Columns, OUTSIDE, ObservationColumn};
+use crate::columns::{Columns, OUTSIDE};
 use crate::error::DataError;
 use crate::findings::Findings;
 use crate::read::hdf5_arrays::{Arrays, FRAME, Form};
@@ -102,22 +102,7 @@ pub(crate) fn look_at(
     columns.check()?;
     let mut look = Look::new(findings.expected);
     look.described(actions);
-    let part = Steps {
-        prefix: "",
-        n: columns.n_transitions(),
-        observations: match &columns.observations {
-            ObservationColumn::Vectors { width, values } => {
-                Observations::Vectors(Rows { values, width: *width })
-            }
-            ObservationColumn::Frames { pixels, .. } => {
-                Observations::Pictures { pixels, frame: columns.observations.width() }
-            }
-        },
-        actions: Some(&columns.actions),
-        rewards: Some(&columns.rewards),
-        limited: true,
-    };
-    look.part(&part, &columns.episodes, &columns.finished, findings);
+    look.part(&columns.steps(), &columns.episodes, &columns.finished, findings);
     // Actions outside of their bounds are counted below.
     for odd in columns.odd.iter().filter(|odd| !odd.starts_with(OUTSIDE)) {
         findings.tell("as-read", "", odd.as_str());
@@ -161,6 +146,7 @@ fn look_at_part(
         actions: arrays.actions.as_ref(),
         rewards: arrays.rewards.as_deref(),
         limited: arrays.timeouts.is_some(),
+        stored: &arrays.stored,
     };
     let (episodes, finished) = arrays.episodes();
     look.part(&part, &episodes, &finished, findings);

@@ -1,6 +1,7 @@
 //! [`Sample`]: whether a few steps make the whole spread of a number.
 
-use super::columns::Range;
+use super::columns::{Range, Sums};
+use crate::findings::Findings;
 
 /// Values kept at most; beyond, every second one is dropped.
 const MOST: usize = 8192;
@@ -39,6 +40,45 @@ pub(super) enum Unusual {
         /// About how many steps have another.
         steps: u64,
     },
+}
+
+/// Sums over each number of rows of `width`.
+pub(super) fn sums(values: &[f32], width: usize) -> Vec<Sums> {
+    let mut sums = vec![Sums::default(); width];
+    for row in values.chunks_exact(width.max(1)) {
+        sums.iter_mut().zip(row).for_each(|(sums, &number)| sums.add(number));
+    }
+    sums
+}
+
+/// Tells of numbers whose deviation does not say how they are spread, by array: observations,
+/// real-valued actions, rewards.
+pub(super) fn tell(arrays: [&[Sums]; 3], findings: &mut Findings<'_>) {
+    for (array, all) in ["observations", "actions", "rewards"].into_iter().zip(arrays) {
+        for (place, sums) in all.iter().enumerate() {
+            let at = if array == "rewards" { "".into() } else { format!("at place {place} ") };
+            // Of what an agent sees, and a reward that is paid once is the usual thing.
+            let is_seen = array == "observations";
+            if is_seen && sums.is_negligible() {
+                let Range { mean, std, .. } = sums.range();
+                let found = format!("{at}a deviation of {std:.1e} around {mean}");
+                findings.tell("negligible-spread", array, found);
+            }
+            match sums.unusual() {
+                Some(Unusual::Outlier { farthest, usual: [low, high] }) => findings.tell(
+                    "outlier",
+                    array,
+                    format!("{at}{farthest}, where 99 % are between {low} and {high}"),
+                ),
+                Some(Unusual::NearlyConstant { usual, farthest, steps }) if is_seen => {
+                    let found =
+                        format!("{at}{usual} in all but about {steps} steps, and {farthest} there");
+                    findings.tell("nearly-constant", array, found);
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Default for Sample {
@@ -96,7 +136,6 @@ impl Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::Sums;
     use super::*;
 
     fn unusual(values: impl Iterator<Item = f32>) -> Option<Unusual> {

@@ -59,7 +59,8 @@ impl fmt::Display for LintReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = self.findings.iter().map(|finding| finding.code.len()).max().unwrap_or(0);
         for finding in &self.findings {
-            let Finding { severity, code, file, dataset, expected, found, advice } = finding;
+            let Finding { severity, code, file, dataset, expected, found, advice, doubt: _ } =
+                finding;
             write!(f, "{severity:<8} {code:<width$}  {file}")?;
             if let Some(dataset) = dataset {
                 write!(f, ": {dataset}")?;

@@ -6,10 +6,12 @@ use std::path::Path;
 use overtone_core::{ActionSpace, Episode, Outcome};
 use sha2::{Digest, Sha256};
 
-use super::columns::{ColumnsInspection, Range, Sums};
-use super::outliers::Unusual;
+use super::columns::{ColumnsInspection, Sums};
+use super::doubts::Doubts;
+use super::outliers;
 use super::spread::{Returns, Spread};
 use crate::columns::{ACTION_RANGE, ActionColumn};
+use crate::combinations;
 use crate::expected::Expected;
 use crate::findings::{Findings, Tally};
 use crate::hex::hash_reals;
@@ -18,6 +20,7 @@ use crate::read::hdf5_file::Matrix;
 use crate::read::hdf5_layout::Hdf5Layout;
 use crate::read::source::differ;
 use crate::spaces::Space;
+use crate::stored::Stored;
 
 /// The arrays that training needs, whose numbers must be finite.
 const NEEDED: [&str; 3] = ["observations", "actions", "rewards"];
@@ -32,7 +35,7 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     /// The numbers of `episode`, where there are so many.
-    fn of(self, episode: &Episode) -> Option<&'a [f32]> {
+    pub fn of(self, episode: &Episode) -> Option<&'a [f32]> {
         self.values.get(episode.start * self.width..episode.end() * self.width)
     }
 }
@@ -70,6 +73,7 @@ pub(super) struct Steps<'a> {
     pub rewards: Option<&'a [f32]>,
     /// Whether it is known where a step limit ended an episode.
     pub limited: bool,
+    pub stored: &'a Stored,
 }
 
 /// What was seen of a recording so far.
@@ -98,13 +102,15 @@ pub(super) struct Look<'a> {
     unfinished: Tally,
     unfinished_steps: u64,
     /// By number of a row; empty before the first part, and of pictures.
-    observations: Vec<Sums>,
+    observations: Numbers,
     /// Pixels of a frame, where pictures were observed.
     pub(super) frame: Option<usize>,
-    actions: Vec<Sums>,
-    rewards: Sums,
-    /// Actions of a list: one more than the largest.
+    actions: Numbers,
+    rewards: Numbers,
+    doubts: Doubts,
+    /// Actions of a list: as many as the file describes, at least one more than the largest.
     n_actions: Option<usize>,
+    n_described: usize,
     /// Where each episode was seen first, by the hash of its arrays.
     episodes: HashMap<[u8; 32], String>,
 }
@@ -119,8 +125,10 @@ impl<'a> Look<'a> {
         Self { expected, bounds, ..Self::default() }
     }
 
-    /// Takes the bounds of actions from their space, where the task does not say them.
+    /// Takes from their space how many actions a list has, and the bounds of numbers where the task
+    /// does not say them.
     pub fn described(&mut self, actions: Option<&Space>) {
+        self.n_described = actions.and_then(Space::n_actions).unwrap_or(0);
         if let (true, Some(Space::Box { low, high, .. })) = (self.bounds.is_empty(), actions) {
             self.bounds = pairs(low, high);
         }
@@ -148,19 +156,24 @@ impl<'a> Look<'a> {
             Observations::Vectors(rows) => {
                 let wanted = self.expected.task.map(|task| task.observations.size());
                 if self.fits("observations", part, rows.width, wanted, findings) {
-                    add_rows(&mut self.observations, rows);
+                    self.observations.add(rows, episodes, finished);
                 }
             }
             Observations::Pictures { frame, .. } => self.frame = Some(frame),
             Observations::Unreadable => self.broken = true,
         }
+        let task = self.expected.task;
+        let listed =
+            part.actions.zip(task).and_then(|(done, task)| combinations::listed(done, task));
+        let part = &Steps { actions: listed.as_ref().or(part.actions), ..*part };
         if let Some(actions) = part.actions {
-            self.actions(part, actions, findings);
+            self.actions(part, actions, (episodes, finished), findings);
         }
-        if let Some(rewards) = part.rewards {
-            self.finite("rewards", part.prefix, rewards, 1);
-            rewards.iter().for_each(|&reward| self.rewards.add(reward));
+        if let Some(values) = part.rewards {
+            self.finite("rewards", part.prefix, values, 1);
+            self.rewards.add(Rows { values, width: 1 }, episodes, finished);
         }
+        self.doubts.part(part, episodes, finished, task);
         for (episode, &finished) in episodes.iter().zip(finished) {
             self.episode(part, episode, finished);
         }
@@ -177,7 +190,7 @@ impl<'a> Look<'a> {
         findings: &mut Findings<'_>,
     ) -> bool {
         let first = if name == "actions" { &self.actions } else { &self.observations };
-        let before = (!first.is_empty()).then_some(first.len());
+        let before = first.width();
         let Some(wanted) = wanted.or(before).filter(|&wanted| wanted != width) else { return true };
         let whose = self.expected.task.map_or("the first episode", |task| &*task.name);
         findings.tell_of(
@@ -189,7 +202,13 @@ impl<'a> Look<'a> {
         before.is_none_or(|before| before == width)
     }
 
-    fn actions(&mut self, part: &Steps<'_>, actions: &ActionColumn, findings: &mut Findings<'_>) {
+    fn actions(
+        &mut self,
+        part: &Steps<'_>,
+        actions: &ActionColumn,
+        (episodes, finished): (&[Episode], &[bool]),
+        findings: &mut Findings<'_>,
+    ) {
         let wanted = self.expected.task.map(|task| match &task.actions {
             ActionSpace::Discrete { .. } => 1,
             ActionSpace::Continuous { low, .. } => low.len(),
@@ -198,14 +217,14 @@ impl<'a> Look<'a> {
             ActionColumn::Discrete { n_actions, values } => {
                 self.n_actions = self.n_actions.max(Some(*n_actions));
                 if self.fits("actions", part, 1, wanted, findings) {
-                    self.actions.resize(1, Sums::default());
-                    values.iter().for_each(|&action| self.actions[0].add(f32::from(action)));
+                    let values: Vec<f32> = values.iter().map(|&action| f32::from(action)).collect();
+                    self.actions.add(Rows { values: &values, width: 1 }, episodes, finished);
                 }
             }
             ActionColumn::Continuous { width, values } => {
                 self.finite("actions", part.prefix, values, *width);
                 if self.fits("actions", part, *width, wanted, findings) {
-                    add_rows(&mut self.actions, Rows { values, width: *width });
+                    self.actions.add(Rows { values, width: *width }, episodes, finished);
                 }
                 let bounds = &self.bounds;
                 let outside = |&(at, number): &(usize, &f32)| {
@@ -285,6 +304,7 @@ impl<'a> Look<'a> {
     pub fn tell(&self, layout: Hdf5Layout, findings: &mut Findings<'_>) {
         self.tell_numbers(findings);
         self.tell_episodes(layout, findings);
+        self.doubts.tell(self.expected.task, findings);
     }
 
     fn tell_numbers(&self, findings: &mut Findings<'_>) {
@@ -299,7 +319,7 @@ impl<'a> Look<'a> {
             findings.tell_of("actions-outside", "actions", self.told_bounds(), found);
         }
         for (array, sums) in [("observations", &self.observations), ("actions", &self.actions)] {
-            let constant = sums.iter().enumerate().filter(|(_, sums)| sums.is_constant());
+            let constant = sums.sums().iter().enumerate().filter(|(_, sums)| sums.is_constant());
             let places: Vec<_> = constant.map(|(place, _)| place.to_string()).collect();
             if self.steps > 1 && !places.is_empty() {
                 findings.tell(
@@ -309,50 +329,15 @@ impl<'a> Look<'a> {
                 );
             }
         }
-        self.tell_spreads(findings);
+        let actions = if self.n_actions.is_some() { &[] } else { self.actions.sums() };
+        let all = [self.observations.sums(), actions, self.rewards.sums()];
+        outliers::tell(all, findings);
         findings.tally(
             "repeated-observations",
             "observations",
             &self.repeated_rows,
             "rows equal to the row before",
         );
-    }
-
-    /// Numbers whose deviation does not say how they are spread.
-    fn tell_spreads(&self, findings: &mut Findings<'_>) {
-        let negligible = self.observations.iter().enumerate();
-        for (place, sums) in negligible.filter(|(_, sums)| sums.is_negligible()) {
-            let Range { mean, std, .. } = sums.range();
-            let found = format!("at place {place} a deviation of {std:.1e} around {mean}");
-            findings.tell("negligible-spread", "observations", found);
-        }
-        let numbers = if self.n_actions.is_some() { &[][..] } else { &self.actions };
-        let rewards = std::slice::from_ref(&self.rewards);
-        for (array, all) in
-            [("observations", &self.observations[..]), ("actions", numbers), ("rewards", rewards)]
-        {
-            for (place, sums) in all.iter().enumerate() {
-                let at = if array == "rewards" { "".into() } else { format!("at place {place} ") };
-                match sums.unusual() {
-                    Some(Unusual::Outlier { farthest, usual: [low, high] }) => findings.tell(
-                        "outlier",
-                        array,
-                        format!("{at}{farthest}, where 99 % are between {low} and {high}"),
-                    ),
-                    // A reward that is paid once is the usual thing.
-                    Some(Unusual::NearlyConstant { usual, farthest, steps })
-                        if array == "observations" =>
-                    {
-                        let found = format!(
-                            "{at}{usual} in all but about {steps} of {} steps, and {farthest} there",
-                            self.steps
-                        );
-                        findings.tell("nearly-constant", array, found);
-                    }
-                    _ => {}
-                }
-            }
-        }
     }
 
     /// The bounds of actions in words.
@@ -398,14 +383,18 @@ impl<'a> Look<'a> {
 
     /// What the recording at `path` holds.
     pub fn inspection(&self, path: &Path, format: &'static str) -> ColumnsInspection {
-        let ranges = |sums: &[Sums]| sums.iter().map(Sums::range).collect();
+        let ranges = |numbers: &Numbers| numbers.sums().iter().map(Sums::range).collect();
         let episodes = self.returns.len() as u64;
         ColumnsInspection {
             file: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             format,
             transitions: self.steps,
-            observation_width: self.frame.unwrap_or(self.observations.len()),
-            action_width: self.n_actions.unwrap_or(self.actions.len()),
+            observation_width: self.frame.or(self.observations.width()).unwrap_or(0),
+            action_width: self
+                .n_actions
+                .map(|n| n.max(self.n_described))
+                .or(self.actions.width())
+                .unwrap_or(0),
             episodes,
             terminated: self.terminated,
             truncated: episodes - self.terminated,
@@ -417,7 +406,7 @@ impl<'a> Look<'a> {
             actions: if self.n_actions.is_some() { Vec::new() } else { ranges(&self.actions) },
             actions_outside: self.outside.count,
             action_bounds: self.told_bounds(),
-            rewards: self.rewards.range(),
+            rewards: self.rewards.sums().first().map(Sums::range).unwrap_or_default(),
             odd: Vec::new(),
         }
     }
@@ -431,12 +420,47 @@ fn pairs(low: &[f32], high: &[f32]) -> Vec<[f32; 2]> {
     }
 }
 
-/// Adds rows, which are as wide as those before.
-fn add_rows(sums: &mut Vec<Sums>, rows: Rows<'_>) {
-    sums.resize(rows.width, Sums::default());
-    for row in rows.values.chunks_exact(rows.width.max(1)) {
-        for (sums, &number) in sums.iter_mut().zip(row) {
-            sums.add(number);
+/// Sums over each number of rows: those of episodes that a flag ends, and of the others.
+#[derive(Default)]
+struct Numbers {
+    finished: Vec<Sums>,
+    others: Vec<Sums>,
+}
+
+impl Numbers {
+    /// Adds rows, which are as wide as those before.
+    fn add(&mut self, rows: Rows<'_>, episodes: &[Episode], finished: &[bool]) {
+        for sums in [&mut self.finished, &mut self.others] {
+            sums.resize(rows.width, Sums::default());
+        }
+        // Without flags there are no episodes, which is told already.
+        let all = [Episode {
+            start: 0,
+            length: rows.values.len() / rows.width.max(1),
+            outcome: Outcome::Truncated,
+        }];
+        let (episodes, finished) = match episodes {
+            [] => (&all[..], &[false][..]),
+            _ => (episodes, finished),
+        };
+        for (episode, &finished) in episodes.iter().zip(finished) {
+            let sums = if finished { &mut self.finished } else { &mut self.others };
+            for row in rows.of(episode).unwrap_or_default().chunks_exact(rows.width.max(1)) {
+                sums.iter_mut().zip(row).for_each(|(sums, &number)| sums.add(number));
+            }
+        }
+    }
+
+    /// Numbers of a row; `None` before the first part.
+    fn width(&self) -> Option<usize> {
+        (!self.finished.is_empty()).then_some(self.finished.len())
+    }
+
+    /// Of finished episodes, as returns are; where none is finished, of all rows.
+    fn sums(&self) -> &[Sums] {
+        match self.finished.iter().any(Sums::has_any) {
+            true => &self.finished,
+            false => &self.others,
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::read::hdf5_layout::{check_total, cut};
 use crate::read::hdf5_paths::find_file;
 use crate::read::source::{Source, acted, column, flags, observed, same};
 use crate::recording::{Reader, Recording};
+use crate::stored::Stored;
 
 /// Flags of a file of a version before 2.1, where an episode ends for whichever reason.
 const EPISODE_ENDS: &str = "episode_terminals";
@@ -21,7 +22,10 @@ const EPISODE_ENDS: &str = "episode_terminals";
 const IS_LIST: &str = "discrete_action";
 
 /// d3rlpy's format.
-pub(crate) struct D3rlpy;
+pub(crate) struct D3rlpy {
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    pub numbers: bool,
+}
 
 impl Reader for D3rlpy {
     fn name(&self) -> &'static str {
@@ -32,12 +36,16 @@ impl Reader for D3rlpy {
         find_file(path).and_then(|file| Hdf5File::open(&file)).is_ok_and(|file| is_d3rlpy(&file))
     }
 
+    fn as_numbers(&self) -> Option<&'static dyn Reader> {
+        Some(&Self { numbers: true })
+    }
+
     fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
         find_file(path)
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        let file = Hdf5File::open(&self.place(path)?)?;
+        let file = Hdf5File::open(&self.place(path)?)?.showing_numbers(self.numbers);
         if is_first_form(&file) {
             return self.first_form(&file).map(Recording::Columns);
         }
@@ -57,6 +65,7 @@ impl Reader for D3rlpy {
             episodes: Vec::new(),
             finished: Vec::new(),
             odd: Vec::new(),
+            stored: Stored::default(),
         };
         let mut number = 0;
         while file.has(&format!("observations_{number}")) {
@@ -105,7 +114,8 @@ impl D3rlpy {
             });
         }
         let (episodes, finished) = cut(&terminals, &ends);
-        let columns = Columns {
+        let stored = seen.stored(file, "observations", None, true);
+        let mut columns = Columns {
             path: file.path().to_path_buf(),
             format: self.name(),
             observations: seen.seen(),
@@ -114,8 +124,10 @@ impl D3rlpy {
             episodes,
             finished,
             odd: Vec::new(),
+            stored,
         };
         columns.check()?;
+        columns.odd = file.claims().rounding.sentences();
         Ok(columns)
     }
 }
@@ -128,6 +140,9 @@ fn add(file: &Hdf5File, number: usize, columns: &mut Columns) -> Result<(), Data
     let (observations, actions) = (named("observations"), named("actions"));
     let seen = observed(file, &observations, None)?;
     same(file, &observations, seen.rows(), steps, &named("rewards"))?;
+    let stored = seen.stored(file, &observations, None, false);
+    let pictures = columns.stored.pictures.and(stored.pictures);
+    columns.stored = Stored { pictures, ..stored };
     let done = acted(file, &actions, None)?;
     same(file, &actions, done.rows(), steps, &named("rewards"))?;
     let ended = file.wholes(&named("terminated"))?;

@@ -18,7 +18,10 @@ use crate::read::minari_spaces::MinariSpaces;
 use crate::recording::{Reader, Recording};
 
 /// D4RL's format.
-pub(crate) struct D4rl;
+pub(crate) struct D4rl {
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    pub numbers: bool,
+}
 
 impl Reader for D4rl {
     fn name(&self) -> &'static str {
@@ -30,12 +33,16 @@ impl Reader for D4rl {
         !path.is_dir() || hdf5_files(path).is_ok_and(|files| !files.is_empty())
     }
 
+    fn as_numbers(&self) -> Option<&'static dyn Reader> {
+        Some(&Self { numbers: true })
+    }
+
     fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
         find_file(path)
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        let file = Hdf5File::open(&self.place(path)?)?;
+        let file = Hdf5File::open(&self.place(path)?)?.showing_numbers(self.numbers);
         check_d4rl(&file)?;
         let spaces = MinariSpaces::default();
         let parts = std::iter::once_with(|| Arrays::read(&file, Hdf5Layout::D4rl, None, &spaces));
@@ -43,7 +50,7 @@ impl Reader for D4rl {
     }
 
     fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {
-        let file = Hdf5File::open(path)?;
+        let file = Hdf5File::open(path)?.showing_numbers(self.numbers);
         check_d4rl(&file)?;
         hdf5::check_d4rl(&file, findings)
     }

@@ -11,6 +11,7 @@ use crate::read::hdf5_file::{Hdf5File, Matrix};
 use crate::read::hdf5_layout::{Hdf5Layout, cut, outcome};
 use crate::read::minari_spaces::MinariSpaces;
 use crate::read::source::{self, Shown, Source};
+use crate::stored::Stored;
 
 /// Bytes of a frame.
 pub(crate) const FRAME: usize = SIDE * SIDE;
@@ -34,6 +35,8 @@ pub(crate) struct Arrays {
     pub terminals: Option<Vec<bool>>,
     /// `[steps]`, the step limit's.
     pub timeouts: Option<Vec<bool>>,
+    /// How they are stored.
+    pub stored: Stored,
     /// Why arrays are missing from what was read.
     pub errors: Vec<DataError>,
 }
@@ -74,7 +77,13 @@ impl Arrays {
             Hdf5Layout::Minari => source::observed(file, &observed, spaces.observations.as_ref()),
         };
         let actions = source::acted(file, &named("actions"), spaces.actions.as_ref());
-        let (observations, frames) = match kept(observations, &mut errors) {
+        let observations = kept(observations, &mut errors);
+        let of_flags = layout == Hdf5Layout::D4rl;
+        let seen = spaces.observations.as_ref();
+        let stored = |shown: &Shown| shown.stored(file, &observed, seen, of_flags);
+        let stored = observations.as_ref().map(stored).unwrap_or_default();
+        let stored = Stored { actions_described: spaces.actions.is_some(), ..stored };
+        let (observations, frames) = match observations {
             None => (None, None),
             Some(Shown::Numbers { values, rows, width }) => {
                 (Some(Matrix { values, rows, width }), None)
@@ -89,6 +98,7 @@ impl Arrays {
             frames,
             actions: kept(actions, &mut errors),
             rewards: kept(source::column(file, &named("rewards")), &mut errors),
+            stored,
             errors,
             prefix,
         };
@@ -208,8 +218,11 @@ pub(super) fn columns(
     let (mut last_observed, mut last_pixels) = (Vec::new(), Vec::new());
     let mut actions: Option<ActionColumn> = None;
     let (mut episodes, mut finished) = (Vec::new(), Vec::new());
+    let mut stored = Stored::default();
     for mut part in parts {
         part.check(file, &mut first)?;
+        let pictures = stored.pictures.and(part.stored.pictures);
+        stored = Stored { pictures, ..std::mem::take(&mut part.stored) };
         strange.look(&part);
         let steps = part.steps().unwrap_or(0);
         let (mut here, ends) = part.episodes();
@@ -257,6 +270,7 @@ pub(super) fn columns(
         episodes,
         finished,
         odd: Vec::new(),
+        stored,
     };
     columns.odd = strange.sentences(columns.actions_outside());
     columns.odd.extend(file.claims().rounding.sentences());

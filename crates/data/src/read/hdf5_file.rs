@@ -39,6 +39,8 @@ const MAX_TEXT: usize = 4 << 20;
 pub(crate) struct Hdf5File {
     path: PathBuf,
     file: hdf5::File,
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    numbers: bool,
     /// What was made of it so far; its size, which what it says of itself cannot exceed.
     claims: Claims,
     /// What is against reading streams of it, once that was looked at.
@@ -78,9 +80,14 @@ impl Hdf5File {
         let claims = Claims::new(metadata.len());
         filters::forget_built_in_directory();
         let (path, file) = (path.to_path_buf(), locked::open(path)?);
-        let opened = Self { path, file, claims, stream_refusal: OnceCell::new() };
+        let opened = Self { path, file, numbers: false, claims, stream_refusal: OnceCell::new() };
         opened.check_links("", &opened.file)?;
         Ok(opened)
+    }
+
+    /// The same, whose bytes with rows and columns are `numbers`, and not pictures.
+    pub fn showing_numbers(self, numbers: bool) -> Self {
+        Self { numbers, ..self }
     }
 
     /// Where it is.
@@ -460,6 +467,10 @@ impl Source for Hdf5File {
             }
             other => Err(self.wrong_type(name, other.to_string(), "pictures")),
         }
+    }
+
+    fn shows_numbers(&self) -> bool {
+        self.numbers
     }
 
     fn claims(&self) -> &Claims {

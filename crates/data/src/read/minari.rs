@@ -17,7 +17,10 @@ use crate::recording::{Reader, Recording};
 use crate::spaces::Space;
 
 /// The Farama Foundation's format.
-pub(crate) struct Minari;
+pub(crate) struct Minari {
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    pub numbers: bool,
+}
 
 impl Reader for Minari {
     fn name(&self) -> &'static str {
@@ -29,6 +32,10 @@ impl Reader for Minari {
             || find_file(path)
                 .and_then(|file| Hdf5File::open(&file))
                 .is_ok_and(|file| is_minari(&file))
+    }
+
+    fn as_numbers(&self) -> Option<&'static dyn Reader> {
+        Some(&Self { numbers: true })
     }
 
     fn place(&self, path: &Path) -> Result<PathBuf, DataError> {
@@ -51,7 +58,7 @@ impl Reader for Minari {
         &self,
         path: &Path,
     ) -> Result<(Recording, Option<ObservationColumn>), DataError> {
-        let file = Hdf5File::open(&self.place(path)?)?;
+        let file = Hdf5File::open(&self.place(path)?)?.showing_numbers(self.numbers);
         let names = episode_names(&file)?;
         let spaces = MinariSpaces::of(&file)?;
         check_total(&file, spaces.total_episodes, names.len())?;
@@ -62,6 +69,7 @@ impl Reader for Minari {
     }
 
     fn check(&self, path: &Path, findings: &mut Findings<'_>) -> Result<Inspection, DataError> {
-        hdf5::check_minari(&Hdf5File::open(path)?, findings)
+        let file = Hdf5File::open(path)?.showing_numbers(self.numbers);
+        hdf5::check_minari(&file, findings)
     }
 }

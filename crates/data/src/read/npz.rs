@@ -29,9 +29,13 @@ use crate::read::source::{
 use crate::read::zip::{Archive, Entry, Inside, MAGIC};
 use crate::recording::{Reader, Recording};
 use crate::spaces::Space;
+use crate::stored::Stored;
 
 /// Arrays under D4RL's names.
-pub(crate) struct Npz;
+pub(crate) struct Npz {
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    pub numbers: bool,
+}
 
 /// Arrays as OGBench has them.
 pub(crate) struct Ogbench;
@@ -57,13 +61,17 @@ impl Reader for Npz {
         path.is_file() && (named || begins(path).is_some_and(|bytes| bytes == *MAGIC))
     }
 
+    fn as_numbers(&self) -> Option<&'static dyn Reader> {
+        Some(&Self { numbers: true })
+    }
+
     fn action_space(&self, path: &Path) -> Result<Option<Space>, DataError> {
         let file = NpzFile::open(path)?;
         file.space_of(&acted(&file, file.named(ACTIONS)?, None)?)
     }
 
     fn open(&self, path: &Path) -> Result<Recording, DataError> {
-        let file = NpzFile::open(path)?;
+        let file = NpzFile { numbers: self.numbers, ..NpzFile::open(path)? };
         let is_read = [OBSERVATIONS, ACTIONS, REWARDS, ENDS, LIMITS];
         if !is_read.iter().all(|names| file.first(names).is_some())
             && let Some(error) = foreign::by_names(&file)
@@ -76,8 +84,8 @@ impl Reader for Npz {
         let numbers = column(&file, rewards)?;
         same(&file, rewards, numbers.len(), steps, end)?;
         let rewards = numbers;
-        let (observations, actions) = file.steps(steps, end)?;
-        file.space_of(&actions)?;
+        let (observations, actions, mut stored) = file.steps(steps, end)?;
+        stored.actions_described = file.space_of(&actions)?.is_some();
         let (episodes, finished) = cut(&terminals, &timeouts);
         let both = terminals.iter().zip(&timeouts).filter(|&(&end, &cut)| end && cut).count();
         let mut columns = Columns {
@@ -89,6 +97,7 @@ impl Reader for Npz {
             episodes,
             finished,
             odd: taken.map(str::to_owned).into_iter().collect(),
+            stored,
         };
         columns.check()?;
         let outside = columns.actions_outside();
@@ -134,7 +143,8 @@ impl Reader for Ogbench {
         let file = NpzFile::open(path)?;
         let ends = flags(&file, "terminals")?;
         let rows = ends.len();
-        let (observations, actions) = file.steps(rows, "terminals")?;
+        let (observations, actions, mut stored) = file.steps(rows, "terminals")?;
+        stored.without_rewards = !file.has("rewards");
         let mut odd = Vec::new();
         let rewards = if file.has("rewards") {
             column(&file, "rewards")?
@@ -154,6 +164,7 @@ impl Reader for Ogbench {
             episodes: Vec::new(),
             finished: Vec::new(),
             odd,
+            stored,
         };
         let mut last_rows = Vec::new();
         for (episode, finished) in whole.into_iter().zip(finished) {
@@ -208,6 +219,7 @@ struct Ends {
 #[derive(Debug)]
 struct NpzFile {
     archive: Archive,
+    numbers: bool,
     claims: Claims,
 }
 
@@ -221,7 +233,7 @@ impl NpzFile {
     fn open(path: &Path) -> Result<Self, DataError> {
         let archive = Archive::open(path)?;
         let bytes = fs::metadata(path).map_err(DataError::io(path, "read"))?.len();
-        Ok(Self { archive, claims: Claims::new(bytes) })
+        Ok(Self { archive, numbers: false, claims: Claims::new(bytes) })
     }
 
     /// What was observed and done, in so many steps.
@@ -229,14 +241,15 @@ impl NpzFile {
         &self,
         steps: usize,
         other: &str,
-    ) -> Result<(ObservationColumn, ActionColumn), DataError> {
+    ) -> Result<(ObservationColumn, ActionColumn, Stored), DataError> {
         let name = self.named(OBSERVATIONS)?;
         let observations = observed(self, name, None)?;
         same(self, name, observations.rows(), steps, other)?;
+        let stored = observations.stored(self, name, None, true);
         let name = self.named(ACTIONS)?;
         let actions = acted(self, name, None)?;
         same(self, name, actions.rows(), steps, other)?;
-        Ok((observations.seen(), actions))
+        Ok((observations.seen(), actions, stored))
     }
 
     /// The first of `names` that is there, if one is.
@@ -564,6 +577,10 @@ impl Source for NpzFile {
             each(row, &bytes)?;
         }
         file.finish()
+    }
+
+    fn shows_numbers(&self) -> bool {
+        self.numbers
     }
 
     fn claims(&self) -> &Claims {

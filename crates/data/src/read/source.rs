@@ -13,6 +13,7 @@ use crate::error::advice::{BEYOND, ONE_A_ROW};
 use crate::read::jpeg::decoded;
 use crate::read::rounding::Rounding;
 use crate::spaces::Space;
+use crate::stored::{PictureCounter, Pictures, Stored};
 
 /// What the elements of an array are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +89,9 @@ pub(crate) trait Source {
         bytes.chunks_exact(size).enumerate().try_for_each(|(row, bytes)| each(row, bytes))
     }
 
+    /// Whether bytes with rows and columns are numbers, and not pictures.
+    fn shows_numbers(&self) -> bool;
+
     /// What was made of the file so far.
     fn claims(&self) -> &Claims;
 
@@ -162,6 +166,8 @@ pub(crate) enum Shown {
         /// `[rows, SIDE, SIDE]`
         pixels: Vec<u8>,
         rows: usize,
+        /// What they were before.
+        pictures: Pictures,
     },
 }
 
@@ -170,6 +176,29 @@ impl Shown {
     pub fn rows(&self) -> usize {
         match self {
             Self::Numbers { rows, .. } | Self::Frames { rows, .. } => *rows,
+        }
+    }
+
+    /// How they are stored in array `name`, of space `space`; rows of `flagged` recordings end
+    /// episodes.
+    pub fn stored(
+        &self,
+        source: &dyn Source,
+        name: &str,
+        space: Option<&Space>,
+        flagged: bool,
+    ) -> Stored {
+        // A group of arrays has no axes, and where somebody says that bytes are numbers none count.
+        let axes = source.shape(name).ok().filter(|_| !source.shows_numbers()).unwrap_or_default();
+        Stored {
+            axes: axes.get(1..).unwrap_or_default().to_vec(),
+            observations_described: space.is_some() || source.shows_numbers(),
+            flagged,
+            pictures: match self {
+                Self::Numbers { .. } => Pictures::default(),
+                Self::Frames { pictures, .. } => *pictures,
+            },
+            ..Stored::default()
         }
     }
 
@@ -302,7 +331,9 @@ pub(crate) fn one(
     }
     match axes {
         [] | [0, ..] => Err(wrong_shape(source, name, &shape, "[rows, width], at least one wide")),
-        [_, _, ..] if source.kind(name)? == Kind::Byte => frames(source, name, rows, axes),
+        [_, _, ..] if source.kind(name)? == Kind::Byte && !source.shows_numbers() => {
+            frames(source, name, rows, axes)
+        }
         _ if width == 0 => Err(wrong_shape(source, name, &shape, "[rows, width]")),
         _ => Ok(Shown::Numbers { values: source.reals(name)?, rows, width }),
     }
@@ -315,6 +346,10 @@ fn streamed(
     rows: usize,
     axes: &[usize],
 ) -> Result<Shown, DataError> {
+    if source.shows_numbers() {
+        let way_out = "record them with jpeg_encoding=False, as JPEG changes them".into();
+        return Err(unread(source, format!("`{name}`, JPEG pictures that are numbers,"), way_out));
+    }
     let expected = "[height, width], with 3 colours last or none";
     let picture = Picture::of(axes).map_err(|_| wrong_shape(source, name, axes, expected))?;
     let mut seen = AsSeen::new(source, name, rows, picture)?;
@@ -324,7 +359,7 @@ fn streamed(
         seen.push(&image);
         Ok(())
     })?;
-    Ok(Shown::Frames { pixels: seen.pixels, rows })
+    Ok(seen.shown(rows))
 }
 
 /// Pictures as agents see them.
@@ -339,7 +374,10 @@ fn frames(
         wrong_shape(source, name, &shape, &format!("rows of {expected}"))
     })?;
     if axes == [SIDE, SIDE] {
-        return Ok(Shown::Frames { pixels: source.bytes(name)?, rows });
+        let pixels = source.bytes(name)?;
+        let mut counter = PictureCounter::default();
+        pixels.chunks_exact(SIDE * SIDE).for_each(|frame| counter.add(frame, frame));
+        return Ok(Shown::Frames { pixels, rows, pictures: counter.counts() });
     }
     let size = picture.size();
     let mut seen = AsSeen::new(source, name, rows, picture)?;
@@ -347,7 +385,7 @@ fn frames(
         seen.push(image);
         Ok(())
     })?;
-    Ok(Shown::Frames { pixels: seen.pixels, rows })
+    Ok(seen.shown(rows))
 }
 
 /// Pictures, one after the other, each as the newest frame that an agent sees of it.
@@ -355,6 +393,7 @@ struct AsSeen {
     picture: Picture,
     stack: Vec<u8>,
     pixels: Vec<u8>,
+    counter: PictureCounter,
 }
 
 impl AsSeen {
@@ -368,12 +407,19 @@ impl AsSeen {
         const FRAME: usize = SIDE * SIDE;
         source.claim(name, (rows as u64).saturating_mul(FRAME as u64))?;
         let (stack, pixels) = (vec![0; STACK * FRAME], Vec::with_capacity(rows * FRAME));
-        Ok(Self { picture, stack, pixels })
+        Ok(Self { picture, stack, pixels, counter: PictureCounter::default() })
     }
 
     fn push(&mut self, image: &[u8]) {
         self.picture.show(image, true, &mut self.stack);
-        self.pixels.extend_from_slice(&self.stack[(STACK - 1) * SIDE * SIDE..]);
+        let frame = &self.stack[(STACK - 1) * SIDE * SIDE..];
+        self.counter.add(self.picture.newest(image).unwrap_or(frame), frame);
+        self.pixels.extend_from_slice(frame);
+    }
+
+    /// All of them.
+    fn shown(self, rows: usize) -> Shown {
+        Shown::Frames { pixels: self.pixels, rows, pictures: self.counter.counts() }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
 mod conversion;
+mod doubts;
 mod download;
 mod foreign;
 mod held_out;

@@ -140,7 +140,7 @@ fn a_file_of_d3rlpy_reads_as_it_was_written() {
 }
 
 /// A zip archive of stored arrays, as small as can be.
-pub(crate) fn zip(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
+pub fn zip(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let (mut bytes, mut directory) = (Vec::new(), Vec::new());
     for (name, contents) in files {
         let name = format!("{name}.npy");
@@ -163,7 +163,7 @@ pub(crate) fn zip(files: &[(&str, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-pub(crate) fn f4(shape: &[usize], values: &[f32]) -> Vec<u8> {
+pub fn f4(shape: &[usize], values: &[f32]) -> Vec<u8> {
     npy("<f4", shape, &values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<_>>())
 }
 

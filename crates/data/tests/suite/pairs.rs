@@ -6,8 +6,8 @@ use std::sync::Arc;
 use overtone_core::{ActionSpace, Episode, ObservationSpace, Outcome, Task};
 use overtone_data::{
     ActionColumn, Batch, BatchActions, BatchObservations, BatchOptions, Columns, Dataset,
-    DatasetOptions, Loader, LoaderConfig, ObservationColumn, Sampling, Split, StoredObservations,
-    Subset, Transitions,
+    DatasetOptions, Loader, LoaderConfig, ObservationColumn, Sampling, Split, Stored,
+    StoredObservations, Subset, Transitions,
 };
 
 /// Three episodes: of 3 steps to the task's end, of 2 to a step limit, of 2 to the end.
@@ -25,6 +25,7 @@ fn columns(observations: ObservationColumn, actions: ActionColumn) -> Columns {
         episodes: ends.map(|(start, length, outcome)| Episode { start, length, outcome }).into(),
         finished: vec![true; 3],
         odd: Vec::new(),
+        stored: Stored::default(),
     }
 }
 

@@ -91,7 +91,7 @@ impl Cast {
             let checkpoint = open_checkpoint(&run, "last")?;
             let agent = Agent::of(&checkpoint)?;
             ask::check_given(words, &agent.task)?;
-            let own = crate::suites::by_id(&agent.task.id())?;
+            let own = crate::suites::as_trained(&agent.task)?;
             if let Some(other) = task.filter(|task| *task != own) {
                 bail!("policy={name} plays {}, and {} is recorded", own.id(), other.id());
             }

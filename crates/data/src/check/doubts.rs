@@ -1,0 +1,378 @@
+//! Doubts: where the numbers of a recording may mean something else than their type and shape say.
+
+use overtone_core::{ActionSpace, Episode, Task};
+
+use super::doubted_number::DoubtedNumber;
+use super::outliers;
+use super::vectors::{Observations, Rows, Steps};
+use crate::columns::{ActionColumn, Columns, ObservationColumn};
+use crate::combinations::{counted_from, other_start};
+use crate::expected::Expected;
+use crate::findings::{Finding, Findings, Tally};
+use crate::read::hdf5_arrays::place;
+use crate::stored::Stored;
+
+/// Steps below which values say little: a few may all be whole, or all small.
+const FEW: usize = 10;
+
+/// The largest byte of pictures that is too small for them.
+const DARKEST: u8 = 63;
+
+/// Bytes of an observation from which on they may be a picture's.
+const FEWEST_PIXELS: usize = 400;
+
+/// Of a list this long, how often each action must occur on average.
+const LONG_LIST: (usize, usize) = (64, 10);
+
+/// What was seen of a recording that may mean something else.
+#[derive(Default)]
+pub(super) struct Doubts {
+    stored: Stored,
+    rows: usize,
+    observed: Vec<DoubtedNumber>,
+    acted: Vec<DoubtedNumber>,
+    /// Whether every action so far is zeros and a one.
+    one_hot: bool,
+    /// How often each action of a list occurs.
+    chosen: Vec<usize>,
+    /// The task's starting number, where a list may count from it.
+    other_start: Option<i64>,
+    /// Rows whose reward is not 0.
+    paid: usize,
+    /// Steps whose reward is above that of the step before, below it, and all.
+    rewards: [usize; 3],
+    flags: Flags,
+}
+
+/// How flags in rows cut a recording.
+#[derive(Default)]
+struct Flags {
+    /// Episodes that a flag ends.
+    ended: usize,
+    longest: usize,
+    /// Episodes of one step right after another flag.
+    adjacent: Tally,
+    /// Whether the first row alone is the first episode.
+    first_row: bool,
+    /// Rows after the last flag.
+    unfinished: usize,
+}
+
+impl Doubts {
+    /// Looks at steps.
+    pub fn part(
+        &mut self,
+        part: &Steps<'_>,
+        episodes: &[Episode],
+        finished: &[bool],
+        task: Option<&Task>,
+    ) {
+        let pictures = self.stored.pictures.and(part.stored.pictures);
+        self.stored = Stored { pictures, ..part.stored.clone() };
+        if let Observations::Vectors(rows) = part.observations {
+            numbers(&mut self.observed, rows, episodes, part.prefix);
+        }
+        match part.actions {
+            Some(ActionColumn::Continuous { width, values }) => {
+                let rows = Rows { values, width: *width };
+                numbers(&mut self.acted, rows, episodes, part.prefix);
+                let is_one_hot = |row: &[f32]| {
+                    row.iter().filter(|&&number| number == 1.0).count() == 1
+                        && row.iter().filter(|&&number| number == 0.0).count() + 1 == row.len()
+                };
+                let all = values.chunks_exact((*width).max(1)).all(is_one_hot);
+                self.one_hot = *width > 1 && all && (self.one_hot || self.rows == 0);
+            }
+            Some(actions @ ActionColumn::Discrete { n_actions, values }) => {
+                self.chosen.resize((*n_actions).max(self.chosen.len()), 0);
+                for &action in values {
+                    if let Some(count) = self.chosen.get_mut(usize::from(action)) {
+                        *count += 1;
+                    }
+                }
+                let described = part.stored.actions_described;
+                let start = task.and_then(|task| other_start(actions, described, task));
+                self.other_start = start.filter(|_| self.rows == 0 || self.other_start == start);
+            }
+            None => {}
+        }
+        self.rows += part.n;
+        let rewards = part.rewards.unwrap_or(&[1.0]);
+        self.paid += rewards.iter().filter(|&&reward| reward != 0.0).count();
+        for episode in episodes {
+            for pair in rewards.get(episode.range()).unwrap_or_default().windows(2) {
+                self.rewards[0] += usize::from(pair[1] > pair[0]);
+                self.rewards[1] += usize::from(pair[1] < pair[0]);
+                self.rewards[2] += 1;
+            }
+        }
+        if part.stored.flagged {
+            self.flags.look(episodes, finished, part.prefix);
+        }
+    }
+
+    /// Adds the doubts there are.
+    pub fn tell(&self, task: Option<&Task>, findings: &mut Findings<'_>) {
+        self.flags.tell(self.rows, findings);
+        self.tell_actions(task, findings);
+        if self.rows < FEW {
+            return;
+        }
+        self.tell_observations(findings);
+        self.tell_rewards(findings);
+    }
+
+    fn tell_rewards(&self, findings: &mut Findings<'_>) {
+        if self.paid == 0 && !self.stored.without_rewards {
+            findings.tell("zero-rewards", "rewards", format!("0 in all {} rows", self.rows));
+        }
+        let [above, below, steps] = self.rewards;
+        if below == 0 && 2 * above > steps && steps >= FEW {
+            let found =
+                format!("{above} of {steps} steps that pay more than the step before, none less");
+            findings.tell("growing-rewards", "rewards", found);
+        }
+    }
+
+    fn tell_actions(&self, task: Option<&Task>, findings: &mut Findings<'_>) {
+        let wanted = task.map(|task| (&*task.title, &task.actions));
+        let is_list = !self.chosen.is_empty();
+        let whole = self.whole_actions();
+        if self.rows == 0 || (!is_list && self.acted.is_empty()) {
+            return;
+        }
+        match (wanted, &whole) {
+            (Some((title, ActionSpace::Discrete { names })), Some(found)) if !is_list => {
+                let expected = format!("one of {} actions, as {title} takes", names.len());
+                findings.tell_of("whole-actions-for-list", "actions", expected, found.as_str());
+            }
+            (Some((title, ActionSpace::Discrete { names })), None) if self.acted.len() == 1 => {
+                let expected = format!("one of {} actions, as {title}", names.len());
+                let found = format!("{} real numbers", self.acted.len());
+                findings.tell_of("wrong-width", "actions", expected, found);
+            }
+            (Some((title, ActionSpace::Continuous { low, .. })), _) if is_list => {
+                let expected = format!("{} real numbers, as {title} takes", low.len());
+                let found = format!("one of {} actions", self.chosen.len());
+                findings.tell_of("list-for-numbers", "actions", expected, found);
+            }
+            (_, Some(found)) => {
+                // Somebody who says the bounds of numbers says that they are numbers.
+                let described = self.stored.actions_described || wanted.is_some();
+                let is_index = self.acted.iter().all(|number| number.range()[0] >= 0.0);
+                if self.rows < FEW {
+                    return;
+                }
+                let rule = match (described, self.one_hot, is_index) {
+                    (true, ..) => "whole-actions-described",
+                    (false, true, _) => "one-hot-actions",
+                    (false, false, true) => "whole-actions",
+                    (false, false, false) => "whole-actions-described",
+                };
+                findings.tell(rule, "actions", found.as_str());
+            }
+            (_, None) => {}
+        }
+        if is_list {
+            self.tell_list(task, findings);
+        }
+    }
+
+    /// Whole numbers that actions are made of, in words; `None` where they are not.
+    fn whole_actions(&self) -> Option<String> {
+        if !self.acted.iter().all(DoubtedNumber::is_whole) {
+            return None;
+        }
+        let lows = self.acted.iter().map(|number| number.range()[0]);
+        let highs = self.acted.iter().map(|number| number.range()[1]);
+        let (low, high) = (lows.reduce(f32::min)?, highs.reduce(f32::max)?);
+        Some(match self.acted.as_slice() {
+            [number] => match number.n_values() {
+                Some(n) => format!("whole numbers, {n} different ones from {low} to {high}"),
+                // So many are a quantity.
+                None => return None,
+            },
+            _ if self.one_hot => format!("{} numbers, of which one is 1", self.acted.len()),
+            several => format!("{} whole numbers from {low} to {high}", several.len()),
+        })
+    }
+
+    fn tell_list(&self, task: Option<&Task>, findings: &mut Findings<'_>) {
+        if let (Some(start), Some(task)) = (self.other_start, task) {
+            let n = task.actions.size();
+            let advice = counted_from(&task.title, start, n);
+            findings.tell_of("other-start", "actions", advice, format!("from {start} on"));
+            return;
+        }
+        if self.rows < FEW {
+            return;
+        }
+        let Some(first) = self.chosen.iter().position(|&count| count > 0) else { return };
+        let last = self.chosen.iter().rposition(|&count| count > 0).unwrap_or(first);
+        if first > 0 && !self.stored.actions_described {
+            findings.tell("first-action-unused", "actions", format!("none below {first}"));
+        }
+        let unused: Vec<String> =
+            (first..=last).filter(|&at| self.chosen[at] == 0).map(|at| at.to_string()).collect();
+        if let [one] = unused.as_slice() {
+            findings.tell("unused-actions", "actions", format!("no action {one}"));
+        } else if !unused.is_empty() {
+            let shown = unused[..unused.len().min(5)].join(", ");
+            let more = if unused.len() > 5 { ", …" } else { "" };
+            let found = format!("{} that never occur: {shown}{more}", unused.len());
+            findings.tell("unused-actions", "actions", found);
+        }
+        let (n, (long, often)) = (self.chosen.len(), LONG_LIST);
+        if n >= long && self.rows < often * n {
+            let found = format!("a list of {n}, and {} steps", self.rows);
+            findings.tell("long-list", "actions", found);
+        }
+    }
+
+    fn tell_observations(&self, findings: &mut Findings<'_>) {
+        const OBSERVED: &str = "observations";
+        let Stored { axes, pictures, observations_described: described, .. } = &self.stored;
+        if self.observed.is_empty() {
+            if pictures.rows > 0 && (1..=DARKEST).contains(&pictures.largest) {
+                let found = format!("no byte above {}", pictures.largest);
+                findings.tell("codes-as-pictures", OBSERVED, found);
+            }
+            // A pixel or two may be lost in any picture.
+            let lost = pictures.distinct - pictures.distinct_frames.min(pictures.distinct);
+            if lost * 20 > pictures.distinct {
+                let (n, frames) = (pictures.distinct, pictures.distinct_frames);
+                let found = format!("{n} different pictures that become {frames} different frames");
+                findings.tell("lost-differences", OBSERVED, found);
+            }
+            return;
+        }
+        let whole = self.observed.iter().all(DoubtedNumber::is_whole);
+        let is_bits = self.observed.iter().all(|number| number.is_within(0.0, 1.0));
+        let is_index = self.observed.iter().all(|number| number.range()[0] >= 0.0);
+        if axes.len() > 1 && !described {
+            let axes: Vec<String> = axes.iter().map(usize::to_string).collect();
+            let found = format!("[rows, {}], no bytes", axes.join(", "));
+            findings.tell("pictures-as-numbers", OBSERVED, found);
+        } else if whole && is_index && !is_bits && !described {
+            let high = self.observed.iter().map(|number| number.range()[1]).fold(0.0, f32::max);
+            let n = self.observed.len();
+            let is_bytes = (f32::from(DARKEST) + 1.0..=255.0).contains(&high);
+            match n >= FEWEST_PIXELS && is_bytes {
+                true => {
+                    let found = format!("{n} whole numbers up to {high} in a row");
+                    findings.tell("pictures-as-numbers", OBSERVED, found);
+                }
+                false => {
+                    let found = format!("whole numbers up to {high}");
+                    findings.tell("whole-observations", OBSERVED, found);
+                }
+            }
+        }
+        for (place, number) in self.observed.iter().enumerate() {
+            if let Some(found) = number.wrapped() {
+                findings.tell("wrapped-angle", OBSERVED, format!("number {place}: {found}"));
+            } else if let Some(found) = number.restarted() {
+                let found = format!("number {place}, which counts up, begins anew in {found}");
+                findings.tell("unflagged-restart", OBSERVED, found);
+            }
+        }
+    }
+}
+
+impl Flags {
+    fn look(&mut self, episodes: &[Episode], finished: &[bool], prefix: &str) {
+        let mut before = false;
+        for (at, (episode, &finished)) in episodes.iter().zip(finished).enumerate() {
+            self.longest = self.longest.max(episode.length);
+            if finished {
+                self.ended += 1;
+                if episode.length == 1 {
+                    self.first_row |= at == 0;
+                    if before {
+                        self.adjacent.add(|| place(prefix, episode.start));
+                    }
+                }
+            } else {
+                self.unfinished += episode.length;
+            }
+            before = finished;
+        }
+    }
+
+    fn tell(&self, rows: usize, findings: &mut Findings<'_>) {
+        let flagged = format!("flags in {} of {rows} rows", self.ended);
+        if self.ended == rows {
+            if rows >= FEW {
+                findings.tell("flags-everywhere", "", flagged);
+            }
+        } else if self.longest <= 2 && 2 * self.ended > rows {
+            findings.tell("inverted-flags", "", flagged);
+        } else if 10 * self.adjacent.count as usize >= self.ended.max(1) {
+            let found = self.adjacent.told("rows flagged right after a flagged row");
+            findings.tell("adjacent-flags", "", found.unwrap_or_default());
+        } else if self.first_row && self.unfinished > 1 {
+            let found = format!("a flag in row 0, none in the last {} rows", self.unfinished);
+            findings.tell("flags-at-beginning", "", found);
+        }
+    }
+}
+
+/// Adds rows of episodes to what is known of each of their numbers.
+fn numbers(known: &mut Vec<DoubtedNumber>, rows: Rows<'_>, episodes: &[Episode], prefix: &str) {
+    if known.is_empty() {
+        known.resize(rows.width, DoubtedNumber::default());
+    }
+    if known.len() != rows.width {
+        return;
+    }
+    for episode in episodes {
+        let Some(values) = rows.of(episode) else { return };
+        for (at, row) in values.chunks_exact(rows.width.max(1)).enumerate() {
+            let here = || place(prefix, episode.start + at);
+            known.iter_mut().zip(row).for_each(|(known, &value)| known.add(value, at == 0, here));
+        }
+    }
+}
+
+impl Columns {
+    /// Where this recording may mean something else than its types and shapes say: a part of what
+    /// [`check`](crate::check()) finds.
+    pub fn doubts(&self, expected: &Expected<'_>) -> Vec<Finding> {
+        let mut findings = Findings::default();
+        findings.expected = *expected;
+        findings.of(&self.path);
+        let mut doubts = Doubts::default();
+        doubts.part(&self.steps(), &self.episodes, &self.finished, expected.task);
+        doubts.tell(expected.task, &mut findings);
+        let seen = match &self.observations {
+            ObservationColumn::Vectors { width, values } => outliers::sums(values, *width),
+            ObservationColumn::Frames { .. } => Vec::new(),
+        };
+        let acted = match &self.actions {
+            ActionColumn::Continuous { width, values } => outliers::sums(values, *width),
+            ActionColumn::Discrete { .. } => Vec::new(),
+        };
+        outliers::tell([&seen, &acted, &outliers::sums(&self.rewards, 1)], &mut findings);
+        findings.list
+    }
+
+    /// All of its steps.
+    pub(super) fn steps(&self) -> Steps<'_> {
+        Steps {
+            prefix: "",
+            n: self.n_transitions(),
+            observations: match &self.observations {
+                ObservationColumn::Vectors { width, values } => {
+                    Observations::Vectors(Rows { values, width: *width })
+                }
+                ObservationColumn::Frames { pixels, .. } => {
+                    Observations::Pictures { pixels, frame: self.observations.width() }
+                }
+            },
+            actions: Some(&self.actions),
+            rewards: Some(&self.rewards),
+            limited: true,
+            stored: &self.stored,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! [`Stored`]: how a recording's arrays are stored, beyond their numbers.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How the arrays of a recording are stored: what a doubt about their meaning is about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Stored {
+    /// Axes of an observation in its file, `[7, 7, 3]`; empty where nobody knows them.
+    pub axes: Vec<usize>,
+    /// Whether the file describes the space of its observations.
+    pub observations_described: bool,
+    /// Whether the file describes the space of its actions.
+    pub actions_described: bool,
+    /// Whether flags in its rows say where episodes end.
+    pub flagged: bool,
+    /// Whether it has no rewards, and all were taken as 0.
+    pub without_rewards: bool,
+    /// What pictures were before they became frames.
+    pub pictures: Pictures,
+}
+
+/// Pictures as they are stored, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pictures {
+    /// How many were looked at.
+    pub rows: usize,
+    /// The largest byte.
+    pub largest: u8,
+    /// Different ones among the first rows.
+    pub distinct: usize,
+    /// Different frames that became of these.
+    pub distinct_frames: usize,
+}
+
+impl Pictures {
+    /// Counts of two parts of a recording.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            rows: self.rows + other.rows,
+            largest: self.largest.max(other.largest),
+            distinct: self.distinct + other.distinct,
+            distinct_frames: self.distinct_frames + other.distinct_frames,
+        }
+    }
+}
+
+/// Rows whose pictures are compared.
+const COMPARED: usize = 2048;
+
+/// [`Pictures`] to be.
+#[derive(Default)]
+pub(crate) struct PictureCounter {
+    rows: usize,
+    largest: u8,
+    /// The frame that became of each picture, by hashes.
+    frames: HashMap<u64, u64>,
+}
+
+impl PictureCounter {
+    /// Adds a picture and the frame that became of it.
+    pub fn add(&mut self, picture: &[u8], frame: &[u8]) {
+        self.rows += 1;
+        self.largest = picture.iter().fold(self.largest, |largest, &byte| largest.max(byte));
+        if self.rows <= COMPARED {
+            self.frames.insert(hash(picture), hash(frame));
+        }
+    }
+
+    /// What was counted.
+    pub fn counts(&self) -> Pictures {
+        let mut frames: Vec<u64> = self.frames.values().copied().collect();
+        frames.sort_unstable();
+        frames.dedup();
+        Pictures {
+            rows: self.rows,
+            largest: self.largest,
+            distinct: self.frames.len(),
+            distinct_frames: frames.len(),
+        }
+    }
+}
+
+fn hash(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    hasher.finish()
+}
