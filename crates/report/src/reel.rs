@@ -84,11 +84,20 @@ impl<W: Write> Reel<W> {
                 full: 0.5,
                 signed: false,
             },
-            (Actions::Discrete(actions), None) => Bars {
-                title: "action".into(),
-                bars: actions.iter().map(|&action| (self.name(action), 1.0)).collect(),
-                ..Bars::default()
-            },
+            (Actions::Discrete(actions), None) => {
+                let taken = actions.first().copied();
+                let n_actions = self.names.len().max(taken.map_or(0, |action| action + 1));
+                let length = |action| if Some(action) == taken { 1.0 } else { 0.0 };
+                Bars {
+                    title: "action".into(),
+                    bars: (0..n_actions)
+                        .map(|action| (self.name(action), length(action)))
+                        .collect(),
+                    marked: taken,
+                    full: 1.0,
+                    signed: false,
+                }
+            }
             (Actions::Continuous { values, .. }, _) => {
                 let mut values = values.clone();
                 let title = match &self.scale {
@@ -120,6 +129,23 @@ mod tests {
     use overtone_core::{ActionSpace, Observations};
 
     use super::*;
+
+    #[test]
+    fn every_action_has_a_bar_and_the_one_that_is_taken_is_marked() {
+        let names = vec!["left".to_owned(), "stay".to_owned(), "right".to_owned()];
+        let reel = Reel::new(Vec::new(), "a task".into(), names, 5);
+        let bars = reel.bars(&Moment {
+            step: 0,
+            raw_return: 0.0,
+            return_to_go: 0.0,
+            observation: Observations::Vectors(&[]),
+            actions: &Actions::Discrete(vec![2]),
+            played: None,
+        });
+        let expected = [("left", 0.0), ("stay", 0.0), ("right", 1.0)];
+        assert_eq!(bars.bars, expected.map(|(name, length)| (name.to_owned(), length)));
+        assert_eq!((bars.marked, bars.full), (Some(2), 1.0));
+    }
 
     #[test]
     fn a_full_bar_is_a_bound() {

@@ -1,4 +1,4 @@
-//! TensorBoard's event files: scalars, written so that nothing here can panic.
+//! TensorBoard's event files: scalars and hyperparameters, written so that nothing here can panic.
 //!
 //! A file is a sequence of records: length (u64), its checksum, the bytes of a protobuf
 //! `Event`, their checksum; all little-endian, the checksums CRC-32C, rotated and offset as
@@ -14,7 +14,7 @@ use std::{
 
 use crc32c::crc32c;
 
-use crate::error::TrainError;
+use crate::{error::TrainError, metrics::Setting};
 
 /// An event file that is being written.
 #[derive(Debug)]
@@ -69,13 +69,77 @@ impl Events {
 
     /// Adds the point (`step`, `value`) to the curve `tag`.
     pub fn scalar(&mut self, tag: &str, value: f32, step: u64) {
+        self.described(tag, value, step, "");
+    }
+
+    /// The same, with words on the curve that TensorBoard shows beside its name; the first point's
+    /// stay.
+    pub fn described(&mut self, tag: &str, value: f32, step: u64, words: &str) {
         let mut point = Vec::new();
         field(&mut point, 1, tag.as_bytes());
         key(&mut point, 2, FIXED_32);
         point.extend(value.to_le_bytes());
-        let mut summary = Vec::new();
-        field(&mut summary, 1, &point);
-        self.event(step, 5, &summary);
+        if !words.is_empty() {
+            // `SummaryMetadata { summary_description }`.
+            field(&mut point, 9, &message(3, words.as_bytes()));
+        }
+        self.event(step, 5, &message(1, &point));
+    }
+
+    /// The run's settings, for the tab HParams.
+    pub fn settings(&mut self, settings: &[(String, Setting)]) {
+        // `SessionStartInfo { hparams, start_time_secs }`, whose values are `google.protobuf.Value`.
+        let mut start = Vec::new();
+        for (name, setting) in settings {
+            let mut value = Vec::new();
+            match setting {
+                Setting::Number(number) => {
+                    key(&mut value, 2, FIXED_64);
+                    value.extend(number.to_le_bytes());
+                }
+                Setting::Word(word) => field(&mut value, 3, word.as_bytes()),
+                Setting::Flag(flag) => {
+                    key(&mut value, 4, VARINT);
+                    varint(&mut value, u64::from(*flag));
+                }
+            }
+            let mut entry = message(1, name.as_bytes());
+            field(&mut entry, 2, &value);
+            field(&mut start, 1, &entry);
+        }
+        key(&mut start, 5, FIXED_64);
+        start.extend(now().as_secs_f64().to_le_bytes());
+        self.hparams("_hparams_/session_start_info", &message(3, &start));
+    }
+
+    /// That the run has ended well, for the tab HParams.
+    pub fn ended(&mut self) {
+        // `SessionEndInfo { status: STATUS_SUCCESS, end_time_secs }`.
+        let mut end = Vec::new();
+        key(&mut end, 1, VARINT);
+        varint(&mut end, 1);
+        key(&mut end, 2, FIXED_64);
+        end.extend(now().as_secs_f64().to_le_bytes());
+        self.hparams("_hparams_/session_end_info", &message(4, &end));
+    }
+
+    /// `HParamsPluginData` of version 0, in the metadata of a tensor of one zero.
+    fn hparams(&mut self, tag: &str, data: &[u8]) {
+        let mut plugin = message(1, b"hparams");
+        field(&mut plugin, 2, data);
+        // `TensorProto { dtype: DT_FLOAT, tensor_shape: [1], tensor_content }`.
+        let mut tensor = Vec::new();
+        key(&mut tensor, 1, VARINT);
+        varint(&mut tensor, 1);
+        let mut size = Vec::new();
+        key(&mut size, 1, VARINT);
+        varint(&mut size, 1);
+        field(&mut tensor, 2, &message(2, &size));
+        field(&mut tensor, 4, &[0; 4]);
+        let mut value = message(1, tag.as_bytes());
+        field(&mut value, 8, &tensor);
+        field(&mut value, 9, &message(1, &plugin));
+        self.event(0, 5, &message(1, &value));
     }
 
     /// Writes what was added.
@@ -134,6 +198,13 @@ fn field(out: &mut Vec<u8>, number: u64, content: &[u8]) {
     out.extend(content);
 }
 
+/// A message of one field.
+fn message(number: u64, content: &[u8]) -> Vec<u8> {
+    let mut message = Vec::new();
+    field(&mut message, number, content);
+    message
+}
+
 /// A checksum as records store it, so that checksums of checksums are no fixed points.
 fn masked(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
@@ -160,6 +231,29 @@ mod tests {
         assert_eq!(event[12..], *b"\x2a\x0c\x0a\x0a\x0a\x03a/b\x15\x00\x00\x00\x3f");
         let crc = masked(crc32c(event)).to_le_bytes();
         assert_eq!(record[record.len() - 4..], crc);
+    }
+
+    /// The bytes are those that TensorBoard's own `hparams` wrote of the same settings.
+    #[test]
+    fn settings_are_the_bytes_of_hparams_protos() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut events = Events::create(dir.path()).unwrap();
+        events.settings(&[
+            ("lr".into(), Setting::Number(0.5)),
+            ("head".into(), Setting::Word("linear".into())),
+            ("norm".into(), Setting::Flag(true)),
+        ]);
+        events.ended();
+        events.flush().unwrap();
+        let bytes = std::fs::read(&events.path).unwrap();
+        let holds = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
+        // Each an entry of the map: key, then a value with the field of its kind.
+        assert!(holds(b"\x0a\x0f\x0a\x02lr\x12\x09\x11\x00\x00\x00\x00\x00\x00\xe0\x3f"));
+        assert!(holds(b"\x0a\x10\x0a\x04head\x12\x08\x1a\x06linear"));
+        assert!(holds(b"\x0a\x0a\x0a\x04norm\x12\x02\x20\x01"));
+        assert!(holds(b"_hparams_/session_start_info") && holds(b"_hparams_/session_end_info"));
+        // `STATUS_SUCCESS`, then a time.
+        assert!(holds(b"\x22\x0b\x08\x01\x11"));
     }
 
     #[test]

@@ -8,6 +8,17 @@ use std::{
 
 use crate::{error::TrainError, events::Events, observer::StepReport};
 
+/// A setting of a run, as TensorBoard's tab HParams knows it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Setting {
+    /// A number.
+    Number(f64),
+    /// A word.
+    Word(String),
+    /// True or false.
+    Flag(bool),
+}
+
 /// Writes metrics.
 #[derive(Debug)]
 pub struct Metrics {
@@ -201,15 +212,32 @@ impl Metrics {
 }
 
 /// Writes an evaluation's scores at `step`, beside the training curves: by the names of their
-/// curves.
+/// curves. `words` say how the agent was played.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write_scores(run_dir: &Path, step: u64, scores: &[(String, f64)]) -> Result<(), TrainError> {
+pub fn write_scores(
+    run_dir: &Path,
+    step: u64,
+    scores: &[(String, f64)],
+    words: &str,
+) -> Result<(), TrainError> {
     let mut events = Events::create(run_dir)?;
     for (name, score) in scores {
-        events.scalar(name, *score as f32, step);
+        events.described(name, *score as f32, step, words);
     }
+    events.ended();
+    events.flush()
+}
+
+/// Writes a run's settings for TensorBoard's tab HParams: before training, since TensorBoard reads
+/// a folder's files in the order in which they were made.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_settings(run_dir: &Path, settings: &[(String, Setting)]) -> Result<(), TrainError> {
+    let mut events = Events::create(run_dir)?;
+    events.settings(settings);
     events.flush()
 }
 

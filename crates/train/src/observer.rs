@@ -44,8 +44,15 @@ pub trait Observer {
     fn saved(&mut self, checkpoint: &Checkpoint) {
         let _ = checkpoint;
     }
-    /// After a planned checkpoint was written: figures of it, by name, to be drawn beside the
-    /// training curves. Training waits meanwhile, and that time is not counted as training.
+    /// Whether a checkpoint is written after `step` so that it can be [`measured`](Self::measured),
+    /// where none is planned. All processes of a run must say the same.
+    fn wants(&self, step: u64) -> bool {
+        let _ = step;
+        false
+    }
+    /// After a checkpoint was written that was planned or [wanted](Self::wants): figures of it, by
+    /// name, to be drawn beside the training curves. Training waits meanwhile, and that time is not
+    /// counted as training.
     /// Asked again of the checkpoint that a run goes on from where it has no figures yet.
     ///
     /// `None`: it was asked to stop meanwhile. Then training stops here, and this checkpoint is

@@ -291,7 +291,8 @@ impl<A: Algorithm> Trainer<A> {
         // will be those of this step.
         let mut interrupted = false;
         let earlier = metrics.as_ref().map_or(0.0, Metrics::seconds);
-        if let Some(checkpoint) = self.saved.as_ref().filter(|_| self.is_planned()) {
+        let is_measured = self.is_planned() || observer.wants(step);
+        if let Some(checkpoint) = self.saved.as_ref().filter(|_| is_measured) {
             let unmeasured = metrics.as_mut().filter(|metrics| !metrics.has_measured(step));
             interrupted = measure(checkpoint, earlier, unmeasured, observer, team)?;
         }
@@ -321,7 +322,8 @@ impl<A: Algorithm> Trainer<A> {
             let logs = last || self.state.step.is_multiple_of(self.config.log_every);
             interrupted = is_to_stop && !last;
             let planned = self.is_planned();
-            let saves = planned || interrupted;
+            let is_measured = planned || observer.wants(self.state.step);
+            let saves = is_measured || interrupted;
             // Nothing is reported or stored before it is known to be finite.
             if logs || saves || unread.len() >= self.read_every {
                 for step in read(&mut unread) {
@@ -350,7 +352,7 @@ impl<A: Algorithm> Trainer<A> {
                 }
                 let checkpoint = self.save(team)?;
                 observer.saved(&checkpoint);
-                if planned {
+                if is_measured {
                     let (seconds, metrics) = (clock.seconds(), metrics.as_mut());
                     interrupted |=
                         clock.paused(|| measure(&checkpoint, seconds, metrics, observer, team))?;

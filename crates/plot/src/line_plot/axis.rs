@@ -3,7 +3,7 @@
 use super::Scale;
 
 /// One axis: its ends, and the ticks along it, both ends among them.
-pub(super) struct Axis {
+pub(crate) struct Axis {
     scale: Scale,
     /// In the axis's own measure: the value, or its decimal logarithm.
     range: [f64; 2],
@@ -19,7 +19,7 @@ const PLAIN: std::ops::Range<f64> = 1e-6..1e7;
 
 impl Axis {
     /// An axis that encloses `values`; those it cannot show are left out.
-    pub(super) fn enclosing(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn enclosing(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let ends = [f64::INFINITY, f64::NEG_INFINITY];
         let shown = values.filter(|&x| scale.shows(x)).map(|x| scale.measure(x));
         let [mut low, mut high] = shown.fold(ends, |[low, high], x| [low.min(x), high.max(x)]);
@@ -33,7 +33,7 @@ impl Axis {
     }
 
     /// How far along the axis a value lies, from 0 to 1; not finite where it cannot be shown.
-    pub(super) fn share(&self, x: f64) -> f64 {
+    pub(crate) fn share(&self, x: f64) -> f64 {
         if !self.scale.shows(x) {
             return f64::NAN;
         }
@@ -41,12 +41,12 @@ impl Axis {
     }
 
     /// Values with a number beside them.
-    pub(super) fn ticks(&self) -> &[f64] {
+    pub(crate) fn ticks(&self) -> &[f64] {
         &self.ticks
     }
 
     /// The number beside a tick.
-    pub(super) fn label(&self, x: f64) -> String {
+    pub(crate) fn label(&self, x: f64) -> String {
         let digits = match self.scale {
             Scale::Linear => {
                 let magnitude = |x: f64| x.abs().log10().floor();
@@ -82,9 +82,11 @@ impl Scale {
 /// Ticks 1, 2 or 5 times a power of ten apart, at most six steps.
 fn linear(mut low: f64, mut high: f64) -> Axis {
     // Equal ends, or so near that no ticks fit between them, are moved apart.
-    let least = low.abs().max(high.abs()).max(1e-300) * 1e-9;
+    let size = low.abs().max(high.abs());
+    let least = size.max(1e-300) * 1e-9;
     if high - low <= least {
-        let apart = least.max(0.5);
+        // In the size of the numbers: a constant 3e-4 is no 0 between -0.5 and 0.5.
+        let apart = if size < 1e-300 { 0.5 } else { least.max((size / 4.0).min(0.5)) };
         [low, high] = [low - apart, high + apart];
     }
     let rough = (high - low) / 5.0;
@@ -141,6 +143,27 @@ mod tests {
         linear(&[-1.0, 1.0], &["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
         linear(&[2.0, f64::NAN], &["1.4", "1.6", "1.8", "2.0", "2.2", "2.4", "2.6"]);
         linear(&[], &["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+    }
+
+    #[test]
+    fn a_constant_is_read_from_its_axis() {
+        let linear = |values: &[f64], labels: &[&str]| check(Scale::Linear, values, labels);
+        // A quarter up and down: 2.25e-4 to 3.75e-4 in steps of 5e-5.
+        linear(&[3e-4, 3e-4], &["0.00020", "0.00025", "0.00030", "0.00035", "0.00040"]);
+        linear(&[-0.04], &["-0.050", "-0.045", "-0.040", "-0.035", "-0.030"]);
+        linear(
+            &[2e-8, 2e-8],
+            &["1.4e-8", "1.6e-8", "1.8e-8", "2.0e-8", "2.2e-8", "2.4e-8", "2.6e-8"],
+        );
+        linear(&[475.0], &["474.4", "474.6", "474.8", "475.0", "475.2", "475.4", "475.6"]);
+        linear(&[0.0, 0.0], &["-0.6", "-0.4", "-0.2", "0.0", "0.2", "0.4", "0.6"]);
+        for power in -290..90 {
+            let value = 3.7 * 10f64.powi(power);
+            let axis = Axis::enclosing(Scale::Linear, [value, value].into_iter());
+            let [first, last] = [axis.ticks()[0], axis.ticks()[axis.ticks().len() - 1]];
+            assert!(last - first <= value.max(1e-9 * value), "{value}: {first} to {last}");
+            assert!((0.2..0.8).contains(&axis.share(value)), "{value}: {}", axis.share(value));
+        }
     }
 
     #[test]
