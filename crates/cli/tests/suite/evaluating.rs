@@ -181,6 +181,7 @@ fn a_video_of_an_evaluation_that_is_no_more_is_filmed_again() {
     assert!(page().contains("update 4, matched protocol, target 100, episode "), "{}", page());
     assert!(!films(""), "it is the same");
     // Other episodes; and one that someone chose is left as it is.
+    fs::remove_file(run.join("evaluation.json")).unwrap();
     desk.succeeds("evaluate rollouts episodes=3 target=100 seed=2");
     assert!(films(""));
     assert_ne!(shown(), first);
@@ -489,7 +490,7 @@ fn a_perceptron_may_be_told_shares_too() {
         "train env=hopper algorithm=rvs model.best_percents=10,100 model.d_model=16 \
          train.updates=2 train.batch_size=4 evaluation.episodes=2",
     );
-    assert!(said.contains("of a return, best 10 %, best 100 %:"), "{said}");
+    assert!(said.contains(" (best of 3 by 6 episodes)\n"), "{said}");
     let run = desk.only_run("runs");
     assert_eq!(report(&run.join("choice.json"))["curve"].as_array().unwrap().len(), 3);
     let played = |percent: u8| {
@@ -517,7 +518,7 @@ fn a_quantile_is_chosen_after_training() {
     let choice = report(&run.join("choice.json"));
     let chosen = choice["chosen"]["return_quantile"].as_f64().unwrap();
     let short = (chosen * 100.0).round() / 100.0;
-    let expected = format!("return quantile {short} of 0.9, 0.75, 0.5, 1: the highest");
+    let expected = format!("Mode: return quantile {short} (best of 4 by 4 episodes)\n");
     assert!(said.contains(&expected), "{said}");
     let played = report(&run.join("evaluation.json"));
     assert_eq!(played["choice"], choice);

@@ -105,7 +105,7 @@ fn a_long_run_is_played_by_itself() {
 #[test]
 fn settings_are_hyperparameters() {
     let desk = Desk::new();
-    desk.succeeds(&format!("{TINY}runs evaluation.episodes=1"));
+    desk.succeeds(&format!("{TINY}runs evaluation.episodes=1 evaluation.return_quantile=0.9"));
     const READ: &str = "
 import json, sys
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

@@ -9,7 +9,8 @@ use overtone_plot::{Line, LinePlot, Strip, Strips, Stroke};
 use super::document::Block;
 use super::pictures;
 use super::run_files::{DataReturns, PageError, RunFiles};
-use super::scores::{Role, Row, estimate};
+use super::scores::{Role, Row, estimate, told};
+use super::study::short;
 
 /// Rows of one picture of episodes, at most.
 const MOST_ROWS: usize = 24;
@@ -110,8 +111,10 @@ pub(super) fn of_run(
         estimate(&found, places),
         if n == 1 { "" } else { "s" }
     );
-    if let Some(told) = row.told() {
-        lead += &format!(", target {told}");
+    let target = told([row], short);
+    if !target.is_empty() {
+        let what = if target.starts_with("best") { "" } else { "target " };
+        lead += &format!(", {what}{target}");
     }
     lead += ")";
     if let Some(normalized) = &row.normalized {

@@ -295,7 +295,7 @@ impl<'a> Cells<'a> {
 }
 
 /// A target to be read: a percentile of the data may have many digits.
-fn short(target: f32) -> String {
+pub(super) fn short(target: f32) -> String {
     if target.fract() == 0.0 { target.to_string() } else { fixed(f64::from(target), 1) }
 }
 

@@ -128,7 +128,7 @@ impl Budget {
 /// The part of the run after which it is played next, when an evaluation after `part` took `cost`
 /// seconds and `left` are left for others.
 fn next_part(part: u64, cost: f64, left: f64) -> u64 {
-    let affordable = (left / cost.max(1e-9)) as u64;
+    let affordable = (left / cost.max(1e-9)).min(PARTS as f64) as u64;
     match affordable {
         0 => PARTS,
         n => part + (PARTS - part).div_ceil(n + 1).max(1),
@@ -297,6 +297,7 @@ mod tests {
         );
         assert_eq!(next_part(1, 1.0, 0.9), PARTS);
         assert_eq!(next_part(7, 1.0, 9.0), PARTS);
+        assert_eq!(next_part(1, 0.0, f64::INFINITY), 2);
     }
 
     #[test]
