@@ -105,7 +105,7 @@ setup:
 
 # Compile a program: overtone, overtone-lab, overtone-gpu-check or overtone-hostile
 build program="overtone": setup
-    @cargo build --release {{ cargo_args }} --bin {{ program }}
+    @scripts/build.sh "{{ programs }}/{{ program }}" --release {{ cargo_args }} --bin {{ program }}
 
 # Run every test
 test: setup

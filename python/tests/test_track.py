@@ -69,12 +69,12 @@ class Tracking(unittest.TestCase):
         # What was played has a row for each figure.
         self.write(
             "checkpoints.csv",
-            "step,seconds,figure,value\n20,1.5,eval/raw_return/target_90,1200.5\n"
-            "20,1.5,eval/normalized_return/target_90,37.5\n30,2.5,eval/raw_return/target_90,900\n",
+            "step,seconds,figure,value\n20,1.5,eval/return,1200.5\n"
+            "20,1.5,eval/normalized_return,37.5\n30,2.5,eval/return,900\n",
         )
         self.assertIn("sent 2 rows", self.track(*words)[1])
-        played = {"raw_return": 1200.5, "normalized_return": 37.5}
-        named = {f"played/eval/{name}/target_90": value for name, value in played.items()}
+        played = {"return": 1200.5, "normalized_return": 37.5}
+        named = {f"played/eval/{name}": value for name, value in played.items()}
         self.assertEqual(self.logged[-2], (20, named))
         # Another project has nothing of it yet.
         self.assertIn("sent 6 rows", self.track("trackio", str(self.run_folder))[1])

@@ -94,7 +94,8 @@ def overtone(program: str, folder: Path, log, updates: int, episodes: int) -> di
     process = subprocess.Popen(
         [program, "train", f"game={GAME}", "profile=quick", "device=cpu", f"runs={runs}",
          f"data.cache={folder / 'cache'}", f"train.updates={updates}", "train.log_every=1",
-         f"train.batch_size={BATCH}", "evaluation.target=32", f"evaluation.episodes={episodes}"],
+         f"train.batch_size={BATCH}", "evaluation.target=32", f"evaluation.episodes={episodes}",
+         "evaluation.every=0"],
         stdout=subprocess.PIPE, stderr=log, text=True)
     memory = Memory(process.pid)
     first = first_row(runs, process, began)

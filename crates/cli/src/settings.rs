@@ -2,6 +2,7 @@
 //! top, checked.
 
 mod chosen;
+mod every;
 mod given;
 mod layers;
 mod model;
@@ -31,6 +32,7 @@ use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
 
 pub use self::chosen::Choosable;
+pub use self::every::Every;
 #[cfg(test)]
 use self::layers::DEFAULTS;
 pub use self::layers::help;
@@ -246,12 +248,17 @@ pub struct EvaluationSettings {
     pub seed: u64,
     pub parallel: usize,
     #[serde(default)]
-    pub every: usize,
+    pub every: Every,
     #[serde(default)]
     pub every_episodes: usize,
 }
 
 impl EvaluationSettings {
+    /// Whether a run that is trained by these is played, after its training or meanwhile.
+    pub fn plays(&self) -> bool {
+        self.episodes > 0 || matches!(self.every, Every::Checkpoints(1..))
+    }
+
     /// What they say of the share of the best episodes that an agent is told.
     pub fn best_percent(&self) -> Choosable {
         self.best_percent.beside(&self.target, self.return_quantile)
@@ -363,7 +370,7 @@ impl Settings {
     }
 
     /// The document of these settings: options of algorithms are sections beside the others.
-    fn to_table(&self) -> Result<toml::Table> {
+    pub fn to_table(&self) -> Result<toml::Table> {
         let mut table = toml::Table::try_from(self)?;
         if let Some(toml::Value::Table(own)) = table.remove("algorithms") {
             table.extend(own);

@@ -183,17 +183,27 @@ impl Choice {
         settings
     }
 
-    /// `temperature 0.5 of 1, 0.5, 0.25: the highest mean … (5 of seed 1001 each, asked for 32)`.
-    pub fn describe(&self) -> String {
-        let all: Vec<String> = self.curve.iter().map(|point| self.label(&point.way)).collect();
-        let n = self.curve.first().map_or(0, |point| point.raw_return.n);
-        let (what, chosen) = (self.what(), self.label(&self.chosen));
-        let told = match (self.is_one(), chosen.is_empty()) {
-            (true, _) => format!("{what} {chosen} of {}: {}", all.join(", "), self.rule),
-            (false, false) => format!("one way: {what} {chosen}"),
-            (false, true) => what,
+    /// The chosen mode in words: `top 50 %`, `temperature 0.5, return quantile 0.9`.
+    pub fn mode(&self) -> String {
+        let value = |(name, of): Differing| match (name, of(&self.chosen)) {
+            ("best percent", 0.0) => "a target return".into(),
+            ("best percent", percent) => format!("top {percent} %"),
+            (name, value) => format!("{name} {value}"),
         };
-        format!("{told} ({n} of seed {} each, asked for {})", self.seed, self.target)
+        match self.heeded(&self.chosen) {
+            settings if settings.is_empty() => "as trained".into(),
+            settings => settings.into_iter().map(value).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// The mode and how it was found: `top 50 % (best of 7 by 140 episodes)`.
+    pub fn describe(&self) -> String {
+        let n_episodes: usize = self.curve.iter().map(|point| point.raw_return.n).sum();
+        let how = match self.curve.len() {
+            1 => "the only mode".to_owned(),
+            n => format!("best of {n} by {n_episodes} episodes"),
+        };
+        format!("{} ({how})", self.mode())
     }
 }
 
@@ -231,9 +241,7 @@ mod tests {
         let choice = chosen(&[([1.0, 1.0], &[3.0, 1.0]), ([0.1, 1.0], &[4.0, 2.0])]).unwrap();
         choice.write(&path).unwrap();
         assert_eq!(Choice::read(&path).unwrap(), Some(choice.clone()));
-        let told = choice.describe();
-        assert!(told.starts_with("temperature 0.1 of 1, 0.1: the highest"), "{told}");
-        assert!(told.ends_with("(2 of seed 1001 each, asked for 5)"), "{told}");
+        assert_eq!(choice.describe(), "temperature 0.1 (best of 2 by 4 episodes)");
         fs::write(&path, "{}").unwrap();
         assert!(Choice::read(&path).is_err());
     }
@@ -246,30 +254,42 @@ mod tests {
                 raw_return: Summary::of(&[3.0]).unwrap(),
             };
             let choice = Choice::of(4, 5.0, 1001, ways.iter().map(point).collect()).unwrap();
-            ways.iter()
+            let modes = ways.iter().map(|&[temperature, return_quantile, best_percent]| {
+                let chosen = Way { temperature, return_quantile, best_percent };
+                Choice { chosen, ..choice.clone() }.mode()
+            });
+            let modes: Vec<String> = modes.collect();
+            let labels = ways
+                .iter()
                 .map(|&[t, q, b]| {
                     choice.label(&Way { temperature: t, return_quantile: q, best_percent: b })
                 })
                 .collect::<Vec<_>>()
-                .join(", ")
+                .join(", ");
+            (labels, modes.join("; "))
         };
+        let expect = |labels: &str, modes: &str| (labels.to_owned(), modes.to_owned());
         let with_temperatures = [[1.0, 1.0, 0.0], [1.0, 1.0, 10.0], [0.5, 1.0, 0.0]];
-        assert_eq!(told(&with_temperatures), "1 and a return, 1 and best 10 %, 0.5 and a return");
-        assert_eq!(told(&[[1.0, 0.9, 0.0], [1.0, 0.9, 10.0]]), "a return, best 10 %");
+        let modes = "temperature 1, a target return; temperature 1, top 10 %; temperature 0.5, a \
+                     target return";
+        let labels = "1 and a return, 1 and best 10 %, 0.5 and a return";
+        assert_eq!(told(&with_temperatures), expect(labels, modes));
+        let shares = [[1.0, 0.9, 0.0], [1.0, 0.9, 10.0]];
+        assert_eq!(told(&shares), expect("a return, best 10 %", "a target return; top 10 %"));
         let with_quantiles = [[1.0, 0.9, 0.0], [1.0, 0.5, 0.0], [1.0, 0.9, 10.0]];
-        assert_eq!(told(&with_quantiles), "0.9, 0.5, best 10 %");
+        let modes = "return quantile 0.9; return quantile 0.5; top 10 %";
+        assert_eq!(told(&with_quantiles), expect("0.9, 0.5, best 10 %", modes));
     }
 
     #[test]
     fn only_what_differs_is_told() {
         let told = |from: &[([f32; 2], &[f64])]| chosen(from).unwrap().describe();
         let of_quantiles = told(&[([1.0, 0.9], &[3.0]), ([1.0, 0.5], &[4.0])]);
-        assert!(of_quantiles.starts_with("return quantile 0.5 of 0.9, 0.5:"), "{of_quantiles}");
+        assert_eq!(of_quantiles, "return quantile 0.5 (best of 2 by 2 episodes)");
         let of_both = told(&[([1.0, 0.9], &[3.0]), ([0.5, 0.5], &[2.0])]);
-        let expected = "temperature and return quantile 1 and 0.9 of 1 and 0.9, 0.5 and 0.5:";
-        assert!(of_both.starts_with(expected), "{of_both}");
+        assert_eq!(of_both, "temperature 1, return quantile 0.9 (best of 2 by 2 episodes)");
         let of_one = told(&[([0.25, 1.0], &[3.0])]);
-        assert_eq!(of_one, "one way: temperature 0.25 (1 of seed 1001 each, asked for 5)");
-        assert!(told(&[([1.0, 1.0], &[3.0])]).starts_with("one way (1 of seed"));
+        assert_eq!(of_one, "temperature 0.25 (the only mode)");
+        assert_eq!(told(&[([1.0, 1.0], &[3.0])]), "as trained (the only mode)");
     }
 }

@@ -1,4 +1,4 @@
-//! Pictures: line plots and bars as SVG and PNG, and animations as GIF.
+//! Pictures: line plots, bars and strips of dots as SVG and PNG, and animations as GIF.
 //!
 //! Every picture is SVG first; pixels are made of it with a font that comes along, so that
 //! they are the same on every machine.
@@ -9,6 +9,7 @@ pub mod caption;
 pub mod line_plot;
 pub mod raster;
 pub mod sketch;
+pub mod strips;
 mod svg;
 
 pub use animation::{Animation, AnimationError};
@@ -17,4 +18,5 @@ pub use caption::Caption;
 pub use line_plot::{Line, LinePlot, MOST_LINES, Scale, Stroke};
 pub use raster::Image;
 pub use sketch::{Limb, Sketch};
+pub use strips::{Strip, Strips};
 pub use svg::escape;

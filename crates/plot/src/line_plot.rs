@@ -1,6 +1,6 @@
 //! Line plots: axes, ticks, a legend; as SVG, and as the PNG of that SVG.
 
-mod axis;
+pub(crate) mod axis;
 
 use std::fmt::Write;
 
@@ -280,7 +280,7 @@ impl Frame {
                 let style = format!("stroke=\"{colour}\" stroke-width=\"2\"{dashes}");
                 path(svg, &style, &[[x, y], [x + 24.0, y]]);
             }
-            text(svg, [x + SAMPLE, y + 4.0], "", &line.name);
+            text(svg, [x + SAMPLE, y + 4.0], "class=\"key\"", &line.name);
         }
     }
 }

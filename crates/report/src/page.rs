@@ -15,7 +15,9 @@ mod agents;
 mod best;
 mod choices;
 mod document;
+mod first;
 mod html;
+mod labels;
 mod markdown;
 mod over_seeds;
 mod pictures;
@@ -59,10 +61,10 @@ impl Page {
     /// bootstrap cannot be made.
     pub fn new(runs: &[RunFiles], bootstrap: &Bootstrap) -> Result<Self, PageError> {
         let runs = told_apart(runs.to_vec());
-        let [first, others @ ..] = &runs[..] else { return Err(PageError::NoRun) };
-        let title = match others.len() {
-            0 => format!("Run {}", first.name),
-            n => format!("{} runs", n + 1),
+        let title = match &runs[..] {
+            [] => return Err(PageError::NoRun),
+            [run] => first::title(run),
+            runs => first::title_of(runs),
         };
         Self::laid_out(title, &runs, &[], bootstrap)
     }
@@ -95,10 +97,13 @@ impl Page {
         let rows = Row::all(runs, &protocols, bootstrap)?;
         let groups = Groups::of(&rows, bootstrap)?;
         let mut blocks = Vec::new();
+        // What says how the numbers are made is read once, if ever.
+        let mut notes = Vec::new();
         let mut csv = Vec::new();
         if !cells.is_empty() {
             let cells = study::Cells::of(cells, runs, &rows, bootstrap)?;
-            blocks.extend(cells.blocks(bootstrap));
+            blocks.extend(cells.strips());
+            blocks.extend(cells.blocks(bootstrap, &mut notes));
             csv.push(("cells", cells.csv()));
             blocks.extend(warnings(runs));
         }
@@ -109,24 +114,36 @@ impl Page {
         }
         csv.extend([("agents", compared.agents), ("improvement", compared.improvement)]);
         csv.retain(|(_, table)| !table.is_empty());
+        notes.extend(compared.notes.map(Block::Text));
+        let mut played = Vec::new();
+        protocol_section(&protocols, runs, &mut played);
+        played.extend(choices::section(runs));
         if cells.is_empty() {
-            scores_section(runs, &rows, bootstrap, &mut blocks);
-            seeds_section(&groups, bootstrap, &mut blocks);
+            match runs {
+                [run] => blocks.extend(first::of_run(run, &rows, bootstrap)?),
+                runs => blocks.extend(first::of_runs(runs, &rows)),
+            }
+            blocks.extend(warnings(runs));
+            playing_section(runs, &rows, &mut blocks);
+            curves_section(runs, &rows, &mut blocks);
+            scores_section(runs, &rows, bootstrap, &mut blocks, &mut notes);
+            seeds_section(&groups, bootstrap, &mut blocks, &mut notes);
             blocks.extend(agents);
             checkpoints_section(&rows, &mut blocks);
-            playing_section(runs, &rows, &mut blocks);
-            protocol_section(&protocols, runs, &mut blocks);
-            blocks.extend(choices::section(runs));
-            curves_section(runs, &rows, &mut blocks);
+            fold("Protocol and modes", played, &mut blocks);
+            fold("How the numbers are made", notes, &mut blocks);
+            fold("Learning rate and gradient norm", slow_curves(runs), &mut blocks);
             runs_section(runs, &mut blocks);
         } else {
             // What a study is for comes first, and what one reads of single runs last.
             blocks.extend(agents);
             study_curves_section(cells, &mut blocks);
-            protocol_section(&protocols, runs, &mut blocks);
-            blocks.extend(choices::section(runs));
-            let mut single = Vec::new();
-            scores_section(runs, &rows, bootstrap, &mut single);
+            fold("Protocol and modes", played, &mut blocks);
+            fold("How the numbers are made", notes, &mut blocks);
+            fold("Gradient norm", study::curves(cells, &study::SLOW), &mut blocks);
+            let (mut single, mut of_single) = (Vec::new(), Vec::new());
+            scores_section(runs, &rows, bootstrap, &mut single, &mut of_single);
+            single.extend(of_single);
             // The cells are what is put together over seeds.
             single.extend(groups.notes.iter().map(text));
             checkpoints_section(&rows, &mut single);
@@ -195,7 +212,14 @@ impl Page {
     }
 }
 
-/// The runs, those of the same name numbered.
+/// Adds what is shown on demand, where there is any.
+fn fold(summary: &str, inside: Vec<Block>, blocks: &mut Vec<Block>) {
+    if !inside.is_empty() {
+        blocks.push(Block::Fold(summary.to_owned(), inside));
+    }
+}
+
+/// The runs, those of the same name numbered, each with a label of its own.
 fn told_apart(mut runs: Vec<RunFiles>) -> Vec<RunFiles> {
     let names: Vec<String> = runs.iter().map(|run| run.name.clone()).collect();
     for (i, run) in runs.iter_mut().enumerate() {
@@ -204,6 +228,8 @@ fn told_apart(mut runs: Vec<RunFiles>) -> Vec<RunFiles> {
             run.name += &format!(" ({})", before + 1);
         }
     }
+    let labels = labels::distinct(&runs);
+    runs.iter_mut().zip(labels).for_each(|(run, label)| run.label = label);
     runs
 }
 
@@ -242,6 +268,7 @@ fn scores_section(
     rows: &[Row<'_>],
     bootstrap: &Bootstrap,
     blocks: &mut Vec<Block>,
+    notes: &mut Vec<Block>,
 ) {
     blocks.push(heading("Scores"));
     if rows.is_empty() {
@@ -265,8 +292,8 @@ fn scores_section(
         }));
         blocks.push(Block::Table(scores::readable(&rows)));
     }
-    blocks.push(text(format!(
-        "Each row is one target return, over its n episodes. raw: the sum of raw rewards, a \
+    notes.push(text(format!(
+        "Scores: each row is one target return, over its n episodes. raw: the sum of raw rewards, a \
          game's score. ±: the sample standard deviation (ddof 1) of episodes. IQM: interquartile \
          mean, without the lowest and the highest quarter. Intervals are over episodes of one \
          trained agent and say nothing about other training seeds: {}.",
@@ -293,20 +320,25 @@ fn scores_section(
             described.push(words);
         }
     }
-    blocks.extend(described.into_iter().map(text));
+    notes.extend(described.into_iter().map(text));
     let bins: Vec<_> = rows.iter().filter_map(|row| row.target.smoothness).collect();
     if let Some(first) = bins.first() {
-        blocks.push(text(
+        notes.push(text(
             "Smoothness: of every distribution an action was drawn from, all steps of a target \
              pooled; the L² metric of the Fourier head's paper, lower is smoother.",
         ));
         if bins.iter().any(|other| (other.n_bins, other.order) != (first.n_bins, first.order)) {
-            blocks.push(text("Its numbers for different bins cannot be compared."));
+            notes.push(text("Its numbers for different bins cannot be compared."));
         }
     }
 }
 
-fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Block>) {
+fn seeds_section(
+    groups: &Groups<'_>,
+    bootstrap: &Bootstrap,
+    blocks: &mut Vec<Block>,
+    how: &mut Vec<Block>,
+) {
     if groups.groups.is_empty() && groups.notes.is_empty() && groups.apart.is_empty() {
         return;
     }
@@ -323,8 +355,8 @@ fn seeds_section(groups: &Groups<'_>, bootstrap: &Bootstrap, blocks: &mut Vec<Bl
         }
     }
     if !groups.groups.is_empty() {
-        blocks.push(text(format!(
-            "Runs of one configuration that differ in their seed alone, played by the same \
+        how.push(text(format!(
+            "Over training seeds: runs of one configuration that differ in their seed alone, played by the same \
              protocol; each row is named by its first. A run's score is the mean of its episodes; ±: the sample \
              standard deviation (ddof 1) of runs; intervals are over runs: {}. With few runs \
              such intervals are too narrow (Agarwal et al. 2021).",
@@ -391,20 +423,38 @@ fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>)
     }
 }
 
+/// A column of the metrics of all runs against updates, and sentences about those some of whose
+/// numbers are none.
+fn curve(runs: &[RunFiles], name: &str, column: &str, title: &str) -> Vec<Block> {
+    let line = |run: &RunFiles| {
+        let points = run.metrics.as_ref()?.against_steps(column)?;
+        Some(Line::new(run.label.clone(), points))
+    };
+    let mut plots =
+        pictures::curves(name, title, "updates", runs.iter().filter_map(line).collect());
+    plots.extend(pictures::broken(runs, column, title));
+    plots
+}
+
+/// Curves that are looked at when something went wrong.
+fn slow_curves(runs: &[RunFiles]) -> Vec<Block> {
+    let mut plots = curve(runs, "learning-rate", "learning_rate", "learning rate");
+    plots.extend(curve(runs, "grad-norm", "grad_norm", "gradient norm before clipping"));
+    plots
+}
+
 fn curves_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>) {
-    let mut plots = Vec::new();
-    for (name, column, title) in [
-        ("loss", "loss", "training loss"),
-        ("learning-rate", "learning_rate", "learning rate"),
-        ("grad-norm", "grad_norm", "gradient norm before clipping"),
-    ] {
+    let mut plots = curve(runs, "loss", "loss", "training loss");
+    for column in run_files::own_figures(runs) {
+        let name = format!("figure-{}", column.replace('_', "-"));
+        let title = column.replace('_', " ");
+        // A figure that some steps do not have is no gap.
         let line = |run: &RunFiles| {
-            let points = run.metrics.as_ref()?.against_steps(column)?;
-            Some(Line::new(run.name.clone(), points))
+            let points = run.metrics.as_ref()?.against_steps(&column)?;
+            Some(Line::new(run.label.clone(), points))
         };
         let lines = runs.iter().filter_map(line).collect();
-        plots.extend(pictures::curves(name, title, "updates", lines));
-        plots.extend(pictures::broken(runs, column, title));
+        plots.extend(pictures::curves(&name, &title, "updates", lines));
     }
     plots.extend(returns_plot(rows));
     if !plots.is_empty() {
@@ -421,7 +471,8 @@ fn returns_plot(rows: &[Row<'_>]) -> Vec<Block> {
 }
 
 fn study_curves_section(cells: &[StudyCell], blocks: &mut Vec<Block>) {
-    let plots = study::curves(cells);
+    let mut plots = study::returns(cells);
+    plots.extend(study::curves(cells, &study::OWN));
     if !plots.is_empty() {
         blocks.push(heading("Curves"));
         blocks.extend(plots);
@@ -435,7 +486,10 @@ fn study_curves_section(cells: &[StudyCell], blocks: &mut Vec<Block>) {
 fn runs_section(runs: &[RunFiles], blocks: &mut Vec<Block>) {
     blocks.push(heading("Runs and their episodes"));
     for run in runs {
-        blocks.push(subheading(&run.name));
+        blocks.push(subheading(&match run.label == run.name {
+            true => run.name.clone(),
+            false => format!("{}: {}", run.label, run.name),
+        }));
         for source in &run.evaluations {
             blocks.extend(evaluation_blocks(source));
         }

@@ -111,14 +111,17 @@ fn agents_that_learned_from_different_data_are_different_agents() {
     let mut runs = Runs::new();
     for (name, percent, score) in [("all", "100.0", 500.0), ("best", "10.0", 900.0)] {
         let data = format!("path = \"/data/{name}\"\nbest_percent = {percent}");
-        runs.add(name, &config(1, &data), &evaluation(&[16.0], score));
+        for seed in [1, 2] {
+            let name = format!("{name}-{seed}");
+            runs.add(&name, &config(seed, &data), &evaluation(&[16.0], score));
+        }
     }
     let markdown = runs.markdown();
     let expected =
         ["transformer (data.best_percent 100.0)", "transformer (data.best_percent 10.0)"];
-    assert_eq!(agents(&markdown), expected.map(|name| [name, "Seaquest", "1"].map(String::from)));
+    assert_eq!(agents(&markdown), expected.map(|name| [name, "Seaquest", "2"].map(String::from)));
     // The second scores higher: its score was not dropped.
-    let compared = "(data.best\\_percent 10.0) | 1 | 0.00 |";
+    let compared = "(data.best\\_percent 10.0) | 1 | 0.00 \\[0.00, 0.00\\] |";
     assert!(markdown.contains(compared), "{markdown}");
 }
 
@@ -237,8 +240,8 @@ fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown).len(), 2, "{markdown}");
     assert!(!markdown.contains("not all runs were asked for the same"), "{markdown}");
-    let row = markdown.lines().find(|line| line.contains("| cloning |")).unwrap();
-    assert!(row.starts_with("| cloning | Seaquest | matched | 200 | - | 4 |"), "{row}");
+    let row = markdown.lines().find(|line| line.contains("| model.d\\_model=9 |")).unwrap();
+    assert!(row.starts_with("| model.d\\_model=9 | Seaquest | matched | 200 | - | 4 |"), "{row}");
 }
 
 #[test]
@@ -299,13 +302,16 @@ fn options_of_other_algorithms_make_no_other_agent() {
     assert_eq!(agents(&runs.markdown()).len(), 2, "{}", runs.markdown());
 }
 
-/// Of this game, which returned `score` in each episode, learned from so many per cent of the data.
+/// Two seeds of this game, which returned `score` in each episode, learned from so many per cent of
+/// the data.
 fn add(runs: &mut Runs, percent: u64, name: &str, score: f64) {
     let mut played = evaluation(&[16.0], score);
     played.setting.task = game(name);
-    let config = config(1, &format!("best_percent = {percent}"));
-    let config = config.replace("\"seaquest\"", &format!("\"{name}\""));
-    runs.add(&format!("{percent}-{name}"), &config, &played);
+    for seed in [1, 2] {
+        let config = config(seed, &format!("best_percent = {percent}"));
+        let config = config.replace("\"seaquest\"", &format!("\"{name}\""));
+        runs.add(&format!("{percent}-{name}-{seed}"), &config, &played);
+    }
 }
 
 #[test]
@@ -318,7 +324,7 @@ fn agents_are_put_together_over_the_tasks_that_all_of_them_have() {
     }
     let markdown = runs.markdown();
     let names = [10, 50].map(|percent| format!("transformer (data.best_percent {percent})"));
-    let expected = names.map(|name| [name, "Seaquest".into(), "1".into()]);
+    let expected = names.map(|name| [name, "Seaquest".into(), "2".into()]);
     assert_eq!(agents(&markdown), expected);
     let note =
         "Not put together over tasks, because not all agents have them: BankHeist, Gravitar.";
@@ -327,7 +333,7 @@ fn agents_are_put_together_over_the_tasks_that_all_of_them_have() {
     add(&mut runs, 60, "gravitar", 500.0);
     let markdown = runs.markdown();
     assert!(!markdown.contains("optimality gap"), "{markdown}");
-    let pairs = markdown.lines().filter(|line| line.ends_with(" | 1 | 0.50 |"));
+    let pairs = markdown.lines().filter(|line| line.ends_with(" | 1 | 0.50 \\[0.50, 0.50\\] |"));
     assert_eq!(pairs.count(), 2, "{markdown}");
 }
 
@@ -337,10 +343,16 @@ fn a_task_without_reference_scores_is_compared_by_its_raw_ones() {
     for (percent, score) in [(10, 500.0), (50, 900.0)] {
         let mut played = evaluation(&[16.0], score);
         played.setting.task.reference = None;
-        runs.add(&format!("{percent}"), &config(1, &format!("best_percent = {percent}")), &played);
+        for seed in [1, 2] {
+            let config = config(seed, &format!("best_percent = {percent}"));
+            runs.add(&format!("{percent}-{seed}"), &config, &played);
+        }
     }
     let markdown = runs.markdown();
-    assert!(markdown.contains("(data.best\\_percent 50) | 1 | 0.00 |"), "{markdown}");
+    assert!(
+        markdown.contains("(data.best\\_percent 50) | 1 | 0.00 \\[0.00, 0.00\\] |"),
+        "{markdown}"
+    );
     let note = "Not put together over tasks, for want of reference scores: Seaquest.";
     assert!(markdown.contains(note) && !markdown.contains("optimality gap"), "{markdown}");
 }

@@ -80,8 +80,10 @@ impl Events {
         key(&mut point, 2, FIXED_32);
         point.extend(value.to_le_bytes());
         if !words.is_empty() {
-            // `SummaryMetadata { summary_description }`.
-            field(&mut point, 9, &message(3, words.as_bytes()));
+            // `SummaryMetadata { plugin_data, summary_description }`.
+            let mut metadata = message(1, &message(1, b"scalars"));
+            field(&mut metadata, 3, words.as_bytes());
+            field(&mut point, 9, &metadata);
         }
         self.event(step, 5, &message(1, &point));
     }

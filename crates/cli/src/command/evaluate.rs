@@ -17,7 +17,7 @@ mod ways;
 
 use std::{
     path::{Path, PathBuf},
-    sync::atomic::AtomicBool,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use anyhow::{Context, Result, bail};
@@ -30,14 +30,14 @@ pub use ablation::{OPTIONS as ABLATION_OPTIONS, ablation};
 use ask::Ask;
 pub use ask::{DEFAULT_TARGET, check_best_percent, what_to_ask};
 pub use choose::{OPTIONS as CHOOSE_OPTIONS, choose_after_training, run as choose};
-pub use curve::Curve;
+pub use curve::{Curve, Due};
 use entry::Entry;
 pub use own_choice::OwnChoice;
 
 use crate::{
     interrupt, keys,
     runs::{check_own, is_last, open_checkpoint, open_runs},
-    settings::{self, EvaluationSettings},
+    settings::{self, EvaluationSettings, Every},
 };
 
 /// What to do where an agent can be trained and not played.
@@ -76,7 +76,7 @@ parallel = 0
 part = ""
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the (first) run was trained.
 device = ""
-# Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run, and for one that is not its last; played otherwise than trained, with what differs before the ending (-released, -t0.5, -v5, -sample). Needed for a checkpoint that is not the run's.
+# Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run, and for one that is not its last; played otherwise than trained, with what differs before the ending (-released, -t0.5, -v5, -sample). A report of other episodes, seeds or targets that is there stays, and the new one's name says what differs (-n100, -seed2, -target90). Needed for a checkpoint that is not the run's.
 out = ""
 "#;
 
@@ -100,7 +100,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         best_percent: ask::choosable("best_percent", keys["best_percent"].clone())?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
-        every: 0,
+        every: Every::Checkpoints(0),
         every_episodes: 0,
     };
     if evaluation.episodes == 0 {
@@ -143,14 +143,12 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         }
     }
     // Found before playing, not after.
-    for Planned { entry, out } in all {
+    for planned in all {
         if text("out").is_empty() {
-            check_own(&entry.run, &entry.checkpoint)?;
-            if let Some(other) = other_report(out, entry) {
-                say!("{}: {other}, and is written anew (out=FILE keeps it)", out.display());
-            }
+            check_own(&planned.entry.run, &planned.entry.checkpoint)?;
+            planned.step_aside();
         }
-        check_out(out)?;
+        check_out(&planned.out)?;
     }
     let stop = interrupt::listen()?;
     let how = How { options: &evaluation, part, device: &device, stop: &stop };
@@ -166,10 +164,60 @@ struct How<'a> {
     stop: &'a AtomicBool,
 }
 
+impl How<'_> {
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
 /// What is played, and where the report goes.
 struct Planned {
     entry: Entry,
     out: PathBuf,
+    /// Whether a report of other episodes has the usual place, and this one lies beside it.
+    is_beside: bool,
+}
+
+impl Planned {
+    /// Where the report goes when one of the same weights and of other episodes is at `out`.
+    fn beside(&self) -> Option<PathBuf> {
+        let there = Evaluation::read(&self.out).ok()?;
+        let plan = &self.entry.plan;
+        let step = there.setting.checkpoint.as_ref().map(|played| played.step);
+        let is_of_it = step == Some(self.entry.checkpoint.state.step);
+        let n_episodes = (there.episodes.len() + there.failed.len()) / there.asked.len().max(1);
+        let mut differing = String::new();
+        if n_episodes != plan.episodes {
+            differing += &format!("-n{}", plan.episodes);
+        }
+        if there.seed != plan.seed {
+            differing += &format!("-seed{}", plan.seed);
+        }
+        if there.asked != plan.targets {
+            let targets: Vec<String> = plan.targets.iter().map(f32::to_string).collect();
+            differing += &format!("-target{}", targets.join("_"));
+        }
+        let name = self.out.file_stem()?.to_string_lossy().into_owned();
+        (is_of_it && !differing.is_empty())
+            .then(|| self.out.with_file_name(format!("{name}{differing}.json")))
+    }
+
+    /// Leaves a report of other episodes where it is.
+    fn step_aside(&mut self) {
+        if let Some(beside) = self.beside() {
+            say!(
+                "{} is of other episodes and stays; the new report is {}",
+                self.out.display(),
+                beside.display()
+            );
+            (self.out, self.is_beside) = (beside, true);
+        }
+    }
+
+    /// Whether a report at `out` is about the weights that are planned, of whatever version it is.
+    fn is_there(&self, out: &Path) -> Result<bool> {
+        Ok(out.is_file() && Evaluation::step_in(out)? == Some(self.entry.checkpoint.state.step))
+    }
 }
 
 /// One plan for each protocol of `options`; `step` is written into the names of the reports.
@@ -191,29 +239,10 @@ fn plan(
         // Scores by another protocol never take the place of those as trained.
         let out = run.path().join(format!("evaluation{step}{}.json", ask.suffix));
         let counts = [options.episodes as u64, options.seed];
-        Planned { entry: Entry::new(run, checkpoint, &agent, ask, counts), out }
+        let entry = Entry::new(run, checkpoint, &agent, ask, counts);
+        Planned { entry, out, is_beside: false }
     };
     Ok(asks.into_iter().map(planned).collect())
-}
-
-/// What a report at `out` is of, where the one of `entry` tells less, or something else.
-fn other_report(out: &Path, entry: &Entry) -> Option<String> {
-    let there = Evaluation::read(out).ok()?;
-    let n_episodes = there.episodes.len() + there.failed.len();
-    let is_more = n_episodes > entry.plan.episodes * entry.plan.targets.len();
-    (!is_asked_by(&there, entry) || is_more).then(|| {
-        let asked: Vec<String> = there.asked.iter().map(f32::to_string).collect();
-        format!(
-            "is of {n_episodes} episodes of seed {}, asked for {}",
-            there.seed,
-            asked.join(", ")
-        )
-    })
-}
-
-/// Whether the report that is `there` is of the seed and the returns that `entry` asks for.
-fn is_asked_by(there: &Evaluation, entry: &Entry) -> bool {
-    there.seed == entry.plan.seed && there.asked == entry.plan.targets
 }
 
 /// # Errors
@@ -247,7 +276,8 @@ pub fn play(
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
-    let planned = plan(run, checkpoint, None, options)?;
+    let mut planned = plan(run, checkpoint, None, options)?;
+    planned.iter_mut().for_each(Planned::step_aside);
     let batches: Vec<Vec<Planned>> = planned.into_iter().map(|planned| vec![planned]).collect();
     play_batches(&batches, &How { options, part, device, stop })
 }
@@ -258,7 +288,7 @@ pub fn play(
 /// When the run has no whole checkpoint, what `options` say cannot be asked for, or a report
 /// cannot be read.
 pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
-    all_reports(run, options, |_| Ok(true))
+    all_reports(run, options, |planned| planned.is_there(&planned.out))
 }
 
 /// The same, and whether these reports are of the seed and the returns of `options`, and of as many
@@ -267,11 +297,20 @@ pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
 /// # Errors
 /// As [`is_played`].
 pub fn is_played_so(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
-    all_reports(run, options, |Planned { entry, out }| {
-        let there = Evaluation::read(out)?;
-        let n_episodes = there.episodes.len() + there.failed.len();
-        let is_whole = n_episodes >= entry.plan.episodes * entry.plan.targets.len();
-        Ok(is_whole && is_asked_by(&there, entry))
+    all_reports(run, options, |planned| {
+        let plan = &planned.entry.plan;
+        for out in [planned.beside(), Some(planned.out.clone())].into_iter().flatten() {
+            if !planned.is_there(&out)? {
+                continue;
+            }
+            let there = Evaluation::read(&out)?;
+            let n_episodes = there.episodes.len() + there.failed.len();
+            let is_whole = n_episodes >= plan.episodes * plan.targets.len();
+            if is_whole && there.seed == plan.seed && there.asked == plan.targets {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     })
 }
 
@@ -285,10 +324,8 @@ fn all_reports(
         return Ok(false);
     }
     for planned in plan(run, &checkpoint, None, options)? {
-        let out = &planned.out;
         // Of a run that was looked at, and then went on, a report is about weights of before.
-        let is_there = out.is_file() && Evaluation::step_in(out)? == Some(checkpoint.state.step);
-        if !is_there || !is_it(&planned)? {
+        if !is_it(&planned)? {
             return Ok(false);
         }
     }
@@ -376,7 +413,8 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
     let chosen = device::choose(how.device)?;
     let played = match how.part {
         None => {
-            let played = playing::play(&entries, &chosen, how.options.parallel, how.stop)?;
+            let is_over = || how.is_stopped();
+            let played = playing::play(&entries, &chosen, how.options.parallel, &is_over)?;
             played.into_iter().map(Some).collect()
         }
         Some(part) => parts::play(batch, part, &chosen, how)?,
@@ -396,7 +434,7 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
             }
         }
     }
-    for (Planned { entry, out }, evaluation) in &told {
+    for (Planned { entry, out, is_beside }, evaluation) in &told {
         // One that was put together of parts is there, or they would be lost.
         if how.part.is_none() {
             evaluation.write(out).context("cannot write the report")?;
@@ -406,11 +444,12 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
             warn!("warning: {warning}");
         }
         let scores = curve::scores(evaluation);
-        // The curves are of the run's own weights, played by the run's own protocol.
-        if !(entry.ask.is_own && entry.is_own()) {
+        // The curves are of the run's own weights, played by the run's own protocol, once.
+        if !(entry.ask.is_own && entry.is_own()) || *is_beside {
             continue;
         }
-        let written = metrics::write_scores(entry.run.path(), entry.checkpoint.state.step, &scores);
+        let (step, words) = (entry.checkpoint.state.step, curve::words(evaluation));
+        let written = metrics::write_scores(entry.run.path(), step, &scores, &words);
         if let Err(error) = written {
             warn!("warning: the scores are not among the run's curves: {error}");
         }

@@ -69,7 +69,7 @@ impl Settings {
     /// When what plays the task is missing, in one sentence.
     pub fn check_playable(&self) -> Result<()> {
         let task = self.task()?;
-        if self.evaluation.episodes == 0 && self.evaluation.every == 0 {
+        if !self.evaluation.plays() {
             return Ok(());
         }
         suites::of(task)?.check(task).context(NOT_PLAYABLE)

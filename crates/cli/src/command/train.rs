@@ -11,14 +11,14 @@ use overtone_console::caller::{quoted, spoken};
 use overtone_model::device;
 use overtone_train::{
     Alone, Began, Checkpoint, Finished, Job, Observer, Processes, RunDir, RunLock, StepReport,
-    TrainError,
+    TrainError, metrics,
     processes::{on_all, told_by_first},
     run_dir::CONFIG,
 };
 use serde::{Deserialize, Serialize};
 
 use super::{
-    evaluate::{self, Curve, OwnChoice},
+    evaluate::{self, Curve, Due, OwnChoice},
     prepare::Prepared,
     provenance,
 };
@@ -103,7 +103,7 @@ fn plan(settings: &Settings, name: Option<&str>) -> Result<ToDo> {
         Resume::Never => None,
     };
     let prepared = settings.prepare(settings.initial(begun.as_ref().map(|(run, _)| run))?)?;
-    if settings.evaluation.episodes > 0 || settings.evaluation.every > 0 {
+    if settings.evaluation.plays() {
         // What cannot be asked for is found before training, not after.
         let returns = prepared.data.episode_returns();
         let unknown = OwnChoice::default();
@@ -375,13 +375,19 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
     let runs = run.path().parent().filter(|runs| !runs.as_os_str().is_empty());
     let runs = quoted(runs.unwrap_or(Path::new(".")));
     say!("run: {} (curves: just tensorboard --logdir {runs})", run.path().display());
+    let (done, n_updates) = (trainer.state().step, trainer.n_updates());
+    let due = Due::of(&settings, n_updates);
     if !leads {
-        let finished = trainer.train_among(processes, &stop, &mut Unheard);
+        let finished = trainer.train_among(processes, &stop, &mut Unheard { due });
         return finished.map(|_| 0).map_err(|error| lost(error, &run));
     }
     host::began(run.path());
-    let (done, n_updates) = (trainer.state().step, trainer.n_updates());
-    let curve = Curve::of(&settings, n_updates, &run, &device, &stop);
+    let written = hyperparameters(&settings)
+        .and_then(|settings| Ok(metrics::write_settings(run.path(), &settings)?));
+    if let Err(error) = written {
+        warn!("warning: the settings are not in TensorBoard's tab HParams: {error:#}");
+    }
+    let curve = due.map(|due| Curve::new(&settings, due, done, &run, &device, &stop));
     let mut printer = Printer::new(done, n_updates, curve);
     let finished = trainer
         .train_among(processes, &stop, &mut printer)
@@ -389,6 +395,9 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
         .map_err(|error| lost(error, &run))?;
     printer.bar.finish();
     print_finished(&finished);
+    if let Some(told) = printer.curve.as_ref().and_then(Curve::cost) {
+        say!("{told}");
+    }
     let stopped = || {
         say!("stopped; go on with: just resume run={}", quoted(run.path()));
         Ok(interrupt::EXIT_CODE)
@@ -416,6 +425,19 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
     }
 }
 
+/// The settings that TensorBoard's tab HParams shows: all but where a run lies and is computed.
+fn hyperparameters(settings: &Settings) -> Result<Vec<(String, metrics::Setting)>> {
+    let all = keys::flatten(&settings.to_table()?);
+    let own = all.iter().filter(|(key, _)| !["runs", "resume", "device"].contains(&key.as_str()));
+    let setting = |value: &toml::Value| match value {
+        toml::Value::Boolean(flag) => metrics::Setting::Flag(*flag),
+        toml::Value::Integer(number) => metrics::Setting::Number(*number as f64),
+        toml::Value::Float(number) => metrics::Setting::Number(*number),
+        other => metrics::Setting::Word(keys::plain(other)),
+    };
+    Ok(own.map(|(key, value)| (key.clone(), setting(value))).collect())
+}
+
 /// Says how an agent is used that nothing here can play.
 fn say_unplayed(settings: &Settings, run: &RunDir) -> Result<()> {
     let task = settings.task()?;
@@ -441,9 +463,16 @@ fn lost(error: TrainError, run: &RunDir) -> anyhow::Error {
 }
 
 /// Of a process for which another one speaks.
-struct Unheard;
+struct Unheard {
+    /// When that one may play.
+    due: Option<Due>,
+}
 
-impl Observer for Unheard {}
+impl Observer for Unheard {
+    fn wants(&self, step: u64) -> bool {
+        self.due.is_some_and(|due| due.is_at(step))
+    }
+}
 
 /// Marks that a run has done its last update.
 ///
@@ -525,6 +554,10 @@ impl Observer for Printer<'_> {
                 report.timesteps_per_s
             );
         }
+    }
+
+    fn wants(&self, step: u64) -> bool {
+        self.curve.as_ref().is_some_and(|curve| curve.is_at(step))
     }
 
     fn saved(&mut self, checkpoint: &Checkpoint) {

@@ -155,10 +155,11 @@ pub fn check_heeded(words: &[String], keys: &Keys, task: &Task) -> Result<()> {
             bail!("{given}={text} is for algorithm={name}; this run has algorithm={chosen}");
         }
         if given == "evaluation.every_episodes"
-            && keys.get("evaluation.every").is_some_and(|n| n.as_integer() == Some(0))
+            && keys.get("evaluation.every").is_some_and(|n| keys::plain(n) == "0")
         {
             bail!(
-                "{given}={text} is for evaluation.every=1 and more; this run has evaluation.every=0"
+                "{given}={text} is for evaluation.every=auto, or 1 and more; this run has \
+                 evaluation.every=0"
             );
         }
         if given == "evaluation.best_percent"

@@ -10,7 +10,7 @@ use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
 use super::{
-    Choosable, Profile, Recorded, Settings, given,
+    Choosable, Every, Profile, Recorded, Settings, given,
     layers::{DEFAULTS, all_keys, layers},
     read, recording,
     source::Source,
@@ -72,7 +72,7 @@ impl Settings {
         if !(scale.is_finite() && scale >= 0.0) {
             bail!("data.return_scale={scale}: must be positive, or 0 for the data's own");
         }
-        if self.evaluation.every > 0 && self.evaluation.every_episodes == 0 {
+        if self.evaluation.every != Every::Checkpoints(0) && self.evaluation.every_episodes == 0 {
             bail!("evaluation.every_episodes=0: say how many episodes evaluation.every plays");
         }
         Ok(self.train.validate()?)

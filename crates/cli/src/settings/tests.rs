@@ -515,8 +515,8 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
              value_guided; this run has algorithm=td3_bc",
         ),
         (
-            "env=hopper evaluation.every_episodes=3",
-            "evaluation.every_episodes=3 is for evaluation.every=1 and more; this run has \
+            "env=hopper evaluation.every=0 evaluation.every_episodes=3",
+            "evaluation.every_episodes=3 is for evaluation.every=auto, or 1 and more; this run has \
              evaluation.every=0",
         ),
         (

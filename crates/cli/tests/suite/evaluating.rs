@@ -22,9 +22,9 @@ fn report(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// The points of the curve of a target of 100.
+/// The points of the curve of returns.
 fn points(run: &Path) -> usize {
-    events(run).get("eval/raw_return/target_100").map_or(0, Vec::len)
+    events(run).get("eval/return").map_or(0, Vec::len)
 }
 
 /// Relative to the desk, as a user would write it.
@@ -125,12 +125,28 @@ fn what_is_played_otherwise_than_trained_has_a_report_of_its_own() {
         assert!(run.join(name).is_file(), "{options}");
     }
     // What is recorded is v4: to say so changes nothing.
-    desk.succeeds(&format!("{words} protocol=v4 actions=mode seed=2"));
+    desk.succeeds(&format!("{words} protocol=v4 actions=mode"));
     assert_eq!(points(&run), 2);
-    assert_ne!(report(&run.join("evaluation.json"))["seed"], own["seed"]);
+    assert_eq!(report(&run.join("evaluation.json"))["episodes"], own["episodes"]);
+    // Other episodes lie beside it, and are no point of the curve.
+    for (options, name) in [
+        ("episodes=1 target=100 seed=2", "evaluation-seed2.json"),
+        ("episodes=2 target=100", "evaluation-n2.json"),
+        ("episodes=2 target=50 seed=3", "evaluation-n2-seed3-target50.json"),
+    ] {
+        let said = desk.succeeds(&format!("evaluate rollouts {options}"));
+        assert!(said.contains("is of other episodes and stays"), "{said}");
+        assert!(run.join(name).is_file(), "{options}");
+    }
+    assert_eq!(report(&run.join("evaluation.json"))["episodes"], own["episodes"]);
+    assert_eq!(points(&run), 2);
     desk.succeeds("report video=false replications=100");
     let scores = fs::read_to_string(run.join("report-scores.csv")).unwrap();
-    assert_eq!(scores.lines().count(), 5, "every one of them is on the page: {scores}");
+    assert_eq!(scores.lines().count(), 8, "every one of them is on the page: {scores}");
+    let page = fs::read_to_string(run.join("report.md")).unwrap();
+    let largest = "This is the largest evaluation, evaluation-n2.json; others are evaluation.json \
+                   (1 episodes), evaluation-seed2.json (1 episodes).";
+    assert!(page.contains(largest), "{page}");
 }
 
 #[test]
@@ -165,6 +181,7 @@ fn a_video_of_an_evaluation_that_is_no_more_is_filmed_again() {
     assert!(page().contains("update 4, matched protocol, target 100, episode "), "{}", page());
     assert!(!films(""), "it is the same");
     // Other episodes; and one that someone chose is left as it is.
+    fs::remove_file(run.join("evaluation.json")).unwrap();
     desk.succeeds("evaluate rollouts episodes=3 target=100 seed=2");
     assert!(films(""));
     assert_ne!(shown(), first);
@@ -228,7 +245,7 @@ fn what_was_chosen_is_said_whole() {
     let desk = Desk::new();
     desk.succeeds(&tiny(""));
     let said = desk.succeeds("evaluate choose return_quantiles=0.75 target=2000 episodes=1");
-    let one = "chosen: one way: return quantile 0.75 (1 of seed 1001 each, asked for 2000)";
+    let one = "Mode: return quantile 0.75 (the only mode); ";
     assert!(said.contains(one), "{said}");
     let command = " checkpoint=4 return_quantile=0.75 best_percent=0 target=2000\n";
     assert!(said.ends_with(command), "{said}");
@@ -245,8 +262,8 @@ fn a_temperature_is_chosen_after_training() {
     let run = desk.only_run("runs");
     let choice = report(&run.join("choice.json"));
     let chosen = choice["chosen"]["temperature"].as_f64().unwrap();
-    let rule = choice["rule"].as_str().unwrap();
-    assert!(said.contains(&format!("temperature {chosen} of 1, 0.5, 0.25: {rule}")), "{said}");
+    let mode = format!("Mode: temperature {chosen} (best of 3 by 3 episodes)\n");
+    assert_eq!((said.matches(&mode).count(), said.matches("Mode: ").count()), (1, 1), "{said}");
     assert_eq!(choice["seed"], 1001);
     let played = || report(&run.join("evaluation.json"));
     assert_eq!(played()["choice"], choice);
@@ -323,7 +340,8 @@ fn acting_as_the_best_is_a_way_to_play() {
     let words = "model.n_layers=1 model.d_model=16 train.updates=2 train.batch_size=4 \
                  evaluation.episodes=2";
     let said = desk.succeeds(&format!("train env=hopper {words}"));
-    assert!(said.contains("of 0.9, 0.75, 0.5, 1, best 10 %, best 50 %, best 100 %:"), "{said}");
+    assert!(said.contains(" (best of 7 by 14 episodes)\n"), "{said}");
+    assert_eq!(said.matches("Mode: ").count(), 1, "{said}");
     let run = desk.only_run("runs");
     let choice = report(&run.join("choice.json"));
     let ways = choice["curve"].as_array().unwrap().iter();
@@ -346,7 +364,7 @@ fn acting_as_the_best_is_a_way_to_play() {
     assert!(tenth["command"].as_str().unwrap().contains("best_percent=10"), "{tenth}");
     assert!(!tenth["command"].as_str().unwrap().contains("target="), "{tenth}");
     let said = desk.succeeds("evaluate rollouts episodes=2 best_percent=10 out=told.json");
-    assert!(!said.contains("one way") && said.contains("best 10 %"), "{said}");
+    assert!(!said.contains("Mode: ") && said.contains("best 10 %"), "{said}");
     for other in ["target=p5", "return_quantile=0.5"] {
         desk.refuses(
             &format!("evaluate rollouts best_percent=10 {other}"),
@@ -437,10 +455,10 @@ fn a_way_that_is_said_in_training_is_the_runs_own() {
         assert_eq!(played["episodes"], trained["episodes"], "{words}");
         desk.succeeds(&format!("evaluate rollouts episodes=1 {other}"));
         assert!(run.join(file).exists(), "{words}");
-        // What is lost is told.
-        let told = "evaluation.json: is of 2 episodes of seed 1, asked for ";
-        assert!(!desk.succeeds("evaluate rollouts episodes=2").contains(told), "{words}");
-        assert!(desk.succeeds("evaluate rollouts episodes=1").contains(told), "{words}");
+        // Nothing is lost.
+        desk.succeeds("evaluate rollouts episodes=1");
+        assert!(run.join("evaluation-n1.json").exists(), "{words}");
+        assert_eq!(report(&run.join("evaluation.json"))["episodes"], trained["episodes"]);
     }
 }
 
@@ -472,7 +490,7 @@ fn a_perceptron_may_be_told_shares_too() {
         "train env=hopper algorithm=rvs model.best_percents=10,100 model.d_model=16 \
          train.updates=2 train.batch_size=4 evaluation.episodes=2",
     );
-    assert!(said.contains("of a return, best 10 %, best 100 %:"), "{said}");
+    assert!(said.contains(" (best of 3 by 6 episodes)\n"), "{said}");
     let run = desk.only_run("runs");
     assert_eq!(report(&run.join("choice.json"))["curve"].as_array().unwrap().len(), 3);
     let played = |percent: u8| {
@@ -500,7 +518,7 @@ fn a_quantile_is_chosen_after_training() {
     let choice = report(&run.join("choice.json"));
     let chosen = choice["chosen"]["return_quantile"].as_f64().unwrap();
     let short = (chosen * 100.0).round() / 100.0;
-    let expected = format!("return quantile {short} of 0.9, 0.75, 0.5, 1: the highest");
+    let expected = format!("Mode: return quantile {short} (best of 4 by 4 episodes)\n");
     assert!(said.contains(&expected), "{said}");
     let played = report(&run.join("evaluation.json"));
     assert_eq!(played["choice"], choice);

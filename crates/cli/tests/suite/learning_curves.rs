@@ -26,12 +26,12 @@ fn every_second_checkpoint_is_played_and_training_is_the_same() {
     assert_eq!(told.len(), 3, "{stdout}");
     assert!(told[0].starts_with("update 2: mean return "), "{}", told[0]);
     let curves = events(&played);
-    for tag in ["eval/raw_return/target_3600", "eval/normalized_return/target_3600"] {
+    for tag in ["eval/return", "eval/normalized_return"] {
         let steps: Vec<u64> = curves[tag].iter().map(|(step, _)| *step).collect();
         assert_eq!(steps, [2, 4, 6], "{tag}");
     }
-    let raw = &curves["eval/raw_return/target_3600"];
-    let normalized = &curves["eval/normalized_return/target_3600"];
+    let raw = &curves["eval/return"];
+    let normalized = &curves["eval/normalized_return"];
     for ((_, raw), (_, normalized)) in raw.iter().zip(normalized) {
         let expected = (raw + 20.272305) / (3234.3 + 20.272305) * 100.0;
         assert!((normalized - expected).abs() < 1e-4, "{raw} is not {normalized}");
@@ -46,8 +46,7 @@ fn every_second_checkpoint_is_played_and_training_is_the_same() {
     same_run(&plain, &both, 6);
     let rows = fs::read_to_string(both.join("checkpoints.csv")).unwrap();
     assert!(rows.lines().skip(1).all(|row| row.starts_with("3,")), "{rows}");
-    let steps: Vec<u64> =
-        events(&both)["eval/raw_return/target_3600"].iter().map(|(step, _)| *step).collect();
+    let steps: Vec<u64> = events(&both)["eval/return"].iter().map(|(step, _)| *step).collect();
     assert_eq!(steps, [3, 6]);
 }
 
@@ -62,20 +61,75 @@ fn the_last_checkpoint_ends_the_curve() {
     assert_eq!(steps, ["4", "4", "6", "6"], "{rows}");
 }
 
-/// An agent that may be told of the best episodes after training is told a return in the curve.
+/// What the agent is told is chosen after training; its returns end the one curve all the same.
 #[test]
-fn a_choice_after_training_leaves_the_curve_whole() {
+fn a_choice_after_training_ends_the_curve() {
     let desk = Desk::new();
     let words = "evaluation.episodes=1 evaluation.every=3 evaluation.every_episodes=1 \
                  evaluation.target= model.best_percents=50";
     let stdout = desk.succeeds(&format!("{TINY}runs {words}"));
-    assert!(stdout.contains("chosen: "), "{stdout}");
-    let rows = fs::read_to_string(desk.only_run("runs").join("checkpoints.csv")).unwrap();
-    let cells = rows.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>());
-    let cells: Vec<(&str, &str)> = cells.map(|row| (row[0], row[2])).collect();
-    let figures: Vec<&str> = cells.iter().map(|(_, figure)| *figure).collect();
-    assert_eq!(cells.iter().map(|(step, _)| *step).collect::<Vec<_>>(), ["3", "3", "6", "6"]);
-    assert_eq!(figures[..2], figures[2..], "{rows}");
+    assert_eq!(stdout.matches("Mode: ").count(), 1, "{stdout}");
+    let run = desk.only_run("runs");
+    let rows = fs::read_to_string(run.join("checkpoints.csv")).unwrap();
+    let steps: Vec<&str> = rows.lines().skip(1).map(|row| row.split(',').next().unwrap()).collect();
+    assert_eq!(steps, ["3", "3"], "{rows}");
+    let steps: Vec<u64> = events(&run)["eval/return"].iter().map(|(step, _)| *step).collect();
+    assert_eq!(steps, [3, 6]);
+}
+
+/// A run that is long enough is played by itself, for at most a tenth of its time, and its weights
+/// are those of one that was not.
+#[test]
+fn a_long_run_is_played_by_itself() {
+    let desk = Desk::new();
+    let words = "train env=hopper algorithm=td3_bc td3_bc.hidden=64 train.batch_size=64 \
+                 train.updates=4000 train.checkpoint_every=4000 evaluation.every_episodes=1 runs=";
+    let stdout = desk.succeeds(&format!("{words}curve evaluation.episodes=1"));
+    desk.succeeds(&format!("{words}plain evaluation.episodes=0"));
+    let [curve, plain] = ["curve", "plain"].map(|runs| desk.only_run(runs));
+    same_run(&plain, &curve, 4000);
+    assert_eq!(steps(&curve), [4000], "no checkpoint is left of an evaluation");
+    let points: Vec<u64> = events(&curve)["eval/return"].iter().map(|(step, _)| *step).collect();
+    assert!(points.iter().all(|step| step % 500 == 0), "{points:?}");
+    assert_eq!(points.last(), Some(&4000), "{points:?}");
+    let n_played = points.len() - 1;
+    let cost = stdout.lines().find(|line| line.contains(" during training took "));
+    match cost {
+        Some(cost) => assert!(cost.starts_with(&format!("{n_played} evaluation")), "{cost}"),
+        // The machine did the run in less than 5 s.
+        None => assert_eq!(n_played, 0, "{stdout}"),
+    }
+}
+
+/// TensorBoard's own reader finds settings and scores.
+#[test]
+fn settings_are_hyperparameters() {
+    let desk = Desk::new();
+    desk.succeeds(&format!("{TINY}runs evaluation.episodes=1 evaluation.return_quantile=0.9"));
+    const READ: &str = "
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import plugin_data_pb2
+events = EventAccumulator(sys.argv[1])
+events.Reload()
+found = events.summary_metadata
+start, end = plugin_data_pb2.HParamsPluginData(), plugin_data_pb2.HParamsPluginData()
+start.ParseFromString(found['_hparams_/session_start_info'].plugin_data.content)
+end.ParseFromString(found['_hparams_/session_end_info'].plugin_data.content)
+hparams = start.session_start_info.hparams
+print(json.dumps([
+    hparams['algorithm'].string_value, hparams['train.updates'].number_value,
+    hparams['train.average_weights'].bool_value, 'runs' in hparams,
+    end.session_end_info.status, found['eval/return'].summary_description,
+]))
+";
+    let python = crate::desk::project().join(".venv/bin/python");
+    let run = desk.only_run("runs");
+    let output = std::process::Command::new(python).args(["-c", READ]).arg(&run).output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let expected = "[\"decision_transformer\", 6.0, true, false, 1, \"matched protocol, target \
+                    3600\"]";
+    assert_eq!(stdout.trim(), expected, "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

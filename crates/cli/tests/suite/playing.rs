@@ -73,7 +73,7 @@ fn a_trained_agent_plays_and_is_scored() {
         assert_eq!(stdout.lines().filter(|line| line.starts_with(start)).count(), 1, "{start}");
     }
     let curves = events(&run);
-    for tag in ["train/loss", "eval/raw_return/target_5", "eval/normalized_return/target_10"] {
+    for tag in ["train/loss", "eval/return", "eval/normalized_return/target_10"] {
         assert_eq!(curves[tag].len(), 1, "{tag}");
         assert_eq!(curves[tag][0].0, 4, "{tag}");
     }

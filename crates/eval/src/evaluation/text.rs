@@ -25,9 +25,6 @@ impl Evaluation {
                 checkpoint.step
             );
         }
-        if let Some(choice) = &setting.choice {
-            text += &format!("{}\n", choice.describe());
-        }
         text += &describe_differences(setting.differences.as_deref());
         text += "\n";
         text += &self.target_table().to_string();

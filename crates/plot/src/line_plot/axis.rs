@@ -3,7 +3,7 @@
 use super::Scale;
 
 /// One axis: its ends, and the ticks along it, both ends among them.
-pub(super) struct Axis {
+pub(crate) struct Axis {
     scale: Scale,
     /// In the axis's own measure: the value, or its decimal logarithm.
     range: [f64; 2],
@@ -19,7 +19,7 @@ const PLAIN: std::ops::Range<f64> = 1e-6..1e7;
 
 impl Axis {
     /// An axis that encloses `values`; those it cannot show are left out.
-    pub(super) fn enclosing(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn enclosing(scale: Scale, values: impl Iterator<Item = f64>) -> Self {
         let ends = [f64::INFINITY, f64::NEG_INFINITY];
         let shown = values.filter(|&x| scale.shows(x)).map(|x| scale.measure(x));
         let [mut low, mut high] = shown.fold(ends, |[low, high], x| [low.min(x), high.max(x)]);
@@ -33,7 +33,7 @@ impl Axis {
     }
 
     /// How far along the axis a value lies, from 0 to 1; not finite where it cannot be shown.
-    pub(super) fn share(&self, x: f64) -> f64 {
+    pub(crate) fn share(&self, x: f64) -> f64 {
         if !self.scale.shows(x) {
             return f64::NAN;
         }
@@ -41,12 +41,12 @@ impl Axis {
     }
 
     /// Values with a number beside them.
-    pub(super) fn ticks(&self) -> &[f64] {
+    pub(crate) fn ticks(&self) -> &[f64] {
         &self.ticks
     }
 
     /// The number beside a tick.
-    pub(super) fn label(&self, x: f64) -> String {
+    pub(crate) fn label(&self, x: f64) -> String {
         let digits = match self.scale {
             Scale::Linear => {
                 let magnitude = |x: f64| x.abs().log10().floor();

@@ -35,6 +35,8 @@ type CellOf<'f, 'a> = &'f dyn Fn(&Row<'_>) -> Option<&'a StudyCell>;
 pub(super) struct Compared {
     /// Empty where there is nothing: by each protocol one agent on one task.
     pub(super) blocks: Vec<Block>,
+    /// How its numbers are made.
+    pub(super) notes: Option<String>,
     pub(super) agents: Table,
     pub(super) improvement: Table,
 }
@@ -53,6 +55,7 @@ pub(super) fn section(
     }
     let mut compared = Compared {
         blocks: Vec::new(),
+        notes: None,
         agents: Table::new(&[
             "protocol",
             "agent",
@@ -95,7 +98,7 @@ pub(super) fn section(
     if over_tasks || in_pairs {
         words += "Intervals are over runs, stratified by task; an agent with one run of each task \
                   has none. With few runs they are too narrow.";
-        compared.blocks.push(Block::Text(words));
+        compared.notes = Some(words);
     }
     Ok(compared)
 }
@@ -118,9 +121,14 @@ impl Compared {
             let tasks = common_tasks(&agents, &mut notes);
             if tasks.len() > 1 || (agents.len() > 1 && !tasks.is_empty()) {
                 blocks.push(self.aggregates(protocol, &agents, &tasks, bootstrap)?);
-                blocks.extend(profiles(protocol, &agents, &tasks, bootstrap)?);
             }
-            blocks.extend(self.improvements(protocol, &agents, bootstrap)?);
+            // One run each says nothing of the next: no probability, and no distribution.
+            if agents.iter().any(|agent| agent.n_runs() > 1) {
+                if tasks.len() > 1 || (agents.len() > 1 && !tasks.is_empty()) {
+                    blocks.extend(profiles(protocol, &agents, &tasks, bootstrap)?);
+                }
+                blocks.extend(self.improvements(protocol, &agents, bootstrap)?);
+            }
             notes.extend(asked);
             notes.extend(trained_differently);
         }

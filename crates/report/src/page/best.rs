@@ -62,7 +62,7 @@ pub(super) fn table(rows: &[Row<'_>]) -> Option<Table> {
         };
         let best = group.iter().max_by(|a, b| a.raw.mean.total_cmp(&b.raw.mean));
         table.row(vec![
-            group[0].run.name.clone(),
+            group[0].run.label.clone(),
             group[0].protocol.clone(),
             target(&group),
             distinct(&group).len().to_string(),
@@ -85,7 +85,7 @@ pub(super) fn curves(rows: &[Row<'_>]) -> Vec<Line> {
     let curve = |group: Vec<&Row<'_>>| {
         let point = |row: &&Row<'_>| Some([row.step()? as f64, row.raw.mean]);
         let target = target(&group);
-        let name = format!("{}, {}, target {target}", group[0].run.name, group[0].protocol);
+        let name = format!("{}, {}, target {target}", group[0].run.label, group[0].protocol);
         Line::new(name, distinct(&group).iter().filter_map(point).collect()).stroke(Stroke::Marked)
     };
     checkpoints(rows).into_iter().map(curve).collect()

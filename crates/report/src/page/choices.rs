@@ -15,8 +15,8 @@ pub(super) fn section(runs: &[RunFiles]) -> Vec<Block> {
     for run in runs {
         let settings = run.evaluations.iter().map(|source| &source.evaluation.setting);
         for choice in settings.filter_map(|setting| setting.choice.as_ref()) {
-            if !choices.contains(&(run.name.as_str(), choice)) {
-                choices.push((&run.name, choice));
+            if !choices.contains(&(run.label.as_str(), choice)) {
+                choices.push((&run.label, choice));
             }
         }
     }

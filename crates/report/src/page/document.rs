@@ -14,6 +14,8 @@ pub(super) enum Block {
     Subheading(String),
     /// A paragraph.
     Text(String),
+    /// The sentence that a page is opened for.
+    Lead(String),
     /// What a computer reads.
     Code(String),
     /// A table.

@@ -23,6 +23,7 @@ const STYLE: &str = "\
 body { color: var(--ink); background: var(--paper); font: 15px/1.5 system-ui, sans-serif; max-width: 92rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.6rem } h2, details h3 { font-size: 1.25rem; margin-top: 2.2rem; border-bottom: 1px solid var(--line) } h3, h4 { font-size: 1.05rem }
 p { max-width: 50rem }
+p.lead { font-size: 1.15rem; font-weight: 600; max-width: 60rem }
 /* What a table has beyond its box is told by a shadow at that edge. */
 .wide { overflow-x: auto; max-width: 100%; background: linear-gradient(90deg, var(--paper) 30%, transparent) 0 0 / 3rem 100% local, linear-gradient(270deg, var(--paper) 30%, transparent) 100% 0 / 3rem 100% local, linear-gradient(90deg, var(--line), transparent) 0 0 / 1rem 100% scroll, linear-gradient(270deg, var(--line), transparent) 100% 0 / 1rem 100% scroll; background-repeat: no-repeat }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .82rem; margin: .5rem 0 }
@@ -37,9 +38,13 @@ pre { background: var(--code); padding: .7rem; white-space: pre-wrap; overflow-w
 summary { cursor: pointer; color: var(--faint) }
 svg, img { max-width: 100%; height: auto }
 figcaption { color: var(--faint); font-size: .9rem; margin-bottom: .2rem }
-/* On a narrow screen a plot keeps a size at which it can be read, and scrolls. */
-@media (max-width: 40rem) { figure { overflow-x: auto } figure svg { min-width: 40rem } }
 figure { min-width: 0; display: inline-block; vertical-align: top; margin: .5rem 1.5rem .8rem 0; max-width: 100% }
+/* Plots stand two a row where both can be read. */
+figure.plot { width: calc(50% - 1rem); margin-right: .6rem }
+figure.plot svg { width: 100% }
+@media (max-width: 60rem) { figure.plot { width: 100%; margin-right: 0 } figure.plot svg { max-width: 40rem } }
+/* On a narrow screen a plot shrinks, and its words with it: they are larger then. */
+@media (max-width: 30rem) { figure.plot svg text:not(.key) { font-size: 16px } }
 ";
 
 /// The whole file.
@@ -63,6 +68,7 @@ fn push(page: &mut String, blocks: &[Block], level: usize) {
             Block::Heading(words) => *page += &heading(level, words),
             Block::Subheading(words) => *page += &heading(level + 1, words),
             Block::Text(words) => *page += &format!("<p>{}</p>\n", escape(words)),
+            Block::Lead(words) => *page += &format!("<p class=\"lead\">{}</p>\n", escape(words)),
             // A line end right after `<pre>` is not part of it.
             Block::Code(words) => *page += &format!("<pre>\n{}</pre>\n", escape(words)),
             Block::Table(table) => push_table(page, table, 0),
@@ -71,7 +77,10 @@ fn push(page: &mut String, blocks: &[Block], level: usize) {
                 let words = escape(title);
                 let label = format!("<svg role=\"img\" aria-label=\"{words}\" ");
                 let svg = svg.replacen("<svg ", &label, 1);
-                *page += &format!("<figure>\n<figcaption>{words}</figcaption>\n{svg}</figure>\n");
+                // Small ones stand as they are; the others two a row.
+                let class = if is_small(&svg) { "" } else { " class=\"plot\"" };
+                *page +=
+                    &format!("<figure{class}>\n<figcaption>{words}</figcaption>\n{svg}</figure>\n");
             }
             Block::Video { title, gif, .. } => {
                 let words = escape(title);
@@ -89,6 +98,12 @@ fn push(page: &mut String, blocks: &[Block], level: usize) {
             }
         }
     }
+}
+
+/// Whether a picture is narrower than half of a page.
+fn is_small(svg: &str) -> bool {
+    let width = svg.split_once(" width=\"").and_then(|(_, rest)| rest.split_once('"'));
+    width.and_then(|(width, _)| width.parse::<f64>().ok()).is_some_and(|width| width < 400.0)
 }
 
 /// A table; what the first `grouped` columns say stands above the rows that have it in common.

@@ -35,6 +35,7 @@ fn push(page: &mut String, blocks: &[Block], stem: &str, level: usize) {
             Block::Heading(words) => *page += &heading(level, words),
             Block::Subheading(words) => *page += &heading(level + 1, words),
             Block::Text(words) => *page += &format!("{}\n", escape(words)),
+            Block::Lead(words) => *page += &format!("**{}**\n", escape(words)),
             Block::Code(words) => *page += &code(words),
             Block::Table(table) | Block::Groups(table, _) => *page += &escaped(table).to_markdown(),
             Block::Plot { title, .. } | Block::Video { title, .. } => {

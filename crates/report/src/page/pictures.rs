@@ -103,7 +103,7 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
             continue;
         }
         let told = row.told().map_or_else(String::new, |told| format!(", target {told}"));
-        let title = format!("{}, {}{told}", row.run.name, row.protocol);
+        let title = format!("{}, {}{told}", row.run.label, row.protocol);
         let bars = shares.iter().map(|share| (share.action.clone(), share.share)).collect();
         let svg = Bars { bars, ..Bars::default() }.to_svg();
         blocks.push(Block::Plot { name: format!("actions-{}", blocks.len() + 1), title, svg });

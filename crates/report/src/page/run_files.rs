@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use overtone_eval::{Evaluation, PlayedEpisode, ReportError, TargetResult};
+use overtone_eval::{Evaluation, PlayedEpisode, ReportError, Summary, TargetResult};
 
 use crate::Filmed;
 
@@ -16,12 +16,18 @@ use crate::Filmed;
 pub struct RunFiles {
     /// The folder's name.
     pub name: String,
+    /// What tells it from the other runs of a page, in words; its name where nothing does.
+    pub label: String,
     /// `config.toml` as it stands.
     pub config_text: String,
     /// The same, parsed.
     pub config: toml::Table,
     /// `metrics.csv`; absent if there is none.
     pub metrics: Option<Metrics>,
+    /// Mean returns of the evaluations during training, against updates.
+    pub returns: Vec<[f64; 2]>,
+    /// What the whole episodes of its data earned, as the newest checkpoint tells.
+    pub data: Option<DataReturns>,
     /// The highest step of a checkpoint in the folder; without any, of the metrics.
     pub last_step: Option<u64>,
     /// The step of the lowest loss on held-out episodes, as the newest checkpoint tells; absent
@@ -51,6 +57,17 @@ pub struct EvaluationFile {
     pub file: String,
     /// What is in it.
     pub evaluation: Evaluation,
+}
+
+/// What the episodes of a run's data earned, in the units of its rewards.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DataReturns {
+    /// How many there are.
+    pub n: usize,
+    /// Of each episode once.
+    pub mean: f64,
+    /// The highest.
+    pub best: f64,
 }
 
 /// The rows of `metrics.csv`, by columns.
@@ -155,24 +172,47 @@ impl RunFiles {
         };
         let (evaluations, videos) = (evaluations(folder)?, videos(folder)?);
         let newest = newest_checkpoint(folder)?;
-        let held_out_step = match &newest {
-            Some((_, checkpoint)) => held_out_step(&checkpoint.join("state.json"))?,
-            None => None,
+        let (held_out_step, data) = match &newest {
+            Some((_, checkpoint)) => told_by(&checkpoint.join("state.json"))?,
+            None => (None, None),
         };
+        let returns = returns(&folder.join("checkpoints.csv"))?;
         let last_step = newest.map(|(step, _)| step).or_else(|| metrics.as_ref()?.last_step());
         // Of `.`, too, the folder's own name.
         let real = fs::canonicalize(folder).map_err(PageError::file(folder))?;
         let name = real.file_name().unwrap_or(real.as_os_str()).to_string_lossy().into_owned();
         Ok(Self {
+            label: name.clone(),
             name,
             config_text,
             config,
             metrics,
+            returns,
+            data,
             last_step,
             held_out_step,
             evaluations,
             videos,
         })
+    }
+}
+
+impl RunFiles {
+    /// The recording it learned from, by the shortest name that its settings have.
+    pub(super) fn dataset(&self) -> Option<String> {
+        let word = |table: &toml::Table, key: &str| {
+            let word = table.get(key).and_then(toml::Value::as_str).filter(|word| !word.is_empty());
+            word.map(str::to_owned)
+        };
+        let data = self.config.get("data").and_then(toml::Value::as_table);
+        let stem = |path: String| Path::new(&path).file_stem()?.to_str().map(str::to_owned);
+        word(&self.config, "dataset").or_else(|| data.and_then(|data| stem(word(data, "path")?)))
+    }
+
+    /// Minutes of training.
+    pub(super) fn minutes(&self) -> Option<f64> {
+        let seconds = self.metrics.as_ref()?.columns.get("seconds")?.last()?;
+        Some(seconds / 60.0).filter(|minutes| minutes.is_finite())
     }
 }
 
@@ -235,6 +275,31 @@ impl Metrics {
     }
 }
 
+/// Columns of every run's metrics.
+const OF_ALL: [&str; 8] = [
+    "step",
+    "tokens",
+    "loss",
+    "learning_rate",
+    "grad_norm",
+    "timesteps_per_s",
+    "waited_share",
+    "seconds",
+];
+
+/// Figures that the algorithms of these runs measure beside their loss: a TD loss, a mean value.
+pub(super) fn own_figures(runs: &[RunFiles]) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for column in
+        runs.iter().filter_map(|run| run.metrics.as_ref()).flat_map(|all| all.columns.keys())
+    {
+        if !OF_ALL.contains(&column.as_str()) && !found.contains(column) {
+            found.push(column.clone());
+        }
+    }
+    found
+}
+
 fn evaluations(folder: &Path) -> Result<Vec<EvaluationFile>, PageError> {
     let read = |path: PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -281,11 +346,38 @@ fn newest_checkpoint(folder: &Path) -> Result<Option<(u64, PathBuf)>, PageError>
     Ok(steps.max())
 }
 
-/// What a checkpoint's state says of the lowest held-out loss; nothing without a state.
-fn held_out_step(path: &Path) -> Result<Option<u64>, PageError> {
+/// The curve of returns in `checkpoints.csv`; nothing without one.
+fn returns(path: &Path) -> Result<Vec<[f64; 2]>, PageError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(PageError::file(path)(error)),
+    };
+    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let point = |row: &str| {
+        let mut cells = row.split(',');
+        let step: f64 = cells.next()?.parse().ok()?;
+        let (figure, value) = (cells.nth(1)?, cells.next()?.parse().ok()?);
+        (figure == "eval/return").then_some([step, value])
+    };
+    Ok(whole.lines().skip(1).filter_map(point).collect())
+}
+
+/// What a checkpoint's state says of the lowest held-out loss and of the data; nothing without a
+/// state.
+fn told_by(path: &Path) -> Result<(Option<u64>, Option<DataReturns>), PageError> {
     #[derive(Deserialize)]
     struct State {
         best: Option<Best>,
+        #[serde(default)]
+        episode_returns: Vec<Earned>,
+    }
+    /// A return, and in how many actions; an older state has the return alone.
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Earned {
+        Both((f64, u64)),
+        Return(f64),
     }
     #[derive(Deserialize)]
     struct Best {
@@ -293,12 +385,17 @@ fn held_out_step(path: &Path) -> Result<Option<u64>, PageError> {
     }
     let text = match fs::read(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok((None, None)),
         Err(error) => return Err(PageError::file(path)(error)),
     };
     let state: State = serde_json::from_slice(&text)
         .map_err(|source| PageError::State { path: path.to_path_buf(), source })?;
-    Ok(state.best.map(|best| best.step))
+    let earned = state.episode_returns.iter().map(|earned| match earned {
+        Earned::Both((earned, _)) | Earned::Return(earned) => *earned,
+    });
+    let data = Summary::of(&earned.collect::<Vec<_>>());
+    let data = data.map(|all| DataReturns { n: all.n, mean: all.mean, best: all.max });
+    Ok((state.best.map(|best| best.step), data))
 }
 
 /// The names in a folder, sorted.

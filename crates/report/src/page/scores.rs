@@ -198,7 +198,7 @@ pub(super) fn told<'a>(
 }
 
 /// The values of a table, by dotted keys (`train.updates`).
-fn flatten(name: &str, table: &toml::Table, settings: &mut Configuration) {
+pub(super) fn flatten(name: &str, table: &toml::Table, settings: &mut Configuration) {
     for (key, value) in table {
         let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
         match value {
@@ -234,7 +234,7 @@ pub(super) fn readable(rows: &[&Row<'_>]) -> Table {
     for row in rows {
         let dash = || "-".to_owned();
         let mut cells = vec![
-            row.run.name.clone(),
+            row.run.label.clone(),
             row.evaluation().setting.task.title.clone(),
             row.protocol.clone(),
             row.step().map_or_else(dash, |step| step.to_string()),

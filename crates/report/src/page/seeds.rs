@@ -182,7 +182,7 @@ impl<'a> Groups<'a> {
             let dash = || "-".to_owned();
             // The policy in words does not tell data sets apart: a run's name does.
             table.row(vec![
-                row.run.name.clone(),
+                row.run.label.clone(),
                 row.evaluation().setting.task.title.clone(),
                 row.protocol.clone(),
                 Some(group.told()).filter(|told| !told.is_empty()).unwrap_or_else(dash),

@@ -5,9 +5,12 @@ use std::path::Path;
 
 use super::run_files::PageError;
 
-/// Plots that a page may have, but for those of a protocol.
-const PLOTS: [&str; 8] = [
+/// Plots that a page may have, but for those of a protocol and of an algorithm's own figures.
+const PLOTS: [&str; 11] = [
     "loss",
+    "episodes",
+    "returns",
+    "cells",
     "learning-rate",
     "grad-norm",
     "return",
@@ -59,7 +62,9 @@ fn is_of_a_page(rest: &str) -> bool {
     };
     match rest.rsplit_once('.') {
         Some((name, "svg")) => {
-            name.starts_with("profile-") || PLOTS.iter().any(|plot| is_plot(name, plot))
+            name.starts_with("profile-")
+                || name.starts_with("figure-")
+                || PLOTS.iter().any(|plot| is_plot(name, plot))
         }
         Some((name, "gif")) => name.strip_prefix("video-").is_some_and(is_number),
         Some((name, "csv")) => TABLES.contains(&name),
@@ -81,10 +86,12 @@ mod tests {
             "return-quantile.svg",
             "profile-matched.svg",
             "actions-12.svg",
+            "figure-td-loss.svg",
+            "episodes-2-part-1.svg",
             "video-3.gif",
             "improvement.csv",
         ];
-        assert_eq!(own.map(is_of_a_page), [true; 9]);
+        assert_eq!(own.map(is_of_a_page), [true; 11]);
         let others = [
             "losses.svg",
             "loss-final.svg",

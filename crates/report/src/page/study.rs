@@ -5,14 +5,14 @@ use overtone_eval::Summary;
 use overtone_eval::statistics::Bootstrap;
 use overtone_eval::summary::{digits, fixed};
 use overtone_eval::table::Table;
-use overtone_plot::Line;
+use overtone_plot::{Line, Strip, Stroke};
 
 use super::document::Block;
 use super::over_seeds::OverSeeds;
-use super::pictures;
 use super::run_files::{PageError, RunFiles};
 use super::scores::{Role, Row, cell as all_digits, estimate, spread, told};
 use super::seeds;
+use super::{first, pictures};
 
 /// Runs without which nothing is said to be better than another.
 const ENOUGH: usize = 4;
@@ -144,8 +144,52 @@ impl<'a> Cells<'a> {
         Ok(Self { scored, missing })
     }
 
-    /// To be read: the last checkpoints first.
-    pub(super) fn blocks(&self, bootstrap: &Bootstrap) -> Vec<Block> {
+    /// The runs of the last checkpoints as dots, a row for each cell, a picture for each task,
+    /// protocol and target.
+    pub(super) fn strips(&self) -> Vec<Block> {
+        let last = self.scored.iter().filter(|scored| scored.rows[0].role == Role::Last);
+        let mut groups: Vec<([String; 3], Vec<Strip>)> = Vec::new();
+        for scored in last {
+            let target = told(scored.rows.iter().copied(), short);
+            // Each cell may be told another percentile of its data.
+            let place = scored.rows[0].place().to_string();
+            let key = [scored.cell.task.clone(), scored.rows[0].protocol.clone(), place];
+            let name = match scored.cell.agent.as_str() {
+                "" => target,
+                agent => agent.to_owned(),
+            };
+            let strip = Strip {
+                name,
+                dots: scored.rows.iter().map(|row| row.raw.mean).collect(),
+                estimate: Some(scored.scores.iqm.value),
+                interval: scored.scores.iqm.interval.map(|ends| [ends.low, ends.high]),
+            };
+            match groups.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, strips)) => strips.push(strip),
+                None => groups.push((key, vec![strip])),
+            }
+        }
+        let differ = |part: usize| groups.iter().any(|(key, _)| key[part] != groups[0].0[part]);
+        let [protocols, targets] = [differ(1), differ(2)];
+        let mut blocks = Vec::new();
+        for (i, ([task, protocol, place], strips)) in groups.iter().enumerate() {
+            let mut title = task.clone();
+            if protocols {
+                title += &format!(", {protocol}");
+            }
+            if targets {
+                let place: usize = place.parse().unwrap_or_default();
+                title += &format!(", target {}", place + 1);
+            }
+            title += ": a dot for each run, with interquartile mean and interval";
+            let name = format!("cells-{}", i + 1);
+            blocks.extend(first::strips(&name, &title, "raw return", strips.clone(), Vec::new()));
+        }
+        blocks
+    }
+
+    /// To be read: the last checkpoints first. How its numbers are made goes to `notes`.
+    pub(super) fn blocks(&self, bootstrap: &Bootstrap, notes: &mut Vec<Block>) -> Vec<Block> {
         let mut blocks = vec![Block::Heading("Cells".into())];
         for role in [Role::Last, Role::HeldOut] {
             let scored: Vec<&Scored<'_>> =
@@ -171,7 +215,7 @@ impl<'a> Cells<'a> {
             )));
         }
         blocks.extend(self.recordings().map(Block::Text));
-        blocks.push(Block::Text(format!(
+        notes.push(Block::Text(format!(
             "A cell is named by the settings that are not the same in all of them. A run's score is \
              the mean of its episodes; ±: the sample standard deviation (ddof 1) of runs; IQM: \
              interquartile mean over runs. Intervals are over training seeds: {}. With few runs such \
@@ -251,7 +295,7 @@ impl<'a> Cells<'a> {
 }
 
 /// A target to be read: a percentile of the data may have many digits.
-fn short(target: f32) -> String {
+pub(super) fn short(target: f32) -> String {
     if target.fract() == 0.0 { target.to_string() } else { fixed(f64::from(target), 1) }
 }
 
@@ -352,15 +396,45 @@ pub(super) fn of_row<'a>(
     })
 }
 
-/// Loss and gradient norm against updates: for each task a plot with a line for each cell, and
-/// sentences about runs some of whose numbers are none.
-pub(super) fn curves(cells: &[StudyCell]) -> Vec<Block> {
+/// Mean returns during training: for each task a plot with a line for each cell.
+pub(super) fn returns(cells: &[StudyCell]) -> Vec<Block> {
     let tasks = tasks(cells);
     let mut blocks = Vec::new();
-    for (name, column, title) in [
-        ("loss", "loss", "training loss"),
-        ("grad-norm", "grad_norm", "gradient norm before clipping"),
-    ] {
+    for (i, task) in tasks.iter().enumerate() {
+        let line = |cell: &StudyCell| {
+            let curves: Vec<Vec<[f64; 2]>> = cell
+                .runs
+                .iter()
+                .map(|run| run.returns.clone())
+                .filter(|curve| curve.len() > 1)
+                .collect();
+            Some(mean_of(cell, &curves)?.stroke(Stroke::Marked))
+        };
+        let lines = cells.iter().filter(|cell| cell.task == *task).filter_map(line).collect();
+        let (name, heading) = match tasks.len() {
+            1 => ("returns".to_owned(), "mean return during training".to_owned()),
+            _ => (format!("returns-{}", i + 1), format!("{task}: mean return during training")),
+        };
+        blocks.extend(pictures::curves(&name, &heading, "updates", lines));
+    }
+    blocks
+}
+
+/// A curve by the name of its file, its column of the metrics, and its title.
+pub(super) type Named = (&'static str, &'static str, &'static str);
+
+/// Curves that every reader of a study looks at.
+pub(super) const OWN: [Named; 1] = [("loss", "loss", "training loss")];
+
+/// Curves that are looked at when something went wrong.
+pub(super) const SLOW: [Named; 1] = [("grad-norm", "grad_norm", "gradient norm before clipping")];
+
+/// Curves against updates: for each task a plot with a line for each cell, and sentences about runs
+/// some of whose numbers are none.
+pub(super) fn curves(cells: &[StudyCell], named: &[Named]) -> Vec<Block> {
+    let tasks = tasks(cells);
+    let mut blocks = Vec::new();
+    for &(name, column, title) in named {
         for (i, task) in tasks.iter().enumerate() {
             let own = || cells.iter().filter(|cell| cell.task == *task);
             let lines = own().filter_map(|cell| band(cell, column)).collect();
@@ -381,7 +455,12 @@ pub(super) fn curves(cells: &[StudyCell]) -> Vec<Block> {
 fn band(cell: &StudyCell, column: &str) -> Option<Line> {
     let curves: Vec<Vec<[f64; 2]>> =
         cell.runs.iter().filter_map(|run| run.metrics.as_ref()?.against_steps(column)).collect();
-    let [first, others @ ..] = &curves[..] else { return None };
+    mean_of(cell, &curves)
+}
+
+/// The mean of curves at the steps that all of them have.
+fn mean_of(cell: &StudyCell, curves: &[Vec<[f64; 2]>]) -> Option<Line> {
+    let [first, others @ ..] = curves else { return None };
     let (mut points, mut spread) = (Vec::new(), Vec::new());
     for [step, value] in first {
         let same = |curve: &Vec<[f64; 2]>| {

@@ -107,7 +107,7 @@ fn the_last_checkpoint_may_be_the_held_out_selected_one() {
     // The episodes of each evaluation are told once: 2 runs of 2 with 2 targets of 8.
     assert_eq!(file(&page, "report-episodes.csv").lines().count(), 1 + 64);
     let markdown = page.to_markdown("report");
-    assert_eq!(markdown.matches("| s2 | matched | 16 | 2 |").count(), 1, "{markdown}");
+    assert_eq!(markdown.matches("| seed=2 | matched | 16 | 2 |").count(), 1, "{markdown}");
     // A state that cannot be read is told, not passed over.
     fs::write(folders[0].join("checkpoints/step-00000200/state.json"), "{").unwrap();
     assert!(matches!(RunFiles::read(&folders[0]), Err(PageError::State { .. })));

@@ -148,9 +148,9 @@ fn what_agents_were_told_stands_for_a_target_they_were_not() {
     let page = page(&folders.iter().map(PathBuf::as_path).collect::<Vec<_>>());
     let markdown = page.to_markdown("report");
     for row in [
-        "| s1 | Seaquest | matched | 200 | 16 | 8 |",
-        "| s2 | Seaquest | matched | 200 | best 10 % | 8 |",
-        "| s1 | Seaquest | matched | 16; best 10 %; best 50 % | 3 | 1 2 3 |",
+        "| seed=1 | Seaquest | matched | 200 | 16 | 8 |",
+        "| seed=2 | Seaquest | matched | 200 | best 10 % | 8 |",
+        "| seed=1 | Seaquest | matched | 16; best 10 %; best 50 % | 3 | 1 2 3 |",
     ] {
         assert!(markdown.contains(row), "no {row} in {markdown}");
     }

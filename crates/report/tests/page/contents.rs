@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use overtone_core::Play;
+use overtone_core::{Play, protocol::ReturnUnits};
 use overtone_eval::{ActionShare, CheckpointRef, PlayedEpisode, ReportError, TargetResult};
 use overtone_plot::{Animation, Image};
 use overtone_report::page::{Page, PageError, RunFiles};
@@ -19,7 +19,7 @@ fn a_played_run_has_scores_protocol_curves_and_every_episode() {
     let page = page(&[&folder]);
     let html = page.to_html();
     for part in [
-        "<title>Run one</title>",
+        "<title>Seaquest</title>",
         "Last checkpoint of each run",
         "Seaquest normalized by wang2016: random 0, human 100, scores of Wang et al. 2016 (68 and 42055).",
         "95 % percentile intervals of 500 bootstrap replications, seed 1",
@@ -233,6 +233,7 @@ fn text_from_files_stays_text() {
         "h1",
         "h2",
         "h3",
+        "h4",
         "p",
         "pre",
         "div",
@@ -302,4 +303,86 @@ fn what_cannot_be_told_is_refused() {
     fs::write(folder.join("metrics.csv"), "").unwrap();
     fs::write(folder.join("config.toml"), "seed = ").unwrap();
     assert!(matches!(read(), Err(PageError::Config { .. })));
+}
+
+/// What the run earned stands next to what its data did, before anything else.
+#[test]
+fn the_first_screen_says_what_was_earned_next_to_the_data() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let config = "task = \"mujoco/Hopper\"\nalgorithm = \"iql\"\ndataset = \"medium\"\nseed = 1\n";
+    fs::write(folder.join("config.toml"), config).unwrap();
+    let metrics = "step,loss,td_loss,seconds\n100,2.5,1.0,30\n200,1.5,0.5,90\n";
+    fs::write(folder.join("metrics.csv"), metrics).unwrap();
+    // One as older checkpoints have it: the return alone.
+    let state =
+        "{\"step\": 200, \"best\": null, \"episode_returns\": [[10.0, 5], [30.0, 7], 20.0]}";
+    fs::write(folder.join("checkpoints/step-00000200/state.json"), state).unwrap();
+    let curve = "step,seconds,figure,value\n50,1,eval/return,3\n50,1,eval/normalized_return,1\n\
+                 100,2,eval/return,7\n";
+    fs::write(folder.join("checkpoints.csv"), curve).unwrap();
+    let mut report = evaluation(200, 5, matched());
+    report.setting.task.title = "Hopper".into();
+    report.setting.task.return_units = ReturnUnits::Raw;
+    report.write(&folder.join("evaluation.json")).unwrap();
+    let mut large = evaluation(200, 6, matched());
+    large.setting.task = report.setting.task.clone();
+    let again = |mut episode: PlayedEpisode| {
+        episode.episode += 8;
+        episode
+    };
+    let more: Vec<PlayedEpisode> = large.episodes.iter().cloned().map(again).collect();
+    large.episodes.extend(more);
+    large.targets.iter_mut().for_each(|target| target.raw_return.n = 16);
+    large.write(&folder.join("evaluation-n16.json")).unwrap();
+
+    let page = page(&[&folder]);
+    let markdown = page.to_markdown("report");
+    let (first, _) = markdown.split_once("## ").unwrap();
+    for part in [
+        "# Hopper: implicit Q-learning on medium\n",
+        "Task Hopper · algorithm implicit Q-learning · dataset medium · 200 updates · 1.5 minutes",
+        " (16 episodes, target 16); normalized ",
+        " The data: mean 20.0, best 30.0 (3 episodes).",
+        "the largest evaluation, evaluation-n16.json; others are evaluation.json (8 episodes).",
+        "](report-episodes.svg)",
+        "](report-returns.svg)",
+    ] {
+        assert!(first.contains(part), "no {part:?} in\n{first}");
+    }
+    let episodes = file(&page, "report-episodes.svg");
+    assert_eq!(episodes.matches("<circle").count(), 16, "{episodes}");
+    assert!(episodes.contains(">data, mean</text>") && episodes.contains(">data, best</text>"));
+    // Two points of training and the evaluation after it; the data in dashes.
+    let returns = file(&page, "report-returns.svg");
+    assert_eq!(returns.matches("<circle").count(), 3, "{returns}");
+    assert_eq!(returns.matches("stroke-dasharray").count(), 4, "two lines and their names");
+    // What the algorithm measures is shown, and what is seldom looked at is folded away.
+    assert!(markdown.contains("](report-figure-td-loss.svg)"), "{markdown}");
+    let html = page.to_html();
+    let (open, folded) = html.split_once("<summary>Protocol and modes</summary>").unwrap();
+    assert!(!open.contains("<details>") || open.ends_with("<details>\n"), "{open}");
+    for part in ["bootstrap replications", "simulation.sticky_probability"] {
+        assert!(!open.contains(part) && folded.contains(part), "{part}");
+    }
+    // Games store clipped rewards, which are no scores.
+    report.setting.task.return_units = ReturnUnits::Clipped;
+    report.write(&folder.join("evaluation.json")).unwrap();
+    fs::remove_file(folder.join("evaluation-n16.json")).unwrap();
+    assert!(!super::page(&[&folder]).to_markdown("report").contains("The data: "));
+}
+
+#[test]
+fn plots_are_two_a_row_and_nothing_is_cut_on_a_narrow_screen() {
+    let root = TempDir::new().unwrap();
+    let folder = run(&root, "one", 1);
+    let mut report = evaluation(200, 5, matched());
+    report.targets[0].actions = Some(vec![ActionShare { action: "LEFT".into(), share: 1.0 }]);
+    report.write(&folder.join("evaluation.json")).unwrap();
+    let html = page(&[&folder]).to_html();
+    assert!(html.contains("figure.plot { width: calc(50%") && !html.contains("min-width: 40rem"));
+    let (before, _) = html.split_once(">LEFT</text>").unwrap();
+    assert!(before.rsplit_once("<figure").unwrap().1.starts_with('>'), "bars keep their size");
+    let (before, _) = html.split_once("<figcaption>training loss").unwrap();
+    assert!(before.ends_with("<figure class=\"plot\">\n"), "{before}");
 }

@@ -235,3 +235,22 @@ fn a_run_whose_loss_is_no_number_leaves_the_curve_of_the_others() {
     let words = "The training loss of s2 is no number from update 200 on.";
     assert!(page.to_markdown("report").contains(words));
 }
+
+/// A picture of all runs comes before any table; one seed each is compared by nothing else.
+#[test]
+fn dots_of_all_runs_come_first() {
+    let root = TempDir::new().unwrap();
+    let page = Page::of_study("heads", &cells(&root, &[1, 2, 3, 4]), &QUICK).unwrap();
+    let markdown = page.to_markdown("report");
+    let (before, _) = markdown.split_once("\n| ").unwrap();
+    assert!(before.contains("](report-cells-1.svg)"), "{before}");
+    let svg = file(&page, "report-cells-1.svg");
+    assert_eq!(svg.matches("<circle").count(), 8, "two cells of four runs: {svg}");
+    assert_eq!(svg.matches("fill-opacity=\"0.25\"").count(), 2, "an interval each: {svg}");
+    assert!(svg.contains(">head=linear</text>") && svg.contains(">head=fourier</text>"), "{svg}");
+    let root = TempDir::new().unwrap();
+    let alone = Page::of_study("heads", &cells(&root, &[1]), &QUICK).unwrap();
+    let markdown = alone.to_markdown("report");
+    assert!(!markdown.contains("P(X > Y)") && !markdown.contains("performance profile"));
+    assert_eq!(file(&alone, "report-cells-1.svg").matches("<circle").count(), 2);
+}

@@ -128,7 +128,7 @@ pub fn ablation(options: &[String]) -> Result<()> {
     let mut played: BTreeMap<usize, Result<Evaluation>> = BTreeMap::new();
     for group in groups(&matched, &rows) {
         let (places, entries): (Vec<usize>, Vec<&Entry>) = group.into_iter().unzip();
-        match playing::play(&entries, &chosen, parallel, &stop) {
+        match playing::play(&entries, &chosen, parallel, &|| stop.load(Ordering::Relaxed)) {
             Ok(evaluations) => played.extend(places.into_iter().zip(evaluations)),
             Err(error) if places.contains(&MATCHED) || stop.load(Ordering::Relaxed) => {
                 return Err(error);

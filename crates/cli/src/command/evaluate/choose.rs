@@ -2,7 +2,10 @@
 //! its end where `evaluation.temperature=chosen`, `evaluation.return_quantile=chosen` or
 //! `evaluation.best_percent=chosen`.
 
-use std::{path::PathBuf, sync::atomic::AtomicBool};
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::Agent;
@@ -128,9 +131,8 @@ pub fn choose_after_training(
         device,
         stop,
     };
-    let choice = choose(run, checkpoint, &how)?;
-    choice.write(&run.path().join(Choice::FILE))?;
-    say!("chosen: {}", choice.describe());
+    // The evaluation that follows says what was chosen.
+    choose(run, checkpoint, &how)?.write(&run.path().join(Choice::FILE))?;
     Ok(())
 }
 
@@ -164,7 +166,7 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
     let ways = how.ways.all();
     let entries: Vec<Entry> = ways.iter().map(entry).collect();
     say!(
-        "playing {} (update {}) in {} ways, {} of seed {} each, asked for {target}",
+        "choosing a mode for {} (update {}): {} modes, {} of seed {} each, target {target}",
         checkpoint.path.display(),
         state.step,
         entries.len(),
@@ -173,14 +175,19 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
     );
     let all: Vec<&Entry> = entries.iter().collect();
     let device = device::choose(how.device)?;
-    let played = playing::play(&all, &device, how.parallel, how.stop)?;
+    let is_over = || how.stop.load(Ordering::Relaxed);
+    let played = playing::play(&all, &device, how.parallel, &is_over)?;
     let mut curve = Vec::with_capacity(played.len());
     for (&way, evaluation) in ways.iter().zip(played) {
         let evaluation =
             evaluation.with_context(|| format!("playing by{}", ask::words(&agent, &way)))?;
         curve.push(ChoicePoint { way, raw_return: evaluation.targets[0].raw_return.clone() });
     }
-    let choice = Choice::of(state.step, target, how.seed, curve).context("nothing was played")?;
+    Choice::of(state.step, target, how.seed, curve).context("nothing was played")
+}
+
+/// What each mode earned.
+fn table(choice: &Choice) -> Table {
     let what = choice.what();
     let mut table = Table::new(&[&what, "episodes", "raw mean ± sd", "min", "max"]);
     for ChoicePoint { way, raw_return } in &choice.curve {
@@ -192,8 +199,7 @@ fn choose(run: &RunDir, checkpoint: &Checkpoint, how: &How<'_>) -> Result<Choice
             format!("{:.1}", raw_return.max),
         ]);
     }
-    say!("{table}");
-    Ok(choice)
+    table
 }
 
 /// `overtone evaluate choose key=value…`.
@@ -244,7 +250,8 @@ pub fn run(options: &[String]) -> Result<()> {
     };
     let choice = choose(&run, &checkpoint, &how)?;
     choice.write(&out)?;
-    say!("chosen: {}; {}", choice.describe(), out.display());
+    say!("{}", table(&choice));
+    say!("Mode: {}; {}", choice.describe(), out.display());
     let asked = if target.is_empty() { String::new() } else { format!(" target={target}") };
     say!(
         "play so: just evaluate rollouts run={} checkpoint={}{}{asked}",

@@ -1,69 +1,175 @@
 //! [`Curve`]: checkpoints played while training waits, for curves of returns.
 //!
 //! Training knows nothing of it: its observer is asked for figures of a checkpoint, and plays the
-//! files that were just written.
+//! files that were just written. With `evaluation.every=auto` it measures what an evaluation costs,
+//! and plays as many as a tenth of the run's time pays for.
 
-use std::{sync::atomic::AtomicBool, time::Instant};
+use std::{
+    cell::Cell,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result};
-use overtone_agents::Agent;
-use overtone_eval::Evaluation;
+use overtone_eval::{Evaluation, TargetResult};
 use overtone_model::device::Chosen;
 use overtone_train::{Checkpoint, RunDir};
 
 use super::{plan, playing};
-use crate::settings::{Choosable, EvaluationSettings, Settings};
+use crate::{
+    interrupt,
+    settings::{EvaluationSettings, Every, Settings},
+    suites,
+};
 
 /// Seed of the episodes, which no score is made of: one that picks a checkpoint by the curve would
 /// else score it by the episodes that picked it.
 const SEED: u64 = 2001;
+
+/// Parts of a run between whose ends it is played by itself: seven evaluations during training, and
+/// the one after it.
+const PARTS: u64 = 8;
+
+/// Updates of the shortest run that is played during training by itself.
+const LEAST_UPDATES: u64 = 100;
+
+/// Seconds of the shortest run that is: of a shorter one the evaluation after training is enough.
+const LEAST_SECONDS: f64 = 5.0;
+
+/// The largest part of a run's time that is spent so.
+const LARGEST_SHARE: f64 = 0.1;
 
 /// Which checkpoints of a run are played, and how.
 pub struct Curve<'a> {
     run: &'a RunDir,
     /// As after training, with fewer and other episodes.
     options: EvaluationSettings,
-    /// Updates between two that are played.
-    every: u64,
-    /// The run's last update.
-    last: u64,
-    /// Whether that is played after training anyway, and its returns end the curve.
+    due: Due,
+    /// Whether the last update is played after training anyway, and its returns end the curve.
     is_played_after: bool,
     device: &'a Chosen,
     stop: &'a AtomicBool,
+    budget: Budget,
+}
+
+/// The updates after which a run is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    every: Every,
+    /// Updates between two checkpoints, and of the whole run.
+    checkpoint_every: u64,
+    last: u64,
+}
+
+impl Due {
+    /// What `settings` say of a run of `n_updates`; `None` where no checkpoint is to be played.
+    pub fn of(settings: &Settings, n_updates: u64) -> Option<Self> {
+        let evaluation = &settings.evaluation;
+        let is_due = match evaluation.every {
+            Every::Checkpoints(every) => every > 0,
+            Every::Auto => {
+                let task = settings.task().and_then(suites::of);
+                let is_playable = task.is_ok_and(|suite| suite.has_environments());
+                evaluation.episodes > 0 && n_updates >= LEAST_UPDATES && is_playable
+            }
+        };
+        let checkpoint_every = settings.train.checkpoint_every;
+        is_due.then_some(Self { every: evaluation.every, checkpoint_every, last: n_updates })
+    }
+
+    /// Whether a run may be played after `step`, its last update left out.
+    pub fn is_at(self, step: u64) -> bool {
+        match self.every {
+            _ if step == 0 || step >= self.last => false,
+            Every::Auto => self.part_of(step).is_some(),
+            Every::Checkpoints(every) => {
+                step.is_multiple_of(u64::from(every) * self.checkpoint_every)
+            }
+        }
+    }
+
+    /// How many of the [`PARTS`] of the run end with `step`, if one does.
+    fn part_of(self, step: u64) -> Option<u64> {
+        (1..PARTS).find(|part| self.last * part / PARTS == step)
+    }
+}
+
+/// What evaluations cost so far, and what the rest may.
+struct Budget {
+    started: Instant,
+    /// Updates that were done then.
+    from: u64,
+    spent: Cell<Duration>,
+    n_played: Cell<u64>,
+    /// The next part of the run after which it is played.
+    next_part: Cell<u64>,
+}
+
+impl Budget {
+    /// Seconds that are left at `step` of a run of `last` updates; `None` where the whole run is
+    /// too short for any.
+    fn left(&self, step: u64, last: u64) -> Option<f64> {
+        let trained = self.started.elapsed().saturating_sub(self.spent.get()).as_secs_f64();
+        let done = step.saturating_sub(self.from).max(1) as f64;
+        let whole = trained / done * last.saturating_sub(self.from) as f64;
+        let left = LARGEST_SHARE * whole - self.spent.get().as_secs_f64();
+        (whole >= LEAST_SECONDS && left > 0.0).then_some(left)
+    }
+
+    /// Counts an evaluation of `cost` after `part`, and spaces the next ones evenly: `left` seconds
+    /// pay for so many of them.
+    fn add(&self, part: u64, cost: Duration, left: f64) {
+        self.spent.set(self.spent.get() + cost);
+        self.n_played.set(self.n_played.get() + 1);
+        self.next_part.set(next_part(part, cost.as_secs_f64(), left - cost.as_secs_f64()));
+    }
+}
+
+/// The part of the run after which it is played next, when an evaluation after `part` took `cost`
+/// seconds and `left` are left for others.
+fn next_part(part: u64, cost: f64, left: f64) -> u64 {
+    let affordable = (left / cost.max(1e-9)).min(PARTS as f64) as u64;
+    match affordable {
+        0 => PARTS,
+        n => part + (PARTS - part).div_ceil(n + 1).max(1),
+    }
 }
 
 impl<'a> Curve<'a> {
-    /// What `settings` say of a run of `n_updates`; `None` where no checkpoint is to be played.
-    pub fn of(
+    /// Of a run that did `done` updates, played when it is `due`.
+    pub fn new(
         settings: &Settings,
-        n_updates: u64,
+        due: Due,
+        done: u64,
         run: &'a RunDir,
         device: &'a Chosen,
         stop: &'a AtomicBool,
-    ) -> Option<Self> {
+    ) -> Self {
         let evaluation = &settings.evaluation;
-        let every = evaluation.every as u64 * settings.train.checkpoint_every;
-        (every > 0).then(|| Self {
+        Self {
             run,
             options: EvaluationSettings {
                 episodes: evaluation.every_episodes,
                 seed: if evaluation.seed == SEED { SEED + 1 } else { SEED },
                 ..evaluation.clone()
             },
-            every,
-            last: n_updates,
+            due,
             is_played_after: evaluation.episodes > 0,
             device,
             stop,
-        })
+            budget: Budget {
+                started: Instant::now(),
+                from: done,
+                spent: Cell::default(),
+                n_played: Cell::default(),
+                next_part: Cell::new(0),
+            },
+        }
     }
 
-    /// Whether the agent may be told something else after training than here, a share of the best
-    /// episodes in place of a return, whose returns are another curve.
-    fn is_told_otherwise_after(&self, checkpoint: &Checkpoint) -> Result<bool> {
-        let may_choose = self.options.best_percent() == Choosable::Chosen;
-        Ok(may_choose && !Agent::of(checkpoint)?.best_percents().is_empty())
+    /// Whether the run may be played after `step`.
+    pub fn is_at(&self, step: u64) -> bool {
+        self.due.is_at(step)
     }
 
     /// Mean returns of a checkpoint whose turn it is, by the names of their curves; none of
@@ -72,26 +178,49 @@ impl<'a> Curve<'a> {
     /// # Errors
     /// When it cannot be played, or playing is stopped.
     pub fn play(&self, checkpoint: &Checkpoint) -> Result<(Vec<(String, f64)>, String)> {
-        let step = checkpoint.state.step;
-        let is_due = match step == self.last {
-            true => !self.is_played_after || self.is_told_otherwise_after(checkpoint)?,
-            false => step.is_multiple_of(self.every),
-        };
-        if !is_due {
-            return Ok((Vec::new(), String::new()));
+        let (step, last) = (checkpoint.state.step, self.due.last);
+        let nothing = || Ok((Vec::new(), String::new()));
+        let is_auto = self.due.every == Every::Auto;
+        let is_last = step == last && !self.is_played_after;
+        if !is_last && !self.is_at(step) {
+            return nothing();
         }
+        let part = self.due.part_of(step).unwrap_or(PARTS);
+        let left = match is_auto {
+            false => f64::INFINITY,
+            true if part < self.budget.next_part.get() => return nothing(),
+            true => match self.budget.left(step, last) {
+                Some(left) => left,
+                None => return nothing(),
+            },
+        };
         let started = Instant::now();
+        let is_too_long = || started.elapsed().as_secs_f64() > left;
+        let is_over = || self.stop.load(Ordering::Relaxed) || is_too_long();
         // The first protocol's: the others' returns are no curve of the same thing.
         let mut planned = plan(self.run, checkpoint, None, &self.options)?.into_iter();
         let entry = planned.next().context("there is no protocol to play by")?.entry;
         let parallel = self.options.parallel;
-        let played = playing::play(&[&entry], self.device, parallel, self.stop)?;
+        let played = playing::play(&[&entry], self.device, parallel, &is_over);
+        let seconds = started.elapsed();
+        self.budget.add(part, seconds, left);
+        let played = match played {
+            Err(error) if interrupt::is_stop(&error) && !self.stop.load(Ordering::Relaxed) => {
+                let told = format!(
+                    "update {step}: an evaluation takes more than a tenth of the run's time; it was \
+                     ended after {:.1} s (evaluation.every=0 plays after training alone)",
+                    seconds.as_secs_f64()
+                );
+                return Ok((Vec::new(), told));
+            }
+            played => played?,
+        };
         let evaluation = played.into_iter().next().context("nothing was played")??;
         let told = evaluation.targets.iter().map(|target| {
             let normalized = target.normalized.as_ref().map(|summary| summary.mean);
             let normalized = normalized.map(|n| format!(", normalized {n:.1}")).unwrap_or_default();
             let told = evaluation.setting.told(target.target_return);
-            let told = told.map(|told| format!(" (told {told})")).unwrap_or_default();
+            let told = told.map(|told| format!(" (target {told})")).unwrap_or_default();
             format!("{:.1}{normalized}{told}", target.raw_return.mean)
         });
         let told: Vec<String> = told.collect();
@@ -99,27 +228,92 @@ impl<'a> Curve<'a> {
             "update {step}: mean return {} in {} episodes; training waited {:.1} s",
             told.join("; "),
             evaluation.episodes.len(),
-            started.elapsed().as_secs_f64()
+            seconds.as_secs_f64()
         );
         Ok((scores(&evaluation), told))
     }
+
+    /// A sentence about what the evaluations cost; `None` where there were none.
+    pub fn cost(&self) -> Option<String> {
+        let spent = self.budget.spent.get().as_secs_f64();
+        let all = self.budget.started.elapsed().as_secs_f64().max(1e-9);
+        let n = self.budget.n_played.get();
+        (n > 0).then(|| {
+            format!(
+                "{n} evaluation{} during training took {spent:.1} s, {:.1} % of its time",
+                if n == 1 { "" } else { "s" },
+                100.0 * spent / all
+            )
+        })
+    }
 }
 
-/// Mean returns of an evaluation by the names of their curves, raw and normalized ones; each curve
-/// is of what the agent was told.
+/// Mean returns of an evaluation by the names of their curves, raw and normalized ones. Every
+/// algorithm has the same two, of the target that was asked for first; others name theirs.
 pub fn scores(evaluation: &Evaluation) -> Vec<(String, f64)> {
-    let Evaluation { setting, targets, .. } = evaluation;
-    let curves = targets.iter().flat_map(|target| {
-        let told = match setting.protocol.best_percent {
-            _ if setting.heeded().target => format!("target_{}", target.target_return),
-            0.0 => "no_target".to_owned(),
-            percent => format!("best_{percent}"),
-        };
-        let raw = (format!("eval/raw_return/{told}"), target.raw_return.mean);
+    let first = evaluation.first_target();
+    let curves = evaluation.targets.iter().flat_map(|target| {
+        let is_first = first.is_some_and(|first| std::ptr::eq(first, target));
+        let of = if is_first { String::new() } else { format!("/target_{}", target.target_return) };
+        let raw = (format!("eval/return{of}"), target.raw_return.mean);
         let normalized = target.normalized.as_ref();
         let normalized =
-            normalized.map(|summary| (format!("eval/normalized_return/{told}"), summary.mean));
+            normalized.map(|summary| (format!("eval/normalized_return{of}"), summary.mean));
         std::iter::once(raw).chain(normalized)
     });
     curves.collect()
+}
+
+/// How the agent of an evaluation acted, in words for its curves.
+pub fn words(evaluation: &Evaluation) -> String {
+    let setting = &evaluation.setting;
+    let told = |target: &TargetResult| setting.told(target.target_return);
+    let told = evaluation.first_target().and_then(told);
+    let target = told.map(|told| format!(", target {told}")).unwrap_or_default();
+    let mode = setting.choice.as_ref().map(|choice| format!(", {}", choice.mode()));
+    format!("{} protocol{target}{}", setting.protocol.name, mode.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_may_be_played_after_each_eighth() {
+        let due = Due { every: Every::Auto, checkpoint_every: 500, last: 1000 };
+        let steps: Vec<u64> = (0..=1000).filter(|step| due.is_at(*step)).collect();
+        assert_eq!(steps, [125, 250, 375, 500, 625, 750, 875]);
+        let due = Due { every: Every::Checkpoints(2), checkpoint_every: 150, last: 1000 };
+        let steps: Vec<u64> = (0..=1000).filter(|step| due.is_at(*step)).collect();
+        assert_eq!(steps, [300, 600, 900]);
+    }
+
+    #[test]
+    fn evaluations_that_are_dear_are_few_and_evenly_spaced() {
+        // Seven affordable and more: after each part. Two more: after a third of what is left each.
+        assert_eq!(
+            [next_part(1, 1.0, 9.0), next_part(1, 1.0, 2.5), next_part(1, 1.0, 1.2)],
+            [2, 4, 5]
+        );
+        assert_eq!(next_part(1, 1.0, 0.9), PARTS);
+        assert_eq!(next_part(7, 1.0, 9.0), PARTS);
+        assert_eq!(next_part(1, 0.0, f64::INFINITY), 2);
+    }
+
+    #[test]
+    fn a_tenth_of_the_run_is_left_for_playing() {
+        let budget = Budget {
+            started: Instant::now() - Duration::from_secs(12),
+            from: 0,
+            spent: Cell::new(Duration::from_secs(2)),
+            n_played: Cell::default(),
+            next_part: Cell::new(0),
+        };
+        // 10 s of training for a quarter: 4 s of 40 s, of which 2 are spent.
+        assert!((budget.left(25, 100).unwrap() - 2.0).abs() < 0.1);
+        // All of it is spent, or the run takes 2 s.
+        assert_eq!(budget.left(50, 100), None);
+        budget.spent.set(Duration::from_millis(11_500));
+        assert_eq!(budget.left(25, 100), None);
+    }
 }

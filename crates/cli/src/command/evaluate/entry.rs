@@ -62,7 +62,7 @@ impl Entry {
             self.describe_told()
         );
         if let Some(choice) = &self.ask.choice {
-            say!("{}", choice.describe());
+            say!("Mode: {}", choice.describe());
         }
         let differences = evaluation::describe_differences(Some(&self.ask.differences));
         say!("{}", differences.trim_end());

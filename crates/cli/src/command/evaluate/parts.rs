@@ -39,7 +39,7 @@ pub(super) fn play(
     let plans = entries.iter().map(|entry| Ok(entry.plan.part(part)?));
     let plans = plans.collect::<Result<Vec<_>>>()?;
     let parallel = how.options.parallel;
-    let rollouts = playing::rollouts(&entries, &plans, chosen, parallel, how.stop)?;
+    let rollouts = playing::rollouts(&entries, &plans, chosen, parallel, &|| how.is_stopped())?;
     for (planned, rollout) in awaited.into_iter().zip(rollouts) {
         let path = part.path(&planned.out);
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -58,7 +58,7 @@ pub(super) fn play(
 
 /// The evaluation, where all of its parts are there: they are removed then.
 fn together(planned: &Planned, part: Part, slots: usize) -> Result<Option<Result<Evaluation>>> {
-    let Planned { entry, out } = planned;
+    let Planned { entry, out, .. } = planned;
     let folder = out.with_extension("parts");
     let path = folder.join(".lock");
     let _lock = locked(&path).with_context(|| format!("{}", path.display()))?;

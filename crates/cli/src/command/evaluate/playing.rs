@@ -1,10 +1,6 @@
 //! The environments and policies of an evaluation, put together.
 
-use std::{
-    ops::ControlFlow,
-    sync::atomic::{AtomicBool, Ordering},
-    time::Instant,
-};
+use std::{ops::ControlFlow, time::Instant};
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::policy;
@@ -23,8 +19,8 @@ const ENDLESS: u64 = 100_000;
 /// How a task's name says a limit.
 const LIMITED: &str = "task=gymnasium/my_module:MyEnv-v0,max_episode_steps=1000";
 
-/// Plays all entries together, at most `parallel` episodes at once (0: by the task). An entry
-/// of which every episode failed has no evaluation.
+/// Plays all entries together, at most `parallel` episodes at once (0: by the task), until
+/// `is_over`. An entry of which every episode failed has no evaluation.
 ///
 /// # Errors
 /// When an environment or the device is not there, or playing fails or is stopped.
@@ -32,13 +28,13 @@ pub(super) fn play(
     entries: &[&Entry],
     chosen: &Chosen,
     parallel: usize,
-    stop: &AtomicBool,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<Vec<Result<Evaluation>>> {
     if entries.is_empty() {
         return Ok(Vec::new());
     }
     let plans: Vec<Plan> = entries.iter().map(|entry| entry.plan.clone()).collect();
-    let played = rollouts(entries, &plans, chosen, parallel, stop)?;
+    let played = rollouts(entries, &plans, chosen, parallel, is_over)?;
     let simulator = simulator(entries.iter().copied())?;
     let evaluation = |(entry, played): (&&Entry, Rollout)| {
         let setting = entry.setting(simulator.clone())?;
@@ -84,7 +80,7 @@ pub(super) fn rollouts(
     plans: &[Plan],
     chosen: &Chosen,
     parallel: usize,
-    stop: &AtomicBool,
+    is_over: &dyn Fn() -> bool,
 ) -> Result<Vec<Rollout>> {
     let Some(first) = entries.first() else { return Ok(Vec::new()) };
     let task = first.task();
@@ -123,7 +119,7 @@ pub(super) fn rollouts(
         let rate = progress.steps as f64 / started.elapsed().as_secs_f64().max(1e-9);
         bar.set_message(format!("{} live, {rate:.0} steps/s", progress.live));
         is_endless = !is_limited && progress.longest >= ENDLESS;
-        match is_endless || stop.load(Ordering::Relaxed) {
+        match is_endless || is_over() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

@@ -11,7 +11,7 @@ use overtone_train::RunDir;
 use crate::command::evaluate::{OwnChoice, ask, what_to_ask};
 use crate::command::said;
 use crate::runs::open_checkpoint;
-use crate::settings::{Choosable, EvaluationSettings};
+use crate::settings::{Choosable, EvaluationSettings, Every};
 
 /// Who acts in a recording.
 pub struct Cast {
@@ -72,7 +72,7 @@ impl Cast {
             best_percent: Choosable::Chosen,
             seed: 1,
             parallel: 0,
-            every: 0,
+            every: Every::Checkpoints(0),
             every_episodes: 0,
         };
         let of_runs = said(words, &["target", "temperature", "actions"]);

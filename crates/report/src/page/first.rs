@@ -1,0 +1,280 @@
+//! The first screen of a page: what was trained on what, one number next to what the data earned,
+//! and pictures of the episodes and of the curve of returns.
+
+use overtone_core::protocol::ReturnUnits;
+use overtone_eval::statistics::{Bootstrap, ScoreMatrix, mean};
+use overtone_eval::summary::{digits, fixed};
+use overtone_plot::{Line, LinePlot, Strip, Strips, Stroke};
+
+use super::document::Block;
+use super::pictures;
+use super::run_files::{DataReturns, PageError, RunFiles};
+use super::scores::{Role, Row, estimate, told};
+use super::study::short;
+
+/// Rows of one picture of episodes, at most.
+const MOST_ROWS: usize = 24;
+
+/// A run in the words of a person: `Hopper: Decision Transformer on medium`.
+pub(super) fn title(run: &RunFiles) -> String {
+    let Some(task) = task(run) else { return format!("Run {}", run.name) };
+    let what = algorithm(run).map_or_else(String::new, |algorithm| format!(": {algorithm}"));
+    let on = run.dataset().map_or_else(String::new, |dataset| format!(" on {dataset}"));
+    format!("{task}{what}{on}")
+}
+
+/// Several runs in words: `3 runs on Hopper`.
+pub(super) fn title_of(runs: &[RunFiles]) -> String {
+    let tasks: Vec<Option<String>> = runs.iter().map(task).collect();
+    match &tasks[0] {
+        Some(first) if tasks.iter().all(|task| task.as_ref() == Some(first)) => {
+            format!("{} runs on {first}", runs.len())
+        }
+        _ => format!("{} runs", runs.len()),
+    }
+}
+
+/// The task's title, as an evaluation says it; else its id.
+fn task(run: &RunFiles) -> Option<String> {
+    let played = run.evaluations.first().map(|source| source.evaluation.setting.task.title.clone());
+    let word = |key: &str| run.config.get(key).and_then(toml::Value::as_str).map(str::to_owned);
+    played.or_else(|| ["task", "game", "env"].into_iter().find_map(word))
+}
+
+/// The algorithm as papers call it.
+fn algorithm(run: &RunFiles) -> Option<String> {
+    let key = run.config.get("algorithm").and_then(toml::Value::as_str)?;
+    let name = match key {
+        "decision_transformer" => "Decision Transformer",
+        "behavior_cloning" => "behaviour cloning",
+        "discrete_cql" => "conservative Q-learning",
+        "td3_bc" => "TD3+BC",
+        "iql" => "implicit Q-learning",
+        "rebrac" => "ReBRAC",
+        "rvs" => "RvS-R",
+        "value_guided" => "value-guided Decision Transformer",
+        other => other,
+    };
+    Some(name.to_owned())
+}
+
+/// The evaluation that stands for a run: of its last checkpoint where that was played, by the
+/// protocol and for the target that come first; of those the one of most episodes.
+pub(super) fn headline<'r, 'a>(rows: &'r [Row<'a>], run: &RunFiles) -> Option<&'r Row<'a>> {
+    let own = || rows.iter().filter(|row| std::ptr::eq(row.run, run));
+    let first = own().find(|row| row.role == Role::Last).or_else(|| own().next())?;
+    let mut largest = first;
+    for row in own() {
+        let is_alike = row.role == first.role
+            && row.protocol == first.protocol
+            && row.step() == first.step()
+            && row.target.target_return == first.target.target_return;
+        if is_alike && row.raw.n > largest.raw.n {
+            largest = row;
+        }
+    }
+    Some(largest)
+}
+
+/// What the data of a row's run earned, in the units of its score.
+fn data_of(row: &Row<'_>) -> Option<DataReturns> {
+    let is_raw = row.evaluation().setting.task.return_units == ReturnUnits::Raw;
+    row.run.data.filter(|_| is_raw)
+}
+
+fn marks(data: Option<DataReturns>) -> Vec<(String, f64)> {
+    let told = |data: DataReturns| {
+        [("data, mean".to_owned(), data.mean), ("data, best".to_owned(), data.best)]
+    };
+    data.map(told).into_iter().flatten().collect()
+}
+
+/// The first screen of a page about one run.
+pub(super) fn of_run(
+    run: &RunFiles,
+    rows: &[Row<'_>],
+    bootstrap: &Bootstrap,
+) -> Result<Vec<Block>, PageError> {
+    let mut blocks = vec![Block::Text(facts(run))];
+    let Some(row) = headline(rows, run) else {
+        blocks.push(Block::Lead("The agent has not been played.".into()));
+        blocks.extend(curve(&[(run, None)]));
+        return Ok(blocks);
+    };
+    let returns: Vec<f64> = row.source.episodes(row.target).map(|one| one.raw_return).collect();
+    let matrix = ScoreMatrix::one_task(&row.evaluation().setting.task.title, &returns)?;
+    let found = bootstrap.estimate(&matrix, mean)?;
+    let (places, data) = (digits([&row.raw]), data_of(row));
+    let n = row.raw.n;
+    let mut lead = format!(
+        "Mean return {} ({n} episode{}",
+        estimate(&found, places),
+        if n == 1 { "" } else { "s" }
+    );
+    let target = told([row], short);
+    if !target.is_empty() {
+        let what = if target.starts_with("best") { "" } else { "target " };
+        lead += &format!(", {what}{target}");
+    }
+    lead += ")";
+    if let Some(normalized) = &row.normalized {
+        lead += &format!("; normalized {}", fixed(normalized.mean, 1));
+    }
+    if let Some(data) = data {
+        lead += &format!(
+            ". The data: mean {}, best {} ({} episodes)",
+            fixed(data.mean, places),
+            fixed(data.best, places),
+            data.n
+        );
+    }
+    blocks.push(Block::Lead(lead + "."));
+    if let Some(others) = other_sizes(rows, row) {
+        blocks.push(Block::Text(others));
+    }
+    let strip = Strip {
+        name: String::new(),
+        dots: returns,
+        estimate: Some(found.value),
+        interval: found.interval.map(|interval| [interval.low, interval.high]),
+    };
+    let strips = Strips { x_label: "raw return".into(), rows: vec![strip], marks: marks(data) };
+    blocks.push(Block::Plot {
+        name: "episodes".into(),
+        title: "Returns of the episodes, with their mean and its interval".into(),
+        svg: strips.to_svg(),
+    });
+    blocks.extend(curve(&[(run, Some(row))]));
+    Ok(blocks)
+}
+
+/// A sentence about evaluations of other sizes or seeds than the one that is shown.
+fn other_sizes(rows: &[Row<'_>], shown: &Row<'_>) -> Option<String> {
+    let others = rows.iter().filter(|row| {
+        std::ptr::eq(row.run, shown.run)
+            && !std::ptr::eq(*row, shown)
+            && row.role == shown.role
+            && row.step() == shown.step()
+            && row.protocol == shown.protocol
+            && row.target.target_return == shown.target.target_return
+    });
+    let others: Vec<String> =
+        others.map(|row| format!("{} ({} episodes)", row.source.file, row.raw.n)).collect();
+    (!others.is_empty()).then(|| {
+        format!(
+            "This is the largest evaluation, {}; others are {}.",
+            shown.source.file,
+            others.join(", ")
+        )
+    })
+}
+
+/// The first screen of a page about several runs, by their labels.
+pub(super) fn of_runs(runs: &[RunFiles], rows: &[Row<'_>]) -> Vec<Block> {
+    let played: Vec<(&RunFiles, Option<&Row<'_>>)> =
+        runs.iter().map(|run| (run, headline(rows, run))).collect();
+    let mut tasks: Vec<&str> = Vec::new();
+    for row in played.iter().filter_map(|(_, row)| *row) {
+        let task = row.evaluation().setting.task.title.as_str();
+        if !tasks.contains(&task) {
+            tasks.push(task);
+        }
+    }
+    let mut blocks = Vec::new();
+    for (i, task) in tasks.iter().enumerate() {
+        let is_of = |row: &&Row<'_>| row.evaluation().setting.task.title == *task;
+        let of_task: Vec<&Row<'_>> =
+            played.iter().filter_map(|(_, row)| *row).filter(is_of).collect();
+        let row = |row: &&Row<'_>| Strip {
+            name: row.run.label.clone(),
+            dots: row.source.episodes(row.target).map(|one| one.raw_return).collect(),
+            estimate: Some(row.iqm.value),
+            interval: row.iqm.interval.map(|interval| [interval.low, interval.high]),
+        };
+        let data: Vec<Option<DataReturns>> = of_task.iter().map(|row| data_of(row)).collect();
+        let same = data.first().copied().flatten();
+        let same = same.filter(|first| data.iter().all(|data| *data == Some(*first)));
+        let of = if tasks.len() == 1 { String::new() } else { format!("{task}: ") };
+        blocks.extend(strips(
+            &format!("episodes-{}", i + 1),
+            &format!("{of}returns of the episodes, with interquartile mean and interval"),
+            "raw return",
+            of_task.iter().map(row).collect(),
+            marks(same),
+        ));
+    }
+    blocks.extend(curve(&played));
+    blocks
+}
+
+/// Rows of dots as pictures, several where there are many rows.
+pub(super) fn strips(
+    name: &str,
+    title: &str,
+    x_label: &str,
+    rows: Vec<Strip>,
+    marks: Vec<(String, f64)>,
+) -> Vec<Block> {
+    let n_pictures = rows.len().div_ceil(MOST_ROWS);
+    let picture = |(i, rows): (usize, &[Strip])| {
+        let (name, title) = match n_pictures {
+            1 => (name.to_owned(), title.to_owned()),
+            n => (format!("{name}-part-{}", i + 1), format!("{title}, {} of {n}", i + 1)),
+        };
+        let (rows, marks) = (rows.to_vec(), marks.clone());
+        let svg = Strips { x_label: x_label.into(), rows, marks }.to_svg();
+        Block::Plot { name, title, svg }
+    };
+    rows.chunks(MOST_ROWS).enumerate().map(picture).collect()
+}
+
+/// Mean returns against updates, each run's last point the evaluation that stands for it.
+fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
+    let points = |run: &RunFiles, row: Option<&Row<'_>>| {
+        let mut points = run.returns.clone();
+        if let Some((step, row)) = row.and_then(|row| Some((row.step()?, row))) {
+            points.retain(|point| point[0] < step as f64);
+            points.push([step as f64, row.raw.mean]);
+        }
+        points
+    };
+    let mut lines: Vec<Line> = Vec::new();
+    for (run, row) in runs {
+        let points = points(*run, *row);
+        // A point alone is no curve.
+        if points.len() > 1 {
+            lines.push(Line::new(run.label.clone(), points).stroke(Stroke::Marked));
+        }
+    }
+    let Some(last) =
+        lines.iter().flat_map(|line| &line.points).map(|point| point[0]).reduce(f64::max)
+    else {
+        return Vec::new();
+    };
+    let is_one = lines.len() == 1;
+    if let [(_, Some(row))] = runs {
+        for (i, (name, value)) in marks(data_of(row)).into_iter().enumerate() {
+            let line = Line::new(name, vec![[0.0, value], [last, value]]);
+            lines.push(line.stroke(Stroke::Dashed).colour(6 - 3 * i));
+        }
+        if is_one && lines.len() > 1 {
+            lines[0].name = "agent".into();
+        }
+    }
+    let plot = LinePlot { x_label: "updates".into(), lines, ..LinePlot::default() };
+    pictures::plots("returns", "Mean return during training", plot)
+}
+
+/// Task, algorithm, dataset, updates and minutes in a line.
+fn facts(run: &RunFiles) -> String {
+    let mut facts = Vec::new();
+    facts.extend(task(run).map(|task| format!("Task {task}")));
+    facts.extend(algorithm(run).map(|name| format!("algorithm {name}")));
+    facts.extend(run.dataset().map(|dataset| format!("dataset {dataset}")));
+    facts.extend(run.last_step.map(|step| format!("{step} updates")));
+    facts.extend(run.minutes().map(|minutes| match minutes {
+        short if short < 1.0 => format!("{:.0} seconds of training", 60.0 * short),
+        minutes => format!("{minutes:.1} minutes of training"),
+    }));
+    if facts.is_empty() { run.name.clone() } else { facts.join(" · ") }
+}

@@ -1,0 +1,50 @@
+//! Labels of runs: the settings in which they differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::run_files::RunFiles;
+use super::scores::flatten;
+
+/// Settings that a label tells of; more would be no label.
+const MOST: usize = 3;
+
+/// Settings that say nothing of what was learned.
+const BESIDE: [&str; 4] = ["runs", "resume", "device", "evaluation"];
+
+/// Settings that a reader knows a run by, the best known first.
+const KNOWN: [&str; 8] =
+    ["algorithm", "task", "game", "env", "dataset", "head.kind", "attention.kind", "seed"];
+
+/// A label for each run: what differs, or the name of its folder where that is too much or does
+/// not tell all of them apart.
+pub(super) fn distinct(runs: &[RunFiles]) -> Vec<String> {
+    let names = || runs.iter().map(|run| run.name.clone()).collect::<Vec<_>>();
+    let all: Vec<BTreeMap<String, String>> = runs.iter().map(settings).collect();
+    let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
+    let differs = |key: &&String| all.iter().any(|own| own.get(*key) != all[0].get(*key));
+    let mut differing: Vec<&String> = keys.into_iter().filter(differs).collect();
+    differing.sort_by_key(|key| KNOWN.iter().position(|known| known == key).unwrap_or(KNOWN.len()));
+    if differing.len() > MOST {
+        // What follows from another setting, such as an algorithm's own, is left out.
+        differing.retain(|key| KNOWN.contains(&key.as_str()));
+    }
+    differing.truncate(MOST);
+    let label = |own: &BTreeMap<String, String>| {
+        let told = differing.iter().map(|key| {
+            let value = own.get(*key).map_or("-", String::as_str);
+            format!("{}={value}", key.trim_end_matches(".kind"))
+        });
+        told.collect::<Vec<_>>().join(" ")
+    };
+    let labels: Vec<String> = all.iter().map(label).collect();
+    let n_different = labels.iter().collect::<BTreeSet<_>>().len();
+    if runs.len() > 1 && n_different == runs.len() { labels } else { names() }
+}
+
+fn settings(run: &RunFiles) -> BTreeMap<String, String> {
+    let mut settings = BTreeMap::new();
+    flatten("", &run.config, &mut settings);
+    let table = |key: &str| key.split('.').next().unwrap_or_default().to_owned();
+    settings.retain(|key, _| !BESIDE.contains(&table(key).as_str()));
+    settings
+}
