@@ -287,11 +287,7 @@ impl Algorithm for Iql {
         let Some(steps) = self.steps(batch, data, &device) else {
             return nothing_learned(&device, self.figures().len());
         };
-        let progress = at.step as f64 / at.n_steps.max(1) as f64;
-        let falling = match at.schedule {
-            ScheduleKind::Constant => 0.5 * (1.0 + (PI * progress).cos()),
-            ScheduleKind::Cosine => 1.0,
-        };
+        let falling = actor_share(at.schedule, at.step, at.n_steps);
         self.learn(state, &steps, [at.learning_rate, at.learning_rate * falling])
     }
 
@@ -311,5 +307,28 @@ impl Algorithm for Iql {
         let steps = self.steps(batch, data, device)?;
         let IqlLosses { value, critic, .. } = self.losses(state, &steps);
         Some((value + critic).inner())
+    }
+}
+
+/// The actor's learning rate as a share of the run's: the paper's cosine, where the run's schedule
+/// has none.
+fn actor_share(schedule: ScheduleKind, step: u64, n_steps: u64) -> f64 {
+    match schedule {
+        ScheduleKind::Constant => 0.5 * (1.0 + (PI * step as f64 / n_steps.max(1) as f64).cos()),
+        ScheduleKind::Cosine => 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_cosines_do_not_multiply() {
+        let constant = [0, 8, 16].map(|step| actor_share(ScheduleKind::Constant, step, 16));
+        for (share, expected) in constant.into_iter().zip([1.0, 0.5, 0.0]) {
+            assert!((share - expected).abs() < 1e-12, "{constant:?}");
+        }
+        assert_eq!(actor_share(ScheduleKind::Cosine, 8, 16), 1.0);
     }
 }

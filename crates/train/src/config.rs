@@ -283,4 +283,57 @@ mod tests {
         most.validate().unwrap();
         assert_eq!(refused(&TrainConfig { updates: 1_000_000_001, ..most }), "updates");
     }
+
+    fn cosine(warmup_tokens: f64) -> TrainConfig {
+        TrainConfig { schedule: ScheduleKind::Cosine, warmup_tokens, ..TrainConfig::default() }
+    }
+
+    /// Rates of a run of so many updates on batches of 640 labels, as shares of the peak.
+    fn rates(config: &TrainConfig, n: u64) -> Vec<f64> {
+        let schedule = config.schedule(n, 640);
+        (0..n).map(|step| schedule.at(step, 640 * step) / config.learning_rate).collect()
+    }
+
+    #[test]
+    fn a_warm_up_takes_at_most_a_tenth_of_the_run() {
+        // 50,000 labels are 78 updates: of 50 updates 5 are taken, of 2000 all 78.
+        let config = cosine(50_000.0);
+        let short = rates(&config, 50);
+        assert!((short[0] - 0.2).abs() < 1e-12 && (short[4] - 1.0).abs() < 1e-12, "{short:?}");
+        assert!((short[49] - 0.1).abs() < 1e-12, "{short:?}");
+        assert_eq!(config.shortened_warmup(50, 640), Some([78.125, 5.0]));
+        assert_eq!(config.shortened_warmup(2000, 640), None);
+        // One update, as of fine-tuning, has the rate that a run ends at.
+        assert!((rates(&config, 1)[0] - 0.1).abs() < 1e-12);
+        let constant =
+            TrainConfig { warmup_updates: 10_000, schedule: ScheduleKind::Constant, ..config };
+        assert_eq!(rates(&constant, 20)[..3], [0.5, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn the_references_rates_are_kept_where_they_are_asked_for() {
+        let reference = TrainConfig { reference_schedule: true, ..cosine(64_000.0) };
+        // The first update at the full rate, then 640 of 64,000 labels.
+        assert_eq!(rates(&reference, 50)[..3], [1.0, 0.01, 0.02]);
+        assert_eq!(reference.shortened_warmup(50, 640), None);
+        let constant =
+            TrainConfig { warmup_updates: 100, schedule: ScheduleKind::Constant, ..reference };
+        assert!((rates(&constant, 50)[49] - 0.5).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_nothing_in_float32_is_refused() {
+        let refused = |change: fn(&mut TrainConfig)| {
+            let mut config = TrainConfig::default();
+            change(&mut config);
+            match config.validate() {
+                Err(TrainError::Config { key, .. }) => key,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(refused(|config| config.optimizer.epsilon = 1e-46), "optimizer.epsilon");
+        assert_eq!(refused(|config| config.learning_rate = 1e-50), "learning_rate");
+        assert_eq!(refused(|config| config.optimizer.clip_norm = 1e39), "optimizer.clip_norm");
+        assert_eq!(refused(|config| config.optimizer.beta_2 = 1.0 - 1e-12), "optimizer.beta_2");
+    }
 }
