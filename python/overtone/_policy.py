@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone
+from overtone._taken import Taken
 
 
 class Policy:
@@ -70,6 +72,10 @@ class Policy:
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
+        self._taken: Taken | None = None
+        #: Agents that began an episode in :meth:`predict`.
+        self._begun: set[int] = set()
+        self._is_warned = False
 
     @property
     def task(self) -> str:
@@ -94,6 +100,7 @@ class Policy:
     def reset(self) -> None:
         """Forgets every episode; the same seeds come again."""
         self._agents.reset()
+        self._begun.clear()
 
     def act(
         self,
@@ -103,6 +110,7 @@ class Policy:
         agents: Sequence[int] | None = None,
         *,
         target_returns: ArrayLike | None = None,
+        deterministic: bool | None = None,
     ) -> NDArray[Any]:
         """One action for each agent.
 
@@ -118,11 +126,12 @@ class Policy:
             agents: Which agents act, each at most once; all by default.
             target_returns: ``[n]``, what episodes that begin now are asked for, if not
                 :attr:`target_return`.
+            deterministic: The most probable actions, or draws; ``None``: as the policy was made.
 
         Returns:
             ``[n]`` indices of actions from 0, where a ``Discrete(start=k)`` counts from k and a
             MultiDiscrete has its combinations in order; or ``[n, width]`` numbers in the
-            environment's units.
+            environment's units. :meth:`predict` gives what ``env.step`` takes.
 
         Raises:
             ValueError: Names the argument that does not fit.
@@ -151,6 +160,7 @@ class Policy:
                 _row("rewards", rewards, n, np.float32),
                 _row("starts", starts, n, np.bool_),
                 _row("target_returns", target_returns, n, np.float32),
+                deterministic,
             )
 
     def predict(
@@ -158,26 +168,59 @@ class Policy:
         observation: ArrayLike,
         state: tuple[Any, ...] | None = None,
         episode_start: ArrayLike | None = None,
-        deterministic: bool = True,
+        deterministic: bool | None = None,
         *,
         reward: ArrayLike | float | None = None,
     ) -> tuple[Any, None]:
         """As Stable-Baselines3's ``predict``: ``(action, None)``, of one observation or a batch.
 
-        The policy keeps the history itself: say with ``episode_start`` where an episode begins.
-        A conditioned agent reads the ``reward`` of its previous action too; without it the return
-        that is asked for stays what it was. ``deterministic`` is that of the policy: one that is to
-        act so is made so, ``run.policy(deterministic=True)``.
+        The action is what ``env.step`` takes: counted from the start of a ``Discrete``, a vector of
+        a MultiDiscrete, in the shape and type of a Box. The policy keeps the history itself: say
+        with ``episode_start`` where an episode begins.
+
+        Args:
+            observation: One, or ``[n, …]``.
+            state: Not used: the policy remembers.
+            episode_start: ``[n]``, true where an episode begins.
+            deterministic: The most probable action, or a draw; ``None``: as the policy was made.
+            reward: ``[n]``, for each agent's previous action. A return-conditioned agent needs it.
+
+        Warns:
+            UserWarning: Once, at the second step of an episode, when a return-conditioned agent gets
+                no ``reward``: its return-to-go then never falls.
         """
-        del state, deterministic
+        del state
         array = np.asarray(observation)
         single = array.shape == self._shape
         batch = array[None] if single else array
-        who = range(len(batch))
+        n = len(batch) if batch.ndim else 0
         starts = None if episode_start is None else np.atleast_1d(np.asarray(episode_start))
         rewards = None if reward is None else np.atleast_1d(np.asarray(reward))
-        action = self.act(batch, rewards, starts, list(who))
-        return (action[0] if single else action), None
+        if reward is None:
+            self._warn_of_rewards(n, starts)
+        action = self.act(batch, rewards, starts, list(range(n)), deterministic=deterministic)
+        self._begun.update(range(n))
+        taken = self.as_taken(action)
+        return (taken[0] if single else taken), None
+
+    def _warn_of_rewards(self, n: int, starts: NDArray[Any] | None) -> None:
+        """Warns where agents go on without being told what they earned."""
+        if self._is_warned or not self._agents.reads_rewards:
+            return
+        begins = np.zeros(n, bool) if starts is None or len(starts) != n else starts
+        if any(agent in self._begun and not begins[agent] for agent in range(n)):
+            self._is_warned = True
+            warnings.warn(
+                "predict got no reward, so the return-to-go of this agent never falls: pass "
+                "reward= with the reward of the previous action",
+                stacklevel=3,
+            )
+
+    def as_taken(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """Actions of :meth:`act` as the environment takes them."""
+        if self._taken is None:
+            self._taken = Taken(self.task, self._agents.action_names)
+        return self._taken(actions)
 
     def as_d3rlpy(self) -> D3rlpyActor:
         """The first agent as d3rlpy's stateful wrapper: ``predict(x, reward)`` and ``reset()``."""
@@ -192,11 +235,14 @@ class D3rlpyActor:
         self._starts = True
 
     def predict(self, x: ArrayLike, reward: float) -> Any:
-        """The action for ``x``; ``reward`` is that of the action before (0 in the first step)."""
+        """The action for ``x``, as ``env.step`` takes it; ``reward`` is that of the action before (0
+        in the first step)."""
         earned = 0.0 if self._starts else float(reward)
-        action = self._policy.act(np.asarray(x)[None], [earned], [self._starts], [0])[0]
+        action, _ = self._policy.predict(
+            np.asarray(x)[None], episode_start=[self._starts], reward=[earned]
+        )
         self._starts = False
-        return int(action) if np.ndim(action) == 0 else action
+        return int(action[0]) if np.ndim(action[0]) == 0 and action.dtype.kind in "iu" else action[0]
 
     def reset(self) -> None:
         """The next call begins an episode."""

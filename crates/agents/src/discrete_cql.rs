@@ -26,9 +26,7 @@ use burn::{
     module::Module,
     tensor::{Device, Int, Tensor},
 };
-use overtone_core::{
-    ActionSpace, ObservationSpace, Policy, Task, protocol::ActionChoice, seed::Generator,
-};
+use overtone_core::{ActionSpace, ObservationSpace, Policy, Task, seed::Generator};
 use overtone_data::Batch;
 use overtone_kernels::quantile_huber;
 use overtone_model::{
@@ -139,15 +137,12 @@ impl AlgorithmOptions for DiscreteCqlConfig {
     }
 
     fn policy(&self, of: &Restored<'_>) -> Result<Box<dyn Policy>, ModelError> {
-        // A draw is the best action but for the share of random ones.
-        let epsilon = match of.play.action_choice {
-            ActionChoice::Sample => self.epsilon,
-            ActionChoice::Mode => 0.0,
-        };
         let Task { observations, actions, .. } = of.task;
         let described = QNetwork::init(self, observations, actions, &mut Init::shapes(of.device))?;
         let network = weights::restore(described, of.weights)?;
-        Ok(Box::new(GreedyPolicy::new(&network, observations, of.normalization, epsilon)))
+        let (normalization, choice) = (of.normalization, of.play.action_choice);
+        let policy = GreedyPolicy::new(&network, observations, normalization, self.epsilon, choice);
+        Ok(Box::new(policy))
     }
 }
 

@@ -5,6 +5,7 @@
 
 use overtone_core::{
     ActionScale, ActionSpace, Actions, Observations, Played, Policy, PolicyError, Turn,
+    protocol::ActionChoice,
 };
 
 /// `policy`, whose real-valued actions are within [-1, 1], acting between the bounds of `actions`.
@@ -33,6 +34,10 @@ impl Policy for Scaled {
             self.scale.from_unit(values);
         }
         Ok(actions)
+    }
+
+    fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
+        self.policy.choose(choice)
     }
 
     fn played(&self) -> Option<Played<'_>> {

@@ -4,6 +4,8 @@ use std::error::Error;
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::ActionChoice;
+
 /// A batch of observations, row by row.
 #[derive(Clone, Copy, Debug)]
 pub enum Observations<'a> {
@@ -104,6 +106,15 @@ pub trait Policy: Send {
         turns: &[Turn],
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError>;
+
+    /// Chooses actions in this way from now on; histories stay.
+    ///
+    /// # Errors
+    /// When the policy cannot choose so.
+    fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
+        Err(format!("this policy has one way to choose actions, and {choice:?} was asked for")
+            .into())
+    }
 
     /// What the last [`act`](Self::act) drew its actions from, row `i` for its turn `i`;
     /// `None` for a policy that draws from no distributions over bins, or keeps none.

@@ -320,6 +320,11 @@ impl Policy for ModelPolicy {
         })
     }
 
+    fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
+        self.play.action_choice = choice;
+        Ok(())
+    }
+
     fn played(&self) -> Option<Played<'_>> {
         let (order, actions) = self.played_order.as_ref()?;
         Some(Played { probs: &self.played, actions, order: *order })
