@@ -24,7 +24,19 @@ from overtone._estimator import (
 from overtone._overtone import OvertoneError, __version__
 from overtone._policy import D3rlpyActor, Policy
 from overtone._program import Report, words
-from overtone._run import Run, command, evaluate, load, report, study, train
+from overtone._run import (
+    Run,
+    command,
+    evaluate,
+    export,
+    import_,
+    load,
+    record,
+    report,
+    study,
+    train,
+    video,
+)
 
 from_arrays = Dataset.from_arrays
 from_episodes = Dataset.from_episodes
@@ -48,14 +60,18 @@ __all__ = [
     "__version__",
     "command",
     "evaluate",
+    "export",
     "from_arrays",
     "from_d3rlpy",
     "from_episodes",
     "from_minari",
     "from_pandas",
+    "import_",
     "load",
+    "record",
     "report",
     "study",
     "train",
+    "video",
     "words",
 ]

@@ -23,6 +23,12 @@ from overtone._program import Teller
 #: What is learned from arrays where nobody says in which environment they were recorded.
 OWN_TASK = "own/arrays"
 
+#: The most bytes of a recording that is read to show it.
+MOST_READ = 256 << 20
+
+#: As many actions as a list can have: recordings number them with 16 bits.
+MOST_ACTIONS = 65535
+
 
 class Dataset:
     """A recording on the disk, in any format that Overtone reads.
@@ -41,7 +47,15 @@ class Dataset:
         self._summary: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
-        return f"Dataset({str(self.path)!r})"
+        said = f"Dataset({str(self.path)!r}"
+        if self._summary is None and _bytes_of(self.path) > MOST_READ:
+            return said + ")"
+        try:
+            told = self.summary()
+        except _overtone.OvertoneError:
+            # What cannot be read is said where it is used.
+            return said + ")"
+        return f"{said}: {_in_words(told)})"
 
     def __fspath__(self) -> str:
         return str(self.path.absolute())
@@ -137,7 +151,7 @@ class Dataset:
         arrays: dict[str, NDArray[Any]] = {
             "observations": seen,
             "actions": _actions(actions),
-            "rewards": _numbers("rewards", rewards),
+            "rewards": _numbers("rewards", _column_of("rewards", np.asarray(rewards))),
             "terminals": _flags("terminations", ends),
             "timeouts": _flags("truncations", np.zeros(n, bool) if limits is None else limits),
         }
@@ -148,6 +162,13 @@ class Dataset:
             raise ValueError(
                 "truncations: no step terminates, so say where a limit cut an episode (one flag at "
                 "the last step, if all rows are one episode)"
+            )
+        if limits is not None and not (arrays["terminals"] | arrays["timeouts"]).any():
+            warnings.warn(
+                "truncations: no flag is set, so all rows are one unfinished episode, which "
+                'training drops: set the flag of the last step, or train with data={"fragment": '
+                '"keep"} (data__fragment="keep")',
+                stacklevel=2,
             )
         if limits is None and not arrays["terminals"][-1]:
             arrays["timeouts"][-1] = True
@@ -167,7 +188,8 @@ class Dataset:
         task: str = OWN_TASK,
     ) -> Dataset:
         """A dataset of episodes: mappings (or objects) with ``observations``, ``actions``,
-        ``rewards`` and ``terminations`` or ``terminated``.
+        ``rewards`` and ``terminations`` or ``terminated``; or, as the package imitation has them,
+        ``obs``, ``acts``, ``rews`` and ``terminal``.
 
         An observation more than actions, where the last one led, is left out. What else can be
         given is as in :meth:`from_arrays`.
@@ -179,19 +201,22 @@ class Dataset:
             name: [] for name in ("observations", "actions", "rewards", "ends", "limits")
         }
         for number, episode in enumerate(episodes):
-            rewards = np.asarray(_field(episode, number, "rewards"), np.float32).reshape(-1)
+            earned = np.atleast_1d(np.asarray(_field(episode, number, "rewards", "rews")))
+            rewards = _column_of(f"episode {number}: rewards", earned)
             n = len(rewards)
             if n == 0:
                 continue
-            observations = np.asarray(_field(episode, number, "observations"))
+            observations = np.asarray(_field(episode, number, "observations", "obs"))
             if len(observations) not in (n, n + 1):
                 raise ValueError(
                     f"episode {number}: {len(observations)} observations and {n} rewards"
                 )
-            actions = np.atleast_1d(np.asarray(_field(episode, number, "actions")))
+            actions = np.atleast_1d(np.asarray(_field(episode, number, "actions", "acts")))
             if len(actions) != n:
                 raise ValueError(f"episode {number}: {len(actions)} actions and {n} rewards")
-            said = np.asarray(_field(episode, number, "terminations", "terminated", "terminals"))
+            said = np.asarray(
+                _field(episode, number, "terminations", "terminated", "terminals", "terminal")
+            )
             ended = _flags(f"episode {number}: terminations", said.reshape(-1))
             # One flag, or one for each step; and where the last observation led, with one more.
             if len(ended) not in (1, n, n + 1):
@@ -279,6 +304,10 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
             names none.
     """
     spec = getattr(dataset, "env_spec", None)
+    place = _place_of(dataset) if path is None else None
+    if place is not None:
+        # The program reads what lies there, with all that Minari's description says of it.
+        return Dataset(place, task=OWN_TASK if task is None and spec is None else task)
     if task is None:
         task = _task_of(spec) if spec is not None else OWN_TASK
     spaces: dict[str, Any] = {}
@@ -286,28 +315,82 @@ def from_minari(dataset: Any, *, path: str | Path | None = None, task: str | Non
     if acted is not None:
         spaces = _action_space(acted)
     seen = getattr(dataset, "observation_space", None)
+    odd = {"early": 0, "open": 0}
 
     def episodes() -> Iterable[Mapping[str, ArrayLike]]:
-        for episode in dataset.iterate_episodes():
-            if seen is None or acted is None:
-                yield episode
-                continue
+        for number, episode in enumerate(dataset.iterate_episodes()):
+            observations = _field(episode, number, "observations")
+            actions = _field(episode, number, "actions")
+            ends = np.asarray(_field(episode, number, "terminations")).reshape(-1)
+            limits = _field(episode, number, "truncations")
+            cuts = np.asarray(limits).reshape(-1)
+            if len(ends):
+                odd["early"] += bool(ends[:-1].any() or cuts[:-1].any())
+                odd["open"] += not (ends[-1] or (len(cuts) and cuts[-1]))
             yield {
-                "observations": _observed(seen, episode.observations),
-                "actions": _acted(acted, episode.actions),
-                "rewards": episode.rewards,
-                "terminations": episode.terminations,
+                "observations": observations if seen is None else _observed(seen, observations),
+                "actions": actions if acted is None else _acted(acted, actions),
+                "rewards": _field(episode, number, "rewards"),
+                # As the program reads Minari's files: an episode is a whole.
+                "terminations": ends[-1:],
             }
 
-    return Dataset.from_episodes(episodes(), path=path, task=task, **spaces)
+    data = Dataset.from_episodes(episodes(), path=path, task=task, **spaces)
+    for name, what in (
+        ("early", "episodes flagged as ended before their last step, taken as whole"),
+        ("open", "episodes without a flag at their last step, taken as cut by a limit"),
+    ):
+        if odd[name]:
+            warnings.warn(f"{what}: {odd[name]}", stacklevel=2)
+    return data
+
+
+def _place_of(dataset: Any) -> Path | None:
+    """The folder of a dataset of Minari's that is read as it lies there: HDF5, of which no episode
+    was chosen or left out."""
+    storage = getattr(dataset, "storage", None)
+    place = getattr(storage, "data_path", None)
+    indices = getattr(dataset, "episode_indices", None)
+    if place is None or indices is None or getattr(storage, "FORMAT", "hdf5") != "hdf5":
+        return None
+    if not np.array_equal(indices, np.arange(int(getattr(storage, "total_episodes", -1)))):
+        return None
+    return Path(place)
 
 
 def from_d3rlpy(buffer: Any, *, path: str | Path | None = None, task: str = OWN_TASK) -> Dataset:
     """A dataset of a d3rlpy ``ReplayBuffer`` (or of anything with such ``episodes``)."""
     info = getattr(buffer, "dataset_info", None)
     discrete = getattr(getattr(info, "action_space", None), "name", "") == "DISCRETE"
-    n_actions = int(info.action_size) if info is not None and discrete else None
-    return Dataset.from_episodes(buffer.episodes, n_actions=n_actions, path=path, task=task)
+    if info is None or not discrete:
+        return Dataset.from_episodes(buffer.episodes, path=path, task=task)
+    # d3rlpy takes a list of actions in real numbers, too.
+    episodes = [
+        {
+            "observations": _field(episode, number, "observations"),
+            "actions": _whole(number, _field(episode, number, "actions")),
+            "rewards": _field(episode, number, "rewards"),
+            "terminated": _field(episode, number, "terminated", "terminations"),
+        }
+        for number, episode in enumerate(buffer.episodes)
+    ]
+    n_actions = int(info.action_size)
+    return Dataset.from_episodes(episodes, n_actions=n_actions, path=path, task=task)
+
+
+def _whole(number: int, actions: ArrayLike) -> NDArray[Any]:
+    """Actions that d3rlpy calls discrete, as whole numbers."""
+    array = np.asarray(actions)
+    if array.dtype.kind != "f":
+        return array
+    wrong = ~(np.trunc(array) == array).reshape(len(array), -1).all(axis=1)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"episode {number}: actions: row {row} is {array[row]}, and d3rlpy calls these actions "
+            "discrete: give whole numbers"
+        )
+    return array.astype(np.int64)
 
 
 def from_pandas(
@@ -383,6 +466,27 @@ def _column(values: Any) -> NDArray[Any]:
     return np.asarray(values.to_numpy(kind))
 
 
+def _bytes_of(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _in_words(told: Mapping[str, Any]) -> str:
+    """A summary in a line: rows, episodes, spaces and returns."""
+    said = [f"{told['transitions']} steps in {told['episodes']} episodes"]
+    width, listed = told.get("observation_width"), told.get("action_histogram")
+    said.append(f"observations {f'of {width} numbers' if width else 'pictures'}")
+    if listed or not told.get("actions"):
+        said.append(f"{len(listed) if listed else told.get('action_width')} discrete actions")
+    else:
+        said.append(f"actions of {told['action_width']} numbers")
+    returns = told["returns"]
+    numbers = [f"{returns[name]:g}" for name in ("min", "mean", "max") if name in returns]
+    if len(numbers) == 3:
+        said.append(f"returns {numbers[0]} to {numbers[2]}, mean {numbers[1]}")
+    return ", ".join(said)
+
+
 def _said(words: list[str]) -> str:
     teller = Teller("none", None)
     _program.call(words, teller)
@@ -395,28 +499,49 @@ def _one_of(name: str, value: Any, other: str, same: Any) -> Any:
     return same if value is None else value
 
 
+def _column_of(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """One value for each step, ``[steps]`` or ``[steps, 1]``."""
+    if array.ndim == 2 and array.shape[1] == 1:
+        return array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"{name}: one for each step is expected, not shape {array.shape}")
+    return array
+
+
 def _numbers(name: str, values: ArrayLike) -> NDArray[np.float32]:
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name}: numbers are expected, not {array.dtype}")
-    array = np.ascontiguousarray(array, dtype=np.float32)
-    wrong = ~np.isfinite(array.reshape(len(array), -1)).all(axis=1)
+    if array.ndim == 0 or 0 in array.shape[1:]:
+        raise ValueError(f"{name}: a number or more for each step is expected, not {array.shape}")
+    with np.errstate(over="ignore"):
+        rounded = np.ascontiguousarray(array, dtype=np.float32)
+    wrong = ~np.isfinite(rounded.reshape(len(rounded), -1)).all(axis=1)
     if wrong.any():
-        raise ValueError(f"{name}: row {int(np.argmax(wrong))} is not finite")
-    return array
+        row = int(np.argmax(wrong))
+        if np.isfinite(array[row]).all():
+            raise ValueError(f"{name}: row {row} is beyond float32 ({np.abs(array[row]).max():g})")
+        raise ValueError(f"{name}: row {row} is not finite")
+    return rounded
 
 
 def _actions(values: ArrayLike) -> NDArray[Any]:
     array = np.asarray(values)
-    if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iu":
+    if array.ndim == 2 and array.shape[1] == 1 and array.dtype.kind in "iub":
         array = array[:, 0]
     if array.ndim == 1 and array.dtype.kind in "iub":
         if array.size and int(array.min()) < 0:
             raise ValueError(f"actions: row {int(np.argmin(array))} is {array.min()}, below 0")
+        if array.size and int(array.max()) >= MOST_ACTIONS:
+            raise ValueError(
+                f"actions: row {int(np.argmax(array))} is {array.max()}, and a list has at most "
+                f"{MOST_ACTIONS} actions"
+            )
         return np.ascontiguousarray(array, dtype=np.int64)
     if array.ndim == 1:
         array = array[:, None]
-    return _numbers("actions", array)
+    array = _numbers("actions", array)
+    return array.reshape(len(array), -1)
 
 
 def _spaces(
@@ -433,11 +558,16 @@ def _spaces(
             raise ValueError("action_low: for real-valued actions, and these are of a list")
         if n_actions is None:
             return {}
+        if n_actions > MOST_ACTIONS:
+            raise ValueError(f"n_actions={n_actions}: a list has at most {MOST_ACTIONS} actions")
         if n_actions <= int(actions.max()):
             raise ValueError(f"n_actions={n_actions}: row {int(actions.argmax())} is beyond it")
         return {"n_actions": np.array([n_actions], np.int64)}
     if n_actions is not None:
-        raise ValueError("n_actions: for actions of a list, and these are real-valued")
+        raise ValueError(
+            "n_actions: for actions of a list, and these are real-valued: give whole numbers, one "
+            "for each step (actions.astype(int))"
+        )
     if low is None or high is None:
         return {}
     width = actions.shape[1]
@@ -525,9 +655,7 @@ def _action_space(space: Any) -> dict[str, Any]:
 
 
 def _flags(name: str, values: ArrayLike) -> NDArray[np.bool_]:
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{name}: one flag for each step is expected, not shape {array.shape}")
+    array = _column_of(name, np.asarray(values))
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name}: true or false, 1 or 0 is expected, not {array.dtype}")
     # NaN is neither.
@@ -570,8 +698,21 @@ def _written(arrays: Mapping[str, NDArray[Any]], path: str | Path | None) -> Pat
     try:
         with begun.open("xb") as file:
             np.savez(file, **cast("dict[str, Any]", arrays))
+        _check_written(begun)
         begun.replace(place)
     except BaseException:
         begun.unlink(missing_ok=True)
         raise
     return place
+
+
+def _check_written(path: Path) -> None:
+    """Asks the program's reader, which decides what a recording may be.
+
+    Raises:
+        ValueError: As the reader refuses it.
+    """
+    try:
+        _overtone.content_hash(str(path))
+    except _overtone.OvertoneError as error:
+        raise ValueError(str(error).replace(f"{path}: ", "").replace(str(path), "data")) from None

@@ -8,17 +8,19 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from overtone import _host
+from overtone import _host, _overtone
 from overtone._overtone import OvertoneError
 from overtone._policy import Policy
-from overtone._program import Callback, Progress, Teller
+from overtone._program import Callback, Progress, Teller, words
 from overtone._run import TASK_KEYS, Run, begin
 
 if TYPE_CHECKING:
@@ -29,6 +31,21 @@ BATCH = 256
 
 #: A policy's probabilities are those of its last call: held for both.
 ACTING = threading.RLock()
+
+#: What an estimator takes beside the program's settings, and names of the task.
+OWN_KEYS = TASK_KEYS | {"target_return", "run_dir", "progress"}
+
+
+def _check(settings: Mapping[str, object]) -> None:
+    """Refuses settings that the program does not have, in the spelling of a keyword."""
+    try:
+        _overtone.check_settings(words(settings))
+    except OvertoneError as error:
+        dots = re.compile(r"(?<=[a-z0-9])\.(?=[a-z])")
+        said = re.sub(r"^[\w.]+(?==)|`[\w.]+`|(?<=such as )[\w.]+",
+                      lambda key: dots.sub("__", key[0]), str(error))
+        said = said.replace("--help lists all", "`overtone train --help` lists all")
+        raise ValueError(said) from None
 
 
 class Estimator:
@@ -42,8 +59,11 @@ class Estimator:
             returns.
         run_dir: The folder in which each :meth:`fit` writes its run.
         progress: As of :func:`overtone.train`.
-        settings: Every option of ``overtone train --help``: see :func:`overtone.words`. They are
-            checked by :meth:`fit`.
+        settings: Every option of ``overtone train --help``: see :func:`overtone.words`. What a
+            dataset alone decides is checked by :meth:`fit`.
+
+    Raises:
+        ValueError: Names a setting that there is not, or whose value is of another type.
     """
 
     algorithm: ClassVar[str] = ""
@@ -85,6 +105,7 @@ class Estimator:
         :meth:`fit`."""
         if "algorithm" in params:
             raise ValueError(f"algorithm: {type(self).__name__} is {self.algorithm}")
+        _check({key: value for key, value in params.items() if key not in OWN_KEYS})
         for key, value in params.items():
             # It goes to the end: `train.updates` may be said in several ways.
             self._params.pop(key, None)
@@ -157,12 +178,15 @@ class Estimator:
             target_returns: ``[n]``, or one for all: what to ask for, if not ``target_return``.
 
         Returns:
-            ``[n]`` indices of actions, or ``[n, width]`` numbers, in the environment's units.
+            ``[n]`` actions as ``env.step`` takes them, where the task's environment is known, else
+            indices from 0; or ``[n, width]`` numbers, in the environment's units.
 
         Raises:
             ValueError: Names the argument that does not fit.
         """
-        return np.concatenate([acted for acted, _ in self._acted(observations, target_returns)])
+        rows = [acted for acted, _ in self._acted(observations, target_returns)]
+        assert self._policy is not None
+        return self._policy.as_taken(np.concatenate(rows))
 
     def predict_proba(
         self, observations: ArrayLike, target_returns: ArrayLike | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from overtone import _host, _overtone
+from overtone._taken import Taken
 
 
 class Policy:
@@ -68,13 +69,13 @@ class Policy:
             None if return_quantile is None else float(return_quantile),
             None if best_percent is None else float(best_percent), int(seed), device,
         )
-        self._values = _values(self._agents.action_names)
-        # Agents that predict() has begun an episode of, and whether it has warned.
-        self._begun = np.zeros(n_agents, bool)
-        self._warned = False
         shape = tuple(self._agents.observation_shape)
         self._shape = shape
         self._dtype = np.float32 if len(shape) == 1 else np.uint8
+        self._taken: Taken | None = None
+        #: Agents that began an episode in :meth:`predict`.
+        self._begun: set[int] = set()
+        self._is_warned = False
 
     @property
     def task(self) -> str:
@@ -108,7 +109,7 @@ class Policy:
     def reset(self) -> None:
         """Forgets every episode; the same seeds come again."""
         self._agents.reset()
-        self._begun[:] = False
+        self._begun.clear()
 
     def act(
         self,
@@ -137,8 +138,9 @@ class Policy:
             deterministic: The most probable actions, or draws; ``None``: as the policy was made.
 
         Returns:
-            ``[n]`` indices of actions from 0, as recordings number them: :attr:`action_names` has
-            the environment's own; or ``[n, width]`` numbers in the environment's units.
+            ``[n]`` indices of actions from 0, where a ``Discrete(start=k)`` counts from k and a
+            MultiDiscrete has its combinations in order; or ``[n, width]`` numbers in the
+            environment's units. :meth:`predict` gives what ``env.step`` takes.
 
         Raises:
             ValueError: Names the argument that does not fit.
@@ -167,7 +169,7 @@ class Policy:
                 _row("rewards", rewards, n, np.float32),
                 _row("starts", starts, n, np.bool_),
                 _row("target_returns", target_returns, n, np.float32),
-                None if deterministic is None else bool(deterministic),
+                deterministic,
             )
 
     def predict(
@@ -181,17 +183,20 @@ class Policy:
     ) -> tuple[Any, None]:
         """As Stable-Baselines3's ``predict``: ``(action, None)``, of one observation or a batch.
 
-        The action is what ``env.step`` takes: a ``Discrete(start=k)`` counts from k, a
-        MultiDiscrete takes a row. The policy keeps the history itself: ``episode_start`` says where
-        an episode begins. An agent that is conditioned on a return needs the ``reward`` of its
-        previous action too, or its return-to-go never falls; it warns once.
+        The action is what ``env.step`` takes: counted from the start of a ``Discrete``, a vector of
+        a MultiDiscrete, in the shape and type of a Box. The policy keeps the history itself: say
+        with ``episode_start`` where an episode begins.
 
         Args:
-            observation: One observation, or ``[n, …]``.
-            state: Ignored: the policy keeps its own.
+            observation: One, or ``[n, …]``.
+            state: Not used: the policy remembers.
             episode_start: ``[n]``, true where an episode begins.
             deterministic: The most probable action, or a draw; ``None``: as the policy was made.
-            reward: ``[n]``, for each agent's previous action.
+            reward: ``[n]``, for each agent's previous action. A return-conditioned agent needs it.
+
+        Warns:
+            UserWarning: Once, at the second step of an episode, when a return-conditioned agent gets
+                no ``reward``: its return-to-go then never falls.
         """
         del state
         array = _flat(np.asarray(observation), self._shape)
@@ -200,22 +205,31 @@ class Policy:
         n = len(batch) if batch.ndim else 0
         starts = None if episode_start is None else np.atleast_1d(np.asarray(episode_start))
         rewards = None if reward is None else np.atleast_1d(np.asarray(reward))
+        if reward is None:
+            self._warn_of_rewards(n, starts)
         action = self.act(batch, rewards, starts, list(range(n)), deterministic=deterministic)
-        continues = self._begun[:n] if starts is None else self._begun[:n] & ~starts.astype(bool)
-        if rewards is None and self._agents.reads_rewards and continues.any() and not self._warned:
-            self._warned = True
-            warnings.warn(
-                "this agent is conditioned on a return and was given no reward: its return-to-go "
-                "stays at the target. Pass reward= with each action's reward",
-                stacklevel=2,
-            )
-        self._begun[:n] = True
-        action = self._environments(action)
-        return (action[0] if single else action), None
+        self._begun.update(range(n))
+        taken = self.as_taken(action)
+        return (taken[0] if single else taken), None
 
-    def _environments(self, action: NDArray[Any]) -> NDArray[Any]:
-        """Actions as the environment names them, where the names are numbers."""
-        return action if self._values is None else self._values[action]
+    def _warn_of_rewards(self, n: int, starts: NDArray[Any] | None) -> None:
+        """Warns where agents go on without being told what they earned."""
+        if self._is_warned or not self._agents.reads_rewards:
+            return
+        begins = np.zeros(n, bool) if starts is None or len(starts) != n else starts
+        if any(agent in self._begun and not begins[agent] for agent in range(n)):
+            self._is_warned = True
+            warnings.warn(
+                "predict got no reward, so the return-to-go of this agent never falls: pass "
+                "reward= with the reward of the previous action",
+                stacklevel=3,
+            )
+
+    def as_taken(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """Actions of :meth:`act` as the environment takes them."""
+        if self._taken is None:
+            self._taken = Taken(self.task, self._agents.action_names)
+        return self._taken(actions)
 
     def as_d3rlpy(self) -> D3rlpyActor:
         """The first agent as d3rlpy's stateful wrapper: ``predict(x, reward)`` and ``reset()``."""
@@ -230,34 +244,18 @@ class D3rlpyActor:
         self._starts = True
 
     def predict(self, x: ArrayLike, reward: float) -> Any:
-        """The action for ``x``, as ``env.step`` takes it.
-
-        ``reward`` is that of the action before (0 in the first step).
-        """
+        """The action for ``x``, as ``env.step`` takes it; ``reward`` is that of the action before (0
+        in the first step)."""
         earned = 0.0 if self._starts else float(reward)
-        actions = self._policy.act(np.asarray(x)[None], [earned], [self._starts], [0])
-        action = self._policy._environments(actions)[0]
+        action, _ = self._policy.predict(
+            np.asarray(x)[None], episode_start=[self._starts], reward=[earned]
+        )
         self._starts = False
-        return int(action) if np.ndim(action) == 0 else action
+        return int(action[0]) if np.ndim(action[0]) == 0 and action.dtype.kind in "iu" else action[0]
 
     def reset(self) -> None:
         """The next call begins an episode."""
         self._starts = True
-
-
-def _values(names: list[str] | None) -> NDArray[np.int64] | None:
-    """What the environment takes for each action of a list; ``None`` where that is its index.
-
-    Names of games' actions are words, and these environments take indices.
-    """
-    try:
-        rows = [[int(part) for part in name.split("|")] for name in names or []]
-    except ValueError:
-        return None
-    if not rows:
-        return None
-    values = np.array(rows, dtype=np.int64)
-    return values[:, 0] if values.shape[1] == 1 else values
 
 
 def _indices(agents: Sequence[int]) -> NDArray[np.int64]:

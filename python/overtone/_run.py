@@ -181,6 +181,8 @@ def begin(
         data = cast("str | os.PathLike[str]", settings.pop("dataset"))
     if isinstance(data, str) and data.startswith(("starter:", "minari:")):
         data = Dataset.open(data)
+    if isinstance(data, (str, os.PathLike)) and not Path(data).exists():
+        raise FileNotFoundError(f"there is no dataset at {os.fspath(data)}")
     if task is None and not TASK_KEYS & settings.keys():
         task = getattr(data, "task", None)
     said = ["train"]
@@ -310,3 +312,56 @@ def command(
     teller = Teller(progress, None)
     _program.call([*words, *_program.words(settings or {})], teller)
     return teller.lines
+
+
+def record(*, progress: Progress = "lines", **settings: object) -> list[str]:
+    """``overtone record``: plays a task and writes what happened; gives the lines that it said.
+
+    ``record(env="hopper", to="own.hdf5", transitions=1000)``.
+
+    Args:
+        progress: As of :func:`train`.
+        settings: Every option of ``overtone record --help``.
+    """
+    return command(["record"], settings, progress)
+
+
+def video(
+    run: str | os.PathLike[str], *, progress: Progress = "lines", **settings: object
+) -> list[str]:
+    """``overtone video``: films a run's agent; gives the lines that it said.
+
+    Args:
+        run: A :class:`Run`, its folder, or its name.
+        progress: As of :func:`train`.
+        settings: Every option of ``overtone video --help``.
+    """
+    return command(["video"], {"run": run, **settings}, progress)
+
+
+def export(
+    run: str | os.PathLike[str], to: str | os.PathLike[str], *, progress: Progress = "lines",
+    **settings: object,
+) -> list[str]:
+    """``overtone export``: writes a run's agent into the folder ``to``; gives the lines that it said.
+
+    Args:
+        run: A :class:`Run`, its folder, or its name.
+        to: The folder to write.
+        progress: As of :func:`train`.
+        settings: Every option of ``overtone export --help``.
+    """
+    return command(["export"], {"run": run, "to": to, **settings}, progress)
+
+
+def import_(
+    folder: str | os.PathLike[str], *, progress: Progress = "lines", **settings: object
+) -> list[str]:
+    """``overtone import``: makes a run of an agent that was exported; gives the lines that it said.
+
+    Args:
+        folder: What :func:`export` wrote, or Hugging Face's ``save_pretrained``.
+        progress: As of :func:`train`.
+        settings: Every option of ``overtone import --help``.
+    """
+    return command(["import"], {"from": folder, **settings}, progress)

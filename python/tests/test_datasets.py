@@ -83,6 +83,7 @@ class Datasets(Desk):
                 "listed": random.integers([1, 0], [3, 3], (n, 2)),
                 "real": random.uniform(bounds.low, bounds.high, (n, 2)).astype(np.float32),
                 "rewards": random.normal(size=n), "terminations": np.arange(n) == n - 1,
+                "truncations": np.zeros(n, bool),
             })
 
         def taken(acted: spaces.Space[Any], which: str) -> dict[str, np.ndarray]:
@@ -268,6 +269,137 @@ class Datasets(Desk):
                 ov.Dataset.from_episodes([episode, {**episode, **changed}])
         with self.assertRaises(FileNotFoundError):
             ov.Dataset.open("lost.npz")
+
+    def test_every_form_of_an_array_is_one_dataset(self) -> None:
+        """Each form that the program's reader takes is taken, as the same recording."""
+        arrays = carts()
+        n = len(arrays["rewards"])
+        listed = arrays["actions"]
+        expected = ov.from_arrays(**arrays).hash
+        for name, forms in {
+            "actions": [
+                listed.astype(kind).reshape(shape)
+                for kind in (bool, np.uint8, np.int16, np.uint64) for shape in ((n,), (n, 1))
+            ],
+            "rewards": [
+                arrays["rewards"].astype(kind).reshape(shape)
+                for kind in (np.float16, np.float64, np.int32, bool) for shape in ((n,), (n, 1))
+            ],
+            "terminations": [
+                arrays["terminations"].astype(kind).reshape(shape)
+                for kind in (bool, np.uint8, np.int64, np.float32) for shape in ((n,), (n, 1))
+            ],
+            "truncations": [arrays["truncations"].astype(int)[:, None]],
+            "observations": [
+                arrays["observations"].astype(np.float64), arrays["observations"].reshape(n, 2, 2),
+                np.asfortranarray(arrays["observations"]),
+            ],
+        }.items():
+            for form in forms:
+                with self.subTest(name, dtype=form.dtype, shape=form.shape):
+                    given: dict[str, Any] = {**arrays, name: form}
+                    self.assertEqual(ov.from_arrays(**given).hash, expected)
+        real = np.random.default_rng(1).normal(size=(n, 4)).astype(np.float32)
+        flat = ov.from_arrays(**{**arrays, "actions": real}).hash
+        self.assertEqual(ov.from_arrays(**{**arrays, "actions": real.reshape(n, 2, 2)}).hash, flat)
+
+    def test_what_the_reader_refuses_is_refused_at_once(self) -> None:
+        arrays = carts()
+        n = len(arrays["rewards"])
+        for words, changed in {
+            r"rewards: one for each step is expected, not shape \(\d+, 5\)":
+                {"rewards": np.ones((n, 5))},
+            r"terminations: one for each step .* \(\d+, 2\)": {"terminations": np.zeros((n, 2))},
+            "actions: row 3 is 70000, and a list has at most 65535":
+                {"actions": np.where(np.arange(n) == 3, 70000, 0)},
+            "n_actions=70000: a list has at most": {"n_actions": 70000},
+            "actions: a number or more for each step": {"actions": np.zeros((n, 0))},
+            "observations: a number or more for each step": {"observations": np.zeros((n, 0))},
+            r"rewards: row 0 is beyond float32 \(1e\+39\)": {"rewards": np.full(n, 1e39)},
+            # The program's own reader says it.
+            "`observations`": {"observations": np.zeros((n, 2, 3, 5, 7), np.uint8)},
+        }.items():
+            with self.subTest(words), self.assertRaisesRegex(ValueError, words):
+                ov.from_arrays(**{**arrays, **changed})  # type: ignore[arg-type]
+        self.assertEqual(list((self.folder / "overtone/arrays").glob("*")), [])
+
+    def test_rows_without_an_end_are_told_with_the_key(self) -> None:
+        arrays = carts()
+        none = np.zeros(len(arrays["rewards"]), bool)
+        with self.assertWarnsRegex(UserWarning, 'data__fragment="keep"') as warned:
+            ov.from_arrays(**{**arrays, "terminations": none, "truncations": none})
+        self.assertEqual(warned.filename, __file__)
+
+    def test_imitations_trajectories_are_read(self) -> None:
+        arrays = carts()
+        walks = [
+            types.SimpleNamespace(
+                obs=np.vstack([each["observations"], np.zeros((1, 4))]), acts=each["actions"],
+                rews=each["rewards"], terminal=bool(each["terminations"][-1]),
+            )
+            for each in episodes_of(arrays)
+        ]
+        self.assertEqual(ov.from_episodes(walks).hash, ov.from_arrays(**arrays).hash)
+
+    def test_d3rlpys_list_may_be_real_numbers(self) -> None:
+        arrays = carts()
+
+        def buffer(add: float) -> Any:
+            space = types.SimpleNamespace(name="DISCRETE")
+            episodes = [
+                types.SimpleNamespace(
+                    observations=each["observations"], rewards=each["rewards"][:, None],
+                    actions=each["actions"][:, None] + add, terminated=each["terminations"][-1],
+                )
+                for each in episodes_of(arrays)
+            ]
+            info = types.SimpleNamespace(action_space=space, action_size=2)
+            return types.SimpleNamespace(episodes=episodes, dataset_info=info)
+
+        expected = ov.from_arrays(**arrays, n_actions=2).hash
+        self.assertEqual(ov.from_d3rlpy(buffer(0.0)).hash, expected)
+        with self.assertRaisesRegex(ValueError, "episode 0: actions: row 0 .* d3rlpy calls"):
+            ov.from_d3rlpy(buffer(0.5))
+
+    def test_minaris_copy_is_read_as_its_file(self) -> None:
+        """Early flags and missing ones, where no file is read, count as in a file."""
+        arrays = carts(episodes=3)
+        early = episodes_of(arrays)
+        early[0]["truncations"] = np.arange(len(early[0]["rewards"])) == 1
+        early[0]["terminations"] = ~early[0]["truncations"] & False
+        minari = types.SimpleNamespace(iterate_episodes=lambda: iter(early))
+        with self.assertWarns(UserWarning) as warned:
+            data = ov.from_minari(minari)
+        said = [str(each.message) for each in warned.warnings]
+        self.assertIn("ended before their last step, taken as whole: 1", said[0])
+        self.assertIn("without a flag at their last step, taken as cut by a limit: 1", said[1])
+        self.assertEqual(data.summary()["episodes"], 3)
+        del early[1]["truncations"]
+        with self.assertRaisesRegex(ValueError, "episode 1: there is no truncations"):
+            ov.from_minari(minari)
+
+    def test_minaris_own_file_is_read_where_it_lies(self) -> None:
+        folder = ROOT / "crates/cli/tests/fixtures/minari/mujoco/hopper/tiny-v0"
+        storage = types.SimpleNamespace(data_path=folder / "data", total_episodes=4, FORMAT="hdf5")
+        spec = types.SimpleNamespace(id="Hopper-v5", kwargs={})
+        minari = types.SimpleNamespace(
+            storage=storage, episode_indices=np.arange(4), env_spec=spec,
+            iterate_episodes=lambda: iter(()),
+        )
+        data = ov.from_minari(minari)
+        self.assertEqual((data.path, data.task), (folder / "data", None))
+        self.assertEqual(data.hash, ov.Dataset.open(folder).hash)
+        # Of a part of it a copy is made.
+        minari.episode_indices = np.arange(3)
+        with self.assertRaisesRegex(ValueError, "episodes: there is none"):
+            ov.from_minari(minari)
+
+    def test_a_dataset_says_what_it_holds(self) -> None:
+        arrays = carts()
+        said = repr(ov.from_arrays(**arrays))
+        n = len(arrays["rewards"])
+        self.assertIn(f"{n} steps in 20 episodes, observations of 4 numbers, 2 discrete", said)
+        self.assertRegex(said, r"returns \d+ to \d+, mean [\d.]+\)$")
 
     def test_files_are_summed_up_and_checked(self) -> None:
         data = ov.Dataset.open(HOPPER)

@@ -86,8 +86,8 @@ class Estimators(Desk):
         agent.fit(HOPPER, task="mujoco/hopper")
         self.assertIn(f'dataset = "{HOPPER}"', agent.run_.settings)
         for word in ("callback", "data"):
-            with self.assertRaisesRegex(ov.OvertoneError, f"no option `{word}`"):
-                ov.DecisionTransformer(env="hopper", progress="none", **{word: "x"}).fit()
+            with self.assertRaisesRegex(ValueError, f"no option `{word}`"):
+                ov.DecisionTransformer(env="hopper", progress="none", **{word: "x"})
 
     def test_a_row_is_the_first_step_of_an_episode(self) -> None:
         agent = self.fitted(ov.DecisionTransformer, target_return=1200)
@@ -198,8 +198,16 @@ class Estimators(Desk):
     def test_what_is_wrong_is_told(self) -> None:
         with self.assertRaisesRegex(ov.OvertoneError, "DecisionTransformer has learned nothing"):
             ov.DecisionTransformer().predict(np.zeros((1, 11)))
-        with self.assertRaisesRegex(ov.OvertoneError, "train.learning_rate"):
-            self.fitted(ov.DecisionTransformer, train__learning_rat=1)
+        for settings, words in [
+            ({"train__learning_rat": 1}, "`train__learning_rat`; .* `train__learning_rate`"),
+            ({"train": {"learning_rat": 1}}, "`train__learning_rate`"),
+            ({"train__updates": "many"}, "^train__updates=many: expected .* train__updates=0"),
+            ({"atention": 1}, "no option `atention`"),
+        ]:
+            with self.subTest(settings), self.assertRaisesRegex(ValueError, words):
+                ov.DecisionTransformer(**settings)
+            with self.assertRaisesRegex(ValueError, words):
+                ov.DecisionTransformer().set_params(**settings)
         agent = self.fitted(ov.DecisionTransformer)
         with self.assertRaisesRegex(ValueError, "observations: shape"):
             agent.predict(np.zeros((2, 10)))

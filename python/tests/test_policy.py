@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import sys
 import threading
 import unittest
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
 import gymnasium
 import numpy as np
+from gymnasium import spaces
 
 import overtone as ov
 
-from .common import ROOT, TINY, Desk, carts
+from .common import HOPPER, ROOT, TINY, Desk, carts
+
+
+class Shown(gymnasium.Env[np.ndarray, object]):
+    """Three numbers, and actions of any space."""
+
+    observation_space = spaces.Box(-9, 9, (3,), np.float64)
+
+    def __init__(self, actions: spaces.Space[object], render_mode: str | None = None) -> None:
+        self.action_space = actions
 
 
 class Policies(Desk):
@@ -93,6 +106,106 @@ class Policies(Desk):
         other = run.policy(1500)
         theirs = [other.predict(row, episode_start=[i == 0], reward=1.0)[0] for i, row in enumerate(seen)]
         np.testing.assert_array_equal(theirs, mine)
+
+    def test_predict_draws_or_takes_the_most_probable(self) -> None:
+        """Whatever the policy was made with; `act` chooses as it was made."""
+        arrays = carts()
+        rows = arrays["observations"][:80]
+        start = np.ones(80, bool)
+        data = ov.from_arrays(**arrays)
+        runs = {
+            "cloned": ov.train(data, algorithm="behavior_cloning", progress="none", **TINY),
+            "valued": ov.train(
+                data, algorithm="discrete_cql", progress="none", train=TINY["train"],
+                **{"discrete_cql.epsilon": 1.0, "evaluation.episodes": 0},
+            ),
+        }
+        for (name, run), made in itertools.product(runs.items(), (None, True, False)):
+            with self.subTest(name, made=made):
+                policy = run.policy(n_agents=80, deterministic=made)
+
+                def acted(deterministic: bool | None) -> np.ndarray:
+                    action, _ = policy.predict(
+                        rows, episode_start=start, deterministic=deterministic
+                    )
+                    return np.asarray(action)
+
+                likely = acted(True)
+                if policy.probabilities is not None:
+                    np.testing.assert_array_equal(likely, policy.probabilities.argmax(-1))
+                np.testing.assert_array_equal(acted(True), likely)
+                self.assertTrue((acted(False) != likely).any())
+                self.assertEqual(bool((acted(None) != likely).any()), made is not True)
+                chosen = policy.act(rows, starts=start)
+                self.assertEqual(bool((chosen != likely).any()), made is not True)
+
+    def test_an_agent_that_cannot_draw_says_so(self) -> None:
+        run = ov.train(
+            HOPPER, "mujoco/hopper", algorithm="td3_bc", progress="none", train=TINY["train"],
+            **{"evaluation.episodes": 0},
+        )
+        seen = np.zeros((1, 11))
+        for call in (
+            lambda: run.policy(deterministic=False),
+            lambda: run.policy().predict(seen, deterministic=False),
+        ):
+            with self.assertRaisesRegex(ValueError, "deterministic=False: .* no distribution"):
+                call()
+        np.testing.assert_array_equal(
+            run.policy().predict(seen, deterministic=True)[0], run.policy().act(seen)
+        )
+
+    def test_predict_gives_what_the_environment_takes(self) -> None:
+        """Of each kind of space, as the program plays it."""
+        seen = np.random.default_rng(0).normal(size=(40, 3))
+        ends = np.arange(40) % 10 == 9
+        for name, space, actions in [
+            ("from_1", spaces.Discrete(3, start=1), np.arange(40) % 3),
+            ("several", spaces.MultiDiscrete([[2, 3], [2, 1]], start=[[0, 5], [0, 0]]), np.arange(40) % 12),
+            ("bits", spaces.MultiBinary(3), np.arange(40) % 8),
+            ("shaped", spaces.Box(-2, 2, (2, 1), np.float64), np.zeros((40, 2))),
+        ]:
+            with self.subTest(name):
+                gymnasium.register(f"taken_{name}-v0", functools.partial(Shown, space))
+                data = ov.from_arrays(seen, actions, np.ones(40), ends, task=f"gymnasium/taken_{name}-v0")
+                run = ov.train(data, algorithm="behavior_cloning", progress="none", **TINY)
+                policy = run.policy(n_agents=40)
+                start = np.ones(40, bool)
+                positions = policy.act(seen, starts=start, deterministic=True)
+                taken, _ = policy.predict(seen, episode_start=start, deterministic=True)
+                estimator = ov.BehaviorCloning(progress="none", **TINY)
+                estimator.run_ = run
+                for each in (*taken, *estimator.predict(seen)):
+                    self.assertTrue(space.contains(each), repr(each))
+                one, _ = run.policy().predict(seen[0])
+                self.assertTrue(space.contains(one), repr(one))
+                self.assertTrue(space.contains(run.policy().as_d3rlpy().predict(seen[0], 0.0)))
+                if isinstance(space, spaces.Discrete):
+                    np.testing.assert_array_equal(taken, positions + 1)
+                elif isinstance(space, spaces.MultiDiscrete):
+                    flat = np.stack(np.unravel_index(positions, (2, 3, 2, 1)), axis=1)
+                    np.testing.assert_array_equal(taken, flat.reshape(-1, 2, 2) + space.start)
+
+    def test_rewards_that_are_not_told_are_missed_once(self) -> None:
+        run = self.train()
+        seen = np.zeros((1, 11))
+        policy = run.policy(1500)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            policy.predict(seen, episode_start=[True])
+            policy.predict(seen, episode_start=[True])
+            policy.predict(seen, episode_start=[False], reward=[1.0])
+        with self.assertWarnsRegex(UserWarning, "return-to-go .* never falls: pass reward=") as said:
+            policy.predict(seen, episode_start=[False])
+            policy.predict(seen, episode_start=[False])
+        self.assertEqual((len(said.warnings), said.filename), (1, __file__))
+        cloned = self.train(algorithm="behavior_cloning")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            # Neither reads a reward.
+            for other in (cloned.policy(), run.policy(best_percent=100)):
+                for _ in range(3):
+                    other.predict(seen)
 
     def test_how_much_an_agent_asks_for_can_be_said(self) -> None:
         run = self.train()

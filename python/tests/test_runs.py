@@ -48,6 +48,24 @@ class Runs(Desk):
         with self.assertRaisesRegex(ValueError, "runs: there is none"):
             ov.evaluate([])
 
+    def test_a_path_is_looked_at_before_the_task_is_asked_for(self) -> None:
+        with self.assertRaisesRegex(FileNotFoundError, "there is no dataset at records/none"):
+            ov.train("records/none", progress="none")
+        with self.assertRaisesRegex(FileNotFoundError, "there is no dataset at records/none"):
+            ov.BehaviorCloning(progress="none").fit("records/none")
+
+    def test_commands_are_functions(self) -> None:
+        ov.record(env="hopper", to="own.hdf5", transitions=40, progress="none")
+        self.assertGreaterEqual(len(ov.Dataset.open("own.hdf5")), 40)
+        run = self.train()
+        said = ov.export(run, "exported", best_percent=0, format="safetensors", progress="none")
+        self.assertTrue(said and (self.folder / "exported/model.safetensors").is_file())
+        ov.import_("exported", progress="none")
+        self.assertEqual(len(list(Path("runs").iterdir())), 2)
+        with mock.patch.object(_program, "call") as call:
+            ov.video(run, steps=20)
+        self.assertEqual(call.call_args[0][0], ["video", f"run={run.path}", "steps=20"])
+
     def test_a_run_with_an_equals_sign_in_its_name_is_no_option(self) -> None:
         run = self.train()
         name = "2026-evaluation.return_quantile=0.9_s1"

@@ -4,9 +4,7 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use overtone_core::{ActionSpace, Normalization, Play, Policy, Simulation, Task};
-use overtone_model::{
-    Conditioning, ModelConfig, ModelError, PositionsConfig, weights::NamedTensors,
-};
+use overtone_model::{ModelConfig, ModelError, PositionsConfig, weights::NamedTensors};
 use overtone_train::{Checkpoint, TrainError, TrainingData};
 use serde::{Deserialize, Serialize};
 
@@ -91,15 +89,6 @@ impl Agent {
         match self.algorithm.model() {
             Some(ModelConfig::Transformer(model)) => model.return_model.is_some(),
             _ => false,
-        }
-    }
-
-    /// Whether its model is conditioned on the return still to come, which each reward lowers.
-    pub fn is_conditioned_on_returns(&self) -> bool {
-        match self.algorithm.model() {
-            Some(ModelConfig::Transformer(model)) => model.conditioning != Conditioning::None,
-            Some(ModelConfig::Perceptron(model)) => model.average_return.is_some(),
-            None => false,
         }
     }
 

@@ -140,8 +140,8 @@ impl AlgorithmOptions for DiscreteCqlConfig {
         let Task { observations, actions, .. } = of.task;
         let described = QNetwork::init(self, observations, actions, &mut Init::shapes(of.device))?;
         let network = weights::restore(described, of.weights)?;
-        let mut policy = GreedyPolicy::new(&network, observations, of.normalization, self.epsilon);
-        policy.choose(of.play.action_choice);
+        let (normalization, choice) = (of.normalization, of.play.action_choice);
+        let policy = GreedyPolicy::new(&network, observations, normalization, self.epsilon, choice);
         Ok(Box::new(policy))
     }
 }

@@ -36,8 +36,8 @@ impl Policy for Scaled {
         Ok(actions)
     }
 
-    fn choose(&mut self, choice: ActionChoice) {
-        self.policy.choose(choice);
+    fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
+        self.policy.choose(choice)
     }
 
     fn played(&self) -> Option<Played<'_>> {

@@ -66,7 +66,9 @@ fn is_project(here: &Path) -> bool {
 /// `text` for a program without its project.
 fn installed(text: &str) -> String {
     // A package is named before it is said what to do.
-    let text = text.replace("run `just setup`", "install it with pip");
+    let extra = extra_of(text).map(|extra| format!(" (pip install 'overtone-rl[{extra}]')"));
+    let pip = format!("install it with pip{}", extra.unwrap_or_default());
+    let text = text.replace("run `just setup`", &pip);
     COMMANDS.iter().fold(text, |text, (ours, theirs)| replaced(&text, ours, theirs))
 }
 
@@ -90,6 +92,14 @@ fn replaced(text: &str, ours: &str, theirs: &str) -> String {
     out + rest
 }
 
+/// The extra of the Python package that brings what a message names.
+fn extra_of(text: &str) -> Option<&'static str> {
+    if text.contains("ale-py") || text.contains("ROM") || text.contains("roms/") {
+        return Some("atari");
+    }
+    text.to_lowercase().contains("mujoco").then_some("mujoco")
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -109,7 +119,14 @@ mod tests {
         let check = |ours: &str, theirs: &str| assert_eq!(installed(ours), theirs);
         check("go on with: just resume run=a", "go on with: overtone resume run=a");
         check("(`just data lint x`)", "(`overtone data lint x`)");
-        check("ale-py is missing: run `just setup`", "ale-py is missing: install it with pip");
+        let atari = "install it with pip (pip install 'overtone-rl[atari]')";
+        check("ale-py is missing: run `just setup`", &format!("ale-py is missing: {atari}"));
+        let mujoco = "install it with pip (pip install 'overtone-rl[mujoco]')";
+        check(
+            "MuJoCo's library is missing: run `just setup`",
+            &format!("MuJoCo's library is missing: {mujoco}"),
+        );
+        check("it is missing: run `just setup`", "it is missing: install it with pip");
         check("just protocol-ablation run=a", "overtone evaluate ablation run=a");
         check("just tensorboard --logdir runs", "tensorboard --logdir runs");
         check("just as before", "just as before");

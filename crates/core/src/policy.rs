@@ -107,9 +107,14 @@ pub trait Policy: Send {
         observations: Observations<'_>,
     ) -> Result<Actions, PolicyError>;
 
-    /// Lets it take its most probable actions, or draw them, from the next turn on. A policy that
-    /// never draws stays as it is.
-    fn choose(&mut self, _choice: ActionChoice) {}
+    /// Chooses actions in this way from now on; histories stay.
+    ///
+    /// # Errors
+    /// When the policy cannot choose so.
+    fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
+        Err(format!("this policy has one way to choose actions, and {choice:?} was asked for")
+            .into())
+    }
 
     /// What the last [`act`](Self::act) drew its actions from, row `i` for its turn `i`;
     /// `None` for a policy that draws from no distributions over bins, or keeps none.

@@ -320,8 +320,9 @@ impl Policy for ModelPolicy {
         })
     }
 
-    fn choose(&mut self, choice: ActionChoice) {
+    fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
         self.play.action_choice = choice;
+        Ok(())
     }
 
     fn played(&self) -> Option<Played<'_>> {

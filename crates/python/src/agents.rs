@@ -38,8 +38,6 @@ pub struct Agents {
     best_percent: f32,
     /// How actions are chosen where a call does not say it.
     choice: ActionChoice,
-    /// Whether the reward of an action changes what comes after it.
-    reads_rewards: bool,
     seed: u64,
     n_agents: usize,
 }
@@ -49,6 +47,8 @@ struct Acting {
     policy: Box<dyn Policy>,
     /// Episodes begun, by each agent.
     episodes: Vec<u64>,
+    /// How the last actions were chosen.
+    choice: ActionChoice,
     /// The bins of the last call: how many, and their probabilities, a row for each turn.
     played: Option<(usize, Vec<f64>)>,
 }
@@ -138,27 +138,15 @@ impl Agents {
             play.return_quantile = quantile;
         }
         if let Some(deterministic) = deterministic {
-            play.action_choice =
-                if deterministic { ActionChoice::Mode } else { ActionChoice::Sample };
+            play.action_choice = choice_of(&agent, deterministic)?;
         }
         let device = device::choose(device).map_err(failed)?;
         let policy = policy(&checkpoint, &play, &device.device).map_err(failed)?;
-        let acting = Mutex::new(Acting { policy, episodes: vec![0; n_agents], played: None });
-        let (best_percent, units) = (play.best_percent, play.return_units);
-        let reads_rewards =
-            agent.is_conditioned_on_returns() && best_percent == 0.0 && !play.delayed_reward;
         let choice = play.action_choice;
-        Ok(Self {
-            acting,
-            agent,
-            target_return,
-            units,
-            best_percent,
-            choice,
-            reads_rewards,
-            seed,
-            n_agents,
-        })
+        let episodes = vec![0; n_agents];
+        let acting = Mutex::new(Acting { policy, episodes, choice, played: None });
+        let (best_percent, units) = (play.best_percent, play.return_units);
+        Ok(Self { acting, agent, target_return, units, best_percent, choice, seed, n_agents })
     }
 
     /// The task, as `suite/name`.
@@ -191,7 +179,7 @@ impl Agents {
         }
     }
 
-    /// The environment's name of each action of a list; `None` for real-valued ones.
+    /// The names of the actions, as the environment has them; `None` for real-valued ones.
     #[getter]
     fn action_names(&self) -> Option<Vec<String>> {
         match &self.agent.task.actions {
@@ -200,10 +188,11 @@ impl Agents {
         }
     }
 
-    /// Whether the agent's return-to-go falls with the rewards that it is given.
+    /// Whether the rewards of earlier steps change later actions.
     #[getter]
     fn reads_rewards(&self) -> bool {
-        self.reads_rewards
+        let is_told_return = self.best_percent == 0.0 && !self.agent.delayed_reward;
+        self.agent.algorithm.reads_returns() && is_told_return
     }
 
     /// Lets each agent's next observation begin its first episode again.
@@ -213,8 +202,8 @@ impl Agents {
 
     /// Actions for `observations`, `[n, …]`, of `agents` (all of them); rewards for their previous
     /// actions (0); `starts` where an episode begins, as an agent's first turn does, which is
-    /// asked for `targets` (what all are); `deterministic` takes the most probable actions, or draws
-    /// them (as the agents were made).
+    /// asked for `targets` (what all are). `deterministic`: the most probable actions, or draws
+    /// (as the policy was made).
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn act<'py>(
         &self,
@@ -251,9 +240,8 @@ impl Agents {
         };
         let n = told.agents.as_ref().map_or(self.n_agents, Vec::len);
         let choice = match deterministic {
+            Some(deterministic) => choice_of(&self.agent, deterministic)?,
             None => self.choice,
-            Some(true) => ActionChoice::Mode,
-            Some(false) => ActionChoice::Sample,
         };
         let acted = py.detach(|| self.acted(n, &seen, &told, choice))?;
         Ok(match acted {
@@ -289,7 +277,6 @@ impl Agents {
     /// The actions of `n` agents.
     fn acted(&self, n: usize, seen: &Seen, told: &Told, choice: ActionChoice) -> PyResult<Actions> {
         let mut acting = self.acting();
-        acting.policy.choose(choice);
         let turns = self.turns(n, told, &acting.episodes)?;
         let size = self.agent.task.observations.size();
         let (got, expected) = (seen.len(), n * size);
@@ -302,6 +289,10 @@ impl Agents {
             Seen::Vectors(numbers) => Observations::Vectors(numbers),
             Seen::Pixels(pixels) => Observations::Pixels(pixels),
         };
+        if acting.choice != choice {
+            acting.policy.choose(choice).map_err(failed)?;
+            acting.choice = choice;
+        }
         let acted = acting.policy.act(&turns, observations).map_err(failed)?;
         // Not before: a call that is refused begins no episode.
         for turn in turns.iter().filter(|turn| turn.start.is_some()) {
@@ -355,6 +346,23 @@ impl Seen {
             Self::Vectors(numbers) => numbers.len(),
             Self::Pixels(pixels) => pixels.len(),
         }
+    }
+}
+
+/// The most probable action, or a draw.
+///
+/// # Errors
+/// When `agent` has nothing to draw from.
+fn choice_of(agent: &Agent, deterministic: bool) -> PyResult<ActionChoice> {
+    let is_list = matches!(agent.task.actions, ActionSpace::Discrete { .. });
+    match deterministic {
+        true => Ok(ActionChoice::Mode),
+        false if is_list || agent.algorithm.has_distribution() => Ok(ActionChoice::Sample),
+        false => Err(wrong(format!(
+            "deterministic=False: {} has no distribution that actions are drawn from; leave \
+             deterministic out",
+            agent.algorithm.describe()
+        ))),
     }
 }
 

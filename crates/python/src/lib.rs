@@ -16,6 +16,7 @@ fn _overtone(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(program::main, module)?)?;
     module.add_function(wrap_pyfunction!(program::run, module)?)?;
+    module.add_function(wrap_pyfunction!(program::check_settings, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::content_hash, module)?)?;
     module.add_function(wrap_pyfunction!(dataset::find, module)?)?;
     module.add_class::<agents::Agents>()?;

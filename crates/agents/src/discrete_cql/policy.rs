@@ -25,7 +25,7 @@ pub struct GreedyPolicy {
     device: Device,
     observations: ObservationSpace,
     normalization: Option<Normalization>,
-    /// Share of random actions where it draws.
+    /// The share of random actions where actions are drawn.
     epsilon: f64,
     choice: ActionChoice,
     /// By agent; `None` before its first episode.
@@ -33,13 +33,15 @@ pub struct GreedyPolicy {
 }
 
 impl GreedyPolicy {
-    /// Plays `network`, with a share of `epsilon` random actions. `normalization` is that of the
+    /// Plays `network`, with a share of `epsilon` random actions where they are drawn
+    /// (`choice`). `normalization` is that of the
     /// training data, `None` where observations are seen as they come.
     pub fn new(
         network: &QNetwork,
         observations: &ObservationSpace,
         normalization: Option<&Normalization>,
         epsilon: f64,
+        choice: ActionChoice,
     ) -> Self {
         let network = network.valid();
         Self {
@@ -48,7 +50,7 @@ impl GreedyPolicy {
             observations: observations.clone(),
             normalization: normalization.cloned(),
             epsilon,
-            choice: ActionChoice::Sample,
+            choice,
             generators: Vec::new(),
         }
     }
@@ -93,6 +95,11 @@ impl Policy for GreedyPolicy {
         let values = self.network.values(&observed);
         let [_, n_actions] = values.dims();
         let values: Vec<f32> = values.into_data().iter::<f32>().collect();
+        // A draw is the best action but for the share of random ones.
+        let epsilon = match self.choice {
+            ActionChoice::Sample => self.epsilon,
+            ActionChoice::Mode => 0.0,
+        };
         let mut chosen = Vec::with_capacity(turns.len());
         for (turn, values) in turns.iter().zip(values.chunks_exact(n_actions)) {
             if values.iter().any(|value| !value.is_finite()) {
@@ -105,13 +112,13 @@ impl Policy for GreedyPolicy {
             // Both are drawn at every step, so that epsilon moves no later draw.
             let (explores, random) =
                 (generator.random::<f64>(), generator.random_range(0..n_actions));
-            let explores = self.choice == ActionChoice::Sample && explores < self.epsilon;
-            chosen.push(if explores { random } else { most_probable(values) });
+            chosen.push(if explores < epsilon { random } else { most_probable(values) });
         }
         Ok(Actions::Discrete(chosen))
     }
 
-    fn choose(&mut self, choice: ActionChoice) {
+    fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
         self.choice = choice;
+        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use burn::{
 };
 use overtone_core::{
     Actions, Normalization, ObservationSpace, Observations, Policy, PolicyError, Task, Turn,
+    protocol::ActionChoice,
 };
 use overtone_model::{ModelError, init::Init, turns, weights};
 
@@ -93,5 +94,16 @@ impl Policy for ActorPolicy {
             }
         }
         Ok(Actions::Continuous { width, values })
+    }
+
+    fn choose(&mut self, choice: ActionChoice) -> Result<(), PolicyError> {
+        match choice {
+            ActionChoice::Mode => Ok(()),
+            ActionChoice::Sample => {
+                Err("this agent has one action for each observation and draws \
+                                         none: leave deterministic at True"
+                    .into())
+            }
+        }
     }
 }

@@ -152,7 +152,13 @@ fn look(data: &Data, card: Option<&Path>, task: Option<&str>, frames: ReadFrames
             let recording = described.or_else(|| suites::recorded_simulation(task, &said()));
             suites::of(task)?.horizon(task, recording.as_ref().unwrap_or(&task.simulation))
         }
-        None => None,
+        // Of an environment that only Gymnasium knows, as the recording describes it.
+        None => {
+            let said = RecordedTask::of(path).unwrap_or_default();
+            let is_own = said.task.is_some();
+            let limit = said.env.filter(|_| !is_own).and_then(|env| env.max_episode_steps);
+            limit.map(|steps| steps as usize)
+        }
     };
     let horizon = horizon.map(|steps| steps as u64);
     let expected = Expected { card: card.as_ref(), task, horizon, frames };

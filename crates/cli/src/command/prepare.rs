@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::{Agent, AlgorithmConfig};
-use overtone_core::{Episodes, ObservationSpace, Task, protocol::ReturnUnits};
+use overtone_core::{Episodes, ObservationSpace, Simulation, Task, protocol::ReturnUnits};
 use overtone_data::{
     Columns, DataError, Dataset, Expected, Kind, Located, MinariId, Preparation, RecordedTask,
     Recording, ReplayLog, Severity, Split, cache_folder, check_named, columns::OUTSIDE,
@@ -110,9 +110,9 @@ impl Settings {
             Some(normalization) => dataset.with_normalization(normalization),
             None => dataset,
         };
-        let recording = dataset.origin().recording.clone();
-        let simulation = recording.as_ref().unwrap_or(&task.simulation);
         let longest = dataset.episodes().longest();
+        let recording = as_long_as(task, dataset.origin().recording.clone(), longest)?;
+        let simulation = recording.as_ref().unwrap_or(&task.simulation);
         let longest = match suites::of(task)?.horizon(task, simulation) {
             Some(horizon) if matches!(task.observations, ObservationSpace::Vectors { .. }) => {
                 horizon.max(longest)
@@ -323,6 +323,33 @@ impl Settings {
         say_held_out(dataset.split(), dataset.episodes());
         Ok(dataset)
     }
+}
+
+/// How `task` was recorded, with a step limit that its longest episode keeps: a description that
+/// says a shorter one is not of these episodes. A limit beyond the task's own is not played.
+///
+/// # Errors
+/// When no suite has the task.
+fn as_long_as(
+    task: &Task,
+    recording: Option<Simulation>,
+    longest: usize,
+) -> Result<Option<Simulation>> {
+    let suite = suites::of(task)?;
+    let simulation = recording.as_ref().unwrap_or(&task.simulation);
+    let is_vectors = matches!(task.observations, ObservationSpace::Vectors { .. });
+    let limit = suite.horizon(task, simulation).filter(|&limit| is_vectors && limit < longest);
+    let Some(limit) = limit else { return Ok(recording) };
+    let is_within = task.horizon.is_none_or(|horizon| longest <= horizon);
+    let steps = u32::try_from(longest).ok().filter(|_| is_within && recording.is_some());
+    let longer = steps.and_then(|steps| suite.limited(simulation, steps));
+    let played = if longer.is_some() { longest } else { limit };
+    warn!(
+        "warning: recorded episodes have up to {longest} steps, and the step limit is {limit}: the agent is \
+         played for {played} steps at most. If episodes run into one another, check the flags \
+         (data lint)"
+    );
+    Ok(longer.or(recording))
 }
 
 /// Says where the numbers of a recording may mean something else than is read.

@@ -59,6 +59,15 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Checks that each of `words` (`key=value`) names a setting and has a value of its type; those
+    /// of the task's name aside, which may be said in several ways.
+    ///
+    /// # Errors
+    /// For the first that does not.
+    pub fn check_words(words: &[String]) -> Result<()> {
+        keys::apply(&mut all_keys()?, words)
+    }
+
     /// Checks what the types cannot.
     fn check(&self) -> Result<()> {
         let known: Vec<&str> = AlgorithmConfig::ALL.iter().map(|(name, _)| *name).collect();

@@ -18,7 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hdf5::plist::dataset_create::Layout;
-use hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenArray};
+use hdf5::types::{FloatSize, IntSize, TypeDescriptor, VarLenArray, VarLenUnicode};
 use hdf5::{Dataset, Group, IndexType, IterationOrder, LinkType};
 
 use crate::columns::not_finite;
@@ -329,7 +329,12 @@ impl Hdf5File {
     /// The attribute `name` of the file itself, where there is one and it is a short text.
     pub fn text(&self, name: &str) -> Option<String> {
         let attribute = self.file.attr(name).ok()?;
-        // Bytes, and no text: a text's length is known only when it is read.
+        if attribute.ndim() == 0 {
+            // As h5py writes a text. It lies in a heap of the file, and is no longer than that.
+            let text = attribute.read_scalar::<VarLenUnicode>().ok()?;
+            let bytes = text.as_bytes();
+            return String::from_utf8(bytes.to_vec()).ok().filter(|text| text.len() <= MAX_TEXT);
+        }
         let is_small = attribute.shape().first().is_some_and(|&n| n <= MAX_TEXT);
         if attribute.ndim() != 1 || !is_small {
             return None;

@@ -1,6 +1,7 @@
 //! [`MinariSpaces`]: what a description says of the arrays in Minari's file; and where that
 //! description is.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -71,8 +72,12 @@ impl MinariSpaces {
     }
 }
 
+/// What Minari's files up to version 0.4 say of themselves in attributes.
+const ATTRIBUTES: [&str; 3] = ["env_spec", "observation_space", "action_space"];
+
 /// The description of a file, and where it is: in the file itself, or else beside it where it is
-/// of this file. A `metadata.json` may lie beside any other.
+/// of this file; or else in attributes, as Minari wrote it up to version 0.4. A `metadata.json` may
+/// lie beside any other.
 ///
 /// # Errors
 /// When it is there and cannot be read.
@@ -80,14 +85,21 @@ pub(crate) fn description(file: &Hdf5File) -> Result<Option<(PathBuf, String)>, 
     if let Some(text) = file.text(METADATA) {
         return Ok(Some((file.path().to_path_buf(), text)));
     }
-    let beside = file.path().with_file_name(BESIDE);
-    if !beside.is_file() || !is_minari(file) {
+    if !is_minari(file) {
         return Ok(None);
     }
-    let text = metadata_text(&beside)?;
-    let is_minaris_own = file.path().file_name().is_some_and(|name| name == MINARI_FILE);
-    let is_its = is_minaris_own || counts_episodes_of(file, &text);
-    Ok(is_its.then_some((beside, text)))
+    let beside = file.path().with_file_name(BESIDE);
+    if beside.is_file() {
+        let text = metadata_text(&beside)?;
+        let is_minaris_own = file.path().file_name().is_some_and(|name| name == MINARI_FILE);
+        if is_minaris_own || counts_episodes_of(file, &text) {
+            return Ok(Some((beside, text)));
+        }
+    }
+    let said = ATTRIBUTES.iter().filter_map(|&name| Some((name.to_owned(), file.text(name)?)));
+    let said: BTreeMap<String, String> = said.collect();
+    let text = serde_json::to_string(&said).unwrap_or_default();
+    Ok((!said.is_empty()).then(|| (file.path().to_path_buf(), text)))
 }
 
 /// Whether a description counts as many episodes as `file` has.

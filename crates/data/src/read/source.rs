@@ -329,7 +329,10 @@ pub(crate) fn one(
     {
         return Err(wrong_shape(source, name, &shape, &format!("[rows, {n}], as its space")));
     }
+    // A space of one number without an axis says so itself.
+    let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
     match axes {
+        [] if is_one => Ok(Shown::Numbers { values: source.reals(name)?, rows, width: 1 }),
         [] | [0, ..] => Err(wrong_shape(source, name, &shape, "[rows, width], at least one wide")),
         [_, _, ..] if source.kind(name)? == Kind::Byte && !source.shows_numbers() => {
             frames(source, name, rows, axes)
@@ -527,8 +530,9 @@ pub(crate) fn acted(
                 let n = values.iter().max().map_or(0, |&last| usize::from(last) + 1);
                 return Ok(listed(n, values));
             }
+            let is_one = matches!(space, Some(Space::Box { shape, .. }) if shape.is_empty());
             let width: usize = shape.iter().skip(1).product();
-            if shape.len() < 2 || width == 0 {
+            if (shape.len() < 2 && !(is_one && shape.len() == 1)) || width == 0 {
                 let expected = "[rows, width], or [rows] of whole numbers for a list of actions";
                 return Err(wrong_shape(source, name, &shape, expected));
             }

@@ -68,6 +68,51 @@ fn actions_of_a_list() {
     assert!(log.unwrap_err().to_string().contains("at most 4096 are taken as a list of actions"));
 }
 
+/// `Box(shape=())`: one number, without an axis.
+#[test]
+fn one_number_without_an_axis() {
+    let one = r#"{"type": "Box", "dtype": "float32", "shape": [], "low": -2.0, "high": 2.0}"#;
+    let write = |group: &hdf5::Group| {
+        put(group, "observations", &[1.0f32, 2.0, 3.0], 0);
+        put(group, "actions", &[0.5f32, -0.5], 0);
+    };
+    let (log, dir) = with([one, one], write);
+    let log = log.unwrap();
+    assert_eq!(log.observations, ObservationColumn::Vectors { width: 1, values: vec![1.0, 2.0] });
+    assert_eq!(log.actions, ActionColumn::Continuous { width: 1, values: vec![0.5, -0.5] });
+    drop(dir);
+    // A space of one number with an axis is another.
+    let (log, _dir) = with([ONE, one], write);
+    assert!(log.unwrap_err().to_string().contains("[rows, 1], as its space"));
+}
+
+/// Up to version 0.4 Minari describes its data in attributes of the file, each a text.
+#[test]
+fn attributes_describe_a_file_without_a_description_beside() {
+    let discrete = r#"{"type": "Discrete", "dtype": "int64", "start": 5, "n": 4}"#;
+    let (log, dir) = with([ONE, discrete], |group| {
+        numbers(group);
+        put(group, "actions", &[7i64, 5], 0);
+    });
+    let expected = log.unwrap();
+    let path = expected.path.clone();
+    fs::remove_file(path.with_file_name("metadata.json")).unwrap();
+    let file = File::open_rw(&path).unwrap();
+    let env = r#"{"id": "Own-v0", "max_episode_steps": 7}"#;
+    for (name, text) in [("observation_space", ONE), ("action_space", discrete), ("env_spec", env)]
+    {
+        let text: hdf5::types::VarLenUnicode = text.parse().unwrap();
+        let attribute = file.new_attr::<hdf5::types::VarLenUnicode>().create(name).unwrap();
+        attribute.write_scalar(&text).unwrap();
+    }
+    drop(file);
+    let read = columns(&path).unwrap();
+    assert_eq!((&read.actions, &read.observations), (&expected.actions, &expected.observations));
+    let env = RecordedTask::of(&path).unwrap().env.unwrap();
+    assert_eq!((env.id.as_str(), env.max_episode_steps), ("Own-v0", Some(7)));
+    drop(dir);
+}
+
 #[test]
 fn observations_of_several_parts_are_one_row() {
     let space = r#"{"type": "Dict", "subspaces": {

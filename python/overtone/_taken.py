@@ -1,0 +1,76 @@
+"""Actions as an environment of Gymnasium takes them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Taken:
+    """Actions of a task, as list positions or rows of numbers, in the form that ``env.step`` takes.
+
+    The environment says its space where it can be made here. Where it cannot, the names of the
+    actions say it, as they stand in the agent: ``1``, or ``0|2`` of a MultiDiscrete. What is not
+    known stays as the agent gives it.
+    """
+
+    def __init__(self, task: str, names: list[str] | None) -> None:
+        suite, _, name = task.partition("/")
+        self._space = _space(name) if suite == "gymnasium" else None
+        self._list: NDArray[Any] | None = None
+        try:
+            numbers = [[int(part) for part in name.split("|")] for name in names or []]
+        except ValueError:
+            # Names of a game's actions are words, and its environment takes positions.
+            return
+        if not numbers:
+            return
+        self._list = np.array(numbers, np.int64)
+        if self._space is None:
+            if self._list.shape[1] == 1:
+                self._list = self._list[:, 0]
+            return
+        self._list = self._list.reshape(len(numbers), *self._space.shape)
+        self._list = self._list.astype(self._space.dtype)
+
+    def __call__(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """``actions`` of :meth:`overtone.Policy.act`, a row for each agent."""
+        if self._list is not None:
+            return self._list[actions]
+        if self._space is None:
+            return actions
+        space = self._space
+        # A bound of 64 bits may lie inside of its 32 bits, in which actions come.
+        clipped = np.clip(actions.reshape(len(actions), *space.shape), space.low, space.high)
+        return clipped.astype(space.dtype)
+
+
+def _space(name: str) -> Any:
+    """The space of actions of ``module:Name-v0,key=value``; None where it cannot be made here."""
+    try:
+        import gymnasium
+
+        # A comma within a value does not stand before `key=`.
+        environment, *settings = re.split(r",(?=\w+=)", name)
+        options = {key: _value(text) for key, text in (each.split("=", 1) for each in settings)}
+        made = gymnasium.make(environment, **options)
+    except Exception:
+        # An environment that is not here raises what it likes: the names of actions stand in.
+        return None
+    space = made.action_space
+    made.close()
+    return space
+
+
+def _value(text: str) -> Any:
+    words = {"True": True, "False": False, "None": None}
+    if text in words:
+        return words[text]
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
