@@ -58,7 +58,7 @@ class Runs(Desk):
         ov.record(env="hopper", to="own.hdf5", transitions=40, progress="none")
         self.assertGreaterEqual(len(ov.Dataset.open("own.hdf5")), 40)
         run = self.train()
-        said = ov.export(run, "exported", best_percent=0, format="safetensors", progress="none")
+        said = ov.export(run, "exported", format="safetensors", progress="none")
         self.assertTrue(said and (self.folder / "exported/model.safetensors").is_file())
         ov.import_("exported", progress="none")
         self.assertEqual(len(list(Path("runs").iterdir())), 2)
