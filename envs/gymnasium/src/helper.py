@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import sys
 import threading
 import traceback
 from collections.abc import Mapping
@@ -424,6 +425,42 @@ def acted(space):
 
 # Playing
 
+# Observations that are looked at for what rounding takes from them.
+LOOKED_AT = 2000
+
+
+class Rounded:
+    """Writes observations of 64 bits, and says once where float32 makes successive ones equal."""
+
+    def __init__(self, write):
+        self.write, self.left, self.last = write or numbers, LOOKED_AT, {}
+        self.changes = self.lost = 0
+
+    def __call__(self, row, value):
+        if self.left == 0:
+            return self.write(row, value)
+        self.left -= 1
+        before, last = row.copy(), self.last.get(id(row))
+        self.write(row, value)
+        now = numpy.array(value).reshape(-1)
+        self.last[id(row)] = now
+        if last is None:
+            return
+        changed = now != last
+        self.changes = self.changes + changed
+        self.lost = self.lost + (changed & (row == before))
+        worst = (self.lost >= 20) & (2 * self.lost > self.changes)
+        if worst.any():
+            place = int(worst.argmax())
+            print(
+                f"warning: observation, place {place}: float32 makes {self.lost[place]} of "
+                f"{self.changes[place]} different successive values equal, such as {now[place]}; "
+                "subtract a constant in the environment",
+                file=sys.stderr,
+                flush=True,
+            )
+            self.left = 0
+
 
 class Batch:
     """Environments of one kind."""
@@ -442,6 +479,9 @@ class Batch:
         self.write = writer(first.observation_space)
         self.decode = acted(first.action_space)[1]
         is_image = image and not numbers
+        space = first.observation_space
+        if isinstance(space, spaces.Box) and space.dtype.itemsize > 2 and space.dtype != "float32":
+            self.write = Rounded(self.write)
         self.rows = numpy.zeros((n, width), numpy.uint8 if is_image else numpy.float32)
         # Assigning to a row that exists costs half of finding it in the array as well.
         self.row = list(self.rows)

@@ -200,7 +200,18 @@ class Endless(Short):
     length = None
 
 
-for kind in (Short, Endless):
+class Clock(Short):
+    observation_space = spaces.Box(-numpy.inf, numpy.inf, (2,), numpy.float64)
+
+    def reset(self, *, seed=None, options=None):
+        return numpy.array([0, 1.7e9]), super().reset(seed=seed)[1]
+
+    def step(self, action):
+        _, *rest = super().step(action)
+        return numpy.array([numpy.sin(self.time), 1.7e9 + self.time]), *rest
+
+
+for kind in (Short, Endless, Clock):
     gymnasium.register(f"{kind.__name__}-v0", kind)
 "#;
 
@@ -225,6 +236,19 @@ fn what_an_environment_prints_is_not_on_standard_output() {
     let json = desk.run("data lint short.hdf5 --json --task gymnasium/loud:Short-v0").stdout;
     let found: Value = serde_json::from_str(&json).unwrap();
     assert!(found.is_object(), "{json}");
+}
+
+#[test]
+fn values_that_float32_makes_equal_are_said_while_they_are_recorded() {
+    let desk = Desk::new();
+    fs::write(desk.path("loud.py"), LOUD).unwrap();
+    let said = desk.run("record task=gymnasium/loud:Clock-v0 to=clock.hdf5 transitions=200");
+    let lines: Vec<&str> =
+        said.stderr.lines().filter(|line| line.starts_with("warning: observation")).collect();
+    assert_eq!(lines.len(), 1, "{}", said.stderr);
+    assert!(lines[0].contains("place 1: float32 makes"), "{lines:?}");
+    let short = desk.run("record task=gymnasium/loud:Short-v0 to=short.hdf5 transitions=200");
+    assert!(!short.stderr.contains("float32"), "{}", short.stderr);
 }
 
 #[test]
