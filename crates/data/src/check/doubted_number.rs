@@ -168,10 +168,10 @@ mod tests {
         assert!(found.starts_with("2 steps from one end of [-180, 170]"), "{found}");
         let radians: Vec<f32> = degrees.iter().map(|angle| angle.to_radians()).collect();
         assert!(of(&radians).wrapped().is_some());
-        // Other quantities of this range: one that does not jump, and noise, which jumps by less.
+        // Other quantities of this range: one that does not jump, and noise, whose jumps are of any size.
         let there_and_back: Vec<f32> = (0..80).map(|row| ((row * 9) - 360) as f32 / 2.0).collect();
         assert_eq!(of(&there_and_back).wrapped(), None);
-        let noise: Vec<f32> = (0..200).map(|row| (row * 7919 % 361) as f32 - 180.0).collect();
+        let noise: Vec<f32> = (0..200).map(|row| (row * row * 7 % 361) as f32 - 180.0).collect();
         assert_eq!(of(&noise).wrapped(), None);
     }
 

@@ -224,7 +224,7 @@ impl Doubts {
         }
         let (n, (long, often)) = (self.chosen.len(), LONG_LIST);
         if n >= long && self.rows < often * n {
-            let found = format!("a list of {n}, and {} steps", self.rows);
+            let found = format!("actions up to {last}, and {} steps", self.rows);
             findings.tell("long-list", "actions", found);
         }
     }

@@ -178,7 +178,10 @@ fn integers_may_be_a_quantity() {
     let prices: Vec<u8> = (0..STEPS).flat_map(|row| (row as u16 * 3).to_le_bytes()).collect();
     let log = Log::sound().with("actions", npy("<u2", &[STEPS], &prices));
     let unused = (Note, "unused-actions", "118 that never occur: 1, 2, 4, 5, 7, …", "");
-    told(&log, &[unused, (Note, "long-list", "a list of 178, and 60 steps", "as real numbers")]);
+    told(
+        &log,
+        &[unused, (Note, "long-list", "actions up to 177, and 60 steps", "as real numbers")],
+    );
 }
 
 #[test]
