@@ -292,7 +292,7 @@ mod tests {
         assert!(refused(1, BinsHeadConfig::Linear(LinearConfig {})).contains("head.bins"));
         let ordered = FourierHeadConfig { action_order: order(), ..FourierHeadConfig::new(3) };
         assert!(refused(4, BinsHeadConfig::Fourier(ordered)).contains("head.action_order"));
-        let ordered = GmmHeadConfig { components: 2, action_order: order() };
+        let ordered = GmmHeadConfig { action_order: order(), ..GmmHeadConfig::default() };
         assert!(refused(4, BinsHeadConfig::Gmm(ordered)).contains("head.action_order"));
         let none = BinsHeadConfig::Fourier(FourierHeadConfig::new(0));
         assert!(refused(4, none).contains("head.frequencies"));
