@@ -121,6 +121,7 @@ pub fn config(updates: u64) -> TrainConfig {
         warmup_tokens: 0.0,
         decay_horizon: 1.0,
         warmup_updates: 0,
+        reference_schedule: false,
         optimizer: AdamWConfig {
             beta_1: 0.9,
             beta_2: 0.999,

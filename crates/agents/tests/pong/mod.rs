@@ -44,6 +44,7 @@ pub fn config(updates: u64) -> TrainConfig {
         warmup_tokens: 0.0,
         decay_horizon: 1.2,
         warmup_updates: 0,
+        reference_schedule: false,
         optimizer: ADAM,
         average_weights: false,
         sampling: Sampling::Uniform,
