@@ -286,7 +286,7 @@ fn another_model_or_other_data_is_refused() {
     });
     assert!(error.contains("another model configuration"), "{error}");
     let error = refused(&|other| other.state.dataset_hash = "0".into());
-    assert!(error.contains("other data"), "{error}");
+    assert!(error.contains("the dataset has changed"), "{error}");
 }
 
 #[test]

@@ -166,7 +166,9 @@ fn check_gmm_likelihood(file: &Golden, dtype: DType) {
 
     let tolerance = if dtype == DType::F64 { DOUBLE } else { SINGLE_LOSS };
     let pdf = values(head.density(x.clone(), z.clone()));
-    assert_close("pdf_at_z", &pdf, &file.get("pdf_at_z").values, tolerance, 0.0);
+    // In single precision the rounding of an exponent of -71 is 3e-5 of the density.
+    let absolute = if dtype == DType::F64 { 0.0 } else { 1e-12 };
+    assert_close("pdf_at_z", &pdf, &file.get("pdf_at_z").values, tolerance, absolute);
     let loss = head.loss(x.clone(), z).rows.mean();
     assert_close("nll", &values(loss.clone()), &file.get("nll").values, tolerance, 0.0);
     if dtype != DType::F64 {

@@ -97,9 +97,10 @@ fn bins_learn_two_humps_where_their_mean_is_far_from_both() {
     }
 }
 
-/// Both mixture heads, with these options and narrow at first.
+/// Both mixture heads, with these options: narrow where the deviation stays, else wide enough for
+/// means to find their hump.
 fn mixtures(components: usize, weights: MixtureWeights, std: MixtureStd) -> [HeadConfig; 2] {
-    let init_std = 0.1;
+    let init_std = if std == MixtureStd::Fixed { 0.1 } else { 0.3 };
     let likelihood = GmmLikelihoodConfig { components, weights, std, init_std };
     let on_bins = GmmHeadConfig { components, weights, std, init_std, ..GmmHeadConfig::default() };
     let head = BinsHeadConfig::Gmm(on_bins);

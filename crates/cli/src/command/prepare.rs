@@ -354,7 +354,9 @@ fn as_long_as(
 
 /// Says where the numbers of a recording may mean something else than is read.
 fn say_doubts(columns: &Columns, task: &Task) {
-    let expected = Expected { task: Some(task), ..Expected::default() };
+    // A task without an environment is what its recording was read as.
+    let is_known = suites::of(task).is_ok_and(|suite| suite.has_environments());
+    let expected = Expected { task: is_known.then_some(task), ..Expected::default() };
     for finding in columns.doubts(&expected) {
         match finding.severity {
             Severity::Note => say!("note: {finding}. {}", finding.advice),

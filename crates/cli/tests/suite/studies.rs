@@ -103,19 +103,22 @@ fn a_run_is_played_again_as_the_study_says() {
     desk.succeeds("study resume again");
     assert!(found[0].join("evaluation-sample.json").is_file());
     // What it says of that may change later.
-    let episodes = || {
-        let report = fs::read(found[0].join("evaluation-sample.json")).unwrap();
+    let episodes = |name: &str| {
+        let report = fs::read(found[0].join(name)).unwrap();
         let report: Value = serde_json::from_slice(&report).unwrap();
         (report["seed"].clone(), report["episodes"].as_array().unwrap().len())
     };
-    for (line, asked) in [("episodes=3", (1, 3)), ("seed=9", (9, 2))] {
-        let before = episodes();
+    for (line, name, asked) in [
+        ("episodes=3", "evaluation-sample-n3.json", (1, 3)),
+        ("seed=9", "evaluation-sample-seed9.json", (9, 2)),
+    ] {
         let line = format!("\"evaluation.actions=sample evaluation.{line}\"");
         let other = file.replace("\"evaluation.actions=sample\"", &line);
         fs::write(desk.path("again.toml"), other).unwrap();
         desk.succeeds(&format!("study run again.toml {TINY}"));
-        assert_ne!(episodes(), before, "{line}");
-        assert_eq!(episodes(), (asked.0.into(), asked.1), "{line}");
+        assert_eq!(episodes(name), (asked.0.into(), asked.1), "{line}");
+        // The one before lies beside it.
+        assert_eq!(episodes("evaluation-sample.json"), (1.into(), 2), "{line}");
     }
     let page = fs::read_to_string(desk.path("runs/studies/again/report.md")).unwrap();
     assert!(page.contains("matched (action choice mode)"), "{page}");
@@ -227,6 +230,8 @@ fn a_study_is_found_where_its_file_says() {
     desk.refuses("study status", &["no study in runs/studies yet", "study run FILE.toml"]);
     // In the project's folder its commands are just's.
     fs::write(desk.path("justfile"), "# overtone").unwrap();
+    fs::create_dir_all(desk.path("crates/cli")).unwrap();
+    fs::write(desk.path("crates/cli/Cargo.toml"), "name = \"overtone\"\n").unwrap();
     desk.refuses("study status", &["`just study run FILE.toml` starts one"]);
     fs::write(desk.path("s.toml"), "seeds = [1]\n[settings]\nruns = \"elsewhere\"\n").unwrap();
     desk.succeeds(&format!("study run s.toml {TINY} evaluation.episodes=0"));

@@ -425,15 +425,16 @@ fn inspections_count() {
     assert_eq!((found.fragments, found.fragment_transitions), (1, 3));
     assert_eq!((found.observation_width, found.action_width), WIDTHS);
     assert_eq!(found.actions_outside, 2);
-    assert_eq!((found.actions[1].min, found.actions[1].max), (-2.0, 1.5));
+    // Of the five steps of finished episodes; the last row's -2 is none of them.
+    assert_eq!((found.actions[1].min, found.actions[1].max), (0.0, 1.5));
     // Rewards are -1, -0.75, -0.5 | -0.25, 0: returns -2.25 and -0.25.
     assert_eq!((found.returns.units, found.returns.spread.mean), ("raw", -1.25));
     assert_eq!((found.lengths.min, found.lengths.max), (2.0, 3.0));
-    // Rows 0 to 7: mean 3.5, variance (64 - 1) / 12.
-    assert_eq!(found.observations[0].mean, 3.5);
-    assert!((found.observations[0].std - (63.0f64 / 12.0).sqrt()).abs() < 1e-12);
-    assert_eq!((found.observations[2].min, found.observations[2].max), (-7.0, 0.0));
-    assert_eq!((found.rewards.min, found.rewards.max), (-1.0, 0.75));
+    // Rows 0 to 4: mean 2, variance (25 - 1) / 12.
+    assert_eq!(found.observations[0].mean, 2.0);
+    assert!((found.observations[0].std - 2.0f64.sqrt()).abs() < 1e-12);
+    assert_eq!((found.observations[2].min, found.observations[2].max), (-4.0, 0.0));
+    assert_eq!((found.rewards.min, found.rewards.max), (-1.0, 0.0));
     let told = [
         "actions: expected actions within [-1, 1], found 2 steps outside, the first in row 0: 1.5",
         "expected finished episodes alone, found 1 without an end, 3 steps, from row 5",

@@ -161,7 +161,7 @@ fn a_report_that_cannot_be_written() {
         assert!(said.stdout.contains("Hopper") && said.stdout.contains("raw"), "{said:?}");
     };
     let short = with_small_files(&desk, 1, &format!("{line} seed=7"));
-    refused(&short, &["cannot write the report", "evaluation.json", "File too large"]);
+    refused(&short, &["cannot write the report", "evaluation-seed7.json", "File too large"]);
     assert_eq!(fs::read(run.join("evaluation.json")).unwrap(), before, "the one before stays");
     assert_eq!(half_written(&run), [""; 0]);
 
