@@ -199,7 +199,10 @@ class Policy:
                 no ``reward``: its return-to-go then never falls.
         """
         del state
-        array = _flat(np.asarray(observation), self._shape)
+        array = np.asarray(observation)
+        # A row for each agent is no observation with rows and columns.
+        if array.shape[1:] != self._shape:
+            array = _flat(array, self._shape)
         single = array.shape == self._shape
         batch = array[None] if single else array
         n = len(batch) if batch.ndim else 0
