@@ -187,7 +187,7 @@ class Datasets(Desk):
         # Their bounds, and a task that takes such pairs, say what they are.
         self.assertEqual(told(actions=pairs, action_low=0, action_high=2), [])
         Path("overtone_pairs.py").write_text(PAIRS)
-        with mock.patch.object(sys, "path", [".", *sys.path]):
+        with mock.patch.object(sys, "path", [str(Path.cwd()), *sys.path]):
             self.assertEqual(told(actions=pairs, task="gymnasium/overtone_pairs:Pairs-v0"), [])
         codes = np.ones((len(actions), 7, 7, 3), np.uint8)
         codes[:, 0, 0, 0] = 4 + actions

@@ -264,7 +264,7 @@ class Training(Desk):
     def test_codes_in_bytes_are_learned_and_played_as_numbers(self) -> None:
         # A name that no module of Python's has.
         Path("overtone_codes.py").write_text(CODES)
-        patch = mock.patch.object(sys, "path", [".", *sys.path])
+        patch = mock.patch.object(sys, "path", [str(Path.cwd()), *sys.path])
         patch.start()
         self.addCleanup(patch.stop)
         random = np.random.default_rng(0)

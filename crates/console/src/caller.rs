@@ -65,11 +65,23 @@ fn is_project(here: &Path) -> bool {
 
 /// `text` for a program without its project.
 fn installed(text: &str) -> String {
-    // A package is named before it is said what to do.
-    let extra = extra_of(text).map(|extra| format!(" (pip install 'overtone-rl[{extra}]')"));
-    let pip = format!("install it with pip{}", extra.unwrap_or_default());
-    let text = text.replace("run `just setup`", &pip);
+    let text = packaged(text);
     COMMANDS.iter().fold(text, |text, (ours, theirs)| replaced(&text, ours, theirs))
+}
+
+/// `text` with pip in place of the project's set-up. What is missing is named before, and
+/// `` for `mujoco` `` after it names the extra of the Python package that brings it.
+fn packaged(text: &str) -> String {
+    const SETUP: &str = "run `just setup`";
+    let Some((before, after)) = text.split_once(SETUP) else { return text.to_owned() };
+    let extra = after.strip_prefix(" for `").and_then(|rest| rest.split_once('`'));
+    let (how, rest) = match extra {
+        Some((extra, rest)) => {
+            (format!("install it with pip (pip install 'overtone-rl[{extra}]')"), rest)
+        }
+        None => ("install it with pip".to_owned(), after),
+    };
+    format!("{before}{how}{}", packaged(rest))
 }
 
 /// `text` with the command `theirs` in place of `ours`, where it is one: its words end there, and
@@ -92,14 +104,6 @@ fn replaced(text: &str, ours: &str, theirs: &str) -> String {
     out + rest
 }
 
-/// The extra of the Python package that brings what a message names.
-fn extra_of(text: &str) -> Option<&'static str> {
-    if text.contains("ale-py") || text.contains("ROM") || text.contains("roms/") {
-        return Some("atari");
-    }
-    text.to_lowercase().contains("mujoco").then_some("mujoco")
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -119,12 +123,9 @@ mod tests {
         let check = |ours: &str, theirs: &str| assert_eq!(installed(ours), theirs);
         check("go on with: just resume run=a", "go on with: overtone resume run=a");
         check("(`just data lint x`)", "(`overtone data lint x`)");
-        let atari = "install it with pip (pip install 'overtone-rl[atari]')";
-        check("ale-py is missing: run `just setup`", &format!("ale-py is missing: {atari}"));
-        let mujoco = "install it with pip (pip install 'overtone-rl[mujoco]')";
         check(
-            "MuJoCo's library is missing: run `just setup`",
-            &format!("MuJoCo's library is missing: {mujoco}"),
+            "a library is missing: run `just setup` for `robots`, or name it",
+            "a library is missing: install it with pip (pip install 'overtone-rl[robots]'), or name it",
         );
         check("it is missing: run `just setup`", "it is missing: install it with pip");
         check("just protocol-ablation run=a", "overtone evaluate ablation run=a");

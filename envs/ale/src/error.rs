@@ -26,10 +26,12 @@ pub enum AleError {
         game: &'static str,
     },
     /// No folder with Python packages was found.
-    #[error("no `.venv` here nor in a folder above, so ale-py is missing: run `just setup`")]
+    #[error(
+        "no `.venv` here nor in a folder above, so ale-py is missing: run `just setup` for `atari`"
+    )]
     NoPackages,
     /// A virtual environment without ale-py.
-    #[error("ale-py is not installed in `{venv}`: run `just setup`")]
+    #[error("ale-py is not installed in `{venv}`: run `just setup` for `atari`")]
     NoAle {
         /// The virtual environment.
         venv: PathBuf,
@@ -39,19 +41,19 @@ pub enum AleError {
     #[error(transparent)]
     Packages(#[from] overtone_interpreter::PackagesError),
     /// Another ale-py.
-    #[error("ale-py {got} is installed, {ALE_PY_VERSION} is needed: run `just setup`")]
+    #[error("ale-py {got} is installed, {ALE_PY_VERSION} is needed: run `just setup` for `atari`")]
     AleVersion {
         /// The version found.
         got: String,
     },
     /// ale-py could not load all of itself.
-    #[error("ale-py's vector interface does not load ({message}): run `just setup`")]
+    #[error("ale-py's vector interface does not load ({message}): run `just setup` for `atari`")]
     NoVectorInterface {
         /// What Python said.
         message: String,
     },
     /// No ROM.
-    #[error("the ROM of {game} is missing (`{path}`): run `just setup`")]
+    #[error("the ROM of {game} is missing (`{path}`): run `just setup` for `atari`")]
     NoRom {
         /// The game's name.
         game: &'static str,
@@ -59,7 +61,9 @@ pub enum AleError {
         path: PathBuf,
     },
     /// Another ROM.
-    #[error("`{path}` has MD5 {got}, the ROM of {game} has {expected}: run `just setup`")]
+    #[error(
+        "`{path}` has MD5 {got}, the ROM of {game} has {expected}: run `just setup` for `atari`"
+    )]
     OtherRom {
         /// The game's name.
         game: &'static str,
@@ -71,7 +75,9 @@ pub enum AleError {
         expected: &'static str,
     },
     /// The ROM is no longer the one that play began with.
-    #[error("the ROM of {game} changed while it was played (`{path}`): run `just setup`")]
+    #[error(
+        "the ROM of {game} changed while it was played (`{path}`): run `just setup` for `atari`"
+    )]
     ChangedRom {
         /// The game's name.
         game: &'static str,

@@ -22,23 +22,25 @@ pub enum MujocoError {
     /// No folder with Python packages was found.
     #[error(
         "no `.venv` with packages here nor in a folder above, so MuJoCo is missing: run \
-         `just setup`, or set {SITE_PACKAGES} to the folder that `mujoco` is installed in"
+         `just setup` for `mujoco`, or set {SITE_PACKAGES} to the folder that `mujoco` is installed in"
     )]
     NoPackages,
     /// Packages without MuJoCo's library.
-    #[error("MuJoCo's library is missing (`{path}`): run `just setup`")]
+    #[error("MuJoCo's library is missing (`{path}`): run `just setup` for `mujoco`")]
     NoLibrary {
         /// Where it should lie.
         path: PathBuf,
     },
     /// Another MuJoCo.
-    #[error("`{path}` is not MuJoCo {MUJOCO_VERSION}, which is needed: run `just setup`")]
+    #[error(
+        "`{path}` is not MuJoCo {MUJOCO_VERSION}, which is needed: run `just setup` for `mujoco`"
+    )]
     OtherLibrary {
         /// The library found.
         path: PathBuf,
     },
     /// The library cannot be loaded, or lacks a function.
-    #[error("`{path}` does not load: run `just setup`")]
+    #[error("`{path}` does not load: run `just setup` for `mujoco`")]
     Unloadable {
         /// The library.
         path: PathBuf,
@@ -46,7 +48,7 @@ pub enum MujocoError {
         source: libloading::Error,
     },
     /// Packages without Gymnasium's model.
-    #[error("Gymnasium's model of the robot is missing (`{path}`): run `just setup`")]
+    #[error("Gymnasium's model of the robot is missing (`{path}`): run `just setup` for `mujoco`")]
     NoModel {
         /// Where it should lie.
         path: PathBuf,
@@ -60,7 +62,9 @@ pub enum MujocoError {
         message: String,
     },
     /// The model is of another robot.
-    #[error("the robot in `{path}` has {got}, {expected} were expected: run `just setup`")]
+    #[error(
+        "the robot in `{path}` has {got}, {expected} were expected: run `just setup` for `mujoco`"
+    )]
     OtherModel {
         /// The model.
         path: PathBuf,
