@@ -330,7 +330,7 @@ fn flags_of_a_d4rl_file_are_looked_at_alike() {
     put(&file, "rewards", &numbers, 0);
     let ends: Vec<bool> = (0..STEPS).map(|row| row % 12 >= 8).collect();
     put(&file, "terminals", &ends, 0);
-    put(&file, "timeouts", &vec![false; STEPS], 0);
+    put(&file, "timeouts", &[false; STEPS], 0);
     drop(file);
     let found = doubts(&path, None);
     assert_eq!(found.iter().map(|f| f.code).collect::<Vec<_>>(), ["adjacent-flags"]);

@@ -240,7 +240,7 @@ fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
     };
     let mut lines: Vec<Line> = Vec::new();
     for (run, row) in runs {
-        let points = points(*run, *row);
+        let points = points(run, *row);
         // A point alone is no curve.
         if points.len() > 1 {
             lines.push(Line::new(run.label.clone(), points).stroke(Stroke::Marked));

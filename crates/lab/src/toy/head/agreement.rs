@@ -110,8 +110,7 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
             let head = config.init(width, BINS, init);
             moved = Some(raw.val());
             let head = GmmHead { weight, bias, raw_std: Some(raw), ..head };
-            let loss = by_bins(head.forward(hidden.clone()));
-            loss
+            by_bins(head.forward(hidden.clone()))
         }
         HeadKind::Pointwise => {
             let head = PointwiseHead { weight, bias, tanh: false };
@@ -133,8 +132,7 @@ fn model(kind: HeadKind, free: &[f64]) -> Found {
             let head = config.init(width, 1, init);
             moved = Some(raw.val());
             let head = GmmLikelihoodHead { weight, bias, raw_std: Some(raw), ..head };
-            let loss = head.loss(hidden.clone(), column).rows.mean();
-            loss
+            head.loss(hidden.clone(), column).rows.mean()
         }
     };
     let value: f64 = loss.clone().into_scalar();
