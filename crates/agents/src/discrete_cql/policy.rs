@@ -33,9 +33,9 @@ pub struct GreedyPolicy {
 }
 
 impl GreedyPolicy {
-    /// Plays `network`, with a share of `epsilon` random actions where they are drawn
-    /// (`choice`). `normalization` is that of the
-    /// training data, `None` where observations are seen as they come.
+    /// Plays `network`, with a share of `epsilon` random actions where `choice` draws them.
+    /// `normalization` is that of the training data, `None` where observations are seen as they
+    /// come.
     pub fn new(
         network: &QNetwork,
         observations: &ObservationSpace,
