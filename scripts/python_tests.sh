@@ -13,10 +13,10 @@ mkdir "$folder/overtone"
 ln -s "$PWD"/python/overtone/* "$folder/overtone/"
 rm -f "$folder"/overtone/_overtone.*so
 ln -s "$module" "$folder/overtone/_overtone.abi3.so"
-# What two tests compare with; where it cannot be had, they are left out.
-.venv/bin/python -c 'import pandas, sklearn' 2>/dev/null ||
+# What three tests compare with; where it cannot be had, they are left out.
+.venv/bin/python -c 'import h5py, pandas, sklearn' 2>/dev/null ||
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --retries 1 --timeout 10 \
-        pandas scikit-learn || true
+        h5py pandas scikit-learn || true
 OVERTONE_TEST_PROGRAM=$programs/overtone PYTHONPATH=$folder:python PYTHONDONTWRITEBYTECODE=1 \
     .venv/bin/python -W ignore::DeprecationWarning -m unittest discover --start-directory python/tests \
     --top-level-directory python "${@:2}"

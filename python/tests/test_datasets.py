@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import json
 import os
 import stat
 import sys
@@ -394,6 +396,93 @@ class Datasets(Desk):
         with self.assertRaisesRegex(ValueError, "episodes: there is none"):
             ov.from_minari(minari)
 
+    @unittest.skipUnless(importlib.util.find_spec("h5py"), "h5py is not installed")
+    def test_minaris_files_and_episodes_are_the_same_dataset(self) -> None:
+        """Spaces by flags by the version of the description: equal hashes both ways in."""
+        import h5py
+
+        random = np.random.default_rng(0)
+        box = spaces.Box(-1, 1, (3,), np.float64)
+        observed = {
+            "box": box,
+            "discrete": spaces.Discrete(4, start=2),
+            "dict": spaces.Dict({"b": box, "a": spaces.Discrete(3, start=1)}),
+        }
+        acted = {
+            "discrete": spaces.Discrete(3, start=1),
+            "several": spaces.MultiDiscrete([2, 3]),
+            "box": spaces.Box(np.float32([-2, 0]), np.float32([2, 10])),
+        }
+        lengths = [4, 1, 6]
+        # What is set in the second episode, of one step, and in the third.
+        flags: dict[str, dict[str, list[int]]] = {
+            "ends": {"terminations": [-1]},
+            "limits": {"truncations": [-1]},
+            "both": {"terminations": [-1], "truncations": [-1]},
+            "early": {"terminations": [0, -1]},
+            "none": {},
+        }
+
+        def rows(space: Any, n: int) -> Any:
+            space.seed(int(random.integers(1 << 30)))
+            if isinstance(space, spaces.Dict):
+                return {key: rows(part, n) for key, part in space.items()}
+            return np.array([space.sample() for _ in range(n)])
+
+        def stored(group: Any, name: str, values: Any) -> None:
+            if isinstance(values, dict):
+                part = group.create_group(name)
+                for key, value in values.items():
+                    part.create_dataset(key, data=value)
+            else:
+                group.create_dataset(name, data=values)
+
+        cases = 0
+        for (seen_name, seen), (acted_name, takes), (flag_name, flag), old in itertools.product(
+            observed.items(), acted.items(), flags.items(), (False, True)
+        ):
+            case = f"{seen_name}-{acted_name}-{flag_name}-{'attributes' if old else 'json'}"
+            episodes = []
+            for number, n in enumerate(lengths):
+                ends = {"terminations": np.zeros(n, bool), "truncations": np.zeros(n, bool)}
+                ends["terminations"][-1] = number == 0
+                for name, steps in flag.items() if number else ():
+                    ends[name][steps] = True
+                episodes.append({
+                    "observations": rows(seen, n + 1), "actions": rows(takes, n),
+                    "rewards": random.normal(size=n), **ends,
+                })
+            described = {
+                "observation_space": _space_text(seen), "action_space": _space_text(takes),
+                "total_episodes": len(lengths), "total_steps": sum(lengths),
+            }
+            folder = Path(case)
+            folder.mkdir()
+            with h5py.File(folder / "main_data.hdf5", "w") as file:
+                for number, episode in enumerate(episodes):
+                    group = file.create_group(f"episode_{number}")
+                    group.attrs["id"] = number
+                    for name, values in episode.items():
+                        stored(group, name, values)
+                if old:
+                    file.attrs.update(described)
+            if not old:
+                (folder / "metadata.json").write_text(
+                    json.dumps({**described, "data_format": "hdf5", "dataset_id": "own/matrix-v0"})
+                )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                copied = ov.from_minari(types.SimpleNamespace(
+                    observation_space=seen, action_space=takes,
+                    iterate_episodes=lambda episodes=episodes: iter(episodes),
+                ))
+                read = ov.Dataset(folder, task="own/arrays")
+                with self.subTest(case):
+                    self.assertEqual(copied.hash, read.hash)
+                    self.assertEqual(copied.summary()["episodes"], len(lengths))
+            cases += 1
+        self.assertEqual(cases, 90)
+
     def test_a_dataset_says_what_it_holds(self) -> None:
         arrays = carts()
         said = repr(ov.from_arrays(**arrays))
@@ -405,6 +494,23 @@ class Datasets(Desk):
         data = ov.Dataset.open(HOPPER)
         self.assertGreater(data.summary()["episodes"], 10)
         self.assertIsInstance(data.lint(), list)
+
+
+def _space_text(space: Any) -> str:
+    """A space as Minari writes it into its description."""
+
+    def told(space: Any) -> dict[str, Any]:
+        if isinstance(space, spaces.Dict):
+            return {"type": "Dict", "subspaces": {key: told(part) for key, part in space.items()}}
+        if isinstance(space, spaces.Discrete):
+            dtype = str(space.dtype)
+            return {"type": "Discrete", "dtype": dtype, "n": int(space.n), "start": int(space.start)}
+        shape = {"dtype": str(space.dtype), "shape": list(space.shape)}
+        if isinstance(space, spaces.MultiDiscrete):
+            return {"type": "MultiDiscrete", **shape, "nvec": space.nvec.tolist(), "start": space.start.tolist()}
+        return {"type": "Box", **shape, "low": space.low.tolist(), "high": space.high.tolist()}
+
+    return json.dumps(told(space))
 
 
 if __name__ == "__main__":

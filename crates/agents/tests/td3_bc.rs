@@ -6,7 +6,7 @@
 mod chain;
 
 use burn::{
-    module::Module,
+    module::{Module, ModuleMapper, Param},
     tensor::{Device, Tensor},
 };
 use chain::{GAMMA, STATES, check_resuming, config, learned, numbers, observations, real_valued};
@@ -210,4 +210,35 @@ fn other_tasks_and_options_are_refused() {
         let error = wrong(config);
         assert!(error.starts_with(&format!("td3_bc.{key} = ")), "{error}");
     }
+}
+
+struct Zeros;
+
+impl ModuleMapper for Zeros {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.zeros_like())
+    }
+}
+
+/// Critics of zeros give every action the value 0, whose mean size divides the actor's loss.
+#[test]
+fn values_of_zero_leave_the_actor_finite() {
+    let (data, config) = (real_valued(0.0), config(1));
+    let td3 = algorithm(Td3BcConfig { actor_every: 1, ..small(2.5) });
+    let device = Device::flex().autodiff();
+    let mut state = td3.init(&config, &device, &mut seed::generator(5, "init")).unwrap();
+    state.critics.network = state.critics.network.clone().map(&mut Zeros);
+    let before = weights::export(&state.actor.network);
+    let mut sampler = data.sampler(Subset::Training, 0.0, Sampling::Uniform, 1, 4).unwrap();
+    let mut batch = Batch::default();
+    let asked = BatchOptions { transitions: true, ..BatchOptions::default() };
+    batch.fill(&data, &mut sampler, 32, &asked).unwrap();
+    let rescaling = Rescaling::new(data.normalization(), true);
+    let steps = Steps::of(&batch, &rescaling, &Device::flex()).unwrap();
+    let noise = steps.actions.zeros_like();
+    td3.learn(&mut state, &steps, noise, (0, 1e-2));
+    let after = weights::export(&state.actor.network);
+    assert_ne!(before, after, "the actor still clones");
+    let finite = after.values().all(|data| data.iter::<f64>().all(f64::is_finite));
+    assert!(finite, "{after:?}");
 }

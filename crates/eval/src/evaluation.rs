@@ -12,6 +12,7 @@ use overtone_core::{BinOrder, Outcome, Play, Reference, Task};
 use serde::{Deserialize, Serialize};
 
 pub use self::text::{describe_differences, ended, n_episodes};
+use crate::rollout::ActionHistograms;
 use crate::{
     Choice, FailedEpisode, Pace, Plan, PlayedDistributions, PlayedEpisode, Pooled, Rollout, Summary,
 };
@@ -154,6 +155,22 @@ pub struct TargetResult {
     /// How probable each action was, in the order of the smoothness' bins; absent likewise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<ActionShare>>,
+    /// Histogram of each dimension of a continuous action; absent for discrete actions and for
+    /// those without bounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action_histograms: Option<Vec<ActionHistogram>>,
+}
+
+/// How often a dimension of a continuous action had which values.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActionHistogram {
+    /// Lower end of the first bin: the dimension's lower bound.
+    pub low: f32,
+    /// Upper end of the last bin.
+    pub high: f32,
+    /// Share of all steps of all episodes in each bin; the bins are equally wide.
+    pub shares: Vec<f64>,
 }
 
 /// A finished evaluation.
@@ -289,8 +306,10 @@ impl Evaluation {
             let mut result = summarize(target, &rollout.episodes[episodes.clone()], reference)
                 .ok_or(ReportError::NoScore(target))?;
             if let Some(played) = &rollout.played {
-                (result.smoothness, result.actions) = played_in(played, episodes);
+                (result.smoothness, result.actions) = played_in(played, episodes.clone());
             }
+            result.action_histograms =
+                rollout.histograms.as_ref().and_then(|found| histograms_in(found, episodes));
             targets.push(result);
         }
         Ok(Self {
@@ -444,7 +463,16 @@ fn summarize(
         truncated: episodes.iter().filter(|e| e.outcome == Outcome::Truncated).count(),
         smoothness: None,
         actions: None,
+        action_histograms: None,
     })
+}
+
+/// The histogram of each action dimension in these episodes.
+fn histograms_in(found: &ActionHistograms, episodes: Range<usize>) -> Option<Vec<ActionHistogram>> {
+    let shares = found.shares(episodes)?;
+    let bounds = found.low.iter().zip(&found.high);
+    let of = |(shares, (&low, &high))| ActionHistogram { low, high, shares };
+    Some(shares.into_iter().zip(bounds).map(of).collect())
 }
 
 /// Smoothness and mean of the distributions that were played from in these episodes.

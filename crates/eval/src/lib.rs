@@ -21,8 +21,8 @@ pub mod table;
 pub use ablation::{Ablation, AblationResult, AblationRow};
 pub use choice::{Choice, ChoicePoint, Way};
 pub use evaluation::{
-    ActionShare, CheckpointRef, Evaluation, Heeds, ReportError, Setting, SmoothnessResult,
-    TargetResult,
+    ActionHistogram, ActionShare, CheckpointRef, Evaluation, Heeds, ReportError, Setting,
+    SmoothnessResult, TargetResult,
 };
 pub use fourier_transform::FourierTransform;
 pub use part::{Part, PartError, PlayedPart};

@@ -243,6 +243,8 @@ pub fn joined(mut parts: Vec<PlayedPart>, slots: usize) -> Result<Rollout, PartE
         finished,
         failed,
         played,
+        // Parts do not keep them together.
+        histograms: None,
         steps: episodes.iter().map(|episode| episode.length).sum(),
         slots: slots.min(rollouts.iter().map(|r| r.episodes.len() + r.failed.len()).sum()),
         episodes,

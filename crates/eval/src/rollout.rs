@@ -16,6 +16,7 @@
 //! it could not begin: each episode of the queue is tried once, whatever the others did.
 
 mod group;
+mod histograms;
 mod pace;
 mod slot;
 mod tally;
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use crate::Pooled;
 pub use group::Rows;
 use group::{Failed, Group, Seen, Work};
+pub use histograms::{ActionHistograms, BINS};
 use pace::Clock;
 pub use pace::Pace;
 use slot::Queue;
@@ -156,6 +158,8 @@ pub struct Rollout {
     pub failed: Vec<FailedEpisode>,
     /// Absent when the policy does not say what it draws from.
     pub played: Option<PlayedDistributions>,
+    /// Absent for discrete actions and for those without bounds.
+    pub histograms: Option<ActionHistograms>,
     /// Actions taken, all episodes of `episodes` together.
     pub steps: u64,
     /// Environments used at once, at most.
@@ -273,14 +277,18 @@ pub fn rollout_together(
     }
     let episodes: usize = plans.iter().map(|plan| plan.n_episodes()).sum();
     let n_slots = n_envs.min(episodes);
-    let action_names = match groups.first().map(|env| env.action_space()) {
-        Some(ActionSpace::Discrete { names }) => names.clone(),
-        _ => Vec::new(),
+    let action_space = match groups.first() {
+        Some(env) => env.action_space().clone(),
+        None => return Err(RolloutError::NoEnvironment),
+    };
+    let action_names = match &action_space {
+        ActionSpace::Discrete { names } => names.clone(),
+        ActionSpace::Continuous { .. } => Vec::new(),
     };
     let mut game = Game {
         action_names,
         queue: Queue::new(&plans),
-        records: plans.iter().map(|plan| Record::new(plan)).collect(),
+        records: plans.iter().map(|plan| Record::new(plan, &action_space)).collect(),
         clock: Clock::start(),
         progress: Progress { steps: 0, episodes_done: 0, episodes, live: n_slots, longest: 0 },
     };
@@ -408,6 +416,9 @@ impl Game<'_> {
                 };
                 tally.add(&played, &numbers)?;
             }
+            if let Some(histograms) = &mut self.records[player_idx].histograms {
+                histograms.add(&actions, &numbers);
+            }
             work.push(Work { envs, actions });
         }
         Ok(work)
@@ -420,11 +431,14 @@ struct Record<'a> {
     /// By number in the plan.
     played: Vec<Option<Result<PlayedEpisode, FailedEpisode>>>,
     tally: Option<Tally>,
+    histograms: Option<ActionHistograms>,
 }
 
 impl<'a> Record<'a> {
-    fn new(plan: &'a Plan) -> Self {
-        Self { plan, played: vec![None; plan.n_episodes()], tally: None }
+    fn new(plan: &'a Plan, actions: &ActionSpace) -> Self {
+        let n = plan.n_episodes();
+        let histograms = ActionHistograms::new(actions, n);
+        Self { plan, played: vec![None; n], tally: None, histograms }
     }
 
     fn finish(self, n_slots: usize, wall_seconds: f64, pace: Pace) -> Rollout {
@@ -445,8 +459,12 @@ impl<'a> Record<'a> {
             found.sums = kept(found.sums, &ended);
             found
         });
+        let histograms = self
+            .histograms
+            .map(|found| ActionHistograms { counts: kept(found.counts, &ended), ..found });
         Rollout {
             played,
+            histograms,
             steps: episodes.iter().map(|episode| episode.length).sum(),
             slots: n_slots.min(self.played.len()),
             episodes,

@@ -417,8 +417,9 @@ fn playing_section(runs: &[RunFiles], rows: &[Row<'_>], blocks: &mut Vec<Block>)
         blocks.push(heading("Actions"));
         blocks.extend(actions);
         blocks.push(text(
-            "The probability of each action when one was drawn, averaged over all steps of all \
-             episodes of a target. Neighbours are neighbours to the Fourier head.",
+            "Discrete actions: the mean probability of each, over all steps of all episodes of a \
+             target. The order is that of the Fourier head's bins. Continuous actions: how often \
+             each dimension took which values.",
         ));
     }
 }

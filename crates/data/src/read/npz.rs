@@ -84,8 +84,14 @@ impl Reader for Npz {
         let numbers = column(&file, rewards)?;
         same(&file, rewards, numbers.len(), steps, end)?;
         let rewards = numbers;
-        let (observations, actions, mut stored) = file.steps(steps, end)?;
-        stored.actions_described = file.space_of(&actions)?.is_some();
+        let (observations, mut actions, mut stored) = file.steps(steps, end)?;
+        let space = file.space_of(&actions)?;
+        stored.actions_described = space.is_some();
+        if let (ActionColumn::Discrete { n_actions, .. }, Some(Space::Discrete { n, .. })) =
+            (&mut actions, &space)
+        {
+            *n_actions = *n;
+        }
         let (episodes, finished) = cut(&terminals, &timeouts);
         let both = terminals.iter().zip(&timeouts).filter(|&(&end, &cut)| end && cut).count();
         let mut columns = Columns {

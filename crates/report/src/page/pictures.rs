@@ -1,6 +1,7 @@
 //! The pictures of a page: curves, how probable actions were, videos.
 
-use overtone_plot::{Bars, Line, LinePlot, MOST_LINES};
+use overtone_eval::ActionHistogram;
+use overtone_plot::{Bars, Line, LinePlot, MOST_LINES, Stroke};
 
 use super::document::Block;
 use super::run_files::{EvaluationFile, MOST_VIDEO, RunFiles};
@@ -83,18 +84,20 @@ fn thinned(line: Line) -> Line {
     Line { points, band, ..line }
 }
 
-/// How probable each action was on average, for the first targets of each run's last
-/// checkpoint (or whichever was played).
+/// The actions of the first targets of each run's last checkpoint (or whichever was played): the
+/// mean probability of each discrete action, or a histogram of each dimension.
 pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut n_left_out = 0;
     for (i, row) in rows.iter().enumerate() {
         let same_run = |other: &Row<'_>| std::ptr::eq(other.run, row.run);
         let has_last = rows.iter().any(|other| same_run(other) && other.role == Role::Last);
-        let before = rows[..i].iter().filter(|other| {
-            std::ptr::eq(other.source, row.source) && other.target.actions.is_some()
-        });
-        let Some(shares) = &row.target.actions else { continue };
+        let before = rows[..i]
+            .iter()
+            .filter(|other| std::ptr::eq(other.source, row.source) && has_actions(other));
+        if !has_actions(row) {
+            continue;
+        }
         if has_last && row.role != Role::Last {
             continue;
         }
@@ -104,9 +107,21 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
         }
         let told = row.told().map_or_else(String::new, |told| format!(", target {told}"));
         let title = format!("{}, {}{told}", row.run.label, row.protocol);
-        let bars = shares.iter().map(|share| (share.action.clone(), share.share)).collect();
-        let svg = Bars { bars, ..Bars::default() }.to_svg();
-        blocks.push(Block::Plot { name: format!("actions-{}", blocks.len() + 1), title, svg });
+        let name = format!("actions-{}", blocks.len() + 1);
+        if let Some(shares) = &row.target.actions {
+            let bars = shares.iter().map(|share| (share.action.clone(), share.share)).collect();
+            let svg = Bars { bars, ..Bars::default() }.to_svg();
+            blocks.push(Block::Plot { name, title, svg });
+        } else if let Some(histograms) = &row.target.action_histograms {
+            let lines = histograms.iter().enumerate().map(|(i, one)| histogram(i, one)).collect();
+            let plot = LinePlot {
+                x_label: "value".into(),
+                y_label: "share of steps".into(),
+                lines,
+                ..LinePlot::default()
+            };
+            blocks.extend(plots(&name, &title, plot));
+        }
     }
     if n_left_out > 0 {
         blocks.push(Block::Text(format!(
@@ -114,6 +129,19 @@ pub(super) fn actions(rows: &[Row<'_>]) -> Vec<Block> {
         )));
     }
     blocks
+}
+
+fn has_actions(row: &Row<'_>) -> bool {
+    row.target.actions.is_some() || row.target.action_histograms.is_some()
+}
+
+/// A histogram as a curve through the middle of each bin.
+fn histogram(dimension: usize, histogram: &ActionHistogram) -> Line {
+    let [low, high] = [histogram.low, histogram.high].map(f64::from);
+    let width = (high - low) / histogram.shares.len() as f64;
+    let middle = |(bin, share): (usize, &f64)| [low + (bin as f64 + 0.5) * width, *share];
+    let points = histogram.shares.iter().enumerate().map(middle).collect();
+    Line::new(format!("action {}", dimension + 1), points).stroke(Stroke::Marked)
 }
 
 /// The videos in the runs' folders; those that would make the page too large are named.
