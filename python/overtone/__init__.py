@@ -19,7 +19,6 @@ from overtone._estimator import (
     Estimator,
     ReBRAC,
     RvS,
-    ValueGuided,
 )
 from overtone._overtone import OvertoneError, __version__
 from overtone._policy import D3rlpyActor, Policy
@@ -56,7 +55,6 @@ __all__ = [
     "Run",
     "RvS",
     "TD3BC",
-    "ValueGuided",
     "__version__",
     "command",
     "evaluate",

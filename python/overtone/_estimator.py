@@ -286,9 +286,3 @@ class ReBRAC(Estimator):
     """ReBRAC, for real-valued actions (Tarasov et al. 2023)."""
 
     algorithm = "rebrac"
-
-
-class ValueGuided(Estimator):
-    """A Decision Transformer that critics of the recorded actions lead to better ones."""
-
-    algorithm = "value_guided"

@@ -145,7 +145,7 @@ def call(said: list[str], teller: Teller, codes: tuple[int, ...] = (0,)) -> None
     """
     command = said[0] if said else ""
     named = {command, " ".join(said[:2])}
-    if named & (COMPUTING | AT_TIMES_COMPUTING) or "information=true" in said:
+    if named & (COMPUTING | AT_TIMES_COMPUTING):
         _host.refuse_in_child()
     _host.announce(said)
     try:

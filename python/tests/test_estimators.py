@@ -21,14 +21,13 @@ from .common import HOPPER, ROOT, TINY, Desk, carts
 
 ALGORITHMS: list[type[ov.Estimator]] = [
     ov.DecisionTransformer, ov.BehaviorCloning, ov.RvS, ov.DiscreteCQL, ov.TD3BC, ov.IQL, ov.ReBRAC,
-    ov.ValueGuided,
 ]
 #: As small as agents with an actor and critics can be.
 TINY_VALUES: dict[str, Any] = {"train": TINY["train"]}
 
 
 def settings_of(kind: type[ov.Estimator]) -> dict[str, Any]:
-    with_a_model = (ov.DecisionTransformer, ov.BehaviorCloning, ov.ValueGuided)
+    with_a_model = (ov.DecisionTransformer, ov.BehaviorCloning)
     return TINY if kind in with_a_model else TINY_VALUES
 
 

@@ -283,23 +283,6 @@ def discrete_cql(alpha=4.0, target_every=6):
     return drawn, initial, gradients, losses, copied({"online": online, "target": target})
 
 
-def relative_value():
-    """What a value-guided transformer gains by its actions, and which way it goes."""
-    critics = Twin()
-    drawn = {
-        "observations": torch.randn(1, BATCH, OBSERVATION),
-        "actions": (torch.rand(1, BATCH, ACTION) * 2 - 1).requires_grad_(),
-        "shares": torch.rand(1, BATCH, 1) * (torch.rand(1, BATCH, 1) < 0.8),
-    }
-    shares = drawn["shares"][0] / drawn["shares"].sum()
-    drawn["shares"] = shares[None]
-    values = critics.smaller(drawn["observations"][0], drawn["actions"][0])
-    relative = (values * shares).sum() / (values.abs() * shares).sum().detach()
-    relative.backward()
-    gradients = {"actions": drawn["actions"].grad[0]}
-    return drawn, copied({"critics": critics}), gradients, {"relative": [relative.item()]}, {}
-
-
 def save(path, tensors):
     """safetensors: the header's length, the header, the numbers."""
     header, data = {}, b""
@@ -316,7 +299,7 @@ def save(path, tensors):
 def main():
     torch.set_default_dtype(torch.float64)
     folder = Path(sys.argv[1])
-    for seed, algorithm in enumerate((td3_bc, iql, rebrac, discrete_cql, relative_value)):
+    for seed, algorithm in enumerate((td3_bc, iql, rebrac, discrete_cql)):
         torch.manual_seed(seed)
         drawn, initial, gradients, losses, final = algorithm()
         tensors = {f"batch/{name}": values for name, values in drawn.items()}

@@ -13,7 +13,6 @@ use crate::{
     rvs::RvsConfig,
     sequence_model::{BehaviorCloningConfig, DecisionTransformerOptions},
     td3_bc::Td3BcConfig,
-    value_guided::ValueGuidedOptions,
 };
 
 /// Makes of the list the enum that stores whichever was chosen.
@@ -73,6 +72,4 @@ algorithms! {
     "iql" Iql(IqlConfig) include_str!("iql.toml"),
     /// An actor of real-valued actions, held near the recorded ones twice.
     "rebrac" Rebrac(RebracConfig) include_str!("rebrac.toml"),
-    /// Logged actions as a Decision Transformer, and better ones by values.
-    "value_guided" ValueGuided(ValueGuidedOptions) include_str!("value_guided.toml"),
 }

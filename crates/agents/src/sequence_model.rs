@@ -266,9 +266,5 @@ impl LearnsActions for BehaviorCloningConfig {
 
 /// `what`, its head and its attention in words.
 fn describe_transformer(what: &str, model: &DecisionTransformerConfig) -> String {
-    let told = match model.conditioning {
-        Conditioning::Adaln => ", returns by adaptive layer norm",
-        Conditioning::Return | Conditioning::None => "",
-    };
-    format!("{what}, {}, {}{told}", model.head.describe(), model.attention.describe())
+    format!("{what}, {}, {}", model.head.describe(), model.attention.describe())
 }

@@ -159,7 +159,7 @@ enum Study {
     Cell {
         /// The study's folder
         folder: std::path::PathBuf,
-        /// The cell; after it `training`, or `part=2/4` of its playing, where it is not all of it
+        /// The cell
         cell: String,
         /// End when standard input does
         #[arg(long)]
@@ -229,7 +229,7 @@ docs/data.md explains each code.
 Example: overtone data lint datasets/starter/Seaquest";
 
 const INSPECT: &str = "\
-Example: overtone data inspect datasets/starter/mujoco/hopper_medium.hdf5 information=true";
+Example: overtone data inspect datasets/starter/mujoco/hopper_medium.hdf5";
 
 const CONVERT_HELP: &str = "\
 Examples: overtone data convert own.npz records/own --task gymnasium/CartPole-v1

@@ -23,7 +23,6 @@ use std::{
 use anyhow::{Context, Result, bail};
 use overtone_agents::{
     AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
-    ValueGuidedOptions,
 };
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
@@ -46,7 +45,6 @@ use crate::{keys::one_line, suites};
 const DECISION_TRANSFORMER: &str = "decision_transformer";
 const BEHAVIOR_CLONING: &str = "behavior_cloning";
 const RVS: &str = "rvs";
-const VALUE_GUIDED: &str = "value_guided";
 
 /// A resolved configuration; the fields are the keys of `presets/defaults.toml`, which says what
 /// each is.
@@ -57,7 +55,6 @@ pub struct Settings {
     pub task: String,
     pub dataset: String,
     pub algorithm: String,
-    pub preset: Preset,
     pub profile: Profile,
     pub seed: u64,
     pub device: String,
@@ -74,16 +71,6 @@ pub struct Settings {
     pub algorithms: BTreeMap<String, toml::Table>,
     pub train: TrainConfig,
     pub evaluation: EvaluationSettings,
-}
-
-/// Whose sizes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Preset {
-    /// The Decision Transformer's.
-    Reference,
-    /// FourierFormer's.
-    Fourierformer,
 }
 
 /// How long a run is.
@@ -142,16 +129,6 @@ pub enum ModelKind {
     Transformer,
     /// A perceptron.
     Perceptron,
-}
-
-/// How a Decision Transformer is told the return still to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Told {
-    /// By a token.
-    Token,
-    /// By adaptive layer norm.
-    Adaln,
 }
 
 /// What a token knows of when it is.
@@ -221,7 +198,6 @@ pub struct ModelSettings {
     pub time: Time,
     pub timestep_std: f64,
     pub dropout: f64,
-    pub conditioning: Told,
     pub return_unit: ReturnUnit,
     pub return_head: ReturnHead,
     #[serde(default)]
@@ -346,17 +322,6 @@ impl Settings {
                 ModelConfig::Transformer(_) => bail!(
                     "model.kind=transformer: RvS is a perceptron; say \
                      algorithm=decision_transformer"
-                ),
-            },
-            (VALUE_GUIDED, options) => match model()? {
-                ModelConfig::Transformer(model) => {
-                    let guide = options.cloned().unwrap_or_default();
-                    let guide = guide.try_into().map_err(one_line)?;
-                    AlgorithmConfig::ValueGuided(ValueGuidedOptions { model, guide })
-                }
-                ModelConfig::Perceptron(_) => bail!(
-                    "model.kind=perceptron: what is guided is a transformer; td3_bc guides a \
-                     perceptron"
                 ),
             },
             (name, options) => {

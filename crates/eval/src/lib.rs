@@ -9,7 +9,6 @@ pub mod ablation;
 pub mod choice;
 pub mod evaluation;
 pub mod fourier_transform;
-pub mod part;
 pub mod random;
 pub mod replay;
 pub mod rollout;
@@ -25,7 +24,6 @@ pub use evaluation::{
     SmoothnessResult, TargetResult,
 };
 pub use fourier_transform::FourierTransform;
-pub use part::{Part, PartError, PlayedPart};
 pub use random::RandomPolicy;
 pub use replay::{Moment, replay};
 pub use rollout::{

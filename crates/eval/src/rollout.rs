@@ -42,8 +42,6 @@ use tally::Tally;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Number of the first episode of each target: 0, unless others play those before it.
-    pub first: usize,
     /// Episodes for each target return.
     pub episodes: usize,
     /// The returns asked for, in `return_units`.
@@ -58,7 +56,7 @@ pub struct Plan {
 impl Plan {
     /// So many episodes for each of these targets, from the first on.
     pub fn new(episodes: usize, targets: Vec<f32>, seed: u64, return_units: ReturnUnits) -> Self {
-        Self { first: 0, episodes, targets, seed, return_units }
+        Self { episodes, targets, seed, return_units }
     }
 
     /// Number of episodes, all targets together.

@@ -30,7 +30,6 @@ fn with_distributions(distributions: Option<PlayedDistributions>) -> Evaluation 
 
 fn plan() -> Plan {
     Plan {
-        first: 0,
         episodes: 6,
         targets: vec![1.0, 2.5],
         seed: u64::MAX - 1, // does not fit a 64-bit float: must survive the file

@@ -1,9 +1,8 @@
 //! The Decision Transformer (Chen et al. 2021), to be read top to bottom.
 //!
 //! A timestep is three tokens: the return still to come, the observation, the action; without
-//! the first it is behaviour cloning, and with [`Conditioning::Adaln`] the return scales and shifts
-//! what the head reads instead of being a token. A causal transformer reads up to `context_length`
-//! timesteps, and the next action is predicted from each *observation* token.
+//! the first it is behaviour cloning. A causal transformer reads up to `context_length` timesteps,
+//! and the next action is predicted from each *observation* token.
 //!
 //! The model is made of closed parts: an [`Encoder`] of observations, an embedding of
 //! [actions](ActionEmbedding) and of [returns](Affine), [`Positions`], the
@@ -46,7 +45,6 @@ use crate::{
     matrices::Matrices,
     positions::{Embedded, Positions, PositionsConfig},
     return_model::{self, ReturnModel},
-    return_modulation::ReturnModulation,
     tokens::{Conditioning, Steps},
     transformer::Transformer,
 };
@@ -68,8 +66,6 @@ pub struct DecisionTransformer {
     pub positions: Positions,
     /// From tokens to tokens.
     pub transformer: Transformer,
-    /// From a return-to-go to scale and shift of what the head reads.
-    pub modulation: Option<ReturnModulation>,
     /// From a token to actions.
     pub head: Head,
     /// From an observation to what may be earned.
@@ -101,8 +97,8 @@ impl Matrices for DecisionTransformer {
     fn matrices(&self) -> Vec<ParamId> {
         let Self { encoder, returns, action, transformer, .. } = self;
         let embeddings = [encoder.matrices(), returns.matrices(), action.matrices()].concat();
-        let Self { modulation, head, return_model, .. } = self;
-        let outputs = [modulation.matrices(), head.matrices(), return_model.matrices()].concat();
+        let Self { head, return_model, .. } = self;
+        let outputs = [head.matrices(), return_model.matrices()].concat();
         [embeddings, transformer.matrices(), outputs].concat()
     }
 }
@@ -140,8 +136,6 @@ impl DecisionTransformer {
             }
         };
         let head = config.head.init(d, actions, init);
-        let is_modulated = config.conditioning == Conditioning::Adaln;
-        let modulation = is_modulated.then(|| ReturnModulation::init(d, init));
         let return_model = |config| ReturnModel::init(config, observations, init);
         let return_model = config.return_model.as_ref().map(return_model).transpose()?;
         let percents = Some(&config.best_percents).filter(|percents| !percents.is_empty());
@@ -152,7 +146,6 @@ impl DecisionTransformer {
             action,
             positions,
             transformer,
-            modulation,
             head,
             return_model,
             best_shares,
@@ -204,7 +197,7 @@ impl DecisionTransformer {
         let embedded = Embedded {
             observations,
             returns_to_go: self.returns.as_ref().map(|returns| {
-                let returns = returns.forward(returns_to_go.clone().reshape([batch * time, 1]));
+                let returns = returns.forward(returns_to_go.reshape([batch * time, 1]));
                 squash(self.with_shares(returns, contexts)).reshape(shape)
             }),
             actions: squash(self.action.forward(&contexts.actions)).reshape(shape),
@@ -212,11 +205,7 @@ impl DecisionTransformer {
         let tokens = self.positions.tokens(embedded, contexts, self.form);
         let n_padding = &contexts.n_padding;
         let hidden = self.transformer.at_observations(tokens, steps, n_padding, dropout, self.form);
-        let hidden = self.transformer.normed(hidden, self.form);
-        match &self.modulation {
-            Some(modulation) => modulation.forward(hidden, returns_to_go),
-            None => hidden,
-        }
+        self.transformer.normed(hidden, self.form)
     }
 
     /// Embedded `returns`, and embedded shares in contexts that are told one.

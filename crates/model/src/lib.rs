@@ -33,7 +33,6 @@ pub mod positions;
 pub mod published;
 mod recent;
 pub mod return_model;
-pub mod return_modulation;
 pub mod tokens;
 pub mod transformer;
 pub mod transformer_block;

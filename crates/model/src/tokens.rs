@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 pub enum Conditioning {
     /// The return still to come: tokens `R̂, s, a` (Chen et al. 2021).
     Return,
-    /// The return still to come at the step that is decided, by [scale and
-    /// shift](crate::return_modulation) of what the head reads: tokens `s, a`.
-    Adaln,
     /// Nothing: tokens `s, a`. This is behaviour cloning with the same transformer.
     None,
 }
@@ -23,7 +20,7 @@ impl Conditioning {
     pub fn tokens_per_timestep(self) -> usize {
         match self {
             Self::Return => 3,
-            Self::Adaln | Self::None => 2,
+            Self::None => 2,
         }
     }
 }

@@ -11,7 +11,7 @@ use overtone_kernels::{Dropout, Form, Queries, layer_norm};
 use crate::{
     init::Init,
     matrices::Matrices,
-    tokens::{self, Conditioning, Steps},
+    tokens::{self, Steps},
     transformer_block::{BlockOptions, TransformerBlock},
     transformer_config::TransformerConfig,
 };
@@ -26,9 +26,9 @@ pub struct Transformer {
     /// In the order in which they run.
     pub blocks: Vec<TransformerBlock>,
     /// `[d_model]`; none where returns scale and shift instead.
-    pub final_norm_weight: Option<Param<Tensor<1>>>,
+    pub final_norm_weight: Param<Tensor<1>>,
     /// `[d_model]`; likewise.
-    pub final_norm_bias: Option<Param<Tensor<1>>>,
+    pub final_norm_bias: Param<Tensor<1>>,
     /// What it was built from.
     #[module(skip)]
     pub config: TransformerConfig,
@@ -44,11 +44,10 @@ impl Transformer {
     /// Blocks as [they begin](TransformerBlock::init); the norm 1 and 0.
     pub fn init(config: &TransformerConfig, init: &mut Init<'_>) -> Self {
         let d = config.d_model;
-        let has_affine = config.conditioning != Conditioning::Adaln;
         Self {
             blocks: (0..config.n_layers).map(|_| TransformerBlock::init(config, init)).collect(),
-            final_norm_weight: has_affine.then(|| init.constant([d], 1.0)),
-            final_norm_bias: has_affine.then(|| init.constant([d], 0.0)),
+            final_norm_weight: init.constant([d], 1.0),
+            final_norm_bias: init.constant([d], 0.0),
             config: *config,
         }
     }
@@ -110,11 +109,6 @@ impl Transformer {
 
     /// The final norm.
     pub fn normed(&self, hidden: Tensor<3>, form: Form) -> Tensor<3> {
-        let [_, _, d] = hidden.dims();
-        let constant =
-            |value: f64| Tensor::<1>::full([d], value, (&hidden.device(), hidden.dtype()));
-        let weight = self.final_norm_weight.as_ref().map_or_else(|| constant(1.0), Param::val);
-        let bias = self.final_norm_bias.as_ref().map_or_else(|| constant(0.0), Param::val);
-        layer_norm(hidden, weight, bias, form)
+        layer_norm(hidden, self.final_norm_weight.val(), self.final_norm_bias.val(), form)
     }
 }

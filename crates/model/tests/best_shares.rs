@@ -171,7 +171,7 @@ fn a_share_that_was_not_told_is_refused() {
         wrong(|config| config.best_percents = vec![0.0]),
         wrong(|config| config.best_percents = vec![10.0, 10.0]),
         wrong(|config| config.best_percents = vec![101.0]),
-        wrong(|config| config.conditioning = Conditioning::Adaln),
+        wrong(|config| config.conditioning = Conditioning::None),
     ] {
         assert!(error.starts_with("model.best_percents = "), "{error}");
     }

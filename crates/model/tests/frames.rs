@@ -71,7 +71,7 @@ fn models() -> Vec<DecisionTransformer> {
         (gmm, AttentionConfig::SOFTMAX),
         (HeadConfig::Linear(LinearConfig {}), kernel),
     ] {
-        for conditioning in [Conditioning::Return, Conditioning::Adaln, Conditioning::None] {
+        for conditioning in [Conditioning::Return, Conditioning::None] {
             let config = DecisionTransformerConfig {
                 n_layers: 2,
                 n_heads: 4,
@@ -86,13 +86,7 @@ fn models() -> Vec<DecisionTransformer> {
             let actions = ActionSpace::Discrete { names: ATARI.map(String::from).to_vec() };
             let mut generator = seed::generator(3, "init");
             let init = &mut Init::drawn(&Device::flex(), &mut generator);
-            let mut model =
-                DecisionTransformer::init(&config, &observations, &actions, init).unwrap();
-            if let Some(modulation) = &mut model.modulation {
-                // It begins as zeros, which would hide it.
-                modulation.weight = init.normal([1, 64], 0.5);
-            }
-            models.push(model);
+            models.push(DecisionTransformer::init(&config, &observations, &actions, init).unwrap());
         }
     }
     models

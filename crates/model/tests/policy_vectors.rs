@@ -12,9 +12,9 @@ use overtone_core::{
     Turn, policy::EpisodeStart, protocol::ActionChoice, seed,
 };
 use overtone_model::{
-    AverageReturn, Conditioning, ContextShape, Contexts, DecisionTransformer,
-    DecisionTransformerConfig, HeadConfig, History, Init, Model, ModelConfig, ModelPolicy, Past,
-    PerceptronConfig, ReturnModelConfig,
+    AverageReturn, ContextShape, Contexts, DecisionTransformer, DecisionTransformerConfig,
+    HeadConfig, History, Init, Model, ModelConfig, ModelPolicy, Past, PerceptronConfig,
+    ReturnModelConfig,
     head::{
         BinnedConfig, BinsHeadConfig, Decisions, FourierHeadConfig, FourierLikelihoodConfig,
         GaussianConfig, GmmLikelihoodConfig, LinearConfig, TanhConfig,
@@ -69,23 +69,14 @@ fn models() -> Vec<Model> {
         let average_return = Some(AverageReturn { horizon: 9 });
         let rvs = PerceptronConfig { average_return, ..perceptron.clone() };
         let perceptrons = [perceptron, rvs].map(ModelConfig::Perceptron);
-        let adaln =
-            DecisionTransformerConfig { conditioning: Conditioning::Adaln, ..transformer.clone() };
-        [transformer, adaln].map(ModelConfig::Transformer).into_iter().chain(perceptrons)
+        std::iter::once(ModelConfig::Transformer(transformer)).chain(perceptrons)
     });
     let mut generator = seed::generator(2, "init");
     let init = &mut Init::drawn(&Device::flex(), &mut generator);
     let observations = ObservationSpace::Vectors { width: OBSERVATION_WIDTH };
     let model = |config: ModelConfig| {
         let actions = actions(config.head());
-        let mut model = Model::init(&config, &observations, &actions, init).unwrap();
-        if let Model::Transformer(DecisionTransformer { modulation: Some(modulation), .. }) =
-            &mut model
-        {
-            // It begins as zeros, which would hide it.
-            modulation.weight = init.normal([1, 32], 0.5);
-        }
-        model
+        Model::init(&config, &observations, &actions, init).unwrap()
     };
     configs.map(model).collect()
 }
@@ -409,20 +400,17 @@ fn broken_weights_are_told() {
         })),
         ReturnModelConfig::new(HeadConfig::Gaussian(GaussianConfig {})),
     ] {
-        for conditioning in [Conditioning::Return, Conditioning::Adaln] {
-            let gym = DecisionTransformerConfig {
-                conditioning,
-                return_range: Some([0.0, 2.0]),
-                return_model: Some(ReturnModelConfig { width: 8, ..returns.clone() }),
-                ..DecisionTransformerConfig::gym(6)
-            };
-            let (_, model) = transformer(gym, &numbers);
-            let parts = weights::export(&model.return_model.clone().unwrap());
-            for name in parts.keys() {
-                let return_model = model.return_model.clone().map(|model| broken(model, name));
-                let what = format!("{name} of returns by {}", returns.head.name());
-                check_told(DecisionTransformer { return_model, ..model.clone() }, &asking, &what);
-            }
+        let gym = DecisionTransformerConfig {
+            return_range: Some([0.0, 2.0]),
+            return_model: Some(ReturnModelConfig { width: 8, ..returns.clone() }),
+            ..DecisionTransformerConfig::gym(6)
+        };
+        let (_, model) = transformer(gym, &numbers);
+        let parts = weights::export(&model.return_model.clone().unwrap());
+        for name in parts.keys() {
+            let return_model = model.return_model.clone().map(|model| broken(model, name));
+            let what = format!("{name} of returns by {}", returns.head.name());
+            check_told(DecisionTransformer { return_model, ..model.clone() }, &asking, &what);
         }
     }
 }

@@ -17,7 +17,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use crate::{error::StudyError, grid::Study, work::Work};
+use crate::{error::StudyError, grid::Study};
 
 /// The folder of studies, beside the runs.
 const STUDIES: &str = "studies";
@@ -106,35 +106,34 @@ impl StudyFolder {
         Ok(path)
     }
 
-    /// Where what a process prints goes.
-    pub fn log(&self, work: &Work) -> PathBuf {
-        self.file(work, "log")
+    /// The file that a cell's process prints into.
+    pub fn log(&self, cell: &str) -> PathBuf {
+        self.file(cell, "log")
     }
 
-    /// Why one of these works, which are a cell's, failed when it was last started; none where
-    /// none did.
-    pub fn failure(&self, works: &[Work]) -> Option<String> {
-        let text = |work| fs::read_to_string(self.file(work, "failed")).ok();
-        Some(works.iter().find_map(text)?.trim().to_owned())
+    /// Why a cell failed when it was last started; none if it did not.
+    pub fn failure(&self, cell: &str) -> Option<String> {
+        let text = fs::read_to_string(self.file(cell, "failed")).ok()?;
+        Some(text.trim().to_owned())
     }
 
     /// Notes why a process failed, or that it did not. A disk that is full takes no note: whoever
     /// watches the process says it too.
-    pub fn note_failure(&self, work: &Work, why: Option<&str>) {
-        let path = self.file(work, "failed");
+    pub fn note_failure(&self, cell: &str, why: Option<&str>) {
+        let path = self.file(cell, "failed");
         let _ = match why {
             Some(why) => overtone_files::replace(&path, format!("{why}\n").as_bytes()),
             None => fs::remove_file(&path),
         };
     }
 
-    /// Keeps other processes off the same work, as long as the answer lives.
+    /// Keeps other processes off the same cell, as long as the answer lives.
     ///
     /// # Errors
     /// When another process does it, or the file system has no locks.
-    pub fn lock(&self, work: &Work) -> Result<fs::File, StudyError> {
-        let locked = locked(&self.file(work, "lock"))?;
-        locked.ok_or_else(|| StudyError::Locked { cell: work.cell.clone() })
+    pub fn lock(&self, cell: &str) -> Result<fs::File, StudyError> {
+        let locked = locked(&self.file(cell, "lock"))?;
+        locked.ok_or_else(|| StudyError::Locked { cell: cell.to_owned() })
     }
 
     /// Whether cells can be kept apart here: known before the first of them begins.
@@ -149,26 +148,26 @@ impl StudyFolder {
         Ok(())
     }
 
-    /// Whether a process does one of these works. Where there are no locks, none is known of.
-    pub fn is_worked_on(&self, works: &[Work]) -> bool {
-        works.iter().any(|work| overtone_files::is_locked(&self.file(work, "lock")))
+    /// Whether a process does this cell. Without locks, none is known of.
+    pub fn is_worked_on(&self, cell: &str) -> bool {
+        overtone_files::is_locked(&self.file(cell, "lock"))
     }
 
-    fn file(&self, work: &Work, ending: &str) -> PathBuf {
-        self.0.join("cells").join(format!("{}.{ending}", work.file_name()))
+    fn file(&self, cell: &str, ending: &str) -> PathBuf {
+        self.0.join("cells").join(format!("{cell}.{ending}"))
     }
 
     /// Writes the list of what an array of jobs does: its name.
     ///
     /// # Errors
     /// When that fails.
-    pub fn list(&self, works: &[Work]) -> Result<String, StudyError> {
+    pub fn list(&self, cells: &[&str]) -> Result<String, StudyError> {
         let mut n = 1;
         while self.0.join(format!("cells-{n}.txt")).exists() {
             n += 1;
         }
         let name = format!("cells-{n}.txt");
-        let lines: String = works.iter().map(|work| format!("{work}\n")).collect();
+        let lines: String = cells.iter().map(|cell| format!("{cell}\n")).collect();
         self.write_file(&name, &lines)?;
         Ok(name)
     }
@@ -188,9 +187,8 @@ impl StudyFolder {
         let text = fs::read_to_string(self.0.join("jobs")).unwrap_or_default();
         let array = |line: &str| {
             let (job, list) = line.split_once(' ')?;
-            let works = fs::read_to_string(self.0.join(list)).ok()?;
-            let cell = |work: &str| work.split(' ').next().unwrap_or_default().to_owned();
-            Some((job.parse().ok()?, works.lines().map(cell).collect()))
+            let cells = fs::read_to_string(self.0.join(list)).ok()?;
+            Some((job.parse().ok()?, cells.lines().map(str::to_owned).collect()))
         };
         text.lines().filter_map(array).collect()
     }
@@ -240,40 +238,32 @@ mod tests {
             toml::from_str("name = \"a\"\nseeds = [1, 2]\n[settings]\nx = 1\n").unwrap();
         let folder = StudyFolder::of(runs.path(), "a");
         folder.write(&study).unwrap();
-        let [first, second] = ["all_s1", "all_s2"].map(Work::all);
-        folder.note_failure(&first, Some("no data"));
-        assert_eq!(folder.failure(std::slice::from_ref(&first)).as_deref(), Some("no data"));
-        assert_eq!(folder.failure(std::slice::from_ref(&second)), None);
-        let held = folder.lock(&first).unwrap();
-        assert!(folder.lock(&first).unwrap_err().to_string().contains("another process"));
-        assert!(folder.is_worked_on(&[second.clone(), first.clone()]));
-        assert!(!folder.is_worked_on(std::slice::from_ref(&second)));
+        let [first, second] = ["all_s1", "all_s2"];
+        folder.note_failure(first, Some("no data"));
+        assert_eq!(folder.failure(first).as_deref(), Some("no data"));
+        assert_eq!(folder.failure(second), None);
+        let held = folder.lock(first).unwrap();
+        assert!(folder.lock(first).unwrap_err().to_string().contains("another process"));
+        assert!(folder.is_worked_on(first));
+        assert!(!folder.is_worked_on(second));
         // Who only looks is waited for.
-        let looked_at = fs::File::create(folder.file(&second, "lock")).unwrap();
+        let looked_at = fs::File::create(folder.file(second, "lock")).unwrap();
         looked_at.try_lock_shared().unwrap();
         let looking = std::thread::spawn(move || {
             std::thread::sleep(std::time::Duration::from_millis(50));
             drop(looked_at);
         });
-        folder.lock(&second).unwrap();
+        folder.lock(second).unwrap();
         looking.join().unwrap();
         drop(held);
-        folder.lock(&first).unwrap();
-        folder.note_failure(&first, None);
-        assert_eq!(folder.failure(std::slice::from_ref(&first)), None);
-        // Parts have files of their own.
-        let works = Work::of("all_s1", 2);
-        folder.note_failure(&works[2], Some("no disk"));
-        assert_eq!(folder.failure(&works).as_deref(), Some("no disk"));
-        assert_eq!(folder.failure(&works[..2]), None);
-        for (job, list) in [(7, vec![second.clone()]), (8, [&works[1..], &[second]].concat())] {
-            let name = folder.list(&list).unwrap();
+        folder.lock(first).unwrap();
+        folder.note_failure(first, None);
+        assert_eq!(folder.failure(first), None);
+        for (job, list) in [(7, &["all_s2"][..]), (8, &["all_s1", "all_s2"])] {
+            let name = folder.list(list).unwrap();
             folder.add_job(job, &name).unwrap();
         }
         let ids = |list: &[&str]| list.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
-        assert_eq!(
-            folder.jobs(),
-            [(7, ids(&["all_s2"])), (8, ids(&["all_s1", "all_s1", "all_s2"]))]
-        );
+        assert_eq!(folder.jobs(), [(7, ids(&["all_s2"])), (8, ids(&["all_s1", "all_s2"]))]);
     }
 }

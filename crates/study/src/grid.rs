@@ -59,9 +59,6 @@ pub struct Executor {
     pub engine: Engine,
     /// Cells at once; 0: here one for each core, on Slurm as many as it starts.
     pub jobs: usize,
-    /// Processes that share the playing of a cell's run, once it is trained; below 2: the one
-    /// that trained it plays it.
-    pub parts: usize,
     /// Slurm: `--partition`.
     pub partition: String,
     /// Slurm: `--time` of a cell; at its end a run goes on in a new job.

@@ -11,11 +11,9 @@ pub mod local;
 pub mod slurm;
 mod state;
 mod words;
-mod work;
 
 pub use error::StudyError;
 pub use folder::StudyFolder;
 pub use grid::{Cell, Engine, Executor, Study};
 pub use state::{CellStatus, State, Status, last_step};
 pub use words::{Asked, seeds};
-pub use work::{Share, Work};

@@ -102,7 +102,7 @@ pub fn submit(
     list: &str,
     n: usize,
     at_once: usize,
-    after: &[u64],
+    after: Option<u64>,
 ) -> Result<u64, StudyError> {
     let last = n.saturating_sub(1);
     let limit = if at_once == 0 { String::new() } else { format!("%{at_once}") };
@@ -110,8 +110,10 @@ pub fn submit(
     let (array, output) =
         (format!("--array=0-{last}{limit}"), format!("--output={}", log.display()));
     let script = folder.join("job.sh").display().to_string();
-    let words =
-        [array, output].into_iter().chain(dependency(after)).chain([script, list.to_owned()]);
+    let words = [array, output]
+        .into_iter()
+        .chain(dependency(after.as_slice()))
+        .chain([script, list.to_owned()]);
     sbatch(&words.collect::<Vec<_>>())
 }
 

@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use overtone_agents::{Information, InformationOptions, information, information::SplitLosses};
+use anyhow::Result;
 use overtone_core::{Task, names::plain};
 use overtone_data::{
-    Check, Dataset, DatasetCard, DatasetOptions, Expected, ReadFrames, RecordedTask, Recording,
-    check_as, datasets_folder, description_of, read, read::reader_of,
+    Check, DatasetCard, Expected, ReadFrames, RecordedTask, check_as, datasets_folder,
+    description_of, read::reader_of,
 };
 
 use crate::{
@@ -19,14 +18,11 @@ use crate::{
 pub const OPTIONS: &str = r#"
 # The format, where its files do not say it: ogbench; numbers for bytes that are no pictures.
 layout = ""
-# Vectors: also measure how much a return-to-go says about the actions: the loss of a perceptron on held-out episodes that is told it, beside one that is told another episode's. Half a minute.
-information = false
 "#;
 
-/// `overtone data inspect PATH [--json] [layout=ogbench] [information=true]`.
+/// `overtone data inspect PATH [--json] [layout=ogbench]`.
 pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
     let keys = keys::given(OPTIONS, options)?;
-    let asked = keys.get("information").and_then(toml::Value::as_bool).unwrap_or(false);
     let data = Data { path: path.to_path_buf(), layout: keys::text(&keys, "layout") };
     let inspection = look(&data, None, None, ReadFrames::IfSmall)?.inspection?;
     let returns = inspection.returns();
@@ -36,13 +32,8 @@ pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
         .and_then(|task| task.reference.as_ref());
     let normalized =
         scores.map(|scores| (&scores.convention, scores.normalize(returns.spread.mean)));
-    let found = if asked { Some(measure(&data)?) } else { None };
     if json {
         let mut value = serde_json::to_value(&inspection)?;
-        if let Some(found) = &found {
-            value["information"] = serde_json::to_value(found)?;
-            value["information"]["returns_tell_actions"] = found.returns_tell_actions().into();
-        }
         if let Some((convention, normalized)) = normalized {
             value[format!("{convention}_normalized_return")] = normalized.into();
         }
@@ -53,53 +44,7 @@ pub fn inspect(path: &Path, json: bool, options: &[String]) -> Result<()> {
     if let (Some((_, normalized)), Some(scores)) = (normalized, scores) {
         say!("{:<14} mean {normalized:.1} [{}]", "normalized", scores.meaning);
     }
-    if let Some(found) = found {
-        say!("{:<14} {}", "information", describe(&found));
-    }
     Ok(())
-}
-
-/// What returns of a recording say about its actions.
-fn measure(data: &Data) -> Result<Information> {
-    let path = &data.path;
-    let Recording::Columns(columns) = read::open_as(path, &data.layout)? else {
-        bail!(
-            "information=true measures recordings of vectors, and {} is a log of frames",
-            path.display()
-        );
-    };
-    let dataset = Dataset::of(columns, &DatasetOptions::default())?;
-    information(&dataset, &InformationOptions::default())
-        .with_context(|| format!("information=true: {}", path.display()))
-}
-
-/// In two sentences.
-fn describe(found: &Information) -> String {
-    let n = found.splits.len() as f64;
-    let mean = |loss: fn(&SplitLosses) -> f64| found.splits.iter().map(loss).sum::<f64>() / n;
-    let percent = |share: f64| format!("{:+.1}", 100.0 * share);
-    // Of one split, and where all actions are the same, nothing bounds it.
-    let interval = match found.interval {
-        [low, high] if low.is_finite() && high.is_finite() => {
-            format!("[{}, {}]", percent(low), percent(high))
-        }
-        _ => "(no interval)".into(),
-    };
-    let verdict = match found.returns_tell_actions() {
-        true => "Returns of this data say something about its actions",
-        false => {
-            "This data cannot be shown to teach obedience: what its returns say about its actions \
-             is not told from nothing, so do not count on an agent to follow a target"
-        }
-    };
-    format!(
-        "held-out action loss {:.4} told another episode's return-to-go and {:.4} told its own \
-         ({}): a gain of {} % {interval} over {n} splits. {verdict}.",
-        mean(|split| split.without),
-        mean(|split| split.with),
-        found.unit,
-        percent(found.gain),
-    )
 }
 
 /// `overtone data lint PATH [--json] [--card FILE] [--task SUITE/NAME] [--layout NAME]

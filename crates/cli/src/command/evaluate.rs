@@ -3,7 +3,7 @@
 //! playing that suits an agent.
 //!
 //! All episodes of all targets of all checkpoints share the emulators; protocols are played one
-//! after the other. With `part=2/4` several processes share the episodes.
+//! after the other.
 
 mod ablation;
 pub mod ask;
@@ -11,7 +11,6 @@ mod choose;
 mod curve;
 mod entry;
 mod own_choice;
-mod parts;
 pub mod playing;
 mod ways;
 
@@ -22,7 +21,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use overtone_agents::Agent;
-use overtone_eval::{Evaluation, Part, Summary, table::Table};
+use overtone_eval::{Evaluation, Summary, table::Table};
 use overtone_model::device;
 use overtone_train::{Checkpoint, RunDir, metrics, run_dir::CONFIG};
 
@@ -72,8 +71,6 @@ best_percent = "chosen"
 seed = 1
 # Episodes played at once, of all targets and checkpoints together; 0: all, but no more than 100 (robots: 200).
 parallel = 0
-# Play one of several equal parts of the episodes, such as 2/4: four processes, on any machines that share the run's folder, play 1/4 to 4/4, and the last to come writes the report. Whoever plays them, the report is the same; a game's probabilities differ from those of all episodes at once by rounding.
-part = ""
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the (first) run was trained.
 device = ""
 # Where to write the report; empty: evaluation.json in the run's folder, evaluation-STEP.json for several checkpoints of a run, and for one that is not its last; played otherwise than trained, with what differs before the ending (-released, -t0.5, -v5, -sample). A report of other episodes, seeds or targets that is there stays, and the new one's name says what differs (-n100, -seed2, -target90). Needed for a checkpoint that is not the run's.
@@ -106,10 +103,6 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     if evaluation.episodes == 0 {
         bail!("episodes=0: there is nothing to play");
     }
-    let part = match text("part").as_str() {
-        "" => None,
-        word => Some(word.parse()?),
-    };
     let device = device_or(text("device"), &runs[0])?;
     let mut batches: Vec<Vec<Planned>> = Vec::new();
     for run in runs {
@@ -151,15 +144,13 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         check_out(&planned.out)?;
     }
     let stop = interrupt::listen()?;
-    let how = How { options: &evaluation, part, device: &device, stop: &stop };
+    let how = How { options: &evaluation, device: &device, stop: &stop };
     play_batches(&batches, &how)
 }
 
 /// How batches are played, whatever is in them.
 struct How<'a> {
     options: &'a EvaluationSettings,
-    /// Which episodes, where others play the rest.
-    part: Option<Part>,
     device: &'a str,
     stop: &'a AtomicBool,
 }
@@ -263,7 +254,7 @@ fn device_or(asked: String, run: &RunDir) -> Result<String> {
     }
 }
 
-/// Plays `checkpoint`, or a part of its episodes, and writes `evaluation.json` into the run; with
+/// Plays `checkpoint` and writes `evaluation.json` into the run; with
 /// what differs in the name where it is played otherwise than it should be by its own settings.
 ///
 /// # Errors
@@ -272,14 +263,13 @@ pub fn play(
     run: &RunDir,
     checkpoint: &Checkpoint,
     options: &EvaluationSettings,
-    part: Option<Part>,
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
     let mut planned = plan(run, checkpoint, None, options)?;
     planned.iter_mut().for_each(Planned::step_aside);
     let batches: Vec<Vec<Planned>> = planned.into_iter().map(|planned| vec![planned]).collect();
-    play_batches(&batches, &How { options, part, device, stop })
+    play_batches(&batches, &How { options, device, stop })
 }
 
 /// Whether all reports that [`play`] writes of a run are there, and are about its newest weights.
@@ -330,12 +320,6 @@ fn all_reports(
         }
     }
     Ok(true)
-}
-
-/// Whether it is still to be chosen how a run is played; of one that cannot be read it is not.
-pub fn is_choice_awaited(run: &RunDir, options: &EvaluationSettings) -> bool {
-    let newest = Checkpoint::newest(&run.checkpoints());
-    newest.is_ok_and(|(newest, _)| choose::is_awaited(run, &newest, options).unwrap_or(false))
 }
 
 /// The file name of a run's report, by its own protocol where it was played so.
@@ -401,8 +385,7 @@ fn check_alike(batch: &[Planned]) -> Result<()> {
     }
 }
 
-/// Plays a batch together, and writes and returns its reports; of a part only those that it
-/// completes.
+/// Plays a batch together, and writes and returns its reports.
 ///
 /// # Errors
 /// When playing fails, or every episode of an entry failed; the reports of the others are
@@ -411,18 +394,10 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
     let entries: Vec<&Entry> = batch.iter().map(|planned| &planned.entry).collect();
     entries.iter().for_each(|entry| entry.announce());
     let chosen = device::choose(how.device)?;
-    let played = match how.part {
-        None => {
-            let is_over = || how.is_stopped();
-            let played = playing::play(&entries, &chosen, how.options.parallel, &is_over)?;
-            played.into_iter().map(Some).collect()
-        }
-        Some(part) => parts::play(batch, part, &chosen, how)?,
-    };
+    let played = playing::play(&entries, &chosen, how.options.parallel, &|| how.is_stopped())?;
     let (mut told, mut failed) = (Vec::with_capacity(batch.len()), None);
     // Told before anything is written, which may fail.
     for (planned, evaluation) in batch.iter().zip(played) {
-        let Some(evaluation) = evaluation else { continue };
         match evaluation {
             Ok(evaluation) => {
                 say!("{}", evaluation.to_text());
@@ -435,10 +410,7 @@ fn play_batch<'a>(batch: &'a [Planned], how: &How<'_>) -> Result<Vec<(&'a Planne
         }
     }
     for (Planned { entry, out, is_beside }, evaluation) in &told {
-        // One that was put together of parts is there, or they would be lost.
-        if how.part.is_none() {
-            evaluation.write(out).context("cannot write the report")?;
-        }
+        evaluation.write(out).context("cannot write the report")?;
         say!("evaluation: {}", out.display());
         if let Some(warning) = evaluation.warning() {
             warn!("warning: {warning}");

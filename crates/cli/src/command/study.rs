@@ -39,8 +39,6 @@ const SHARED: &str = r#"
 engine = "local"
 # Cells at once. 0: here one for each core, eight at most; on Slurm as many as it starts.
 jobs = 0
-# Processes that share the playing of each run once it is trained, a part of the episodes each: for long evaluations and more cores or nodes than cells. 0 or 1: the process that trained it plays it.
-parts = 0
 # Slurm: the partition, --partition.
 partition = ""
 # Slurm: time of a job, --time; a run that is not at its end then goes on in a new job.

@@ -52,17 +52,8 @@ pub fn auto_profile(settings: &Settings) -> Profile {
 
 /// Begins a run of these settings, called `name`, or goes on with an unfinished one; gives the
 /// exit code.
-pub fn begin(settings: &Settings, name: &str, then: Then) -> Result<u8> {
-    plan(settings, Some(name))?.carry_out(then)
-}
-
-/// What follows on training.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Then {
-    /// The run is played, as its settings say.
-    Play,
-    /// Nothing: others play it.
-    End,
+pub fn begin(settings: &Settings, name: &str) -> Result<u8> {
+    plan(settings, Some(name))?.carry_out()
 }
 
 /// What is to be done, before the first step of it.
@@ -85,10 +76,10 @@ struct Work {
 
 impl ToDo {
     /// In this process alone; gives the exit code.
-    fn carry_out(self, then: Then) -> Result<u8> {
+    fn carry_out(self) -> Result<u8> {
         match self {
             Self::Done => Ok(0),
-            Self::Work(work) => carry_out(Ok(*work), &Alone, then),
+            Self::Work(work) => carry_out(Ok(*work), &Alone),
         }
     }
 }
@@ -165,8 +156,8 @@ fn plan_to_resume(options: &[String]) -> Result<ToDo> {
 
 /// Goes on with a run, unless that would do no more than play again what was played, maybe in
 /// more episodes, and replace its report.
-pub fn take_up(settings: &Settings, run: &RunDir, then: Then) -> Result<u8> {
-    plan_to_take_up(settings, run)?.carry_out(then)
+pub fn take_up(settings: &Settings, run: &RunDir) -> Result<u8> {
+    plan_to_take_up(settings, run)?.carry_out()
 }
 
 fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<ToDo> {
@@ -231,13 +222,6 @@ pub fn is_finished(run: &RunDir) -> bool {
     run.path().join(FINISHED).exists()
 }
 
-/// Whether a run has done its last update, and how it is played was chosen where its settings
-/// leave that open.
-pub fn is_trained(run: &RunDir, settings: &Settings) -> bool {
-    let evaluation = &settings.evaluation;
-    is_finished(run) && (evaluation.episodes == 0 || !evaluate::is_choice_awaited(run, evaluation))
-}
-
 fn go_on(settings: &Settings, run: RunDir, lock: RunLock, prepared: Prepared) -> Result<ToDo> {
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
@@ -279,11 +263,7 @@ fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
         if processes.rank() > 0 {
             let told = told_by_first(processes, &[]).map_err(TrainError::from)?;
             // Process 0 says why there is nothing to do.
-            return if told.is_empty() {
-                Ok(0)
-            } else {
-                carry_out(follow(&told), processes, Then::Play)
-            };
+            return if told.is_empty() { Ok(0) } else { carry_out(follow(&told), processes) };
         }
         let plan = plan();
         let told = match &plan {
@@ -298,7 +278,7 @@ fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
         told_by_first(processes, &told).map_err(TrainError::from)?;
         match plan? {
             ToDo::Done => Ok(0),
-            ToDo::Work(work) => carry_out(Ok(*work), processes, Then::Play),
+            ToDo::Work(work) => carry_out(Ok(*work), processes),
         }
     })
 }
@@ -319,7 +299,7 @@ const FINISHED: &str = "finished";
 
 /// Trains with all processes and plays with process 0; gives the exit code. Where one process
 /// cannot begin, none does.
-fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Result<u8> {
+fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
     let (n, leads) = (processes.count(), processes.rank() == 0);
     let ready = work.and_then(|work| {
         let Work { settings, run, prepared, checkpoint, _lock } = work;
@@ -412,10 +392,8 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes, then: Then) -> Resul
     }
     let checkpoint = &finished.checkpoint;
     let chosen = evaluate::choose_after_training(&run, checkpoint, evaluation, device_name, &stop);
-    let played = chosen.and_then(|()| match then {
-        Then::End => Ok(()),
-        Then::Play => evaluate::play(&run, checkpoint, evaluation, None, device_name, &stop),
-    });
+    let played =
+        chosen.and_then(|()| evaluate::play(&run, checkpoint, evaluation, device_name, &stop));
     match played {
         Err(error) if interrupt::is_stop(&error) => stopped(),
         played => {

@@ -35,14 +35,11 @@ const fn only(key: &'static str, of: &'static str, values: &'static [&'static st
 const TRANSFORMER: &[&str] = &["transformer"];
 const WITH_PARTS: &[&str] = &["decision_transformer", "behavior_cloning", "rvs"];
 /// Those that learn a model of logged actions.
-pub(super) const SEQUENCES: &[&str] =
-    &["decision_transformer", "behavior_cloning", "rvs", "value_guided"];
+pub(super) const SEQUENCES: &[&str] = WITH_PARTS;
 /// That may be told shares of the best episodes in place of returns.
 const WITH_SHARES: &[&str] = &["decision_transformer", "rvs"];
-/// Whose model a preset describes.
-const PRESET: &[&str] = &["decision_transformer", "behavior_cloning", "value_guided"];
 /// A transformer that is told returns.
-const TOLD: &[&str] = &["decision_transformer", "value_guided"];
+const TOLD: &[&str] = &["decision_transformer"];
 const PIXELS: &[&str] = &["pixels"];
 const VECTORS: &[&str] = &["vectors"];
 const LIST: &[&str] = &["a list"];
@@ -57,8 +54,7 @@ const OBSERVATIONS: &str = "the task's observations";
 const ACTIONS: &str = "the task's actions";
 const RECORDING: &str = "the recording";
 
-const ONLY: [Only; 41] = [
-    only("preset", "algorithm", PRESET),
+const ONLY: [Only; 38] = [
     only("data.run", OBSERVATIONS, PIXELS),
     only("data.selection", OBSERVATIONS, PIXELS),
     only("data.transitions", OBSERVATIONS, PIXELS),
@@ -80,7 +76,6 @@ const ONLY: [Only; 41] = [
     only("attention.*", "algorithm", SEQUENCES),
     only("head.*", "algorithm", SEQUENCES),
     only("train.micro_batches", "algorithm", WITH_PARTS),
-    only("model.conditioning", "algorithm", TOLD),
     only("model.return_unit", "algorithm", TOLD),
     only("model.return_unit", "model.kind", TRANSFORMER),
     only("model.return_head", OBSERVATIONS, VECTORS),
@@ -93,7 +88,6 @@ const ONLY: [Only; 41] = [
     ),
     only("evaluation.return_quantile", "algorithm", TOLD),
     only("model.best_percents", "algorithm", WITH_SHARES),
-    only("model.best_percents", "model.conditioning", &["token"]),
     only("evaluation.best_percent", "algorithm", WITH_SHARES),
     only("model.n_heads", "model.kind", TRANSFORMER),
     only("model.time", "model.kind", TRANSFORMER),

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ActionSpace, ObservationSpace, Targets, Task, protocol::ReturnUnits};
 
-use super::{BEHAVIOR_CLONING, ModelKind, Preset, Profile, Settings, variants};
+use super::{BEHAVIOR_CLONING, ModelKind, Profile, Settings, variants};
 use crate::{
     keys::{self, Keys},
     suites,
@@ -32,7 +32,6 @@ const NO_ENVIRONMENT: Overlay = preset!("no-environment.toml");
 const PIXELS_PAPER: Overlay = preset!("pixels-paper.toml");
 const VECTORS_PAPER: Overlay = preset!("vectors-paper.toml");
 const PERCEPTRON: Overlay = preset!("perceptron.toml");
-const FOURIERFORMER: Overlay = preset!("fourierformer.toml");
 
 /// The most numbers of an observation that is small: those of Gymnasium's CartPole, Acrobot and
 /// LunarLander.
@@ -52,9 +51,6 @@ impl Settings {
             }
             (Profile::Paper, ObservationSpace::Pixels { .. }) => overlays.push(PIXELS_PAPER),
             (Profile::Paper, ObservationSpace::Vectors { .. }) => overlays.push(VECTORS_PAPER),
-        }
-        if self.preset == Preset::Fourierformer {
-            overlays.push(FOURIERFORMER);
         }
         overlays.extend(
             AlgorithmConfig::ALL
@@ -186,7 +182,6 @@ fn lines_of_help() -> Result<String> {
         ("algorithm=behavior_cloning model.kind=perceptron, quick profile", PERCEPTRON.0),
         ("profile=paper, a task that shows pictures", PIXELS_PAPER.0),
         ("profile=paper, a task that shows vectors", VECTORS_PAPER.0),
-        ("preset=fourierformer", FOURIERFORMER.0),
     ];
     let last = [("a task without an environment (own=…)".to_owned(), NO_ENVIRONMENT.0)];
     let otherwise = otherwise.into_iter().map(|(of, preset)| (of.to_owned(), preset));

@@ -12,7 +12,7 @@ use overtone_model::{
 
 use super::{
     BEHAVIOR_CLONING, DECISION_TRANSFORMER, ModelKind, RVS, Recorded, ReturnHead, ReturnUnit,
-    Settings, Time, Told, VALUE_GUIDED,
+    Settings, Time,
 };
 
 impl Settings {
@@ -59,7 +59,6 @@ impl Settings {
         };
         let conditioning = match &*self.algorithm {
             BEHAVIOR_CLONING => Conditioning::None,
-            _ if model.conditioning == Told::Adaln => Conditioning::Adaln,
             _ => Conditioning::Return,
         };
         let (return_range, average_return) = match model.return_unit {
@@ -113,8 +112,7 @@ impl Settings {
     }
 
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
-    /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `tanh-adaln`,
-    /// `cql4`.
+    /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `cql4`.
     pub fn model_name(&self, algorithm: &AlgorithmConfig) -> String {
         let best = match self.data.best_percent {
             100.0 => String::new(),
@@ -123,7 +121,6 @@ impl Settings {
         let (algorithm, head) = match (&*self.algorithm, algorithm.model()) {
             (_, None) => return format!("{best}{}", algorithm.short_name()),
             (BEHAVIOR_CLONING, _) => ("bc-", self.head.name()),
-            (VALUE_GUIDED, _) => ("guided-", self.head.name()),
             (RVS, _) => return format!("{best}rvs-{}", self.head.name()),
             _ => ("", self.head.name()),
         };
@@ -134,8 +131,7 @@ impl Settings {
             }
             ModelKind::Transformer => ("", format!("-attention-{}", self.attention.name())),
         };
-        let told = if self.model.conditioning == Told::Adaln { "-adaln" } else { "" };
-        format!("{best}{algorithm}{kind}{head}{attention}{told}")
+        format!("{best}{algorithm}{kind}{head}{attention}")
     }
 
     /// The agent in a few words, after its number of parameters.

@@ -90,7 +90,7 @@ impl Source {
         let mut words = vec![format!("{RETURN_SCALE}={}", self.agent.return_scale)];
         let stored = self.keys()?;
         let delayed = "data.delayed_reward".to_owned();
-        let told = ["algorithm".to_owned(), "preset".to_owned(), delayed].into_iter();
+        let told = ["algorithm".to_owned(), delayed].into_iter();
         for key in told.chain(self.keys_of_agent(&stored)) {
             if let Some(value) = stored.get(&key) {
                 words.push(format!("{}={}", keys::short(&key), keys::plain(value)));

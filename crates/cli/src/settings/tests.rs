@@ -1,9 +1,9 @@
-use overtone_agents::{GuideConfig, RebracConfig};
+use overtone_agents::RebracConfig;
 use overtone_core::{ActionSpace, ObservationSpace, seed};
 use overtone_hostile::mutate::mutate;
 use overtone_model::{
-    AttentionConfig, Conditioning, DecisionTransformerConfig, FourierKernel, ModelConfig,
-    PerceptronConfig, RShape,
+    AttentionConfig, DecisionTransformerConfig, FourierKernel, ModelConfig, PerceptronConfig,
+    RShape,
     head::{
         BinnedConfig, BinsHeadConfig, Domain, FourierHeadConfig, GmmHeadConfig,
         GmmLikelihoodConfig, HeadConfig, InitialCoefficients, LinearConfig, MixtureStd,
@@ -43,12 +43,10 @@ fn presets_resolve_and_survive_the_run_folder() {
         "game=seaquest profile=paper",
         "env=hopper",
         "env=walker2d profile=paper",
-        "env=halfcheetah preset=fourierformer profile=paper",
         "game=seaquest algorithm=discrete_cql",
         "env=hopper algorithm=td3_bc td3_bc.alpha=1",
         "env=hopper algorithm=iql profile=paper",
         "env=walker2d algorithm=rebrac rebrac.critic_penalty=0",
-        "env=walker2d algorithm=value_guided value_guided.guidance=2",
     ] {
         let settings = resolve(line).unwrap();
         let path = folder.path().join("config.toml");
@@ -213,16 +211,6 @@ fn the_paper_profile_is_the_reference_s() {
 }
 
 #[test]
-fn the_fourierformer_preset_is_the_paper_s() {
-    let line = "env=hopper preset=fourierformer profile=paper";
-    let config = DecisionTransformerConfig::fourierformer(1000);
-    assert_eq!(algorithm(line).unwrap(), transformer(config));
-    assert_eq!(resolve(line).unwrap().train.learning_rate, 1e-3);
-    let softmax = resolve("env=hopper preset=fourierformer attention=softmax").unwrap();
-    assert_eq!(softmax.attention.name(), "softmax");
-}
-
-#[test]
 fn every_head_for_a_list_of_actions_can_be_asked_for() {
     let head = |words: &str| {
         let line = format!("game=seaquest {words}");
@@ -291,13 +279,6 @@ fn every_agent_has_a_name() {
     let words = format!("{perceptron} head=linear head.bins=20");
     assert_eq!(name(&words), "bc-perceptron-linear-bins20");
     assert_eq!(name("algorithm=rvs head=gaussian data.best_percent=50"), "best50-rvs-gaussian");
-    let words = "model.conditioning=adaln";
-    assert_eq!(name(words), "tanh-adaln");
-    let line = format!("env=hopper {words}");
-    let Some(ModelConfig::Transformer(model)) = algorithm(&line).unwrap().model() else {
-        panic!("a transformer")
-    };
-    assert_eq!(model.conditioning, Conditioning::Adaln);
     assert_eq!(name("head=fourier head.bins=50"), "fourier14-bins50");
     assert_eq!(name("head=gmm head.bins=50"), "gmm2-bins50");
     let line = "game=seaquest algorithm=discrete_cql discrete_cql.alpha=0.5";
@@ -307,14 +288,6 @@ fn every_agent_has_a_name() {
 /// What `--help` shows as defaults is what the library has.
 #[test]
 fn an_algorithm_s_defaults_are_the_library_s() {
-    let line = "env=hopper algorithm=value_guided";
-    let AlgorithmConfig::ValueGuided(options) = algorithm(line).unwrap() else {
-        panic!("a value-guided Decision Transformer")
-    };
-    assert_eq!(options.guide, GuideConfig::default());
-    assert_eq!(resolve(line).unwrap().model_name(&algorithm(line).unwrap()), "guided-tanh");
-    let perceptron = algorithm(&format!("{line} model.kind=perceptron")).map(drop).unwrap_err();
-    assert!(perceptron.to_string().contains("what is guided is a transformer"), "{perceptron}");
     let expected = AlgorithmConfig::DiscreteCql(Default::default());
     let line = "game=seaquest algorithm=discrete_cql profile=paper";
     assert_eq!(algorithm(line).unwrap(), expected);
@@ -376,7 +349,6 @@ fn small_vectors_have_a_small_model() {
         // What has a width of its own keeps it.
         ("algorithm=behavior_cloning model.kind=perceptron", 256),
         ("algorithm=rvs", 256),
-        ("preset=fourierformer", 256),
     ] {
         assert_eq!(width(4, list(), line, Profile::Quick), expected, "{line}");
     }
@@ -506,13 +478,8 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
         ),
         (
             "env=hopper algorithm=td3_bc evaluation.return_quantile=0.5",
-            "evaluation.return_quantile=0.5 is for algorithm=decision_transformer or \
-             value_guided; this run has algorithm=td3_bc",
-        ),
-        (
-            "env=hopper algorithm=td3_bc preset=fourierformer",
-            "preset=fourierformer is for algorithm=decision_transformer or behavior_cloning or \
-             value_guided; this run has algorithm=td3_bc",
+            "evaluation.return_quantile=0.5 is for algorithm=decision_transformer; \
+             this run has algorithm=td3_bc",
         ),
         (
             "env=hopper evaluation.every=0 evaluation.every_episodes=3",
@@ -521,17 +488,13 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
         ),
         (
             "game=seaquest algorithm=discrete_cql head=fourier",
-            "head=fourier is for algorithm=decision_transformer or behavior_cloning or rvs or \
-             value_guided; this run has algorithm=discrete_cql",
+            "head=fourier is for algorithm=decision_transformer or behavior_cloning or rvs; \
+             this run has algorithm=discrete_cql",
         ),
     ] {
         let error = resolve(line).map(drop).unwrap_err().to_string();
         assert_eq!(error, expected);
     }
-    let line = "env=hopper algorithm=behavior_cloning model.conditioning=adaln";
-    let expected = "model.conditioning=adaln is for algorithm=decision_transformer or value_guided; \
-                    this run has algorithm=behavior_cloning";
-    assert_eq!(resolve(line).map(drop).unwrap_err().to_string(), expected);
     for word in ["attention=fourier", "model.n_heads=3"] {
         let line = format!("env=hopper algorithm=behavior_cloning model.kind=perceptron {word}");
         let expected =
@@ -542,11 +505,6 @@ fn keys_of_a_variant_that_was_not_chosen_are_refused() {
 
 #[test]
 fn what_presets_say_of_other_variants_is_no_mistake() {
-    let perceptron = "algorithm=behavior_cloning model.kind=perceptron";
-    resolve(&format!("env=hopper preset=fourierformer {perceptron}")).unwrap();
-    // The preset chooses the attention that the key is of.
-    let settings = resolve("env=hopper preset=fourierformer attention.power=6").unwrap();
-    assert_eq!(settings.attention.name(), "fourier6");
     resolve("game=seaquest profile=paper train.epochs=3").unwrap();
     resolve("game=seaquest head=gmm head.components=3").unwrap();
 }

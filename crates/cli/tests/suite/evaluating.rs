@@ -418,7 +418,6 @@ fn acting_as_the_best_is_a_way_to_play() {
     for (more, parts) in [
         ("model.best_percents=0", ["best_percents", "above 0 and at most 100"]),
         ("model.best_percents=10,10", ["best_percents = 10", "different"]),
-        ("model.best_percents=10 model.conditioning=adaln", ["best_percents=10", "token"]),
         (
             "model.best_percents=10 algorithm=behavior_cloning",
             ["best_percents=10", "decision_transformer or rvs"],

@@ -187,7 +187,7 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
     for words in [
         "model.n_layers=1 model.d_model=16",
         "head=fourier attention=fourier model.n_layers=1 model.d_model=16",
-        "head=gmm head.bins=5 model.conditioning=adaln model.n_layers=1 model.d_model=16",
+        "head=gmm head.bins=5 model.n_layers=1 model.d_model=16",
         "algorithm=behavior_cloning model.kind=perceptron head=gaussian model.d_model=16",
         "algorithm=behavior_cloning model.kind=perceptron head=gmm head.weights=learned \
          head.std=state model.d_model=16",
@@ -198,7 +198,6 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
         "algorithm=td3_bc td3_bc.hidden=8",
         "algorithm=iql iql.hidden=8",
         "algorithm=rebrac rebrac.hidden=8",
-        "algorithm=value_guided value_guided.hidden=8 model.n_layers=1 model.d_model=16",
     ] {
         let desk = Desk::new();
         desk.succeeds(&format!("train {SMALL} {words}"));

@@ -52,8 +52,6 @@ fn the_first_step_predicts_what_the_other_run_predicted() {
         "algorithm=td3_bc td3_bc.hidden=8",
         "algorithm=iql iql.hidden=8",
         "algorithm=rebrac rebrac.hidden=8 rebrac.normalize=true",
-        "algorithm=value_guided value_guided.hidden=8 value_guided.critic_learning_rate=0 model.n_layers=1 \
-         model.d_model=16",
     ] {
         let desk = Desk::new();
         desk.succeeds(&format!("{SOURCE} {algorithm}"));
@@ -167,7 +165,6 @@ fn what_does_not_fit_is_refused_with_both_values() {
     refuses(run, "model.n_heads=2", &["model.n_heads=2", "model.n_heads=1"]);
     refuses(run, "head=gaussian", &["head=gaussian", "head=tanh"]);
     refuses(run, "attention=fourier", &["attention=fourier", "attention=softmax"]);
-    refuses(run, "model.conditioning=adaln", &["adaln", "model.conditioning=token"]);
     refuses(
         run,
         "algorithm=behavior_cloning",

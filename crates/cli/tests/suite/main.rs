@@ -26,7 +26,6 @@ mod mpi;
 mod output;
 mod own_tasks;
 mod pages;
-mod parts;
 mod played;
 #[cfg(feature = "python")]
 mod playing;

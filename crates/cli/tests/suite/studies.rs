@@ -187,8 +187,6 @@ fn what_would_take_the_place_of_a_report_is_refused() {
     fs::write(desk.path("again.toml"), format!("evaluations = [\"{line}\"]\n")).unwrap();
     let study = format!("study run again.toml {TINY} evaluation.episodes=0");
     desk.refuses(&study, &[line, "evaluation.episodes=0 there plays nothing"]);
-    let study = format!("study run {TINY} name=parts seed=1 evaluation.episodes=3 parts=4");
-    desk.refuses(&study, &["parts=4", "3 episodes"]);
 }
 
 /// Its run is there, and was played otherwise.
@@ -204,24 +202,6 @@ fn an_evaluation_that_fails_is_no_played_one() {
         assert!(said.stderr.contains("relased"), "{said:?}");
         assert!(said.stdout.contains("1 cell: 1 failed"), "{said:?}");
     }
-}
-
-/// How a run is played is chosen before its parts are, also where that was cut short.
-#[test]
-fn a_choice_that_is_missing_is_made_before_parts_are_played() {
-    let desk = Desk::new();
-    let words =
-        format!("{} evaluation.episodes=2 parts=2", TINY.replace("evaluation.target=1800", ""));
-    desk.succeeds(&format!("study run {words} name=s seed=1"));
-    let run = &runs(&desk)[0];
-    let choice = fs::read(run.join("choice.json")).unwrap();
-    for name in ["choice.json", "evaluation.json"] {
-        fs::remove_file(run.join(name)).unwrap();
-    }
-    let said = desk.succeeds("study resume s");
-    assert!(said.contains("1 cell: 1 played"), "{said}");
-    assert_eq!(fs::read(run.join("choice.json")).unwrap(), choice);
-    assert!(run.join("evaluation.json").is_file());
 }
 
 #[test]
@@ -391,7 +371,7 @@ fn playing_that_no_job_has_time_for_fails() {
     let told = status(&desk, "p");
     assert_eq!(told["counts"], serde_json::json!({ "failed": 1 }));
     let error = told["cells"][0]["error"].as_str().unwrap();
-    assert!(error.contains("playing was stopped") && error.contains("parts="), "{error}");
+    assert!(error.contains("playing was stopped") && error.contains("longer time="), "{error}");
 }
 
 #[test]

@@ -148,7 +148,8 @@ impl Arrays {
                     return Default::default();
                 };
                 // A group is a whole episode: where no flag says so, recording stopped there.
-                let outcome = outcome(terminals[last], timeouts[last]).unwrap_or(Outcome::Truncated);
+                let outcome =
+                    outcome(terminals[last], timeouts[last]).unwrap_or(Outcome::Truncated);
                 (vec![Episode { start: 0, length: last + 1, outcome }], vec![true])
             }
             (Hdf5Layout::Minari, None) => Default::default(),

@@ -6,7 +6,6 @@ mod distributions;
 mod failures;
 mod groups;
 mod order;
-mod parts;
 mod policy;
 
 use std::ops::ControlFlow;

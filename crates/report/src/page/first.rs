@@ -52,7 +52,6 @@ fn algorithm(run: &RunFiles) -> Option<String> {
         "iql" => "implicit Q-learning",
         "rebrac" => "ReBRAC",
         "rvs" => "RvS-R",
-        "value_guided" => "value-guided Decision Transformer",
         other => other,
     };
     Some(name.to_owned())

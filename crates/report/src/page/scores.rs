@@ -62,7 +62,7 @@ pub(super) type Configuration = BTreeMap<String, String>;
 const BESIDE: [&str; 5] = ["seed", "runs", "resume", "device", "evaluation"];
 
 /// Algorithms whose options earlier versions wrote into the settings of every run.
-const EARLIER: [&str; 5] = ["discrete_cql", "td3_bc", "iql", "rebrac", "value_guided"];
+const EARLIER: [&str; 4] = ["discrete_cql", "td3_bc", "iql", "rebrac"];
 
 /// The episodes of one target, in numbers computed here from the episodes themselves.
 pub(super) struct Row<'a> {

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests too")]
 
-mod adaln;
 mod atari;
 mod case;
 mod fourier_heads;

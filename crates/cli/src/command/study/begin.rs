@@ -77,12 +77,11 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     let runs = first.settings.runs.clone();
     let folder = StudyFolder::of(&runs, &study.name);
     cells::check_different(&cells)?;
-    cells::check_parts(&cells, study.executor.parts)?;
     if given.is("plan") {
         return plan::plan(&study, &folder, &cells, given.is("measure")).map(|()| 0);
     }
     cells::check(&cells)?;
-    check_under_way(&folder, &cells, study.executor.parts)?;
+    check_under_way(&folder, &cells)?;
     fix_profile(&mut study, &cells)?;
     folder.write(&study)?;
     folder.check_locks()?;
@@ -134,26 +133,18 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
     }
 }
 
-/// Checks that no study under way is replaced: whoever carries it out reads its cells in its
-/// folder when they begin, and is known of by the number of its parts.
+/// Checks that no study under way is replaced: its processes read their cells in its folder when
+/// they begin.
 ///
 /// # Errors
-/// Names a cell that is not done yet, and would be another or none; or the number of parts.
-fn check_under_way(folder: &StudyFolder, cells: &[Resolved], parts: usize) -> Result<()> {
+/// Names a cell that is not done yet, and would be another or none.
+fn check_under_way(folder: &StudyFolder, cells: &[Resolved]) -> Result<()> {
     // What cannot be read, nobody carries out.
     let Ok(before) = folder.study() else { return Ok(()) };
     let Ok(known) = cells::resolve(&before) else { return Ok(()) };
     let told = cells::status(&before, folder, &known)?.cells;
     if !told.iter().any(|told| told.state.is_under_way()) {
         return Ok(());
-    }
-    let shares = |parts: usize| parts.max(1);
-    if shares(parts) != shares(before.executor.parts) {
-        bail!(
-            "parts={parts}: the study {} is under way with parts={}: wait for it, or stop it first",
-            before.name,
-            before.executor.parts
-        );
     }
     for (old, _) in known.iter().zip(&told).filter(|(_, told)| !told.state.is_done()) {
         let same = cells.iter().find(|new| new.cell.id == old.cell.id);

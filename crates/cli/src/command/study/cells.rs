@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_study::{Cell, CellStatus, State, Status, Study, StudyFolder, Work, last_step, slurm};
+use overtone_study::{Cell, CellStatus, State, Status, Study, StudyFolder, last_step, slurm};
 use overtone_train::{Checkpoint, RunDir, TrainError, run_dir::CONFIG};
 
 use crate::{
@@ -240,23 +240,6 @@ pub fn check_different(cells: &[Resolved]) -> Result<()> {
     Ok(())
 }
 
-/// Checks that each of the processes that share the playing of a run has an episode to play.
-///
-/// # Errors
-/// Names the first cell of which there are fewer.
-pub fn check_parts(cells: &[Resolved], parts: usize) -> Result<()> {
-    for resolved in cells {
-        let mut episodes = resolved.played().map(|played| played.episodes);
-        if let Some(few) = episodes.find(|n| (1..parts).contains(n)) {
-            bail!(
-                "parts={parts}: the cell {} plays {few} episodes; say parts={few} or less",
-                resolved.cell.id
-            );
-        }
-    }
-    Ok(())
-}
-
 /// The runs in a folder with their settings.
 pub struct KnownRuns(Vec<(RunDir, Settings)>);
 
@@ -317,8 +300,7 @@ pub fn status(study: &Study, folder: &StudyFolder, cells: &[Resolved]) -> Result
     };
     let told = cells.iter().map(|resolved| {
         let run = known.of(resolved);
-        let works = Work::of(&resolved.cell.id, study.executor.parts);
-        let state = state(resolved, run, job_of(&resolved.cell.id), folder, &works);
+        let state = state(resolved, run, job_of(&resolved.cell.id), folder);
         CellStatus {
             cell: resolved.cell.id.clone(),
             label: resolved.cell.label.clone(),
@@ -334,12 +316,12 @@ fn state(
     run: Option<&RunDir>,
     job: Option<(String, &str)>,
     folder: &StudyFolder,
-    works: &[Work],
 ) -> State {
     let step = run.map_or(0, |run| last_step(run.path()));
     let planned = Some(resolved.settings.train.updates).filter(|updates| *updates > 0);
     let of = planned.or_else(|| provenance::updates(run?));
-    let is_worked_on = run.is_some_and(RunDir::is_worked_on) || folder.is_worked_on(works);
+    let is_worked_on =
+        run.is_some_and(RunDir::is_worked_on) || folder.is_worked_on(&resolved.cell.id);
     match job {
         _ if is_worked_on => State::Running { step, of },
         Some((_, "RUNNING" | "COMPLETING")) => State::Running { step, of },
@@ -349,7 +331,7 @@ fn state(
                 0 => State::Trained,
                 _ => State::Played,
             },
-            run => match (folder.failure(works), run) {
+            run => match (folder.failure(&resolved.cell.id), run) {
                 (Some(error), _) => State::Failed { error },
                 (None, Some(_)) => State::Stopped { step, of },
                 (None, None) => State::Waiting,

@@ -1,4 +1,4 @@
-//! One cell, or a share of it, done by a process of its own.
+//! One cell, done by a process of its own.
 
 use std::{
     collections::BTreeSet,
@@ -11,48 +11,36 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use overtone_console::errors;
-use overtone_eval::{Choice, Part};
-use overtone_study::{Share, StudyFolder, Work};
+use overtone_eval::Choice;
+use overtone_study::StudyFolder;
 use overtone_train::Checkpoint;
 
 use super::cells::{self, KnownRuns, Resolved};
 use crate::{
-    command::{
-        evaluate,
-        train::{self, Then},
-    },
+    command::{evaluate, train},
     interrupt,
 };
 
-/// Does what `line` says of a cell of the study in `folder`: begins its run, or goes on with it,
-/// and plays it, or one of these; gives the exit code. Why it failed is noted in the study's
-/// folder.
-pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
+/// Does a cell of the study in `folder`: begins its run, or resumes it, and plays it; gives the
+/// exit code. Why it failed is noted in the study's folder.
+pub fn cell(folder: &Path, id: &str, until_input_ends: bool) -> Result<u8> {
     let folder = StudyFolder::find(Path::new(""), &folder.display().to_string())?;
-    let work: Work = line.parse().map_err(anyhow::Error::msg)?;
     let study = folder.study()?;
     let stop = interrupt::listen()?;
     if until_input_ends {
         end_with_input(stop.clone());
     }
-    let _lock = folder.lock(&work)?;
-    folder.note_failure(&work, None);
-    let resolved = cells::resolve_one(&study, &work.cell)
-        .inspect_err(|error| folder.note_failure(&work, Some(&errors::sentence(error))))?;
+    let _lock = folder.lock(id)?;
+    folder.note_failure(id, None);
+    let resolved = cells::resolve_one(&study, id)
+        .inspect_err(|error| folder.note_failure(id, Some(&errors::sentence(error))))?;
     let before = if is_restarted() { kept_of_playing(&resolved) } else { None };
     // Of the cell alone: `-2` and `-3` behind it would depend on who began first.
     let name = format!("{}-{}", study.name, resolved.cell.id);
-    let mut ended = match work.share {
-        Share::All => train(&resolved, &name, Then::Play).and_then(|code| match code {
-            0 => play(&resolved, None, &stop),
-            code => Ok(code),
-        }),
-        Share::Training => train(&resolved, &name, Then::End),
-        Share::Part { number, of } => {
-            let part: Part = format!("{number}/{of}").parse()?;
-            play(&resolved, Some(part), &stop)
-        }
-    };
+    let mut ended = train(&resolved, &name).and_then(|code| match code {
+        0 => play(&resolved, &stop),
+        code => Ok(code),
+    });
     let is_stopped = match &ended {
         Ok(code) => *code == interrupt::EXIT_CODE,
         Err(error) => interrupt::is_stop(error),
@@ -64,11 +52,11 @@ pub fn cell(folder: &Path, line: &str, until_input_ends: bool) -> Result<u8> {
         }
         ended = Err(anyhow!(
             "playing was stopped in one job after the other, and begins anew in each: give a \
-             longer time= (remove job.sh first), or parts="
+             longer time= (remove job.sh first)"
         ));
     }
     if let Err(error) = &ended {
-        folder.note_failure(&work, Some(&errors::sentence(error)));
+        folder.note_failure(id, Some(&errors::sentence(error)));
     }
     ended
 }
@@ -79,7 +67,7 @@ fn is_restarted() -> bool {
     restarts.is_some_and(|n| n > 0)
 }
 
-/// The files that playing a cell's run has left: reports, parts of them, and the choice of a way
+/// The files that playing a cell's run has left: reports, and the choice of a way
 /// to play. None where the run is not at its end.
 fn kept_of_playing(resolved: &Resolved) -> Option<BTreeSet<OsString>> {
     let known = KnownRuns::read(&resolved.settings.runs);
@@ -99,17 +87,16 @@ fn kept_of_playing(resolved: &Resolved) -> Option<BTreeSet<OsString>> {
     Some(kept)
 }
 
-fn train(resolved: &Resolved, name: &str, then: Then) -> Result<u8> {
+fn train(resolved: &Resolved, name: &str) -> Result<u8> {
     let settings = &resolved.settings;
     match KnownRuns::read(&settings.runs).of(resolved) {
-        Some(run) if then == Then::End && train::is_trained(run, settings) => Ok(0),
-        Some(run) => train::take_up(settings, run, then),
-        None => train::begin(settings, name, then),
+        Some(run) => train::take_up(settings, run),
+        None => train::begin(settings, name),
     }
 }
 
-/// Plays what was not played yet of the cell's run, or a part of it.
-fn play(resolved: &Resolved, part: Option<Part>, stop: &AtomicBool) -> Result<u8> {
+/// Plays what was not played yet of the cell's run.
+fn play(resolved: &Resolved, stop: &AtomicBool) -> Result<u8> {
     let settings = &resolved.settings;
     let known = KnownRuns::read(&settings.runs);
     let run = known.of(resolved).filter(|run| train::is_finished(run));
@@ -118,11 +105,10 @@ fn play(resolved: &Resolved, part: Option<Part>, stop: &AtomicBool) -> Result<u8
     if awaited.is_empty() {
         return Ok(0);
     }
-    // Who plays a part shares the run with those who play the others.
-    let _lock = part.is_none().then(|| run.lock()).transpose()?;
+    let _lock = run.lock()?;
     let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;
     for evaluation in awaited {
-        evaluate::play(run, &checkpoint, evaluation, part, &settings.device, stop)
+        evaluate::play(run, &checkpoint, evaluation, &settings.device, stop)
             .with_context(|| format!("evaluating {}", checkpoint.path.display()))?;
     }
     Ok(0)
