@@ -17,6 +17,7 @@ features := ""
 # build time, are compiled once and serve building, testing and benchmarking alike.
 # `--bin` then says which program is wanted: nothing that it does not name is compiled.
 cargo_args := "--workspace --locked --features '" + features + "'"
+ignored := if env("OVERTONE_TEST_ALL", "") == "" { "" } else { "-- --include-ignored" }
 programs := env("CARGO_TARGET_DIR", "target") / "release"
 overtone := programs / "overtone"
 wheels := env("CARGO_TARGET_DIR", "target") / "wheels"
@@ -107,11 +108,15 @@ setup:
 build program="overtone": setup
     @scripts/build.sh "{{ programs }}/{{ program }}" --release {{ cargo_args }} --bin {{ program }}
 
-# Run every test
+# Run every test: 15 minutes on 2 cores, the compiled dependencies aside. OVERTONE_TEST_ALL=1 adds those that need Slurm, MPI or Minari
 test: setup
-    cargo test --release {{ cargo_args }}
+    cargo test --release {{ cargo_args }} {{ ignored }}
     cargo build --release {{ cargo_args }} --lib --bin overtone
     scripts/python_tests.sh "{{ programs }}"
+
+# Run the quick tests, those inside of the crates, in under a minute
+test-fast: setup
+    cargo test --release {{ cargo_args }} --lib
 
 # Build the Python package as a wheel in target/wheels: the module and the program in one
 wheel: setup

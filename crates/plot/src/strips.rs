@@ -87,7 +87,8 @@ impl Strips {
             if is_above {
                 svg::text(&mut picture, [8.0, y - ROW / 2.0], "", &row.name);
             } else {
-                let end = "text-anchor=\"end\"";
+                // The margin is as wide as the name: a page must not enlarge it.
+                let end = "text-anchor=\"end\" class=\"key\"";
                 svg::text(&mut picture, [left - 10.0, y + 4.0], end, &row.name);
             }
             let ends = row.interval.and_then(|[low, high]| Some([place(low)?, place(high)?]));

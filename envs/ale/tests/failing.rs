@@ -53,6 +53,7 @@ fn play(emulation: &Emulation, rom: &Path, goes: bool) -> Rollout {
 
 /// What the child does; alone it does nothing.
 #[test]
+#[ignore = "the other process of a test; alone it does nothing"]
 fn child() {
     let Some(folder) = std::env::var_os(CHILD) else { return };
     let copy = Path::new(&folder).join("seaquest.bin");
@@ -94,7 +95,7 @@ fn a_rom_that_goes_away_fails_the_episodes_that_have_not_begun() {
     fs::create_dir_all(&folder).unwrap();
     fs::copy(rom(), folder.join("seaquest.bin")).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "child", "--nocapture", "--ignored"])
         .env("ALE_ROMS_DIR", &folder)
         .env(CHILD, &folder)
         .output()

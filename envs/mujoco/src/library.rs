@@ -178,6 +178,7 @@ mod tests {
 
     /// What the child does; alone it does nothing.
     #[test]
+    #[ignore = "the other process of a test; alone it does nothing"]
     fn child() {
         if std::env::var_os(CHILD).is_none() {
             return;
@@ -204,7 +205,7 @@ mod tests {
     fn warnings_are_kept_and_fatal_errors_end_the_process_with_a_sentence() {
         let folder = tempfile::tempdir().unwrap();
         let output = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "library::tests::child", "--nocapture"])
+            .args(["--exact", "library::tests::child", "--nocapture", "--ignored"])
             .current_dir(folder.path())
             .env(packages::SITE_PACKAGES, packages().unwrap())
             .env(CHILD, "1")

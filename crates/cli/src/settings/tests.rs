@@ -119,10 +119,10 @@ fn every_key_has_a_reason() {
     }
     assert!(!otherwise.contains("iql.expectile") && !otherwise.contains("paper."), "{otherwise}");
     let n_keys = keys::flatten(&DEFAULTS.parse().unwrap()).len();
-    // 6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC, 8 of value guidance; 4 of Fourier
+    // 6 of discrete CQL, 9 of TD3+BC, 8 of IQL, 11 of ReBRAC; 4 of Fourier
     // attention, 10 of heads;
     // 2 attentions, 3 heads on bins and 5 on real values themselves.
-    assert_eq!(help.lines().count(), 2 * (n_keys + 42 + 4 + 10 + 2 + 3 + 5));
+    assert_eq!(help.lines().count(), 2 * (n_keys + 34 + 4 + 10 + 2 + 3 + 5));
     for line in [
         "  head.frequencies=14\n      Highest frequency N; 14 is the paper's best",
         "  attention.power=4\n      2, 4 or 6; ",

@@ -203,6 +203,7 @@ fn starter_plan(cache: &Path) -> Preparation {
 
 /// What a child does: converts, and says how much memory it took at most.
 #[test]
+#[ignore = "the other process of a test; alone it does nothing"]
 fn child() {
     let Some(cache) = std::env::var_os(CHILD) else { return };
     let plan = starter_plan(Path::new(&cache));
@@ -225,7 +226,7 @@ fn spawn(cache: &Path) -> Child {
 fn spawn_with(cache: &Path, threads: Option<&str>) -> Child {
     Command::new(std::env::current_exe().unwrap())
         .envs(threads.map(|threads| ("RAYON_NUM_THREADS", threads)))
-        .args(["conversion::child", "--exact", "--nocapture"])
+        .args(["conversion::child", "--exact", "--nocapture", "--ignored"])
         .env(CHILD, cache)
         .stdout(Stdio::piped())
         .spawn()

@@ -14,7 +14,6 @@ use overtone_data::{
     Origin, Preparation, RecordedTask, Recording, ReplayLog, Selection, WrittenEpisode,
 };
 use overtone_testkit::dopamine::Recorder;
-use overtone_testkit::left_out;
 
 use crate::robots::observation;
 
@@ -320,11 +319,9 @@ print('opened by minari', minari.__version__)
 ";
 
 #[test]
+#[ignore = "needs OVERTONE_MINARI_PYTHON, a Python with minari[hdf5]==0.5.4 and pillow"]
 fn minari_opens_what_is_written() {
-    let Some(python) = std::env::var_os("OVERTONE_MINARI_PYTHON") else {
-        left_out("OVERTONE_MINARI_PYTHON names no Python with minari[hdf5]==0.5.4 and pillow");
-        return;
-    };
+    let python = std::env::var_os("OVERTONE_MINARI_PYTHON").unwrap();
     let dir = tempfile::tempdir().unwrap();
     write(&dir.path().join("own/vectors-v0"), &vectors(), None);
     write(&dir.path().join("own/pictures-v0"), &pictures(), None);
