@@ -2,8 +2,6 @@
 
 use std::io;
 
-use crate::caller::spoken;
-
 /// The exit code of a program that ended so; its error is printed first.
 pub fn exit_code(ended: anyhow::Result<u8>, of_errors: u8) -> u8 {
     ended.unwrap_or_else(|error| {
@@ -14,8 +12,7 @@ pub fn exit_code(ended: anyhow::Result<u8>, of_errors: u8) -> u8 {
 
 /// An error in one sentence, with what to do about it where that is known.
 pub fn told(error: &anyhow::Error) -> String {
-    let sentence = sentence(error);
-    format!("{}{}", spoken(&sentence), advice(error))
+    format!("{}{}", sentence(error), advice(error))
 }
 
 /// An error and its causes as one sentence; causes that it says already are left out, since

@@ -15,8 +15,6 @@ use std::{
     },
 };
 
-use crate::caller::spoken;
-
 /// Is given each line that would be printed.
 type Reader = Box<dyn FnMut(String)>;
 
@@ -86,26 +84,22 @@ pub fn own_stdout() -> io::Result<()> {
 pub fn say(line: fmt::Arguments<'_>) {
     READER.with_borrow_mut(|reader| match reader {
         None if is_quiet() => {}
-        reader => {
-            let line = line.to_string();
-            let line = spoken(&line);
-            match reader {
-                Some(reader) => reader(line.into_owned()),
-                None => {
-                    let line = format!("{line}\n");
-                    let _ = match OWN.get() {
-                        Some(mut own) => own.write_all(line.as_bytes()),
-                        None => io::stdout().write_all(line.as_bytes()),
-                    };
-                }
+        reader => match reader {
+            Some(reader) => reader(line.to_string()),
+            None => {
+                let line = format!("{line}\n");
+                let _ = match OWN.get() {
+                    Some(mut own) => own.write_all(line.as_bytes()),
+                    None => io::stdout().write_all(line.as_bytes()),
+                };
             }
-        }
+        },
     });
 }
 
 /// Says a line on standard error: what [`warn!`](crate::warn) does.
 pub fn warn(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "{}", spoken(&line.to_string()));
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 #[cfg(test)]

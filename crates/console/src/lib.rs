@@ -8,15 +8,17 @@ macro_rules! say {
     ($($words:tt)*) => { $crate::host::say(format_args!($($words)*)) };
 }
 
-/// `eprintln!` that does not mind when nobody reads it, and gives commands as they are given here.
+/// `eprintln!` that does not mind when nobody reads it.
 #[macro_export]
 macro_rules! warn {
     ($($words:tt)*) => { $crate::host::warn(format_args!($($words)*)) };
 }
 
-pub mod caller;
 pub mod errors;
 pub mod flags;
 pub mod host;
 pub mod keys;
 pub mod progress;
+mod quoted;
+
+pub use quoted::quoted;

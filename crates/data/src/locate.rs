@@ -103,7 +103,7 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
         return Err(DataError::Missing {
             path: datasets.join(&task.name),
             hint: format!(
-                "no description in {} has {}; name its data (dataset=PATH), or record some (`just \
+                "no description in {} has {}; name its data (dataset=PATH), or record some (`overtone \
                  record task={} to=records/first`)",
                 datasets.display(),
                 task.name,
@@ -144,12 +144,12 @@ fn described(task: &Task, dataset: &str, datasets: &Path) -> Result<Located, Dat
         path: first.unwrap_or_else(|| datasets.to_path_buf()),
         hint: match &starters[..] {
             [] => format!(
-                "fetch it (`just download`), or name other data (data.path=…); {} has no starter \
+                "fetch it (`overtone download`), or name other data (data.path=…); {} has no starter \
                  set",
                 task.name
             ),
             _ => format!(
-                "fetch it (`just download`), or name other data (data.path=…); the starter sets \
+                "fetch it (`overtone download`), or name other data (data.path=…); the starter sets \
                  of {} are: {}",
                 task.name,
                 starters.join(", ")

@@ -83,7 +83,7 @@ impl MinariId {
             return Err(DataError::Unfinished { path });
         }
         if !path.is_dir() {
-            let hint = format!("fetch it (`just download dataset={PREFIX}{self}`)");
+            let hint = format!("fetch it (`overtone download dataset={PREFIX}{self}`)");
             return Err(DataError::Missing { path, hint });
         }
         Ok(path)

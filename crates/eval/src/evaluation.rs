@@ -257,7 +257,7 @@ pub enum ReportError {
     /// A report of another version of this program.
     #[error(
         "`{path}` is a report of format {format}, and this program reads {FORMAT}: play the \
-         checkpoint again (`just evaluate rollouts`)"
+         checkpoint again (`overtone evaluate rollouts`)"
     )]
     OtherFormat {
         /// The file.
@@ -266,7 +266,7 @@ pub enum ReportError {
         format: u32,
     },
     /// A file does not say how an agent is played.
-    #[error("`{path}` is no choice: remove it, and choose again (`just evaluate choose`)")]
+    #[error("`{path}` is no choice: remove it, and choose again (`overtone evaluate choose`)")]
     Choice {
         /// The file.
         path: PathBuf,

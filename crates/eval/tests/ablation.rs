@@ -40,7 +40,7 @@ fn evaluation(returns: &[f64]) -> Evaluation {
         choice: None,
         checkpoint: None,
         dataset_hash: None,
-        command: "just protocol-ablation".into(),
+        command: "overtone evaluate ablation".into(),
     };
     Evaluation::new(setting, &plan, played).unwrap()
 }

@@ -20,8 +20,8 @@ use std::{error::Error, path::PathBuf, str::FromStr, time::Instant};
 
 use anyhow::{Context, Result, bail};
 use overtone_console::{
-    caller::quoted,
     keys::{self, Keys},
+    quoted,
 };
 use overtone_data::{DataError, datasets_folder};
 use overtone_lab::Page;

@@ -9,7 +9,6 @@ use std::{
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArrayDyn};
 use overtone::{DEFAULT_TARGET, OwnChoice};
 use overtone_agents::{Agent, policy};
-use overtone_console::caller::spoken;
 use overtone_core::{
     ActionSpace, Actions, ObservationSpace, Observations, Policy, Turn,
     policy::EpisodeStart,
@@ -69,7 +68,7 @@ struct Told {
 }
 
 fn failed(error: impl std::fmt::Display) -> PyErr {
-    OvertoneError::new_err(spoken(&error.to_string()).into_owned())
+    OvertoneError::new_err(error.to_string())
 }
 
 /// The numbers of an array that may be absent.

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use overtone_console::caller::spoken;
 use overtone_data::{
     DataError, Dataset, DatasetOptions, Fragment, MinariId, Recording, datasets_folder, read,
     starter,
@@ -45,5 +44,5 @@ pub fn find(name: &str) -> PyResult<(PathBuf, Option<String>)> {
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn failed(error: DataError) -> PyErr {
-    OvertoneError::new_err(spoken(&error.to_string()).into_owned())
+    OvertoneError::new_err(error.to_string())
 }

@@ -44,7 +44,7 @@ fn evaluation(targets: &[f32], score: f64) -> Evaluation {
         choice: None,
         checkpoint: Some(CheckpointRef { path: "checkpoints/step-200".into(), step: 200 }),
         dataset_hash: None,
-        command: "just evaluate rollouts".into(),
+        command: "overtone evaluate rollouts".into(),
     };
     Evaluation::new(setting, &plan, played).unwrap()
 }

@@ -67,8 +67,8 @@ pub enum StudyError {
     },
     /// No study at all.
     #[error(
-        "there is no study in {folder} yet: `just study run FILE.toml` starts one, and \
-         `just study init FILE.toml` writes a file to begin with"
+        "there is no study in {folder} yet: `overtone study run FILE.toml` starts one, and \
+         `overtone study init FILE.toml` writes a file to begin with"
     )]
     None {
         /// Where it was looked for.
@@ -92,7 +92,7 @@ pub enum StudyError {
     /// No study of a name.
     #[error(
         "there is no study `{name}`: neither a file nor a folder in {folder} \
-         (`just study init {}` writes one)",
+         (`overtone study init {}` writes one)",
         file_of(.name)
     )]
     NoStudy {

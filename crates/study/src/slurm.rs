@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, path::Path, process::Command};
 
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 
 use crate::{error::StudyError, grid::Executor};
 

@@ -50,7 +50,7 @@ pub enum TrainError {
         reason: String,
     },
     /// A run that has not come to its first checkpoint.
-    #[error("there is no checkpoint in {} yet; `just resume` trains on", path.display())]
+    #[error("there is no checkpoint in {} yet; `overtone resume` trains on", path.display())]
     NoCheckpoint {
         /// The folder of the run's checkpoints.
         path: PathBuf,
@@ -132,7 +132,7 @@ pub enum TrainError {
         rank: usize,
     },
     /// A run that is not there.
-    #[error("{what}; `just train` makes a run")]
+    #[error("{what}; `overtone train` makes a run")]
     NoRun {
         /// What was looked for and where.
         what: String,
@@ -149,8 +149,8 @@ impl TrainError {
 /// What is left when a checkpoint cannot be written.
 fn go_on(last: Option<u64>) -> String {
     match last {
-        Some(_) => format!("{}, and `just resume` goes on from it", whole(last)),
-        None => format!("{}, and `just resume` begins again", whole(last)),
+        Some(_) => format!("{}, and `overtone resume` goes on from it", whole(last)),
+        None => format!("{}, and `overtone resume` begins again", whole(last)),
     }
 }
 

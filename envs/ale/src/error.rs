@@ -27,11 +27,13 @@ pub enum AleError {
     },
     /// No folder with Python packages was found.
     #[error(
-        "no `.venv` here nor in a folder above, so ale-py is missing: run `just setup` for `atari`"
+        "no `.venv` here nor in a folder above, so ale-py is missing: run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     NoPackages,
     /// A virtual environment without ale-py.
-    #[error("ale-py is not installed in `{venv}`: run `just setup` for `atari`")]
+    #[error(
+        "ale-py is not installed in `{venv}`: run `just setup`, or pip install 'overtone-rl[atari]'"
+    )]
     NoAle {
         /// The virtual environment.
         venv: PathBuf,
@@ -41,19 +43,25 @@ pub enum AleError {
     #[error(transparent)]
     Packages(#[from] overtone_interpreter::PackagesError),
     /// Another ale-py.
-    #[error("ale-py {got} is installed, {ALE_PY_VERSION} is needed: run `just setup` for `atari`")]
+    #[error(
+        "ale-py {got} is installed, {ALE_PY_VERSION} is needed: run `just setup`, or pip install 'overtone-rl[atari]'"
+    )]
     AleVersion {
         /// The version found.
         got: String,
     },
     /// ale-py could not load all of itself.
-    #[error("ale-py's vector interface does not load ({message}): run `just setup` for `atari`")]
+    #[error(
+        "ale-py's vector interface does not load ({message}): run `just setup`, or pip install 'overtone-rl[atari]'"
+    )]
     NoVectorInterface {
         /// What Python said.
         message: String,
     },
     /// No ROM.
-    #[error("the ROM of {game} is missing (`{path}`): run `just setup` for `atari`")]
+    #[error(
+        "the ROM of {game} is missing (`{path}`): run `just setup`, or pip install 'overtone-rl[atari]'"
+    )]
     NoRom {
         /// The game's name.
         game: &'static str,
@@ -62,7 +70,7 @@ pub enum AleError {
     },
     /// Another ROM.
     #[error(
-        "`{path}` has MD5 {got}, the ROM of {game} has {expected}: run `just setup` for `atari`"
+        "`{path}` has MD5 {got}, the ROM of {game} has {expected}: run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     OtherRom {
         /// The game's name.
@@ -76,7 +84,7 @@ pub enum AleError {
     },
     /// The ROM is no longer the one that play began with.
     #[error(
-        "the ROM of {game} changed while it was played (`{path}`): run `just setup` for `atari`"
+        "the ROM of {game} changed while it was played (`{path}`): run `just setup`, or pip install 'overtone-rl[atari]'"
     )]
     ChangedRom {
         /// The game's name.

@@ -34,17 +34,17 @@ pub enum GymnasiumError {
     #[error(transparent)]
     Packages(#[from] overtone_interpreter::PackagesError),
     /// No folder with Python packages was found.
-    #[error("no `.venv` here nor in a folder above, so Gymnasium is missing: run `just setup`")]
+    #[error("no `.venv` here nor in a folder above, so Gymnasium is missing: run `just setup`, or pip install gymnasium")]
     NoPackages,
     /// A virtual environment without Gymnasium.
-    #[error("Gymnasium is not installed in `{venv}`: run `just setup`")]
+    #[error("Gymnasium is not installed in `{venv}`: run `just setup`, or pip install gymnasium")]
     NoGymnasium {
         /// The virtual environment.
         venv: PathBuf,
     },
     /// Another Gymnasium.
     #[error(
-        "Gymnasium {got} is installed, version {GYMNASIUM_VERSION} is needed: run `just setup`"
+        "Gymnasium {got} is installed, version {GYMNASIUM_VERSION} is needed: run `just setup`, or pip install gymnasium"
     )]
     Version {
         /// The version found.

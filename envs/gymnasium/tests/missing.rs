@@ -62,7 +62,7 @@ fn without_gymnasium_the_setup_is_named() {
     let (folder, packages) = folder_with_venv("none", &built_for());
     let missing = said(&folder, "CartPole-v1");
     assert!(missing.starts_with("Gymnasium is not installed in"), "{missing}");
-    assert!(missing.ends_with("run `just setup`"), "{missing}");
+    assert!(missing.contains("run `just setup`"), "{missing}");
     std::fs::create_dir(packages.join("gymnasium")).unwrap();
     std::fs::write(packages.join("gymnasium/__init__.py"), "__version__ = '0.29.1'\n").unwrap();
     let other = said(&folder, "CartPole-v1");

@@ -26,21 +26,23 @@ pub enum MujocoError {
     )]
     NoPackages,
     /// Packages without MuJoCo's library.
-    #[error("MuJoCo's library is missing (`{path}`): run `just setup` for `mujoco`")]
+    #[error(
+        "MuJoCo's library is missing (`{path}`): run `just setup`, or pip install 'overtone-rl[mujoco]'"
+    )]
     NoLibrary {
         /// Where it should lie.
         path: PathBuf,
     },
     /// Another MuJoCo.
     #[error(
-        "`{path}` is not MuJoCo {MUJOCO_VERSION}, which is needed: run `just setup` for `mujoco`"
+        "`{path}` is not MuJoCo {MUJOCO_VERSION}, which is needed: run `just setup`, or pip install 'overtone-rl[mujoco]'"
     )]
     OtherLibrary {
         /// The library found.
         path: PathBuf,
     },
     /// The library cannot be loaded, or lacks a function.
-    #[error("`{path}` does not load: run `just setup` for `mujoco`")]
+    #[error("`{path}` does not load: run `just setup`, or pip install 'overtone-rl[mujoco]'")]
     Unloadable {
         /// The library.
         path: PathBuf,
@@ -48,7 +50,9 @@ pub enum MujocoError {
         source: libloading::Error,
     },
     /// Packages without Gymnasium's model.
-    #[error("Gymnasium's model of the robot is missing (`{path}`): run `just setup` for `mujoco`")]
+    #[error(
+        "Gymnasium's model of the robot is missing (`{path}`): run `just setup`, or pip install 'overtone-rl[mujoco]'"
+    )]
     NoModel {
         /// Where it should lie.
         path: PathBuf,
@@ -63,7 +67,7 @@ pub enum MujocoError {
     },
     /// The model is of another robot.
     #[error(
-        "the robot in `{path}` has {got}, {expected} were expected: run `just setup` for `mujoco`"
+        "the robot in `{path}` has {got}, {expected} were expected: run `just setup`, or pip install 'overtone-rl[mujoco]'"
     )]
     OtherModel {
         /// The model.

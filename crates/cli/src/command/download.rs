@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_core::Task;
 use overtone_data::{
     DatasetCard, Kind, MinariId, Selection, datasets_folder,
@@ -122,8 +122,8 @@ pub fn run(options: &[String]) -> Result<()> {
     }
     let path = wanted.folder.join(wanted.path);
     say!("it is in {}", path.display());
-    say!("check it: just data lint {}", quoted(&path));
-    say!("use it:   just train {}", wanted.train);
+    say!("check it: overtone data lint {}", quoted(&path));
+    say!("use it:   overtone train {}", wanted.train);
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use std::{fs, process};
 
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::ProgressBar;
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_core::{ObservationSpace, Simulation, Task};
 use overtone_data::read::{open_with_last, reader_of};
 use overtone_data::write::{check_free, place_of, write_columns, write_frames};
@@ -304,5 +304,5 @@ fn say_written(written: &Written) {
     say!("content_sha256 {}", &written.content_hash[..16]);
     // A word without a `/` is a dataset's name.
     let here = if settings::is_path(&path) { "" } else { "./" };
-    say!("dataset: {path} (just train dataset={})", quoted(format!("{here}{path}")));
+    say!("dataset: {path} (overtone train dataset={})", quoted(format!("{here}{path}")));
 }

@@ -11,7 +11,7 @@ mod work;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_study::{Engine, Executor, Study, StudyFolder};
 use toml::{Table, Value};
 
@@ -148,7 +148,7 @@ pub fn init(file: &Path) -> Result<()> {
     }
     overtone_files::replace(file, include_str!("../../presets/study.toml").as_bytes())
         .with_context(|| format!("{}", file.display()))?;
-    say!("{}: edit it, then: just study run {} plan=true", file.display(), quoted(file));
+    say!("{}: edit it, then: overtone study run {} plan=true", file.display(), quoted(file));
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use indicatif::ProgressBar;
-use overtone_console::caller::{quoted, spoken};
+use overtone_console::quoted;
 use overtone_model::device;
 use overtone_train::{
     Alone, Began, Checkpoint, Finished, Job, Observer, Processes, RunDir, RunLock, StepReport,
@@ -139,8 +139,8 @@ fn plan_to_resume(options: &[String]) -> Result<ToDo> {
         |word: &&String| word.split_once('=').is_some_and(|(key, _)| key.contains('.'));
     if let Some(word) = options.iter().find(is_setting) {
         bail!(
-            "{word}: a run goes on as it was begun; `{}` begins another with its weights",
-            spoken(&format!("just train init=RUN {word}"))
+            "{word}: a run goes on as it was begun; `overtone train init=RUN \
+             {word}` begins another with its weights"
         );
     }
     let keys = keys::given(RESUME_OPTIONS, options)?;
@@ -165,7 +165,7 @@ fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<ToDo> {
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
         let path = run.path();
-        let again = format!("just evaluate rollouts run={}", quoted(path));
+        let again = format!("overtone evaluate rollouts run={}", quoted(path));
         say!("{} is finished and was played; `{again}` plays it again", path.display());
         return Ok(ToDo::Done);
     }
@@ -239,7 +239,9 @@ fn go_on(settings: &Settings, run: RunDir, lock: RunLock, prepared: Prepared) ->
         Err(error) => {
             let run = run.path().display();
             return Err(error).with_context(|| {
-                format!("cannot go on with {run} (`just train` … resume=never begins a new run)")
+                format!(
+                    "cannot go on with {run} (`overtone train` … resume=never begins a new run)"
+                )
             });
         }
     };
@@ -354,7 +356,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
     say!("{}", trainer.memory());
     let runs = run.path().parent().filter(|runs| !runs.as_os_str().is_empty());
     let runs = quoted(runs.unwrap_or(Path::new(".")));
-    say!("run: {} (curves: just tensorboard --logdir {runs})", run.path().display());
+    say!("run: {} (curves: tensorboard --logdir {runs})", run.path().display());
     let (done, n_updates) = (trainer.state().step, trainer.n_updates());
     let due = Due::of(&settings, n_updates);
     if !leads {
@@ -379,7 +381,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         say!("{told}");
     }
     let stopped = || {
-        say!("stopped; go on with: just resume run={}", quoted(run.path()));
+        say!("stopped; go on with: overtone resume run={}", quoted(run.path()));
         Ok(interrupt::EXIT_CODE)
     };
     if finished.interrupted {
@@ -434,7 +436,7 @@ fn say_unplayed(settings: &Settings, run: &RunDir) -> Result<()> {
 fn lost(error: TrainError, run: &RunDir) -> anyhow::Error {
     match error {
         TrainError::Lost { .. } => {
-            anyhow!("{error}; go on with: just resume run={}", quoted(run.path()))
+            anyhow!("{error}; go on with: overtone resume run={}", quoted(run.path()))
         }
         error => error.into(),
     }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_core::{ActionScale, Play, Task};
 use overtone_env::ActionSpace;
 use overtone_eval::{Evaluation, PlayedEpisode, TargetResult, replay, rollout::role_seeds};
@@ -113,7 +113,7 @@ pub fn film(request: &Request, stop: &AtomicBool) -> Result<()> {
     let path = request.run.path().join(&request.evaluation);
     if !path.is_file() {
         bail!(
-            "{} is not there: play the agent first (just evaluate rollouts run={})",
+            "{} is not there: play the agent first (overtone evaluate rollouts run={})",
             path.display(),
             quoted(request.run.path())
         );

@@ -14,7 +14,7 @@ use overtone_agents::{
     exchange::{DESCRIPTION, Description, LAYOUT, WEIGHTS},
     hugging_face,
 };
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_files as files;
 use overtone_model::{ModelConfig, weights};
 use overtone_train::run_dir::CONFIG;
@@ -133,7 +133,7 @@ pub fn export(words: &[String]) -> Result<()> {
             "transformers reads it: DecisionTransformerModel.from_pretrained({:?})",
             to.display().to_string()
         ),
-        None => say!("just import {} makes a run of it", quoted(&to)),
+        None => say!("overtone import {} makes a run of it", quoted(&to)),
     }
     Ok(())
 }

@@ -188,7 +188,7 @@ fn without_ale_py() {
         said(output)
     };
     let parts =
-        ["could not be played after training", "evaluation.episodes=0", "install it with pip"];
+        ["could not be played after training", "evaluation.episodes=0", "pip install 'overtone-rl["];
     elsewhere(&desk).refused(&parts);
     elsewhere(&desk).refused(&["no `.venv` here"]);
     // An empty environment of the right Python.
@@ -202,7 +202,7 @@ fn without_ale_py() {
     let alone = desk.command(&desk.tiny("")).env_remove("VIRTUAL_ENV").output().unwrap();
     assert_eq!(said(alone).code, Some(0));
     let evaluate = desk.command("evaluate rollouts").env_remove("VIRTUAL_ENV").output().unwrap();
-    said(evaluate).refused(&["ale-py is not installed in", "install it with pip"]);
+    said(evaluate).refused(&["ale-py is not installed in", "pip install 'overtone-rl["]);
 }
 
 #[cfg(feature = "python")]
@@ -215,7 +215,7 @@ fn without_the_rom() {
         let output = desk.command(line).env("ALE_ROMS_DIR", desk.path("roms")).output().unwrap();
         said(output).refused(parts);
     };
-    let missing = ["the ROM of Seaquest is missing", "roms/seaquest.bin", "install it with pip"];
+    let missing = ["the ROM of Seaquest is missing", "roms/seaquest.bin", "pip install 'overtone-rl["];
     refused("evaluate rollouts episodes=1", &missing);
     refused("evaluate rollouts episodes=1 protocol=matched,released", &missing);
     refused("evaluate ablation episodes=1", &missing);
@@ -224,7 +224,7 @@ fn without_the_rom() {
     fs::write(desk.path("roms/seaquest.bin"), "another game").unwrap();
     refused(
         "evaluate rollouts episodes=1",
-        &["roms/seaquest.bin", "has MD5", "install it with pip"],
+        &["roms/seaquest.bin", "has MD5", "pip install 'overtone-rl["],
     );
     let run = desk.only_run("runs");
     let left: Vec<String> =

@@ -282,7 +282,7 @@ fn what_cannot_be_is_refused() {
     let mut command = desk.command(&tiny("evaluation.episodes=1"));
     command.env("OVERTONE_SITE_PACKAGES", desk.path("nowhere"));
     let said = crate::desk::said(command.output().unwrap());
-    said.refused(&["nowhere", "install it with pip"]);
+    said.refused(&["nowhere", "pip install 'overtone-rl[mujoco]'"]);
     desk.succeeds(&tiny(""));
     desk.refuses("evaluate rollouts episodes=1 actions=best", &["actions=best", "sample"]);
     desk.refuses("evaluate rollouts episodes=1 targets=nan", &["target=nan"]);

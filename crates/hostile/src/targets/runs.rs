@@ -427,7 +427,7 @@ fn evaluation() -> Result<Vec<u8>> {
         differences: Some(Vec::new()),
         heeds: None,
         choice: None,
-        command: "just evaluate rollouts checkpoint=200 seed=5".into(),
+        command: "overtone evaluate rollouts checkpoint=200 seed=5".into(),
     };
     let mut evaluation = Evaluation::new(setting, &plan, played)?;
     // What the clock says would make every search another one.

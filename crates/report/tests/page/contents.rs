@@ -28,7 +28,7 @@ fn a_played_run_has_scores_protocol_curves_and_every_episode() {
         "simulation.sticky_probability",
         "training loss",
         "<summary>All 16 episodes of evaluation.json</summary>",
-        "just evaluate rollouts checkpoint=200 seed=5",
+        "overtone evaluate rollouts checkpoint=200 seed=5",
         "updates = 200",
     ] {
         assert!(html.contains(part), "no {part:?} in\n{html}");

@@ -40,7 +40,7 @@ fn evaluation(step: u64, seed: u64, protocol: Play) -> Evaluation {
         choice: None,
         checkpoint: Some(CheckpointRef { path: format!("checkpoints/step-{step}").into(), step }),
         dataset_hash: Some("beef".into()),
-        command: format!("just evaluate rollouts checkpoint={step} seed={seed}"),
+        command: format!("overtone evaluate rollouts checkpoint={step} seed={seed}"),
     };
     Evaluation::new(setting, &plan, played.unwrap()).unwrap()
 }

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::PathBuf, sync::atomic::Ordering};
 
 use anyhow::{Context, Result, anyhow, bail};
 use overtone_agents::Agent;
-use overtone_console::caller::{quoted, spoken};
+use overtone_console::quoted;
 use overtone_core::{
     Play,
     protocol::{Deviation, Difference, TARGET, Trained},
@@ -273,11 +273,10 @@ fn command(
     seed: u64,
 ) -> String {
     let other = other_target.map(|target| format!(" other_target={target}")).unwrap_or_default();
-    let said = format!(
-        "just protocol-ablation run={} checkpoint={} episodes={episodes} target={target}{other} \
+    format!(
+        "overtone evaluate ablation run={} checkpoint={} episodes={episodes} target={target}{other} \
          seed={seed}",
         quoted(run.path()),
         quoted(checkpoint)
-    );
-    spoken(&said).into_owned()
+    )
 }

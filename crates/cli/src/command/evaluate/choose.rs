@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use overtone_agents::Agent;
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_core::ObservationSpace;
 use overtone_eval::{Choice, ChoicePoint, Way, evaluation::n_episodes, table::Table};
 use overtone_model::device;
@@ -254,7 +254,7 @@ pub fn run(options: &[String]) -> Result<()> {
     say!("Mode: {}; {}", choice.describe(), out.display());
     let asked = if target.is_empty() { String::new() } else { format!(" target={target}") };
     say!(
-        "play so: just evaluate rollouts run={} checkpoint={}{}{asked}",
+        "play so: overtone evaluate rollouts run={} checkpoint={}{}{asked}",
         quoted(run.path()),
         quoted(checkpoint_name(&run, &checkpoint)),
         ask::words(&agent, &choice.chosen)

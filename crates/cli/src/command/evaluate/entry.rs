@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use overtone_agents::Agent;
-use overtone_console::caller::{quoted, spoken};
+use overtone_console::quoted;
 use overtone_core::{ActionSpace, Task};
 use overtone_env::Simulator;
 use overtone_eval::{Heeds, Plan, evaluation};
@@ -132,14 +132,13 @@ impl Entry {
                 step: state.step,
             }),
             dataset_hash: Some(state.dataset_hash.clone()),
-            command: spoken(&format!(
-                "just evaluate rollouts run={} checkpoint={} episodes={} {how} seed={}",
+            command: format!(
+                "overtone evaluate rollouts run={} checkpoint={} episodes={} {how} seed={}",
                 quoted(self.run.path()),
                 quoted(checkpoint_name(&self.run, &self.checkpoint)),
                 self.plan.episodes,
                 self.plan.seed
-            ))
-            .into_owned(),
+            ),
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_study::{Asked, CellStatus, Engine, State, Study, StudyFolder};
 use toml::Value;
 
@@ -31,7 +31,7 @@ pub fn resume(words: &[String]) -> Result<u8> {
     let given = Given::new(&resume_options(), words, |word| is_name(word, words))?;
     if let Some(word) = given.settings.first() {
         bail!(
-            "`{word}`: a study goes on as it was started; `just study run` starts it with other words"
+            "`{word}`: a study goes on as it was started; `overtone study run` starts it with other words"
         );
     }
     let runs = words.iter().filter(|word| word.starts_with(RUNS)).cloned();
@@ -99,7 +99,7 @@ fn carry_out(mut study: Study, given: &Given) -> Result<u8> {
         match under_way {
             0 => {
                 let name = engines::named(&study, &cells);
-                say!("nothing is left to do; `just study report {name}` compares");
+                say!("nothing is left to do; `overtone study report {name}` compares");
             }
             n => say!("{n} cells are under way, and no other is left to do"),
         }

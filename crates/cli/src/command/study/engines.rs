@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_study::{
     Study, StudyFolder,
     local::{self, Ended, Event, Job},
@@ -69,12 +69,12 @@ pub fn local(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
     });
     let failed = ended.iter().filter(|(_, how)| matches!(how, Ended::Failed(_))).count();
     if stop.load(Ordering::Relaxed) {
-        say!("stopped; go on with: just study resume {}", named(study, open));
+        say!("stopped; go on with: overtone study resume {}", named(study, open));
         return Ok(interrupt::EXIT_CODE);
     }
     if failed > 0 {
         warn!(
-            "error: {failed} of {n} cells failed; `just study status {name}` says why, and `just study \
+            "error: {failed} of {n} cells failed; `overtone study status {name}` says why, and `overtone study \
              resume {name}` tries them again",
             name = named(study, open)
         );
@@ -136,7 +136,7 @@ pub fn slurm(study: &Study, folder: &StudyFolder, open: &[&Resolved]) -> Result<
         "the page is written by job {report}, when they ended: {}",
         at.join("report.html").display()
     );
-    say!("where they stand: just study status {}", named(study, open));
+    say!("where they stand: overtone study status {}", named(study, open));
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use overtone_agents::{
     hugging_face,
     state_dict::{self, Unsaid},
 };
-use overtone_console::caller::quoted;
+use overtone_console::quoted;
 use overtone_core::{Normalization, ObservationSpace, Task};
 use overtone_data::EpisodeReturns;
 use overtone_eval::Choice;
@@ -99,7 +99,7 @@ pub fn import(words: &[String]) -> Result<()> {
     // Half of it would be taken for a run to go on with.
     written().inspect_err(|_| drop(fs::remove_dir_all(run.path())))?;
     say!("imported {} to {}", from.display(), run.path().display());
-    say!("play it: just evaluate rollouts run={}", quoted(run.path()));
+    say!("play it: overtone evaluate rollouts run={}", quoted(run.path()));
     Ok(())
 }
 
