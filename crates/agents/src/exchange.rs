@@ -33,7 +33,7 @@ pub struct Description {
     pub state: TrainState,
     /// The run's settings, as TOML.
     pub settings: String,
-    /// How the agent is played, where that was chosen: what the run's `choice.json` says.
+    /// How the agent is played, where that was chosen: what the checkpoint's `acting.json` says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<serde_json::Value>,
 }

@@ -56,7 +56,8 @@ pub fn is_last(run: &RunDir, checkpoint: &Checkpoint) -> bool {
 pub fn check_own(run: &RunDir, checkpoint: &Checkpoint) -> Result<()> {
     ensure!(
         own_path(run, &checkpoint.path).is_some(),
-        "checkpoint={}: is not one of {}: say with out= where to write about it",
+        "checkpoint={}: is not one of {}: name the run that it belongs to (run=), or say with out= \
+         where the evaluation goes",
         checkpoint.path.display(),
         run.path().display()
     );

@@ -88,8 +88,8 @@ const SETTINGS: [Differing; 3] = [
 ];
 
 impl Choice {
-    /// File in a run's folder.
-    pub const FILE: &str = "choice.json";
+    /// File in the folder of the checkpoint that was played.
+    pub const FILE: &str = "acting.json";
 
     /// The choice among `curve`; `None` where it is empty.
     pub fn of(step: u64, target: f32, seed: u64, curve: Vec<ChoicePoint>) -> Option<Self> {

@@ -34,7 +34,9 @@ pub enum GymnasiumError {
     #[error(transparent)]
     Packages(#[from] overtone_interpreter::PackagesError),
     /// No folder with Python packages was found.
-    #[error("no `.venv` here nor in a folder above, so Gymnasium is missing: run `just setup`, or pip install gymnasium")]
+    #[error(
+        "no `.venv` here nor in a folder above, so Gymnasium is missing: run `just setup`, or pip install gymnasium"
+    )]
     NoPackages,
     /// A virtual environment without Gymnasium.
     #[error("Gymnasium is not installed in `{venv}`: run `just setup`, or pip install gymnasium")]

@@ -320,9 +320,6 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         if leads {
             let (done, n_updates) = (trainer.state().step, trainer.n_updates());
             provenance::note(&run, done, n_updates, n)?;
-            if done < n_updates {
-                OwnChoice::forget(&run)?;
-            }
         }
         Ok((settings, run, algorithm, device, trainer, interrupt::listen()?, _lock))
     });

@@ -145,3 +145,10 @@ pub fn copy(from: &Path, to: &Path) {
         }
     }
 }
+
+/// The acting mode of a run's last checkpoint.
+pub fn acting_of(run: &Path) -> PathBuf {
+    let checkpoints = run.join("checkpoints");
+    let last = names(&checkpoints).into_iter().rfind(|name| name.starts_with("step-")).unwrap();
+    checkpoints.join(last).join("acting.json")
+}

@@ -187,8 +187,11 @@ fn without_ale_py() {
         let output = desk.command(&line).env_remove("VIRTUAL_ENV").output().unwrap();
         said(output)
     };
-    let parts =
-        ["could not be played after training", "evaluation.episodes=0", "pip install 'overtone-rl["];
+    let parts = [
+        "could not be played after training",
+        "evaluation.episodes=0",
+        "pip install 'overtone-rl[",
+    ];
     elsewhere(&desk).refused(&parts);
     elsewhere(&desk).refused(&["no `.venv` here"]);
     // An empty environment of the right Python.
@@ -215,7 +218,8 @@ fn without_the_rom() {
         let output = desk.command(line).env("ALE_ROMS_DIR", desk.path("roms")).output().unwrap();
         said(output).refused(parts);
     };
-    let missing = ["the ROM of Seaquest is missing", "roms/seaquest.bin", "pip install 'overtone-rl["];
+    let missing =
+        ["the ROM of Seaquest is missing", "roms/seaquest.bin", "pip install 'overtone-rl["];
     refused("evaluate rollouts episodes=1", &missing);
     refused("evaluate rollouts episodes=1 protocol=matched,released", &missing);
     refused("evaluate ablation episodes=1", &missing);

@@ -8,7 +8,10 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{desk::Desk, runs::events};
+use crate::{
+    desk::{Desk, acting_of},
+    runs::events,
+};
 
 /// A robot's model and run as small as they can be.
 fn tiny(words: &str) -> String {
@@ -212,29 +215,21 @@ fn a_choice_is_of_the_weights_that_were_played() {
     let desk = Desk::new();
     desk.succeeds(&tiny("evaluation.episodes=1 train.checkpoint_every=2"));
     let run = desk.only_run("runs");
-    let file = |name: &str| run.join(name);
-    let last = report(&file("choice.json"));
+    let acting = |step: u64| report(&run.join(format!("checkpoints/step-{step:08}/acting.json")));
+    let last = acting(4);
     desk.succeeds("evaluate choose checkpoint=2 episodes=1");
-    assert_eq!(report(&file("choice.json")), last, "it is of other weights");
-    let before = report(&file("choice-2.json"));
+    assert_eq!(acting(4), last, "it is of other weights");
+    let before = acting(2);
     assert_eq!((&last["step"], &before["step"]), (&4.into(), &2.into()));
     for (checkpoint, choice) in [("2", &before), ("4", &last)] {
         desk.succeeds(&format!("evaluate rollouts checkpoint={checkpoint} episodes=1 out=p.json"));
         assert_eq!(report(&desk.path("p.json"))["choice"], *choice, "{checkpoint}");
     }
-    // One that was made while it trained: it counts for no more, and is made anew.
-    fs::copy(file("choice-2.json"), file("choice.json")).unwrap();
-    desk.succeeds("evaluate rollouts episodes=1 out=p.json");
-    assert!(report(&desk.path("p.json"))["choice"].is_null());
-    desk.succeeds("resume");
-    assert_eq!(report(&file("choice.json"))["step"], 4);
     // Weights of another run have no place here.
     desk.succeeds(&tiny("runs=other"));
     let foreign = desk.only_run("other").join("checkpoints/step-00000004").canonicalize().unwrap();
     let line = format!("evaluate choose runs=runs episodes=1 checkpoint={}", foreign.display());
-    desk.refuses(&line, &["is not one of runs/", "out="]);
-    let said = desk.succeeds(&format!("{line} out=other.json"));
-    assert!(said.contains(&format!(" checkpoint={}", foreign.display())), "{said}");
+    desk.refuses(&line, &["is not one of runs/"]);
     let words = format!("evaluate rollouts runs=runs episodes=1 checkpoint={}", foreign.display());
     desk.succeeds(&format!("{words} out=p.json"));
     assert!(report(&desk.path("p.json"))["choice"].is_null(), "updates alone tell no weights");
@@ -260,7 +255,7 @@ fn a_temperature_is_chosen_after_training() {
     let words = "evaluation.episodes=1 evaluation.temperature=chosen evaluation.target=5";
     let said = desk.succeeds(&desk.tiny(words));
     let run = desk.only_run("runs");
-    let choice = report(&run.join("choice.json"));
+    let choice = report(&acting_of(&run));
     let chosen = choice["chosen"]["temperature"].as_f64().unwrap();
     let mode = format!("Mode: temperature {chosen} (best of 3 by 3 episodes)\n");
     assert_eq!((said.matches(&mode).count(), said.matches("Mode: ").count()), (1, 1), "{said}");
@@ -285,10 +280,10 @@ fn a_temperature_is_chosen_after_training() {
 
     // Killed while it chose, the run goes on with that and plays the same.
     let before = played()["episodes"].clone();
-    fs::remove_file(run.join("choice.json")).unwrap();
+    fs::remove_file(acting_of(&run)).unwrap();
     fs::remove_file(run.join("evaluation.json")).unwrap();
     desk.succeeds("resume");
-    assert_eq!(report(&run.join("choice.json")), choice);
+    assert_eq!(report(&acting_of(&run)), choice);
     assert_eq!(played()["episodes"], before);
     assert!(desk.succeeds("resume").contains("is finished and was played"));
 
@@ -298,8 +293,8 @@ fn a_temperature_is_chosen_after_training() {
         ["## Chosen ways to play", "matched (temperature chosen)", "matched (temperature 2.0)"];
     headings.iter().for_each(|part| assert!(page.contains(part), "no {part} in {page}"));
 
-    fs::write(run.join("choice.json"), "{}").unwrap();
-    desk.refuses("evaluate rollouts", &["choice.json", "choose again"]);
+    fs::write(acting_of(&run), "{}").unwrap();
+    desk.refuses("evaluate rollouts", &["acting.json", "choose again"]);
 }
 
 /// In other episodes than those of a score; what it chooses is played by hand.
@@ -314,7 +309,7 @@ fn a_temperature_is_chosen_by_other_episodes() {
     desk.refuses("evaluate choose episodes=0", &["nothing to play"]);
     let words = "temperatures=1,0.05 episodes=2 target=5";
     let said = desk.succeeds(&format!("evaluate choose {words}"));
-    let found = report(&run.join("choice.json"));
+    let found = report(&acting_of(&run));
     let curve = found["curve"].as_array().unwrap();
     let mean = |point: &Value| point["raw_return"]["mean"].as_f64().unwrap();
     let best = if mean(&curve[1]) > mean(&curve[0]) { 0.05 } else { 1.0 };
@@ -344,7 +339,7 @@ fn acting_as_the_best_is_a_way_to_play() {
     assert!(said.contains(" (best of 7 by 14 episodes)\n"), "{said}");
     assert_eq!(said.matches("Mode: ").count(), 1, "{said}");
     let run = desk.only_run("runs");
-    let choice = report(&run.join("choice.json"));
+    let choice = report(&acting_of(&run));
     let ways = choice["curve"].as_array().unwrap().iter();
     let mean = |point: &Value| point["raw_return"]["mean"].as_f64().unwrap();
     let best = ways.clone().map(mean).fold(f64::MIN, f64::max);
@@ -410,7 +405,7 @@ fn acting_as_the_best_is_a_way_to_play() {
         &["best_percent=20", "told of 10, 50, 100 %"],
     );
     desk.succeeds("evaluate choose target=2000 episodes=1");
-    assert_eq!(report(&run.join("choice.json"))["curve"].as_array().unwrap().len(), 4);
+    assert_eq!(report(&acting_of(&run))["curve"].as_array().unwrap().len(), 4);
     desk.succeeds("report video=false");
 
     let desk = Desk::new();
@@ -446,7 +441,7 @@ fn a_way_that_is_said_in_training_is_the_runs_own() {
              train.batch_size=4 evaluation.episodes=2 evaluation.{words}"
         ));
         let run = desk.only_run("runs");
-        assert!(!run.join("choice.json").exists(), "{words}: nothing was left to choose");
+        assert!(!acting_of(&run).exists(), "{words}: nothing was left to choose");
         let trained = report(&run.join("evaluation.json"));
         assert_eq!(trained["protocol"][key], value, "{words}");
         desk.succeeds("evaluate rollouts episodes=2");
@@ -471,7 +466,7 @@ fn what_is_said_holds_in_every_way() {
          train.batch_size=4 evaluation.episodes=1 evaluation.return_quantile=0.25",
     );
     let run = desk.only_run("runs");
-    let choice = report(&run.join("choice.json"));
+    let choice = report(&acting_of(&run));
     let ways = choice["curve"].as_array().unwrap();
     assert_eq!(ways.len(), 3);
     assert!(ways.iter().all(|point| point["way"]["return_quantile"] == 0.25), "{choice}");
@@ -492,7 +487,7 @@ fn a_perceptron_may_be_told_shares_too() {
     );
     assert!(said.contains(" (best of 3 by 6 episodes)\n"), "{said}");
     let run = desk.only_run("runs");
-    assert_eq!(report(&run.join("choice.json"))["curve"].as_array().unwrap().len(), 3);
+    assert_eq!(report(&acting_of(&run))["curve"].as_array().unwrap().len(), 3);
     let played = |percent: u8| {
         let words = format!("evaluate rollouts episodes=2 best_percent={percent} out=told.json");
         desk.succeeds(&words);
@@ -515,7 +510,7 @@ fn a_quantile_is_chosen_after_training() {
                  model.best_percents=none evaluation.episodes=1";
     let said = desk.succeeds(&format!("train env=hopper {words}"));
     let run = desk.only_run("runs");
-    let choice = report(&run.join("choice.json"));
+    let choice = report(&acting_of(&run));
     let chosen = choice["chosen"]["return_quantile"].as_f64().unwrap();
     let short = (chosen * 100.0).round() / 100.0;
     let expected = format!("Mode: return quantile {short} (best of 4 by 4 episodes)\n");
@@ -530,7 +525,7 @@ fn a_quantile_is_chosen_after_training() {
     // Of two that are named, in as many episodes as are asked for; and one that is said.
     desk.refuses("evaluate choose return_quantiles=0.5,1.5", &["`1.5`", "at most 1"]);
     desk.succeeds("evaluate choose return_quantiles=0.3,0.6 episodes=2");
-    let choice = report(&run.join("choice.json"));
+    let choice = report(&acting_of(&run));
     assert_eq!(choice["curve"].as_array().unwrap().len(), 2);
     assert_eq!(choice["curve"][0]["raw_return"]["n"], 2);
     desk.succeeds("evaluate rollouts episodes=1 return_quantile=0.8");
@@ -550,13 +545,13 @@ fn an_agent_whose_share_is_said_tries_no_other_way_to_be_told() {
     let desk = Desk::new();
     desk.succeeds(&format!("train env=hopper {tiny} runs=robot"));
     let run = desk.only_run("robot");
-    assert!(!run.join("choice.json").exists());
+    assert!(!acting_of(&run).exists());
     let played = report(&run.join("evaluation.json"));
     assert_eq!(played["protocol"]["best_percent"], 10.0);
     // One that draws from a list still tries temperatures.
     desk.succeeds(&format!("train task=gymnasium/CartPole-v1 {tiny} runs=pole"));
     let run = desk.only_run("pole");
-    let choice = report(&run.join("choice.json"));
+    let choice = report(&acting_of(&run));
     let ways: Vec<&Value> = choice["curve"].as_array().unwrap().iter().map(|p| &p["way"]).collect();
     assert_eq!(ways.len(), 3);
     assert!(ways.iter().all(|way| way["best_percent"] == 10.0), "{choice}");

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::desk::{Desk, checkpoint, copy, names, project};
+use crate::desk::{Desk, acting_of, checkpoint, copy, names, project};
 
 const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_length=5 \
                     model.best_percents=none train.batch_size=3 train.updates=4 \
@@ -79,8 +79,7 @@ fn one_that_acts_as_the_best_is_told_any_return() {
     // What is exported without being asked for is what was chosen for the run.
     desk.succeeds("evaluate choose runs=runs episodes=1");
     let choice: Value =
-        serde_json::from_slice(&fs::read(desk.only_run("runs").join("choice.json")).unwrap())
-            .unwrap();
+        serde_json::from_slice(&fs::read(acting_of(&desk.only_run("runs"))).unwrap()).unwrap();
     match choice["chosen"]["best_percent"].as_f64().unwrap_or(0.0) {
         0.0 => desk.refuses("export to=out", &["model.return_unit = rate"]),
         percent => {

@@ -207,7 +207,10 @@ fn an_evaluation_that_fails_is_no_played_one() {
 #[test]
 fn a_study_is_found_where_its_file_says() {
     let desk = Desk::new();
-    desk.refuses("study status", &["no study in runs/studies yet", "`overtone study run FILE.toml` starts one"]);
+    desk.refuses(
+        "study status",
+        &["no study in runs/studies yet", "`overtone study run FILE.toml` starts one"],
+    );
     fs::write(desk.path("s.toml"), "seeds = [1]\n[settings]\nruns = \"elsewhere\"\n").unwrap();
     desk.succeeds(&format!("study run s.toml {TINY} evaluation.episodes=0"));
     assert!(desk.succeeds("study status s.toml").contains("1 cell: 1 trained"));

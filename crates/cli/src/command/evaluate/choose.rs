@@ -19,13 +19,13 @@ use super::{
     ask::{self, Ask},
     check_out, device_or,
     entry::Entry,
-    own_choice::{OwnChoice, file_of},
+    own_choice::OwnChoice,
     playing,
     ways::Ways,
 };
 use crate::{
     interrupt, keys,
-    runs::{check_own, checkpoint_name, is_last, open_checkpoint, open_run},
+    runs::{check_own, checkpoint_name, open_checkpoint, open_run},
     settings::{self, Choosable, EvaluationSettings},
     suites,
 };
@@ -52,8 +52,6 @@ seed = 1001
 parallel = 0
 # Where to compute: auto, cpu, cuda or cuda:N; empty: as the run was trained.
 device = ""
-# Where to write the choice, as JSON; empty: choice.json in the run's folder, and choice-STEP.json for a checkpoint that is not its last, where evaluate rollouts and Python find it. Needed for a checkpoint that is not the run's.
-out = ""
 "#;
 
 /// Temperatures among which training chooses: few, as each is played.
@@ -132,7 +130,7 @@ pub fn choose_after_training(
         stop,
     };
     // The evaluation that follows says what was chosen.
-    choose(run, checkpoint, &how)?.write(&run.path().join(Choice::FILE))?;
+    choose(run, checkpoint, &how)?.write(&checkpoint.path.join(Choice::FILE))?;
     Ok(())
 }
 
@@ -226,16 +224,8 @@ pub fn run(options: &[String]) -> Result<()> {
     };
     ensure!(episodes > 0, "episodes=0: there is nothing to play");
     ensure!(!target.contains(','), "target={target}: one return is asked for");
-    let out = match text("out").as_str() {
-        "" => {
-            check_own(&run, &checkpoint)?;
-            run.path().join(match is_last(&run, &checkpoint) {
-                true => Choice::FILE.to_owned(),
-                false => file_of(checkpoint.state.step),
-            })
-        }
-        path => PathBuf::from(path),
-    };
+    check_own(&run, &checkpoint)?;
+    let out = checkpoint.path.join(Choice::FILE);
     check_out(&out)?;
     let device = device_or(text("device"), &run)?;
     let stop = interrupt::listen()?;

@@ -1,21 +1,11 @@
 //! [`OwnChoice`]: what was chosen for a run, and what its settings leave of that.
 
-use std::{fs, io::ErrorKind};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use overtone_core::Play;
 use overtone_eval::{Choice, Way};
 use overtone_train::{Checkpoint, RunDir, run_dir::CONFIG};
 
-use crate::{
-    runs::own_path,
-    settings::{self, Choosable},
-};
-
-/// The file in a run's folder for what was chosen for weights that are not its last.
-pub fn file_of(step: u64) -> String {
-    format!("choice-{step}.json")
-}
+use crate::settings::{self, Choosable};
 
 /// What was chosen for a run, and what its settings say about that.
 #[derive(Clone, Debug, Default)]
@@ -27,36 +17,13 @@ pub struct OwnChoice {
 }
 
 impl OwnChoice {
-    /// What the files of `run` say of `checkpoint`. A choice is of the weights that were played.
+    /// The acting mode in `checkpoint`, and what the settings of `run` say about it.
     ///
     /// # Errors
     /// When they cannot be read.
     pub fn of(run: &RunDir, checkpoint: &Checkpoint) -> Result<Self> {
         let said = settings::chosen_of(&run.path().join(CONFIG))?;
-        let step = checkpoint.state.step;
-        let mut choice = None;
-        for name in [file_of(step).as_str(), Choice::FILE] {
-            let found = Choice::read(&run.path().join(name))?.filter(|found| found.step == step);
-            choice = choice.or(found);
-        }
-        let is_own = own_path(run, &checkpoint.path).is_some();
-        Ok(Self { choice: choice.filter(|_| is_own), said })
-    }
-
-    /// Takes away what was chosen for weights that `run` trains on.
-    ///
-    /// # Errors
-    /// When it is there and cannot be removed.
-    pub fn forget(run: &RunDir) -> Result<()> {
-        let path = run.path().join(Choice::FILE);
-        match fs::remove_file(&path) {
-            Ok(()) => say!("{}: was of earlier weights, and is taken away", path.display()),
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => {
-                return Err(error).with_context(|| format!("removing {}", path.display()));
-            }
-        }
-        Ok(())
+        Ok(Self { choice: Choice::read(&checkpoint.path.join(Choice::FILE))?, said })
     }
 
     /// The choice, or that among the ways of this best percent alone.

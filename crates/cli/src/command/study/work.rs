@@ -11,7 +11,6 @@ use std::{
 
 use anyhow::{Context, Result, anyhow};
 use overtone_console::errors;
-use overtone_eval::Choice;
 use overtone_study::StudyFolder;
 use overtone_train::Checkpoint;
 
@@ -67,8 +66,8 @@ fn is_restarted() -> bool {
     restarts.is_some_and(|n| n > 0)
 }
 
-/// The files that playing a cell's run has left: reports, and the choice of a way
-/// to play. None where the run is not at its end.
+/// The files that playing a cell's run has left: reports, and those of its newest checkpoint, among
+/// them the acting mode. None if the run is not at its end.
 fn kept_of_playing(resolved: &Resolved) -> Option<BTreeSet<OsString>> {
     let known = KnownRuns::read(&resolved.settings.runs);
     let run = known.of(resolved).filter(|run| train::is_finished(run))?;
@@ -76,14 +75,11 @@ fn kept_of_playing(resolved: &Resolved) -> Option<BTreeSet<OsString>> {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|entry| entry.file_name()).collect()
     };
-    let mut kept = BTreeSet::new();
-    for name in names(run.path()) {
-        let text = name.to_string_lossy();
-        if text == Choice::FILE || text.starts_with("evaluation") {
-            kept.extend(names(&run.path().join(&name)));
-            kept.insert(name);
-        }
-    }
+    let newest = Checkpoint::newest(&run.checkpoints()).ok();
+    let mut kept: BTreeSet<OsString> =
+        newest.map(|(newest, _)| names(&newest.path)).unwrap_or_default().into_iter().collect();
+    let reports = names(run.path()).into_iter();
+    kept.extend(reports.filter(|name| name.to_string_lossy().starts_with("evaluation")));
     Some(kept)
 }
 

@@ -88,11 +88,11 @@ pub fn import(words: &[String]) -> Result<()> {
     let _lock = run.lock()?;
     let written = || -> Result<()> {
         run.write(CONFIG, settings.as_bytes())?;
-        if let Some(choice) = choice {
-            choice.write(&run.path().join(Choice::FILE))?;
-        }
         let learned = Exported { model: tensors, training: NamedTensors::new() };
-        Checkpoint::save(&run.checkpoints(), &state, &learned, 1, 1)?;
+        let checkpoint = Checkpoint::save(&run.checkpoints(), &state, &learned, 1, 1)?;
+        if let Some(choice) = choice {
+            choice.write(&checkpoint.path.join(Choice::FILE))?;
+        }
         provenance::note(&run, state.step, state.step, 1)?;
         train::finish(&run)
     };
