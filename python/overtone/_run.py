@@ -143,7 +143,7 @@ def train(
             :meth:`overtone.Dataset.open` takes (``"starter:…"``, ``"minari:…"``); ``dataset=`` is
             the same. Without it, what ``settings`` name (``game="seaquest"``; ``env="hopper",
             dataset="medium"``). A dictionary is no recording: it is the section of settings
-            ``data``, as ``data={"best_percent": 50}``; the recording is then ``dataset=``.
+            ``data``, as ``data={"top_percent": 50}``; the recording is then ``dataset=``.
         task: What is learned, as ``suite/name``; a dataset that says so needs none. Data without
             an environment is ``own/NAME``: it is trained on and not played.
         run_dir: The folder in which the run gets its own. A run of exactly these settings that
@@ -290,10 +290,10 @@ def study(
     ``study("run", head=["linear", "fourier"], seed=range(1, 6), game="seaquest")`` begins one;
     ``study("status")``, ``study("resume", name)`` and ``study("report", name)`` follow.
 
-    A list is an axis of the grid. A key whose value is a list itself (``model.best_percents``,
+    A list is an axis of the grid. A key whose value is a list itself (``model.top_percents``,
     ``evaluation.target``, ``evaluation.protocol``) has all of it in every run:
-    ``**{"model.best_percents": [10, 50, 100]}`` makes one run, told of three shares. Several such
-    lists are an axis in a study's file alone (``"model.best_percents" = ["10,50", "10,100"]``
+    ``**{"model.top_percents": [10, 50, 100]}`` makes one run, told of three shares. Several such
+    lists are an axis in a study's file alone (``"model.top_percents" = ["10,50", "10,100"]``
     below ``[grid]``), and here a ``ValueError``. A :class:`overtone.Dataset` that knows its task
     brings it along, as in :func:`overtone.train`; not where a file is named, which may say another.
     """

@@ -71,7 +71,7 @@ class Estimators(Desk):
         expected = (self.train(seed=5).path / last).read_bytes()
         for settings in (
             {"task": "mujoco/hopper", "dataset": "medium"},
-            {"env": "hopper", "dataset": HOPPER, "data": {"best_percent": 100}},
+            {"env": "hopper", "dataset": HOPPER, "data": {"top_percent": 100}},
             {"env": "hopper", "dataset": "medium", "runs": "beside"},
         ):
             agent = ov.DecisionTransformer(progress="none", seed=5, **TINY, **settings).fit()

@@ -120,13 +120,13 @@ class Host(Desk):
         check("3 cells", seed=[1, 2, 3])
         check("2 cells", head=["tanh", "gaussian"])
         check("1 cell:", evaluation={"target": ["p50", "p90"], "episodes": 3})
-        check("1 cell:", model={"best_percents": [10, 50, 100]})
+        check("1 cell:", model={"top_percents": [10, 50, 100]})
         # A dataset brings its task.
         said = ov.study(
             "run", dataset=ov.from_arrays(**carts()), seed=[1, 2], plan=True, progress="none"
         )
         self.assertTrue(any(": 2 cells" in line for line in said), said)
-        Path("shares.toml").write_text('[grid]\n"model.best_percents" = ["10,50", "10,100"]\n')
+        Path("shares.toml").write_text('[grid]\n"model.top_percents" = ["10,50", "10,100"]\n')
         said = ov.study(
             "run", "shares.toml", dataset=HOPPER, env="hopper", plan=True, progress="none"
         )

@@ -223,7 +223,7 @@ class Policies(Desk):
             self.train(model=model).policy(return_quantile=0.5)
 
     def test_an_agent_can_act_as_the_best_did(self) -> None:
-        run = self.train(model={**TINY["model"], "best_percents": "10,100"})
+        run = self.train(model={**TINY["model"], "top_percents": "10,100"})
         seen = np.random.default_rng(4).normal(size=(1, 11)).astype(np.float32)
         tenth, again, all_, asked = (
             run.policy(target, best_percent=best).act(seen)

@@ -292,9 +292,9 @@ class Training(Desk):
 
     def test_data_is_a_recording_or_a_section_of_settings(self) -> None:
         settings: dict[str, Any] = {"env": "hopper", "progress": "none", **TINY}
-        run = ov.train(data={"best_percent": 50}, dataset=HOPPER, **settings)
-        self.assertIn("best_percent = 50.0", run.settings)
-        same = ov.train(HOPPER, data__best_percent=50, run_dir="other", **settings)
+        run = ov.train(data={"top_percent": 50}, dataset=HOPPER, **settings)
+        self.assertIn("top_percent = 50.0", run.settings)
+        same = ov.train(HOPPER, data__top_percent=50, run_dir="other", **settings)
         last = "checkpoints/step-00000006/model.safetensors"
         self.assertEqual((run.path / last).read_bytes(), (same.path / last).read_bytes())
         # A name of a recording stays beside it, and what a dataset says of itself.
@@ -337,13 +337,13 @@ class Training(Desk):
 
     def test_a_list_in_a_list_is_no_word(self) -> None:
         # Of a key whose value is a list itself.
-        key = "model.best_percents"
-        self.assertEqual(ov.words({key: [10, 50]}), ov.words({"model": {"best_percents": (10, 50)}}))
+        key = "model.top_percents"
+        self.assertEqual(ov.words({key: [10, 50]}), ov.words({"model": {"top_percents": (10, 50)}}))
         for values in ([[10, 50], [10, 100]], ((10, 50), (10,)), [range(3)], np.eye(2)):
-            with self.assertRaisesRegex(ValueError, "model.best_percents=.*a list in a list"):
+            with self.assertRaisesRegex(ValueError, "model.top_percents=.*a list in a list"):
                 ov.words({key: values})
         with self.assertRaisesRegex(ValueError, "an axis in the file of a study"):
-            ov.study("run", env="hopper", model={"best_percents": [[10, 50], [10, 100]]})
+            ov.study("run", env="hopper", model={"top_percents": [[10, 50], [10, 100]]})
 
 
 if __name__ == "__main__":

@@ -17,20 +17,44 @@ use crate::{
 
 /// Makes of the list the enum that stores whichever was chosen.
 macro_rules! algorithms {
-    ($($(#[$doc:meta])* $name:literal $variant:ident($options:ty) $presets:expr,)*) => {
+    ($($(#[doc = $doc:literal])* $name:literal $title:literal $variant:ident($options:ty),)*) => {
+        /// An algorithm, without its options.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum AlgorithmKind { $($(#[doc = $doc])* $variant,)* }
+
+        impl AlgorithmKind {
+            /// All algorithms.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The name after `algorithm=`.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// Its name in papers.
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)* }
+            }
+
+            /// What it learns, in a sentence.
+            pub fn about(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),*),)* }
+            }
+
+            /// The algorithm with this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.name() == name)
+            }
+        }
+
         /// Which algorithm, with its own options.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "algorithm")]
         pub enum AlgorithmConfig {
-            $($(#[$doc])* #[serde(rename = $name)] $variant($options),)*
+            $($(#[doc = $doc])* #[serde(rename = $name)] $variant($options),)*
         }
 
         impl AlgorithmConfig {
-            /// Every algorithm's name, and what its preset changes of the defaults, as TOML. An
-            /// algorithm with options of its own has their keys there, each with its reason, in
-            /// a section of its name.
-            pub const ALL: &'static [(&'static str, &'static str)] = &[$(($name, $presets)),*];
-
             /// Training of an agent for `task`, of whatever algorithm: it learns real-valued
             /// actions in [-1, 1], and [`Agent::policy`](crate::Agent::policy) scales what it does back.
             ///
@@ -58,18 +82,19 @@ macro_rules! algorithms {
 }
 
 algorithms! {
-    /// Logged actions, from returns-to-go, observations and actions before.
-    "decision_transformer" DecisionTransformer(DecisionTransformerOptions) "",
-    /// Logged actions, from observations and actions before.
-    "behavior_cloning" BehaviorCloning(BehaviorCloningConfig) "",
-    /// Logged actions, from the observation and the average return to go.
-    "rvs" Rvs(RvsConfig) include_str!("rvs.toml"),
-    /// Values of a list of actions.
-    "discrete_cql" DiscreteCql(DiscreteCqlConfig) include_str!("discrete_cql.toml"),
-    /// An actor of real-valued actions, by values and near the recorded ones.
-    "td3_bc" Td3Bc(Td3BcConfig) include_str!("td3_bc.toml"),
-    /// The better of the recorded real-valued actions.
-    "iql" Iql(IqlConfig) include_str!("iql.toml"),
-    /// An actor of real-valued actions, held near the recorded ones twice.
-    "rebrac" Rebrac(RebracConfig) include_str!("rebrac.toml"),
+    /// learns logged actions from returns-to-go, observations and actions before.
+    "decision_transformer" "Decision Transformer" DecisionTransformer(DecisionTransformerOptions),
+    /// the same without returns; with model.kind=perceptron the simplest of all.
+    "behavior_cloning" "behaviour cloning" BehaviorCloning(BehaviorCloningConfig),
+    /// RvS-R, a perceptron that learns logged actions from the observation and the average
+    /// return-to-go, or imitates the best episodes.
+    "rvs" "RvS-R" Rvs(RvsConfig),
+    /// conservative Q-learning, for discrete actions.
+    "discrete_cql" "conservative Q-learning" DiscreteCql(DiscreteCqlConfig),
+    /// TD3+BC, an actor of continuous actions by values, near the recorded ones.
+    "td3_bc" "TD3+BC" Td3Bc(Td3BcConfig),
+    /// implicit Q-learning, the better of the recorded continuous actions.
+    "iql" "implicit Q-learning" Iql(IqlConfig),
+    /// ReBRAC, an actor of continuous actions, held near the recorded ones twice.
+    "rebrac" "ReBRAC" Rebrac(RebracConfig),
 }

@@ -20,7 +20,7 @@ pub mod td3_bc;
 pub mod value;
 
 pub use agent::{Agent, policy};
-pub use algorithm::AlgorithmConfig;
+pub use algorithm::{AlgorithmConfig, AlgorithmKind};
 pub use discrete_cql::{DiscreteCql, DiscreteCqlConfig};
 pub use iql::{Iql, IqlConfig};
 pub use options::{AlgorithmOptions, Restored};

@@ -25,6 +25,7 @@
 //! the largest of theirs. (TD3+BC's α is β₁ = 1 / (α · numbers of an action): 0.13 on Hopper.)
 
 use burn::{module::Module, tensor::Tensor};
+use documented::DocumentedFields;
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task};
 use overtone_model::ModelError;
 use overtone_train::{Checkpoint, Job, TrainError, Training};
@@ -45,48 +46,52 @@ use crate::{
 pub type Rebrac = Td3<RebracConfig>;
 
 /// Options of the algorithm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct RebracConfig {
-    /// β₁: weight of the actor's penalty.
+    /// β₁: weight of the penalty on the actor for actions that were not recorded. The paper tunes it
+    /// for each dataset from 0.001 to 0.1, for a million steps of 1,024. Of 0.03, 0.1, 0.3, 1 and
+    /// 3, this earned most after minutes, on average over six recordings.
     pub actor_penalty: f64,
-    /// β₂: weight of the penalty in what critics learn.
+    /// β₂: weight of the penalty in what critics learn; the paper tunes it likewise, from 0 to 0.5.
     pub critic_penalty: f64,
     /// Discount.
     pub gamma: f64,
-    /// τ: the part of the way that targets go when they move.
+    /// τ: the part of the way that target networks go when they move. The paper's 0.005 leaves values
+    /// far from where they lead after minutes.
     pub target_rate: f64,
     /// σ: standard deviation of the noise on the target actor's actions.
     pub target_noise: f64,
-    /// c: the largest noise.
+    /// c: the largest such noise.
     pub noise_clip: f64,
     /// Steps of the critics for one of the actor and the targets.
     pub actor_every: u64,
-    /// Hidden layers of every network.
+    /// Hidden layers of the actor and of each critic.
     pub n_layers: usize,
-    /// Their width.
+    /// Width of the hidden layers.
     pub hidden: usize,
-    /// Whether the critics' hidden layers have layer norms.
+    /// Whether the hidden layers of the critics have layer norms.
     pub critic_norms: bool,
-    /// Whether observations are normalized.
+    /// Whether observations are normalized; the paper's are not, and a short run then learns
+    /// little.
     pub normalize: bool,
 }
 
-/// The paper's, with one pair of penalties for all tasks.
+/// For minutes on a CPU; the docs of the fields say where the paper differs.
 impl Default for RebracConfig {
     fn default() -> Self {
         Self {
-            actor_penalty: 0.01,
+            actor_penalty: 0.1,
             critic_penalty: 0.01,
             gamma: 0.99,
-            target_rate: 0.005,
+            target_rate: 0.02,
             target_noise: 0.2,
             noise_clip: 0.5,
             actor_every: 2,
             n_layers: 3,
             hidden: 256,
             critic_norms: true,
-            normalize: false,
+            normalize: true,
         }
     }
 }

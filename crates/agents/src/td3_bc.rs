@@ -23,6 +23,7 @@
 //! left out (there it is learned from with whatever row comes next, or left out by the reader).
 
 use burn::{module::Module, tensor::Tensor};
+use documented::DocumentedFields;
 use overtone_core::{ActionSpace, ObservationSpace, Policy, Task};
 use overtone_model::ModelError;
 use overtone_train::{Checkpoint, Job, TrainError, Training};
@@ -43,24 +44,24 @@ use crate::{
 pub type Td3Bc = Td3<Td3BcConfig>;
 
 /// Options of the algorithm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields, default)]
 pub struct Td3BcConfig {
-    /// α: how much values count against the recorded actions; 0 clones them.
+    /// α: how much values count against the recorded actions, 0 clones them; the paper's 2.5.
     pub alpha: f64,
     /// Discount.
     pub gamma: f64,
-    /// τ: the part of the way that targets go when they move.
+    /// τ: the part of the way that target networks go when they move.
     pub target_rate: f64,
     /// σ: standard deviation of the noise on the target actor's actions.
     pub target_noise: f64,
-    /// c: the largest noise.
+    /// c: the largest such noise.
     pub noise_clip: f64,
     /// Steps of the critics for one of the actor and the targets.
     pub actor_every: u64,
-    /// Hidden layers of every network.
+    /// Hidden layers of the actor and of each critic.
     pub n_layers: usize,
-    /// Their width.
+    /// Width of the hidden layers.
     pub hidden: usize,
     /// Whether observations are normalized.
     pub normalize: bool,

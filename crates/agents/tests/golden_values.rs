@@ -183,6 +183,7 @@ fn rebrac() {
         critic_penalty: 0.02,
         hidden: HIDDEN,
         target_rate: TARGET_RATE,
+        normalize: false,
         ..RebracConfig::default()
     });
 }
@@ -191,7 +192,7 @@ fn rebrac() {
 fn iql() {
     let (observations, actions) = spaces();
     let sizes = IqlConfig::default();
-    let config = IqlConfig { hidden: HIDDEN, target_rate: TARGET_RATE, ..sizes };
+    let config = IqlConfig { beta: 3.0, hidden: HIDDEN, target_rate: TARGET_RATE, ..sizes };
     let algorithm = Iql::new(config, &observations, &actions);
     for case in Case::both("iql") {
         let mut state: IqlState = case.state(&algorithm, "actor", &ACTOR_CRITIC);

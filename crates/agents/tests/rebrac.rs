@@ -25,6 +25,7 @@ fn small(actor_penalty: f64, critic_penalty: f64) -> RebracConfig {
         target_rate: 0.02,
         target_noise: 0.05,
         hidden: 32,
+        normalize: false,
         ..RebracConfig::default()
     }
 }

@@ -20,7 +20,7 @@ pub use command::{
     evaluate::{DEFAULT_TARGET, OwnChoice, check_best_percent},
     prepare::Prepared,
 };
-pub use settings::{Profile, Settings, targets};
+pub use settings::{Profile, RunConfig, targets};
 
 /// Offline reinforcement learning: train an agent on recorded episodes, then play it
 #[derive(Parser)]

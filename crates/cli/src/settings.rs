@@ -1,10 +1,13 @@
-//! The configuration of a run: defaults, presets by what a task shows and takes, `key=value` on
-//! top, checked.
+//! The configuration of a run: one typed tree, [`RunConfig`]. [`defaults()`] gives the values of a
+//! task, an algorithm and a profile; words `key=value` are set on it, one by one.
 
+mod agent;
 mod chosen;
+mod defaults;
+mod error;
 mod every;
-mod given;
-mod layers;
+mod head;
+mod help;
 mod model;
 mod percents;
 mod recording;
@@ -13,64 +16,82 @@ mod source;
 mod targets;
 #[cfg(test)]
 mod tests;
-mod variants;
+mod words;
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
+use documented::DocumentedFields;
 use overtone_agents::{
     AlgorithmConfig, BehaviorCloningConfig, DecisionTransformerOptions, RvsConfig,
 };
 use overtone_core::{Task, protocol::ActionChoice};
 use overtone_data::{DatasetOptions, Fragment, Origin, Selection};
-use overtone_model::{AttentionConfig, HeadConfig, ModelConfig};
+use overtone_model::ModelConfig;
 use overtone_train::TrainConfig;
 use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
 
+pub use self::agent::{
+    AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, ReturnHead, ReturnUnit,
+    RvsModel, Time, TransformerModel,
+};
 pub use self::chosen::Choosable;
+pub use self::defaults::{Choices, defaults};
+pub use self::error::ConfigError;
 pub use self::every::Every;
-#[cfg(test)]
-use self::layers::DEFAULTS;
-pub use self::layers::help;
+pub use self::head::HeadKeys;
+pub use self::help::help;
 pub use self::percents::Percents;
 pub use self::recording::is_path;
 pub use self::resolve::{chosen_of, device_of, named_tasks};
 pub use self::targets::targets;
-use crate::{keys::one_line, suites};
+use crate::{
+    keys::{Keys, one_line},
+    suites,
+};
 
-/// The algorithms that learn a model of logged actions, which `[model]` describes.
-const DECISION_TRANSFORMER: &str = "decision_transformer";
-const BEHAVIOR_CLONING: &str = "behavior_cloning";
-const RVS: &str = "rvs";
+/// The format of a run's `config.toml`: another number where a key of it changes.
+pub const FORMAT: i64 = 1;
 
-/// A resolved configuration; the fields are the keys of `presets/defaults.toml`, which says what
-/// each is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "documented in presets/, which --help prints")]
-pub struct Settings {
+/// The configuration of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
+pub struct RunConfig {
+    /// The task to learn and play: ale/seaquest, mujoco/hopper, …; game=seaquest and env=hopper are
+    /// short forms. Must be given.
     pub task: String,
+    /// Which dataset of the task. MuJoCo: switching, a starter set in which policies of several
+    /// levels take turns; or one of D4RL's names: medium (a starter set has it too),
+    /// medium-replay, medium-expert, full-replay, expert, random; or a file:
+    /// /path/to/walker2d_medium-v2.hdf5; or a dataset of Minari's hub that was downloaded:
+    /// minari:mujoco/hopper/medium-v0. Empty, for games: the published data in datasets/published,
+    /// else the starter set.
     pub dataset: String,
-    pub algorithm: String,
+    /// How to learn, with its own keys.
+    #[serde(flatten)]
+    pub agent: AgentConfig,
+    /// quick: minutes on 2 cores. paper: the reference's length, data and model. auto: paper where a
+    /// GPU and the published data are, else quick.
     pub profile: Profile,
+    /// Seed of everything random; the reference used 123, 231, 312 and 42 on Atari.
     pub seed: u64,
+    /// Where to compute: auto (a GPU if one is there), cpu, cuda or cuda:N.
     pub device: String,
+    /// Directory in which each run gets its own directory.
     pub runs: PathBuf,
+    /// Start from the weights of another run: RUN, its last checkpoint, or RUN:best, RUN:1000;
+    /// optimizer and schedule start anew. Keys that you do not set are as in RUN: task, data,
+    /// algorithm and model; not train.* and evaluation.*.
     pub init: String,
+    /// auto: continue an unfinished run of exactly these settings, if there is one. never: always
+    /// start a new run.
     pub resume: Resume,
-    pub data: DataSettings,
-    pub model: ModelSettings,
-    pub attention: AttentionConfig,
-    pub head: HeadConfig,
-    /// The options of the algorithm, where it has some of its own, by its name. In a document they
-    /// are a section beside the others.
-    #[serde(default)]
-    pub algorithms: BTreeMap<String, toml::Table>,
+    /// The dataset.
+    pub data: DataConfig,
+    /// How long and how to train.
     pub train: TrainConfig,
-    pub evaluation: EvaluationSettings,
+    /// How the agent is evaluated.
+    pub evaluation: EvaluationConfig,
 }
 
 /// How long a run is.
@@ -89,29 +110,47 @@ pub enum Profile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resume {
-    /// Goes on with it.
+    /// Resumes it.
     Auto,
-    /// Begins a new one.
+    /// Starts a new one.
     Never,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// The dataset.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "documented in presets/, which --help prints")]
-pub struct DataSettings {
+pub struct DataConfig {
+    /// A directory with data of this task: a DQN-replay log (of a game, or of one run), or files
+    /// like hopper_medium.hdf5; empty: where dataset is found.
     pub path: PathBuf,
+    /// Logs of frames: which of the published runs of a game, 1 to 5.
     pub run: String,
+    /// Logs of frames: which transitions. uniform: whole episodes from all of the log. released: the
+    /// reference's random visits to the first 100,000 slots of each file.
     pub selection: SelectionKind,
+    /// Logs of frames: transitions to select; a smaller log is used whole. The reference's number.
     pub transitions: usize,
+    /// Logs of frames: directory of converted data; empty: datasets/cache, or outside of the project
+    /// overtone in the user's directory of caches (XDG_CACHE_HOME, ~/.cache).
     pub cache: PathBuf,
+    /// The format of the data, where its files do not say it: ogbench, for an .npz file of OGBench,
+    /// in which the last row of a trajectory has no action; numbers, for observations that are
+    /// codes or counts in bytes with rows and columns, which are pictures otherwise.
     pub layout: String,
+    /// Array datasets: an episode that the end of the file cuts. drop: leave it out, as the
+    /// reference does, because its return is not known. keep: train on it as if it ended there.
     pub fragment: Fragment,
-    pub best_percent: f64,
+    /// Array datasets: train on this percentage of the timesteps, from the episodes of highest
+    /// return: 10 with algorithm=behavior_cloning is 10 %BC.
+    pub top_percent: f64,
+    /// Array datasets: all reward comes with an episode's last step, the reference's delayed mode.
     pub delayed_reward: bool,
+    /// Returns and rewards are divided by this. The reference's 1 on Atari, 1000 on MuJoCo;
+    /// elsewhere 0: the data's own, which 95 % of its returns do not exceed in size.
     pub return_scale: f32,
 }
 
-/// Which transitions of a log are trained on.
+/// Which transitions of a log a run trains on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SelectionKind {
@@ -119,54 +158,6 @@ pub enum SelectionKind {
     Uniform,
     /// As the reference selects them.
     Released,
-}
-
-/// Which kind of model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ModelKind {
-    /// A Decision Transformer.
-    Transformer,
-    /// A perceptron.
-    Perceptron,
-}
-
-/// What a token knows of when it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Time {
-    /// Its timestep in the episode; on frames its context's.
-    Episode,
-    /// What came before it in its context.
-    Context,
-}
-
-/// In which units a Decision Transformer is told returns-to-go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReturnUnit {
-    /// Divided by the data's return scale.
-    Scale,
-    /// By their place among the recorded ones.
-    Range,
-    /// What each step still to come must earn, by its place among the recorded ones.
-    Rate,
-}
-
-/// How a Decision Transformer learns what may be earned from a state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ReturnHead {
-    /// Not at all.
-    None,
-    /// As a softmax over bins, of Gaussians around what was earned.
-    HlGauss,
-    /// As a density by a Fourier series.
-    Fourier,
-    /// As a mixture of Gaussians.
-    Gmm,
-    /// As a Gaussian.
-    Gaussian,
 }
 
 /// What a model has to know of its recording.
@@ -186,62 +177,69 @@ impl Recorded {
     pub const ANY: Self = Self { longest: 1000, returns: [-1.0, 1.0], rates: [-1.0, 1.0] };
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How an agent is evaluated after training, or by `evaluate`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "documented in presets/, which --help prints")]
-pub struct ModelSettings {
-    pub kind: ModelKind,
-    pub context_length: usize,
-    pub n_layers: usize,
-    pub n_heads: usize,
-    pub d_model: usize,
-    pub time: Time,
-    pub timestep_std: f64,
-    pub dropout: f64,
-    pub return_unit: ReturnUnit,
-    pub return_head: ReturnHead,
-    #[serde(default)]
-    pub best_percents: Percents,
-}
-
-/// What is played after training, or by `evaluate`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "documented in presets/, which --help prints")]
-pub struct EvaluationSettings {
+pub struct EvaluationConfig {
+    /// Episodes played after training, for each target; 0: none.
     pub episodes: usize,
+    /// Target returns, in the protocol's units, as numbers or percentiles of the data's returns, by
+    /// actions: 32 or p90,p99; empty: p95, or with model.top_percents what is chosen after
+    /// training. reference: the reference's for the task (hopper 3600,1800; halfcheetah 12000,6000;
+    /// walker2d 5000,2500), else p95. Of several, the first is the target where an acting mode is
+    /// chosen.
     pub target: String,
     /// What `released` asks for instead of `target`; a key of `evaluate` alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released_target: Option<String>,
+    /// How to play. matched: as the data was recorded. released (games): the reference's evaluation,
+    /// its accidents included. v4, v5 (robots): that revision of the environment.
     pub protocol: String,
+    /// Discrete actions: softmax temperature of the actions that are drawn. chosen: after training,
+    /// the agent plays a few episodes of another seed at 1, 0.5 and 0.25, and is played at the best
+    /// one. The reference's is 1, which suits few agents that train for minutes.
     pub temperature: Choosable,
+    /// Continuous actions, of a head with a density: mode, its most probable action, or sample, a
+    /// draw.
     pub actions: ActionChoice,
-    #[serde(default)]
+    /// Agents with model.return_head: whatever the target is, the agent is conditioned on no more
+    /// than this quantile of the returns from states like its own, above 0. Low: what is typical
+    /// there; high: what is good there; 1: what is left of the target. chosen: after training, the
+    /// agent plays a few episodes of another seed at 0.9, 0.75, 0.5 and 1, and is played at the best
+    /// one.
     pub return_quantile: Choosable,
-    #[serde(default)]
-    pub best_percent: Choosable,
+    /// Agents with model.top_percents, without a target: the agent imitates the best 10 % of the
+    /// recording, say, instead of a target return; 0: it has a target return. chosen: after
+    /// training, each percentage is tried next to the return quantiles, and the agent is played at
+    /// the best one.
+    pub top_percent: Choosable,
+    /// Seed of the episodes; the same for every run, so that agents meet the same episodes.
     pub seed: u64,
+    /// Episodes played at once; 0: all of them, but no more than 100 games or 200 robots.
     pub parallel: usize,
-    #[serde(default)]
+    /// Curves of returns in TensorBoard, checkpoints.csv and the report: the agent plays while
+    /// training waits. auto: up to seven times, evenly spaced, as far as a tenth of the run's time
+    /// pays for that; a run of less than 5 s or 100 updates is played after training alone. A
+    /// number: every so many checkpoints, and the last, whatever that costs. 0: after training
+    /// alone.
     pub every: Every,
-    #[serde(default)]
+    /// Episodes of each evaluation during training, for each target.
     pub every_episodes: usize,
 }
 
-impl EvaluationSettings {
+impl EvaluationConfig {
     /// Whether a run that is trained by these is played, after its training or meanwhile.
     pub fn plays(&self) -> bool {
         self.episodes > 0 || matches!(self.every, Every::Checkpoints(1..))
     }
 
-    /// What they say of the share of the best episodes that an agent is told.
+    /// The percentage of the best episodes that the agent imitates.
     pub fn best_percent(&self) -> Choosable {
-        self.best_percent.beside(&self.target, self.return_quantile)
+        self.top_percent.beside(&self.target, self.return_quantile)
     }
 }
 
-impl Settings {
+impl RunConfig {
     /// The task.
     ///
     /// # Errors
@@ -255,12 +253,14 @@ impl Settings {
         Self { resume, ..self }
     }
 
-    /// The configuration as a document.
+    /// The configuration as a document, as a run's directory has it.
     ///
     /// # Errors
     /// Never for a configuration that was resolved.
     pub fn to_toml(&self) -> Result<String> {
-        Ok(toml::to_string(&self.to_table()?)?)
+        let mut table = self.to_table()?;
+        table.insert("format".into(), FORMAT.into());
+        Ok(toml::to_string(&table)?)
     }
 
     /// The rule by which transitions of a log are selected.
@@ -278,7 +278,7 @@ impl Settings {
     pub fn dataset_options(&self, origin: Origin) -> DatasetOptions {
         DatasetOptions {
             fragment: self.data.fragment,
-            best_percent: self.data.best_percent,
+            best_percent: self.data.top_percent,
             delayed_reward: self.data.delayed_reward,
             held_out: self.train.held_out,
             seed: self.seed,
@@ -298,49 +298,69 @@ impl Settings {
         like: Option<&AlgorithmConfig>,
     ) -> Result<AlgorithmConfig> {
         let like = like.and_then(|like| like.model());
-        let model = || -> Result<ModelConfig> {
-            let model = self.model_config(task, recorded)?;
-            Ok(like.iter().fold(model, ModelConfig::scaled_as))
+        let scaled = |model: ModelConfig| match &like {
+            Some(like) => model.scaled_as(like),
+            None => model,
         };
-        let config = match (&*self.algorithm, self.algorithms.get(&self.algorithm)) {
-            (DECISION_TRANSFORMER, _) => match model()? {
-                ModelConfig::Transformer(model) => {
-                    AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
+        let config = match &self.agent {
+            AgentConfig::DecisionTransformer { model, attention, head } => {
+                let model = model.config(task, recorded, *attention, head.0.clone());
+                match scaled(ModelConfig::Transformer(model)) {
+                    ModelConfig::Transformer(model) => {
+                        AlgorithmConfig::DecisionTransformer(DecisionTransformerOptions(model))
+                    }
+                    ModelConfig::Perceptron(_) => unreachable!("scaling keeps the kind"),
                 }
-                ModelConfig::Perceptron(_) => {
-                    bail!(
-                        "model.kind=perceptron: a Decision Transformer is a transformer; say \
-                         algorithm=behavior_cloning, or algorithm=rvs, which reads returns"
-                    )
+            }
+            AgentConfig::BehaviorCloning { model, attention, head } => {
+                let model = model.config(task, recorded, *attention, head.0.clone());
+                AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(scaled(model)))
+            }
+            AgentConfig::Rvs { model, head } => {
+                let model = model.config(recorded, head.0.clone());
+                match scaled(ModelConfig::Perceptron(model)) {
+                    ModelConfig::Perceptron(model) => AlgorithmConfig::Rvs(RvsConfig(model)),
+                    ModelConfig::Transformer(_) => unreachable!("scaling keeps the kind"),
                 }
-            },
-            (BEHAVIOR_CLONING, _) => {
-                AlgorithmConfig::BehaviorCloning(BehaviorCloningConfig(model()?))
             }
-            (RVS, _) => match model()? {
-                ModelConfig::Perceptron(model) => AlgorithmConfig::Rvs(RvsConfig(model)),
-                ModelConfig::Transformer(_) => bail!(
-                    "model.kind=transformer: RvS is a perceptron; say \
-                     algorithm=decision_transformer"
-                ),
-            },
-            (name, options) => {
-                let mut options = options.cloned().unwrap_or_default();
-                options.insert("algorithm".into(), name.into());
-                options.try_into().map_err(one_line)?
+            AgentConfig::DiscreteCql { discrete_cql } => {
+                AlgorithmConfig::DiscreteCql(discrete_cql.clone())
             }
+            AgentConfig::Td3Bc { td3_bc } => AlgorithmConfig::Td3Bc(td3_bc.clone()),
+            AgentConfig::Iql { iql } => AlgorithmConfig::Iql(iql.clone()),
+            AgentConfig::Rebrac { rebrac } => AlgorithmConfig::Rebrac(rebrac.clone()),
         };
         config.validate(&task.observations, &task.actions)?;
         Ok(config)
     }
 
-    /// The document of these settings: options of algorithms are sections beside the others.
-    pub fn to_table(&self) -> Result<toml::Table> {
-        let mut table = toml::Table::try_from(self)?;
-        if let Some(toml::Value::Table(own)) = table.remove("algorithms") {
-            table.extend(own);
+    /// The configuration as a tree of values.
+    ///
+    /// # Errors
+    /// Never for a configuration that was resolved.
+    pub fn to_table(&self) -> Result<Table> {
+        Ok(Table::try_from(self)?)
+    }
+
+    /// The same by flat key; values of several parts are one value.
+    ///
+    /// # Errors
+    /// Never for a configuration that was resolved.
+    pub fn keys(&self) -> Result<Keys> {
+        let mut keys = Keys::new();
+        let mut sections = vec![(String::new(), self.to_table()?)];
+        while let Some((prefix, section)) = sections.pop() {
+            for (name, value) in section {
+                let key = format!("{prefix}{name}");
+                match value {
+                    Value::Table(inner) if prefix.is_empty() || key == "train.optimizer" => {
+                        sections.push((format!("{key}."), inner));
+                    }
+                    value => drop(keys.insert(key, value)),
+                }
+            }
         }
-        Ok(table)
+        Ok(keys)
     }
 
     /// Task and recording as a part of a run's name: `seaquest`, `hopper-medium`,
@@ -360,7 +380,7 @@ impl Settings {
 }
 
 /// Reads a configuration's document.
-fn read(path: &Path) -> Result<toml::Table> {
+fn read(path: &Path) -> Result<Table> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     text.parse().map_err(one_line).with_context(|| format!("{} is damaged", path.display()))

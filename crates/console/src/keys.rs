@@ -157,7 +157,7 @@ pub fn short(key: &str) -> &str {
 const ALIKE: f64 = 0.8;
 
 /// The known key that was most likely meant, if any is like the one asked for.
-fn nearest<'a>(asked: &str, known: &'a Keys) -> Option<&'a str> {
+pub fn nearest<'a>(asked: &str, known: &'a Keys) -> Option<&'a str> {
     let alike = known.keys().map(|key| (likeness(asked, key), key.as_str()));
     let (likeness, key) = alike.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (likeness >= ALIKE).then_some(key)
@@ -170,7 +170,11 @@ fn likeness(asked: &str, known: &str) -> f64 {
     alike(known).max(alike(last)).max(alike(short(known)))
 }
 
-fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
+/// The value of `text`, of the type of `like`.
+///
+/// # Errors
+/// When it is of another type; says which is expected.
+pub fn typed(text: &str, like: &Value) -> Result<Value, &'static str> {
     let text = text.trim();
     let digits = text.replace('_', "");
     match like {

@@ -3,7 +3,7 @@
 use std::{path::Path, sync::atomic::AtomicBool, time::Instant};
 
 use anyhow::{Context, Result};
-use overtone::{Prepared, Profile, Settings};
+use overtone::{Prepared, Profile, RunConfig};
 use overtone_agents::AlgorithmConfig;
 use overtone_console::errors;
 use overtone_model::device;
@@ -31,7 +31,7 @@ pub fn train(
     let device = if device.starts_with("cpu") { "cpu" } else { device };
     let (updates, batch_size) = scale.paper;
     let words = [format!("game={game}"), "profile=paper".into(), format!("device={device}")];
-    let settings = Settings::resolve(&words, |_| Profile::Paper)?;
+    let settings = RunConfig::resolve(&words, |_| Profile::Paper)?;
     if let Err(error) = settings.check_data() {
         return Ok((Row::skipped(errors::sentence(&error)), None));
     }
@@ -57,7 +57,7 @@ pub fn train(
 
 fn timed(
     scale: &Scale,
-    settings: &Settings,
+    settings: &RunConfig,
     config: TrainConfig,
     mut prepared: Prepared,
     folder: &Path,

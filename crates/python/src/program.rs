@@ -82,7 +82,7 @@ pub fn run(py: Python<'_>, words: Vec<String>, told: Bound<'_, PyAny>) -> PyResu
 /// Checks settings of `train`, each `key=value`, before there is data to train on.
 #[pyfunction]
 pub fn check_settings(words: Vec<String>) -> PyResult<()> {
-    let checked = overtone::Settings::check_words(&words);
+    let checked = overtone::RunConfig::check_words(&words);
     checked.map_err(|error| OvertoneError::new_err(errors::told(&error)))
 }
 

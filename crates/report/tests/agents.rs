@@ -110,7 +110,7 @@ fn agents(markdown: &str) -> Vec<[String; 3]> {
 fn agents_that_learned_from_different_data_are_different_agents() {
     let mut runs = Runs::new();
     for (name, percent, score) in [("all", "100.0", 500.0), ("best", "10.0", 900.0)] {
-        let data = format!("path = \"/data/{name}\"\nbest_percent = {percent}");
+        let data = format!("path = \"/data/{name}\"\ntop_percent = {percent}");
         for seed in [1, 2] {
             let name = format!("{name}-{seed}");
             runs.add(&name, &config(seed, &data), &evaluation(&[16.0], score));
@@ -118,10 +118,10 @@ fn agents_that_learned_from_different_data_are_different_agents() {
     }
     let markdown = runs.markdown();
     let expected =
-        ["transformer (data.best_percent 100.0)", "transformer (data.best_percent 10.0)"];
+        ["transformer (data.top_percent 100.0)", "transformer (data.top_percent 10.0)"];
     assert_eq!(agents(&markdown), expected.map(|name| [name, "Seaquest", "2"].map(String::from)));
     // The second scores higher: its score was not dropped.
-    let compared = "(data.best\\_percent 10.0) | 1 | 0.00 \\[0.00, 0.00\\] |";
+    let compared = "(data.top\\_percent 10.0) | 1 | 0.00 \\[0.00, 0.00\\] |";
     assert!(markdown.contains(compared), "{markdown}");
 }
 
@@ -169,16 +169,16 @@ fn an_agent_that_is_left_out_shares_its_name_with_none() {
     let mut other_game = played.clone();
     other_game.setting.task = game("gravitar");
     // Two seeds of one game and one of another: left out.
-    runs.add("a1", &config(1, "best_percent = 10.0"), &played);
-    runs.add("a2", &config(2, "best_percent = 10.0"), &played);
-    runs.add("a3", &config(1, "best_percent = 10.0"), &other_game);
-    runs.add("b1", &config(1, "best_percent = 50.0"), &played);
-    runs.add("b3", &config(1, "best_percent = 50.0"), &other_game);
+    runs.add("a1", &config(1, "top_percent = 10.0"), &played);
+    runs.add("a2", &config(2, "top_percent = 10.0"), &played);
+    runs.add("a3", &config(1, "top_percent = 10.0"), &other_game);
+    runs.add("b1", &config(1, "top_percent = 50.0"), &played);
+    runs.add("b3", &config(1, "top_percent = 50.0"), &other_game);
     let markdown = runs.markdown();
     let shown = agents(&markdown);
     assert_eq!(shown.len(), 1, "{markdown}");
-    assert_eq!(shown[0][0], "transformer (data.best_percent 50.0)");
-    let left_out = "transformer (data.best\\_percent 10.0) has unequally many runs";
+    assert_eq!(shown[0][0], "transformer (data.top_percent 50.0)");
+    let left_out = "transformer (data.top\\_percent 10.0) has unequally many runs";
     assert!(markdown.contains(left_out), "{markdown}");
 }
 
@@ -186,13 +186,13 @@ fn an_agent_that_is_left_out_shares_its_name_with_none() {
 fn a_run_counts_by_the_first_return_it_was_asked_for_or_not_at_all() {
     let mut runs = Runs::new();
     let sound = evaluation(&[16.0, 32.0], 500.0);
-    runs.add("a", &config(1, "best_percent = 10.0"), &sound);
-    runs.add("b", &config(1, "best_percent = 50.0"), &sound);
+    runs.add("a", &config(1, "top_percent = 10.0"), &sound);
+    runs.add("b", &config(1, "top_percent = 50.0"), &sound);
     // Its second target's episodes all failed: the first still counts.
-    runs.add("c", &config(1, "best_percent = 60.0"), &without(sound.clone(), 32.0));
+    runs.add("c", &config(1, "top_percent = 60.0"), &without(sound.clone(), 32.0));
     assert_eq!(agents(&runs.markdown()).len(), 3);
     assert!(!runs.markdown().contains("left out of what is put together"));
-    runs.add("d", &config(1, "best_percent = 70.0"), &without(sound.clone(), 16.0));
+    runs.add("d", &config(1, "top_percent = 70.0"), &without(sound.clone(), 16.0));
     let markdown = runs.markdown();
     assert_eq!(agents(&markdown).len(), 3, "{markdown}");
     let note = "evaluation.json of d is left out of what is put together: no episode for the \
@@ -203,14 +203,14 @@ fn a_run_counts_by_the_first_return_it_was_asked_for_or_not_at_all() {
 #[test]
 fn agents_asked_for_different_returns_are_said_to_be() {
     let mut runs = Runs::new();
-    runs.add("a", &config(1, "best_percent = 10.0"), &evaluation(&[16.0, 32.0], 500.0));
-    runs.add("b", &config(1, "best_percent = 50.0"), &evaluation(&[16.0], 500.0));
+    runs.add("a", &config(1, "top_percent = 10.0"), &evaluation(&[16.0, 32.0], 500.0));
+    runs.add("b", &config(1, "top_percent = 50.0"), &evaluation(&[16.0], 500.0));
     assert!(!runs.markdown().contains("not all runs were asked"));
-    runs.add("c", &config(1, "best_percent = 60.0"), &evaluation(&[32.0, 16.0], 500.0));
+    runs.add("c", &config(1, "top_percent = 60.0"), &evaluation(&[32.0, 16.0], 500.0));
     let markdown = runs.markdown().replace('\\', "");
     let note = "In Seaquest, not all runs were asked for the same return first, so part of a \
-                difference may come from that (transformer (data.best_percent 10.0): 16; \
-                transformer (data.best_percent 50.0): 16; transformer (data.best_percent 60.0): \
+                difference may come from that (transformer (data.top_percent 10.0): 16; \
+                transformer (data.top_percent 50.0): 16; transformer (data.top_percent 60.0): \
                 32).";
     assert!(markdown.contains(note), "{markdown}");
 }
@@ -222,7 +222,7 @@ fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
     let mut cloning = evaluation(&[8.0], 500.0);
     cloning.setting.policy = "perceptron".into();
     cloning.setting.protocol.temperature = 0.5;
-    cloning.setting.protocol.best_percent = 10.0;
+    cloning.setting.protocol.top_percent = 10.0;
     cloning.setting.protocol.return_scale = 1000.0;
     let asked = evaluation(&[16.0], 900.0);
     runs.add("asked", &config(1, ""), &asked);
@@ -284,20 +284,18 @@ fn a_video_says_which_episode_it_shows() {
     assert!(matches!(error, PageError::Filmed(_)), "{error}");
 }
 
-/// Runs of earlier versions have the options of every algorithm in their settings, with the
-/// defaults of that version.
+/// The same options are the same agent whatever the seed; others make another one.
 #[test]
-fn options_of_other_algorithms_make_no_other_agent() {
+fn options_of_the_algorithm_make_the_agent() {
     let mut runs = Runs::new();
     let of = |seed: u64, others: &str| {
-        config(seed, "best_percent = 10.0").replace("game", "algorithm = \"iql\"\ngame") + others
+        config(seed, "top_percent = 10.0").replace("game", "algorithm = \"iql\"\ngame") + others
     };
     let played = evaluation(&[16.0], 500.0);
-    runs.add("a", &of(1, "\n[iql]\nbeta = 3.0\n\n[rebrac]\nactor_penalty = 0.01\n"), &played);
+    runs.add("a", &of(1, "\n[iql]\nbeta = 3.0\n"), &played);
     runs.add("b", &of(2, "\n[iql]\nbeta = 3.0\n"), &played);
     let markdown = runs.markdown();
     assert!(markdown.contains("Over training seeds"), "{markdown}");
-    // Its own make one.
     runs.add("c", &of(3, "\n[iql]\nbeta = 9.0\n"), &played);
     assert_eq!(agents(&runs.markdown()).len(), 2, "{}", runs.markdown());
 }
@@ -308,7 +306,7 @@ fn add(runs: &mut Runs, percent: u64, name: &str, score: f64) {
     let mut played = evaluation(&[16.0], score);
     played.setting.task = game(name);
     for seed in [1, 2] {
-        let config = config(seed, &format!("best_percent = {percent}"));
+        let config = config(seed, &format!("top_percent = {percent}"));
         let config = config.replace("\"seaquest\"", &format!("\"{name}\""));
         runs.add(&format!("{percent}-{name}-{seed}"), &config, &played);
     }
@@ -323,7 +321,7 @@ fn agents_are_put_together_over_the_tasks_that_all_of_them_have() {
         add(&mut runs, percent, name, 500.0);
     }
     let markdown = runs.markdown();
-    let names = [10, 50].map(|percent| format!("transformer (data.best_percent {percent})"));
+    let names = [10, 50].map(|percent| format!("transformer (data.top_percent {percent})"));
     let expected = names.map(|name| [name, "Seaquest".into(), "2".into()]);
     assert_eq!(agents(&markdown), expected);
     let note =
@@ -344,13 +342,13 @@ fn a_task_without_reference_scores_is_compared_by_its_raw_ones() {
         let mut played = evaluation(&[16.0], score);
         played.setting.task.reference = None;
         for seed in [1, 2] {
-            let config = config(seed, &format!("best_percent = {percent}"));
+            let config = config(seed, &format!("top_percent = {percent}"));
             runs.add(&format!("{percent}-{seed}"), &config, &played);
         }
     }
     let markdown = runs.markdown();
     assert!(
-        markdown.contains("(data.best\\_percent 50) | 1 | 0.00 \\[0.00, 0.00\\] |"),
+        markdown.contains("(data.top\\_percent 50) | 1 | 0.00 \\[0.00, 0.00\\] |"),
         "{markdown}"
     );
     let note = "Not put together over tasks, for want of reference scores: Seaquest.";
@@ -362,7 +360,7 @@ fn a_task_without_a_dataset_is_called_by_its_title_alone() {
     let mut runs = Runs::new();
     let played = evaluation(&[16.0], 500.0);
     for percent in [10, 50] {
-        let of = |seed| config(seed, &format!("best_percent = {percent}"));
+        let of = |seed| config(seed, &format!("top_percent = {percent}"));
         runs.add(&format!("{percent}-old"), &of(1), &played);
         runs.add(&format!("{percent}-new"), &format!("dataset = \"\"\n{}", of(2)), &played);
     }

@@ -1,78 +1,77 @@
 //! How a training run is configured.
 
+use documented::DocumentedFields;
 use overtone_model::decision_transformer::{Form, Half};
 use serde::{Deserialize, Serialize};
 
 use crate::{error::TrainError, optimizer::AdamWConfig, schedule::Schedule};
 pub use overtone_data::Sampling;
 
-/// How long and how to train. Defaults and their reasons stand in the presets.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// How long and how to train. The docs of the fields are the program's help.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Optimizer steps; 0: as many as `epochs` need.
+    /// Optimizer steps; 0: as many as epochs need. On 2 cores about five a second on frames, twenty
+    /// on vectors.
     pub updates: u64,
-    /// When `updates` is 0: as many contexts are drawn as that many passes over the data have.
-    /// They are passes where each context is drawn once before any is drawn again
-    /// ([`WindowSampler`](overtone_data::WindowSampler)).
+    /// Passes over the data, when updates is 0; the reference's 5 on games.
     pub epochs: u64,
-    /// Contexts per step.
+    /// Contexts per step; the reference's 128 on frames, which is too slow on a CPU, and 64 on
+    /// vectors.
     pub batch_size: usize,
-    /// Parts that a batch is cut into, a power of two. Their gradients are computed one after the
-    /// other, or shared among as many processes, and summed up in an order that does not depend
-    /// on who computed them: the weights depend on the number of parts alone.
-    #[serde(default = "one")]
+    /// Parts that a batch is cut into, a power of two: computed one after the other, for a batch
+    /// that memory does not hold, or shared among the processes of mpirun (docs/scaling.md), whose
+    /// number the weights do not depend on.
     pub micro_batches: usize,
-    /// Peak learning rate.
+    /// Peak learning rate; the reference's 6e-4 on frames, 1e-4 on vectors, for 50 times as many
+    /// updates.
     pub learning_rate: f64,
-    /// What the learning rate does after its warm-up.
-    #[serde(default)]
+    /// cosine: falls to a tenth at the run's end, which a short run gains by. constant: stays, as
+    /// the reference's on vectors.
     pub schedule: ScheduleKind,
-    /// Cosine schedule: action labels of linear warm-up, as many as full contexts have. The warm-up
-    /// takes at most a tenth of the run.
+    /// Cosine: timesteps of linear warm-up, at most a tenth of the run.
     pub warmup_tokens: f64,
-    /// Cosine schedule: where it would reach zero, as a multiple of the run.
+    /// Cosine: where it would reach zero, as a multiple of the run; the reference's 6 epochs for 5
+    /// on frames. The rate never falls below a tenth.
     pub decay_horizon: f64,
-    /// Constant schedule: optimizer steps of linear warm-up. It takes at most a tenth of the run.
-    #[serde(default)]
+    /// Constant: updates of linear warm-up, at most a tenth of the run; the reference's 10,000.
     pub warmup_updates: u64,
-    /// Whether learning rates are the reference's, to the digit. Cosine schedule: warm-up and decay
-    /// count the labels seen, and the first step has the full rate. Both: the warm-up is as long as
-    /// its key says, however short the run is.
-    #[serde(default)]
+    /// Learning rates exactly as in the reference's code. Cosine: the first update has the full
+    /// rate, and warm-up and decay count the timesteps seen. Cosine and constant: the warm-up has
+    /// its full length in a run of any length.
     pub reference_schedule: bool,
     /// Constants of AdamW and of clipping.
     pub optimizer: AdamWConfig,
-    /// Whether running averages of the weights are what plays, in the place of the last ones: after
-    /// step t of what acts those of its last t^(2/3) steps or so ([`Learner`](crate::Learner)).
-    #[serde(default)]
+    /// Running averages of the weights play, in the place of the last ones; of the last 160 of 2000
+    /// updates or so, the number of what acts' own updates to the power 2/3. The reference has
+    /// none.
     pub average_weights: bool,
-    /// Which contexts are drawn.
+    /// uniform: each timestep is once an epoch the last of its context. released: the reference's
+    /// full windows on frames. from_start: the reference's contexts on vectors, which begin at a
+    /// random timestep.
     pub sampling: Sampling,
-    /// Steps between two rows of the metrics.
+    /// Steps between rows of metrics.csv and points in TensorBoard.
     pub log_every: u64,
-    /// Steps between two checkpoints.
+    /// Steps between checkpoints: what a kill can lose.
     pub checkpoint_every: u64,
-    /// Checkpoints kept, newest first; the one of lowest held-out loss is kept beside them.
+    /// Checkpoints kept, newest first; with held-out episodes the best one as well.
     pub keep_checkpoints: usize,
-    /// Share of whole episodes kept out of training, drawn with the run's seed; the loss on
-    /// them is measured with every checkpoint. 0: all data is trained on.
-    #[serde(default)]
+    /// Share of whole episodes kept out of training, drawn with the seed. The loss on them is
+    /// measured with every checkpoint, and the one where it is lowest is kept and played by
+    /// `evaluate rollouts checkpoint=best`; not of td3_bc, iql, rebrac and discrete_cql, whose loss
+    /// there does not say which checkpoint acts best. 0: all data is trained on, as in the
+    /// reference.
     pub held_out: f64,
-    /// Precision of matrix products and convolutions.
-    #[serde(default)]
+    /// Precision of matrix products and convolutions. f32, or bf16: their factors are rounded to 8
+    /// bits, weights and everything else stay in f32; slower on the CPU, and so far on the one GPU
+    /// where it was timed (docs/gpu.md).
     pub precision: Precision,
-    /// Steps whose losses and norms are read from the device together; 0: every step on the
-    /// CPU, `log_every` on a GPU, which waits for each reading.
-    #[serde(default)]
+    /// Steps whose losses are read from the device together; 0: every step on the CPU, log_every on
+    /// a GPU, which waits for each reading.
     pub read_every: u64,
-    /// On a GPU all frames are kept there if they take at most this many GB (10⁹ bytes).
-    #[serde(default)]
+    /// Pixels: on a GPU all frames are kept there if they take at most this many GB; the paper's
+    /// 500,000 take 3.5.
     pub frames_on_gpu_gb: f64,
-}
-
-fn one() -> usize {
-    1
 }
 
 /// What the learning rate does after its warm-up.
@@ -109,7 +108,7 @@ impl Precision {
 
 impl Default for TrainConfig {
     /// For a small model on small data, on a CPU: 1000 steps at a constant learning rate. The
-    /// papers' settings are the program's presets.
+    /// program's defaults follow the task and the algorithm.
     fn default() -> Self {
         Self {
             updates: 1000,

@@ -16,6 +16,7 @@ use burn::{
     module::Module,
     tensor::{Device, Gradients, Tensor, TensorData},
 };
+use documented::DocumentedFields;
 use overtone_kernels::{self as kernels, AdamWState, Form, TensorSlot};
 use overtone_model::{Matrices, ModelError, weights::NamedTensors};
 use serde::{Deserialize, Serialize};
@@ -28,21 +29,21 @@ use self::{
 use crate::gradient::Gradient;
 
 /// Constants of the optimizer.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, DocumentedFields)]
 #[serde(deny_unknown_fields)]
 pub struct AdamWConfig {
-    /// β₁, decay of the first moment.
+    /// AdamW's decay of the first moment; the reference's 0.9.
     pub beta_1: f64,
-    /// β₂, decay of the second moment.
+    /// AdamW's decay of the second moment; the reference's 0.95 on frames, 0.999 on vectors.
     pub beta_2: f64,
-    /// Added to the root of the second moment.
+    /// AdamW's epsilon; the reference's 1e-8.
     pub epsilon: f64,
-    /// Decoupled weight decay of the parameters that `decayed` names.
+    /// Weight decay; the reference's 0.1 on frames, 1e-4 on vectors.
     pub weight_decay: f64,
-    /// What weight decay applies to; matrices in runs from before there was a choice.
-    #[serde(default)]
+    /// What decays. matrices: of linear layers and convolutions, as the reference on frames.
+    /// everything: also biases, norms, embeddings and position tables, as on vectors.
     pub decayed: Decayed,
-    /// Largest norm of all gradients together; larger ones are scaled down.
+    /// Largest norm of all gradients together; the reference's 1 on frames, 0.25 on vectors.
     pub clip_norm: f64,
 }
 

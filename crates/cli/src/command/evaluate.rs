@@ -36,7 +36,7 @@ pub use own_choice::OwnChoice;
 use crate::{
     interrupt, keys,
     runs::{check_own, is_last, open_checkpoint, open_runs},
-    settings::{self, EvaluationSettings, Every},
+    settings::{self, EvaluationConfig, Every},
 };
 
 /// What to do where an agent can be trained and not played.
@@ -53,7 +53,7 @@ runs = "runs"
 checkpoint = "last"
 # Episodes for each target.
 episodes = 100
-# Returns to ask for (or targets=), in the protocol's units, as numbers or percentiles of the data's returns, by actions: 32 or p90,p99; p90: 90 % of the recorded actions are in episodes that earned no more; empty: p95, or with model.best_percents as was chosen for the run. reference: the reference's for the task (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
+# Returns to ask for (or targets=), in the protocol's units, as numbers or percentiles of the data's returns, by actions: 32 or p90,p99; p90: 90 % of the recorded actions are in episodes that earned no more; empty: p95, or with model.top_percents as was chosen for the run. reference: the reference's for the task (hopper 3600,1800; halfcheetah 12000,6000; walker2d 5000,2500), else p95.
 target = ""
 # Games: returns that the protocol released asks for, in raw points; empty: those of target, else the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000).
 released_target = ""
@@ -65,7 +65,7 @@ temperature = "chosen"
 actions = "mode"
 # Agents with model.return_head: the agent is told no more than this quantile of what was earned from states like its own, above 0; 1: whatever is left of the target. chosen: as with temperature, else 0.9.
 return_quantile = "chosen"
-# Agents with model.best_percents: the agent is told to act as in the best 10 % of the recording, say, in place of a return; 0: it is told a return. chosen: as with temperature where no target is asked for, else 0.
+# Agents with model.top_percents: the agent is told to act as in the best 10 % of the recording, say, in place of a return; 0: it is told a return. chosen: as with temperature where no target is asked for, else 0.
 best_percent = "chosen"
 # Seed of the episodes; the same for every run, so that agents meet the same episodes.
 seed = 1
@@ -86,7 +86,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
     let names: Vec<String> =
         text("checkpoint").split(',').map(|name| name.trim().to_owned()).collect();
     let whole = |key: &str| keys::whole(&keys, key, 0);
-    let evaluation = EvaluationSettings {
+    let evaluation = EvaluationConfig {
         episodes: whole("episodes")?,
         target: text("target"),
         released_target: Some(text("released_target")),
@@ -94,7 +94,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
         temperature: ask::choosable("temperature", keys["temperature"].clone())?,
         actions: ask::action_choice(&text("actions"))?,
         return_quantile: ask::choosable("return_quantile", keys["return_quantile"].clone())?,
-        best_percent: ask::choosable("best_percent", keys["best_percent"].clone())?,
+        top_percent: ask::choosable("best_percent", keys["best_percent"].clone())?,
         seed: whole("seed")? as u64,
         parallel: whole("parallel")?,
         every: Every::Checkpoints(0),
@@ -150,7 +150,7 @@ pub fn rollouts(options: &[String]) -> Result<()> {
 
 /// How batches are played, whatever is in them.
 struct How<'a> {
-    options: &'a EvaluationSettings,
+    options: &'a EvaluationConfig,
     device: &'a str,
     stop: &'a AtomicBool,
 }
@@ -219,7 +219,7 @@ fn plan(
     run: &RunDir,
     checkpoint: &Checkpoint,
     step: Option<u64>,
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
 ) -> Result<Vec<Planned>> {
     let agent = Agent::of(checkpoint)?;
     let chosen = OwnChoice::of(run, checkpoint)?;
@@ -262,7 +262,7 @@ fn device_or(asked: String, run: &RunDir) -> Result<String> {
 pub fn play(
     run: &RunDir,
     checkpoint: &Checkpoint,
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
@@ -277,7 +277,7 @@ pub fn play(
 /// # Errors
 /// When the run has no whole checkpoint, what `options` say cannot be asked for, or a report
 /// cannot be read.
-pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
+pub fn is_played(run: &RunDir, options: &EvaluationConfig) -> Result<bool> {
     all_reports(run, options, |planned| planned.is_there(&planned.out))
 }
 
@@ -286,7 +286,7 @@ pub fn is_played(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
 ///
 /// # Errors
 /// As [`is_played`].
-pub fn is_played_so(run: &RunDir, options: &EvaluationSettings) -> Result<bool> {
+pub fn is_played_so(run: &RunDir, options: &EvaluationConfig) -> Result<bool> {
     all_reports(run, options, |planned| {
         let plan = &planned.entry.plan;
         for out in [planned.beside(), Some(planned.out.clone())].into_iter().flatten() {
@@ -306,7 +306,7 @@ pub fn is_played_so(run: &RunDir, options: &EvaluationSettings) -> Result<bool> 
 
 fn all_reports(
     run: &RunDir,
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
     is_it: impl Fn(&Planned) -> Result<bool>,
 ) -> Result<bool> {
     let (checkpoint, _) = Checkpoint::newest(&run.checkpoints())?;

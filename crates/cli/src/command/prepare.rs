@@ -23,7 +23,7 @@ use overtone_train::{Initial, TrainingData};
 use super::{data::known_task, evaluate::NOT_PLAYABLE};
 use crate::{
     interrupt, progress,
-    settings::{Profile, Recorded, Settings, is_path},
+    settings::{Profile, Recorded, RunConfig, is_path},
     suites,
 };
 
@@ -49,7 +49,7 @@ pub struct Prepared {
     pub init: Option<Initial>,
 }
 
-impl Settings {
+impl RunConfig {
     /// Whether the published data is there.
     pub fn is_published(&self) -> bool {
         self.find().is_ok_and(|located| located.origin.kind == Kind::Published)
@@ -155,8 +155,7 @@ impl Settings {
 
     /// Says where rewards are of a size that networks of values cannot learn in a short run.
     fn say_reward_scale(&self, rewards: &[f32], return_scale: f32) {
-        // Implicit Q-learning scales rewards itself.
-        let learns_values = ["td3_bc", "rebrac", "discrete_cql"].contains(&&*self.algorithm);
+        let learns_values = self.agent.learns_values_of_rewards();
         let squares = rewards.iter().map(|&reward| f64::from(reward / return_scale).powi(2));
         let size = (squares.sum::<f64>() / rewards.len().max(1) as f64).sqrt();
         if learns_values && size > LARGEST_REWARDS {
@@ -164,7 +163,7 @@ impl Settings {
                 "warning: rewards are about {size:.1e} in size, and {} learns values of them: the \
                  loss grows with their square, and learning is slow. data.return_scale=0 divides \
                  them by the size of the recorded returns.",
-                self.algorithm
+                self.agent.kind().name()
             );
         }
     }

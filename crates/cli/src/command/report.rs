@@ -1,10 +1,14 @@
 //! `overtone report`: one page about one or several runs.
 
-use std::{path::PathBuf, sync::atomic::AtomicBool};
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+};
 
 use anyhow::{Result, bail};
+use overtone_agents::AlgorithmKind;
 use overtone_eval::statistics::Bootstrap;
-use overtone_report::{Page, RunFiles};
+use overtone_report::{Page, PageError, RunFiles};
 use overtone_train::RunDir;
 
 use super::video::{self, Request};
@@ -31,6 +35,14 @@ level = 0.95
 # Seed of the bootstrap: the same numbers each time.
 seed = 1
 "#;
+
+/// A run's files, with its algorithm as papers call it.
+pub fn files_of(run: &Path) -> Result<RunFiles, PageError> {
+    let mut files = RunFiles::read(run)?;
+    let kind = files.algorithm.as_deref().and_then(AlgorithmKind::named);
+    files.algorithm = kind.map(|kind| kind.title().to_owned()).or(files.algorithm);
+    Ok(files)
+}
 
 /// Every option with its default and reason.
 pub fn options() -> String {
@@ -108,7 +120,7 @@ pub fn run(words: &[String]) -> Result<()> {
         runs.iter().try_for_each(|run| film(run, &stop))?;
     }
     let files: Vec<RunFiles> =
-        runs.iter().map(|run| RunFiles::read(run.path())).collect::<Result<_, _>>()?;
+        runs.iter().map(|run| files_of(run.path())).collect::<Result<_, _>>()?;
     let page = Page::new(&files, &bootstrap)?.write(&out, &name)?;
     say!("report: {} (and beside it the same as Markdown and CSV)", page.display());
     Ok(())

@@ -69,7 +69,7 @@ pub fn resume_options() -> String {
 const OF_SLURM: [&str; 4] = ["partition", "time", "gpus", "account"];
 
 /// Keys whose values have commas themselves.
-const SEVERAL: [&str; 3] = ["evaluation.target", "evaluation.protocol", "model.best_percents"];
+const SEVERAL: [&str; 3] = ["evaluation.target", "evaluation.protocol", "model.top_percents"];
 
 /// What a word begins with that says where the runs lie.
 const RUNS: &str = "runs=";

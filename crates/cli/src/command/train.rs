@@ -25,7 +25,7 @@ use super::{
 use crate::{
     host, interrupt, keys, processes, progress,
     runs::open_run,
-    settings::{Profile, Resume, Settings},
+    settings::{Profile, Resume, RunConfig},
     suites,
 };
 
@@ -41,18 +41,18 @@ device = ""
 
 /// `overtone train key=value…`; gives the exit code.
 pub fn train(options: &[String]) -> Result<u8> {
-    together(|| plan(&Settings::resolve(options, auto_profile)?, None))
+    together(|| plan(&RunConfig::resolve(options, auto_profile)?, None))
 }
 
 /// What `profile=auto` is: the reference's length where there is what it needs.
-pub fn auto_profile(settings: &Settings) -> Profile {
+pub fn auto_profile(settings: &RunConfig) -> Profile {
     let gpu = device::choose(&settings.device).is_ok_and(|chosen| chosen.is_gpu);
     if gpu && settings.is_published() { Profile::Paper } else { Profile::Quick }
 }
 
 /// Begins a run of these settings, called `name`, or goes on with an unfinished one; gives the
 /// exit code.
-pub fn begin(settings: &Settings, name: &str) -> Result<u8> {
+pub fn begin(settings: &RunConfig, name: &str) -> Result<u8> {
     plan(settings, Some(name))?.carry_out()
 }
 
@@ -66,7 +66,7 @@ enum ToDo {
 
 /// A run to be worked on.
 struct Work {
-    settings: Settings,
+    settings: RunConfig,
     run: RunDir,
     prepared: Prepared,
     checkpoint: Option<Checkpoint>,
@@ -85,7 +85,7 @@ impl ToDo {
 }
 
 /// A run that begins is called `name`, or by its task, model and seed, after the day.
-fn plan(settings: &Settings, name: Option<&str>) -> Result<ToDo> {
+fn plan(settings: &RunConfig, name: Option<&str>) -> Result<ToDo> {
     device::choose(&settings.device)?;
     settings.check_playable()?;
     processes::check_parts(settings.train.micro_batches)?;
@@ -147,7 +147,7 @@ fn plan_to_resume(options: &[String]) -> Result<ToDo> {
     let text = |key: &str| keys::text(&keys, key);
     let root = PathBuf::from(text("runs"));
     let run = open_run(&root, &text("run"))?;
-    let mut settings = Settings::load(&run.path().join(CONFIG))?;
+    let mut settings = RunConfig::load(&run.path().join(CONFIG))?;
     if !text("device").is_empty() {
         settings.device = text("device");
     }
@@ -156,11 +156,11 @@ fn plan_to_resume(options: &[String]) -> Result<ToDo> {
 
 /// Goes on with a run, unless that would do no more than play again what was played, maybe in
 /// more episodes, and replace its report.
-pub fn take_up(settings: &Settings, run: &RunDir) -> Result<u8> {
+pub fn take_up(settings: &RunConfig, run: &RunDir) -> Result<u8> {
     plan_to_take_up(settings, run)?.carry_out()
 }
 
-fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<ToDo> {
+fn plan_to_take_up(settings: &RunConfig, run: &RunDir) -> Result<ToDo> {
     let evaluation = &settings.evaluation;
     let played = evaluation.episodes > 0 && evaluate::is_played(run, evaluation).unwrap_or(false);
     if is_finished(run) && played {
@@ -178,7 +178,7 @@ fn plan_to_take_up(settings: &Settings, run: &RunDir) -> Result<ToDo> {
 
 /// The newest run of exactly these settings whose last update is missing or which was not
 /// played as they say, and in which no process works: from here on this one does.
-fn unfinished(settings: &Settings) -> Option<(RunDir, RunLock)> {
+fn unfinished(settings: &RunConfig) -> Option<(RunDir, RunLock)> {
     let wanted: toml::Table = settings.to_toml().ok()?.parse().ok()?;
     RunDir::all(&settings.runs).into_iter().find_map(|run| {
         // Most runs are others in what their files say, which is read in a hundredth of the time.
@@ -187,7 +187,7 @@ fn unfinished(settings: &Settings) -> Option<(RunDir, RunLock)> {
             return None;
         }
         // Whatever the run says about going on with it.
-        let same = Settings::load(&run.path().join(CONFIG))
+        let same = RunConfig::load(&run.path().join(CONFIG))
             .is_ok_and(|other| other.with(settings.resume) == *settings);
         let evaluation = &settings.evaluation;
         let awaited = || {
@@ -222,7 +222,7 @@ pub fn is_finished(run: &RunDir) -> bool {
     run.path().join(FINISHED).exists()
 }
 
-fn go_on(settings: &Settings, run: RunDir, lock: RunLock, prepared: Prepared) -> Result<ToDo> {
+fn go_on(settings: &RunConfig, run: RunDir, lock: RunLock, prepared: Prepared) -> Result<ToDo> {
     let checkpoint = match Checkpoint::newest(&run.checkpoints()) {
         Ok((checkpoint, skipped)) => {
             for error in skipped {
@@ -289,7 +289,7 @@ fn together(plan: impl FnOnce() -> Result<ToDo>) -> Result<u8> {
 fn follow(told: &[u8]) -> Result<Work> {
     let Told { run, step, device } = serde_json::from_slice(told)?;
     let run = RunDir::open(Path::new(""), &run)?;
-    let mut settings = Settings::load(&run.path().join(CONFIG))?;
+    let mut settings = RunConfig::load(&run.path().join(CONFIG))?;
     settings.device = processes::own_device(device);
     let checkpoint = step.map(|step| Checkpoint::at_step(&run.checkpoints(), step)).transpose()?;
     let prepared = settings.prepare(settings.initial(Some(&run))?)?;
@@ -324,7 +324,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
         Ok((settings, run, algorithm, device, trainer, interrupt::listen()?, _lock))
     });
     let (settings, run, algorithm, device, trainer, stop, _lock) = on_all(processes, ready)?;
-    let Settings { device: device_name, train, evaluation, .. } = &settings;
+    let RunConfig { device: device_name, train, evaluation, .. } = &settings;
     say!("profile: {}", settings.describe_profile());
     match n {
         1 => say!("device: {}", device.name),
@@ -403,7 +403,7 @@ fn carry_out(work: Result<Work>, processes: &dyn Processes) -> Result<u8> {
 }
 
 /// The settings that TensorBoard's tab HParams shows: all but where a run lies and is computed.
-fn hyperparameters(settings: &Settings) -> Result<Vec<(String, metrics::Setting)>> {
+fn hyperparameters(settings: &RunConfig) -> Result<Vec<(String, metrics::Setting)>> {
     let all = keys::flatten(&settings.to_table()?);
     let own = all.iter().filter(|(key, _)| !["runs", "resume", "device"].contains(&key.as_str()));
     let setting = |value: &toml::Value| match value {
@@ -416,7 +416,7 @@ fn hyperparameters(settings: &Settings) -> Result<Vec<(String, metrics::Setting)
 }
 
 /// Says how an agent is used that nothing here can play.
-fn say_unplayed(settings: &Settings, run: &RunDir) -> Result<()> {
+fn say_unplayed(settings: &RunConfig, run: &RunDir) -> Result<()> {
     let task = settings.task()?;
     if !suites::of(task)?.has_environments() {
         say!(

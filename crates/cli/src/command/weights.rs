@@ -36,7 +36,7 @@ runs = "runs"
 checkpoint = "last"
 # hf: what Hugging Face's transformers reads, which has a place for few agents. safetensors: every agent, with Overtone's own names.
 format = "hf"
-# hf: an agent that was told of shares of the best episodes (model.best_percents) acts as in the best 10 %, say, whatever return it is told; 0: it is told returns. Empty: as was chosen for the run.
+# hf: an agent that was told of shares of the best episodes (model.top_percents) acts as in the best 10 %, say, whatever return it is told; 0: it is told returns. Empty: as was chosen for the run.
 best_percent = ""
 # The folder to write, or the second word without =. Must be given.
 to = ""

@@ -1,6 +1,5 @@
-//! The model that settings describe, and its name.
+//! The model that a configuration describes, and its name.
 
-use anyhow::Result;
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
@@ -11,90 +10,87 @@ use overtone_model::{
 };
 
 use super::{
-    BEHAVIOR_CLONING, DECISION_TRANSFORMER, ModelKind, RVS, Recorded, ReturnHead, ReturnUnit,
-    Settings, Time,
+    AgentConfig, ClonedModel, DecisionTransformerModel, PerceptronModel, Recorded, ReturnHead,
+    ReturnUnit, RunConfig, RvsModel, Time, TransformerModel,
 };
 
-impl Settings {
-    /// The model for `task`, learned from what was `recorded`.
-    ///
-    /// # Errors
-    /// When the keys describe no model.
-    pub(super) fn model_config(&self, task: &Task, recorded: Recorded) -> Result<ModelConfig> {
+impl TransformerModel {
+    /// The transformer for `task`, without returns.
+    fn config(
+        &self,
+        task: &Task,
+        recorded: Recorded,
+        attention: AttentionConfig,
+        head: HeadConfig,
+    ) -> DecisionTransformerConfig {
         let longest = recorded.longest;
-        let average = AverageReturn { horizon: longest };
-        let (model, head) = (&self.model, self.head.clone());
-        if model.kind == ModelKind::Perceptron {
-            return Ok(ModelConfig::Perceptron(PerceptronConfig {
-                n_layers: model.n_layers,
-                width: model.d_model,
-                context_length: model.context_length,
-                dropout: model.dropout,
-                head,
-                average_return: (self.algorithm == RVS).then_some(average),
-                best_percents: match &*self.algorithm {
-                    RVS => model.best_percents.0.clone(),
-                    _ => Vec::new(),
-                },
-            }));
-        }
         let (reference, positions) = match task.observations {
             ObservationSpace::Pixels { .. } => {
                 let max_timestep = longest.saturating_sub(1);
-                let positions = match model.time {
+                let positions = match self.time {
                     Time::Episode => PositionsConfig::LocalAndGlobal { max_timestep },
                     Time::Context => PositionsConfig::Local,
                 };
                 (DecisionTransformerConfig::atari(max_timestep), positions)
             }
             ObservationSpace::Vectors { .. } => {
-                let positions = match model.time {
+                let positions = match self.time {
                     Time::Episode => {
-                        PositionsConfig::Timestep { horizon: longest, std: model.timestep_std }
+                        PositionsConfig::Timestep { horizon: longest, std: self.timestep_std }
                     }
                     Time::Context => PositionsConfig::Order,
                 };
                 (DecisionTransformerConfig::gym(longest), positions)
             }
         };
-        let conditioning = match &*self.algorithm {
-            BEHAVIOR_CLONING => Conditioning::None,
-            _ => Conditioning::Return,
-        };
-        let (return_range, average_return) = match model.return_unit {
-            _ if conditioning == Conditioning::None => (None, None),
+        DecisionTransformerConfig {
+            n_layers: self.n_layers,
+            n_heads: self.n_heads,
+            d_model: self.d_model,
+            context_length: self.context_length,
+            dropout: self.dropout,
+            conditioning: Conditioning::None,
+            return_range: None,
+            average_return: None,
+            return_model: None,
+            best_percents: Vec::new(),
+            positions,
+            attention,
+            head,
+            ..reference
+        }
+    }
+}
+
+impl DecisionTransformerModel {
+    /// The Decision Transformer for `task`, of the returns that were `recorded`.
+    pub(super) fn config(
+        &self,
+        task: &Task,
+        recorded: Recorded,
+        attention: AttentionConfig,
+        head: HeadConfig,
+    ) -> DecisionTransformerConfig {
+        let average = AverageReturn { horizon: recorded.longest };
+        let (return_range, average_return) = match self.return_unit {
             ReturnUnit::Scale => (None, None),
             ReturnUnit::Range => (Some(recorded.returns), None),
             ReturnUnit::Rate => (Some(recorded.rates), Some(average)),
         };
-        Ok(ModelConfig::Transformer(DecisionTransformerConfig {
-            n_layers: model.n_layers,
-            n_heads: model.n_heads,
-            d_model: model.d_model,
-            context_length: model.context_length,
-            dropout: model.dropout,
-            conditioning,
+        DecisionTransformerConfig {
+            conditioning: Conditioning::Return,
             return_range,
             average_return,
             return_model: self.return_model(),
-            best_percents: match conditioning {
-                Conditioning::Return if self.algorithm == DECISION_TRANSFORMER => {
-                    model.best_percents.0.clone()
-                }
-                _ => Vec::new(),
-            },
-            positions,
-            attention: self.attention,
-            head,
-            ..reference
-        }))
+            best_percents: self.top_percents.0.clone(),
+            ..self.transformer.config(task, recorded, attention, head)
+        }
     }
 
-    /// How what may be earned is learned: not where returns are told in a unit without ends.
+    /// How the distribution of the return is learned: not in a unit without ends.
     fn return_model(&self) -> Option<ReturnModelConfig> {
-        let is_told = self.algorithm != BEHAVIOR_CLONING;
-        let head = match self.model.return_head {
-            _ if !is_told || self.model.return_unit == ReturnUnit::Scale => return None,
+        let head = match self.return_head {
+            _ if self.return_unit == ReturnUnit::Scale => return None,
             ReturnHead::None => return None,
             ReturnHead::HlGauss => return Some(ReturnModelConfig::hl_gauss()),
             // The highest and the lowest return are no neighbours.
@@ -110,35 +106,85 @@ impl Settings {
         };
         Some(ReturnModelConfig::new(head))
     }
+}
 
+impl PerceptronModel {
+    /// The perceptron, without returns.
+    fn config(&self, head: HeadConfig) -> PerceptronConfig {
+        PerceptronConfig {
+            n_layers: self.n_layers,
+            width: self.d_model,
+            context_length: self.context_length,
+            dropout: self.dropout,
+            head,
+            average_return: None,
+            best_percents: Vec::new(),
+        }
+    }
+}
+
+impl ClonedModel {
+    /// The model for `task`.
+    pub(super) fn config(
+        &self,
+        task: &Task,
+        recorded: Recorded,
+        attention: Option<AttentionConfig>,
+        head: HeadConfig,
+    ) -> ModelConfig {
+        match self {
+            Self::Transformer(model) => {
+                let attention = attention.unwrap_or_default();
+                ModelConfig::Transformer(model.config(task, recorded, attention, head))
+            }
+            Self::Perceptron(model) => ModelConfig::Perceptron(model.config(head)),
+        }
+    }
+}
+
+impl RvsModel {
+    /// The perceptron for episodes as long as those that were `recorded`.
+    pub(super) fn config(&self, recorded: Recorded, head: HeadConfig) -> PerceptronConfig {
+        PerceptronConfig {
+            average_return: Some(AverageReturn { horizon: recorded.longest }),
+            best_percents: self.top_percents.0.clone(),
+            ..self.perceptron.config(head)
+        }
+    }
+}
+
+impl RunConfig {
     /// Algorithm, model, head and attention as a part of a run's name: `linear`, `bc-tanh`,
     /// `best10-bc-perceptron-tanh`, `rvs-tanh`, `linear-attention-fourier4`, `cql4`.
     pub fn model_name(&self, algorithm: &AlgorithmConfig) -> String {
-        let best = match self.data.best_percent {
+        let best = match self.data.top_percent {
             100.0 => String::new(),
             percent => format!("best{percent}-"),
         };
-        let (algorithm, head) = match (&*self.algorithm, algorithm.model()) {
-            (_, None) => return format!("{best}{}", algorithm.short_name()),
-            (BEHAVIOR_CLONING, _) => ("bc-", self.head.name()),
-            (RVS, _) => return format!("{best}rvs-{}", self.head.name()),
-            _ => ("", self.head.name()),
-        };
-        let (kind, attention) = match self.model.kind {
-            ModelKind::Perceptron => ("perceptron-", String::new()),
-            ModelKind::Transformer if self.attention == AttentionConfig::SOFTMAX => {
-                ("", String::new())
+        let head = self.agent.head().map(HeadConfig::name).unwrap_or_default();
+        let model = match &self.agent {
+            AgentConfig::DecisionTransformer { .. } => head,
+            AgentConfig::BehaviorCloning { model: ClonedModel::Perceptron(_), .. } => {
+                format!("bc-perceptron-{head}")
             }
-            ModelKind::Transformer => ("", format!("-attention-{}", self.attention.name())),
+            AgentConfig::BehaviorCloning { .. } => format!("bc-{head}"),
+            AgentConfig::Rvs { .. } => format!("rvs-{head}"),
+            _ => algorithm.short_name(),
         };
-        format!("{best}{algorithm}{kind}{head}{attention}")
+        let attention = match self.agent.attention() {
+            None | Some(AttentionConfig::SOFTMAX) => String::new(),
+            Some(attention) => format!("-attention-{}", attention.name()),
+        };
+        format!("{best}{model}{attention}")
     }
 
     /// The agent in a few words, after its number of parameters.
     pub fn describe_model(&self, algorithm: &AlgorithmConfig) -> String {
         match algorithm.model() {
             None => algorithm.describe(),
-            Some(_) => format!("{}, context {}", algorithm.describe(), self.model.context_length),
+            Some(model) => {
+                format!("{}, context {}", algorithm.describe(), model.context_length())
+            }
         }
     }
 }

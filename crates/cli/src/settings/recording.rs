@@ -6,13 +6,12 @@ use anyhow::Result;
 use overtone_core::{ObservationSpace, Task};
 use overtone_data::{MinariId, read::reader_as};
 
-use super::{Settings, layers::default_dataset};
-use crate::{
-    keys::{self, Keys},
-    suites::Data,
-};
+use overtone_agents::AlgorithmKind;
 
-impl Settings {
+use super::{Choices, Profile, RunConfig, defaults};
+use crate::{keys, suites::Data};
+
+impl RunConfig {
     /// The recording, where its place was given and not a name that is looked up.
     pub fn recording(&self) -> Option<Data> {
         given(&self.dataset, &self.data.path, &self.data.layout)
@@ -34,7 +33,8 @@ impl Settings {
             && !self.data.path.as_os_str().is_empty()
             && matches!(MinariId::of(&self.dataset), Ok(None))
             && !is_path(&self.dataset);
-        Ok(is_name && self.dataset != default_dataset(task)?)
+        let usual = Choices::usual(AlgorithmKind::DecisionTransformer, Profile::Quick);
+        Ok(is_name && self.dataset != defaults(task, &usual)?.dataset)
     }
 }
 
@@ -51,17 +51,6 @@ fn is_log(task: &Task, dataset: &str, given: Option<&Data>) -> bool {
     let is_minari = || !matches!(MinariId::of(dataset), Ok(None));
     matches!(task.observations, ObservationSpace::Pixels { .. })
         && !is_of_arrays().unwrap_or_else(is_minari)
-}
-
-/// As [`Settings::is_log`], of these keys.
-pub(super) fn of_log(task: &Task, keys: &Keys) -> bool {
-    is_log(task, &keys::text(keys, "dataset"), of_keys(keys).as_ref())
-}
-
-/// The recording that these keys give.
-pub(super) fn of_keys(keys: &Keys) -> Option<Data> {
-    let text = |key: &str| keys::text(keys, key);
-    given(&text("dataset"), Path::new(&text("data.path")), &text("data.layout"))
 }
 
 /// The recording that these words (each `key=value`) give.

@@ -1,27 +1,23 @@
-//! From words to settings, and from a run's file to them.
+//! From words to a configuration, and from a run's file to it.
 
 use std::{collections::BTreeMap, path::Path};
 
-use anyhow::{Context, Result, anyhow, bail};
-use overtone_agents::AlgorithmConfig;
+use anyhow::{Result, anyhow, bail};
 use overtone_core::Task;
 use overtone_data::MinariId;
-use overtone_model::{AttentionConfig, HeadConfig};
 use toml::{Table, Value};
 
 use super::{
-    Choosable, Every, Profile, Recorded, Settings, given,
-    layers::{DEFAULTS, all_keys, layers},
-    read, recording,
+    Choosable, ConfigError, Every, FORMAT, Profile, Recorded, RunConfig, read, recording,
     source::Source,
-    variants,
+    words::{self, Word, known_keys, unknown},
 };
 use crate::{
-    keys::{self, Keys},
+    keys,
     suites::{self, Data},
 };
 
-impl Settings {
+impl RunConfig {
     /// The defaults for the task that `asked` (each `key=value`) name, with the rest of them on
     /// top, and what the run that `init=` names says in between. `auto_profile` decides what
     /// `profile=auto` is; it is asked only then.
@@ -30,33 +26,33 @@ impl Settings {
     /// When a word is wrong, or the whole describes no run.
     pub fn resolve(asked: &[String], auto_profile: impl FnOnce(&Self) -> Profile) -> Result<Self> {
         let source = Source::of(asked)?;
-        let words = match &source {
-            Some(source) => [source.words()?, task_words(&source.with_task(asked))?].concat(),
-            None => task_words(asked)?,
+        let (named, mut said) = match &source {
+            Some(source) => {
+                (task_words(&source.with_task(asked))?, words::words(&source.words()?, false)?)
+            }
+            None => (task_words(asked)?, Vec::new()),
         };
-        let mut keys = all_keys()?;
-        keys::apply(&mut keys, &words)?;
-        let task =
-            suites::with_data(&keys::plain(&keys["task"]), recording::of_keys(&keys).as_ref())?;
-        let mut first = from_keys(&layers(task, &words, &[], Profile::Quick)?, Table::new(), task)?;
-        if first.profile == Profile::Auto {
-            first.profile = auto_profile(&first);
+        for word in words::words(&named, true)? {
+            // What is as in another run was asked for there.
+            let is_asked = source.is_none() || asked.iter().any(|asked| word.is(asked));
+            said.push(Word { is_asked, ..word });
         }
-        let profile = first.profile;
-        let overlays = first.overlays(task);
-        let keys = layers(task, &words, &overlays, profile)?;
-        // What is as in another run was given there.
-        let own = if source.is_some() { asked } else { &words };
-        given::check_heeded(own, &keys, task)?;
-        let mut settings = from_keys(&keys, Table::new(), task)?;
-        settings.profile = profile;
-        settings.check()?;
+        let task = said.iter().rev().find(|word| word.key == "task");
+        let task = task.map_or("", |word| &*word.text);
+        let task = suites::with_data(task, recording::of_words(&named).as_ref())?;
+        let mut profile = words::profile(&said)?;
+        if profile == Profile::Auto {
+            profile = auto_profile(&Self::of_words(task, &said, Profile::Quick)?);
+        }
+        let mut config = Self::of_words(task, &said, profile)?;
+        config.check_effects(task, &said, config.is_log())?;
+        config.check()?;
         if let Some(source) = source {
             // Of how long episodes are and what they earn nothing is compared.
-            source.check(&settings, &settings.algorithm_config(task, Recorded::ANY, None)?)?;
-            settings.init = source.name;
+            source.check(&config, &config.algorithm_config(task, Recorded::ANY, None)?)?;
+            config.init = source.name;
         }
-        Ok(settings)
+        Ok(config)
     }
 
     /// Checks that each of `words` (`key=value`) names a setting and has a value of its type; those
@@ -65,15 +61,18 @@ impl Settings {
     /// # Errors
     /// For the first that does not.
     pub fn check_words(words: &[String]) -> Result<()> {
-        keys::apply(&mut all_keys()?, words)
+        let mut known = known_keys();
+        for word in words {
+            let (key, _) = keys::split(word)?;
+            if !known.contains_key(&key) {
+                return Err(unknown(&key).into());
+            }
+        }
+        keys::apply(&mut known, words)
     }
 
     /// Checks what the types cannot.
     fn check(&self) -> Result<()> {
-        let known: Vec<&str> = AlgorithmConfig::ALL.iter().map(|(name, _)| *name).collect();
-        if !known.contains(&&*self.algorithm) {
-            bail!("algorithm={}: there are {}", self.algorithm, known.join(", "));
-        }
         if self.runs.as_os_str().is_empty() {
             bail!("runs=: say a folder, such as runs=runs");
         }
@@ -90,31 +89,34 @@ impl Settings {
     /// Reads the configuration of a run.
     ///
     /// # Errors
-    /// When the file is missing or says something unknown.
+    /// When the file is missing, of another version, or damaged.
     pub fn load(path: &Path) -> Result<Self> {
         let mut table = read(path)?;
-        let damaged = || format!("{} is damaged, or another version wrote it", path.display());
-        let given = recording::of_keys(&keys::flatten(&table));
-        let Some(task) = table.get("task").and_then(Value::as_str) else {
-            bail!(
-                "{} names no task: it is of a run that an earlier version made; train it anew",
-                path.display()
-            );
-        };
-        let task = suites::with_data(task, given.as_ref()).with_context(damaged)?;
-        if table.get("head").is_some_and(|head| head.get("initial_std").is_some()) {
-            bail!("{} describes its head as an earlier version did; train it anew", path.display());
+        let format = table.remove("format").unwrap_or(Value::String("none".into()));
+        if format != Value::Integer(FORMAT) {
+            let format = keys::plain(&format);
+            return Err(ConfigError::Format { path: path.into(), format }.into());
         }
-        let own = ["head", "attention"].into_iter();
-        let stored = own.filter_map(|section| table.remove_entry(section)).collect();
-        // A run from before a key existed behaves as the key's own default says, whatever presets
-        // have come to say since.
-        let mut keys = layers(task, &[], &[], Profile::Quick)?;
-        let own = ["head.", "attention."];
-        let defaults = keys::flatten(&DEFAULTS.parse()?).into_iter();
-        keys.extend(defaults.filter(|(key, _)| !own.iter().any(|part| key.starts_with(part))));
-        keys.extend(keys::flatten(&table));
-        from_keys(&keys, stored, task).with_context(damaged)
+        Ok(Self::from_table(&table)
+            .map_err(|reason| ConfigError::Damaged { path: path.into(), reason })?)
+    }
+
+    /// What [`RunConfig::to_table`] gives, with all of its keys and no other.
+    fn from_table(table: &Table) -> Result<Self, String> {
+        let config: Self = serde_path_to_error::deserialize(table.clone()).map_err(|error| {
+            let path = error.path().to_string();
+            let reason = keys::one_line(error.into_inner());
+            if path == "." { reason.to_string() } else { format!("{path}: {reason}") }
+        })?;
+        // Sections that a variant chooses read past what is not theirs.
+        let own = config.to_table().map_err(|error| error.to_string())?;
+        let [own, stored] = [&own, table].map(keys::flatten);
+        let odd = stored.keys().find(|key| !own.contains_key(*key));
+        match (odd, own.keys().find(|key| !stored.contains_key(*key))) {
+            (Some(key), _) => Err(format!("unknown key `{key}`")),
+            (None, Some(key)) => Err(format!("missing key `{key}`")),
+            (None, None) => Ok(config),
+        }
     }
 }
 
@@ -128,7 +130,7 @@ pub fn device_of(path: &Path) -> Result<String> {
 }
 
 /// What the run's configuration in `path` says of temperature, return quantile and the share of the
-/// best episodes; of one from before there was a choice, what agents did then.
+/// best episodes; of a file without them the agent's own.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -143,7 +145,7 @@ pub fn chosen_of(path: &Path) -> Result<[Choosable; 3]> {
     let return_quantile = said("return_quantile", Choosable::Chosen)?;
     let target = table.get("evaluation").and_then(|section| section.get("target"));
     let target = target.and_then(Value::as_str).unwrap_or_default();
-    let best_percent = said("best_percent", Choosable::Chosen)?.beside(target, return_quantile);
+    let best_percent = said("top_percent", Choosable::Chosen)?.beside(target, return_quantile);
     Ok([temperature, return_quantile, best_percent])
 }
 
@@ -210,48 +212,4 @@ pub fn named_tasks(
         bail!("{} and {} are two tasks: give one of them", task.id(), other.id());
     }
     Ok((others, task))
-}
-
-impl Settings {
-    /// What [`Settings::to_table`] gives. Options of algorithms that were not chosen change nothing,
-    /// and are left out: their defaults differ from version to version.
-    fn from_table(mut table: Table) -> Result<Self> {
-        let all = AlgorithmConfig::ALL.iter().filter_map(|(name, _)| table.remove_entry(*name));
-        let mut own: Table = all.collect();
-        let chosen = table.get("algorithm").and_then(Value::as_str).unwrap_or_default();
-        own.retain(|name, _| name == chosen);
-        table.insert("algorithms".into(), Value::Table(own));
-        table.try_into().map_err(keys::one_line)
-    }
-}
-
-/// Settings of these keys. Head and attention are the library's own tables: as they were `stored`,
-/// or what the keys choose.
-pub(super) fn from_keys(keys: &Keys, stored: Table, task: &Task) -> Result<Settings> {
-    let head: HeadConfig = variants::chosen("head", keys, task)?.config(keys)?;
-    let attention: AttentionConfig = variants::chosen("attention", keys, task)?.config(keys)?;
-    let mut parts = Table::new();
-    parts.insert("head".into(), Value::try_from(head)?);
-    parts.insert("attention".into(), Value::try_from(attention)?);
-    parts.extend(stored);
-    let read = |keys: &Keys| {
-        let mut table = keys::unflatten(keys);
-        table.extend(parts.clone());
-        Settings::from_table(table)
-    };
-    let error = match read(keys) {
-        Ok(settings) => return Ok(settings),
-        Err(error) => error,
-    };
-    // The reader does not say which key it was: each is tried alone among the defaults.
-    let mut defaults = layers(task, &[], &[], Profile::Quick)?;
-    defaults.insert("task".into(), Value::String(task.id()));
-    for (key, value) in keys {
-        let mut alone = defaults.clone();
-        alone.insert(key.clone(), value.clone());
-        if let Err(error) = read(&alone) {
-            bail!("{}={}: {error}", key.trim_end_matches(".kind"), keys::plain(value));
-        }
-    }
-    Err(error)
 }

@@ -7,9 +7,8 @@ use anyhow::{Context, Result, bail};
 use overtone_agents::{Agent, AlgorithmConfig};
 use overtone_core::{ObservationSpace, Task};
 use overtone_train::{Checkpoint, Initial, RunDir, run_dir::CONFIG};
-use toml::Value;
 
-use super::{Settings, given::SEQUENCES, variants};
+use super::RunConfig;
 use crate::{
     keys::{self, Keys},
     runs::open_checkpoint,
@@ -23,7 +22,7 @@ const FREE: [&str; 2] = ["model.dropout", "model.timestep_std"];
 pub struct Source {
     /// As `init=` has it in a run's settings: the run's folder and the checkpoint's step.
     pub name: String,
-    settings: Settings,
+    config: RunConfig,
     agent: Agent,
 }
 
@@ -51,7 +50,7 @@ impl Source {
         let checkpoint = open_checkpoint(&run, checkpoint)?;
         Ok(Self {
             name: format!("{}:{}", run.path().display(), checkpoint.state.step),
-            settings: Settings::load(&run.path().join(CONFIG))?,
+            config: RunConfig::load(&run.path().join(CONFIG))?,
             agent: Agent::of(&checkpoint)?,
         })
     }
@@ -67,10 +66,10 @@ impl Source {
         let given: Vec<_> = words.iter().map(|word| names(word)).collect();
         let mut all = Vec::new();
         if !given.iter().any(|(task, _)| *task) {
-            all.push(format!("task={}", self.settings.task));
+            all.push(format!("task={}", self.config.task));
         }
         if !given.iter().any(|(_, data)| *data) {
-            let stored = self.keys().unwrap_or_default();
+            let stored = self.config.keys().unwrap_or_default();
             let own = |key: &str| {
                 key == "dataset"
                     || (key.starts_with("data.") && !["data.cache", RETURN_SCALE].contains(&key))
@@ -88,36 +87,23 @@ impl Source {
     /// When its settings cannot be told in keys.
     pub fn words(&self) -> Result<Vec<String>> {
         let mut words = vec![format!("{RETURN_SCALE}={}", self.agent.return_scale)];
-        let stored = self.keys()?;
-        let delayed = "data.delayed_reward".to_owned();
-        let told = ["algorithm".to_owned(), delayed].into_iter();
-        for key in told.chain(self.keys_of_agent(&stored)) {
-            if let Some(value) = stored.get(&key) {
-                words.push(format!("{}={}", keys::short(&key), keys::plain(value)));
-            }
-        }
+        let config = &self.config;
+        words.push(format!("data.delayed_reward={}", config.data.delayed_reward));
+        words.extend(
+            config
+                .agent_keys()?
+                .iter()
+                .filter(|(_, value)| !value.is_array())
+                .map(|(key, value)| format!("{}={}", keys::short(key), keys::plain(value))),
+        );
         Ok(words)
-    }
-
-    /// Every key of the agent among `stored`, those that only training reads included.
-    fn keys_of_agent(&self, stored: &Keys) -> Vec<String> {
-        let algorithm = &*self.settings.algorithm;
-        let is_own = |key: &&String| {
-            variants::is_of(key, algorithm) || SEQUENCES.contains(&algorithm) && is_of_model(key)
-        };
-        stored.keys().filter(is_own).cloned().collect()
-    }
-
-    /// The run's settings by key, head and attention among them.
-    fn keys(&self) -> Result<Keys> {
-        keys_of(&self.settings, &self.agent.task)
     }
 
     /// Whether what `settings` describe can begin with these weights.
     ///
     /// # Errors
     /// Names the first key that says another agent, and both values.
-    pub fn check(&self, settings: &Settings, algorithm: &AlgorithmConfig) -> Result<()> {
+    pub fn check(&self, settings: &RunConfig, algorithm: &AlgorithmConfig) -> Result<()> {
         let name = &self.name;
         let task = settings.task()?;
         if (&task.observations, &task.actions)
@@ -130,16 +116,18 @@ impl Source {
             };
             bail!("task={}: init={name} is of {}, with {which}", task.id(), self.agent.task.id());
         }
-        let (own, its) = (keys_of(settings, task)?, self.keys()?);
-        let mut compared = vec!["algorithm".to_owned()];
-        if SEQUENCES.contains(&&*settings.algorithm) {
-            // Which variant before what only that variant has.
-            compared.extend(["model.kind", "head.kind", "attention.kind"].map(str::to_owned));
-            let all = own.keys().chain(its.keys()).filter(|key| is_of_model(key));
-            compared.extend(all.filter(|key| !FREE.contains(&key.as_str())).cloned());
-        }
+        let (own, its) = (settings.agent_keys()?, self.config.agent_keys()?);
+        // Which variant before what only that variant has.
+        let mut compared =
+            ["algorithm", "model.kind", "head.kind", "attention.kind"].map(str::to_owned).to_vec();
+        let is_of_model = |key: &&String| {
+            ["model.", "attention.", "head."].iter().any(|part| key.starts_with(part))
+        };
+        let all = own.keys().chain(its.keys()).filter(is_of_model);
+        compared.extend(all.filter(|key| !FREE.contains(&key.as_str())).cloned());
         let of_weights = algorithm.keys_of_weights().iter();
-        compared.extend(of_weights.map(|key| format!("{}.{key}", settings.algorithm)));
+        let name_of = settings.agent.kind().name();
+        compared.extend(of_weights.map(|key| format!("{name_of}.{key}")));
         for key in compared {
             let plain = |keys: &Keys| keys.get(&key).map_or("nothing".into(), keys::plain);
             let (own, its, key) = (plain(&own), plain(&its), keys::short(&key));
@@ -153,7 +141,7 @@ impl Source {
 
 const RETURN_SCALE: &str = "data.return_scale";
 
-impl Settings {
+impl RunConfig {
     /// The weights that a run of these settings begins with, where they name some: what the run
     /// `begun` has kept of them, or as the run that `init=` names has them.
     ///
@@ -172,23 +160,13 @@ impl Settings {
     }
 }
 
-/// Whether a key says what a model of logged actions is made of.
-fn is_of_model(key: &str) -> bool {
-    ["model.", "attention.", "head."].iter().any(|part| key.starts_with(part))
-}
-
-/// Settings by key; of head and attention the keys that they are asked for by.
-fn keys_of(settings: &Settings, task: &Task) -> Result<Keys> {
-    let mut keys: Keys = keys::flatten(&settings.to_table()?)
-        .into_iter()
-        .filter(|(key, _)| !key.starts_with("head.") && !key.starts_with("attention."))
-        .collect();
-    keys.extend(variants::asked("head", &settings.head, task)?);
-    if settings.model.kind == super::ModelKind::Transformer {
-        keys.extend(variants::asked("attention", &settings.attention, task)?);
+impl RunConfig {
+    /// The keys of the agent, the algorithm among them.
+    fn agent_keys(&self) -> Result<Keys> {
+        let own = toml::Table::try_from(&self.agent)?;
+        let is_own = |key: &str| own.contains_key(key.split('.').next().unwrap_or(key));
+        Ok(self.keys()?.into_iter().filter(|(key, _)| is_own(key)).collect())
     }
-    keys.retain(|_, value| !matches!(value, Value::Array(_)));
-    Ok(keys)
 }
 
 /// What a task shows and takes, in a few words.

@@ -89,10 +89,12 @@ fn runs_that_are_not_there() {
     desk.refuses("evaluate ablation episodes=0", &["nothing to play"]);
     desk.refuses("evaluate rollouts out=nowhere/a.json", &["out=nowhere/a.json", "a folder"]);
     let run = desk.only_run("runs");
-    fs::write(run.join("config.toml"), "task = \"ale/seaquest\"\nseed = \"a\"").unwrap();
-    desk.refuses("resume", &["config.toml is damaged", "seed=a"]);
-    fs::write(run.join("config.toml"), "game = \"seaquest\"").unwrap();
-    desk.refuses("resume", &["config.toml names no task", "train it anew"]);
+    let config = fs::read_to_string(run.join("config.toml")).unwrap();
+    let wrong = config.replacen("seed = 123", "seed = \"a\"", 1);
+    fs::write(run.join("config.toml"), wrong).unwrap();
+    desk.refuses("resume", &["config.toml is damaged", "seed"]);
+    fs::write(run.join("config.toml"), config.replace("format = 1", "format = 0")).unwrap();
+    desk.refuses("resume", &["another version of overtone (format 0", "train again"]);
     fs::write(run.join("config.toml"), "task = [").unwrap();
     desk.refuses("resume", &["config.toml is damaged"]);
 }

@@ -324,7 +324,7 @@ fn a_temperature_is_chosen_by_other_episodes() {
     assert_eq!(again["targets"][0]["raw_return"]["mean"], curve[at]["raw_return"]["mean"]);
 
     let words = "train env=hopper train.updates=1 train.batch_size=2 evaluation.episodes=0";
-    desk.succeeds(&format!("{words} runs=real model.return_head=none model.best_percents=none"));
+    desk.succeeds(&format!("{words} runs=real model.return_head=none model.top_percents=none"));
     desk.refuses("evaluate choose runs=real", &["always takes one action", "model.return_head"]);
 }
 
@@ -411,21 +411,21 @@ fn acting_as_the_best_is_a_way_to_play() {
     let desk = Desk::new();
     let of = |more: &str| format!("train env=hopper {words} {more}");
     for (more, parts) in [
-        ("model.best_percents=0", ["best_percents", "above 0 and at most 100"]),
-        ("model.best_percents=10,10", ["best_percents = 10", "different"]),
+        ("model.top_percents=0", ["best_percents", "above 0 and at most 100"]),
+        ("model.top_percents=10,10", ["best_percents = 10", "different"]),
         (
-            "model.best_percents=10 algorithm=behavior_cloning",
+            "model.top_percents=10 algorithm=behavior_cloning",
             ["best_percents=10", "decision_transformer or rvs"],
         ),
         (
-            "algorithm=rvs model.best_percents=none evaluation.best_percent=10",
-            ["evaluation.best_percent=10", "none"],
+            "algorithm=rvs model.top_percents=none evaluation.top_percent=10",
+            ["evaluation.top_percent=10", "none"],
         ),
     ] {
         desk.refuses(&of(more), &parts);
     }
-    desk.succeeds(&of("model.best_percents=none"));
-    desk.refuses("evaluate rollouts best_percent=10", &["best_percent=10", "model.best_percents"]);
+    desk.succeeds(&of("model.top_percents=none"));
+    desk.refuses("evaluate rollouts best_percent=10", &["best_percent=10", "model.top_percents"]);
 }
 
 /// What a run's settings say of playing holds for every command that plays it.
@@ -482,7 +482,7 @@ fn what_is_said_holds_in_every_way() {
 fn a_perceptron_may_be_told_shares_too() {
     let desk = Desk::new();
     let said = desk.succeeds(
-        "train env=hopper algorithm=rvs model.best_percents=10,100 model.d_model=16 \
+        "train env=hopper algorithm=rvs model.top_percents=10,100 model.d_model=16 \
          train.updates=2 train.batch_size=4 evaluation.episodes=2",
     );
     assert!(said.contains(" (best of 3 by 6 episodes)\n"), "{said}");
@@ -507,7 +507,7 @@ fn a_perceptron_may_be_told_shares_too() {
 fn a_quantile_is_chosen_after_training() {
     let desk = Desk::new();
     let words = "model.n_layers=1 model.d_model=16 train.updates=2 train.batch_size=4 \
-                 model.best_percents=none evaluation.episodes=1";
+                 model.top_percents=none evaluation.episodes=1";
     let said = desk.succeeds(&format!("train env=hopper {words}"));
     let run = desk.only_run("runs");
     let choice = report(&acting_of(&run));
@@ -541,7 +541,7 @@ fn a_quantile_is_chosen_after_training() {
 #[test]
 fn an_agent_whose_share_is_said_tries_no_other_way_to_be_told() {
     let tiny = "model.n_layers=1 model.d_model=16 model.context_length=4 train.batch_size=4 \
-                train.updates=3 evaluation.episodes=2 evaluation.best_percent=10";
+                train.updates=3 evaluation.episodes=2 evaluation.top_percent=10";
     let desk = Desk::new();
     desk.succeeds(&format!("train env=hopper {tiny} runs=robot"));
     let run = desk.only_run("robot");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::desk::{Desk, acting_of, checkpoint, copy, names, project};
 
 const TINY: &str = "env=hopper model.n_layers=2 model.d_model=16 model.context_length=5 \
-                    model.best_percents=none train.batch_size=3 train.updates=4 \
+                    model.top_percents=none train.batch_size=3 train.updates=4 \
                     evaluation.episodes=0";
 
 /// The report of an evaluation by these words.
@@ -192,8 +192,8 @@ fn every_agent_goes_out_as_safetensors_and_comes_back_equal() {
          head.std=state model.d_model=16",
         "algorithm=behavior_cloning model.kind=perceptron head=gmm head.std=fixed \
          head.init_std=0.1 model.d_model=16",
-        "algorithm=rvs model.d_model=16 model.best_percents=none",
-        "algorithm=rvs model.d_model=16 model.best_percents=10,100",
+        "algorithm=rvs model.d_model=16 model.top_percents=none",
+        "algorithm=rvs model.d_model=16 model.top_percents=10,100",
         "algorithm=td3_bc td3_bc.hidden=8",
         "algorithm=iql iql.hidden=8",
         "algorithm=rebrac rebrac.hidden=8",

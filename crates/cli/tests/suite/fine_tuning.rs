@@ -45,8 +45,8 @@ fn the_first_step_predicts_what_the_other_run_predicted() {
     for algorithm in [
         TRANSFORMER,
         "attention=fourier head=fourier head.bins=5 model.n_layers=1 model.d_model=16",
-        "algorithm=rvs model.d_model=16 model.best_percents=none",
-        "algorithm=rvs model.d_model=16 model.best_percents=10,100",
+        "algorithm=rvs model.d_model=16 model.top_percents=none",
+        "algorithm=rvs model.d_model=16 model.top_percents=10,100",
         "algorithm=behavior_cloning model.kind=perceptron head=gmm head.weights=learned \
          head.std=state model.d_model=16",
         "algorithm=td3_bc td3_bc.hidden=8",

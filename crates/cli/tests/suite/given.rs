@@ -69,8 +69,8 @@ fn ways_to_play_that_an_agent_does_not_have_are_refused() {
 #[test]
 fn options_of_another_kind_of_recording_are_refused() {
     let desk = Desk::new();
-    let parts = ["data.best_percent=50 is for a file of arrays; this recording is a log of frames"];
-    desk.refuses(&desk.tiny("data.best_percent=50"), &parts);
+    let parts = ["data.top_percent=50 is for a file of arrays; this recording is a log of frames"];
+    desk.refuses(&desk.tiny("data.top_percent=50"), &parts);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/tests/fixtures/pictures.npz");
     let line = format!(
         "train task=own/camera dataset={} model.n_layers=1 model.d_model=16 \
@@ -81,7 +81,7 @@ fn options_of_another_kind_of_recording_are_refused() {
         let told = format!("{word} is for a log of frames; this recording is a file of arrays");
         desk.refuses(&format!("{line} {word}"), &[&told]);
     }
-    let said = desk.succeeds(&format!("{line} data.best_percent=50"));
+    let said = desk.succeeds(&format!("{line} data.top_percent=50"));
     assert!(said.contains("4 not among the best"), "{said}");
 }
 

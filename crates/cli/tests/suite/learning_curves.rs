@@ -66,7 +66,7 @@ fn the_last_checkpoint_ends_the_curve() {
 fn a_choice_after_training_ends_the_curve() {
     let desk = Desk::new();
     let words = "evaluation.episodes=1 evaluation.every=3 evaluation.every_episodes=1 \
-                 evaluation.target= model.best_percents=50";
+                 evaluation.target= model.top_percents=50";
     let stdout = desk.succeeds(&format!("{TINY}runs {words}"));
     assert_eq!(stdout.matches("Mode: ").count(), 1, "{stdout}");
     let run = desk.only_run("runs");

@@ -154,19 +154,6 @@ fn tiny_run(desk: &Desk) -> (PathBuf, PathBuf, String) {
     (run, config, text)
 }
 
-/// Earlier versions wrote the options of all algorithms, with the defaults that they had.
-#[test]
-fn defaults_of_other_algorithms_keep_no_run_from_going_on() {
-    let desk = Desk::new();
-    let (run, config, text) = tiny_run(&desk);
-    assert!(!text.contains("[rebrac]"), "{text}");
-    fs::write(&config, text + "\n[rebrac]\nactor_penalty = 0.01\n").unwrap();
-    fs::remove_file(run.join("finished")).unwrap();
-    let stdout = desk.succeeds(&desk.tiny(""));
-    assert!(stdout.contains("resuming after update"), "{stdout}");
-    assert_eq!(desk.only_run("runs"), run);
-}
-
 /// A run that was stopped goes on as its file says, and says so where that is not what it began
 /// with.
 #[test]

@@ -191,7 +191,7 @@ const STATE: &str = r#"{"step": 200, "best": {"step": 100, "loss": 1.25}}"#;
 const VIDEO: &[u8] =
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\
       \x02\x02D\x01\x00;";
-const CONFIG: &str = "game = \"seaquest\"\nseed = 1\n\n[train]\nupdates = 200\n";
+const CONFIG: &str = "format = 1\ntask = \"ale/seaquest\"\nseed = 1\n\n[train]\nupdates = 200\n";
 
 fn config(head: HeadConfig) -> ModelConfig {
     ModelConfig::Transformer(DecisionTransformerConfig {

@@ -31,7 +31,7 @@ pub(super) fn distinct(names: &[String], configurations: &[Configuration]) -> Ve
     told
 }
 
-/// `data.best_percent 10.0, head.bins -`: the settings that are not the same in all others; a
+/// `data.top_percent 10.0, head.bins -`: the settings that are not the same in all others; a
 /// dash where there is none of that name.
 fn differing(configuration: &Configuration, others: &[&Configuration]) -> String {
     let mut keys: Vec<&String> =
@@ -76,16 +76,16 @@ mod tests {
     fn the_same_name_is_followed_by_what_differs() {
         check(
             &[
-                ("DT", &[("data.best_percent", "10.0"), ("seed_like", "7")]),
-                ("MLP", &[("data.best_percent", "10.0")]),
-                ("DT", &[("data.best_percent", "100.0"), ("seed_like", "7")]),
-                ("DT", &[("data.best_percent", "10.0"), ("head.bins", "9"), ("seed_like", "7")]),
+                ("DT", &[("data.top_percent", "10.0"), ("seed_like", "7")]),
+                ("MLP", &[("data.top_percent", "10.0")]),
+                ("DT", &[("data.top_percent", "100.0"), ("seed_like", "7")]),
+                ("DT", &[("data.top_percent", "10.0"), ("head.bins", "9"), ("seed_like", "7")]),
             ],
             &[
-                "DT (data.best_percent 10.0, head.bins -)",
+                "DT (data.top_percent 10.0, head.bins -)",
                 "MLP",
-                "DT (data.best_percent 100.0, head.bins -)",
-                "DT (data.best_percent 10.0, head.bins 9)",
+                "DT (data.top_percent 100.0, head.bins -)",
+                "DT (data.top_percent 10.0, head.bins 9)",
             ],
         );
     }

@@ -18,7 +18,7 @@ const MOST_ROWS: usize = 24;
 /// A run in the words of a person: `Hopper: Decision Transformer on medium`.
 pub(super) fn title(run: &RunFiles) -> String {
     let Some(task) = task(run) else { return format!("Run {}", run.name) };
-    let what = algorithm(run).map_or_else(String::new, |algorithm| format!(": {algorithm}"));
+    let what = run.algorithm.as_ref().map_or_else(String::new, |name| format!(": {name}"));
     let on = run.dataset().map_or_else(String::new, |dataset| format!(" on {dataset}"));
     format!("{task}{what}{on}")
 }
@@ -39,22 +39,6 @@ fn task(run: &RunFiles) -> Option<String> {
     let played = run.evaluations.first().map(|source| source.evaluation.setting.task.title.clone());
     let word = |key: &str| run.config.get(key).and_then(toml::Value::as_str).map(str::to_owned);
     played.or_else(|| ["task", "game", "env"].into_iter().find_map(word))
-}
-
-/// The algorithm as papers call it.
-fn algorithm(run: &RunFiles) -> Option<String> {
-    let key = run.config.get("algorithm").and_then(toml::Value::as_str)?;
-    let name = match key {
-        "decision_transformer" => "Decision Transformer",
-        "behavior_cloning" => "behaviour cloning",
-        "discrete_cql" => "conservative Q-learning",
-        "td3_bc" => "TD3+BC",
-        "iql" => "implicit Q-learning",
-        "rebrac" => "ReBRAC",
-        "rvs" => "RvS-R",
-        other => other,
-    };
-    Some(name.to_owned())
 }
 
 /// The evaluation that stands for a run: of its last checkpoint where that was played, by the
@@ -268,7 +252,7 @@ fn curve(runs: &[(&RunFiles, Option<&Row<'_>>)]) -> Vec<Block> {
 fn facts(run: &RunFiles) -> String {
     let mut facts = Vec::new();
     facts.extend(task(run).map(|task| format!("Task {task}")));
-    facts.extend(algorithm(run).map(|name| format!("algorithm {name}")));
+    facts.extend(run.algorithm.iter().map(|name| format!("algorithm {name}")));
     facts.extend(run.dataset().map(|dataset| format!("dataset {dataset}")));
     facts.extend(run.last_step.map(|step| format!("{step} updates")));
     facts.extend(run.minutes().map(|minutes| match minutes {

@@ -22,6 +22,8 @@ pub struct RunFiles {
     pub config_text: String,
     /// The same, parsed.
     pub config: toml::Table,
+    /// The algorithm, by its name in `config.toml` until the program has said its name in papers.
+    pub algorithm: Option<String>,
     /// `metrics.csv`; absent if there is none.
     pub metrics: Option<Metrics>,
     /// Mean returns of the evaluations during training, against updates.
@@ -161,7 +163,7 @@ impl RunFiles {
     pub fn read(folder: &Path) -> Result<Self, PageError> {
         let path = folder.join("config.toml");
         let config_text = fs::read_to_string(&path).map_err(PageError::file(&path))?;
-        let config = config_text
+        let config: toml::Table = config_text
             .parse()
             .map_err(|source| PageError::Config { path, source: Box::new(source) })?;
         let path = folder.join("metrics.csv");
@@ -184,6 +186,7 @@ impl RunFiles {
         Ok(Self {
             label: name.clone(),
             name,
+            algorithm: config.get("algorithm").and_then(toml::Value::as_str).map(str::to_owned),
             config_text,
             config,
             metrics,

@@ -59,10 +59,7 @@ pub(super) type Configuration = BTreeMap<String, String>;
 
 /// Keys of a configuration that do not change what is learned: the seed, where a run lies, how
 /// it is played, and what it was computed on.
-const BESIDE: [&str; 5] = ["seed", "runs", "resume", "device", "evaluation"];
-
-/// Algorithms whose options earlier versions wrote into the settings of every run.
-const EARLIER: [&str; 4] = ["discrete_cql", "td3_bc", "iql", "rebrac"];
+const BESIDE: [&str; 6] = ["format", "seed", "runs", "resume", "device", "evaluation"];
 
 /// The episodes of one target, in numbers computed here from the episodes themselves.
 pub(super) struct Row<'a> {
@@ -160,9 +157,6 @@ impl<'a> Row<'a> {
             key.strip_prefix(table).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         settings.retain(|key, _| !BESIDE.iter().chain(without).any(|table| inside(key, table)));
-        let own = settings.get("algorithm").cloned().unwrap_or_default();
-        let others = || EARLIER.iter().filter(|name| **name != own);
-        settings.retain(|key, _| !others().any(|table| inside(key, table)));
         settings
     }
 

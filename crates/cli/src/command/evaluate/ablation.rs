@@ -44,7 +44,7 @@ episodes = 100
 target = ""
 # The return of the row target_return, and of released; empty: the reference's (Seaquest 1150, Breakout 90, Pong 20, Qbert 14000; hopper 3600, halfcheetah 12000, walker2d 5000).
 other_target = ""
-# Settings to change, by the last part of their names (sticky_probability,resize,released); empty: all.
+# RunConfig to change, by the last part of their names (sticky_probability,resize,released); empty: all.
 only = ""
 # Seed of the episodes, which are the same in every row.
 seed = 1

@@ -13,7 +13,7 @@ use overtone_eval::{Choice, Heeds, Way};
 use super::own_choice::OwnChoice;
 use crate::{
     keys,
-    settings::{self, Choosable, EvaluationSettings},
+    settings::{self, Choosable, EvaluationConfig},
     suites::{self, SUITES},
 };
 
@@ -82,7 +82,7 @@ fn suffix(trained: &Trained, own: &Play, played: &Play) -> String {
 /// # Errors
 /// When they cannot be asked for.
 pub fn what_to_ask(
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
     agent: &Agent,
     returns: &EpisodeReturns,
     chosen: &OwnChoice,
@@ -125,7 +125,7 @@ pub fn what_to_ask(
 /// # Errors
 /// When they ask for several returns and it reads none, for draws of a distribution that it does
 /// not have, or for a return of a protocol that they do not name.
-fn check_heeded(options: &EvaluationSettings, agent: &Agent, suite: &dyn Suite) -> Result<()> {
+fn check_heeded(options: &EvaluationConfig, agent: &Agent, suite: &dyn Suite) -> Result<()> {
     let released = options.released_target.as_deref().unwrap_or_default();
     let is_released = |name: &str| suite.released() == Some(name.trim());
     if !released.is_empty() && !options.protocol.split(',').any(is_released) {
@@ -232,7 +232,7 @@ pub fn trained(agent: &Agent, returns: &EpisodeReturns) -> Result<Trained> {
 
 /// The protocol of this name, with what `options` say about choosing actions.
 fn protocol(
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
     name: &str,
     suite: &dyn Suite,
     trained: &Trained,
@@ -277,8 +277,8 @@ fn protocol(
 
 /// # Errors
 /// When `options` name both a share of the best episodes and a return.
-fn check_one_is_told(options: &EvaluationSettings) -> Result<()> {
-    let Some(percent) = options.best_percent.fixed().filter(|percent| *percent > 0.0) else {
+fn check_one_is_told(options: &EvaluationConfig) -> Result<()> {
+    let Some(percent) = options.top_percent.fixed().filter(|percent| *percent > 0.0) else {
         return Ok(());
     };
     let returns = match options.return_quantile {
@@ -304,7 +304,7 @@ pub fn check_best_percent(best_percent: f32, known: &[f32]) -> Result<()> {
     match &told[..] {
         [] => bail!(
             "best_percent={best_percent}: this agent was not told how the best act; train it with \
-             model.best_percents"
+             model.top_percents"
         ),
         _ => bail!(
             "best_percent={best_percent}: this agent was told of {} %, and of a return by 0",
@@ -325,7 +325,7 @@ fn listed(names: &[&str]) -> String {
 /// The targets that an agent is asked for by `protocol`, as they are written, and the key that says
 /// them.
 fn targets_asked(
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
     task: &Task,
     suite: &dyn Suite,
     protocol: &Play,

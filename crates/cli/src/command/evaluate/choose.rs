@@ -1,6 +1,6 @@
 //! The way in which an agent is played: `overtone evaluate choose` chooses it, as training does at
 //! its end where `evaluation.temperature=chosen`, `evaluation.return_quantile=chosen` or
-//! `evaluation.best_percent=chosen`.
+//! `evaluation.top_percent=chosen`.
 
 use std::{
     path::PathBuf,
@@ -26,7 +26,7 @@ use super::{
 use crate::{
     interrupt, keys,
     runs::{check_own, checkpoint_name, open_checkpoint, open_run},
-    settings::{self, Choosable, EvaluationSettings},
+    settings::{self, Choosable, EvaluationConfig},
     suites,
 };
 
@@ -44,7 +44,7 @@ temperatures = "1,0.5,0.25"
 return_quantiles = "0.9,0.75,0.5,1"
 # Episodes for each of them; where an agent has both, for each pair. Empty: as after training, 20, and 5 of an agent that sees frames.
 episodes = ""
-# The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95, or to act as the best episodes do, where the agent was told of them (model.best_percents), whichever earns more.
+# The return to ask for, as a number or a percentile of the data's returns, by actions; empty: p95, or to act as the best episodes do, where the agent was told of them (model.top_percents), whichever earns more.
 target = ""
 # Seed of the episodes. Another than that of evaluate rollouts, 1 by default, which plays no score of the episodes that chose.
 seed = 1001
@@ -81,7 +81,7 @@ const SEED: u64 = 1001;
 fn awaited(
     run: &RunDir,
     checkpoint: &Checkpoint,
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
 ) -> Result<Option<Ways>> {
     let among = |said: Choosable, all: &'static [f32]| match said {
         Choosable::Chosen => all,
@@ -103,7 +103,7 @@ fn awaited(
 pub fn is_awaited(
     run: &RunDir,
     checkpoint: &Checkpoint,
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
 ) -> Result<bool> {
     Ok(awaited(run, checkpoint, options)?.is_some())
 }
@@ -115,7 +115,7 @@ pub fn is_awaited(
 pub fn choose_after_training(
     run: &RunDir,
     checkpoint: &Checkpoint,
-    options: &EvaluationSettings,
+    options: &EvaluationConfig,
     device: &str,
     stop: &AtomicBool,
 ) -> Result<()> {
@@ -272,7 +272,7 @@ fn nothing_to_choose(agent: &Agent, target: &str) -> anyhow::Error {
     }
     anyhow!(
         "{what} always takes one action, and was taught neither what may be earned from a state \
-         (model.return_head) nor how the best act (model.best_percents): there is nothing to choose"
+         (model.return_head) nor how the best act (model.top_percents): there is nothing to choose"
     )
 }
 

@@ -18,7 +18,7 @@ use overtone_train::{Checkpoint, RunDir};
 use super::{plan, playing};
 use crate::{
     interrupt,
-    settings::{EvaluationSettings, Every, Settings},
+    settings::{EvaluationConfig, Every, RunConfig},
     suites,
 };
 
@@ -43,7 +43,7 @@ const LARGEST_SHARE: f64 = 0.1;
 pub struct Curve<'a> {
     run: &'a RunDir,
     /// As after training, with fewer and other episodes.
-    options: EvaluationSettings,
+    options: EvaluationConfig,
     due: Due,
     /// Whether the last update is played after training anyway, and its returns end the curve.
     is_played_after: bool,
@@ -63,7 +63,7 @@ pub struct Due {
 
 impl Due {
     /// What `settings` say of a run of `n_updates`; `None` where no checkpoint is to be played.
-    pub fn of(settings: &Settings, n_updates: u64) -> Option<Self> {
+    pub fn of(settings: &RunConfig, n_updates: u64) -> Option<Self> {
         let evaluation = &settings.evaluation;
         let is_due = match evaluation.every {
             Every::Checkpoints(every) => every > 0,
@@ -138,7 +138,7 @@ fn next_part(part: u64, cost: f64, left: f64) -> u64 {
 impl<'a> Curve<'a> {
     /// Of a run that did `done` updates, played when it is `due`.
     pub fn new(
-        settings: &Settings,
+        settings: &RunConfig,
         due: Due,
         done: u64,
         run: &'a RunDir,
@@ -148,7 +148,7 @@ impl<'a> Curve<'a> {
         let evaluation = &settings.evaluation;
         Self {
             run,
-            options: EvaluationSettings {
+            options: EvaluationConfig {
                 episodes: evaluation.every_episodes,
                 seed: if evaluation.seed == SEED { SEED + 1 } else { SEED },
                 ..evaluation.clone()

@@ -11,7 +11,7 @@ use overtone_train::RunDir;
 use crate::command::evaluate::{OwnChoice, ask, what_to_ask};
 use crate::command::said;
 use crate::runs::open_checkpoint;
-use crate::settings::{Choosable, EvaluationSettings, Every};
+use crate::settings::{Choosable, EvaluationConfig, Every};
 
 /// Who acts in a recording.
 pub struct Cast {
@@ -61,7 +61,7 @@ impl Cast {
         }
         let root = text("runs");
         let device = device::choose(&text("device"))?;
-        let options = EvaluationSettings {
+        let options = EvaluationConfig {
             episodes: 1,
             target: text("target"),
             released_target: None,
@@ -69,7 +69,7 @@ impl Cast {
             temperature: ask::choosable("temperature", text("temperature").into())?,
             actions: ask::action_choice(&text("actions"))?,
             return_quantile: Choosable::Chosen,
-            best_percent: Choosable::Chosen,
+            top_percent: Choosable::Chosen,
             seed: 1,
             parallel: 0,
             every: Every::Checkpoints(0),

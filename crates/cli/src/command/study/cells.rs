@@ -11,16 +11,16 @@ use overtone_train::{Checkpoint, RunDir, TrainError, run_dir::CONFIG};
 
 use crate::{
     command::{evaluate, provenance, train},
-    settings::{Choosable, EvaluationSettings, Recorded, Resume, Settings},
+    settings::{Choosable, EvaluationConfig, Recorded, Resume, RunConfig},
 };
 
 /// A cell, and what its words come to.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub cell: Cell,
-    pub settings: Settings,
+    pub settings: RunConfig,
     /// How its run is played again, beside what its settings say.
-    pub again: Vec<EvaluationSettings>,
+    pub again: Vec<EvaluationConfig>,
 }
 
 /// All cells, each checked as far as words go.
@@ -90,7 +90,7 @@ impl Resolved {
             }
             Ok(settings_of(&[&cell.words[..], &words].concat())?.evaluation)
         });
-        let again: Vec<EvaluationSettings> = again.collect::<Result<_>>()?;
+        let again: Vec<EvaluationConfig> = again.collect::<Result<_>>()?;
         let mut names = reports_of(&settings.evaluation);
         let mut earlier = vec![&settings.evaluation];
         for (evaluation, line) in again.iter().zip(lines) {
@@ -148,7 +148,7 @@ impl Resolved {
     }
 
     /// What was not played yet.
-    pub fn awaited<'a>(&'a self, run: &'a RunDir) -> impl Iterator<Item = &'a EvaluationSettings> {
+    pub fn awaited<'a>(&'a self, run: &'a RunDir) -> impl Iterator<Item = &'a EvaluationConfig> {
         // A run whose checkpoints were removed after it was played stays played.
         let is_there = |_| {
             let newest = Checkpoint::newest(&run.checkpoints());
@@ -166,28 +166,28 @@ impl Resolved {
     }
 
     /// What it is played by: as its settings say, and otherwise.
-    pub fn played(&self) -> impl Iterator<Item = &EvaluationSettings> {
+    pub fn played(&self) -> impl Iterator<Item = &EvaluationConfig> {
         std::iter::once(&self.settings.evaluation).chain(&self.again)
     }
 }
 
 /// Of each protocol, what the name of the report is made of.
-fn reports_of(evaluation: &EvaluationSettings) -> Vec<impl PartialEq + use<>> {
+fn reports_of(evaluation: &EvaluationConfig) -> Vec<impl PartialEq + use<>> {
     let told = |protocol: &str| (protocol.to_owned(), ways_of(evaluation), evaluation.actions);
     protocols_of(evaluation).map(told).collect()
 }
 
-fn protocols_of(evaluation: &EvaluationSettings) -> impl Iterator<Item = &str> {
+fn protocols_of(evaluation: &EvaluationConfig) -> impl Iterator<Item = &str> {
     evaluation.protocol.split(',').map(str::trim)
 }
 
 /// Whether a choice after training may give two evaluations one report, which is not the same for
 /// both: a file is named by how an agent was played.
-fn may_share_report(one: &EvaluationSettings, other: &EvaluationSettings) -> bool {
+fn may_share_report(one: &EvaluationConfig, other: &EvaluationConfig) -> bool {
     let is_alike = |(one, other): (Choosable, Choosable)| {
         one == other || [one, other].contains(&Choosable::Chosen)
     };
-    let asked = |of: &EvaluationSettings| (of.target.clone(), of.seed, of.episodes);
+    let asked = |of: &EvaluationConfig| (of.target.clone(), of.seed, of.episodes);
     one.actions == other.actions
         && ways_of(one).into_iter().zip(ways_of(other)).all(is_alike)
         && protocols_of(one).any(|protocol| protocols_of(other).any(|named| named == protocol))
@@ -195,12 +195,12 @@ fn may_share_report(one: &EvaluationSettings, other: &EvaluationSettings) -> boo
 }
 
 /// What is said of temperature, return quantile and share.
-fn ways_of(evaluation: &EvaluationSettings) -> [Choosable; 3] {
-    [evaluation.temperature, evaluation.return_quantile, evaluation.best_percent]
+fn ways_of(evaluation: &EvaluationConfig) -> [Choosable; 3] {
+    [evaluation.temperature, evaluation.return_quantile, evaluation.top_percent]
 }
 
-fn settings_of(words: &[String]) -> Result<Settings> {
-    Settings::resolve(words, train::auto_profile)
+fn settings_of(words: &[String]) -> Result<RunConfig> {
+    RunConfig::resolve(words, train::auto_profile)
 }
 
 /// Checks what words cannot say: whether the data and what plays the tasks are there.
@@ -241,13 +241,13 @@ pub fn check_different(cells: &[Resolved]) -> Result<()> {
 }
 
 /// The runs in a folder with their settings.
-pub struct KnownRuns(Vec<(RunDir, Settings)>);
+pub struct KnownRuns(Vec<(RunDir, RunConfig)>);
 
 impl KnownRuns {
     /// Reads them. What is no run of this version is none of a study's.
     pub fn read(runs: &Path) -> Self {
         let with_settings = |run: RunDir| {
-            let settings = Settings::load(&run.path().join(CONFIG)).ok()?;
+            let settings = RunConfig::load(&run.path().join(CONFIG)).ok()?;
             Some((run, anywhere(settings)))
         };
         Self(RunDir::all(runs).into_iter().filter_map(with_settings).collect())
@@ -266,7 +266,7 @@ impl KnownRuns {
 
 /// The same settings, wherever the run lies and whatever it says about going on. A run beside it
 /// that it began with is called by its name.
-fn anywhere(settings: Settings) -> Settings {
+fn anywhere(settings: RunConfig) -> RunConfig {
     let init = Path::new(&settings.init);
     let beside = init.parent().zip(init.file_name()).filter(|(folder, _)| {
         let absolute = |path: &Path| std::path::absolute(path).ok();
@@ -276,7 +276,7 @@ fn anywhere(settings: Settings) -> Settings {
         Some((_, name)) => name.to_string_lossy().into_owned(),
         None => settings.init.clone(),
     };
-    Settings { runs: PathBuf::new(), init, ..settings.with(Resume::Auto) }
+    RunConfig { runs: PathBuf::new(), init, ..settings.with(Resume::Auto) }
 }
 
 /// Where every cell of a study stands.

@@ -78,7 +78,7 @@ fn write_to(
                 // By the cell, whose name says what it is: which number a run's folder got in the
                 // end depends on which of its like began first.
                 let name = resolved.cell.id.clone();
-                found[place].runs.push(RunFiles { name, ..RunFiles::read(run.path())? });
+                found[place].runs.push(RunFiles { name, ..report::files_of(run.path())? });
             }
             None => found[place].missing += 1,
         }

@@ -11,7 +11,7 @@ use super::cells::{self, KnownRuns, Resolved};
 use crate::{
     command::{evaluate, provenance, train},
     host,
-    settings::{EvaluationSettings, Resume, Settings},
+    settings::{EvaluationConfig, Resume, RunConfig},
 };
 
 /// Updates that are measured where no run is there to tell.
@@ -35,10 +35,10 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
     let status = cells::status(study, folder, cells)?;
     say!("{status}");
     let Some(first) = cells.first() else { return Ok(()) };
-    let runs: Vec<(RunDir, Settings)> = RunDir::all(&first.settings.runs)
+    let runs: Vec<(RunDir, RunConfig)> = RunDir::all(&first.settings.runs)
         .into_iter()
         .filter_map(|run| {
-            let settings = Settings::load(&run.path().join("config.toml")).ok()?;
+            let settings = RunConfig::load(&run.path().join("config.toml")).ok()?;
             train::is_finished(&run).then_some((run, settings))
         })
         .collect();
@@ -108,8 +108,8 @@ pub fn plan(study: &Study, folder: &StudyFolder, cells: &[Resolved], measure: bo
 }
 
 /// Whether a run tells how long one by `wanted` takes: all is the same but the seed.
-fn is_like(run: &Settings, wanted: &Settings) -> bool {
-    let alike = |settings: &Settings| {
+fn is_like(run: &RunConfig, wanted: &RunConfig) -> bool {
+    let alike = |settings: &RunConfig| {
         let mut settings = settings.clone().with(Resume::Auto);
         settings.seed = 0;
         settings.runs.clone_from(&wanted.runs);
@@ -162,7 +162,7 @@ fn episode_s(run: &RunDir) -> Option<f64> {
 
 /// How many episodes are played by these settings, each return asked for and each protocol counted;
 /// those by which a way to play is chosen are not.
-fn episodes<'a>(evaluations: impl Iterator<Item = &'a EvaluationSettings>) -> f64 {
+fn episodes<'a>(evaluations: impl Iterator<Item = &'a EvaluationConfig>) -> f64 {
     let listed = |text: &str| text.split(',').count();
     let each = evaluations
         .map(|played| played.episodes * listed(&played.target) * listed(&played.protocol));

@@ -24,7 +24,7 @@ use super::{THEIRS, folder, given, parsed};
 use crate::{
     command::{provenance, said, train},
     keys::{self, Keys},
-    settings::Settings,
+    settings::RunConfig,
     suites,
 };
 
@@ -316,8 +316,8 @@ fn described(agent: &Agent, state: &TrainState, runs: &str) -> Result<String> {
     }
     if matches!(agent.task.observations, ObservationSpace::Vectors { .. }) {
         let as_others =
-            ["model.return_unit=scale", "model.return_head=none", "model.best_percents=none"];
+            ["model.return_unit=scale", "model.return_head=none", "model.top_percents=none"];
         words.extend(as_others.map(String::from));
     }
-    Settings::resolve(&words, train::auto_profile)?.to_toml()
+    RunConfig::resolve(&words, train::auto_profile)?.to_toml()
 }

@@ -1,0 +1,540 @@
+//! [`defaults()`]: every number of a run that is not a type's own default, with its reason.
+
+use overtone_agents::{AlgorithmKind, DiscreteCqlConfig, IqlConfig, RebracConfig, Td3BcConfig};
+use overtone_core::{
+    ActionSpace, ObservationSpace, Targets, Task,
+    protocol::{ActionChoice, ReturnUnits},
+};
+use overtone_data::Fragment;
+use overtone_model::{
+    AttentionConfig,
+    head::{BinnedConfig, BinsHeadConfig, Domain, HeadConfig, OrderConfig},
+};
+use overtone_train::{
+    AdamWConfig, Decayed, TrainConfig,
+    config::{Precision, Sampling, ScheduleKind},
+};
+
+use super::{
+    AgentConfig, Choosable, ClonedModel, ConfigError, DataConfig, DecisionTransformerModel,
+    EvaluationConfig, Every, HeadKeys, Percents, PerceptronModel, Profile, Resume, ReturnHead,
+    ReturnUnit, RunConfig, RvsModel, SelectionKind, Time, TransformerModel,
+};
+use crate::suites;
+
+/// The most numbers of an observation that is small: those of Gymnasium's CartPole, Acrobot and
+/// LunarLander.
+const SMALL: usize = 8;
+
+/// What chooses among variants, as words say it; the others are set on the variant's defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct Choices<'a> {
+    /// The algorithm.
+    pub algorithm: AlgorithmKind,
+    /// How long the run is; `Auto` stands for `Quick`.
+    pub profile: Profile,
+    /// After `model.kind=`.
+    pub kind: Option<&'a str>,
+    /// After `head=`.
+    pub head: Option<&'a str>,
+    /// After `head.bins=`.
+    pub bins: usize,
+    /// After `attention=`.
+    pub attention: Option<&'a str>,
+}
+
+impl Choices<'_> {
+    /// An algorithm in a profile, with its usual parts.
+    pub fn usual(algorithm: AlgorithmKind, profile: Profile) -> Self {
+        Self { algorithm, profile, kind: None, head: None, bins: 0, attention: None }
+    }
+}
+
+/// The configuration of a run on `task` before any other word.
+///
+/// # Errors
+/// When there is no variant of a chosen word.
+pub fn defaults(task: &Task, choices: &Choices<'_>) -> Result<RunConfig, ConfigError> {
+    let is_paper = choices.profile == Profile::Paper;
+    let agent = agent(task, choices)?;
+    Ok(RunConfig {
+        task: task.id(),
+        // A starter set in which the target return has an effect; dataset=medium is D4RL's.
+        dataset: match task.observations {
+            ObservationSpace::Vectors { .. } if !has_own_returns(task) => "switching".into(),
+            _ => String::new(),
+        },
+        train: train(task, &agent, is_paper),
+        data: data(task, choices),
+        evaluation: evaluation(task, is_paper),
+        agent,
+        profile: choices.profile,
+        seed: 123,
+        device: "auto".into(),
+        runs: "runs".into(),
+        init: String::new(),
+        resume: Resume::Auto,
+    })
+}
+
+fn is_pixels(task: &Task) -> bool {
+    matches!(task.observations, ObservationSpace::Pixels { .. })
+}
+
+fn is_discrete(task: &Task) -> bool {
+    matches!(task.actions, ActionSpace::Discrete { .. })
+}
+
+/// Whether no reference has scaled the task's returns.
+fn has_own_returns(task: &Task) -> bool {
+    task.return_units == ReturnUnits::Raw && task.targets == Targets::default()
+}
+
+fn data(task: &Task, choices: &Choices<'_>) -> DataConfig {
+    let is_paper = choices.profile == Profile::Paper;
+    let learns_values = match choices.algorithm {
+        AlgorithmKind::DecisionTransformer
+        | AlgorithmKind::BehaviorCloning
+        | AlgorithmKind::Rvs => false,
+        AlgorithmKind::DiscreteCql
+        | AlgorithmKind::Td3Bc
+        | AlgorithmKind::Iql
+        | AlgorithmKind::Rebrac => true,
+    };
+    DataConfig {
+        path: "".into(),
+        run: "1".into(),
+        selection: match is_pixels(task) && is_paper {
+            true => SelectionKind::Released,
+            false => SelectionKind::Uniform,
+        },
+        transitions: 500_000,
+        cache: "".into(),
+        layout: String::new(),
+        fragment: Fragment::Drop,
+        top_percent: 100.0,
+        delayed_reward: false,
+        return_scale: match task.observations {
+            // Rewards are those of the environment: the penalties are made for them.
+            _ if learns_values => 1.0,
+            _ if has_own_returns(task) => 0.0,
+            ObservationSpace::Vectors { .. } => 1000.0,
+            ObservationSpace::Pixels { .. } => 1.0,
+        },
+    }
+}
+
+fn evaluation(task: &Task, is_paper: bool) -> EvaluationConfig {
+    let has_environments = suites::of(task).is_ok_and(|suite| suite.has_environments());
+    EvaluationConfig {
+        episodes: match is_pixels(task) {
+            _ if !has_environments => 0,
+            _ if is_paper => 100,
+            true => 10,
+            false => 20,
+        },
+        target: match is_pixels(task) {
+            false if is_paper => "reference".into(),
+            _ => String::new(),
+        },
+        released_target: None,
+        protocol: "matched".into(),
+        // No temperature changes continuous actions.
+        temperature: match is_paper || !is_discrete(task) {
+            true => Choosable::Fixed(1.0),
+            false => Choosable::Chosen,
+        },
+        actions: ActionChoice::Mode,
+        return_quantile: Choosable::Chosen,
+        top_percent: Choosable::Chosen,
+        seed: 1,
+        parallel: 0,
+        every: Every::Auto,
+        every_episodes: 5,
+    }
+}
+
+fn agent(task: &Task, choices: &Choices<'_>) -> Result<AgentConfig, ConfigError> {
+    let is_paper = choices.profile == Profile::Paper;
+    let is_vectors = !is_pixels(task);
+    Ok(match choices.algorithm {
+        AlgorithmKind::DecisionTransformer => AgentConfig::DecisionTransformer {
+            model: DecisionTransformerModel {
+                transformer: transformer(task, is_paper),
+                // What a short run on vectors gains by (docs/results/rate.md, best-shares.md).
+                return_unit: match is_vectors && !is_paper {
+                    true => ReturnUnit::Rate,
+                    false => ReturnUnit::Scale,
+                },
+                return_head: match is_vectors && !is_paper {
+                    true => ReturnHead::HlGauss,
+                    false => ReturnHead::None,
+                },
+                top_percents: top_percents(is_vectors && !is_paper),
+            },
+            attention: attention(choices)?,
+            head: head(task, choices)?,
+        },
+        AlgorithmKind::BehaviorCloning => {
+            let head = head(task, choices)?;
+            match choices.kind.unwrap_or("transformer") {
+                "transformer" => AgentConfig::BehaviorCloning {
+                    model: ClonedModel::Transformer(transformer(task, is_paper)),
+                    attention: Some(attention(choices)?),
+                    head,
+                },
+                "perceptron" => AgentConfig::BehaviorCloning {
+                    model: ClonedModel::Perceptron(cloning_perceptron(task, is_paper)),
+                    attention: None,
+                    head,
+                },
+                other => {
+                    let reason = "there are `transformer`, `perceptron`";
+                    return Err(ConfigError::value("model.kind", other, reason));
+                }
+            }
+        }
+        AlgorithmKind::Rvs => AgentConfig::Rvs { model: rvs(is_paper), head: head(task, choices)? },
+        AlgorithmKind::DiscreteCql => AgentConfig::DiscreteCql {
+            discrete_cql: match is_vectors {
+                true => DiscreteCqlConfig::default(),
+                // The paper's 200 quantiles add up their losses, and the conservative term teaches
+                // little next to them for many thousand updates. 130 steps make 20 copies into the
+                // target in 2,600 updates.
+                false if !is_paper => {
+                    DiscreteCqlConfig { target_every: 130, ..DiscreteCqlConfig::default() }
+                }
+                false => DiscreteCqlConfig {
+                    quantiles: 200,
+                    target_every: 2000,
+                    ..DiscreteCqlConfig::default()
+                },
+            },
+        },
+        AlgorithmKind::Td3Bc => AgentConfig::Td3Bc { td3_bc: Td3BcConfig::default() },
+        AlgorithmKind::Iql => AgentConfig::Iql {
+            iql: match is_paper {
+                // Made for a million steps.
+                true => IqlConfig { beta: 3.0, ..IqlConfig::default() },
+                false => IqlConfig::default(),
+            },
+        },
+        AlgorithmKind::Rebrac => AgentConfig::Rebrac {
+            rebrac: match is_paper {
+                // As the paper, but for its penalties, which differ from dataset to dataset.
+                true => RebracConfig {
+                    actor_penalty: 0.01,
+                    target_rate: 0.005,
+                    normalize: false,
+                    ..RebracConfig::default()
+                },
+                false => RebracConfig::default(),
+            },
+        },
+    })
+}
+
+fn transformer(task: &Task, is_paper: bool) -> TransformerModel {
+    let frames = TransformerModel {
+        context_length: 30,
+        n_layers: 6,
+        n_heads: 8,
+        d_model: 128,
+        time: Time::Episode,
+        timestep_std: 0.02,
+        dropout: 0.1,
+    };
+    let gym = TransformerModel { context_length: 20, n_layers: 3, n_heads: 1, ..frames.clone() };
+    match task.observations {
+        ObservationSpace::Pixels { .. } => frames,
+        // PyTorch's default for an embedding.
+        ObservationSpace::Vectors { .. } if is_paper => {
+            TransformerModel { timestep_std: 1.0, ..gym }
+        }
+        // Context, dropout and time are what a short run gains by (docs/results/context.md,
+        // tokens.md).
+        ObservationSpace::Vectors { width } => TransformerModel {
+            context_length: 5,
+            // A quarter of the weights plays CartPole as well (docs/tasks.md).
+            d_model: if is_discrete(task) && width <= SMALL { 64 } else { 128 },
+            time: Time::Context,
+            dropout: 0.0,
+            ..gym
+        },
+    }
+}
+
+fn cloning_perceptron(task: &Task, is_paper: bool) -> PerceptronModel {
+    let TransformerModel { context_length, n_layers, d_model, dropout, .. } =
+        transformer(task, true);
+    match is_paper {
+        // The reference's.
+        true => PerceptronModel { context_length, n_layers, d_model, dropout },
+        // Half a minute on 2 cores.
+        false => PerceptronModel { context_length: 1, n_layers, d_model: 256, dropout: 0.0 },
+    }
+}
+
+fn rvs(is_paper: bool) -> RvsModel {
+    // The quick profile is of cloning's size on the newest observation, which may also imitate the
+    // best episodes (docs/results/d4rl-like.md); the paper's is larger.
+    let (n_layers, d_model) = if is_paper { (2, 1024) } else { (3, 256) };
+    RvsModel {
+        perceptron: PerceptronModel { context_length: 1, n_layers, d_model, dropout: 0.0 },
+        top_percents: top_percents(!is_paper),
+    }
+}
+
+fn top_percents(has_some: bool) -> Percents {
+    Percents(if has_some { vec![10.0, 50.0, 100.0] } else { Vec::new() })
+}
+
+fn attention(choices: &Choices<'_>) -> Result<AttentionConfig, ConfigError> {
+    let word = choices.attention.unwrap_or("softmax");
+    let known = AttentionConfig::choices();
+    let words: Vec<&str> = known.iter().map(|choice| choice.word).collect();
+    let reason = format!("there are `{}`", words.join("`, `"));
+    let mut known = known.into_iter();
+    let found = known.find(|choice| choice.word == word);
+    found.map(|choice| choice.config).ok_or_else(|| ConfigError::value("attention", word, reason))
+}
+
+fn head(task: &Task, choices: &Choices<'_>) -> Result<HeadKeys, ConfigError> {
+    let (is_discrete, bins) = (is_discrete(task), choices.bins);
+    // The references'.
+    let word = choices.head.unwrap_or(if is_discrete { "linear" } else { "tanh" });
+    let known = HeadConfig::choices(&task.actions, if is_discrete { 0 } else { bins });
+    let words: Vec<&str> = known.iter().map(|choice| choice.word).collect();
+    let actions = match bins {
+        _ if is_discrete => "this task's actions are a list, for which",
+        0 => "without bins, which head.bins=50 asks for,",
+        _ => "with bins, which head.bins=0 leaves out,",
+    };
+    let reason = format!("{actions} there are `{}`", words.join("`, `"));
+    let Some(choice) = known.into_iter().find(|choice| choice.word == word) else {
+        return Err(ConfigError::value("head", word, reason));
+    };
+    let mut head = choice.config;
+    if is_pixels(task) {
+        // Neighbours on the compass mean similar things, and Atari's actions have names.
+        match &mut head {
+            HeadConfig::Fourier(head)
+            | HeadConfig::Binned(BinnedConfig { head: BinsHeadConfig::Fourier(head), .. }) => {
+                head.action_order = OrderConfig::Compass;
+            }
+            HeadConfig::Gmm(head)
+            | HeadConfig::Binned(BinnedConfig { head: BinsHeadConfig::Gmm(head), .. }) => {
+                head.action_order = OrderConfig::Compass;
+            }
+            _ => {}
+        }
+    }
+    if !is_discrete {
+        // The largest and the smallest action are no neighbours.
+        match &mut head {
+            HeadConfig::Binned(BinnedConfig { head: BinsHeadConfig::Fourier(head), .. }) => {
+                head.domain = Domain::HalfRange;
+            }
+            HeadConfig::FourierLikelihood(head) => head.domain = Domain::HalfRange,
+            _ => {}
+        }
+    }
+    Ok(HeadKeys(head))
+}
+
+fn train(task: &Task, agent: &AgentConfig, is_paper: bool) -> TrainConfig {
+    let sequence = sequence_training(task, is_paper);
+    let adam = AdamWConfig {
+        beta_1: 0.9,
+        beta_2: 0.999,
+        epsilon: 1e-8,
+        weight_decay: 0.0,
+        // None in effect, as in the papers.
+        clip_norm: 1e9,
+        ..sequence.optimizer
+    };
+    // Actor and critics on continuous actions, as in the papers.
+    let values = TrainConfig {
+        batch_size: 256,
+        learning_rate: 3e-4,
+        schedule: ScheduleKind::Constant,
+        warmup_updates: 0,
+        sampling: Sampling::Uniform,
+        log_every: 200,
+        checkpoint_every: 2000,
+        optimizer: adam,
+        // Less than ten minutes on 2 cores, by processor time; the papers take a million. ReBRAC
+        // takes some forty.
+        updates: 50_000,
+        ..sequence.clone()
+    };
+    match agent {
+        AgentConfig::BehaviorCloning { model: ClonedModel::Perceptron(_), .. } if !is_paper => {
+            // With what suits a transformer it would learn for three seconds, all of them warm-up.
+            TrainConfig { updates: 5000, batch_size: 256, warmup_tokens: 20_000.0, ..sequence }
+        }
+        AgentConfig::DecisionTransformer { .. } | AgentConfig::BehaviorCloning { .. } => sequence,
+        AgentConfig::Rvs { .. } => {
+            let quick = TrainConfig {
+                updates: 5000,
+                // The paper's 16,384 are too slow on a CPU.
+                batch_size: 256,
+                learning_rate: 1e-3,
+                warmup_tokens: 20_000.0,
+                optimizer: AdamWConfig { weight_decay: 0.0, ..sequence.optimizer },
+                ..sequence
+            };
+            match is_paper {
+                false => quick,
+                true => TrainConfig {
+                    updates: 0,
+                    epochs: 2000,
+                    batch_size: 16_384,
+                    schedule: ScheduleKind::Constant,
+                    warmup_updates: 0,
+                    sampling: Sampling::Uniform,
+                    ..quick
+                },
+            }
+        }
+        AgentConfig::DiscreteCql { .. } => discrete_cql_training(task, sequence, is_paper),
+        // Two minutes of one core of two that are busy, at 6 to 7 ms each: as long as a Decision
+        // Transformer's 2000.
+        AgentConfig::Td3Bc { .. } if !is_paper => TrainConfig { updates: 18_000, ..values },
+        // The same at 7 to 8 ms.
+        AgentConfig::Iql { .. } if !is_paper => TrainConfig { updates: 16_000, ..values },
+        AgentConfig::Td3Bc { .. } | AgentConfig::Iql { .. } => values,
+        AgentConfig::Rebrac { .. } => {
+            let paper = TrainConfig {
+                batch_size: 1024,
+                learning_rate: 1e-3,
+                checkpoint_every: 5000,
+                ..values
+            };
+            match is_paper {
+                true => paper,
+                // Estimated at two minutes on 2 cores from processor time, not timed.
+                false => TrainConfig { updates: 10_000, batch_size: 256, ..paper },
+            }
+        }
+    }
+}
+
+/// Training of a transformer.
+fn sequence_training(task: &Task, is_paper: bool) -> TrainConfig {
+    // A short run gains by the batch, the cosine and the averages (docs/results/context.md,
+    // average-weights.md). On 2 cores about twenty updates a second.
+    let vectors = TrainConfig {
+        updates: 2000,
+        epochs: 0,
+        batch_size: 128,
+        micro_batches: 1,
+        learning_rate: 1e-3,
+        schedule: ScheduleKind::Cosine,
+        warmup_tokens: 50_000.0,
+        decay_horizon: 1.0,
+        warmup_updates: 0,
+        reference_schedule: false,
+        optimizer: AdamWConfig {
+            beta_1: 0.9,
+            beta_2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 1e-4,
+            decayed: Decayed::Everything,
+            clip_norm: 0.25,
+        },
+        average_weights: true,
+        sampling: Sampling::Uniform,
+        log_every: 20,
+        checkpoint_every: 500,
+        keep_checkpoints: 3,
+        held_out: 0.0,
+        precision: Precision::F32,
+        read_every: 0,
+        frames_on_gpu_gb: 8.0,
+    };
+    // The reference's rate, warm-up, decay and optimizer; batches of 128 are too slow on a CPU,
+    // which computes about five updates of 16 a second.
+    let frames = TrainConfig {
+        updates: 2600,
+        epochs: 5,
+        batch_size: 16,
+        learning_rate: 6e-4,
+        warmup_tokens: 10_240.0,
+        decay_horizon: 1.2,
+        optimizer: AdamWConfig {
+            beta_2: 0.95,
+            weight_decay: 0.1,
+            decayed: Decayed::Matrices,
+            clip_norm: 1.0,
+            ..vectors.optimizer
+        },
+        average_weights: false,
+        log_every: 10,
+        checkpoint_every: 100,
+        ..vectors.clone()
+    };
+    // The references' length, rate and contexts.
+    match (is_pixels(task), is_paper) {
+        (false, false) => vectors,
+        (false, true) => TrainConfig {
+            reference_schedule: true,
+            updates: 100_000,
+            batch_size: 64,
+            learning_rate: 1e-4,
+            schedule: ScheduleKind::Constant,
+            warmup_updates: 10_000,
+            average_weights: false,
+            sampling: Sampling::FromStart,
+            log_every: 100,
+            checkpoint_every: 2000,
+            ..vectors
+        },
+        (true, false) => frames,
+        (true, true) => TrainConfig {
+            reference_schedule: true,
+            updates: 0,
+            batch_size: 128,
+            sampling: Sampling::Released,
+            log_every: 50,
+            checkpoint_every: 1000,
+            ..frames
+        },
+    }
+}
+
+fn discrete_cql_training(task: &Task, sequence: TrainConfig, is_paper: bool) -> TrainConfig {
+    let optimizer =
+        AdamWConfig { epsilon: 3.125e-4, weight_decay: 0.0, clip_norm: 10.0, ..sequence.optimizer };
+    let paper = TrainConfig {
+        batch_size: 32,
+        learning_rate: 5e-5,
+        schedule: ScheduleKind::Constant,
+        optimizer,
+        ..sequence
+    };
+    match is_pixels(task) {
+        true if is_paper => paper,
+        // The paper's rate and epsilon, for millions of updates, hardly move a network in minutes:
+        // the agent takes one action always (docs/results/games.md).
+        true => TrainConfig {
+            learning_rate: 6e-4,
+            average_weights: true,
+            optimizer: AdamWConfig { epsilon: 1e-8, ..optimizer },
+            ..paper
+        },
+        // Seconds on 2 cores. RL Baselines3 Zoo tuned QR-DQN for CartPole with batches of 64.
+        false => TrainConfig {
+            updates: 5000,
+            batch_size: 64,
+            // As the critics of d3rlpy's CQL.
+            learning_rate: 3e-4,
+            checkpoint_every: 2500,
+            // Without decay, three seeds of eight fell early on CartPole: where a number hardly
+            // varies in the recording, such as the cart's place, its weights stay as they were
+            // drawn (docs/tasks.md).
+            optimizer: AdamWConfig { weight_decay: 1.0, decayed: Decayed::Matrices, ..optimizer },
+            ..paper
+        },
+    }
+}

@@ -1,0 +1,393 @@
+//! `key=value` words, set on a configuration one by one, and why some are refused.
+
+use overtone_agents::AlgorithmKind;
+use overtone_core::{ActionSpace, ObservationSpace, Task};
+use overtone_model::{AttentionConfig, head::HeadConfig};
+use overtone_train::ScheduleKind;
+use toml::{Table, Value};
+
+use super::{
+    AgentConfig, Choices, ConfigError, Every, Profile, ReturnHead, ReturnUnit, RunConfig, Time,
+    defaults,
+};
+use crate::keys::{self, Keys};
+
+/// Keys of today by their earlier names; until the first release.
+const RENAMED: [(&str, &str); 3] = [
+    ("data.best_percent", "data.top_percent"),
+    ("model.best_percents", "model.top_percents"),
+    ("evaluation.best_percent", "evaluation.top_percent"),
+];
+
+/// Bins of continuous actions, where some are needed and it does not matter how many.
+const BINS: usize = 50;
+
+/// A key, its value, and whether it must be a key of the run.
+#[derive(Clone, Debug)]
+pub(super) struct Word {
+    pub key: String,
+    pub text: String,
+    /// Not of a word that another run's configuration said.
+    pub is_asked: bool,
+}
+
+impl Word {
+    /// Whether it is this one, `key=value`.
+    pub fn is(&self, word: &str) -> bool {
+        keys::split(word).is_ok_and(|(key, text)| key == self.key && text == self.text)
+    }
+}
+
+/// # Errors
+/// For a word without `=`.
+pub(super) fn words(words: &[String], is_asked: bool) -> anyhow::Result<Vec<Word>> {
+    let word = |word: &String| {
+        let (key, text) = keys::split(word)?;
+        Ok(Word { key, text: text.to_owned(), is_asked })
+    };
+    words.iter().map(word).collect()
+}
+
+fn last<'a>(words: &'a [Word], key: &str) -> Option<&'a str> {
+    words.iter().rev().find(|word| word.key == key).map(|word| &*word.text)
+}
+
+/// The variants that words choose.
+pub(super) fn choices(words: &[Word], profile: Profile) -> Result<Choices<'_>, ConfigError> {
+    let algorithm = match last(words, "algorithm") {
+        None => AlgorithmKind::DecisionTransformer,
+        Some(name) => AlgorithmKind::named(name).ok_or_else(|| {
+            let known: Vec<&str> = AlgorithmKind::ALL.iter().map(|kind| kind.name()).collect();
+            ConfigError::value("algorithm", name, format!("there are {}", known.join(", ")))
+        })?,
+    };
+    let bins = last(words, "head.bins").unwrap_or("0");
+    let whole = |_| ConfigError::value("head.bins", bins, "expected a whole number, 0 or more");
+    Ok(Choices {
+        algorithm,
+        profile,
+        kind: last(words, "model.kind"),
+        head: last(words, "head.kind"),
+        bins: bins.replace('_', "").parse().map_err(whole)?,
+        attention: last(words, "attention.kind"),
+    })
+}
+
+/// The profile that words choose.
+pub(super) fn profile(words: &[Word]) -> Result<Profile, ConfigError> {
+    let text = last(words, "profile").unwrap_or("auto");
+    let profile = Value::String(text.into()).try_into();
+    profile.map_err(|error: toml::de::Error| {
+        ConfigError::value("profile", text, keys::one_line(error).to_string())
+    })
+}
+
+impl RunConfig {
+    /// The defaults of `task` with `words` on top.
+    pub(super) fn of_words(
+        task: &Task,
+        words: &[Word],
+        profile: Profile,
+    ) -> Result<Self, ConfigError> {
+        let choices = choices(words, profile)?;
+        let mut config = defaults(task, &choices)?;
+        for Word { key, text, is_asked } in words {
+            match config.set(key, text) {
+                Ok(Some(changed)) => config = changed,
+                // Nothing is what every other variant has too.
+                Ok(None) if !is_asked || (text == "none" && is_known(key)) => {}
+                Ok(None) => return Err(refusal(task, &choices, key, text)),
+                Err(error) => return Err(error),
+            }
+        }
+        config.profile = profile;
+        Ok(config)
+    }
+
+    /// With `text` at `key`; `None` where this run has no such key.
+    fn set(&self, key: &str, text: &str) -> Result<Option<Self>, ConfigError> {
+        let wrong = |error: anyhow::Error| ConfigError::value(key, text, error.to_string());
+        let keys = self.keys().map_err(wrong)?;
+        let Some(old) = keys.get(key) else { return Ok(None) };
+        let with = |value: Value| {
+            let mut table = self.to_table()?;
+            *at(&mut table, key) = value;
+            table.try_into().map(Some).map_err(keys::one_line)
+        };
+        let typed = keys::typed(text, old);
+        let read = typed.clone().map_or_else(|_| with(Value::String(text.into())), with);
+        // A number where a word was expected, and the other way round.
+        let read = read.or_else(|error| with(Value::String(text.into())).map_err(|_| error));
+        read.map_err(|error| match typed {
+            Err(expected) if !matches!(old, Value::String(_)) => {
+                let example = format!("{}={}", keys::short(key), keys::plain(old));
+                ConfigError::value(key, text, format!("expected {expected}, such as {example}"))
+            }
+            _ => wrong(error),
+        })
+    }
+
+    /// Whether every word that was asked for has an effect.
+    pub(super) fn check_effects(
+        &self,
+        task: &Task,
+        words: &[Word],
+        is_log: bool,
+    ) -> Result<(), ConfigError> {
+        for Word { key, text, .. } in words.iter().filter(|word| word.is_asked) {
+            if text == "none" {
+                continue;
+            }
+            if let Some((facet, of, chosen)) = of_task(key, task) {
+                let of = format!("tasks whose {facet} are {of}");
+                let chosen = format!("those of {} are {chosen}", task.id());
+                return Err(ConfigError::other(key, text, of, chosen));
+            }
+            let of_log = ["data.run", "data.selection", "data.transitions", "data.cache"];
+            let of_arrays = ["data.fragment", "data.top_percent", "data.delayed_reward"];
+            let [log, arrays] = ["a log of frames", "a file of arrays"];
+            let (of, chosen) = if of_log.contains(&&**key) && !is_log {
+                (log.to_owned(), format!("this recording is {arrays}"))
+            } else if of_arrays.contains(&&**key) && is_log {
+                (arrays.to_owned(), format!("this recording is {log}"))
+            } else {
+                match self.needs(task, key, text) {
+                    Some((of, chosen)) => (of, format!("this run has {chosen}")),
+                    None => continue,
+                }
+            };
+            return Err(ConfigError::other(key, text, of, chosen));
+        }
+        Ok(())
+    }
+
+    /// What `key` needs to have an effect, and what this run has instead.
+    fn needs(&self, task: &Task, key: &str, text: &str) -> Option<(String, String)> {
+        let train = &self.train;
+        let algorithm = || format!("algorithm={}", self.agent.kind().name());
+        let among = |has: fn(&AgentConfig) -> bool| {
+            (!has(&self.agent)).then(|| {
+                let others = AlgorithmKind::ALL.iter().copied().filter(|kind| {
+                    let usual = defaults(task, &Choices::usual(*kind, Profile::Quick));
+                    usual.is_ok_and(|usual| has(&usual.agent))
+                });
+                (one_of("algorithm", others.map(AlgorithmKind::name)), algorithm())
+            })
+        };
+        let unless =
+            |is_met: bool, of: &str, chosen: String| (!is_met).then(|| (of.to_owned(), chosen));
+        let schedule = |kind: ScheduleKind, of: &str, chosen: &str| {
+            unless(train.schedule == kind, of, chosen.to_owned())
+        };
+        let (cosine, constant) = ("train.schedule=cosine", "train.schedule=constant");
+        match key {
+            "train.micro_batches" => among(|agent| agent.head().is_some()),
+            "train.warmup_updates" => schedule(ScheduleKind::Constant, constant, cosine),
+            "train.warmup_tokens" | "train.decay_horizon" => {
+                schedule(ScheduleKind::Cosine, cosine, constant)
+            }
+            "train.epochs" => {
+                let chosen = format!("train.updates={}", train.updates);
+                unless(train.updates == 0, "train.updates=0", chosen)
+            }
+            "model.timestep_std" => {
+                let is_met =
+                    self.agent.transformer().is_none_or(|model| model.time == Time::Episode);
+                unless(is_met, "model.time=episode", "model.time=context".into())
+            }
+            "model.return_head" => match &self.agent {
+                AgentConfig::DecisionTransformer { model, .. } => {
+                    let is_met = model.return_unit != ReturnUnit::Scale;
+                    let of = "model.return_unit=range or rate";
+                    unless(is_met, of, "model.return_unit=scale".into())
+                }
+                _ => None,
+            },
+            "evaluation.return_quantile" => match &self.agent {
+                AgentConfig::DecisionTransformer { model, .. } => {
+                    let is_met = model.return_head != ReturnHead::None;
+                    let of = "model.return_head=hl_gauss or fourier or gmm or gaussian";
+                    unless(is_met, of, "model.return_head=none".into())
+                }
+                _ => among(|agent| matches!(agent, AgentConfig::DecisionTransformer { .. })),
+            },
+            "evaluation.top_percent" => match self.agent.top_percents() {
+                Some(percents) => {
+                    let is_met = text == "0" || !percents.0.is_empty();
+                    unless(is_met, "model.top_percents=10,50,100", "none".into())
+                }
+                None => among(|agent| agent.top_percents().is_some()),
+            },
+            "evaluation.every_episodes" => {
+                let is_met = self.evaluation.every != Every::Checkpoints(0);
+                unless(is_met, "evaluation.every=auto, or 1 and more", "evaluation.every=0".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The value at a key that is there.
+fn at<'a>(table: &'a mut Table, key: &str) -> &'a mut Value {
+    match key.split_once('.').map(|(section, rest)| (table.contains_key(section), section, rest)) {
+        Some((true, section, rest)) => match &mut table[section] {
+            Value::Table(inner) => at(inner, rest),
+            other => other,
+        },
+        _ => table.entry(key).or_insert(Value::Boolean(false)),
+    }
+}
+
+/// What a task must have for `key`, and what `task` has instead: `("actions", "a list", …)`.
+fn of_task(key: &str, task: &Task) -> Option<(&'static str, &'static str, &'static str)> {
+    let (pixels, vectors) = ("pixels", "vectors");
+    let (list, numbers) = ("a list", "real-valued");
+    let is_pixels = matches!(task.observations, ObservationSpace::Pixels { .. });
+    let is_list = matches!(task.actions, ActionSpace::Discrete { .. });
+    match key {
+        "data.run"
+        | "data.selection"
+        | "data.transitions"
+        | "data.cache"
+        | "train.frames_on_gpu_gb"
+            if !is_pixels =>
+        {
+            Some(("observations", pixels, vectors))
+        }
+        "model.timestep_std" | "model.return_head" if is_pixels => {
+            Some(("observations", vectors, pixels))
+        }
+        "head.action_order" | "evaluation.temperature" if !is_list => {
+            Some(("actions", list, numbers))
+        }
+        "head.bins" | "evaluation.actions" if is_list => Some(("actions", numbers, list)),
+        _ => None,
+    }
+}
+
+/// `head=fourier or gmm`.
+fn one_of<'a>(key: &str, words: impl Iterator<Item = &'a str>) -> String {
+    let mut distinct: Vec<&str> = Vec::new();
+    for word in words {
+        if !distinct.contains(&word) {
+            distinct.push(word);
+        }
+    }
+    format!("{key}={}", distinct.join(" or "))
+}
+
+/// Why a run of these choices has no such key.
+fn refusal(task: &Task, choices: &Choices<'_>, key: &str, text: &str) -> ConfigError {
+    if let Some((facet, of, chosen)) = of_task(key, task) {
+        let of = format!("tasks whose {facet} are {of}");
+        let chosen = format!("those of {} are {chosen}", task.id());
+        return ConfigError::other(key, text, of, chosen);
+    }
+    let other = |of: String, chosen: String| {
+        ConfigError::other(key, text, of, format!("this run has {chosen}"))
+    };
+    let has = |choices: &Choices<'_>| {
+        let keys = defaults(task, choices).ok().and_then(|config| config.keys().ok());
+        keys.is_some_and(|keys| keys.contains_key(key))
+    };
+    let owners = AlgorithmKind::ALL.iter().copied();
+    let owners: Vec<AlgorithmKind> =
+        owners.filter(|kind| all_choices(task, *kind).iter().any(has)).collect();
+    if owners.is_empty() {
+        return unknown(key);
+    }
+    if !owners.contains(&choices.algorithm) {
+        let of = one_of("algorithm", owners.into_iter().map(AlgorithmKind::name));
+        return other(of, format!("algorithm={}", choices.algorithm.name()));
+    }
+    let among = |name: &'static str,
+                 words: Vec<&'static str>,
+                 with: fn(&mut Choices<'_>, &'static str),
+                 chosen: &str| {
+        let is_of = |word: &&'static str| {
+            let mut choices = *choices;
+            with(&mut choices, word);
+            has(&choices)
+        };
+        let words: Vec<&str> = words.into_iter().filter(is_of).collect();
+        let of = one_of(name, words.iter().copied());
+        (!words.is_empty()).then(|| other(of, format!("{name}={chosen}")))
+    };
+    let kinds = vec!["transformer", "perceptron"];
+    let kind = choices.kind.unwrap_or("transformer");
+    let usual = defaults(task, choices).map(|config| config.keys().unwrap_or_default());
+    let usual = usual.unwrap_or_default();
+    let [head, attention] = ["head.kind", "attention.kind"].map(|key| keys::text(&usual, key));
+    let heads = head_words(task, choices.bins);
+    let attentions = AttentionConfig::choices().iter().map(|choice| choice.word).collect();
+    among("model.kind", kinds, |choices, word| choices.kind = Some(word), kind)
+        .or_else(|| among("head", heads, |choices, word| choices.head = Some(word), &head))
+        .or_else(|| {
+            among(
+                "attention",
+                attentions,
+                |choices, word| choices.attention = Some(word),
+                &attention,
+            )
+        })
+        .unwrap_or_else(|| {
+            let of = format!("head={head} on bins");
+            let chosen = "say how many, such as head.bins=50";
+            match all_choices(task, choices.algorithm).iter().filter(|all| all.bins > 0).any(has) {
+                true => ConfigError::other(key, text, of, chosen.into()),
+                false => unknown(key),
+            }
+        })
+}
+
+fn head_words(task: &Task, bins: usize) -> Vec<&'static str> {
+    HeadConfig::choices(&task.actions, bins).iter().map(|choice| choice.word).collect()
+}
+
+/// Every variant of an algorithm for `task`.
+pub(super) fn all_choices(task: &Task, algorithm: AlgorithmKind) -> Vec<Choices<'static>> {
+    let usual = Choices::usual(algorithm, Profile::Quick);
+    let mut all = vec![usual, Choices { kind: Some("perceptron"), ..usual }];
+    for attention in AttentionConfig::choices() {
+        all.push(Choices { attention: Some(attention.word), ..usual });
+    }
+    let is_discrete = matches!(task.actions, ActionSpace::Discrete { .. });
+    for bins in if is_discrete { vec![0] } else { vec![0, BINS] } {
+        for head in head_words(task, bins) {
+            all.push(Choices { head: Some(head), bins, ..usual });
+        }
+    }
+    all
+}
+
+/// Every key of every variant with a value of its type.
+pub(super) fn known_keys() -> Keys {
+    let pixels = ObservationSpace::Pixels { shape: vec![4, 84, 84] };
+    let vectors = ObservationSpace::Vectors { width: 11 };
+    let discrete = Task::own("any", pixels, ActionSpace::numbered(2));
+    let continuous = Task::own("any", vectors, ActionSpace::unit(2));
+    let mut known = Keys::new();
+    for task in [&discrete, &continuous] {
+        for choices in AlgorithmKind::ALL.iter().flat_map(|kind| all_choices(task, *kind)) {
+            let config = defaults(task, &choices).ok().and_then(|config| config.keys().ok());
+            for (key, value) in config.unwrap_or_default() {
+                known.entry(key).or_insert(value);
+            }
+        }
+    }
+    known
+}
+
+fn is_known(key: &str) -> bool {
+    known_keys().contains_key(key)
+}
+
+/// The error of a key that no variant for a task has.
+pub(super) fn unknown(key: &str) -> ConfigError {
+    if let Some((old, new)) = RENAMED.iter().find(|(old, _)| *old == key) {
+        return ConfigError::Renamed { old: (*old).into(), new: (*new).into() };
+    }
+    let known = known_keys();
+    let nearest = keys::nearest(key, &known).map(str::to_owned);
+    ConfigError::UnknownKey { key: key.into(), nearest }
+}
