@@ -216,7 +216,7 @@ struct Zeros;
 
 impl ModuleMapper for Zeros {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        param.map(|tensor| (tensor.detach() * 0.0).require_grad())
+        param.map(|tensor| (tensor * 0.0).detach().require_grad())
     }
 }
 

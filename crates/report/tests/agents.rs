@@ -117,8 +117,7 @@ fn agents_that_learned_from_different_data_are_different_agents() {
         }
     }
     let markdown = runs.markdown();
-    let expected =
-        ["transformer (data.top_percent 100.0)", "transformer (data.top_percent 10.0)"];
+    let expected = ["transformer (data.top_percent 100.0)", "transformer (data.top_percent 10.0)"];
     assert_eq!(agents(&markdown), expected.map(|name| [name, "Seaquest", "2"].map(String::from)));
     // The second scores higher: its score was not dropped.
     let compared = "(data.top\\_percent 10.0) | 1 | 0.00 \\[0.00, 0.00\\] |";
@@ -222,7 +221,7 @@ fn what_an_agent_does_not_heed_keeps_it_apart_from_none() {
     let mut cloning = evaluation(&[8.0], 500.0);
     cloning.setting.policy = "perceptron".into();
     cloning.setting.protocol.temperature = 0.5;
-    cloning.setting.protocol.top_percent = 10.0;
+    cloning.setting.protocol.best_percent = 10.0;
     cloning.setting.protocol.return_scale = 1000.0;
     let asked = evaluation(&[16.0], 900.0);
     runs.add("asked", &config(1, ""), &asked);

@@ -79,14 +79,21 @@ impl Desk {
     /// Runs what must be refused, in one sentence that has all `parts`.
     #[track_caller]
     pub fn refuses(&self, line: &str, parts: &[&str]) {
-        self.run(line).refused(parts);
+        self.run(line).refused_naming(parts);
     }
 }
 
 impl Said {
+    /// It was refused, in the [sentence](crate::sentences) that stands in the module's file.
+    #[track_caller]
+    pub fn refused(&self) {
+        self.refused_naming(&[]);
+        crate::sentences::check(&self.stderr);
+    }
+
     /// It was refused, in one sentence that has all `parts`.
     #[track_caller]
-    pub fn refused(&self, parts: &[&str]) {
+    pub fn refused_naming(&self, parts: &[&str]) {
         let error = self.stderr.strip_prefix("error: ").unwrap_or_else(|| panic!("{self:?}"));
         assert_eq!(self.code, Some(1), "{self:?}");
         assert_eq!(error.lines().count(), 1, "more than a sentence: {error}");

@@ -9,6 +9,7 @@ pub mod gradient;
 mod left_out;
 pub mod long_log;
 pub mod minari_hub;
+pub mod sentences;
 pub mod tls;
 pub mod web_server;
 

@@ -37,6 +37,12 @@ impl Desk {
         format!("train {TINY} data.cache={} {words}", cache.display())
     }
 
+    /// Runs what must be refused, in the sentence that stands in `tests/sentences`.
+    #[track_caller]
+    pub fn refuses(&self, line: &str) {
+        self.run(line).refused();
+    }
+
     /// The only run in `runs`.
     #[track_caller]
     pub fn only_run(&self, runs: &str) -> PathBuf {

@@ -10,34 +10,27 @@ const ROBOT: &str = "train env=hopper evaluation.episodes=0 model.n_layers=1 mod
 #[test]
 fn options_of_another_variant_are_refused() {
     let desk = Desk::new();
-    let parts = ["head.frequencies=28 is for head=fourier", "head=linear"];
-    desk.refuses(&desk.tiny("head.frequencies=28"), &parts);
-    let parts = ["attention.power=6 is for attention=fourier", "attention=softmax"];
-    desk.refuses(&desk.tiny("attention.power=6"), &parts);
-    let parts = ["attention=fourier is for model.kind=transformer", "model.kind=perceptron"];
+    desk.refuses(&desk.tiny("head.frequencies=28"));
+    desk.refuses(&desk.tiny("attention.power=6"));
     let perceptron = "algorithm=behavior_cloning model.kind=perceptron";
-    desk.refuses(&format!("{ROBOT} {perceptron} attention=fourier"), &parts);
+    desk.refuses(&format!("{ROBOT} {perceptron} attention=fourier"));
     assert!(names(&desk.path("runs")).is_empty(), "nothing was begun");
 }
 
 #[test]
 fn options_of_other_tasks_are_refused() {
     let desk = Desk::new();
-    desk.refuses("train game=seaquest env=hopper", &["two tasks", "one of them"]);
-    let parts = ["head.bins=50 is for tasks whose actions are real-valued", "ale/seaquest"];
-    desk.refuses(&desk.tiny("head.bins=50"), &parts);
+    desk.refuses("train game=seaquest env=hopper");
+    desk.refuses(&desk.tiny("head.bins=50"));
     desk.succeeds(ROBOT);
-    desk.refuses(
-        "evaluate rollouts temperature=2",
-        &["temperature=2 is for tasks with a list of actions", "Hopper"],
-    );
-    desk.refuses("evaluate rollouts released_target=9", &["released_target=9 is for games"]);
+    desk.refuses("evaluate rollouts temperature=2");
+    desk.refuses("evaluate rollouts released_target=9");
     desk.succeeds(&desk.tiny("runs=games"));
     let run = desk.only_run("games");
     let line = format!("evaluate rollouts run={} actions=sample", run.display());
-    desk.refuses(&line, &["actions=sample is for tasks with real-valued actions", "Seaquest"]);
+    desk.refuses(&line);
     let line = format!("evaluate rollouts run={} protocol=v5", run.display());
-    desk.refuses(&line, &["protocol=v5", "matched and released"]);
+    desk.refuses(&line);
 }
 
 /// What an agent cannot heed would be played as if it were not said.
@@ -45,32 +38,27 @@ fn options_of_other_tasks_are_refused() {
 fn ways_to_play_that_an_agent_does_not_have_are_refused() {
     let desk = Desk::new();
     desk.succeeds(&format!("{ROBOT} algorithm=behavior_cloning"));
-    let targets = ["target=p50,p90", "reads no return"];
-    desk.refuses("evaluate rollouts episodes=1 target=p50,p90", &targets);
-    let draws = ["actions=sample", "no distribution"];
-    desk.refuses("evaluate rollouts episodes=1 actions=sample", &draws);
+    desk.refuses("evaluate rollouts episodes=1 target=p50,p90");
+    desk.refuses("evaluate rollouts episodes=1 actions=sample");
     desk.succeeds("evaluate rollouts episodes=1 target=p50");
     let line = "train env=hopper algorithm=td3_bc td3_bc.hidden=8 train.updates=2 runs=none \
                 evaluation.episodes=1 evaluation.actions=sample";
-    desk.refuses(line, &draws);
+    desk.refuses(line);
     assert!(names(&desk.path("none")).is_empty(), "nothing was begun");
 
     let line = desk
         .tiny("runs=games algorithm=discrete_cql discrete_cql.hidden=8 discrete_cql.quantiles=3");
     let words: Vec<&str> = line.split(' ').filter(|word| !word.starts_with("model.")).collect();
     desk.succeeds(&words.join(" "));
-    let parts = ["temperature=0.3", "no distribution"];
-    desk.refuses("evaluate rollouts runs=games temperature=0.3", &parts);
-    let parts = ["released_target=9: protocol=matched does not ask for it"];
-    desk.refuses("evaluate rollouts runs=games released_target=9", &parts);
+    desk.refuses("evaluate rollouts runs=games temperature=0.3");
+    desk.refuses("evaluate rollouts runs=games released_target=9");
 }
 
 /// A log of frames and pictures in a file have different keys.
 #[test]
 fn options_of_another_kind_of_recording_are_refused() {
     let desk = Desk::new();
-    let parts = ["data.top_percent=50 is for a file of arrays; this recording is a log of frames"];
-    desk.refuses(&desk.tiny("data.top_percent=50"), &parts);
+    desk.refuses(&desk.tiny("data.top_percent=50"));
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/tests/fixtures/pictures.npz");
     let line = format!(
         "train task=own/camera dataset={} model.n_layers=1 model.d_model=16 \
@@ -78,8 +66,7 @@ fn options_of_another_kind_of_recording_are_refused() {
         own.display()
     );
     for word in ["data.run=3", "data.transitions=50", "data.selection=released"] {
-        let told = format!("{word} is for a log of frames; this recording is a file of arrays");
-        desk.refuses(&format!("{line} {word}"), &[&told]);
+        desk.refuses(&format!("{line} {word}"));
     }
     let said = desk.succeeds(&format!("{line} data.top_percent=50"));
     assert!(said.contains("4 not among the best"), "{said}");
@@ -107,14 +94,14 @@ fn where_nothing_can_be_written_nothing_is_computed() {
     fs::write(desk.path("file"), "").unwrap();
     desk.succeeds(&ROBOT.replace("evaluation.episodes=0", "evaluation.episodes=1"));
     let said = desk.run("video out=file/a.gif");
-    said.refused(&["cannot write file/a.gif", "out= names another place"]);
+    said.refused();
     assert!(!said.stdout.contains("filming"), "{said:?}");
     fs::create_dir(desk.path("folder")).unwrap();
     let said = desk.run("video out=folder");
-    said.refused(&["out=folder", "is a folder"]);
+    said.refused();
     assert!(!said.stdout.contains("filming"), "{said:?}");
     let said = desk.run("video out=a.mp4");
-    said.refused(&["out=a.mp4", "a GIF"]);
+    said.refused();
     assert!(!said.stdout.contains("filming"), "{said:?}");
     // A folder that is not there is made.
     desk.succeeds("video steps=4 out=new/a.gif");

@@ -16,8 +16,7 @@ fn flags_are_written_as_keys() {
 fn a_run_that_no_game_has_is_not_asked_of_the_network() {
     let desk = Desk::new();
     for run in ["0", "9"] {
-        let parts = [&format!("run={run}: a game has 5 runs"), "1 to 5"];
-        desk.refuses(&format!("download game=seaquest run={run}"), &parts);
+        desk.refuses(&format!("download game=seaquest run={run}"));
     }
 }
 
@@ -27,7 +26,7 @@ fn a_conversion_needs_a_place() {
     let desk = Desk::new();
     let file = project().join("datasets/starter/mujoco/hopper_medium.hdf5");
     let told = desk.command("data convert").arg(&file).arg("").output().unwrap();
-    said(told).refused(&["where to?", "NAME.hdf5"]);
+    said(told).refused();
     assert_eq!(names(&desk.path("")), [""; 0]);
 }
 

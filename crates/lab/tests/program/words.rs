@@ -8,7 +8,7 @@ use crate::desk;
 fn only_what_is_alike_is_taken_for_what_was_meant() {
     let desk = desk();
     let said = desk.run("density rounds=1");
-    said.refused(&["no option `rounds` (--help lists all)"]);
+    said.refused_naming(&["no option `rounds` (--help lists all)"]);
     desk.refuses("density epoch=1", &["no option `epoch`", "`epochs`"]);
 }
 
@@ -41,7 +41,7 @@ fn where_nothing_can_be_written_nothing_is_computed() {
         "tempo",
     ] {
         let said = desk.run(&format!("{lab} out=file/pages"));
-        said.refused(&["out=file/pages", "directory"]);
+        said.refused_naming(&["out=file/pages", "directory"]);
         assert_eq!(said.stdout, "", "{lab}");
     }
 }
@@ -53,7 +53,7 @@ fn what_is_missing_is_asked_for_in_the_labs_own_words() {
     let mut command = desk.command("series");
     let said =
         overtone_testkit::desk::said(command.env_remove("OVERTONE_DATASETS").output().unwrap());
-    said.refused(&["no folder datasets", "OVERTONE_DATASETS"]);
+    said.refused_naming(&["no folder datasets", "OVERTONE_DATASETS"]);
     assert!(!said.stderr.contains("dataset="), "{said:?}");
 }
 

@@ -86,11 +86,11 @@ fn where_files_cannot_be_locked_nothing_begins() {
     let desk = Desk::new();
     let Some(library) = without_locks(&desk) else { return };
     let train = format!("{} runs=alone", super::ROBOT);
-    for (line, part) in [(STUDY, "two processes off one cell"), (&train, "out of one run")] {
+    for line in [STUDY, &train] {
         let mut command = desk.command(line);
         command.env("LD_PRELOAD", &library);
         let said = crate::desk::said(command.output().unwrap());
-        said.refused(&["has no locks", part, "runs=", "No locks available"]);
+        said.refused();
     }
     assert_eq!(runs(&desk.path("runs")), [""; 0]);
     assert_eq!(names(&desk.path("alone")), [""; 0], "no half a run is left");

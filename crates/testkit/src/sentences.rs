@@ -1,0 +1,129 @@
+//! The sentences that a program refuses with, kept apart from the tests that provoke them: one file
+//! for each module of tests, `tests/sentences/MODULE.txt`.
+//!
+//! A test checks that something is refused; the file says in which words. `UPDATE_SENTENCES=1
+//! cargo test …` writes the files anew, so that a sentence changes in one place, and a diff shows it.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    env, fs,
+    path::PathBuf,
+    sync::{LazyLock, Mutex},
+    thread,
+};
+
+use crate::desk::project;
+
+/// The sentences of a module's tests, by the name of the test.
+type Module = BTreeMap<String, Vec<String>>;
+
+/// What the files hold, by module; in an update what was printed so far.
+static MODULES: LazyLock<Mutex<BTreeMap<String, Module>>> = LazyLock::new(Mutex::default);
+
+thread_local! {
+    /// Sentences of this thread's test so far.
+    static N_CHECKED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Compares a sentence with the one that the running test has in its module's file, or writes it
+/// there in an update. The first sentence of a test is compared with its first line, and so on.
+#[track_caller]
+pub fn check(sentence: &str) {
+    let name = thread::current().name().unwrap_or("main").to_owned();
+    let (module, test) = name.rsplit_once("::").unwrap_or(("tests", &name));
+    let module = module.replace("::", "-");
+    let n = N_CHECKED.replace(N_CHECKED.get() + 1);
+    let sentence = anywhere(sentence.trim_end());
+    let path = path_of(&module);
+    let mut modules = MODULES.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let tests = modules.entry(module).or_insert_with(|| read(&path));
+    if env::var_os("UPDATE_SENTENCES").is_some() {
+        let lines = tests.entry(test.to_owned()).or_default();
+        lines.truncate(n);
+        lines.push(sentence);
+        write(&path, tests);
+        return;
+    }
+    let expected = tests.get(test).and_then(|lines| lines.get(n)).cloned();
+    drop(modules);
+    assert!(
+        expected.as_deref() == Some(&sentence),
+        "sentence {} of {test}\nexpected: {}\n     got: {sentence}\n(UPDATE_SENTENCES=1 writes {})",
+        n + 1,
+        expected.as_deref().unwrap_or("none"),
+        path.display()
+    );
+}
+
+fn path_of(module: &str) -> PathBuf {
+    let manifest = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+    PathBuf::from(manifest).join("tests/sentences").join(format!("{module}.txt"))
+}
+
+/// `[test]`, and a line for each of its sentences.
+fn read(path: &PathBuf) -> Module {
+    let (mut tests, mut test) = (Module::new(), String::new());
+    for line in fs::read_to_string(path).unwrap_or_default().lines() {
+        match line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            Some(name) => test = name.to_owned(),
+            None if line.is_empty() => {}
+            None => tests.entry(test.clone()).or_default().push(line.to_owned()),
+        }
+    }
+    tests
+}
+
+fn write(path: &PathBuf, tests: &Module) {
+    let texts = tests.iter().map(|(test, lines)| format!("[{test}]\n{}\n", lines.join("\n")));
+    let _ = fs::create_dir_all(path.with_file_name(""));
+    let _ = fs::write(path, texts.collect::<Vec<_>>().join("\n"));
+}
+
+/// `sentence` as on any machine and day: folders of tests are `DESK`, the project's is `PROJECT`,
+/// a date is `DATE`, a port of this machine `PORT`.
+fn anywhere(sentence: &str) -> String {
+    let project = project().display().to_string();
+    let sentence = sentence.replace(&project, "PROJECT");
+    let desks = env::temp_dir().join(".tmp").display().to_string();
+    let mut parts = sentence.split(&desks);
+    let mut told = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        told += "DESK";
+        told += part.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+    }
+    let mut dated = String::with_capacity(told.len());
+    let mut rest = told.as_str();
+    while let Some(c) = rest.chars().next() {
+        let is_date = rest.len() >= 10
+            && rest.as_bytes()[..10].iter().enumerate().all(|(i, byte)| match i {
+                4 | 7 => *byte == b'-',
+                _ => byte.is_ascii_digit(),
+            });
+        let host = ["127.0.0.1:", "localhost:"].into_iter().find(|host| rest.starts_with(host));
+        if let Some(host) = host {
+            dated += host;
+            rest = rest[host.len()..].trim_start_matches(|c: char| c.is_ascii_digit());
+            dated += "PORT";
+            continue;
+        }
+        let n = if is_date { 10 } else { c.len_utf8() };
+        dated += if is_date { "DATE" } else { &rest[..n] };
+        rest = &rest[n..];
+    }
+    dated
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_and_days_are_the_same_everywhere() {
+        let desk = env::temp_dir().join(".tmpAb12Cd/runs/2026-11-26-hopper");
+        let sentence =
+            format!("`{}` is not in {} at 127.0.0.1:8080", desk.display(), project().display());
+        let expected = "`DESK/runs/DATE-hopper` is not in PROJECT at 127.0.0.1:PORT";
+        assert_eq!(anywhere(&sentence), expected);
+    }
+}
