@@ -21,12 +21,10 @@ pub struct TrainConfig {
     /// Parts that a batch is cut into, a power of two. Their gradients are computed one after the
     /// other, or shared among as many processes, and summed up in an order that does not depend
     /// on who computed them: the weights depend on the number of parts alone.
-    #[serde(default = "one")]
     pub micro_batches: usize,
     /// Peak learning rate.
     pub learning_rate: f64,
     /// What the learning rate does after its warm-up.
-    #[serde(default)]
     pub schedule: ScheduleKind,
     /// Cosine schedule: action labels of linear warm-up, as many as full contexts have. The warm-up
     /// takes at most a tenth of the run.
@@ -34,18 +32,15 @@ pub struct TrainConfig {
     /// Cosine schedule: where it would reach zero, as a multiple of the run.
     pub decay_horizon: f64,
     /// Constant schedule: optimizer steps of linear warm-up. It takes at most a tenth of the run.
-    #[serde(default)]
     pub warmup_updates: u64,
     /// Whether learning rates are the reference's, to the digit. Cosine schedule: warm-up and decay
     /// count the labels seen, and the first step has the full rate. Both: the warm-up is as long as
     /// its key says, however short the run is.
-    #[serde(default)]
     pub reference_schedule: bool,
     /// Constants of AdamW and of clipping.
     pub optimizer: AdamWConfig,
     /// Whether running averages of the weights are what plays, in the place of the last ones: after
     /// step t of what acts those of its last t^(2/3) steps or so ([`Learner`](crate::Learner)).
-    #[serde(default)]
     pub average_weights: bool,
     /// Which contexts are drawn.
     pub sampling: Sampling,
@@ -57,22 +52,14 @@ pub struct TrainConfig {
     pub keep_checkpoints: usize,
     /// Share of whole episodes kept out of training, drawn with the run's seed; the loss on
     /// them is measured with every checkpoint. 0: all data is trained on.
-    #[serde(default)]
     pub held_out: f64,
     /// Precision of matrix products and convolutions.
-    #[serde(default)]
     pub precision: Precision,
     /// Steps whose losses and norms are read from the device together; 0: every step on the
     /// CPU, `log_every` on a GPU, which waits for each reading.
-    #[serde(default)]
     pub read_every: u64,
     /// On a GPU all frames are kept there if they take at most this many GB (10⁹ bytes).
-    #[serde(default)]
     pub frames_on_gpu_gb: f64,
-}
-
-fn one() -> usize {
-    1
 }
 
 /// What the learning rate does after its warm-up.

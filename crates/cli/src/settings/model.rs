@@ -4,7 +4,7 @@ use anyhow::Result;
 use overtone_agents::AlgorithmConfig;
 use overtone_core::{ObservationSpace, Task};
 use overtone_model::{
-    AttentionConfig, AverageReturn, Conditioning, DecisionTransformerConfig, ModelConfig,
+    AttentionConfig, AverageReturn, ConditionerConfig, DecisionTransformerConfig, ModelConfig,
     PerceptronConfig, ReturnModelConfig,
     head::{Domain, FourierLikelihoodConfig, GaussianConfig, GmmLikelihoodConfig, HeadConfig},
     positions::PositionsConfig,
@@ -31,11 +31,11 @@ impl Settings {
                 context_length: model.context_length,
                 dropout: model.dropout,
                 head,
-                average_return: (self.algorithm == RVS).then_some(average),
-                best_percents: match &*self.algorithm {
-                    RVS => model.best_percents.0.clone(),
-                    _ => Vec::new(),
-                },
+                conditioning: (self.algorithm == RVS).then(|| ConditionerConfig {
+                    average_return: Some(average),
+                    best_percents: model.best_percents.0.clone(),
+                    ..ConditionerConfig::default()
+                }),
             }));
         }
         let (reference, positions) = match task.observations {
@@ -57,16 +57,20 @@ impl Settings {
                 (DecisionTransformerConfig::gym(longest), positions)
             }
         };
-        let conditioning = match &*self.algorithm {
-            BEHAVIOR_CLONING => Conditioning::None,
-            _ => Conditioning::Return,
-        };
         let (return_range, average_return) = match model.return_unit {
-            _ if conditioning == Conditioning::None => (None, None),
             ReturnUnit::Scale => (None, None),
             ReturnUnit::Range => (Some(recorded.returns), None),
             ReturnUnit::Rate => (Some(recorded.rates), Some(average)),
         };
+        let conditioning = (self.algorithm != BEHAVIOR_CLONING).then(|| ConditionerConfig {
+            return_range,
+            average_return,
+            return_model: self.return_model(),
+            best_percents: match self.algorithm == DECISION_TRANSFORMER {
+                true => model.best_percents.0.clone(),
+                false => Vec::new(),
+            },
+        });
         Ok(ModelConfig::Transformer(DecisionTransformerConfig {
             n_layers: model.n_layers,
             n_heads: model.n_heads,
@@ -74,15 +78,6 @@ impl Settings {
             context_length: model.context_length,
             dropout: model.dropout,
             conditioning,
-            return_range,
-            average_return,
-            return_model: self.return_model(),
-            best_percents: match conditioning {
-                Conditioning::Return if self.algorithm == DECISION_TRANSFORMER => {
-                    model.best_percents.0.clone()
-                }
-                _ => Vec::new(),
-            },
             positions,
             attention: self.attention,
             head,
@@ -90,11 +85,10 @@ impl Settings {
         }))
     }
 
-    /// How what may be earned is learned: not where returns are told in a unit without ends.
+    /// The return model; none where returns have a unit without ends.
     fn return_model(&self) -> Option<ReturnModelConfig> {
-        let is_told = self.algorithm != BEHAVIOR_CLONING;
         let head = match self.model.return_head {
-            _ if !is_told || self.model.return_unit == ReturnUnit::Scale => return None,
+            _ if self.model.return_unit == ReturnUnit::Scale => return None,
             ReturnHead::None => return None,
             ReturnHead::HlGauss => return Some(ReturnModelConfig::hl_gauss()),
             // The highest and the lowest return are no neighbours.

@@ -173,12 +173,8 @@ fn the_paper_profile_is_the_reference_s() {
         other => panic!("{other:?}"),
     };
     let paper = PerceptronConfig::rvs(1000);
-    let quick = PerceptronConfig {
-        n_layers: 3,
-        width: 256,
-        best_percents: vec![10.0, 50.0, 100.0],
-        ..paper.clone()
-    };
+    let mut quick = PerceptronConfig { n_layers: 3, width: 256, ..paper.clone() };
+    quick.conditioning.as_mut().unwrap().best_percents = vec![10.0, 50.0, 100.0];
     for (profile, config, batch) in [("quick", quick, 256), ("paper", paper, 16_384)] {
         let (model, train) = rvs(&format!("env=hopper algorithm=rvs profile={profile}"));
         assert_eq!((model, train.batch_size), (config, batch));
